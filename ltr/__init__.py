@@ -1,0 +1,1 @@
+"""Learning to rank in PyTorch: convex surrogates first, then an exact reranker with a proof."""

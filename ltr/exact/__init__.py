@@ -1,0 +1,1 @@
+"""The exact reranker: problems, solvers and their certified answers."""

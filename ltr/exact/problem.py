@@ -1,0 +1,404 @@
+r"""The reranking problem, free of any solver: data, statistic, price of weights, margin, constraints on w.
+
+For a linear scorer f(x) = w·x with w in [-1, 1]^d, positive i beats k when w·(x_i - x_k) >= margin. The
+problem is to maximise
+
+    sum over positives of a[rank_i]  -  C * #{j : w_j != 0}
+
+with the weights `a` of a rank statistic and one of two rank definitions:
+
+* ``resolved``: let c_i be the number of negatives that positive i does not beat, sorted ascending
+  c_(0) <= c_(1) <= ...; the positives hold the ranks n - p - c_(p), p = 0, 1, ... (ranks 1 to n). This is the
+  paper's ResolvedRank, for ties between positives do not change the sum.
+* ``subrank``: positive i has rank 1 + #{k : i beats k}, over all observations k.
+
+Source: Rudin & Wang (2018), sections 2.5 and 3; the identity for ResolvedRank is proven in `resolved_value`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ltr.statistics import RankStatistic
+
+__all__ = ["LinearConstraints", "PairwiseProblem", "Problem", "RerankProblem", "multipartite_pairs"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+RankName = Literal["resolved", "subrank"]
+
+
+@dataclass(frozen=True)
+class LinearConstraints:
+    """Side constraints ``A w <= b`` on the weights.
+
+    Attributes:
+        A: float64 of shape (rows, d).
+        b: float64 of shape (rows,).
+
+    Examples:
+        >>> bool(LinearConstraints([[1.0, -1.0]], [0.0]).satisfied(np.array([0.2, 0.5])))  # w_0 <= w_1
+        True
+    """
+
+    A: FloatArray
+    b: FloatArray
+
+    def __init__(self, A: ArrayLike, b: ArrayLike) -> None:
+        rows = np.atleast_2d(np.asarray(A, dtype=np.float64))
+        limits = np.atleast_1d(np.asarray(b, dtype=np.float64))
+        if rows.ndim != 2 or limits.shape != rows.shape[:1]:
+            raise ValueError(f"constraints: A must be (rows, d) and b (rows,), got {rows.shape} and {limits.shape}")
+        if not (np.isfinite(rows).all() and np.isfinite(limits).all()):
+            raise ValueError("constraints: A and b must be finite")
+        object.__setattr__(self, "A", rows)
+        object.__setattr__(self, "b", limits)
+
+    def satisfied(self, w: FloatArray, tolerance: float = 1e-9) -> bool:
+        """Whether ``A w <= b`` up to `tolerance`."""
+        return bool(np.all(self.A @ w <= self.b + tolerance))
+
+
+class Problem:
+    """What solvers need of a problem: data, price, margin, and the value of any weights.
+
+    Attributes:
+        X: observations, float64 of shape (n, d).
+        C: price of each non-zero weight.
+        margin: what a score difference must reach to count.
+        constraints: side constraints on the weights, or None.
+    """
+
+    X: FloatArray
+    C: float
+    margin: float
+    constraints: LinearConstraints | None
+
+    @property
+    def n(self) -> int:
+        """Number of observations."""
+        return self.X.shape[0]
+
+    @property
+    def d(self) -> int:
+        """Number of features."""
+        return self.X.shape[1]
+
+    def statistic_value(self, w: ArrayLike) -> float:
+        """The statistic at w, without the price of the weights."""
+        raise NotImplementedError
+
+    @property
+    def trivial_bound(self) -> float:
+        """The statistic of a perfect ranking: no weights exceed it."""
+        raise NotImplementedError
+
+    def evaluate(self, w: ArrayLike) -> float:
+        """The objective at w: statistic minus C times the number of non-zero weights.
+
+        Weights beyond the box are first scaled to ``max |w_j| = 1``: that changes no order of scores. Comparisons
+        with the margin are decided exactly for the float64 numbers in `X` and `w`.
+
+        Raises:
+            ValueError: weights of another length or not finite.
+        """
+        weights = self.in_box(w)
+        return self.statistic_value(weights) - self.C * int(np.count_nonzero(weights))
+
+    def in_box(self, w: ArrayLike) -> FloatArray:
+        """The weights as float64 of shape (d,), scaled down to ``max |w_j| = 1`` where they exceed it."""
+        weights = np.asarray(w, dtype=np.float64)
+        if weights.shape != (self.d,):
+            raise ValueError(f"w must have shape ({self.d},), got {weights.shape}")
+        if not np.isfinite(weights).all():
+            raise ValueError("w must be finite")
+        largest = float(np.max(np.abs(weights), initial=0.0))
+        return weights / largest if largest > 1 else weights
+
+    def feasible(self, w: ArrayLike, tolerance: float = 1e-9) -> bool:
+        """Whether the side constraints hold at w (taken into the box first)."""
+        return self.constraints is None or self.constraints.satisfied(self.in_box(w), tolerance)
+
+    def beats(self, w: FloatArray, above: IntArray, below: IntArray) -> NDArray[np.bool_]:
+        """Whether ``w·(x_i - x_k) >= margin`` for each i of `above` against each k of `below`, decided exactly.
+
+        Float64 decides all pairs whose difference is further from the margin than its rounding error; rational
+        arithmetic decides the others.
+
+        Returns:
+            bool of shape (len(above), len(below)).
+        """
+        scores = self.X @ w
+        difference = scores[above, None] - scores[None, below]
+        # |fl(w·x) - w·x| <= d u |w|·|x| / (1 - d u); the factor leaves room for the subtraction and the margin
+        size = np.abs(self.X) @ np.abs(w)
+        error = (self.d + 4) * 2.0**-52 * (size[above, None] + size[None, below] + self.margin)
+        wins = difference >= self.margin
+        for a, b in np.argwhere(np.abs(difference - self.margin) <= error):
+            i, k = above[a], below[b]
+            wins[a, b] = _exact_difference(w, self.X[i], self.X[k]) >= Fraction(self.margin)
+        return wins
+
+
+@dataclass(frozen=True, eq=False)
+class RerankProblem(Problem):
+    """Find the weights with the largest true rank statistic on a list of labelled observations.
+
+    ``max over w in [-1, 1]^d of  CLRS(w) - C ||w||_0``, features used as given (the margin refers to them).
+
+    Args:
+        X: observations, (n, d), finite.
+        y: labels, (n,), 0 or 1, both present.
+        statistic: a `RankStatistic` or its name.
+        C: price of each non-zero weight, >= 0.
+        margin: score difference from which an observation beats another, > 0.
+        rank: ``"resolved"`` (default) or ``"subrank"``.
+        constraints: side constraints ``A w <= b``.
+
+    Raises:
+        ValueError: an argument against its rule, named with the value received.
+
+    Examples:
+        >>> problem = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], statistic="dcg")
+        >>> round(problem.evaluate([1.0]), 4), round(problem.evaluate([-1.0]), 4)
+        (1.6309, 1.1309)
+    """
+
+    X: FloatArray
+    y: IntArray
+    statistic: RankStatistic = field(default_factory=lambda: RankStatistic("dcg"))
+    C: float = 0.0
+    margin: float = 1e-4
+    rank: RankName = "resolved"
+    constraints: LinearConstraints | None = None
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        statistic: RankStatistic | str = "dcg",
+        C: float = 0.0,
+        margin: float = 1e-4,
+        *,
+        rank: RankName = "resolved",
+        constraints: LinearConstraints | None = None,
+    ) -> None:
+        features = _checked_features(X)
+        labels = np.asarray(y)
+        if labels.shape != features.shape[:1]:
+            raise ValueError(f"y must have one label a row of X ({features.shape[0]}), got shape {labels.shape}")
+        unknown = [v for v in np.unique(labels).tolist() if v not in (0, 1)]
+        if unknown:
+            raise ValueError(f"y must hold the labels 0 and 1, got {unknown[0]!r}")
+        if np.all(labels == 0) or np.all(labels == 1):
+            raise ValueError(f"y must hold both classes, got only {int(labels[0]) if labels.size else 'no label'}")
+        if rank not in ("resolved", "subrank"):
+            raise ValueError(f"rank must be 'resolved' or 'subrank', got {rank!r}")
+        _set(self, X=features, y=labels.astype(np.int64), statistic=RankStatistic.parse(statistic), rank=rank)
+        _set_prices(self, C, margin, constraints)
+        self.statistic.weights(self.n)  # a user's own weights must fit the list
+
+    @property
+    def positives(self) -> IntArray:
+        """Indices of the positive observations."""
+        return np.flatnonzero(self.y == 1)
+
+    @property
+    def negatives(self) -> IntArray:
+        """Indices of the negative observations."""
+        return np.flatnonzero(self.y == 0)
+
+    @property
+    def a(self) -> FloatArray:
+        """Weights a_1..a_n, scaled so that their sum over the positives plus `shift` is the statistic."""
+        return self.statistic.weights(self.n) * self._affine[0]
+
+    @property
+    def shift(self) -> float:
+        """The constant that the statistic adds to the sum (0 except for ``auc``)."""
+        return self._affine[1]
+
+    @property
+    def _affine(self) -> tuple[float, float]:
+        n_pos = int(self.y.sum())
+        return self.statistic.affine(n_pos, self.n - n_pos)
+
+    @property
+    def trivial_bound(self) -> float:
+        """The statistic of a perfect ranking: every positive above every negative."""
+        return self.statistic.best(self.n, int(self.y.sum()))
+
+    def ranks(self, w: ArrayLike) -> IntArray:
+        """Ranks (1 at the bottom, n at the top) of the positives at w, in the order of `positives`.
+
+        With ``rank="resolved"`` positives that lose to equally many negatives are ordered by index.
+        """
+        weights = self.in_box(w)
+        everyone = np.arange(self.n)
+        if self.rank == "subrank":
+            return 1 + self.beats(weights, self.positives, everyone).sum(axis=1)
+        lost = (~self.beats(weights, self.positives, self.negatives)).sum(axis=1)
+        place = np.argsort(np.argsort(lost, kind="stable"), kind="stable")
+        return self.n - place - lost
+
+    def statistic_value(self, w: ArrayLike) -> float:
+        """The rank statistic at w, without the price of the weights."""
+        return self.statistic.value(self.ranks(w), self.n)
+
+
+@dataclass(frozen=True, eq=False)
+class PairwiseProblem(Problem):
+    """Find the weights that agree with the most pairwise preferences.
+
+    ``max over w in [-1, 1]^d of  sum over pairs of  weight * 1[w·(x_above - x_below) >= margin]  -  C ||w||_0``.
+
+    Args:
+        X: observations, (n, d), finite.
+        pairs: edges (above, below): integers of shape (pairs, 2), indices of rows of X.
+        weights: weight of each edge, > 0; ones by default.
+        C, margin, constraints: as for `RerankProblem`.
+
+    Source: Rudin & Wang (2018), appendix A.2. `multipartite_pairs` gives the edges of ordered classes.
+
+    Examples:
+        >>> problem = PairwiseProblem([[0.0], [1.0], [2.0]], [(2, 0), (1, 2)])
+        >>> problem.evaluate([1.0])
+        1.0
+    """
+
+    X: FloatArray
+    pairs: IntArray
+    weights: FloatArray
+    C: float = 0.0
+    margin: float = 1e-4
+    constraints: LinearConstraints | None = None
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        pairs: ArrayLike,
+        *,
+        weights: ArrayLike | None = None,
+        C: float = 0.0,
+        margin: float = 1e-4,
+        constraints: LinearConstraints | None = None,
+    ) -> None:
+        features = _checked_features(X)
+        n = features.shape[0]
+        edges = np.asarray(pairs)
+        if edges.ndim != 2 or edges.shape[1] != 2 or not np.issubdtype(edges.dtype, np.integer):
+            raise ValueError(f"pairs must be integers of shape (pairs, 2), got {edges.dtype} of shape {edges.shape}")
+        if len(edges) == 0:
+            raise ValueError("pairs must hold at least one edge, got none")
+        if edges.min() < 0 or edges.max() >= n or np.any(edges[:, 0] == edges[:, 1]):
+            raise ValueError(f"pairs must join two different observations of 0..{n - 1}")
+        price = np.ones(len(edges)) if weights is None else np.array(weights, dtype=np.float64)
+        if price.shape != (len(edges),) or not (np.isfinite(price).all() and (price > 0).all()):
+            raise ValueError(f"weights must hold one finite number > 0 for each of {len(edges)} edges")
+        _set(self, X=features, pairs=edges.astype(np.int64), weights=price)
+        _set_prices(self, C, margin, constraints)
+
+    @classmethod
+    def from_matrix(
+        cls,
+        X: ArrayLike,
+        matrix: ArrayLike,
+        *,
+        C: float = 0.0,
+        margin: float = 1e-4,
+        constraints: LinearConstraints | None = None,
+    ) -> PairwiseProblem:
+        """The problem of a matrix (n, n) whose entry (i, k) >= 0 is the weight of "i should stand above k".
+
+        Examples:
+            >>> PairwiseProblem.from_matrix([[0.0], [1.0]], [[0, 0], [2, 0]]).evaluate([1.0])
+            2.0
+        """
+        pi = np.asarray(matrix, dtype=np.float64)
+        n = len(np.asarray(X))
+        if pi.shape != (n, n):
+            raise ValueError(f"matrix must have shape ({n}, {n}), got {pi.shape}")
+        pairs = np.argwhere(pi != 0)
+        return cls(X, pairs, weights=pi[pi != 0], C=C, margin=margin, constraints=constraints)
+
+    @property
+    def trivial_bound(self) -> float:
+        """The weight of all pairs."""
+        return math.fsum(self.weights)
+
+    def statistic_value(self, w: ArrayLike) -> float:
+        """The weight of the pairs agreed with at w, without the price of the weights."""
+        weights = self.in_box(w)
+        above, at_above = np.unique(self.pairs[:, 0], return_inverse=True)
+        below, at_below = np.unique(self.pairs[:, 1], return_inverse=True)
+        wins = self.beats(weights, above, below)[at_above, at_below]
+        return math.fsum(self.weights[wins])
+
+
+def multipartite_pairs(classes: ArrayLike) -> IntArray:
+    """Edges (above, below) of all pairs of observations whose classes differ, the higher class above.
+
+    Examples:
+        >>> multipartite_pairs([0, 2, 1]).tolist()
+        [[1, 0], [1, 2], [2, 0]]
+    """
+    labels = np.asarray(classes)
+    return np.argwhere(labels[:, None] > labels[None, :])
+
+
+def resolved_value(a: FloatArray, lost: IntArray) -> float:
+    r"""``sum over p of a[n - p - c_(p)]`` for the counts c_i of negatives that each positive does not beat.
+
+    Proof that this is the ResolvedRank statistic. Order the list by score, ties pessimistically, so that a
+    positive with c_i negatives at or above it stands below exactly those negatives. Positives that follow each
+    other in the list have c nondecreasing, so the p-th positive from the top (p = 0, 1, ...) is one with c = c_(p);
+    above it stand p positives and c_(p) negatives: its rank is n - p - c_(p). Swapping positives of equal score
+    changes neither p nor c_(p), so the order among tied positives does not matter.
+
+    Args:
+        a: weights a_1..a_n.
+        lost: c_i of each positive, any order.
+    """
+    ranks = len(a) - np.arange(len(lost)) - np.sort(lost)
+    return math.fsum(a[ranks - 1])
+
+
+def _exact_difference(w: FloatArray, x: FloatArray, other: FloatArray) -> Fraction:
+    terms = (
+        Fraction(weight) * (Fraction(a) - Fraction(b))
+        for weight, a, b in zip(w.tolist(), x.tolist(), other.tolist(), strict=True)
+    )
+    return sum(terms, Fraction(0))
+
+
+def _checked_features(X: ArrayLike) -> FloatArray:
+    features = np.array(X, dtype=np.float64)
+    if features.ndim != 2 or features.shape[0] < 1 or features.shape[1] < 1:
+        raise ValueError(f"X must be 2-D with at least one row and one column, got shape {features.shape}")
+    if not np.isfinite(features).all():
+        row, column = np.argwhere(~np.isfinite(features))[0]
+        raise ValueError(f"X must be finite, got {features[row, column]!r} at row {row}, column {column}")
+    return features
+
+
+def _set(problem: Problem, **fields: object) -> None:
+    for name, value in fields.items():
+        if isinstance(value, np.ndarray):
+            value.setflags(write=False)
+        object.__setattr__(problem, name, value)
+
+
+def _set_prices(problem: Problem, C: float, margin: float, constraints: LinearConstraints | None) -> None:
+    if not (math.isfinite(C) and C >= 0):
+        raise ValueError(f"C must be a finite number >= 0, got {C!r}")
+    if not (math.isfinite(margin) and margin > 0):
+        raise ValueError(f"margin must be a finite number > 0, got {margin!r}")
+    if constraints is not None and constraints.A.shape[1] != problem.d:
+        raise ValueError(f"constraints: A must have {problem.d} columns, got {constraints.A.shape[1]}")
+    _set(problem, C=float(C), margin=float(margin), constraints=constraints)

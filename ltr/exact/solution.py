@@ -1,0 +1,111 @@
+"""What a solver hands back: weights, value, bound, status and the way there."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Progress", "Solution", "Status", "TracePoint", "relative_gap"]
+
+
+class Status(enum.Enum):
+    """How a solve ended; `advice` says what to do about it."""
+
+    OPTIMAL = "optimal"
+    GAP_LIMIT = "gap_limit"
+    TIME_LIMIT = "time_limit"
+    NODE_LIMIT = "node_limit"
+    MEMORY_LIMIT = "memory_limit"
+    INTERRUPTED = "interrupted"
+    HEURISTIC = "heuristic"
+    INFEASIBLE = "infeasible"
+
+    @property
+    def advice(self) -> str:
+        """One sentence on what the status means for the user."""
+        return _ADVICE[self]
+
+
+_ADVICE = {
+    Status.OPTIMAL: "no weights have a larger value",
+    Status.GAP_LIMIT: "stopped at the gap asked for; lower gap for a full proof",
+    Status.TIME_LIMIT: "stopped at time_limit; raise it or lower top_k to close the gap",
+    Status.NODE_LIMIT: "stopped at node_limit; raise it to close the gap",
+    Status.MEMORY_LIMIT: "stopped at memory_limit; raise it or lower top_k",
+    Status.INTERRUPTED: "stopped by the user; the incumbent and the bound are valid",
+    Status.HEURISTIC: "a search without a proof; the bound is the trivial one",
+    Status.INFEASIBLE: "no weights satisfy the constraints",
+}
+
+
+@dataclass(frozen=True)
+class TracePoint:
+    """One moment of a solve: the best value known, the bound proven and the nodes done after `seconds`."""
+
+    seconds: float
+    incumbent: float
+    bound: float
+    nodes: int
+
+    @property
+    def gap(self) -> float:
+        """The relative gap at this moment."""
+        return relative_gap(self.incumbent, self.bound)
+
+
+Progress = Callable[[TracePoint], None]
+"""Called with every new trace point while a solve runs."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The answer of `ltr.exact.solve`, valid whatever stopped the solver.
+
+    Attributes:
+        weights: float64 of shape (d,), in [-1, 1]; all zero when nothing better is known.
+        value: the problem's objective at `weights`, recomputed by the problem outside the solver.
+        bound: a number that no feasible weights exceed (up to the solver's tolerance); at least `value`.
+        status: how the solve ended.
+        seconds: wall time of the whole solve, warm starts included.
+        method: the method that ran.
+        nodes: branch-and-bound nodes, 0 for a search without a tree.
+        trace: incumbent and bound over time, seconds ascending.
+        message: what a user should know beyond the status; empty when nothing.
+    """
+
+    weights: NDArray[np.float64]
+    value: float
+    bound: float
+    status: Status
+    seconds: float
+    method: str
+    nodes: int = 0
+    trace: tuple[TracePoint, ...] = field(default=(), repr=False)
+    message: str = ""
+
+    @property
+    def gap(self) -> float:
+        """(bound - value) / |value|: 0 is a proof, infinite when the value is 0 and the bound is not."""
+        return relative_gap(self.value, self.bound)
+
+
+def relative_gap(value: float, bound: float) -> float:
+    """(bound - value) / |value|, 0 where they agree to 1e-9, infinite at value 0.
+
+    Examples:
+        >>> relative_gap(10.0, 10.2)
+        0.02
+        >>> relative_gap(-math.inf, 3.0)
+        inf
+    """
+    difference = bound - value
+    if difference <= 1e-9 * max(1.0, abs(bound)):
+        return 0.0
+    if value == 0 or not math.isfinite(value):
+        return math.inf
+    return round(difference / abs(value), 15)

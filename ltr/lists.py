@@ -1,0 +1,136 @@
+"""The one form in which losses and metrics receive ranked lists.
+
+Every loss and metric takes ``(scores, labels, *, mask=None, weight=None, qid=None)``:
+
+* the last axis is the list, leading axes are a batch; a 1-D call is one list;
+* ``mask`` is boolean, True where an item is real: padding never changes a value;
+* ``qid`` instead gives flat, ragged lists: 1-D inputs, equal ids form a list, in any order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+__all__ = ["Lists", "as_lists"]
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Padded lists: every tensor of shape ``(*batch, list)``, `mask` True where an item is real.
+
+    Masked-out places hold score 0 and label 0, so that what stands in padding (NaN too) reaches no value
+    and no gradient.
+    """
+
+    scores: Tensor
+    labels: Tensor
+    mask: Tensor
+    weight: Tensor | None = None
+
+
+def as_lists(
+    scores: Tensor,
+    labels: Tensor,
+    *,
+    mask: Tensor | None = None,
+    weight: Tensor | None = None,
+    qid: Tensor | None = None,
+) -> Lists:
+    """Check the inputs of a loss or metric and bring them into padded form.
+
+    Args:
+        scores: floating point, ``(*batch, list)``; float16 and bfloat16 are raised to float32.
+        labels: numbers of the same shape, relevance 0 or more (binary: 0 and 1).
+        mask: boolean, same shape; None means every item is real.
+        weight: nonnegative weight of each item, same shape.
+        qid: integers, ``(items,)``: flat input, one list for each distinct id, lists in the order in which
+            their ids first appear. Not together with a batch.
+
+    Raises:
+        TypeError: something that is not a tensor, scores that are not floating point, a mask that is not
+            boolean, a qid that is not of an integer type.
+        ValueError: shapes that differ, scores or labels that are not finite under the mask, a qid beside
+            batched input.
+
+    Examples:
+        >>> lists = as_lists(torch.tensor([3.0, 1.0, 2.0]), torch.tensor([1, 0, 1]), qid=torch.tensor([7, 5, 7]))
+        >>> lists.scores.tolist(), lists.mask.tolist()
+        ([[3.0, 2.0], [1.0, 0.0]], [[True, True], [True, False]])
+    """
+    _check(scores, labels, mask, weight, qid)
+    if scores.dtype in (torch.float16, torch.bfloat16):
+        scores = scores.float()
+    if mask is None:
+        mask = torch.ones_like(scores, dtype=torch.bool)
+    real = scores.detach()[mask]
+    if not bool(torch.isfinite(real).all()):
+        raise ValueError(f"scores must be finite, got {_first_bad(real)}")
+    if labels.is_floating_point():
+        real = labels[mask]
+        if not bool(torch.isfinite(real).all()):
+            raise ValueError(f"labels must be finite, got {_first_bad(real)}")
+    labels = labels.to(scores.dtype)
+    if weight is not None:
+        weight = weight.to(scores.dtype)
+        real = weight[mask]
+        if not bool((torch.isfinite(real) & (real >= 0)).all()):
+            raise ValueError("weight must be finite and nonnegative")
+    if qid is not None:
+        scores, labels, mask, weight = _pad(scores, labels, mask, weight, qid)
+    scores = scores.masked_fill(~mask, 0.0)
+    labels = labels.masked_fill(~mask, 0.0)
+    weight = None if weight is None else weight.masked_fill(~mask, 0.0)
+    return Lists(scores, labels, mask, weight)
+
+
+def _check(scores: Tensor, labels: Tensor, mask: Tensor | None, weight: Tensor | None, qid: Tensor | None) -> None:
+    for name, tensor in (("scores", scores), ("labels", labels)):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name} must be a torch tensor, got {type(tensor).__name__}")
+    if not scores.is_floating_point():
+        raise TypeError(f"scores must be floating point, got {scores.dtype}")
+    if scores.ndim == 0:
+        raise ValueError("scores must have a list axis, got a 0-D tensor")
+    for name, other in (("labels", labels), ("mask", mask), ("weight", weight), ("qid", qid)):
+        if other is not None and other.shape != scores.shape:
+            raise ValueError(f"{name} must have the shape of scores {tuple(scores.shape)}, got {tuple(other.shape)}")
+    if mask is not None and mask.dtype != torch.bool:
+        raise TypeError(f"mask must be boolean, got {mask.dtype}")
+    if qid is not None:
+        if scores.ndim != 1:
+            raise ValueError(f"qid goes with flat 1-D input, got scores of shape {tuple(scores.shape)}")
+        if qid.is_floating_point() or qid.is_complex() or qid.dtype == torch.bool:
+            raise TypeError(f"qid must be of an integer type, got {qid.dtype}")
+
+
+def _first_bad(values: Tensor) -> float:
+    return float(values[~torch.isfinite(values)][0])
+
+
+def _pad(
+    scores: Tensor, labels: Tensor, mask: Tensor, weight: Tensor | None, qid: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    """Scatter flat items into ``(lists, longest)``, differentiable in scores; item order is kept."""
+    items = scores.shape[0]
+    if items == 0:
+        empty = scores.reshape(0, 0)
+        return empty, labels.reshape(0, 0), mask.reshape(0, 0), None if weight is None else empty
+    _, group = torch.unique(qid, return_inverse=True)
+    lists = int(group.max()) + 1
+    index = torch.arange(items, device=qid.device)
+    # renumber the groups by first appearance, then count each item's place within its group
+    first = torch.full((lists,), items, device=qid.device).scatter_reduce(0, group, index, "amin")
+    group = torch.argsort(torch.argsort(first))[group]
+    sizes = torch.bincount(group, minlength=lists)
+    order = torch.argsort(group, stable=True)
+    place = torch.empty_like(index)
+    place[order] = index - torch.repeat_interleave(torch.cumsum(sizes, 0) - sizes, sizes)
+    shape = (lists, int(sizes.max()))
+
+    def scatter(values: Tensor) -> Tensor:
+        return torch.zeros(shape, dtype=values.dtype, device=values.device).index_put((group, place), values)
+
+    return scatter(scores), scatter(labels), scatter(mask), None if weight is None else scatter(weight)

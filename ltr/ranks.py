@@ -1,0 +1,101 @@
+"""Rank definitions for batched tensors.
+
+For scores ``f`` of shape ``(*batch, list)``, counting over the real items k of each list:
+
+* RankCV(i)       = #{k : f_k <= f_i}, 1 to n: ties count as correct, so a constant score wins. Never optimise it.
+* Subrank(i)      = #{k : f_k < f_i}, 0 to n - 1; with a margin, #{k : f_i - f_k >= margin}.
+* ResolvedRank(i) = a permutation of 0 to n - 1 ordered by score, in which of two tied items the one with the
+  lower label stands higher; equal scores and labels are ordered by index, the first on top.
+
+Ranks grow towards the top of the list. Masked-out items get rank -1.
+
+Source: Rudin & Wang, *Direct Learning to Rank and Rerank* (2018), section 2.5.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ltr.lists import Lists, as_lists
+
+__all__ = ["rank_cv", "resolved_rank", "subrank"]
+
+
+def rank_cv(scores: Tensor, *, mask: Tensor | None = None) -> Tensor:
+    """RankCV(i) = #{k : f_k <= f_i}: the conventional rank, ties counted as correct.
+
+    Returns:
+        int64 of the scores' shape, 1 to n; -1 where masked out.
+
+    Examples:
+        >>> rank_cv(torch.tensor([2.0, 1.0, 2.0])).tolist()
+        [3, 1, 3]
+    """
+    lists = as_lists(scores, torch.zeros_like(scores), mask=mask)
+    return _count_below(lists, lists.scores, inclusive=True).masked_fill(~lists.mask, -1)
+
+
+def subrank(scores: Tensor, *, margin: float = 0.0, mask: Tensor | None = None) -> Tensor:
+    """Subrank(i) = #{k : f_i - f_k >= margin}, or #{k : f_k < f_i} for margin 0.
+
+    With a margin the comparison is made as ``f_k <= f_i - margin`` in the scores' own precision.
+
+    Returns:
+        int64 of the scores' shape, 0 to n - 1; -1 where masked out.
+
+    Raises:
+        ValueError: a negative margin.
+
+    Examples:
+        >>> subrank(torch.tensor([2.0, 1.0, 2.0])).tolist()
+        [1, 0, 1]
+        >>> subrank(torch.tensor([2.0, 1.0, 1.75]), margin=0.5).tolist()
+        [1, 0, 1]
+    """
+    if not margin >= 0:
+        raise ValueError(f"margin must be >= 0, got {margin!r}")
+    lists = as_lists(scores, torch.zeros_like(scores), mask=mask)
+    counts = _count_below(lists, lists.scores - margin, inclusive=margin > 0)
+    return counts.masked_fill(~lists.mask, -1)
+
+
+def resolved_rank(scores: Tensor, labels: Tensor, *, mask: Tensor | None = None) -> Tensor:
+    """ResolvedRank: ranks 0 to n - 1, each used once; a tied negative stands above a tied positive.
+
+    Returns:
+        int64 of the scores' shape; -1 where masked out.
+
+    Examples:
+        >>> resolved_rank(torch.tensor([2.0, 1.0, 2.0]), torch.tensor([1, 0, 0])).tolist()
+        [1, 0, 2]
+    """
+    lists = as_lists(scores, labels, mask=mask)
+    order = order_items(lists, -lists.labels)
+    n = lists.mask.sum(-1, keepdim=True)
+    position = torch.empty_like(order).scatter_(
+        -1, order, torch.arange(order.shape[-1], device=order.device).expand_as(order)
+    )
+    return (n - 1 - position).masked_fill(~lists.mask, -1)
+
+
+def order_items(lists: Lists, tie_break: Tensor) -> Tensor:
+    """Indices that sort each list from its top: by score, ties by `tie_break` (larger first), then by index.
+
+    Masked-out items come last.
+    """
+    # least significant key first: each stable sort keeps the order of the ones before it
+    order = torch.argsort(tie_break, dim=-1, descending=True, stable=True)
+    by_score = torch.argsort(lists.scores.detach().gather(-1, order), dim=-1, descending=True, stable=True)
+    order = order.gather(-1, by_score)
+    real_first = torch.argsort((~lists.mask).to(torch.int8).gather(-1, order), dim=-1, stable=True)
+    return order.gather(-1, real_first)
+
+
+def _count_below(lists: Lists, thresholds: Tensor, *, inclusive: bool) -> Tensor:
+    """#{k real : f_k < threshold}, or <= when inclusive, for each threshold."""
+    infinity = torch.finfo(lists.scores.dtype).max
+    padded = lists.scores.detach().masked_fill(~lists.mask, float("inf"))
+    ascending = padded.sort(dim=-1).values
+    counts = torch.searchsorted(ascending, thresholds.detach().clamp(max=infinity).contiguous(), right=inclusive)
+    return counts
