@@ -94,8 +94,6 @@ def order_items(lists: Lists, tie_break: Tensor) -> Tensor:
 
 def _count_below(lists: Lists, thresholds: Tensor, *, inclusive: bool) -> Tensor:
     """#{k real : f_k < threshold}, or <= when inclusive, for each threshold."""
-    infinity = torch.finfo(lists.scores.dtype).max
     padded = lists.scores.detach().masked_fill(~lists.mask, float("inf"))
     ascending = padded.sort(dim=-1).values
-    counts = torch.searchsorted(ascending, thresholds.detach().clamp(max=infinity).contiguous(), right=inclusive)
-    return counts
+    return torch.searchsorted(ascending, thresholds.detach().contiguous(), right=inclusive)

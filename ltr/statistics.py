@@ -133,7 +133,7 @@ class RankStatistic:
         if name == "weights":
             return cls(name, cutoff=cutoff, array=tuple(_number(v, text) for v in (arguments or "").split(",")))
         options: dict[str, float] = {}
-        for part in (arguments or "").split(",") if arguments is not None else ():
+        for part in arguments.split(",") if arguments else ():
             key, equals, value = part.partition("=")
             if not equals or name not in _NAMES or key != _OPTION.get(name) or key in options:
                 allowed = f"{_OPTION[name]}=..." if name in _OPTION else "no options"

@@ -1,0 +1,31 @@
+"""Ranking metrics on torch tensors: ``metric(scores, labels, *, mask=None, qid=None, ties="resolved")``.
+
+The last axis is the list, leading axes are a batch, a 1-D call is one list; `qid` takes flat ragged lists. Values
+are float64, one a list, exact under strictly increasing maps of the scores. Lists for which a metric is undefined
+get the value `empty` (NaN by default).
+"""
+
+from ltr.metrics.binary import average_precision, mrr, precision, recall
+from ltr.metrics.rank_statistics import (
+    auc,
+    dcg,
+    ndcg,
+    normalized_rank_statistic,
+    pairwise_misranking_error,
+    rank_statistic,
+)
+from ltr.metrics.ranked import Ties
+
+__all__ = [
+    "Ties",
+    "auc",
+    "average_precision",
+    "dcg",
+    "mrr",
+    "ndcg",
+    "normalized_rank_statistic",
+    "pairwise_misranking_error",
+    "precision",
+    "rank_statistic",
+    "recall",
+]

@@ -1,0 +1,205 @@
+"""Metrics that are a rank statistic: a sum over the items of gain times the weight of the rank."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from ltr.metrics.ranked import RankedLists, Ties, rank_lists
+from ltr.statistics import RankStatistic
+
+__all__ = ["auc", "dcg", "ndcg", "normalized_rank_statistic", "pairwise_misranking_error", "rank_statistic"]
+
+Gain = Literal["linear", "exp2"]
+
+
+def rank_statistic(
+    scores: Tensor,
+    labels: Tensor,
+    statistic: RankStatistic | str,
+    *,
+    gain: Gain = "linear",
+    ties: Ties = "resolved",
+    mask: Tensor | None = None,
+    qid: Tensor | None = None,
+    empty: float = math.nan,
+) -> Tensor:
+    """The rank statistic of each list: ``sum over i of gain_i * a[rank_i]``.
+
+    Binary labels have gain 0 and 1: the sum runs over the positives. A list without a positive has the value 0,
+    except for ``auc``, which is undefined without a positive and a negative.
+
+    Args:
+        scores: floating point, ``(*batch, list)``.
+        labels: nonnegative, same shape; ``auc`` takes 0 and 1 only.
+        statistic: a `RankStatistic` or its name, such as ``"dcg(base=e)@10"``.
+        gain: ``"linear"`` takes the label itself, ``"exp2"`` takes ``2**label - 1``.
+        ties: ``"resolved"`` (pessimistic), ``"subrank"``, ``"average"`` or ``"optimistic"``; see
+            `ltr.metrics.ranked`.
+        mask: boolean, True where an item is real.
+        qid: list ids of flat input.
+        empty: the value of an undefined list.
+
+    Returns:
+        float64, one value a list: the batch shape, ``(lists,)`` with qid, 0-D for a 1-D call.
+
+    Raises:
+        ValueError: labels below 0 (or not 0 and 1 for ``auc``), an unknown statistic, gain or ties.
+
+    Source: Rudin & Wang (2018), section 2.2.
+
+    Examples:
+        >>> scores, labels = torch.tensor([0.9, 0.5, 0.5, 0.1]), torch.tensor([1, 1, 0, 0])
+        >>> rank_statistic(scores, labels, "wrs").item()  # ranks 4 and, below its tie, 2
+        6.0
+        >>> rank_statistic(scores, labels, "wrs", ties="average").item()  # ranks 4 and 2.5
+        6.5
+    """
+    parsed = RankStatistic.parse(statistic)
+    ranked = rank_lists(scores, labels, ties=ties, mask=mask, qid=qid)
+    return ranked.reshape(_statistic(ranked, parsed, gain, ties, empty))
+
+
+def normalized_rank_statistic(
+    scores: Tensor,
+    labels: Tensor,
+    statistic: RankStatistic | str,
+    *,
+    gain: Gain = "linear",
+    ties: Ties = "resolved",
+    mask: Tensor | None = None,
+    qid: Tensor | None = None,
+    empty: float = math.nan,
+) -> Tensor:
+    """The rank statistic divided by its value for the ideal order (gains descending): 1 is a perfect list.
+
+    Undefined, hence `empty`, where the ideal value is 0: a list without a positive.
+
+    Examples:
+        >>> normalized_rank_statistic(torch.tensor([1.0, 2.0]), torch.tensor([1, 0]), "mrr").item()
+        0.5
+    """
+    parsed = RankStatistic.parse(statistic)
+    ranked = rank_lists(scores, labels, ties=ties, mask=mask, qid=qid)
+    value = _statistic(ranked, parsed, gain, ties, empty)
+    ideal_labels = ranked.labels.sort(-1, descending=True).values
+    ideal = RankedLists(ideal_labels, ranked.real, ranked.position.expand_as(ranked.start), ranked.end, ranked.batch)
+    best = _statistic(ideal, parsed, gain, "resolved", empty)
+    return ranked.reshape(torch.where(best > 0, value / best, empty))
+
+
+def dcg(
+    scores: Tensor,
+    labels: Tensor,
+    *,
+    k: int | None = None,
+    base: float = 2.0,
+    gain: Gain = "linear",
+    ties: Ties = "resolved",
+    mask: Tensor | None = None,
+    qid: Tensor | None = None,
+) -> Tensor:
+    """Discounted cumulative gain: ``sum over i of gain_i / log_base(position_i + 2)`` over the top k positions.
+
+    Examples:
+        >>> round(dcg(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1])).item(), 6)  # 1/log2(2) + 1/log2(4)
+        1.5
+    """
+    statistic = RankStatistic("dcg", base=base, cutoff=k)
+    return rank_statistic(scores, labels, statistic, gain=gain, ties=ties, mask=mask, qid=qid)
+
+
+def ndcg(
+    scores: Tensor,
+    labels: Tensor,
+    *,
+    k: int | None = None,
+    gain: Gain = "linear",
+    ties: Ties = "resolved",
+    mask: Tensor | None = None,
+    qid: Tensor | None = None,
+    empty: float = math.nan,
+) -> Tensor:
+    """Normalised discounted cumulative gain: DCG divided by the DCG of the ideal order.
+
+    The base of the logarithm cancels. With ``ties="average"`` it equals scikit-learn's ``ndcg_score``.
+
+    Examples:
+        >>> ndcg(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 1, 0])).item()
+        1.0
+    """
+    statistic = RankStatistic("dcg", cutoff=k)
+    return normalized_rank_statistic(scores, labels, statistic, gain=gain, ties=ties, mask=mask, qid=qid, empty=empty)
+
+
+def auc(
+    scores: Tensor,
+    labels: Tensor,
+    *,
+    ties: Ties = "resolved",
+    mask: Tensor | None = None,
+    qid: Tensor | None = None,
+    empty: float = math.nan,
+) -> Tensor:
+    """Area under the ROC curve: the share of positive-negative pairs with the positive scored higher.
+
+    A tied pair counts 0 (``resolved``), 1/2 (``average``, as in scikit-learn) or 1 (``optimistic``). With
+    ``subrank`` two tied positives cost a pair as well, for neither counts as scoring below the other.
+
+    Examples:
+        >>> auc(torch.tensor([2.0, 1.0, 1.0]), torch.tensor([1, 1, 0])).item()
+        0.5
+    """
+    return rank_statistic(scores, labels, "auc", ties=ties, mask=mask, qid=qid, empty=empty)
+
+
+def pairwise_misranking_error(
+    scores: Tensor,
+    labels: Tensor,
+    *,
+    ties: Ties = "resolved",
+    mask: Tensor | None = None,
+    qid: Tensor | None = None,
+    empty: float = math.nan,
+) -> Tensor:
+    """Share of positive-negative pairs in which the positive is scored at or below the negative: 1 - AUC.
+
+    Examples:
+        >>> pairwise_misranking_error(torch.tensor([2.0, 1.0, 1.0]), torch.tensor([1, 1, 0])).item()
+        0.5
+    """
+    value = auc(scores, labels, ties=ties, mask=mask, qid=qid)
+    return torch.where(value.isnan(), empty, 1.0 - value)
+
+
+def _statistic(ranked: RankedLists, statistic: RankStatistic, gain: Gain, ties: Ties, empty: float) -> Tensor:
+    gains = _gains(ranked.labels_under(ties), gain)
+    value = ranked.total(gains, _position_weights(statistic, ranked), ties)
+    if statistic.name != "auc":
+        return value
+    if bool(((ranked.labels != 0) & (ranked.labels != 1)).any()):
+        raise ValueError("labels must be 0 and 1 for auc; of graded labels take a pairwise loss or ndcg")
+    positives = ranked.labels.sum(-1)
+    pairs = positives * (ranked.n - positives)
+    return torch.where(pairs > 0, (value - positives * (positives + 1) / 2) / pairs, empty)
+
+
+def _gains(labels: Tensor, gain: Gain) -> Tensor:
+    if gain == "linear":
+        return labels
+    if gain == "exp2":
+        return torch.exp2(labels) - 1.0
+    raise ValueError(f"gain must be 'linear' or 'exp2', got {gain!r}")
+
+
+def _position_weights(statistic: RankStatistic, ranked: RankedLists) -> Tensor:
+    """``a[n - position]`` of each list, 0 in padding: float64 of shape ``(lists, longest)``."""
+    lengths, which = torch.unique(ranked.n, return_inverse=True)
+    table = torch.zeros(len(lengths), ranked.labels.shape[-1], dtype=torch.float64)
+    for row, n in enumerate(lengths.tolist()):
+        if n:
+            table[row, :n] = torch.from_numpy(statistic.weights(n)[::-1].copy())
+    return table.to(ranked.labels.device)[which]

@@ -1,0 +1,105 @@
+"""Rank definitions against the paper's table and slow loops."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ltr.lists import as_lists
+from ltr.ranks import rank_cv, resolved_rank, subrank
+
+# the paper's demonstration of rank definitions
+LABELS = [1, 1, 0, 0, 0, 1, 1, 0, 1]
+SCORES = [6.2, 6.2, 5.8, 4.6, 3.1, 3.1, 2.3, 1.7, 1.7]
+SUBRANK = [7, 7, 6, 5, 3, 3, 2, 0, 0]
+RESOLVED = [8, 7, 6, 5, 4, 3, 2, 1, 0]
+
+
+def test_the_papers_table():
+    scores, labels = torch.tensor(SCORES), torch.tensor(LABELS)
+    assert subrank(scores).tolist() == SUBRANK
+    assert resolved_rank(scores, labels).tolist() == RESOLVED
+    assert rank_cv(scores).tolist() == [9, 9, 7, 6, 5, 5, 3, 2, 2]  # #{k : f_k <= f_i}
+
+
+@st.composite
+def one_list(draw):
+    n = draw(st.integers(1, 9))
+    scores = draw(st.lists(st.sampled_from([-1.5, 0.0, 0.25, 1.0, 3.0]), min_size=n, max_size=n))
+    labels = draw(st.lists(st.sampled_from([0, 1]), min_size=n, max_size=n))
+    return scores, labels
+
+
+@given(one_list(), st.sampled_from([0.0, 0.25, 1.0]))
+def test_ranks_are_their_definitions(data, margin):
+    scores, labels = data
+    f = torch.tensor(scores)
+    assert rank_cv(f).tolist() == [sum(other <= s for other in scores) for s in scores]
+    beaten = [sum(s - o >= margin if margin else o < s for o in scores) for s in scores]
+    assert subrank(f, margin=margin).tolist() == beaten
+
+    resolved = resolved_rank(f, torch.tensor(labels)).tolist()
+    assert sorted(resolved) == list(range(len(scores)))
+    for i in range(len(scores)):
+        assert resolved[i] >= sum(o < scores[i] for o in scores)
+        for k in range(len(scores)):
+            if (scores[i], -labels[i]) > (scores[k], -labels[k]):
+                assert resolved[i] > resolved[k]
+
+
+@given(st.lists(one_list(), min_size=1, max_size=4))
+def test_masked_batches_equal_lists_one_by_one(items):
+    width = max(len(scores) for scores, _ in items) + 1
+    scores = torch.full((len(items), width), float("nan"))
+    labels = torch.ones(len(items), width, dtype=torch.long)
+    mask = torch.zeros(len(items), width, dtype=torch.bool)
+    for row, (s, y) in enumerate(items):
+        scores[row, : len(s)], labels[row, : len(s)], mask[row, : len(s)] = torch.tensor(s), torch.tensor(y), True
+    together = resolved_rank(scores, labels, mask=mask), subrank(scores, mask=mask), rank_cv(scores, mask=mask)
+    for row, (s, y) in enumerate(items):
+        f = torch.tensor(s)
+        alone = resolved_rank(f, torch.tensor(y)), subrank(f), rank_cv(f)
+        for batch, single in zip(together, alone, strict=True):
+            assert batch[row, : len(s)].tolist() == single.tolist()
+            assert (batch[row, len(s) :] == -1).all()
+
+
+def test_qid_pads_in_order_of_first_appearance():
+    scores = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0], requires_grad=True)
+    lists = as_lists(scores, torch.tensor([0, 1, 0, 1, 2]), qid=torch.tensor([9, -3, 9, 2**60, -3]))
+    assert lists.scores.tolist() == [[1.0, 3.0], [2.0, 5.0], [4.0, 0.0]]
+    assert lists.labels.tolist() == [[0, 0], [1, 2], [1, 0]]
+    assert lists.mask.tolist() == [[True, True], [True, True], [True, False]]
+    lists.scores.sum().backward()
+    assert scores.grad.tolist() == [1.0] * 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"scores": torch.tensor([1, 2])}, TypeError, "scores must be floating point, got torch.int64"),
+        ({"scores": [1.0, 2.0]}, TypeError, "scores must be a torch tensor, got list"),
+        ({"labels": torch.tensor([1])}, ValueError, r"labels must have the shape of scores \(2,\), got \(1,\)"),
+        ({"scores": torch.tensor([1.0, float("nan")])}, ValueError, "scores must be finite, got nan"),
+        ({"labels": torch.tensor([1.0, float("inf")])}, ValueError, "labels must be finite, got inf"),
+        ({"mask": torch.tensor([1, 0])}, TypeError, "mask must be boolean, got torch.int64"),
+        ({"weight": torch.tensor([1.0, -1.0])}, ValueError, "weight must be finite and nonnegative"),
+        ({"qid": torch.tensor([1.0, 2.0])}, TypeError, "qid must be of an integer type"),
+        (
+            {"scores": torch.zeros(1, 2), "labels": torch.zeros(1, 2), "qid": torch.zeros(1, 2).long()},
+            ValueError,
+            "qid goes with flat 1-D input",
+        ),
+        ({"scores": torch.tensor(1.0), "labels": torch.tensor(1)}, ValueError, "list axis"),
+    ],
+)
+def test_bad_input_is_named(arguments, error, message):
+    given_arguments = {"scores": torch.tensor([1.0, 2.0]), "labels": torch.tensor([0, 1]), **arguments}
+    scores, labels = given_arguments.pop("scores"), given_arguments.pop("labels")
+    with pytest.raises(error, match=message):
+        as_lists(scores, labels, **given_arguments)
+
+
+def test_a_negative_margin_is_refused():
+    with pytest.raises(ValueError, match="margin must be >= 0, got -1"):
+        subrank(torch.tensor([1.0]), margin=-1)
