@@ -9,7 +9,7 @@ For scores ``f`` of shape ``(*batch, list)``, counting over the real items k of 
 
 Ranks grow towards the top of the list. Masked-out items get rank -1.
 
-Source: Rudin & Wang, *Direct Learning to Rank and Rerank* (2018), section 2.5.
+Source: Rudin & Wang, *Direct Learning to Rank and Rerank* (2018), section 2.6.
 """
 
 from __future__ import annotations

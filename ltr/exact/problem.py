@@ -12,7 +12,7 @@ with the weights `a` of a rank statistic and one of two rank definitions:
   paper's ResolvedRank, for ties between positives do not change the sum.
 * ``subrank``: positive i has rank 1 + #{k : i beats k}, over all observations k.
 
-Source: Rudin & Wang (2018), sections 2.5 and 3; the identity for ResolvedRank is proven in `resolved_value`.
+Source: Rudin & Wang (2018), sections 2.6 and 3; the identity for ResolvedRank is proven in `resolved_value`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,262 @@
+"""A user's own tables: CSV, TSV, parquet, .npy and .npz, one observation a row.
+
+=====================  ============================================================================================
+suffix                 columns
+=====================  ============================================================================================
+.csv .txt .dat         named by the header line; the separator is given, or found in that line (, ; tab or |)
+.tsv .tab              named by the header line; separated by tabs
+.parquet .pq           as stored (needs pyarrow)
+.npy                   a structured array: its fields; a plain 2-D array: ``x0``, ``x1``, ... by position
+.npz                   each 1-D array by its key; a 2-D array ``X`` gives ``x0``, ``x1``, ..., or the names in an
+                       array ``feature_names``
+=====================  ============================================================================================
+
+Columns are numbers or booleans, without missing values: other columns are errors unless dropped. Rows are counted
+from 1, below the header; blank lines are not rows.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.data.dataset import DataError, Dataset, checked_features, checked_labels, checked_names
+
+__all__ = ["read_features", "read_table"]
+
+FloatArray = NDArray[np.float64]
+Columns = Mapping[str, Any]  # name -> a pandas Series or a 1-D array
+
+_TEXT = {".csv": None, ".txt": None, ".dat": None, ".tsv": "\t", ".tab": "\t"}
+_SEPARATORS = (",", ";", "\t", "|")
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    *,
+    label: str,
+    drop: Sequence[str] = (),
+    features: Sequence[str] | None = None,
+    separator: str | None = None,
+) -> Dataset:
+    r"""A labelled table from a file; the module says which files and which columns they have.
+
+    Args:
+        path: the file.
+        label: the column of the labels, 0 and 1.
+        drop: columns to leave out.
+        features: the columns to take, in this order; all but label and drop, in the file's order, by default.
+        separator: one character between the fields of a text file.
+
+    Returns:
+        the `Dataset`, named after the file.
+
+    Raises:
+        DataError: a missing, empty or unreadable file; a column name twice, or one that the file does not have; a
+            value that is not a finite number, a label other than 0 and 1 (both with their row), a single class.
+
+    Examples:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "machines.csv")
+        ...     _ = path.write_text("id;hours;failed\n7;10.5;0\n8;99;1\n")
+        ...     data = read_table(path, label="failed", drop=["id"])
+        >>> data.name, data.feature_names, data.X.tolist(), data.y.tolist()
+        ('machines', ('hours',), [[10.5], [99.0]], [0, 1])
+    """
+    columns = _read(path, separator)
+    _require(path, columns, (label,), "label column")
+    _require(path, columns, drop, "column to drop")
+    if features is None:
+        features = [name for name in columns if name != label and name not in drop]
+        if not features:
+            raise DataError(f"{path}: no feature column is left beside the label {label!r}")
+    for name in features:
+        if name == label or name in drop:
+            raise DataError(f"{path}: feature column {name!r} is also {'the label' if name == label else 'dropped'}")
+    X = _features(path, columns, features)
+    labels = _column(path, label, columns[label])
+    missing = np.isnan(labels)
+    if missing.any():
+        row = int(np.argmax(missing)) + 1
+        raise DataError(f"{path}: labels must be 0 or 1, got a missing value in column {label!r}, row {row}")
+    return Dataset(Path(path).stem, X, checked_labels(labels, len(X), f"{path}: column {label!r}"), features)
+
+
+def read_features(path: str | os.PathLike[str], features: Sequence[str], *, separator: str | None = None) -> FloatArray:
+    """The features of a table to predict on: columns are found by name, in any order; others are ignored.
+
+    Args:
+        path: the file.
+        features: the columns to take, in this order.
+        separator: one character between the fields of a text file.
+
+    Returns:
+        float64 of shape (n, len(features)).
+
+    Raises:
+        DataError: as `read_table`; all missing columns are named at once.
+    """
+    return _features(path, _read(path, separator), features)
+
+
+def _features(path: str | os.PathLike[str], columns: Columns, features: Sequence[str]) -> FloatArray:
+    if isinstance(features, str) or len(features) == 0:
+        raise DataError(f"features must be a sequence of at least one column name, got {features!r}")
+    names = checked_names(features, "features")
+    _require(path, columns, names, "feature column")
+    return checked_features(np.column_stack([_column(path, name, columns[name]) for name in names]), names, str(path))
+
+
+def _require(path: str | os.PathLike[str], columns: Columns, names: Sequence[str], role: str) -> None:
+    if isinstance(names, str):
+        raise DataError(f"{role}s must be given as a sequence of names, got the string {names!r}")
+    missing = [name for name in names if name not in columns]
+    if not missing:
+        return
+    shown = ", ".join(list(columns)[:20]) + (", ..." if len(columns) > 20 else "")
+    hint = "; the first line must hold the column names" if all(_is_number(name) for name in columns) else ""
+    raise DataError(f"{path}: no {role} {', '.join(map(repr, missing))}; the file has {shown}{hint}")
+
+
+def _read(path: str | os.PathLike[str], separator: str | None) -> Columns:
+    file = Path(path)
+    if not file.is_file():
+        raise DataError(f"{path}: {'is not a file' if file.exists() else 'no such file'}")
+    if file.stat().st_size == 0:
+        raise DataError(f"{path}: the file is empty")
+    suffix = file.suffix.lower()
+    if separator is not None and (suffix not in _TEXT or len(separator) != 1):
+        raise DataError(f"separator must be one character and goes with text files, got {separator!r} for {path}")
+    if suffix in _TEXT:
+        columns = _read_text(file, separator or _TEXT[suffix])
+    elif suffix in (".parquet", ".pq"):
+        columns = _read_parquet(file)
+    elif suffix in (".npy", ".npz"):
+        columns = _read_numpy(file)
+    else:
+        raise DataError(f"{path}: unknown file type {suffix!r}; known are {' '.join(_TEXT)} .parquet .pq .npy .npz")
+    if any(len(column) == 0 for column in columns.values()) or not columns:
+        raise DataError(f"{path}: the table has no rows")
+    return columns
+
+
+def _read_text(file: Path, separator: str | None) -> Columns:
+    import pandas as pd
+
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as stream, warnings.catch_warnings():
+            above, header = _header(stream)
+            if not header:
+                raise DataError(f"{file}: the file is empty")
+            if separator is None:
+                separator = max(_SEPARATORS, key=lambda mark: len(_fields(header, mark)))
+            names = checked_names(_fields(header, separator), str(file))
+            # else fields beyond the header would be dropped, or taken as row labels, without a word
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            options: dict[str, Any] = {"index_col": False, "skipinitialspace": True, "low_memory": False}
+            frame = pd.read_csv(stream, sep=separator, header=None, names=list(names), **options)
+    except UnicodeDecodeError as error:
+        raise DataError(f"{file}: must be UTF-8 text, got byte {error.object[error.start]:#x}") from None
+    except pd.errors.ParserWarning:
+        raise DataError(f"{file}: rows have more fields than the {len(names)} of the header") from None
+    except pd.errors.ParserError as error:
+        found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
+        if found is None:
+            raise DataError(f"{file}: not a table separated by {separator!r}: {str(error).strip()}") from None
+        line = int(found[2]) + above
+        raise DataError(f"{file}: line {line} has {found[3]} fields, the header {found[1]}") from None
+    return {name: frame[name] for name in names}
+
+
+def _header(stream: TextIO) -> tuple[int, str]:
+    """The first line that is not blank, and the lines up to it; an empty string at the end of the file."""
+    for number, line in enumerate(iter(stream.readline, ""), start=1):
+        if line.strip():
+            return number, line
+    return 0, ""
+
+
+def _fields(line: str, separator: str) -> list[str]:
+    return [field.strip() for field in next(csv.reader([line], delimiter=separator, skipinitialspace=True))]
+
+
+def _read_parquet(file: Path) -> Columns:
+    import pandas as pd
+
+    try:
+        frame = pd.read_parquet(file)
+    except ImportError:
+        raise DataError(f"{file}: reading parquet needs pyarrow; install ltr[parquet]") from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{file}: not a parquet file: {str(error).strip()}") from None
+    names = checked_names([str(name) for name in frame.columns], str(file))
+    return {name: frame.iloc[:, j] for j, name in enumerate(names)}
+
+
+def _read_numpy(file: Path) -> Columns:
+    try:
+        content = np.load(file, allow_pickle=False)
+        arrays = {"X": content} if isinstance(content, np.ndarray) else {key: content[key] for key in content.files}
+    except (OSError, ValueError, EOFError) as error:
+        raise DataError(f"{file}: not an array file: {str(error).strip()}") from None
+    if file.suffix.lower() == ".npy" and arrays["X"].dtype.names:
+        table = arrays["X"]
+        return {name: table[name] for name in checked_names(table.dtype.names, str(file))}
+    given = arrays.pop("feature_names", None)
+    columns: dict[str, Any] = {}
+    for key, array in arrays.items():
+        if array.ndim == 1 and file.suffix.lower() == ".npz":
+            columns[key] = array
+        elif array.ndim == 2 and key == "X":
+            names = [f"x{j}" for j in range(array.shape[1])] if given is None else [str(v) for v in np.ravel(given)]
+            if len(names) != array.shape[1]:
+                raise DataError(f"{file}: {len(names)} feature_names for the {array.shape[1]} columns of X")
+            clash = [name for name in names if name in arrays and name != "X"]
+            if clash:
+                raise DataError(f"{file}: column names must differ, got {clash[0]!r} in feature_names and as an array")
+            columns.update(zip(checked_names(names, str(file)), array.T, strict=True))
+        else:
+            rule = "1-D columns and a 2-D X" if file.suffix.lower() == ".npz" else "a structured or 2-D array"
+            raise DataError(f"{file}: must hold {rule}, got {key!r} of shape {array.shape}")
+    lengths = {name: len(column) for name, column in columns.items()}
+    for name, length in lengths.items():
+        if length != next(iter(lengths.values())):
+            raise DataError(f"{file}: columns must be equally long, got {length} rows in column {name!r}")
+    return columns
+
+
+def _column(path: str | os.PathLike[str], name: str, column: Any) -> FloatArray:  # noqa: ANN401 - Series or array
+    """A column as float64, missing values as NaN."""
+    import pandas as pd
+
+    series = pd.Series(column)
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        series = series.astype(series.cat.categories.dtype)
+    kinds = pd.api.types
+    if kinds.is_numeric_dtype(series.dtype) and not kinds.is_complex_dtype(series.dtype):
+        return series.to_numpy(dtype=np.float64, na_value=np.nan)
+    if not (kinds.is_string_dtype(series.dtype) or kinds.is_object_dtype(series.dtype)):
+        raise DataError(f"{path}: column {name!r} must hold numbers, got {series.dtype}")
+    values = pd.to_numeric(series, errors="coerce").astype(np.float64)
+    bad = (values.isna() & series.notna()).to_numpy()
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(f"{path}: column {name!r} must hold numbers, got {series.iloc[row]!r} in row {row + 1}")
+    return values.to_numpy(dtype=np.float64)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

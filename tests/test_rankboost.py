@@ -1,0 +1,266 @@
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from ltr.base_rankers import load_base_ranker, make_base_ranker
+from ltr.base_rankers.rankboost import RankBoostRanker, candidate_cuts, exponential_pair_loss, pair_weights
+
+
+def problem(seed, n=40, d=3, values=6):
+    """Features on a coarse grid (many ties) beside a continuous one; noisy labels."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, values, size=(n, d)).astype(float)
+    X[:, -1] += rng.normal(size=n)
+    y = (X.sum(axis=1) + rng.normal(size=n) * values > d * values / 2).astype(int)
+    y[:2] = 0, 1
+    return X, y
+
+
+def slow_loss(scores, y):
+    pairs = [math.exp(-(a - b)) for a, b in itertools.product(np.asarray(scores)[y == 1], np.asarray(scores)[y == 0])]
+    return math.fsum(pairs) / len(pairs)
+
+
+def slow_weak_rankers(X):
+    """(feature, cut): every threshold that tells some rows from others."""
+    for j in range(X.shape[1]):
+        values = sorted(set(X[:, j]))
+        for low, high in itertools.pairwise(values):
+            yield j, (low + high) / 2
+
+
+def pair_matrix(scores, y):
+    D = np.exp(-(scores[y == 1][:, None] - scores[y == 0][None, :]))
+    return D / D.sum()
+
+
+@pytest.mark.parametrize("step", ["exact", "bound"])
+@pytest.mark.parametrize("seed", range(6))
+def test_agrees_with_boosting_on_an_explicit_matrix_of_pair_weights(seed, step):
+    X, y = problem(seed)
+    ranker = RankBoostRanker(rounds=25, thresholds=None, step=step).fit(X, y)
+    state = ranker.to_state()
+    scores, product = np.zeros(len(X)), 1.0
+    for t, (j, cut, alpha) in enumerate(zip(state["features"], state["cuts"], state["alphas"], strict=True)):
+        D = pair_matrix(scores, y)
+        r_of = {}
+        for i, theta in slow_weak_rankers(X):
+            h = (X[:, i] > theta).astype(float)
+            r_of[i, int(h.sum())] = float((D * (h[y == 1][:, None] - h[y == 0][None, :])).sum())
+        r = r_of[j, int((X[:, j] > cut).sum())]
+        assert abs(r) >= max(abs(v) for v in r_of.values()) - 1e-12
+        h = (X[:, j] > cut).astype(float)
+        difference = h[y == 1][:, None] - h[y == 0][None, :]
+        right, wrong = D[difference == 1].sum(), D[difference == -1].sum()
+        if min(right, wrong) > 0.5 / D.size:
+            expected = 0.5 * math.log(right / wrong) if step == "exact" else 0.5 * math.log((1 + r) / (1 - r))
+            assert alpha == pytest.approx(expected, rel=1e-9)
+        Z = float((D * np.exp(-alpha * difference)).sum())
+        product *= Z
+        scores = scores + alpha * h
+        assert ranker.losses[t + 1] == pytest.approx(product, rel=1e-9)
+        assert ranker.losses[t + 1] == pytest.approx(slow_loss(scores, y), rel=1e-9)
+        if step == "bound":
+            assert math.sqrt(1 - r * r) + 1e-12 >= Z or min(right, wrong) < 0.5 / D.size
+    np.testing.assert_allclose(ranker.decision_function(X), scores, atol=1e-12)
+
+
+def test_exact_step_minimises_the_loss_along_its_weak_ranker():
+    X, y = problem(3)
+    state = RankBoostRanker(rounds=1, step="exact").fit(X, y).to_state()
+    h = (X[:, state["features"][0]] > state["cuts"][0]).astype(float)
+    here = slow_loss(state["alphas"][0] * h, y)
+    for other in (0.9, 0.99, 1.01, 1.1):
+        assert slow_loss(other * state["alphas"][0] * h, y) > here
+
+
+@pytest.mark.parametrize("step", ["exact", "bound"])
+@pytest.mark.parametrize("values", [2, 3, 50])
+def test_loss_falls_every_round(values, step):
+    X, y = problem(11, n=80, d=4, values=values)
+    ranker = RankBoostRanker(rounds=200, step=step).fit(X, y)
+    assert ranker.losses[0] == 1
+    assert (np.diff(ranker.losses) < 0).all()
+
+
+def test_first_weak_ranker_on_tiny_data_by_hand():
+    # cuts 1.5, 2.5, 3.5 of the first column have r = 1/2, 1, 1/2; of the second 0, 0, 0
+    X = np.array([[1.0, 2], [2, 1], [3, 2], [4, 1]])
+    ranker = RankBoostRanker(rounds=1, step="exact").fit(X, [0, 0, 1, 1])
+    state = ranker.to_state()
+    assert (state["features"], state["cuts"]) == ([0], [2.5])
+    # all 4 pairs are right; the weight of the wrong ones counts as half a pair, 1/8
+    assert state["alphas"] == [pytest.approx(0.5 * math.log(1 / (1 / 8)))]
+    assert ranker.losses.tolist() == pytest.approx([1, math.exp(-0.5 * math.log(8))])
+
+
+def test_falling_features_get_negative_alphas():
+    X, y = -np.arange(6.0)[:, None], np.array([0, 0, 1, 0, 1, 1])
+    ranker = RankBoostRanker(rounds=5).fit(X, y)
+    assert ranker.to_state()["alphas"][0] < 0
+    mirrored = RankBoostRanker(rounds=5).fit(-X, y)
+    np.testing.assert_allclose(ranker.losses, mirrored.losses)
+
+
+def test_stops_when_nothing_improves():
+    # every threshold has as many positives above it as negatives, weighted: r = 0
+    X = np.array([[0.0], [0.0], [1.0], [1.0]])
+    ranker = RankBoostRanker(rounds=10).fit(X, [0, 1, 0, 1])
+    assert ranker.losses.tolist() == [1]
+    np.testing.assert_array_equal(ranker.decision_function(X), np.zeros(4))
+    assert list(ranker.staged_decision_function(X)) == []
+    # one cut: after the exact step its weak ranker has nothing left to give
+    once = RankBoostRanker(rounds=10, step="exact").fit([[0.0], [0.0], [1.0], [1.0], [1.0]], [0, 1, 1, 1, 0])
+    assert len(once.losses) == 2
+    constant = RankBoostRanker(rounds=10).fit(np.ones((3, 2)), [0, 1, 1])
+    assert constant.losses.tolist() == [1]
+
+
+def test_separable_data_stays_finite():
+    X, y = np.arange(10.0)[:, None], (np.arange(10) >= 5).astype(int)
+    ranker = RankBoostRanker(rounds=2000).fit(X, y)
+    scores = ranker.decision_function(X)
+    assert np.isfinite(scores).all()
+    assert np.isfinite(ranker.losses).all()
+    assert scores[5:].min() > scores[:5].max()
+
+
+def test_stages_and_callback_tell_the_same_story():
+    X, y = problem(5)
+    told = []
+    ranker = RankBoostRanker(rounds=12, on_round=lambda *round_and_loss: told.append(round_and_loss)).fit(X, y)
+    assert [r for r, _ in told] == list(range(1, len(ranker.losses)))
+    assert [loss for _, loss in told] == ranker.losses[1:].tolist()
+    stages = list(ranker.staged_decision_function(X))
+    assert [exponential_pair_loss(scores, y) for scores in stages] == ranker.losses[1:].tolist()
+    np.testing.assert_array_equal(stages[-1], ranker.decision_function(X))
+    shorter = RankBoostRanker(rounds=4).fit(X, y)
+    np.testing.assert_array_equal(stages[3], shorter.decision_function(X))
+
+
+def test_only_the_order_of_feature_values_matters():
+    X, y = problem(8)
+    first = RankBoostRanker(rounds=30, thresholds=None).fit(X, y)
+    second = RankBoostRanker(rounds=30, thresholds=None).fit(np.exp(X), y)
+    np.testing.assert_array_equal(first.losses, second.losses)
+    np.testing.assert_array_equal(first.decision_function(X), second.decision_function(np.exp(X)))
+
+
+def test_rows_of_one_cell_are_tied():
+    X, y = problem(2)
+    ranker = RankBoostRanker(rounds=30).fit(X, y)
+    doubled = ranker.decision_function(np.concatenate([X, X[::-1]]))
+    np.testing.assert_array_equal(doubled, np.concatenate([doubled[: len(X)], doubled[: len(X)][::-1]]))
+
+
+@pytest.mark.parametrize(
+    ("column", "limit", "expected"),
+    [
+        ([3.0, 1.0, 2.0, 2.0], None, [1.5, 2.5]),
+        ([1.0, 1.0], None, []),
+        ([0.0, 1.0, 2.0, 3.0], 1, [1.5]),
+        ([0.0, 1.0, 2.0, 3.0], 3, [0.5, 1.5, 2.5]),
+        ([0.0, 0.0, 0.0, 0.0, 1.0, 2.0], 1, [0.5]),  # the cut with 4 of 6 rows below is the nearest to 3
+        ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], 3, [1.5, 3.5, 5.5]),
+        ([1.0, np.nextafter(1.0, 2.0)], None, [1.0]),
+        ([-1e308, 1.5e308], None, [2.5e307]),  # the difference of the two overflows
+        ([0.0, 5e-324], None, [0.0]),
+    ],
+)
+def test_candidate_cuts(column, limit, expected):
+    cuts = candidate_cuts(np.array(column), limit)
+    assert cuts.tolist() == expected
+    values = np.unique(column)
+    for cut in cuts:
+        assert (values > cut).any()
+        assert (values <= cut).any()
+
+
+def test_capped_cuts_are_a_subset_and_their_number_a_cap():
+    rng = np.random.default_rng(0)
+    for limit in (1, 2, 7, 50):
+        column = rng.integers(0, 60, size=200).astype(float)
+        capped, everything = candidate_cuts(column, limit), candidate_cuts(column, None)
+        assert len(capped) <= limit
+        assert set(capped) <= set(everything)
+        assert (np.diff(capped) > 0).all()
+
+
+def test_pair_weights_factorise():
+    X, y = problem(1)
+    scores = X[:, 0] * 0.3
+    weights = pair_weights(scores, y == 1)
+    np.testing.assert_allclose(np.outer(weights[y == 1], weights[y == 0]), pair_matrix(scores, y))
+
+
+def test_exponential_pair_loss_is_stable():
+    y = np.array([1, 0, 0])
+    scores = np.array([0.3, -0.2, 1.0])
+    assert exponential_pair_loss(scores, y) == pytest.approx(slow_loss(scores, y), rel=1e-12)
+    assert exponential_pair_loss(scores + 1e4, y) == pytest.approx(slow_loss(scores, y), rel=1e-9)
+    assert exponential_pair_loss(scores * 1e4, y) == math.inf
+    assert exponential_pair_loss([1e4, 0.0], [1, 0]) == 0
+    with pytest.raises(ValueError, match="both classes"):
+        exponential_pair_loss([1.0, 2.0], [1, 1])
+
+
+def test_state_round_trip(tmp_path):
+    X, y = problem(4)
+    ranker = RankBoostRanker(rounds=9, thresholds=None, step="bound", on_round=lambda *_: None).fit(X, y)
+    state = ranker.to_state()
+    torch.save(state, tmp_path / "state.pt")
+    for copy in (
+        RankBoostRanker.from_state(state),
+        load_base_ranker(json.loads(json.dumps(state))),
+        load_base_ranker(torch.load(tmp_path / "state.pt", weights_only=True)),
+    ):
+        assert copy == ranker
+        np.testing.assert_array_equal(copy.decision_function(X), ranker.decision_function(X))
+        np.testing.assert_array_equal(copy.losses, ranker.losses)
+    with pytest.raises(ValueError, match="state must be of kind 'rankboost' and hold"):
+        RankBoostRanker.from_state({**state, "kind": "logistic_regression"})
+    del state["cuts"]
+    with pytest.raises(ValueError, match="state must be"):
+        RankBoostRanker.from_state(state)
+
+
+def test_fields_are_parameters():
+    from sklearn.base import clone
+
+    ranker = make_base_ranker("rankboost")
+    assert set(ranker.get_params()) == {"rounds", "thresholds", "step", "on_round"}
+    assert ranker.linear_weights is None
+    assert clone(RankBoostRanker(rounds=3)) == RankBoostRanker(rounds=3)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"rounds": 0}, "rounds must be an integer >= 1, got 0"),
+        ({"rounds": 2.5}, "rounds must be an integer >= 1, got 2.5"),
+        ({"rounds": True}, "rounds must be"),
+        ({"rounds": None}, "rounds must be"),
+        ({"thresholds": 0}, "thresholds must be an integer >= 1, got 0"),
+        ({"step": "newton"}, "step must be 'exact' or 'bound', got 'newton'"),
+        ({"on_round": 3}, "on_round must be callable, got 3"),
+    ],
+)
+def test_bad_fields(fields, message):
+    with pytest.raises(ValueError, match=message):
+        RankBoostRanker(**fields)
+
+
+def test_bad_data():
+    X, y = problem(0)
+    with pytest.raises(ValueError, match="is not fitted: call fit first"):
+        RankBoostRanker().decision_function(X)
+    with pytest.raises(ValueError, match="is not fitted"):
+        _ = RankBoostRanker().losses
+    with pytest.raises(ValueError, match="labels must be 0 or 1, got 2 in row 1"):
+        RankBoostRanker().fit(X, y + 2)
+    with pytest.raises(ValueError, match="X must have the 3 columns of the fit, got 2"):
+        RankBoostRanker(rounds=2).fit(X, y).decision_function(X[:, :2])
