@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Install what is needed and pass every check: format, lint, types, tests and doctests.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+scripts/setup.sh dev
+export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}" MPLBACKEND=Agg
+.venv/bin/ruff format --check .
+.venv/bin/ruff check .
+.venv/bin/mypy
+.venv/bin/python -m pytest -n auto --dist loadfile "$@"

@@ -1,0 +1,84 @@
+"""The layers of the toolkit and who may import what."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MODULES = sorted([*ROOT.glob("ltr/**/*.py"), *ROOT.glob("trainers/**/*.py")])
+
+# each layer may import itself and what stands before it
+LAYERS = [
+    ["ltr.statistics", "ltr.lists"],
+    ["ltr.ranks"],
+    ["ltr.metrics", "ltr.losses", "ltr.scorers", "ltr.data", "ltr.exact"],
+    ["ltr.fitting", "ltr.convex", "ltr.smoothing"],
+    ["ltr.base_rankers"],
+    ["ltr.rerank"],
+    ["trainers"],
+]
+# a package -> the only places that may import it
+ONLY = {
+    "pyscipopt": "ltr.exact",
+    "cvxpy": "ltr.convex",
+    "tensorboard": "trainers",
+    "torch.utils.tensorboard": "trainers",
+    "rich": "trainers",
+    "matplotlib": "trainers",
+    "pydantic": "trainers",
+}
+
+
+def module_name(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def within(name, package):
+    return name == package or name.startswith(package + ".")
+
+
+def layer(name):
+    return next((depth for depth, members in enumerate(LAYERS) if any(within(name, m) for m in members)), None)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=module_name)
+def test_dependencies_point_down(path):
+    name = module_name(path)
+    if name == "ltr":
+        return  # re-exports everything, lazily
+    own = layer(name)
+    assert own is not None, f"{name} belongs to no layer"
+    for imported in imports(path):
+        depth = layer(imported)
+        assert depth is None or depth <= own, f"{name} imports {imported} from a layer above it"
+        for package, place in ONLY.items():
+            assert not within(imported, package) or within(name, place), f"{name} imports {package}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=module_name)
+def test_the_library_prints_nothing_and_imports_no_stars(path):
+    tree = ast.parse(path.read_text())
+    stars = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.names[0].name == "*"]
+    prints = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "print"]
+    assert not stars
+    assert not prints or module_name(path).startswith("trainers")
+
+
+def test_importing_losses_and_metrics_stays_light():
+    heavy = ["cvxpy", "pyscipopt", "pandas", "matplotlib", "sklearn", "numba", "tensorboard", "pydantic", "rich"]
+    program = f"import sys, ltr, ltr.losses, ltr.metrics; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,205 @@
+"""The two-stage ranker: cut, rerank, splice, save and load."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import ltr
+from ltr.exact import Status
+from ltr.metrics import rank_statistic
+
+
+class Scores:
+    """A base ranker that scores by one column."""
+
+    def __init__(self, column=0, linear=True):
+        self.column, self.linear = column, linear
+
+    def fit(self, X, y):
+        self.d = np.shape(X)[1]
+        return self
+
+    def decision_function(self, X):
+        return np.asarray(X)[:, self.column].astype(float)
+
+    @property
+    def linear_weights(self):
+        return np.eye(self.d)[self.column] if self.linear else None
+
+
+def sample(seed=0, n=80, d=3):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * [1.0, 50.0, 0.01][:d]
+    y = (X @ [1.0, -0.02, 60.0][:d] + rng.normal(size=n) > 0.8).astype(int)
+    return X, y
+
+
+def quick(**options):
+    return ltr.TwoStageRanker(**{"time_limit": 4.0, "method": "local_search", "top_k": 20, **options})
+
+
+def test_the_list_is_cut_at_the_kth_training_score():
+    X, y = sample()
+    ranker = quick(base=Scores()).fit(X, y)
+    assert ranker.threshold_ == np.sort(X[:, 0])[-20]
+    assert ranker.reranked(X).sum() == 20
+    assert ranker.problem_.n == 20
+    np.testing.assert_array_equal(ranker.problem_.y, y[X[:, 0] >= ranker.threshold_])
+
+
+def test_items_tied_at_the_threshold_are_all_reranked():
+    X, y = sample()
+    X[:, 0] = np.round(X[:, 0])
+    ranker = quick(base=Scores()).fit(X, y)
+    assert ranker.reranked(X).sum() == (X[:, 0] >= np.sort(X[:, 0])[-20]).sum() > 20
+
+
+def test_reranked_items_stand_on_top_and_the_rest_keeps_its_order():
+    X, y = sample()
+    fresh = sample(seed=1, n=200)[0]
+    ranker = quick(base=Scores()).fit(X, y)
+    scores, chosen = ranker.decision_function(fresh), ranker.reranked(fresh)
+    assert 0 < chosen.sum() < len(fresh)
+    assert scores[chosen].min() > scores[~chosen].max()
+    np.testing.assert_array_equal(scores[~chosen], fresh[~chosen, 0])
+    exact = fresh[chosen] @ ranker.weights_
+    np.testing.assert_array_equal(np.argsort(scores[chosen]), np.argsort(exact))
+    np.testing.assert_array_equal(ranker.rank(fresh)[: chosen.sum()], np.flatnonzero(chosen)[np.argsort(-exact)])
+
+
+def test_a_rows_score_depends_on_no_other_row():
+    X, y = sample()
+    ranker = quick(base=Scores()).fit(X, y)
+    together = ranker.decision_function(X)
+    alone = [ranker.decision_function(X[i : i + 1])[0] for i in range(len(X))]
+    np.testing.assert_allclose(together, alone, rtol=1e-14)
+
+
+@pytest.mark.parametrize("statistic", ["dcg", "auc", "mrr", "wta", "pauc@5", "dcg(base=e)@10"])
+@pytest.mark.parametrize("base", ["logistic", "ranknet"])
+def test_never_worse_than_its_warm_start_on_the_training_list(statistic, base):
+    X, y = sample(seed=3)
+    ranker = quick(base=base, statistic=statistic).fit(X, y)
+    chosen = ranker.reranked(X)
+    labels = torch.from_numpy(y[chosen])
+
+    def value(scores):
+        return rank_statistic(torch.from_numpy(scores), labels, statistic).item()
+
+    exact = value(ranker.decision_function(X)[chosen])
+    assert exact >= value(ranker.base_.decision_function(X)[chosen]) - 1e-12
+    assert exact >= ranker.problem_.evaluate(ranker.solution_.weights) - 1e-12
+
+
+def test_the_full_list():
+    X, y = sample()
+    ranker = quick(top_k=None).fit(X, y)
+    assert ranker.threshold_ == -math.inf
+    assert ranker.problem_.n == len(X)
+    assert ranker.reranked(X).all()
+    assert np.isfinite(ranker.decision_function(X)).all()
+
+
+def test_an_exact_method_proves_its_answer():
+    X, y = sample(n=30, d=2)
+    ranker = ltr.TwoStageRanker(top_k=12, time_limit=30.0).fit(X, y)
+    assert ranker.solution_.status is Status.OPTIMAL
+    assert ranker.solution_.gap == 0.0
+    assert ranker.solution_.value == ranker.problem_.evaluate(ranker.solution_.weights)
+
+
+def test_raw_weights_score_like_standardised_ones():
+    X, y = sample()
+    ranker = quick(base=Scores()).fit(X, y)
+    top = X[ranker.reranked(X)]
+    standardised = ranker.problem_.X @ ranker.solution_.weights
+    raw = (top - ranker.center_) @ ranker.weights_
+    np.testing.assert_allclose(raw, standardised, atol=1e-12)
+
+
+def test_constant_columns_are_left_out():
+    X, y = sample()
+    X = np.column_stack([X, np.full(len(X), 1e6)])
+    ranker = quick(base=Scores()).fit(X, y)
+    assert ranker.problem_.d == 3
+    assert ranker.weights_[3] == 0.0
+
+
+def test_a_single_class_at_the_top_leaves_the_base_order():
+    X = np.arange(30.0)[:, None] * [1.0, -1.0]
+    y = (np.arange(30) >= 15).astype(int)
+    ranker = quick(base=Scores(), top_k=10).fit(X, y)
+    assert ranker.solution_ is None
+    assert "single class" in ranker.note_
+    np.testing.assert_array_equal(ranker.decision_function(X), X[:, 0])
+
+
+def test_items_alike_at_the_top_leave_the_base_order():
+    X = np.r_[np.full((10, 1), 5.0), np.arange(20.0)[:, None] / 10]
+    y = np.arange(30) % 2
+    ranker = quick(base=Scores(), top_k=10).fit(X, y)
+    assert ranker.solution_ is None
+    assert "do not differ" in ranker.note_
+
+
+def test_a_nonlinear_base_has_no_warm_start_of_its_own():
+    X, y = sample()
+    ranker = quick(base=Scores(linear=False)).fit(X, y)
+    assert ranker.warm_starts_ == []
+    assert ranker.solution_.value > 0
+
+
+def test_a_fitted_base_is_taken_as_it_is():
+    X, y = sample()
+    base = Scores().fit(X, y)
+    base.fit = None
+    ranker = quick(base=base).fit(X, y, base_is_fitted=True)
+    assert ranker.base_ is base
+    with pytest.raises(ValueError, match="base_is_fitted goes with a ranker object, got base='logistic'"):
+        quick().fit(X, y, base_is_fitted=True)
+
+
+def test_a_warm_start_better_below_the_margin_is_kept():
+    # one pair, its scores 0.2 apart at best: with margin 1 no weights win it, without one w = (1,) does
+    X = np.array([[0.2], [0.0], [0.1], [0.0]])
+    y = np.array([1, 0, 1, 0])
+    ranker = quick(base=Scores(), top_k=None, margin=10.0).fit(X, y)
+    assert ranker.solution_.value == ranker.problem_.evaluate([0.0])
+    assert ranker.weights_[0] > 0
+    assert "below the margin of 10" in ranker.note_
+
+
+@pytest.mark.parametrize("base", ["logistic", "rankboost", "exponential"])
+def test_saved_and_loaded_scores_are_the_same(tmp_path, base):
+    X, y = sample()
+    ranker = quick(base=base, C=1e-3).fit(X, y)
+    ranker.save(tmp_path / "ranker.pt")
+    again = ltr.TwoStageRanker.load(tmp_path / "ranker.pt")
+    fresh = sample(seed=9)[0]
+    np.testing.assert_array_equal(ranker.decision_function(fresh), again.decision_function(fresh))
+    assert again.C == 1e-3
+    assert str(again.statistic) == "dcg"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda X, y: quick(top_k=1), "top_k must be an integer >= 2 or None for the full list, got 1"),
+        (lambda X, y: quick(top_k=2.5), "top_k must be an integer >= 2"),
+        (lambda X, y: quick(statistic="nope"), "unknown name 'nope'"),
+        (lambda X, y: quick(base="nope").fit(X, y), "nope"),
+        (lambda X, y: quick().fit(X, y * 0), "y must hold both classes, got only 0"),
+        (lambda X, y: quick().fit(X, y + 1), "y must hold the labels 0 and 1, got 2"),
+        (lambda X, y: quick().fit(np.where(X > 2, np.nan, X), y), "X must be finite, got"),
+        (lambda X, y: quick().fit(X, y[:-1]), "y must have one label a row of X"),
+        (lambda X, y: quick(margin=0.0).fit(X, y), "margin must be a finite number > 0, got 0.0"),
+        (lambda X, y: quick(C=-1.0).fit(X, y), "C must be a finite number >= 0, got -1.0"),
+        (lambda X, y: quick().fit(X, y, warm_starts=[[1.0]]), r"warm_starts: weights must have shape \(3,\)"),
+        (lambda X, y: quick().fit(X, y).predict(X[:, :2]), "X must have 3 columns, got shape"),
+    ],
+)
+def test_bad_arguments_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(*sample())
