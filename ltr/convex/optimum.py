@@ -1,0 +1,193 @@
+r"""Certified optima of the convex losses for a linear scorer.
+
+The objective is the one that training minimises, with the features as given:
+
+    loss(X w + b, y) + l2/2 ||w||^2,      labels 0 and 1, the loss with ``pairs="mean"``,
+
+where b is 0 except for the pointwise logistic loss, whose bias is free and not penalised. Any optimum comes with a
+lower bound from duality (`ltr.convex.newton`), so that nobody needs to trust a solver: Clarabel (`ltr.convex.cones`,
+`ltr.convex.hinge`) and Newton's method only propose.
+
+Inside, features are centred (where a bias or a difference absorbs it) and scaled to unit standard deviation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from ltr.convex.cones import cone_optimum, recedes
+from ltr.convex.functions import EXPONENTIAL, LOGISTIC, SQUARED_HINGE, FloatArray, PairFunction
+from ltr.convex.hinge import hinge_optimum
+from ltr.convex.newton import Design, Items, Objective, Pairs, minimise, radius_of, without_idle_part
+from ltr.losses import PNormPushLoss, RankingLoss, parse_loss
+
+__all__ = ["ITEM_LIMIT", "PAIR_LIMIT", "ConvexOptimum", "certified_optimum"]
+
+PAIR_LIMIT = 4_000_000
+"""Most positive-negative pairs taken: matrices of that size are held in memory."""
+
+ITEM_LIMIT = 6_000
+"""Most observations of a pairwise loss: the loss forms all differences of scores."""
+
+_FUNCTIONS: dict[str, PairFunction] = {
+    "ranknet": LOGISTIC,
+    "squared_hinge": SQUARED_HINGE,
+    "exponential": EXPONENTIAL,
+    "logistic": LOGISTIC,
+}
+_INNER: dict[str, PairFunction] = {"exponential": EXPONENTIAL, "logistic": LOGISTIC}
+
+
+@dataclass(frozen=True)
+class ConvexOptimum:
+    """The optimum of a convex loss, with its proof.
+
+    Attributes:
+        weights: float64 of shape (d,), for the features as given; one of the minimisers where there are several.
+        bias: 0 except for the logistic loss.
+        value: the objective at these weights, computed by the loss of `ltr.losses` in float64.
+        lower_bound: no weights have a smaller objective. The bound accounts for rounding; coordinates without a
+            penalty are covered up to a size of 100 times max(1, the largest of the optimum), features scaled to
+            unit standard deviation.
+        method: ``"clarabel+newton"``, ``"newton"`` or ``"newton+clarabel"`` (hinge).
+    """
+
+    weights: FloatArray
+    bias: float
+    value: float
+    lower_bound: float
+    method: str
+
+    @property
+    def gap(self) -> float:
+        """(value - lower_bound) / value, 0 where they agree."""
+        return 0.0 if self.value <= self.lower_bound else (self.value - self.lower_bound) / self.value
+
+
+def certified_optimum(
+    loss: str | RankingLoss, X: ArrayLike, y: ArrayLike, *, l2: float = 0.0, bias: bool = True
+) -> ConvexOptimum:
+    """The smallest ``loss(X w + b, y) + l2/2 ||w||^2``, and a lower bound that proves it.
+
+    Args:
+        loss: a loss of `ltr.losses` or its name, with ``pairs="mean"``.
+        X: observations, (n, d), finite.
+        y: labels, (n,), 0 or 1, both present.
+        l2: price of the squared weights, >= 0.
+        bias: whether the logistic loss has one; pairwise losses do not depend on it.
+
+    Raises:
+        ValueError: an argument against its rule; for pairwise losses more observations than `ITEM_LIMIT`, more pairs
+            than `PAIR_LIMIT`, or more than `ltr.convex.hinge.KINK_LIMIT` of them near the hinge's kink; data that a
+            linear function separates where l2 is 0 and the loss, therefore, has an infimum that no weights attain.
+
+    Examples:
+        >>> best = certified_optimum("ranknet", [[0.0], [1.0], [2.0]], [0, 1, 0], l2=0.1)
+        >>> abs(round(float(best.weights[0]), 6)), round(best.value, 6)  # differences 1 and -1: log 2 at w = 0
+        (0.0, 0.693147)
+        >>> best.value - best.lower_bound < 1e-12
+        True
+    """
+    module = _checked_loss(loss)
+    features, positive = _checked_data(X, y)
+    if not (math.isfinite(l2) and l2 >= 0):
+        raise ValueError(f"l2 must be a finite number >= 0, got {l2!r}")
+    pointwise = module.key == "logistic"
+    if not pointwise:
+        _check_size(module.name, positive)
+
+    # a shift of all scores changes no difference, and a bias absorbs it; without one the features stay where they are
+    scaled, shift, scale = _scaled(features, centred=bias or not pointwise)
+    penalty = l2 / scale**2
+    design: Design
+    if pointwise:
+        rows = np.hstack([scaled, np.ones((len(scaled), 1))]) if bias else scaled
+        design = Items(np.where(positive, 1.0, -1.0)[:, None] * rows)
+        penalty = np.append(penalty, 0.0) if bias else penalty
+    else:
+        design = Pairs(scaled[positive], scaled[~positive])
+    if l2 == 0 and module.key not in ("hinge", "squared_hinge") and recedes(design, penalty.size):
+        raise ValueError(
+            f"{module.name} has no minimiser: a linear function separates the labels, and with l2=0 the loss falls "
+            "towards its infimum as the weights grow; use l2 > 0"
+        )
+    if module.key == "hinge":
+        assert isinstance(design, Pairs)
+        w, lower, method = hinge_optimum(design, penalty)
+    else:
+        w, lower, method = _smooth_optimum(module, design, penalty)
+
+    slopes = w[: features.shape[1]]
+    weights = slopes / scale
+    level = float(w[-1]) if pointwise and bias else 0.0
+    scores = torch.from_numpy(scaled @ slopes + level)
+    value = float(module(scores, torch.from_numpy(positive))) + 0.5 * l2 * float(weights @ weights)
+    offset = level - float(weights @ shift) if pointwise and bias else 0.0
+    return ConvexOptimum(weights, offset, value, min(max(lower, 0.0), value), method)
+
+
+def _checked_loss(loss: str | RankingLoss) -> RankingLoss:
+    module = parse_loss(loss)
+    if module.key not in ("hinge", "p_norm_push", *_FUNCTIONS):
+        raise ValueError(f"loss: no convex optimum is known for {module.name}")
+    if (module.reduction, module.pairs) != ("mean", "mean"):
+        raise ValueError(f"loss must have reduction and pairs 'mean', got {module.name}")
+    return module
+
+
+def _checked_data(X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, NDArray[np.bool_]]:
+    features, labels = np.asarray(X, dtype=np.float64), np.asarray(y)
+    if features.ndim != 2 or features.shape[1] < 1:
+        raise ValueError(f"X must be 2-D with at least one column, got shape {features.shape}")
+    if not np.isfinite(features).all():
+        raise ValueError(f"X must be finite, got {features[~np.isfinite(features)][0]}")
+    if labels.shape != features.shape[:1]:
+        raise ValueError(f"y must have one label a row of X ({features.shape[0]}), got shape {labels.shape}")
+    other = [label for label in np.unique(labels).tolist() if label not in (0, 1)]
+    if other or np.unique(labels).size < 2:
+        raise ValueError(f"y must hold the labels 0 and 1, both, got {np.unique(labels).tolist()[:5]}")
+    return features, labels == 1
+
+
+def _scaled(features: FloatArray, *, centred: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """``(features - shift) / scale`` with shift and scale; a constant column becomes 0 (1 where not centred)."""
+    shift = features.mean(axis=0) if centred else np.zeros(features.shape[1])
+    scale = features.std(axis=0)
+    size = np.abs(features).max(axis=0)
+    # the computed deviation of a constant column may be a rounding error
+    constant = scale <= 1e-12 * size
+    scale = np.where(constant, np.where(size > 0, size, 1.0), scale)
+    scaled = (features - shift) / scale
+    if centred:
+        scaled[:, constant] = 0.0
+    return scaled, shift, scale
+
+
+def _check_size(name: str, positive: NDArray[np.bool_]) -> None:
+    pairs = int(positive.sum()) * int((~positive).sum())
+    if positive.size > ITEM_LIMIT or pairs > PAIR_LIMIT:
+        raise ValueError(
+            f"X has {positive.size} observations and {pairs} positive-negative pairs; the limits for {name} are "
+            f"{ITEM_LIMIT} and {PAIR_LIMIT}"
+        )
+
+
+def _smooth_optimum(loss: RankingLoss, design: Design, penalty: FloatArray) -> tuple[FloatArray, float, str]:
+    p, function = 1.0, _FUNCTIONS.get(loss.key)
+    if isinstance(loss, PNormPushLoss):
+        p, function = loss.p, _INNER[loss.inner]
+    assert function is not None
+    objective = Objective(design, function, penalty, p)
+    start, method = np.zeros(penalty.size), "newton"
+    cones = cone_optimum(objective)
+    if cones is not None and not penalty.any():
+        cones = without_idle_part(design, cones)
+    if cones is not None and objective.value(cones) < objective.value(start):
+        start, method = cones, "clarabel+newton"
+    w = minimise(objective, start)
+    return w, objective.lower_bound(w, radius_of(w)), method

@@ -1,0 +1,42 @@
+"""Differentiable losses of ranked lists: ``loss(scores, labels, *, mask=None, weight=None, qid=None)``.
+
+The contract that all of them keep stands in `ltr.losses.contract`. Each is an nn.Module with its options as keyword
+arguments, has a functional twin, and prints as the string that `parse_loss` reads.
+"""
+
+from ltr.losses.contract import PairsName, RankingLoss, Reduction
+from ltr.losses.p_norm_push import InnerName, PNormPushLoss, p_norm_push_loss
+from ltr.losses.pairwise import (
+    PairwiseExponentialLoss,
+    PairwiseHingeLoss,
+    PairwiseLoss,
+    PairwiseSquaredHingeLoss,
+    RankNetLoss,
+    pairwise_exponential_loss,
+    pairwise_hinge_loss,
+    pairwise_squared_hinge_loss,
+    ranknet_loss,
+)
+from ltr.losses.parsing import parse_loss
+from ltr.losses.pointwise import LogisticLoss, logistic_loss
+
+__all__ = [
+    "InnerName",
+    "LogisticLoss",
+    "PNormPushLoss",
+    "PairsName",
+    "PairwiseExponentialLoss",
+    "PairwiseHingeLoss",
+    "PairwiseLoss",
+    "PairwiseSquaredHingeLoss",
+    "RankNetLoss",
+    "RankingLoss",
+    "Reduction",
+    "logistic_loss",
+    "p_norm_push_loss",
+    "pairwise_exponential_loss",
+    "pairwise_hinge_loss",
+    "pairwise_squared_hinge_loss",
+    "parse_loss",
+    "ranknet_loss",
+]

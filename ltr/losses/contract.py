@@ -1,0 +1,123 @@
+"""The one contract that every loss keeps.
+
+``loss(scores, labels, *, mask=None, weight=None, qid=None)``:
+
+* The last axis is the list, leading axes are a batch, a 1-D call is one list, `qid` takes flat ragged lists;
+  `ltr.lists` describes the inputs.
+* A pair (i, k) is comparable when both items are real and ``labels_i > labels_k``, so graded labels work.
+* The value of a list is the mean over its comparable pairs (``pairs="mean"``) or their sum (``pairs="sum"``);
+  pointwise losses average or add up the real items instead.
+* A pair weighs ``weight_i * weight_k``, and means are weighted means; an item of weight 0 might as well be
+  masked out. Weights are data: no gradient flows into them.
+* A list without a comparable pair (or item) has the value 0 and gradient 0.
+* ``reduction="none"`` returns the values of the lists, ``"sum"`` their sum, and ``"mean"`` the mean over *all* lists,
+  those of value 0 included: what a list contributes does not depend on its batch-mates. No list at all gives 0.
+* Padding, the order of a list and batch-mates never change the value of a list.
+* Half precision is raised to float32 and autocast is off inside; where a value exceeds the floating point
+  range it is infinite, never NaN, and the gradient keeps its direction at the largest representable size.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from ltr.lists import Lists, as_lists
+
+__all__ = ["PairsName", "RankingLoss", "Reduction"]
+
+Reduction = Literal["mean", "sum", "none"]
+PairsName = Literal["mean", "sum"]
+
+
+class RankingLoss(nn.Module, abc.ABC):
+    """A loss of ranked lists: what all losses share, from the inputs to the reduction.
+
+    Args:
+        reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
+        pairs: ``"mean"`` or ``"sum"`` over the comparable pairs of a list.
+
+    Raises:
+        ValueError: an option that is none of these.
+    """
+
+    key: ClassVar[str]
+    option_types: ClassVar[Mapping[str, Callable[[str], float | str]]] = {"reduction": str, "pairs": str}
+
+    def __init__(self, *, reduction: Reduction = "mean", pairs: PairsName = "mean") -> None:
+        super().__init__()
+        self.reduction = one_of("reduction", reduction, ("mean", "sum", "none"))
+        self.pairs = one_of("pairs", pairs, ("mean", "sum"))
+
+    @property
+    def name(self) -> str:
+        """The loss with its options as a string, which `ltr.losses.parse_loss` reads back."""
+        given = [f"{key}={value}" for key, value in self.options().items()]
+        return f"{self.key}({','.join(given)})" if given else self.key
+
+    def options(self) -> dict[str, str]:
+        """The options that `name` spells out: those that differ from their defaults."""
+        return {key: value for key in ("reduction", "pairs") if (value := getattr(self, key)) != "mean"}
+
+    @abc.abstractmethod
+    def list_values(self, lists: Lists) -> Tensor:
+        """The value of each list, of shape ``(*batch,)``."""
+
+    def forward(
+        self,
+        scores: Tensor,
+        labels: Tensor,
+        *,
+        mask: Tensor | None = None,
+        weight: Tensor | None = None,
+        qid: Tensor | None = None,
+    ) -> Tensor:
+        """The loss of the lists.
+
+        Args:
+            scores: floating point, ``(*batch, list)``.
+            labels: relevance, same shape.
+            mask: boolean, same shape, True where an item is real.
+            weight: nonnegative weight of each item, same shape.
+            qid: integers, ``(items,)``, the list of each item of flat input.
+
+        Returns:
+            0-D, or ``(*batch,)`` with ``reduction="none"`` (with qid: lists in order of first appearance).
+
+        Raises:
+            TypeError, ValueError: inputs that `ltr.lists.as_lists` refuses.
+        """
+        lists = as_lists(scores, labels, mask=mask, weight=weight, qid=qid)
+        with torch.autocast(lists.scores.device.type, enabled=False):
+            return _reduce(self.list_values(lists), self.reduction)
+
+    def extra_repr(self) -> str:
+        """The options, for torch's own printing of modules."""
+        return ", ".join(f"{key}={value}" for key, value in self.options().items())
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
+    """The value, when it is an allowed one.
+
+    Raises:
+        ValueError: any other value.
+    """
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+    return value
+
+
+def _reduce(values: Tensor, reduction: str) -> Tensor:
+    if reduction == "none":
+        return values
+    if reduction == "mean":
+        # dividing first: the mean of large values is finite although their sum is not
+        values = values / max(values.numel(), 1)
+    return values.sum()

@@ -1,0 +1,108 @@
+"""The P-norm push: a pairwise loss whose power p presses hardest on the negatives at the top of the list."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, Literal
+
+from torch import Tensor
+
+from ltr.lists import Lists
+from ltr.losses.contract import PairsName, RankingLoss, Reduction, one_of
+from ltr.losses.pairs import bounded_exp, comparable_pairs, item_weights, kept_logsumexp, log_softplus
+
+__all__ = ["InnerName", "PNormPushLoss", "p_norm_push_loss"]
+
+InnerName = Literal["exponential", "logistic"]
+
+
+class PNormPushLoss(RankingLoss):
+    r"""P-norm push: the p-th power of how far each negative stands above its positives.
+
+    With ``P_k = {i : labels_i > labels_k}``, the positives of item k, and the inner loss ``l(z) = exp(-z)`` or
+    ``l(z) = log(1 + exp(-z))``, the value of a list is
+
+    * ``pairs="sum"``, the paper's:  ``sum over k of  weight_k (sum over i in P_k of  weight_i l(s_i - s_k))^p``
+    * ``pairs="mean"``:  the mean over all k with ``P_k`` not empty, weighted by ``weight_k``, of
+      ``(mean over i in P_k, weighted by weight_i, of l(s_i - s_k))^p``.
+
+    With labels 0 and 1 and p = 1 the mean is that of the pairwise losses; with graded labels each k counts alike
+    here, whereas each pair does there. Sums run in the log domain: the value is finite whenever it is representable.
+
+    Source: Rudin, *The P-Norm Push: A Simple Convex Ranking Algorithm that Concentrates at the Top of the List* (2009).
+
+    Args:
+        p: power, a finite number >= 1.
+        inner: ``"exponential"`` (the paper's) or ``"logistic"``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
+        pairs: ``"mean"`` or ``"sum"``, as above.
+
+    Raises:
+        ValueError: an option outside its range.
+
+    Examples:
+        >>> import torch
+        >>> loss = PNormPushLoss(p=2, pairs="sum")
+        >>> scores, labels = torch.tensor([1.0, 2.0, 0.0]), torch.tensor([1, 1, 0])
+        >>> round(loss(scores, labels).item(), 4)  # (exp(-1) + exp(-2))^2
+        0.2532
+        >>> str(PNormPushLoss(p=4, inner="logistic"))
+        'p_norm_push(p=4,inner=logistic)'
+    """
+
+    key = "p_norm_push"
+    option_types: ClassVar = {"p": float, "inner": str, **RankingLoss.option_types}
+
+    def __init__(
+        self,
+        *,
+        p: float = 2.0,
+        inner: InnerName = "exponential",
+        reduction: Reduction = "mean",
+        pairs: PairsName = "mean",
+    ) -> None:
+        super().__init__(reduction=reduction, pairs=pairs)
+        if not (isinstance(p, (int, float)) and math.isfinite(p) and p >= 1):
+            raise ValueError(f"p must be a finite number >= 1, got {p!r}")
+        self.p = float(p)
+        self.inner = one_of("inner", inner, ("exponential", "logistic"))
+
+    def options(self) -> dict[str, str]:
+        """The power always, other options where they differ from their defaults."""
+        inner = {} if self.inner == "exponential" else {"inner": self.inner}
+        return {"p": repr(self.p).removesuffix(".0"), **inner, **super().options()}
+
+    def log_inner(self, z: Tensor) -> Tensor:
+        """The logarithm of the inner loss of pairs whose score difference is `z`, elementwise."""
+        return -z if self.inner == "exponential" else log_softplus(-z)
+
+    def list_values(self, lists: Lists) -> Tensor:
+        """``exp(logsumexp over k of p logsumexp over i)`` of the logarithms of inner loss and weights."""
+        difference, comparable = comparable_pairs(lists)
+        counted = comparable.any(-2)
+        log_weight = item_weights(lists, rescaled=self.pairs == "mean").log()
+        log_above = log_weight.unsqueeze(-1).expand_as(difference)
+        log_inner = kept_logsumexp(log_above + self.log_inner(difference), comparable, -2)
+        if self.pairs == "mean":
+            log_inner = log_inner - kept_logsumexp(log_above, comparable, -2)
+        log_value = kept_logsumexp(log_weight + self.p * log_inner, counted, -1)
+        if self.pairs == "mean":
+            log_value = log_value - kept_logsumexp(log_weight, counted, -1)
+        return bounded_exp(log_value, slope=self.p).masked_fill(~counted.any(-1), 0.0)
+
+
+def p_norm_push_loss(
+    scores: Tensor,
+    labels: Tensor,
+    *,
+    mask: Tensor | None = None,
+    weight: Tensor | None = None,
+    qid: Tensor | None = None,
+    p: float = 2.0,
+    inner: InnerName = "exponential",
+    reduction: Reduction = "mean",
+    pairs: PairsName = "mean",
+) -> Tensor:
+    """`PNormPushLoss` as a function."""
+    loss = PNormPushLoss(p=p, inner=inner, reduction=reduction, pairs=pairs)
+    return loss(scores, labels, mask=mask, weight=weight, qid=qid)

@@ -1,0 +1,90 @@
+"""Comparable pairs, and the arithmetic that keeps sums over them inside the floating point range."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from ltr.lists import Lists
+
+__all__ = ["bounded_exp", "comparable_pairs", "item_weights", "kept_logsumexp", "log_softplus"]
+
+
+def comparable_pairs(lists: Lists) -> tuple[Tensor, Tensor]:
+    """The score differences of all pairs (i, k), and which pairs count.
+
+    A pair is comparable when both items are real, neither has weight 0 and ``labels_i > labels_k``.
+
+    Returns:
+        ``s_i - s_k``, 0 where not comparable, and the boolean that says where; both ``(*batch, i, k)``.
+    """
+    real = lists.mask if lists.weight is None else lists.mask & (lists.weight > 0)
+    comparable = real.unsqueeze(-1) & real.unsqueeze(-2) & (lists.labels.unsqueeze(-1) > lists.labels.unsqueeze(-2))
+    difference = lists.scores.unsqueeze(-1) - lists.scores.unsqueeze(-2)
+    # a difference that does not count must not overflow the loss: its gradient would be 0 * inf
+    return difference.masked_fill(~comparable, 0.0), comparable
+
+
+def item_weights(lists: Lists, *, rescaled: bool = False) -> Tensor:
+    """The weight of each item, 1 where none is given and 0 in padding; no gradient flows into it.
+
+    Args:
+        lists: the lists.
+        rescaled: divide given weights by their sum over the list. A mean does not depend on the scale of its weights,
+            but products of tiny ones would underflow.
+    """
+    if lists.weight is None:
+        return lists.mask.to(lists.scores.dtype)
+    weight = lists.weight.detach()
+    if not rescaled:
+        return weight
+    total = weight.sum(-1, keepdim=True)
+    return weight / torch.where(total > 0, total, 1.0)
+
+
+def kept_logsumexp(terms: Tensor, keep: Tensor, dim: int | tuple[int, ...]) -> Tensor:
+    """``log sum exp`` over the kept terms; 0 with gradient 0 where none is kept."""
+    fill = torch.where(keep.any(dim, keepdim=True), -math.inf, 0.0)
+    total = torch.logsumexp(torch.where(keep, terms, fill.to(terms.dtype)), dim)
+    return total.masked_fill(~keep.any(dim), 0.0)
+
+
+def log_softplus(x: Tensor) -> Tensor:
+    """``log(log(1 + exp(x)))``, accurate where ``exp(x)`` underflows."""
+    # below -40, log(1 + exp(x)) and exp(x) agree to every digit of float64
+    far = x < -40.0
+    return torch.where(far, x, torch.log(-F.logsigmoid(-x.masked_fill(far, 0.0))))
+
+
+def bounded_exp(x: Tensor, slope: float = 1.0) -> Tensor:
+    """``exp(x)``, whose derivative stops growing where `slope` times it would leave the floating point range.
+
+    Args:
+        x: any shape.
+        slope: bound on how much `x` moves when a score moves by 1, at least 1.
+    """
+    limit = math.log(torch.finfo(x.dtype).max) - math.log(slope) - 1.0
+    result: Tensor = _BoundedExp.apply(x, limit)
+    return result
+
+
+class _BoundedExp(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, limit: float) -> Tensor:
+        return torch.exp(x)
+
+    @staticmethod
+    def setup_context(ctx: torch.autograd.function.FunctionCtx, inputs: tuple[Tensor, float], output: Tensor) -> None:
+        x, limit = inputs
+        ctx.save_for_backward(x)
+        ctx.limit = limit  # type: ignore[attr-defined]
+
+    @staticmethod
+    def backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor) -> tuple[Tensor, None]:
+        (x,) = ctx.saved_tensors  # type: ignore[attr-defined]
+        return grad * torch.exp(x.clamp(max=ctx.limit)), None  # type: ignore[attr-defined]

@@ -1,0 +1,225 @@
+"""Pairwise losses: each is one function of the score difference ``z = s_i - s_k``, averaged over comparable pairs.
+
+================================  ==================  ==========================================
+loss                              pair function       known as
+================================  ==================  ==========================================
+`RankNetLoss`                     log(1 + exp(-z))    RankNet, pairwise logistic
+`PairwiseHingeLoss`               max(0, 1 - z)       ranking SVM
+`PairwiseSquaredHingeLoss`        max(0, 1 - z)^2
+`PairwiseExponentialLoss`         exp(-z)             RankBoost's objective
+================================  ==================  ==========================================
+
+Inputs, pairs, weights and reductions are those of `ltr.losses.contract`.
+"""
+
+from __future__ import annotations
+
+import abc
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from ltr.lists import Lists
+from ltr.losses.contract import PairsName, RankingLoss, Reduction
+from ltr.losses.pairs import bounded_exp, comparable_pairs, item_weights, kept_logsumexp
+
+__all__ = [
+    "PairwiseExponentialLoss",
+    "PairwiseHingeLoss",
+    "PairwiseLoss",
+    "PairwiseSquaredHingeLoss",
+    "RankNetLoss",
+    "pairwise_exponential_loss",
+    "pairwise_hinge_loss",
+    "pairwise_squared_hinge_loss",
+    "ranknet_loss",
+]
+
+
+class PairwiseLoss(RankingLoss):
+    """``mean over pairs with labels_i > labels_k of pair_function(s_i - s_k)``; a subclass supplies the function.
+
+    Args:
+        reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
+        pairs: ``"mean"`` or ``"sum"`` over the comparable pairs of a list.
+    """
+
+    @abc.abstractmethod
+    def pair_function(self, z: Tensor) -> Tensor:
+        """The loss of pairs whose score difference is `z`, elementwise."""
+
+    def list_values(self, lists: Lists) -> Tensor:
+        """The weighted mean or sum of the pair function over each list's comparable pairs."""
+        difference, comparable = comparable_pairs(lists)
+        share = _pair_weights(lists, comparable, mean=self.pairs == "mean")
+        return (share * self.pair_function(difference)).sum((-2, -1))
+
+
+class RankNetLoss(PairwiseLoss):
+    """Pairwise logistic loss ``log(1 + exp(-(s_i - s_k)))``.
+
+    Source: Burges et al., *Learning to Rank using Gradient Descent* (2005).
+
+    Args:
+        reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
+        pairs: ``"mean"`` or ``"sum"`` over the comparable pairs of a list.
+
+    Examples:
+        >>> loss = RankNetLoss()
+        >>> round(loss(torch.tensor([2.0, 1.0]), torch.tensor([1, 0])).item(), 4)  # log(1 + exp(-1))
+        0.3133
+    """
+
+    key = "ranknet"
+
+    def pair_function(self, z: Tensor) -> Tensor:
+        """``log(1 + exp(-z))``."""
+        # logsigmoid, for torch's softplus is the identity beyond 20, an error of 2e-9
+        return -F.logsigmoid(z)
+
+
+class PairwiseHingeLoss(PairwiseLoss):
+    """Pairwise hinge loss ``max(0, 1 - (s_i - s_k))``.
+
+    Source: Joachims, *Optimizing Search Engines using Clickthrough Data* (2002).
+
+    Args:
+        reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
+        pairs: ``"mean"`` or ``"sum"`` over the comparable pairs of a list.
+
+    Examples:
+        >>> PairwiseHingeLoss(pairs="sum")(torch.tensor([2.0, 1.5, 0.0]), torch.tensor([1, 0, 0]))  # 0.5 + 0
+        tensor(0.5000)
+    """
+
+    key = "hinge"
+
+    def pair_function(self, z: Tensor) -> Tensor:
+        """``max(0, 1 - z)``."""
+        return F.relu(1.0 - z)
+
+
+class PairwiseSquaredHingeLoss(PairwiseLoss):
+    """Pairwise squared hinge loss ``max(0, 1 - (s_i - s_k))^2``, smooth and zero beyond a margin of 1.
+
+    Source: Chapelle & Keerthi, *Efficient algorithms for ranking with SVMs* (2010).
+
+    Args:
+        reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
+        pairs: ``"mean"`` or ``"sum"`` over the comparable pairs of a list.
+
+    Examples:
+        >>> PairwiseSquaredHingeLoss()(torch.tensor([2.0, 1.5]), torch.tensor([1, 0]))  # (1 - 0.5)^2
+        tensor(0.2500)
+    """
+
+    key = "squared_hinge"
+
+    def pair_function(self, z: Tensor) -> Tensor:
+        """``max(0, 1 - z)^2``."""
+        return F.relu(1.0 - z).square()
+
+
+class PairwiseExponentialLoss(RankingLoss):
+    """Pairwise exponential loss ``exp(-(s_i - s_k))``, finite whenever its mean or sum over the list is.
+
+    Source: Freund et al., *An Efficient Boosting Algorithm for Combining Preferences* (2003).
+
+    Args:
+        reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
+        pairs: ``"mean"`` or ``"sum"`` over the comparable pairs of a list.
+
+    Examples:
+        >>> loss = PairwiseExponentialLoss()
+        >>> round(loss(torch.tensor([2.0, 1.0]), torch.tensor([1, 0])).item(), 4)  # exp(-1)
+        0.3679
+    """
+
+    key = "exponential"
+
+    def list_values(self, lists: Lists) -> Tensor:
+        """``exp(logsumexp(log weight - z))`` over each list's pairs, less the log of the weights' sum for a mean."""
+        difference, comparable = comparable_pairs(lists)
+        pairs = (-2, -1)
+        log_item = item_weights(lists, rescaled=self.pairs == "mean").log()
+        log_weight = log_item.unsqueeze(-1) + log_item.unsqueeze(-2)
+        log_value = kept_logsumexp(log_weight - difference, comparable, pairs)
+        if self.pairs == "mean":
+            log_value = log_value - kept_logsumexp(log_weight, comparable, pairs)
+        return bounded_exp(log_value).masked_fill(~comparable.any(pairs), 0.0)
+
+
+def ranknet_loss(
+    scores: Tensor,
+    labels: Tensor,
+    *,
+    mask: Tensor | None = None,
+    weight: Tensor | None = None,
+    qid: Tensor | None = None,
+    reduction: Reduction = "mean",
+    pairs: PairsName = "mean",
+) -> Tensor:
+    """`RankNetLoss` as a function.
+
+    Examples:
+        >>> ranknet_loss(torch.zeros(3), torch.tensor([2, 1, 0]), pairs="sum")  # 3 log 2
+        tensor(2.0794)
+    """
+    loss = RankNetLoss(reduction=reduction, pairs=pairs)
+    return loss(scores, labels, mask=mask, weight=weight, qid=qid)
+
+
+def pairwise_hinge_loss(
+    scores: Tensor,
+    labels: Tensor,
+    *,
+    mask: Tensor | None = None,
+    weight: Tensor | None = None,
+    qid: Tensor | None = None,
+    reduction: Reduction = "mean",
+    pairs: PairsName = "mean",
+) -> Tensor:
+    """`PairwiseHingeLoss` as a function."""
+    loss = PairwiseHingeLoss(reduction=reduction, pairs=pairs)
+    return loss(scores, labels, mask=mask, weight=weight, qid=qid)
+
+
+def pairwise_squared_hinge_loss(
+    scores: Tensor,
+    labels: Tensor,
+    *,
+    mask: Tensor | None = None,
+    weight: Tensor | None = None,
+    qid: Tensor | None = None,
+    reduction: Reduction = "mean",
+    pairs: PairsName = "mean",
+) -> Tensor:
+    """`PairwiseSquaredHingeLoss` as a function."""
+    loss = PairwiseSquaredHingeLoss(reduction=reduction, pairs=pairs)
+    return loss(scores, labels, mask=mask, weight=weight, qid=qid)
+
+
+def pairwise_exponential_loss(
+    scores: Tensor,
+    labels: Tensor,
+    *,
+    mask: Tensor | None = None,
+    weight: Tensor | None = None,
+    qid: Tensor | None = None,
+    reduction: Reduction = "mean",
+    pairs: PairsName = "mean",
+) -> Tensor:
+    """`PairwiseExponentialLoss` as a function."""
+    loss = PairwiseExponentialLoss(reduction=reduction, pairs=pairs)
+    return loss(scores, labels, mask=mask, weight=weight, qid=qid)
+
+
+def _pair_weights(lists: Lists, comparable: Tensor, *, mean: bool) -> Tensor:
+    """``weight_i weight_k`` of comparable pairs and 0 of others; of sum 1 over each list's pairs for a mean."""
+    item = item_weights(lists, rescaled=mean)
+    weight = (item.unsqueeze(-1) * item.unsqueeze(-2)).masked_fill(~comparable, 0.0)
+    if not mean:
+        return weight
+    total = weight.sum((-2, -1), keepdim=True)
+    return weight / torch.where(total > 0, total, 1.0)

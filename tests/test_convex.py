@@ -1,0 +1,327 @@
+import math
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import linprog, minimize
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+from ltr import losses
+from ltr.convex import certified_optimum, cones, hinge, optimum
+
+NAMES = [
+    "ranknet",
+    "hinge",
+    "squared_hinge",
+    "exponential",
+    "logistic",
+    "p_norm_push(p=2)",
+    "p_norm_push(p=16)",
+    "p_norm_push(p=4,inner=logistic)",
+    "p_norm_push(p=1.5,inner=logistic)",
+]
+SMOOTH = [name for name in NAMES if "hinge" not in name]
+all_names = pytest.mark.parametrize("name", NAMES)
+both_l2 = pytest.mark.parametrize("l2", [0.0, 0.05])
+
+
+def draw(n=30, d=3, seed=0, noise=3.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * np.linspace(0.5, 3, d) + np.arange(d)
+    y = (X @ np.ones(d) + noise * rng.normal(size=n) > d).astype(np.int64)
+    return X, y
+
+
+def objective(name, X, y, l2, w, b=0.0):
+    """The training objective, from the loss and nothing else."""
+    scores = torch.as_tensor(X @ w + b, dtype=torch.float64)
+    return losses.parse_loss(name)(scores, torch.as_tensor(y)).item() + l2 / 2 * float(w @ w)
+
+
+def differences(X, y):
+    return (X[y == 1][:, None] - X[y == 0][None]).reshape(-1, X.shape[1])
+
+
+# --- the certificate ---------------------------------------------------------------------------------------------
+
+
+@all_names
+@both_l2
+def test_certified_and_nothing_nearby_is_better(name, l2):
+    X, y = draw()
+    best = certified_optimum(name, X, y, l2=l2)
+    assert best.lower_bound <= best.value
+    assert best.gap <= 1e-9
+    assert objective(name, X, y, l2, best.weights, best.bias) == pytest.approx(best.value, rel=1e-12)
+    rng = np.random.default_rng(1)
+    for size in (1e-6, 1e-3, 0.1, 1.0):
+        w = best.weights + size * rng.normal(size=X.shape[1])
+        b = best.bias + size * rng.normal() * (name == "logistic")
+        assert objective(name, X, y, l2, w, b) >= best.lower_bound
+
+
+@all_names
+@both_l2
+def test_six_hundred_observations(name, l2):
+    X, y = draw(n=600, d=6, seed=5, noise=5.0)
+    best = certified_optimum(name, X, y, l2=l2)
+    assert best.lower_bound <= best.value
+    assert best.gap <= 1e-9
+
+
+@pytest.mark.parametrize("name", ["hinge", "squared_hinge", "ranknet", "p_norm_push(p=2)"])
+@both_l2
+def test_five_hundred_observations_of_few_distinct_values(name, l2):
+    rng = np.random.default_rng(2)
+    X = rng.integers(0, 4, size=(500, 4)).astype(np.float64)
+    y = (X.sum(axis=1) + 3 * rng.normal(size=500) > 8).astype(np.int64)
+    assert certified_optimum(name, X, y, l2=l2).gap <= 1e-9
+
+
+# --- independent solvers -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "hinge"])
+@both_l2
+def test_agrees_with_scipy(name, l2):
+    X, y = draw(seed=3)
+    bias = name == "logistic"
+    features, labels = torch.from_numpy(X), torch.from_numpy(y)
+
+    def value_and_grad(v):
+        w = torch.tensor(v, requires_grad=True)
+        scores = features @ w[: X.shape[1]] + (w[-1] if bias else 0.0)
+        value = losses.parse_loss(name)(scores, labels) + l2 / 2 * w[: X.shape[1]].square().sum()
+        value.backward()
+        return value.item(), w.grad.numpy()
+
+    found = minimize(value_and_grad, np.zeros(X.shape[1] + bias), jac=True, method="BFGS", options={"gtol": 1e-9})
+    best = certified_optimum(name, X, y, l2=l2)
+    assert best.lower_bound <= found.fun
+    assert best.value == pytest.approx(found.fun, rel=1e-9)
+    np.testing.assert_allclose(best.weights, found.x[: X.shape[1]], atol=1e-4)
+
+
+@all_names
+def test_agrees_with_cvxpy_pair_by_pair(name):
+    X, y = draw(n=20, d=2, seed=4)
+    loss, l2 = losses.parse_loss(name), 0.1
+    w, b = cp.Variable(2), cp.Variable()
+    z = differences(X, y) @ w
+    if name == "logistic":
+        value = cp.sum(cp.logistic(cp.multiply(1 - 2 * y, X @ w + b))) / len(y)
+    else:
+        kind = getattr(loss, "inner", name)
+        pair = {
+            "ranknet": cp.logistic(-z),
+            "logistic": cp.logistic(-z),
+            "exponential": cp.exp(-z),
+            "hinge": cp.pos(1 - z),
+            "squared_hinge": cp.square(cp.pos(1 - z)),
+        }[kind]
+        inner = cp.sum(cp.reshape(pair, (int(y.sum()), int((1 - y).sum())), order="C"), axis=0) / y.sum()
+        value = cp.sum(cp.power(inner, getattr(loss, "p", 1))) / (1 - y).sum()
+    problem = cp.Problem(cp.Minimize(value + l2 / 2 * cp.sum_squares(w)))
+    problem.solve(solver=cp.CLARABEL)
+    best = certified_optimum(name, X, y, l2=l2)
+    assert best.value == pytest.approx(problem.value, rel=1e-6)
+    np.testing.assert_allclose(best.weights, w.value, atol=1e-3)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_agrees_with_sklearn_logistic_regression(bias):
+    X, y = draw(n=100, seed=6)
+    # sklearn minimises C * sum of losses + 1/2 ||w||^2
+    model = LogisticRegression(C=1 / (len(y) * 0.05), fit_intercept=bias, tol=1e-10, max_iter=1000).fit(X, y)
+    best = certified_optimum("logistic", X, y, l2=0.05, bias=bias)
+    np.testing.assert_allclose(best.weights, model.coef_[0], atol=1e-6)
+    assert best.bias == pytest.approx(model.intercept_[0] if bias else 0.0, abs=1e-5)
+    assert best.value <= objective("logistic", X, y, 0.05, model.coef_[0], model.intercept_[0]) + 1e-12
+
+
+@pytest.mark.parametrize("name", ["hinge", "squared_hinge"])
+def test_agrees_with_sklearn_support_vector_machines_of_differences(name):
+    X, y = draw(seed=7)
+    z = differences(X, y)
+    sides = np.where(np.arange(len(z)) % 2, 1, -1)
+    model = LinearSVC(loss=name, C=1 / (len(z) * 0.05), fit_intercept=False, tol=1e-10, max_iter=200_000, dual=True)
+    model.fit(z * sides[:, None], sides)
+    best = certified_optimum(name, X, y, l2=0.05)
+    np.testing.assert_allclose(best.weights, model.coef_[0], atol=1e-4)
+    assert best.value == pytest.approx(objective(name, X, y, 0.05, model.coef_[0]), rel=1e-6)
+
+
+def test_hinge_agrees_with_linear_programming():
+    X, y = draw(seed=8)
+    z = differences(X, y)
+    pairs, d = z.shape
+    cost = np.concatenate([np.zeros(d), np.full(pairs, 1 / pairs)])
+    limits = [(None, None)] * d + [(0, None)] * pairs
+    found = linprog(cost, A_ub=-np.hstack([z, np.eye(pairs)]), b_ub=-np.ones(pairs), bounds=limits, method="highs")
+    assert certified_optimum("hinge", X, y).value == pytest.approx(found.fun, rel=1e-9)
+
+
+# --- golden values -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "l2", "weight", "value"),
+    [
+        # one pair of difference 1: loss(w) + l2/2 w^2
+        ("hinge", 0.5, 1.0, 0.25),  # w = 1 while the kink's slope 1 exceeds l2
+        ("hinge", 4.0, 1 / 4, 1 - 1 / 4 + 4 / 2 / 16),
+        ("squared_hinge", 2.0, 1 / 2, 1 / 4 + 1 / 4),  # 2 (1 - w) = 2 w
+        ("exponential", math.exp(-1), 1.0, math.exp(-1) * 1.5),  # exp(-w) = l2 w at w = 1
+        ("p_norm_push(p=2)", 2 * math.exp(-2), 1.0, math.exp(-2) * 2),  # 2 exp(-2 w) = l2 w at w = 1
+        ("ranknet", 1 / (1 + math.e), 1.0, math.log1p(math.exp(-1)) + 0.5 / (1 + math.e)),
+    ],
+)
+def test_golden_values_of_one_pair(name, l2, weight, value):
+    best = certified_optimum(name, [[3.0], [4.0]], [0, 1], l2=l2)
+    assert best.weights[0] == pytest.approx(weight, rel=1e-9)
+    assert best.value == pytest.approx(value, rel=1e-12)
+    assert best.bias == 0.0
+
+
+def test_logistic_without_a_signal_learns_the_base_rate():
+    best = certified_optimum("logistic", [[1.0], [1.0], [1.0]], [1, 0, 1])
+    assert best.weights[0] == 0.0
+    assert best.bias == pytest.approx(math.log(2))
+    assert best.value == pytest.approx(-(2 * math.log(2 / 3) + math.log(1 / 3)) / 3)
+
+
+# --- what does not change the optimum ----------------------------------------------------------------------------
+
+
+@all_names
+def test_units_and_origins_of_features_do_not_matter_without_a_penalty(name):
+    X, y = draw(seed=9)
+    factor, shift = np.array([1e-4, 1.0, 1e4]), np.array([5.0, -2007.0, 1e5])
+    best, moved = certified_optimum(name, X, y), certified_optimum(name, X * factor + shift, y)
+    assert moved.value == pytest.approx(best.value, rel=1e-9)
+    np.testing.assert_allclose(moved.weights * factor, best.weights, rtol=1e-5, atol=1e-7)
+
+
+@all_names
+@both_l2
+def test_order_and_copies_of_observations_do_not_matter(name, l2):
+    X, y = draw(seed=10)
+    order = np.random.default_rng(0).permutation(len(y))
+    best = certified_optimum(name, X, y, l2=l2)
+    assert certified_optimum(name, X[order], y[order], l2=l2).value == pytest.approx(best.value, rel=1e-10)
+    twice = certified_optimum(name, np.vstack([X, X]), np.append(y, y), l2=l2)
+    assert twice.value == pytest.approx(best.value, rel=1e-10)
+
+
+@all_names
+@both_l2
+def test_constant_and_dependent_columns(name, l2):
+    X, y = draw(seed=11)
+    more = np.column_stack([X, np.full(len(y), 7.3), X[:, 0] + X[:, 1]])
+    best, wide = certified_optimum(name, X, y, l2=l2), certified_optimum(name, more, y, l2=l2)
+    assert wide.gap <= 1e-9
+    assert abs(wide.weights[3]) < 1e-12
+    assert np.abs(wide.weights).max() < 100
+    if l2 == 0:
+        assert wide.value == pytest.approx(best.value, rel=1e-9)
+    else:
+        assert wide.value <= best.value  # a shared load is a smaller norm
+
+
+@pytest.mark.parametrize("name", ["hinge", "exponential", "logistic"])
+def test_labels_may_be_of_any_type(name):
+    X, y = draw(seed=12)
+    best = certified_optimum(name, X, y, l2=0.1)
+    for labels in (y.astype(bool), y.tolist()):
+        assert certified_optimum(losses.parse_loss(name), X.tolist(), labels, l2=0.1).value == best.value
+
+
+# --- separable data ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+@pytest.mark.parametrize("tied", [False, True])
+def test_separable_data_has_no_minimiser_without_a_penalty(name, tied):
+    X, y = draw(seed=13, noise=0.0)
+    if tied:  # a positive and a negative with the same features, right on the boundary
+        edge = np.full(3, 1.0)
+        X, y = np.vstack([X, edge, edge]), np.append(y, [0, 1])
+    with pytest.raises(ValueError, match=r"has no minimiser: a linear function separates the labels.*use l2 > 0"):
+        certified_optimum(name, X, y)
+    assert certified_optimum(name, X, y, l2=1e-4).gap <= 1e-8
+
+
+@pytest.mark.parametrize("name", ["hinge", "squared_hinge"])
+def test_hinges_reach_zero_on_separable_data(name):
+    X, y = draw(seed=13, noise=0.0)
+    best = certified_optimum(name, X, y)
+    assert best.value == best.lower_bound == best.gap == 0.0
+    assert (differences(X, y) @ best.weights >= 1 - 1e-9).all()
+
+
+@pytest.mark.parametrize("l2", [1e-4, 1e-7, 1e-10])
+def test_a_small_penalty_finds_the_largest_margin(l2):
+    X, y = draw(seed=13, noise=0.0)
+    best = certified_optimum("hinge", X, y, l2=l2)
+    assert best.gap <= 1e-8
+    if l2 < 1e-4:
+        assert (differences(X, y) @ best.weights).min() == pytest.approx(1.0, abs=1e-6)
+        # the value is l2/2 ||w||^2 with the smallest w of margin 1
+        w = cp.Variable(3)
+        hard = cp.Problem(cp.Minimize(cp.sum_squares(w)), [differences(X, y) @ w >= 1])
+        assert best.value == pytest.approx(l2 / 2 * hard.solve(solver=cp.CLARABEL), rel=1e-6)
+
+
+# --- errors ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"loss": "ranknet(pairs=sum)"}, r"reduction and pairs 'mean', got ranknet\(pairs=sum\)"),
+        ({"loss": "lambda"}, "unknown name 'lambda'"),
+        ({"l2": -1.0}, "l2 must be a finite number >= 0, got -1.0"),
+        ({"l2": math.nan}, "l2 must be a finite number >= 0, got nan"),
+        ({"X": [[0.0], [math.inf]]}, "X must be finite, got inf"),
+        ({"X": [0.0, 1.0]}, r"X must be 2-D with at least one column, got shape \(2,\)"),
+        ({"X": np.zeros((2, 0))}, r"X must be 2-D with at least one column, got shape \(2, 0\)"),
+        ({"y": [0, 1, 0]}, r"y must have one label a row of X \(2\), got shape \(3,\)"),
+        ({"y": [1, 2]}, r"y must hold the labels 0 and 1, both, got \[1, 2\]"),
+        ({"y": [1, 1]}, r"y must hold the labels 0 and 1, both, got \[1\]"),
+    ],
+)
+def test_arguments_that_are_refused(arguments, message):
+    given = {"loss": "ranknet", "X": [[0.0], [1.0]], "y": [0, 1], **arguments}
+    with pytest.raises(ValueError, match=message):
+        certified_optimum(given.pop("loss"), given.pop("X"), given.pop("y"), **given)
+
+
+def test_a_loss_without_an_oracle_is_refused():
+    class Other(losses.RankNetLoss):
+        key = "other"
+
+    with pytest.raises(ValueError, match="no convex optimum is known for other"):
+        certified_optimum(Other(), [[0.0], [1.0]], [0, 1])
+
+
+def test_sizes_that_are_refused(monkeypatch):
+    X, y = draw()
+    monkeypatch.setattr(optimum, "PAIR_LIMIT", 10)
+    with pytest.raises(ValueError, match=r"30 observations and .* pairs; the limits for ranknet are 6000 and 10"):
+        certified_optimum("ranknet", X, y, l2=0.1)
+    assert certified_optimum("logistic", X, y, l2=0.1).gap < 1e-9
+    monkeypatch.undo()
+    monkeypatch.setattr(hinge, "KINK_LIMIT", 0)
+    with pytest.raises(ValueError, match=r"hinge: .* pairs within 0.03 of the kink, the limit is 0; use a larger l2"):
+        certified_optimum("hinge", X, y, l2=0.1)
+
+
+def test_newton_needs_no_start_from_the_cone_program(monkeypatch):
+    X, y = draw()
+    with_start = certified_optimum("ranknet", X, y, l2=0.1)
+    monkeypatch.setattr(cones, "CONE_LIMIT", 0)
+    without = certified_optimum("ranknet", X, y, l2=0.1)
+    assert (with_start.method, without.method) == ("clarabel+newton", "newton")
+    assert without.value == pytest.approx(with_start.value, rel=1e-13)

@@ -1,0 +1,134 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ltr.convex.functions import EXPONENTIAL, LOGISTIC, SQUARED_HINGE, smooth_hinge
+from ltr.convex.newton import Items, Objective, Pairs, floor, minimise, solve
+
+FUNCTIONS = {
+    "logistic": LOGISTIC,
+    "exponential": EXPONENTIAL,
+    "squared_hinge": SQUARED_HINGE,
+    "smooth_hinge": smooth_hinge(0.3),
+}
+all_functions = pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS.keys())
+rng = np.random.default_rng(0)
+DESIGNS = {
+    "pairs": Pairs(rng.normal(size=(6, 3)) + 0.3, rng.normal(size=(8, 3))),
+    "items": Items(rng.normal(size=(15, 3)) + 0.3),
+}
+all_designs = pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS.keys())
+
+
+def rows_of(design):
+    """All rows δ_ik one by one, of shape (i, k, d)."""
+    if isinstance(design, Items):
+        return design.rows[:, None, :]
+    return np.array([[x - z for z in design.negative] for x in design.positive])
+
+
+@all_functions
+def test_derivatives_of_pair_functions(function):
+    z, step = np.array([-3.0, -0.4, 0.9, 1.2, 2.5]), 1e-5
+    first = (function.value(z + step) - function.value(z - step)) / (2 * step)
+    second = (function.first(z + step) - function.first(z - step)) / (2 * step)
+    np.testing.assert_allclose(function.first(z), first, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(function.second(z), second, rtol=1e-6, atol=1e-8)
+
+
+@all_functions
+@settings(deadline=None, max_examples=50)
+@given(z=st.floats(-20, 20), other=st.floats(-20, 20))
+def test_the_conjugate_bounds_the_function_and_touches_it(function, z, other):
+    a = -function.first(np.array([other]))
+    bound = -a * z - function.conjugate(a)
+    value = function.value(np.array([z]))
+    tolerance = 1e-12 * (1 + abs(a[0]) * 40 + value[0] + abs(bound[0]))
+    assert bound[0] <= value[0] + tolerance
+    touching = -a * other - function.conjugate(a)
+    assert touching[0] == pytest.approx(function.value(np.array([other]))[0], rel=1e-9, abs=1e-9 * (1 + a[0]))
+
+
+@all_designs
+def test_designs_equal_their_rows(design):
+    rows, w = rows_of(design), np.array([0.3, -1.0, 0.7])
+    share = np.random.default_rng(1).random(rows.shape[:2])
+    np.testing.assert_allclose(design.differences(w), rows @ w, atol=1e-14)
+    np.testing.assert_allclose(design.columns(share), np.einsum("ik,ikd->kd", share, rows), atol=1e-14)
+    np.testing.assert_allclose(design.gram(share), np.einsum("ik,ikd,ike->de", share, rows, rows), atol=1e-13)
+    assert (design.sizes(share) >= np.einsum("ik,ikd->kd", share, np.abs(rows)) - 1e-14).all()
+
+
+@all_designs
+@all_functions
+@pytest.mark.parametrize("p", [1.0, 1.5, 4.0])
+def test_derivatives_of_objectives(design, function, p):
+    objective = Objective(design, function, np.array([0.0, 0.1, 1.0]), p)
+    w, step = np.array([0.2, -0.3, 0.1]), 1e-5 * np.eye(3)
+    gradient, hessian, curvature = objective.derivatives(w)
+    slopes = [(objective.value(w + e) - objective.value(w - e)) / 2e-5 for e in step]
+    bends = [(objective.derivatives(w + e)[0] - objective.derivatives(w - e)[0]) / 2e-5 for e in step]
+    np.testing.assert_allclose(gradient, slopes, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(hessian, bends, rtol=1e-5, atol=1e-7)
+    assert np.linalg.eigvalsh(hessian - curvature).min() > -1e-12
+
+
+@all_designs
+@all_functions
+@pytest.mark.parametrize("p", [1.0, 1.5, 4.0])
+@pytest.mark.parametrize("penalty", [0.0, 1e-3, 1.0])
+def test_the_bound_holds_wherever_it_is_taken_and_closes_at_the_optimum(design, function, p, penalty):
+    objective = Objective(design, function, np.full(3, penalty), p)
+    best = minimise(objective, np.zeros(3))
+    smallest = objective.value(best)
+    for seed in range(5):
+        somewhere = best + np.random.default_rng(seed).normal(size=3) * 0.5
+        assert objective.lower_bound(somewhere, radius=100.0) <= smallest
+        assert objective.value(somewhere) >= smallest
+    bound = objective.lower_bound(best, radius=100.0)
+    assert bound <= smallest
+    assert smallest - bound <= 1e-9 * smallest
+
+
+def test_the_bound_tightens_with_the_square_of_the_distance():
+    objective = Objective(DESIGNS["pairs"], LOGISTIC, np.zeros(3))
+    best = minimise(objective, np.zeros(3))
+    gaps = [objective.value(best) - objective.lower_bound(best + step, 100.0) for step in (1e-2, 1e-3)]
+    assert 50 < gaps[0] / gaps[1] < 20_000
+
+
+def test_golden_minima():
+    # two of three rows point up: log odds log 2, entropy of (2/3, 1/3)
+    items = Objective(Items(np.array([[1.0], [1.0], [-1.0]])), LOGISTIC, np.zeros(1))
+    w = minimise(items, np.zeros(1))
+    assert w[0] == pytest.approx(math.log(2), rel=1e-14)
+    entropy = -(2 / 3) * math.log(2 / 3) - (1 / 3) * math.log(1 / 3)
+    assert items.value(w) == pytest.approx(entropy, rel=1e-14)
+    # differences 1, 1, -1: (2 exp(-w) + exp(w)) / 3 is smallest at exp(2 w) = 2
+    pairs = Objective(Pairs(np.array([[0.0]]), np.array([[-1.0], [-1.0], [1.0]])), EXPONENTIAL, np.zeros(1))
+    w = minimise(pairs, np.zeros(1))
+    assert w[0] == pytest.approx(math.log(2) / 2, rel=1e-14)
+    assert pairs.value(w) == pytest.approx(2 * math.sqrt(2) / 3, rel=1e-14)
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    q=st.lists(st.floats(-5, 5), min_size=2, max_size=2),
+    penalty=st.lists(st.sampled_from([0.0, 0.5, 3.0]), min_size=2, max_size=2),
+    w=st.lists(st.floats(-10, 10), min_size=2, max_size=2),
+)
+def test_floor_is_below_every_value(q, penalty, w):
+    q, penalty, w = np.array(q), np.array(penalty), np.array(w)
+    assert floor(1.0, 1.0, q, np.abs(q), penalty, radius=10.0) <= 1.0 + q @ w + 0.5 * penalty @ w**2
+
+
+def test_solve_is_least_norm_and_indifferent_to_scale():
+    np.testing.assert_allclose(solve(np.ones((2, 2)), np.array([2.0, 2.0])), [1.0, 1.0])
+    scale = np.array([1e-6, 1.0, 1e6])
+    matrix = np.array([[2.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 4.0]])
+    solution = solve(matrix * np.outer(scale, scale), np.array([1.0, 2.0, 3.0]) * scale)
+    np.testing.assert_allclose(solution * scale, np.linalg.solve(matrix, [1.0, 2.0, 3.0]), rtol=1e-12)
+    assert np.array_equal(solve(np.zeros((2, 2)), np.zeros(2)), np.zeros(2))
