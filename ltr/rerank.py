@@ -20,7 +20,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.base_rankers import BaseRanker, load_base_ranker, make_base_ranker
-from ltr.exact.problem import LinearConstraints, RerankProblem
+from ltr.exact.problem import LinearConstraints, RankName, RerankProblem
 from ltr.exact.solution import Progress, Solution
 from ltr.exact.solve import solve
 from ltr.statistics import RankStatistic
@@ -39,6 +39,7 @@ class TwoStageRanker:
         top_k: how many training items to rerank; None takes the full list.
         C: price of each non-zero weight.
         margin: score difference that counts, on standardised features.
+        rank: ``"resolved"`` or ``"subrank"``, how the exact stage ranks ties.
         method: solver method of `ltr.exact.solve`.
         time_limit: seconds for the exact stage.
         gap: relative gap at which the exact stage may stop.
@@ -77,6 +78,7 @@ class TwoStageRanker:
         *,
         C: float = 0.0,
         margin: float = 1e-4,
+        rank: RankName = "resolved",
         method: str = "auto",
         time_limit: float = 60.0,
         gap: float = 0.0,
@@ -91,6 +93,7 @@ class TwoStageRanker:
         self.top_k = top_k
         self.C = C
         self.margin = margin
+        self.rank = rank
         self.method = method
         self.time_limit = time_limit
         self.gap = gap
@@ -151,7 +154,7 @@ class TwoStageRanker:
         """The scores of `decision_function`, as rankers in scikit-learn's style return them."""
         return self.decision_function(X)
 
-    def rank(self, X: ArrayLike) -> NDArray[np.int64]:
+    def order(self, X: ArrayLike) -> NDArray[np.int64]:
         """Indices of the rows from the top of the list to its bottom; equal scores by index."""
         return np.argsort(-self.decision_function(X), kind="stable")
 
@@ -226,6 +229,7 @@ class TwoStageRanker:
             self.statistic,
             self.C,
             self.margin,
+            rank=self.rank,
             constraints=_on_columns(constraints, varying),
         )
         starts = [np.asarray(w, dtype=np.float64) for w in warm_starts]
@@ -276,12 +280,12 @@ class TwoStageRanker:
         return features
 
 
-_PLAIN_OPTIONS = ("top_k", "C", "margin", "method", "time_limit", "gap", "node_limit", "memory_limit", "seed")
+_PLAIN_OPTIONS = ("top_k", "C", "margin", "rank", "method", "time_limit", "gap", "node_limit", "memory_limit", "seed")
 
 
 def _checked(X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, NDArray[np.int64]]:
     problem = RerankProblem(X, y)  # its rules are ours: finite features, labels 0 and 1, both present
-    return problem.X, problem.y
+    return problem.X.copy(), problem.y.copy()  # writable, as base rankers may expect of arrays
 
 
 def _threshold(scores: FloatArray, top_k: int | None) -> float:
@@ -304,4 +308,5 @@ def _on_columns(constraints: LinearConstraints | None, columns: NDArray[np.bool_
 
 def _without_margin(problem: RerankProblem) -> RerankProblem:
     """The same problem with a margin just wide enough to keep rounding from breaking ties."""
-    return RerankProblem(problem.X, problem.y, problem.statistic, problem.C, min(problem.margin, 1e-9))
+    margin = min(problem.margin, 1e-9)
+    return RerankProblem(problem.X, problem.y, problem.statistic, problem.C, margin, rank=problem.rank)

@@ -66,7 +66,7 @@ def test_reranked_items_stand_on_top_and_the_rest_keeps_its_order():
     np.testing.assert_array_equal(scores[~chosen], fresh[~chosen, 0])
     exact = fresh[chosen] @ ranker.weights_
     np.testing.assert_array_equal(np.argsort(scores[chosen]), np.argsort(exact))
-    np.testing.assert_array_equal(ranker.rank(fresh)[: chosen.sum()], np.flatnonzero(chosen)[np.argsort(-exact)])
+    np.testing.assert_array_equal(ranker.order(fresh)[: chosen.sum()], np.flatnonzero(chosen)[np.argsort(-exact)])
 
 
 def test_a_rows_score_depends_on_no_other_row():

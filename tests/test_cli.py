@@ -1,0 +1,258 @@
+"""The command line: exit codes, messages in the user's words, prediction on new rows."""
+
+import csv
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ltr
+from ltr.rerank import TwoStageRanker
+from trainers.cli import main
+from trainers.config import load_config
+from trainers.predict import find_run, predict_csv
+from trainers.runs import RunError
+
+ROOT = Path(__file__).parents[1]
+
+QUICK = """
+[data]
+path = "table.csv"
+label = "failed"
+drop = ["id"]
+[surrogate]
+losses = ["ranknet"]
+max_steps = 5
+[baselines]
+methods = ["logistic_regression"]
+[exact]
+top_k = 20
+method = "local_search"
+time_limit = 0.5
+"""
+
+
+def table(rows=80, seed=0):
+    """A table of machines: id, two features, label."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, 2)) * [1.0, 30.0]
+    y = (X @ [1.0, 0.03] + rng.normal(size=rows) > 0.5).astype(int)
+    lines = [f"{i:03d},{a!r},{b!r},{label}" for i, ((a, b), label) in enumerate(zip(X.tolist(), y, strict=True))]
+    return "\n".join(["id,age,hours,failed", *lines]) + "\n"
+
+
+@pytest.fixture
+def workplace(tmp_path, monkeypatch):
+    """A folder with a table and a config, and the current one."""
+    (tmp_path / "table.csv").write_text(table())
+    (tmp_path / "quick.toml").write_text(QUICK)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LTR_DATA", raising=False)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A finished run to predict with; tests do not write to it."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "table.csv").write_text(table())
+    (folder / "quick.toml").write_text(QUICK)
+    assert main(["run", str(folder / "quick.toml"), f"runs_dir={folder / 'runs'}", "--quiet"]) == 0
+    return folder / "runs" / "quick"
+
+
+def test_run_prints_the_table_and_goes_on(workplace, capsys):
+    assert main(["run", "quick.toml"]) == 0
+    out, err = capsys.readouterr()
+    for text in ("run quick", "train dcg", "bound", "ranknet", "logistic_regression", "exact", "top 20 of"):
+        assert text in out
+    assert "ranknet: " in err
+    assert "tensorboard --logdir runs" in err
+    assert main(["run", "quick.toml"]) == 0
+    again, err = capsys.readouterr()
+    assert again == out
+    assert "ranknet: finished earlier" in err
+    assert main(["show", "quick"]) == 0
+    assert capsys.readouterr().out == out
+
+
+def test_quiet_prints_only_the_table(workplace, capsys):
+    assert main(["run", "quick.toml", "-q", "exact.enabled=false"]) == 0
+    out, err = capsys.readouterr()
+    assert "run quick" in out
+    assert err == ""
+
+
+def test_overrides_may_stand_behind_options(workplace):
+    assert main(["run", "quick.toml", "surrogate.max_steps=3", "--quiet", "name=other", "exact.enabled=false"]) == 0
+    config = load_config(workplace / "runs" / "other" / "config.toml")
+    assert config.surrogate.max_steps == 3
+    assert not config.exact.enabled
+
+
+def replace(old, new):
+    """A change to the table."""
+    return lambda folder: (folder / "table.csv").write_text((folder / "table.csv").read_text().replace(old, new))
+
+
+def edit(name, text):
+    return lambda folder: (folder / name).write_text(text)
+
+
+LABELS = table().splitlines()
+USER_ERRORS = [
+    (["run", "nowhere.toml"], None, "nowhere.toml: no such config file"),
+    (["run", "quick.toml"], edit("quick.toml", "[data"), "quick.toml: is not valid TOML:"),
+    (["run", "quick.toml", "exact.topk=3"], None, "exact.topk: unknown key (did you mean 'top_k'?), got 3"),
+    (["run", "quick.toml", "exact.C=-1"], None, "exact.C: must be >= 0, got -1 on the command line"),
+    (["run", "quick.toml", "exact"], None, "an override must read section.key=value"),
+    (["run", "quick.toml"], lambda folder: (folder / "table.csv").unlink(), "table.csv: no such file"),
+    (["run", "quick.toml"], replace("hours", "hour"), None),
+    (["run", "quick.toml", "data.features=age,hour"], None, "no feature column 'hour'"),
+    (["run", "quick.toml", "data.label=fail"], None, "no label column 'fail'"),
+    (["run", "quick.toml", "data.drop=idd"], None, "no column to drop 'idd'"),
+    (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,0\n2,inf,1\n"), "got inf in column 'age', row 2"),
+    (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,0\n2,,1\n"), "column 'age', row 2"),
+    (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,0\n2,old,1\n"), "column 'age' must hold numbers"),
+    (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,0\n2,3,2\n"), "labels must be 0 or 1, got 2"),
+    (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,1\n2,3,1\n"), "must hold both classes"),
+    (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,0\n2,3,1\n"), "the training half holds only label"),
+    (["run", "quick.toml", "surrogate.device=cuda"], None, "surrogate.device must be 'cpu' or 'auto' here"),
+    (["run", "quick.toml", "exact.statistic=weights(0,1)"], None, "exact.statistic: must hold top_k = 20 weights"),
+    (["run", "quick.toml", "runs_dir=table.csv"], None, "runs_dir: cannot make the folder"),
+    (["show", "nothing"], None, "run: no run folder at nothing"),
+    (["predict", "nothing", "table.csv"], None, "run: no run folder at nothing"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "spoil", "message"), USER_ERRORS)
+def test_what_the_user_got_wrong_is_one_message_and_exit_code_2(workplace, capsys, arguments, spoil, message):
+    if spoil is not None:
+        spoil(workplace)
+    code = main([*arguments, "--quiet"] if arguments[0] == "run" else arguments)
+    err = capsys.readouterr().err
+    if message is None:
+        assert code == 0  # renaming a column is no error until something names it
+        return
+    assert code == 2
+    assert err.startswith("ltr: error: ")
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_named_data_without_its_files_says_how_to_get_them(workplace, capsys):
+    (workplace / "pima.toml").write_text('[data]\nname = "pima"\n')
+    assert main(["run", "pima.toml"]) == 2
+    assert "LTR_DATA" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"), [(["--help"], 0), (["run", "--help"], 0), (["--version"], 0), (["fly"], 2), (["run"], 2),
+                            (["show", "x", "y=1"], 2), (["run", "x.toml", "--nope"], 2)],
+)  # fmt: skip
+def test_argparse_ends_the_program(arguments, code, capsys):
+    with pytest.raises(SystemExit) as error:
+        main(arguments)
+    assert error.value.code == code
+    out, err = capsys.readouterr()
+    assert "Traceback" not in err
+    if arguments == ["--help"]:
+        assert "examples:" in out
+        assert "exit codes:" in out
+    if arguments == ["--version"]:
+        assert out == f"ltr {ltr.__version__}\n"
+
+
+def test_no_command_prints_the_help(capsys):
+    assert main([]) == 2
+    assert "examples:" in capsys.readouterr().out
+
+
+def test_options_lists_every_key(capsys):
+    assert main(["options"]) == 0
+    out = capsys.readouterr().out
+    assert "exact.top_k" in out
+    assert "baselines.rankboost.rounds" in out
+
+
+def test_the_module_is_the_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "trainers", "--version"], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert done.stdout == f"ltr {ltr.__version__}\n"
+
+
+def read_csv(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_predict_ranks_new_rows_by_column_name(finished, tmp_path, capsys):
+    rows = [line.split(",") for line in table(rows=50, seed=7).splitlines()]
+    # other order of columns, no label, ids that must stay as they are
+    new = tmp_path / "new.csv"
+    new.write_text("\n".join(f"{hours},{name},{age}" for name, age, hours, _ in rows) + "\n")
+    assert main(["predict", str(finished), str(new)]) == 0
+    ranked = read_csv(capsys.readouterr().out)
+    assert [int(row["position"]) for row in ranked] == list(range(50))
+    scores = [float(row["score"]) for row in ranked]
+    assert scores == sorted(scores, reverse=True)
+    X = np.array([[float(age), float(hours)] for _, age, hours, _ in rows[1:]])
+    ranker = TwoStageRanker.load(finished / "exact" / "model.pt")
+    order = np.argsort(-ranker.decision_function(X), kind="stable")
+    assert [int(row["row"]) - 1 for row in ranked] == order.tolist()
+    assert [row["stage"] == "exact" for row in ranked] == ranker.reranked(X)[order].tolist()
+    assert {row["stage"] for row in ranked} == {"exact", "base"}
+    assert [row["id"] for row in ranked] == [rows[1 + i][0] for i in order]
+    assert scores == ranker.decision_function(X)[order].tolist()
+
+
+def test_predict_writes_a_file_and_takes_a_method(finished, tmp_path, capsys):
+    new = tmp_path / "new.tsv"
+    new.write_text("score\tage\thours\n" + "\n".join(f"{i}\t{i}\t{-i}" for i in range(5)))
+    output = tmp_path / "ranked.csv"
+    assert main(["predict", str(finished), str(new), "--method", "ranknet", "-o", str(output)]) == 0
+    assert capsys.readouterr().out == ""
+    ranked = read_csv(output.read_text())
+    # the table has a column named score: ours step aside
+    assert list(ranked[0]) == ["ltr_position", "ltr_score", "ltr_stage", "ltr_row", "score", "age", "hours"]
+    assert {row["ltr_stage"] for row in ranked} == {"base"}
+    assert all(int(row["ltr_row"]) == int(row["score"]) + 1 for row in ranked)
+
+
+def test_predict_on_arrays_gives_positions_alone(finished, tmp_path):
+    np.savez(tmp_path / "new.npz", age=np.arange(4.0), hours=np.zeros(4))
+    ranked = read_csv(predict_csv(find_run(str(finished)), tmp_path / "new.npz"))
+    assert list(ranked[0]) == ["position", "score", "stage", "row"]
+    assert sorted(int(row["row"]) for row in ranked) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id,age\n1,2\n", "no feature column 'hours'"),
+        ("id,age,hours\n1,2,nan\n", "column 'hours'"),
+        ("id,age,hours\n1,two,3\n", "column 'age' must hold numbers, got 'two' in row 1"),
+        ("", "the file is empty"),
+    ],
+)
+def test_predict_refuses_tables_it_cannot_use(finished, tmp_path, capsys, text, message):
+    (tmp_path / "new.csv").write_text(text)
+    assert main(["predict", str(finished), str(tmp_path / "new.csv")]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_predict_refuses_methods_it_has_not(finished, tmp_path, capsys):
+    arguments = ["predict", str(finished), str(finished.parents[1] / "table.csv")]
+    assert main([*arguments, "--method", "svm"]) == 2
+    assert "--method must be one of exact, logistic_regression, ranknet, got 'svm'" in capsys.readouterr().err
+    assert main([*arguments, "-o", str(tmp_path / "no" / "where.csv")]) == 2
+    assert "--output: cannot write" in capsys.readouterr().err
+
+
+def test_a_run_is_found_by_path_or_by_name(finished):
+    assert find_run("quick", finished.parent).path == finished
+    with pytest.raises(RunError, match="did you mean 'quick'"):
+        find_run("quik", finished.parent)

@@ -1,0 +1,237 @@
+"""The config: what is accepted, and that everything wrong is said at once in the user's words."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from ltr.data import dataset_names
+from trainers.config import Config, describe_keys, load_config, parse_config, resolved_toml
+from trainers.config_errors import ConfigError
+from trainers.toml_text import dump_toml
+
+MINIMAL = {"name": "x", "data": {"name": "gaussians"}}
+
+
+def with_key(path, value):
+    """The minimal tree with one key set."""
+    tree = {"name": "x", "data": dict(MINIMAL["data"])}
+    *sections, key = path.split(".")
+    node = tree
+    for section in sections:
+        node = node.setdefault(section, {})
+    node[key] = value
+    return tree
+
+
+def lines(error):
+    """The findings of an error as text."""
+    return [str(finding) for finding in error.value.findings]
+
+
+BAD = [
+    ("sede", 3, "sede: unknown key (did you mean 'seed'?), got 3"),
+    ("exact.topk", 100, "exact.topk: unknown key (did you mean 'top_k'?), got 100"),
+    ("surogate.losses", [], "surogate: unknown key (did you mean 'surrogate'?), got {\"losses\": []}"),
+    ("baselines.rankboost.round", 9, "baselines.rankboost.round: unknown key (did you mean 'rounds'?), got 9"),
+    ("tracking.qqq", 1, "tracking.qqq: unknown key; known are tensorboard, every, figures, got 1"),
+    ("name", "a/b", "name: must be letters, digits, '-', '_', '.' or '+', not starting with '.' or '-', got \"a/b\""),
+    ("name", "..", "name: must be letters, digits"),
+    ("seed", -1, "seed: must be >= 0, got -1"),
+    ("seed", 1.5, "seed: must be an integer, got 1.5"),
+    ("seed", True, "seed: must be an integer, got true"),
+    ("seed", "0", 'seed: must be an integer, got "0"'),
+    ("data.name", "pimma", "data.name: unknown data set (did you mean 'pima'?); known are gaussians"),
+    ("data.path", "t.csv", 'data.path: must not stand beside name: the data come from one place, got "t.csv"'),
+    ("data.label", "y", 'data.label: goes with path only: a named data set knows its columns, got "y"'),
+    ("data.train_fraction", 1.0, "data.train_fraction: must be < 1"),
+    ("surrogate", 3, "surrogate: must be a table of keys, got 3"),
+    ("surrogate.losses", ["ranknet", "hing"], "surrogate.losses[1]: loss: unknown name 'hing'; known are ranknet"),
+    ("surrogate.losses", ["p_norm_push(q=2)"], "surrogate.losses[0]: loss p_norm_push: takes p=..."),
+    ("surrogate.losses", ["ranknet", "ranknet"], "surrogate.losses: must not name 'ranknet' twice"),
+    ("surrogate.losses", 3, "surrogate.losses: must be a list, got 3"),
+    ("surrogate.scorer", "mpl", "surrogate.scorer: must be 'linear' or 'mlp' (did you mean 'mlp'?), got \"mpl\""),
+    ("surrogate.hidden", [8], 'surrogate.hidden: goes with scorer = "mlp" only, got [8]'),
+    ("surrogate.hidden", [], "surrogate.hidden: must hold at least 1 entry, got []"),
+    ("surrogate.batch_size", 32, 'surrogate.batch_size: goes with optimizer = "adam" only'),
+    ("surrogate.max_steps", 0, "surrogate.max_steps: must be >= 1, got 0"),
+    ("surrogate.l2", -0.1, "surrogate.l2: must be >= 0, got -0.1"),
+    ("surrogate.l2", "0.1", 'surrogate.l2: must be a number, got "0.1"'),
+    ("surrogate.l2", float("nan"), "surrogate.l2: must be a finite number, got nan"),
+    ("surrogate.tolerance", 0.0, "surrogate.tolerance: must be > 0, got 0.0"),
+    ("surrogate.device", "gpu", "surrogate.device: must be 'cpu', 'cuda' or 'auto'"),
+    ("baselines.methods", ["rankbost"], "baselines.methods[0]: must be 'logistic_regression' or 'rankboost' (did you"),
+    ("baselines.rankboost.thresholds", 0, 'baselines.rankboost.thresholds: must be an integer >= 1, or "all", got 0'),
+    ("exact.base", "svm", "exact.base: must be a method of this run (ranknet, hinge"),
+    ("exact.top_k", 1, 'exact.top_k: must be an integer >= 2, or "full", got 1'),
+    ("exact.top_k", "all", 'exact.top_k: must be an integer >= 2, or "full", got "all"'),
+    ("exact.top_k", True, 'exact.top_k: must be an integer >= 2, or "full", got true'),
+    ("exact.statistic", "dgc", "exact.statistic: statistic: unknown name 'dgc'; known are auc"),
+    ("exact.statistic", "weights(0,1)", "exact.statistic: must hold top_k = 50 weights, one a rank"),
+    ("exact.C", float("inf"), "exact.C: must be a finite number, got inf"),
+    ("exact.margin", 0, "exact.margin: must be >= 1e-05, got 0"),
+    ("exact.rank", "sub", "exact.rank: must be 'resolved' or 'subrank' (did you mean 'subrank'?), got \"sub\""),
+    ("exact.method", "simplex", "exact.method: must be one of auto, "),
+    ("exact.method", "subrank", "exact.method: a subrank model needs a RerankProblem with rank='subrank'"),
+    ("exact.method", "auc", "exact.method: "),
+    ("exact.time_limit", 0, "exact.time_limit: must be > 0, got 0"),
+    ("statistics.report", ["auc@3"], "statistics.report[0]: statistic auc: takes no cutoff, got @3"),
+    ("statistics.report", ["weights(0,1)"], "statistics.report[0]: cannot be weights(...): they fit lists of one"),
+    ("tracking.every", 0, "tracking.every: must be >= 1, got 0"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "message"), BAD, ids=[f"{path}={value}" for path, value, _ in BAD])
+def test_a_bad_value_is_named_with_its_path_its_rule_and_the_value(path, value, message):
+    with pytest.raises(ConfigError) as error:
+        parse_config(with_key(path, value))
+    assert len(error.value.findings) == 1
+    assert lines(error)[0].startswith(message)
+
+
+def test_everything_wrong_is_said_at_once():
+    tree = {
+        "name": "x",
+        "data": {"name": "pimma", "path": "t.csv", "train_fraction": 2},
+        "exact": {"topk": 3, "base": "nope"},
+        "surrogate": {"l2": -1, "hidden": [4], "losses": ["hing"]},
+        "trakcing": {},
+    }
+    with pytest.raises(ConfigError) as error:
+        parse_config(tree)
+    paths = {finding.path for finding in error.value.findings}
+    assert paths == {
+        "data.name", "data.path", "data.train_fraction", "exact.topk", "surrogate.l2",
+        "surrogate.hidden", "surrogate.losses[0]", "trakcing",
+    }  # fmt: skip
+    assert str(error.value).startswith("config: 8 errors\n  ")
+
+
+def test_what_follows_from_a_bad_value_is_not_reported_on_top():
+    # with scorer = "mlp" the hidden layers would be right, and nothing is known of the losses
+    tree = with_key("surrogate.scorer", "mpl") | {"exact": {"base": "hinge"}}
+    tree["surrogate"] |= {"hidden": [8], "losses": ["hing"]}
+    with pytest.raises(ConfigError) as error:
+        parse_config(tree)
+    assert {finding.path for finding in error.value.findings} == {"surrogate.scorer", "surrogate.losses[0]"}
+
+
+def test_data_must_come_from_somewhere():
+    with pytest.raises(ConfigError) as error:
+        parse_config({"name": "x", "data": {}})
+    assert lines(error) == ['data.name: is required (or path = "table.csv" for your own table)']
+    with pytest.raises(ConfigError) as error:
+        parse_config({"name": "x", "data": {"path": "t.csv"}})
+    assert lines(error) == ["data.label: is required with path: the column that holds 0 and 1"]
+    with pytest.raises(ConfigError) as error:
+        parse_config({"name": "x"})
+    assert lines(error) == ["data: is required"]
+
+
+def test_a_run_needs_a_method():
+    tree = MINIMAL | {"surrogate": {"losses": []}, "baselines": {"methods": []}}
+    with pytest.raises(ConfigError) as error:
+        parse_config(tree)
+    assert lines(error)[0].startswith("surrogate.losses: must name a loss, or baselines.methods a method")
+
+
+def write(folder, text):
+    path = folder / "experiment.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_file_names_its_run_and_takes_overrides(tmp_path):
+    path = write(tmp_path, '[data]\nname = "gaussians"\n[exact]\ntop_k = 20\n')
+    assert load_config(path).name == "experiment"
+    config = load_config(
+        path,
+        ["exact.top_k=full", "exact.C=1e-3", "surrogate.losses=ranknet, p_norm_push(p=4,inner=logistic)", "name=other",
+         "exact.base = p_norm_push(inner=logistic, p=4)", 'statistics.report=["mrr"]', "tracking.figures=false"],
+    )  # fmt: skip
+    assert config.exact.top_k == "full"
+    assert config.exact.C == 0.001
+    assert config.surrogate.losses == ("ranknet", "p_norm_push(p=4,inner=logistic)")
+    assert config.exact.base == "p_norm_push(p=4,inner=logistic)"
+    assert config.methods == (*config.surrogate.losses, "logistic_regression", "rankboost", "exact")
+    assert config.reported == ("dcg", "mrr")
+    assert not config.tracking.figures
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("exact.topk=3", "exact.topk: unknown key (did you mean 'top_k'?), got 3"),
+        ("exact.C=-1", "exact.C: must be >= 0, got -1 on the command line"),
+        ("exact.base=svm", "exact.base: must be a method of this run"),
+        ("surrogate.losses=ranknet,hing", "surrogate.losses[1]: loss: unknown name 'hing'"),
+        ("exact", "an override must read section.key=value, as in exact.top_k=100, got 'exact'"),
+        ("=3", "an override must read section.key=value"),
+        ("name.x=3", "name: is a value, so 'name.x' does not exist, got \"y\""),
+    ],
+)
+def test_bad_overrides_are_reported_like_keys(tmp_path, override, message):
+    path = write(tmp_path, 'name = "y"\n[data]\nname = "gaussians"\n')
+    with pytest.raises(ConfigError) as error:
+        load_config(path, [override])
+    assert lines(error)[0].startswith(message)
+
+
+def test_paths_are_meant_from_the_file_or_from_here(tmp_path, monkeypatch):
+    path = write(tmp_path, '[data]\npath = "table.csv"\nlabel = "y"\n')
+    assert load_config(path).data.path == str(tmp_path / "table.csv")
+    monkeypatch.chdir(tmp_path.parent)
+    assert load_config(path, ["data.path=other.csv"]).data.path == str(tmp_path.parent / "other.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("seed = x\n", "is not valid TOML: Invalid value (at line 1, column 8)"),
+        ("seed = 1\nseed = 2", "is not valid TOML:"),
+    ],
+)
+def test_a_file_that_is_no_toml_says_where(tmp_path, text, message):
+    with pytest.raises(ConfigError) as error:
+        load_config(write(tmp_path, text))
+    assert lines(error)[0].startswith(message)
+
+
+def test_a_missing_file_is_named():
+    with pytest.raises(ConfigError, match=r"nowhere\.toml: no such config file"):
+        load_config("nowhere.toml")
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        MINIMAL,
+        MINIMAL | {"surrogate": {"scorer": "mlp", "hidden": [8, 4], "optimizer": "adam", "batch_size": 16}},
+        {"name": "x", "data": {"path": 'a "b" \\ ü.csv', "label": "y", "drop": ["id"]}, "exact": {"enabled": False}},
+        MINIMAL | {"exact": {"top_k": "full", "statistic": "dcg(base = e)@10", "node_limit": 5, "gap": 1e-3}},
+    ],
+)
+def test_the_resolved_config_reads_back(tree):
+    config = parse_config(tree)
+    assert parse_config(tomllib.loads(resolved_toml(config))) == config
+
+
+def test_toml_strings_survive():
+    value = {"text": 'quote " backslash \\ tab \t newline \n delete \x7f ünicode'}
+    assert tomllib.loads(dump_toml(value)) == value
+
+
+def test_every_key_is_described():
+    keys = list(describe_keys())
+    assert all(meaning for _, _, meaning in keys)
+    assert {"name", "exact.top_k", "baselines.rankboost.rounds"} <= {key for key, _, _ in keys}
+    assert set(Config.model_fields) == {key.split(".")[0] for key, _, _ in keys}
+
+
+CONFIGS = sorted(Path(__file__).parents[1].glob("configs/**/*.toml"))
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_every_shipped_config_is_valid(path):
+    config = load_config(path)
+    assert config.data.name in dataset_names() or config.data.path

@@ -1,0 +1,510 @@
+"""Runs from config to table: stages, logs, interruption and going on, what is never computed twice."""
+
+import csv
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+import trainers.experiment
+from ltr.data import DataError, half_split, load
+from ltr.exact.problem import RerankProblem
+from ltr.metrics import rank_statistic
+from trainers.cli import main
+from trainers.config import load_config, parse_config
+from trainers.config_errors import ConfigError
+from trainers.context import load_scores
+from trainers.display import Display
+from trainers.experiment import run_experiment
+from trainers.results import read_results
+from trainers.runs import RunError, RunFolder
+from trainers.tracking import read_records
+
+ROOT = Path(__file__).parents[1]
+
+
+def config_for(folder, **sections):
+    """A small experiment: two surrogates, both baselines, the heuristic in place of the exact solver."""
+    tree = {
+        "name": "small",
+        "runs_dir": str(folder),
+        "data": {"name": "gaussians"},
+        "surrogate": {"losses": ["ranknet", "p_norm_push(p=2)"], "max_steps": 6, "tolerance": 1e-15},
+        "baselines": {"rankboost": {"rounds": 5}},
+        "exact": {"top_k": 40, "method": "local_search", "time_limit": 1.0},
+        "statistics": {"report": ["auc", "dcg@10"]},
+    }
+    for name, section in sections.items():
+        tree[name] = tree.get(name, {}) | section if isinstance(section, dict) else section
+    return parse_config(tree)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A finished run, its config and its results; tests do not write to it."""
+    config = config_for(tmp_path_factory.mktemp("runs"))
+    return config, run_experiment(config)
+
+
+def test_the_run_leaves_everything_behind(finished):
+    config, results = finished
+    folder = config.folder
+    assert results.complete
+    assert [row.method for row in results.rows] == list(config.methods)
+    assert load_config(folder / "config.toml") == config
+    facts = json.loads((folder / "run.json").read_text())
+    assert facts["seed"] == 0
+    assert facts["versions"]["torch"] == torch.__version__
+    assert len(facts["data"]["sha256"]) == 64
+    assert "git_commit" in facts
+    for method in config.methods:
+        names = {path.name.split(".tfevents")[0] for path in (folder / method).iterdir()}
+        assert {"scalars.jsonl", "events.out", "model.pt", "scores.npz", "result.json"} <= names
+        assert "checkpoint.pt" not in names
+    assert read_results(RunFolder(folder)) == results
+    with (folder / "results.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["train dcg"]) for row in rows] == [row.train["dcg"] for row in results.rows]
+    assert "| ranknet |" in (folder / "results.md").read_text()
+    assert (folder / "ranked_list_training.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_statistics_are_those_of_the_halves(finished):
+    config, results = finished
+    data = load("gaussians")
+    halves = dict(zip(("train", "test"), half_split(data.n, 0), strict=True))
+    for row in results.rows:
+        scores = load_scores(RunFolder(config.folder).method(row.method))
+        for half, rows in halves.items():
+            for name, value in getattr(row, half).items():
+                expected = rank_statistic(torch.from_numpy(getattr(scores, half)), torch.from_numpy(data.y[rows]), name)
+                assert value == float(expected)
+
+
+def test_the_exact_stage_is_at_least_as_good_as_every_linear_method_on_its_list(finished):
+    _, results = finished
+    rows = {row.method: row for row in results.rows}
+    linear = [row.top for row in results.rows if row.weights is not None]
+    assert len(linear) == 4
+    assert rows["exact"].top >= max(linear) - 1e-9
+    assert rows["exact"].bound >= rows["exact"].objective
+    assert rows["exact"].gap >= 0
+
+
+def test_the_certificate_can_be_checked_from_its_files(finished):
+    config, results = finished
+    solution = json.loads((config.folder / "exact" / "solution.json").read_text())
+    certificate = solution["certificate"]
+    with np.load(config.folder / "exact" / "problem.npz") as arrays:
+        problem = RerankProblem(
+            arrays["X"], arrays["y"], certificate["statistic"], certificate["C"], certificate["margin"],
+            rank=certificate["rank"],
+        )  # fmt: skip
+    assert problem.evaluate(certificate["weights"]) == certificate["value"] <= certificate["bound"]
+    assert set(solution["weights"]) == {"x0", "x1"}
+    seconds = [point["seconds"] for point in certificate["trace"]]
+    assert seconds == sorted(seconds)
+    assert certificate["value"] == results.rows[-1].objective
+
+
+def test_the_convex_loss_and_the_statistics_are_logged_at_every_step(finished):
+    config, results = finished
+    for row in results.rows:
+        if row.method in ("logistic_regression", "exact"):
+            continue
+        records = list(read_records(config.folder / row.method / "scalars.jsonl"))
+        *steps, final = records
+        assert [record["step"] for record in steps] == list(range(1, row.steps + 1))
+        for record in steps:
+            expected = {f"{half}/{name}" for half in ("train", "test") for name in config.reported}
+            assert {"loss/convex", *expected} <= set(record["values"])
+        assert final["values"]["final/train/dcg"] == row.train["dcg"]
+        assert final["values"]["final/loss/convex"] == row.loss
+
+
+def test_methods_without_steps_draw_level_lines(finished):
+    config, results = finished
+    longest = max(row.steps for row in results.rows[:-1] if row.steps)
+    for row in results.rows:
+        if row.method in ("logistic_regression", "exact"):
+            records = [
+                r for r in read_records(config.folder / row.method / "scalars.jsonl") if "train/dcg" in r["values"]
+            ]
+            assert [(r["step"], r["values"]["train/dcg"]) for r in records] == [
+                (0, row.train["dcg"]), (longest, row.train["dcg"])
+            ]  # fmt: skip
+
+
+def test_tensorboard_reads_the_logged_values_to_float32(finished):
+    config, _ = finished
+    for method in config.methods:
+        accumulator = EventAccumulator(str(config.folder / method), size_guidance={"scalars": 0})
+        accumulator.Reload()
+        logged = {}
+        for record in read_records(config.folder / method / "scalars.jsonl"):
+            for tag, value in record["values"].items():
+                if value is not None:
+                    logged.setdefault(tag, []).append((record["step"], float(np.float32(value))))
+        read = {
+            tag: [(event.step, event.value) for event in accumulator.Scalars(tag)]
+            for tag in accumulator.Tags()["scalars"]
+        }
+        assert read == logged
+
+
+def test_the_exact_stages_trace_is_logged_against_milliseconds(finished):
+    config, results = finished
+    solution = json.loads((config.folder / "exact" / "solution.json").read_text())
+    trace = solution["certificate"]["trace"]
+    records = [r for r in read_records(config.folder / "exact" / "scalars.jsonl") if "exact/bound" in r["values"]]
+    steps = [record["step"] for record in records]
+    assert steps == sorted(set(steps))
+    assert [record["values"]["exact/incumbent"] for record in records] == [point["incumbent"] for point in trace]
+    assert all(abs(step - 1000 * point["seconds"]) < len(trace) + 1 for step, point in zip(steps, trace, strict=True))
+    assert records[-1]["values"]["exact/incumbent"] == results.rows[-1].objective
+
+
+class Calls(Display):
+    """Counts what starts."""
+
+    def __init__(self):
+        self.begun = []
+
+    def begin(self, method, total):
+        self.begun.append(method)
+
+
+def test_a_finished_run_is_not_computed_again(finished):
+    config, results = finished
+    before = {path: path.stat().st_mtime_ns for path in config.folder.glob("*/*") if path.parent.name != "results"}
+    display = Calls()
+    again = run_experiment(config, display=display)
+    assert display.begun == []
+    assert again == results
+    assert before == {path: path.stat().st_mtime_ns for path in before}
+
+
+class StopAt(Calls):
+    """Interrupts a method at a step, or the exact stage at its first trace point."""
+
+    def __init__(self, method, step=3):
+        super().__init__()
+        self.method, self.at = method, step
+
+    def step(self, method, index, values):
+        if method == self.method and index == self.at:
+            raise KeyboardInterrupt
+
+    def progress(self, point):
+        if self.method == "exact":
+            signal.raise_signal(signal.SIGINT)
+
+
+def numbers(results):
+    """Everything but wall times."""
+    return [
+        (row.method, row.status, row.train, row.test, row.top, row.loss, row.steps, row.weights) for row in results.rows
+    ]
+
+
+def curve(folder, method):
+    return [(record["step"], record["values"]) for record in read_records(folder / method / "scalars.jsonl")]
+
+
+@pytest.mark.parametrize("sections", [{}, {"surrogate": {
+    "losses": ["ranknet", "hinge"], "scorer": "mlp", "hidden": [4], "optimizer": "adam", "batch_size": 128,
+    "max_steps": 5,
+}}], ids=["lbfgs", "adam"])  # fmt: skip
+def test_an_interrupted_training_goes_on_to_the_same_numbers(tmp_path, sections):
+    exact = {"exact": {"enabled": False}, "baselines": {"methods": ["logistic_regression"]}}
+    straight = run_experiment(config_for(tmp_path / "straight", **exact, **sections))
+    config = config_for(tmp_path / "stopped", **exact, **sections)
+    first, second = config.methods[:2]
+    display = StopAt(second)
+    stopped = run_experiment(config, display=display)
+    assert display.begun == [first, second]
+    assert not stopped.complete
+    assert [(row.method, row.status, row.steps) for row in stopped.rows][1:] == [(second, "interrupted", 3)]
+    assert math.isfinite(stopped.rows[1].train["dcg"])
+    assert "unfinished" in stopped.caption
+    assert (config.folder / second / "checkpoint.pt").exists()
+    display = Calls()
+    resumed = run_experiment(config, display=display)
+    assert display.begun == [second, "logistic_regression"]
+    assert numbers(resumed) == numbers(straight)
+    for method in config.methods:
+        assert curve(config.folder, method) == curve(tmp_path / "straight" / "small", method)
+
+
+def test_a_killed_training_goes_on_from_its_last_checkpoint(tmp_path, monkeypatch):
+    monkeypatch.setattr("trainers.surrogates._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    exact = {"exact": {"enabled": False}, "baselines": {"methods": []}}
+    straight = run_experiment(config_for(tmp_path / "straight", **exact))
+    config = config_for(tmp_path / "killed", **exact)
+
+    class Crash(Display):
+        def step(self, method, index, values):
+            if index == 4:
+                raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError, match="killed"):
+        run_experiment(config, display=Crash())
+    # the fourth step is logged but not in the checkpoint: its line must not stand twice
+    assert len(curve(config.folder, "ranknet")) == 4
+    resumed = run_experiment(config)
+    assert numbers(resumed) == numbers(straight)
+    assert curve(config.folder, "ranknet") == curve(tmp_path / "straight" / "small", "ranknet")
+
+
+def test_an_interrupted_exact_stage_keeps_its_incumbent_and_starts_again_from_it(tmp_path):
+    config = config_for(tmp_path, surrogate={"losses": ["ranknet"]}, baselines={"methods": ["logistic_regression"]})
+    stopped = run_experiment(config, display=StopAt("exact"))
+    assert not stopped.complete
+    assert stopped.rows[-1].status == "interrupted"
+    assert stopped.rows[-1].bound >= stopped.rows[-1].objective
+    display = Calls()
+    resumed = run_experiment(config, display=display)
+    assert display.begun == ["exact"]
+    assert resumed.complete
+    assert resumed.rows[-1].objective >= stopped.rows[-1].objective
+
+
+def test_a_run_stopped_before_its_first_method_has_empty_results(tmp_path):
+    class Never(Display):
+        def begin(self, method, total):
+            raise KeyboardInterrupt
+
+    config = config_for(tmp_path, exact={"enabled": False}, surrogate={"losses": []})
+    results = run_experiment(config, display=Never())
+    assert results.rows == ()
+    assert not results.complete
+    assert main(["show", str(config.folder)]) == 2
+    assert run_experiment(config).complete
+
+
+def test_a_crash_at_the_very_start_is_no_obstacle(tmp_path):
+    config = config_for(tmp_path, exact={"enabled": False}, surrogate={"losses": []})
+    config.folder.mkdir()
+    (config.folder / "config.toml").write_text("")
+    (config.folder / ".run.json.1.tmp").write_text("{")
+    assert run_experiment(config).complete
+
+
+def test_rank_weights_of_ones_own_must_fit_the_list(tmp_path):
+    table = tmp_path / "table.csv"
+    table.write_text("a,y\n" + "\n".join(f"{i // 20},{i % 3 // 2}" for i in range(40)))
+    config = config_for(
+        tmp_path,
+        data={"name": None, "path": str(table), "label": "y"},
+        exact={"top_k": 3, "statistic": "weights(0,1,2)"},
+        surrogate={"losses": []},
+    )
+    with pytest.raises(RunError, match=r"exact\.statistic: must hold one weight a rank, got 3 for a list of \d+ rows"):
+        run_experiment(config)
+
+
+def test_a_stopped_boosting_starts_again(tmp_path):
+    config = config_for(tmp_path, surrogate={"losses": []}, exact={"enabled": False})
+    stopped = run_experiment(config, display=StopAt("rankboost"))
+    assert [row.method for row in stopped.rows] == ["logistic_regression"]
+    assert run_experiment(config).complete
+
+
+SLOW = """
+name = "slow"
+[data]
+name = "gaussians"
+[surrogate]
+losses = ["ranknet"]
+scorer = "mlp"
+hidden = [8]
+optimizer = "adam"
+batch_size = 128
+max_steps = 30
+[baselines]
+methods = []
+[exact]
+enabled = false
+"""
+
+
+def test_a_real_ctrl_c_stops_between_two_steps_and_the_same_command_goes_on(tmp_path, monkeypatch, capsys):
+    (tmp_path / "slow.toml").write_text(SLOW)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "trainers", "run", "slow.toml", "runs_dir=stopped"],
+        cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    log = tmp_path / "stopped" / "slow" / "ranknet" / "scalars.jsonl"
+    deadline = time.monotonic() + 60
+    while not (log.exists() and log.read_text().count("\n") > 3) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert "interrupted" in out
+    assert "run the same command again" in out
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "slow.toml", "runs_dir=stopped", "--quiet"]) == 0
+    assert main(["run", "slow.toml", "runs_dir=straight", "--quiet"]) == 0
+    assert "Traceback" not in capsys.readouterr().err
+    assert curve(tmp_path / "stopped" / "slow", "ranknet") == curve(tmp_path / "straight" / "slow", "ranknet")
+
+
+def test_a_changed_config_or_changed_data_is_refused_by_name(tmp_path):
+    table = tmp_path / "table.csv"
+    rng = np.random.default_rng(0)
+    rows = [f"{a:.3f},{b:.3f},{int(a + b > 0.5)}" for a, b in rng.normal(size=(60, 2))]
+    table.write_text("\n".join(["a,b,y", *rows]))
+    options = {"exact": {"enabled": False}, "baselines": {"methods": []}}
+    data = {"name": None, "path": str(table), "label": "y"}
+    config = config_for(tmp_path / "runs", data=data, **options)
+    run_experiment(config)
+    with pytest.raises(ConfigError) as error:
+        run_experiment(config_for(tmp_path / "runs", data=data, seed=1, **options | {"tracking": {"every": 2}}))
+    assert {finding.path for finding in error.value.findings} == {"seed", "tracking.every"}
+    assert "--fresh" in str(error.value)
+    assert "seed: was 0 in the run begun in" in str(error.value)
+    table.write_text("\n".join(["a,b,y", *rows[:-1]]))
+    with pytest.raises(RunError, match="data: changed since the run"):
+        run_experiment(config)
+    assert run_experiment(config, fresh=True).complete
+
+
+def test_a_folder_that_is_no_run_is_left_alone(tmp_path):
+    config = config_for(tmp_path)
+    config.folder.mkdir()
+    (config.folder / "thesis.txt").write_text("precious")
+    for fresh in (False, True):
+        with pytest.raises(RunError, match="holds files that are no run"):
+            run_experiment(config, fresh=fresh)
+    assert (config.folder / "thesis.txt").read_text() == "precious"
+
+
+def test_two_processes_do_not_write_one_run(tmp_path):
+    config = config_for(tmp_path, exact={"enabled": False})
+
+    class Second(Display):
+        def begin(self, method, total):
+            with pytest.raises(RunError, match="another process is writing"):
+                run_experiment(config)
+
+    assert run_experiment(config, display=Second()).complete
+
+
+def test_a_half_with_a_single_class_is_refused(tmp_path):
+    table = tmp_path / "table.csv"
+    table.write_text("a,y\n" + "\n".join(f"{i},{int(i == 3)}" for i in range(8)))
+    config = config_for(tmp_path, data={"name": None, "path": str(table), "label": "y"})
+    with pytest.raises(DataError, match=r"the (training|test) half holds only label 0 .*split_seed"):
+        run_experiment(config)
+
+
+def test_what_is_computed_survives_an_error_in_a_later_stage(tmp_path, monkeypatch):
+    config = config_for(tmp_path)
+
+    def broken(*_, **__):
+        raise RunError("exact: cannot be")
+
+    monkeypatch.setattr(trainers.experiment, "run_exact_stage", broken)
+    with pytest.raises(RunError, match="cannot be"):
+        run_experiment(config)
+    results = read_results(RunFolder(config.folder))
+    assert [row.method for row in results.rows] == list(config.methods[:-1])
+    monkeypatch.undo()
+    display = Calls()
+    assert run_experiment(config, display=display).complete
+    assert display.begun == ["exact"]
+
+
+def test_a_diverging_training_names_the_cure(tmp_path):
+    surrogate = {"losses": ["exponential"], "scorer": "mlp", "optimizer": "adam", "learning_rate": 1e300}
+    with pytest.raises(RunError, match=r"surrogate: training on exponential failed: .*learning_rate"):
+        run_experiment(config_for(tmp_path, surrogate=surrogate))
+
+
+def test_another_split_and_every_other_option_reach_their_place(tmp_path):
+    config = config_for(
+        tmp_path,
+        data={"train_fraction": 0.3, "split_seed": 5},
+        surrogate={"losses": ["ranknet"]},
+        baselines={"methods": []},
+        exact={"base": "ranknet", "top_k": "full", "statistic": "mrr", "C": 0.5},
+        tracking={"every": 4, "tensorboard": False, "figures": False},
+    )
+    results = run_experiment(config)
+    assert json.loads((config.folder / "run.json").read_text())["data"]["training_rows"] == 375
+    assert results.statistics == ("mrr", "auc", "dcg@10")
+    assert results.top == "full list of ranknet"
+    exact = results.rows[-1]
+    nonzero = sum(weight != 0 for weight in exact.weights)
+    assert exact.objective == pytest.approx(exact.top - 0.5 * nonzero, abs=1e-3)
+    steps = [record["step"] for record in read_records(config.folder / "ranknet" / "scalars.jsonl")]
+    assert steps[:-1] == [4, 6]
+    assert not list(config.folder.glob("*/events*"))
+    assert not (config.folder / "ranked_list_test.png").exists()
+
+
+def test_a_certified_training_logs_its_distance_to_the_convex_optimum(tmp_path):
+    table = tmp_path / "table.csv"
+    rng = np.random.default_rng(0)
+    rows = [f"{a:.3f},{b:.3f},{int(a + b + c > 0.5)}" for a, b, c in rng.normal(size=(60, 3))]
+    table.write_text("\n".join(["a,b,y", *rows]))
+    config = config_for(
+        tmp_path,
+        data={"name": None, "path": str(table), "label": "y"},
+        surrogate={"losses": ["ranknet", "logistic"], "certify": True, "max_steps": 200, "tolerance": 1e-10},
+        baselines={"methods": []},
+        exact={"enabled": False},
+    )
+    for row in run_experiment(config).rows:
+        assert abs(row.excess) < 1e-8
+        excess = [values["loss/excess"] for _, values in curve(config.folder, row.method) if "loss/excess" in values]
+        assert excess[0] > 1e-4
+        assert excess[-1] == pytest.approx(row.excess, abs=1e-12)
+
+
+CONFIGS = sorted((ROOT / "configs").glob("*.toml"))
+
+
+def pumps(folder):
+    """The table that configs/own_data.toml speaks of: 120 pumps with an id, two measures, and whether each failed."""
+    rng = np.random.default_rng(0)
+    hours, vibration = rng.uniform(0, 1e4, 120), rng.gamma(2.0, 1.5, 120)
+    failed = hours / 4000 + vibration / 2 + rng.normal(size=120) > 3.5
+    rows = [f"P{i},{h:.0f},{v:.2f},{y:d}" for i, (h, v, y) in enumerate(zip(hours, vibration, failed, strict=True))]
+    path = folder / "pumps.csv"
+    path.write_text("\n".join(["pump,hours,vibration,failed", *rows]))
+    return path
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_every_shipped_config_runs(path, tmp_path):
+    quick = [
+        f"runs_dir={tmp_path}", "surrogate.max_steps=2", "exact.time_limit=1", "baselines.rankboost.rounds=2",
+        "surrogate.certify=false", "tracking.figures=false",
+    ]  # fmt: skip
+    if path.stem == "own_data":
+        quick.append(f"data.path={pumps(tmp_path)}")
+    if path.stem == "abalone19":
+        quick.append("surrogate.losses=ranknet")  # 2087 rows: every loss on them takes seconds
+    config = load_config(path, quick)
+    try:
+        results = run_experiment(config)
+    except DataError as error:
+        if "LTR_DATA" in str(error) or "no such file" in str(error):
+            pytest.skip(str(error))
+        raise
+    assert results.complete
+    rows = {row.method: row for row in results.rows}
+    assert rows["exact"].top >= max(row.top for row in results.rows if row.weights) - 1e-9 or config.exact.C > 0

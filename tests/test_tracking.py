@@ -1,0 +1,158 @@
+"""What is logged: JSON lines in float64, the same values as TensorBoard events, one curve a tag whatever happens."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.custom_scalar import layout_pb2
+from tensorboard.plugins.hparams import plugin_data_pb2
+
+from trainers.figures import RankedList, ranked_list_figure
+from trainers.tracking import Tracker, chart_layout, markdown_table, read_records, write_overview
+
+
+def events(folder):
+    accumulator = EventAccumulator(str(folder), size_guidance={"scalars": 0, "tensors": 0})
+    accumulator.Reload()
+    return accumulator
+
+
+def curves(folder):
+    """Steps and values by tag, as TensorBoard reads them."""
+    accumulator = events(folder)
+    return {
+        tag: [(event.step, event.value) for event in accumulator.Scalars(tag)] for tag in accumulator.Tags()["scalars"]
+    }
+
+
+def logged(path):
+    """Steps and values by tag, as the JSON lines hold them; null left out."""
+    found = {}
+    for record in read_records(path):
+        for tag, value in record["values"].items():
+            if value is not None:
+                found.setdefault(tag, []).append((record["step"], value))
+    return found
+
+
+def as_float32(series):
+    return {tag: [(step, float(np.float32(value))) for step, value in points] for tag, points in series.items()}
+
+
+def tracker(folder, **options):
+    return Tracker(folder, folder / "scalars.jsonl", **options)
+
+
+def values(step):
+    return {"loss/convex": 1.0 / (step + 1), "train/dcg(base=e)@10": math.pi * step}
+
+
+def test_events_hold_the_lines_values_to_float32(tmp_path):
+    with tracker(tmp_path) as log:
+        for step in range(1, 20):
+            log.log(step, values(step), when=1000.0 + step / 7)
+        log.finish({"method": "ranknet", "C": 0.5}, {"train/dcg": 1 / 3})
+    lines = logged(tmp_path / "scalars.jsonl")
+    assert lines["loss/convex"] == [(step, 1.0 / (step + 1)) for step in range(1, 20)]
+    assert lines["final/train/dcg"] == [(0, 1 / 3)]
+    assert curves(tmp_path) == as_float32(lines)
+    assert events(tmp_path).Scalars("loss/convex")[6].wall_time == 1001.0
+
+
+def test_values_that_are_not_finite_are_null_and_no_event(tmp_path):
+    with tracker(tmp_path) as log:
+        log.log(1, {"exact/gap": math.inf, "exact/bound": 2.0})
+    text = (tmp_path / "scalars.jsonl").read_text()
+    assert json.loads(text, parse_constant=pytest.fail)["values"] == {"exact/gap": None, "exact/bound": 2.0}
+    assert curves(tmp_path) == {"exact/bound": [(1, 2.0)]}
+
+
+@pytest.mark.parametrize("keep", [0, 5, 9])
+def test_going_on_cuts_the_curves_at_the_checkpoint(tmp_path, keep):
+    with tracker(tmp_path) as log:
+        for step in range(1, 10):
+            log.log(step, values(step))
+        log.finish({"method": "ranknet"}, {"train/dcg": 7.0})
+    before = list(read_records(tmp_path / "scalars.jsonl"))
+    with tracker(tmp_path, keep=keep) as log:
+        for step in range(keep + 1, 12):
+            log.log(step, {tag: value + 1 for tag, value in values(step).items()})
+    after = list(read_records(tmp_path / "scalars.jsonl"))
+    assert after[:keep] == before[:keep]
+    assert [record["step"] for record in after] == list(range(1, 12))
+    assert curves(tmp_path) == as_float32(logged(tmp_path / "scalars.jsonl"))
+    assert "final/train/dcg" not in curves(tmp_path)
+
+
+def test_a_new_log_replaces_the_old_one(tmp_path):
+    for scale in (1.0, 2.0):
+        with tracker(tmp_path) as log:
+            log.log(3, {"loss/convex": scale})
+    assert curves(tmp_path) == {"loss/convex": [(3, 2.0)]}
+
+
+def test_a_line_cut_off_by_a_crash_is_passed_over(tmp_path):
+    with tracker(tmp_path) as log:
+        log.log(1, values(1))
+        log.log(2, values(2))
+    path = tmp_path / "scalars.jsonl"
+    path.write_text(path.read_text()[:-5])
+    assert [record["step"] for record in read_records(path)] == [1]
+    tracker(tmp_path, keep=2).close()
+    assert curves(tmp_path) == as_float32({tag: [(1, value)] for tag, value in values(1).items()})
+
+
+def test_without_tensorboard_only_lines_are_written(tmp_path):
+    with tracker(tmp_path, tensorboard=False) as log:
+        log.log(1, values(1))
+        log.finish({"method": "x"}, {"train/dcg": 1.0})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["scalars.jsonl"]
+    assert len(list(read_records(tmp_path / "scalars.jsonl"))) == 2
+
+
+def test_a_level_line_has_two_ends(tmp_path):
+    with tracker(tmp_path) as log:
+        log.level(30, {"train/dcg": 4.0})
+    assert curves(tmp_path) == {"train/dcg": [(0, 4.0), (30, 4.0)]}
+
+
+def test_hyperparameters_stand_in_the_same_run_as_the_curves(tmp_path):
+    with tracker(tmp_path / "ranknet") as log:
+        log.log(1, values(1))
+        log.finish({"method": "ranknet", "C": 0.5, "seed": 3}, {"train/dcg": 2.0})
+    assert [path.name for path in tmp_path.iterdir()] == ["ranknet"]
+    assert len(list((tmp_path / "ranknet").glob("events.*"))) == 1
+    metadata = events(tmp_path / "ranknet").SummaryMetadata("_hparams_/session_start_info")
+    start = plugin_data_pb2.HParamsPluginData.FromString(metadata.plugin_data.content).session_start_info
+    assert start.hparams["method"].string_value == "ranknet"
+    assert start.hparams["C"].number_value == 0.5
+
+
+def test_the_charts_put_the_loss_beside_the_statistic_and_the_bound_above_the_incumbent(tmp_path):
+    charts = chart_layout(["dcg(base=e)@10", "auc"], "top 50")
+    write_overview(tmp_path, charts, texts={"table": markdown_table(["a"], [["1"]])})
+    event = events(tmp_path).Tensors("custom_scalars__config__")[0]
+    layout = layout_pb2.Layout.FromString(event.tensor_proto.string_val[0])
+    tags = {chart.title: list(chart.multiline.tag) for category in layout.category for chart in category.chart}
+    assert tags["convex loss"] == [r"^loss/convex$"]
+    assert tags["dcg(base=e)@10 on the training half"] == [r"^train/dcg\(base=e\)@10$"]
+    assert [r"^exact/incumbent$", r"^exact/bound$"] in tags.values()
+    assert [r"^test/auc$"] in tags.values()
+
+
+def test_the_overview_holds_table_and_picture_and_is_replaced(tmp_path):
+    rng = np.random.default_rng(0)
+    before = (rng.random(90) < 0.4).astype(int)
+    ranked = RankedList("training half", before, np.r_[np.sort(before[:30])[::-1], before[30:]], 30)
+    for _ in range(2):
+        figure = ranked_list_figure(ranked, base="ranknet", statistic="dcg", values=(1.0, 2.0))
+        write_overview(tmp_path, chart_layout(["dcg"], "top 30"), texts={"table": "| a |"}, figures={"lists": figure})
+    accumulator = events(tmp_path)
+    assert len(accumulator.Images("lists")) == 1
+    assert len(accumulator.Tensors("table/text_summary")) == 1
+    strips, curve = figure.axes
+    assert strips.images[0].get_array().shape == (2, 60)
+    assert [line.get_label() for line in curve.get_lines()] == ["ranknet", "reranked", "end of the reranked top 30"]
+    assert "dcg 1.0000 → 2.0000" in figure.get_suptitle()

@@ -1,0 +1,1 @@
+"""Experiments from a config file: surrogate rankers, baselines, the exact reranker, TensorBoard, command line."""

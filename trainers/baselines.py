@@ -1,0 +1,96 @@
+"""The baselines of a run: logistic regression and RankBoost."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from dataclasses import asdict
+from typing import Any
+
+import torch
+
+from ltr.base_rankers.logistic import LogisticRegressionRanker
+from ltr.base_rankers.rankboost import RankBoostRanker
+from ltr.losses import logistic_loss
+from trainers.context import Context, Scores, by_tag, save_ranker, save_scores
+from trainers.results import Row
+from trainers.tracking import Tracker
+
+__all__ = ["fit_baseline"]
+
+
+def fit_baseline(context: Context, name: str, *, level_to: int) -> Row:
+    """Fit a baseline, log it, and leave its folder finished.
+
+    Args:
+        context: the run.
+        name: ``logistic_regression`` or ``rankboost``.
+        level_to: the step up to which a method without steps draws its level line.
+
+    Raises:
+        KeyboardInterrupt: the user asked to stop; the folder stays unfinished.
+    """
+    folder = context.run.method(name)
+    with Tracker(folder.path, folder.records, tensorboard=context.config.tracking.tensorboard) as tracker:
+        importlib.import_module("sklearn.linear_model")  # takes seconds that are not the method's
+        started = time.perf_counter()
+        if name == "rankboost":
+            ranker, loss, steps = _rankboost(context, tracker)
+        else:
+            context.display.begin(name, None)
+            ranker = LogisticRegressionRanker(**context.config.baselines.logistic_regression.model_dump())
+            ranker.fit(context.split.train.X, context.split.train.y)
+            loss, steps = _logistic_loss(context, ranker), None
+        seconds = time.perf_counter() - started
+        scores = context.scores_of(ranker)
+        statistics = context.statistics(scores)
+        if steps is None:
+            tracker.level(level_to, {"loss/convex": loss, **by_tag(statistics)})
+        weights = ranker.linear_weights
+        row = Row(
+            method=name,
+            status="fitted",
+            seconds=seconds,
+            train=statistics["train"],
+            test=statistics["test"],
+            loss=loss,
+            steps=steps,
+            weights=None if weights is None else weights.tolist(),
+        )
+        tracker.finish(context.hyperparameters(name), {**by_tag(statistics), "loss/convex": loss})
+    save_ranker(folder, ranker)
+    save_scores(folder, scores)
+    folder.finish(asdict(row))
+    return row
+
+
+def _rankboost(context: Context, tracker: Tracker) -> tuple[Any, float, int]:
+    """The fitted ranker, its loss and its rounds; every round is logged."""
+    options = context.config.baselines.rankboost
+    moments: list[float] = []
+
+    def on_round(index: int, loss: float) -> None:
+        moments.append(time.time())
+        context.display.step("rankboost", index, {"loss/convex": loss})
+        context.stop.check()
+
+    context.display.begin("rankboost", options.rounds)
+    thresholds = None if options.thresholds == "all" else options.thresholds
+    ranker = RankBoostRanker(options.rounds, thresholds, options.step, on_round=on_round)  # type: ignore[arg-type]
+    ranker.fit(context.split.train.X, context.split.train.y)
+    stages = zip(
+        ranker.staged_decision_function(context.split.train.X),
+        ranker.staged_decision_function(context.split.test.X),
+        strict=True,
+    )
+    rounds = len(moments)
+    for index, (train, test) in enumerate(stages, start=1):
+        if index % context.config.tracking.every == 0 or index == rounds:
+            values = {"loss/convex": float(ranker.losses[index]), **by_tag(context.statistics(Scores(train, test)))}
+            tracker.log(index, values, when=moments[index - 1])
+    return ranker, float(ranker.losses[-1]), rounds
+
+
+def _logistic_loss(context: Context, ranker: LogisticRegressionRanker) -> float:
+    train = context.split.train
+    return float(logistic_loss(torch.from_numpy(ranker.decision_function(train.X)), torch.from_numpy(train.y)))

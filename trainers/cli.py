@@ -1,0 +1,183 @@
+"""The command ``ltr``: run experiments, show their tables, rank new data."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import ltr
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from trainers.results import Results
+
+__all__ = ["main"]
+
+_DESCRIPTION = "Learning to rank: convex surrogates first, then an exact reranker of the top with a proof."
+
+_EXAMPLES = """\
+examples:
+  ltr run configs/gaussians.toml                     train, rerank, print the table
+  ltr run configs/pima.toml exact.top_k=100 name=k100
+                                                     any key of the config can be set
+  ltr run configs/pima.toml 'surrogate.losses=ranknet,hinge' exact.statistic=dcg@10
+  ltr show runs/pima                                 the table again
+  ltr predict runs/pima patients.csv -o ranked.csv   rank new, unlabelled rows
+  ltr options                                        every key of a config with its default
+  tensorboard --logdir runs                          losses and statistics side by side
+
+A run that was interrupted (Ctrl-C, crash) goes on when the same command is given again; finished methods
+are never computed twice. Named data sets other than the generated ones are read from the directory in the
+environment variable LTR_DATA; a table of your own is named by data.path and data.label.
+
+exit codes: 0 done, 2 something in the command, config or data is wrong, 130 interrupted
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code.
+
+    Errors of the user's making end in one message on stderr and exit code 2, Ctrl-C in 130.
+    """
+    parser = _parser()
+    arguments, rest = parser.parse_known_args(argv)
+    if rest and (arguments.command != "run" or any(text.startswith("-") for text in rest)):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if arguments.command is None:
+        parser.print_help()
+        return 2
+    # the imports behind the commands take seconds; --help and --version should not
+    from ltr.data import DataError
+    from trainers.config_errors import ConfigError
+    from trainers.runs import RunError
+
+    try:
+        if arguments.command == "run":
+            return _run(arguments.config, [*arguments.overrides, *rest], arguments.fresh, arguments.quiet)
+        if arguments.command == "show":
+            return _show(arguments.run)
+        if arguments.command == "predict":
+            return _predict(arguments.run, arguments.data, arguments.method, arguments.output)
+        return _options()
+    except (ConfigError, DataError, RunError) as error:
+        sys.stderr.write(f"ltr: error: {error}\n")
+        return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("ltr: interrupted\n")
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="ltr", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--version", action="version", version=f"ltr {ltr.__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    run = commands.add_parser(
+        "run",
+        help="run the experiment of a config file, or go on with it",
+        description="Run the experiment of a config file: surrogates, baselines, the exact stage, the table. "
+        "The same command goes on with an unfinished run.",
+    )
+    run.add_argument("config", metavar="CONFIG", help="a TOML file")
+    run.add_argument("overrides", metavar="KEY=VALUE", nargs="*", help="set a key, as in exact.top_k=100")
+    run.add_argument("--fresh", action="store_true", help="throw away an earlier run of this name and start over")
+    run.add_argument("-q", "--quiet", action="store_true", help="no progress, only the table")
+    show = commands.add_parser("show", help="print a run's table", description="Print the table of a run.")
+    show.add_argument("run", metavar="RUN", help="a run folder, or the name of one in runs/")
+    predict = commands.add_parser(
+        "predict",
+        help="rank new, unlabelled rows with a run",
+        description="Rank the rows of a table with a run. Feature columns are found by name, others are carried "
+        "along. Rows come out from the top of the list down, with position (0 is the top), score, and the stage "
+        "that placed them.",
+    )
+    predict.add_argument("run", metavar="RUN", help="a run folder, or the name of one in runs/")
+    predict.add_argument("data", metavar="DATA", type=Path, help="a table with the run's feature columns")
+    predict.add_argument("-o", "--output", metavar="FILE", type=Path, help="write CSV here instead of to stdout")
+    predict.add_argument("--method", help="a method of the run; its exact stage by default")
+    commands.add_parser(
+        "options", help="list every key of a config", description="Every key of a config: default and meaning."
+    )
+    return parser
+
+
+def _run(path: str, overrides: Sequence[str], fresh: bool, quiet: bool) -> int:
+    from rich.console import Console
+
+    from trainers.config import load_config
+    from trainers.display import display_for
+    from trainers.experiment import run_experiment
+
+    config = load_config(path, overrides)
+    console = Console(stderr=True)
+    with display_for(console, quiet=quiet) as display:
+        results = run_experiment(config, fresh=fresh, display=display)
+    if results.rows:
+        _print_table(results)
+    if not quiet:
+        console.print(f"results in {config.folder}; curves: tensorboard --logdir {config.runs_dir}", highlight=False)
+    return 0 if results.complete else 130
+
+
+def _show(run: str) -> int:
+    from trainers.predict import find_run
+    from trainers.results import read_results
+    from trainers.runs import RunError
+
+    folder = find_run(run)
+    results = read_results(folder)
+    if results is None or not results.rows:
+        raise RunError(f"run: {folder.path} has no results yet; go on with `ltr run {folder.config}`")
+    _print_table(results)
+    return 0
+
+
+def _predict(run: str, data: Path, method: str | None, output: Path | None) -> int:
+    from trainers.files import write_atomic
+    from trainers.predict import find_run, predict_csv
+    from trainers.runs import RunError
+
+    text = predict_csv(find_run(run), data, method=method)
+    if output is None:
+        sys.stdout.write(text)
+        return 0
+    try:
+        write_atomic(output, text.encode())
+    except OSError as error:
+        raise RunError(f"--output: cannot write {output}: {error.strerror}") from None
+    return 0
+
+
+def _options() -> int:
+    from rich.console import Console
+    from rich.table import Table
+
+    from trainers.config import describe_keys
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("key", "default", "meaning"):
+        table.add_column(heading, overflow="fold")
+    for key, default, meaning in describe_keys():
+        table.add_row(key, default, meaning)
+    _stdout(Console).print(table)
+    return 0
+
+
+def _print_table(results: Results) -> None:
+    from rich.console import Console
+
+    from trainers.results import rich_tables
+
+    console = _stdout(Console)
+    for table in rich_tables(results):
+        console.print(table)
+
+
+def _stdout(console: type[Console]) -> Console:
+    """A console on stdout that does not fold tables in pipes and files."""
+    return console() if sys.stdout.isatty() else console(width=200)

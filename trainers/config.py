@@ -1,0 +1,173 @@
+"""The config tree of an experiment, read from TOML, overridden from the command line, checked as a whole.
+
+`load_config` returns a `Config`, or raises one `ConfigError` that lists everything wrong with it: dotted path, rule,
+value received. The sections stand in `trainers.sections`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, Field, StrictInt, StrictStr, ValidationError
+
+from trainers.config_errors import NOTHING, ConfigError, Finding, findings_of
+from trainers.sections import (
+    BaselinesConfig,
+    Clash,
+    DataConfig,
+    ExactConfig,
+    FileName,
+    Section,
+    StatisticsConfig,
+    SurrogateConfig,
+    TrackingConfig,
+)
+from trainers.toml_text import apply_overrides, dump_toml, read_toml
+
+__all__ = ["EXACT", "Config", "describe_keys", "load_config", "parse_config", "resolved_toml"]
+
+EXACT = "exact"
+"""Name of the exact stage among the methods of a run."""
+
+
+class Config(Section):
+    """One experiment."""
+
+    name: FileName = Field(description="of the run and its folder; the config file's name when left out")
+    seed: StrictInt = Field(default=0, ge=0, description="of the split, the trainings and the exact stage")
+    runs_dir: StrictStr = Field(default="runs", min_length=1, description="folder of the run folders")
+    data: DataConfig
+    surrogate: SurrogateConfig = SurrogateConfig()
+    baselines: BaselinesConfig = BaselinesConfig()
+    exact: ExactConfig = ExactConfig()
+    statistics: StatisticsConfig = StatisticsConfig()
+    tracking: TrackingConfig = TrackingConfig()
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """Names of all methods of the run in the order in which they run."""
+        return (*self.surrogate.losses, *self.baselines.methods, *((EXACT,) if self.exact.enabled else ()))
+
+    @property
+    def reported(self) -> tuple[str, ...]:
+        """Names of the statistics to report, that of the exact stage first."""
+        return tuple(dict.fromkeys((self.exact.statistic, *self.statistics.report)))
+
+    @property
+    def folder(self) -> Path:
+        """The run folder."""
+        return Path(self.runs_dir) / self.name
+
+
+def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
+    """The config of a TOML file with overrides such as ``exact.top_k=100`` applied.
+
+    A relative ``data.path`` is meant from the config file's folder, one given as an override from the current one.
+
+    Raises:
+        ConfigError: everything that is wrong, at once.
+    """
+    path = Path(path)
+    tree, given, findings = apply_overrides(read_toml(path), overrides)
+    tree.setdefault("name", path.stem)
+    data = tree.get("data")
+    if isinstance(data, dict) and isinstance(data.get("path"), str):
+        base = Path() if "data.path" in given else path.parent
+        data["path"] = str((base / Path(data["path"]).expanduser()).absolute())
+    return parse_config(tree, source=str(path), overrides=given, findings=findings)
+
+
+def parse_config(
+    tree: Mapping[str, Any],
+    *,
+    source: str = "config",
+    overrides: Mapping[str, str] | None = None,
+    findings: Iterable[Finding] = (),
+) -> Config:
+    """The config of a tree of tables, checked field by field and across fields.
+
+    Args:
+        tree: tables as `tomllib` gives them.
+        source: what errors name as the origin.
+        overrides: dotted paths that came from the command line, for the messages.
+        findings: what was found wrong before.
+
+    Raises:
+        ConfigError: everything that is wrong, at once.
+
+    Examples:
+        >>> parse_config({"name": "x", "data": {"name": "gaussians"}, "exact": {"top_k": 20}}).exact.top_k
+        20
+        >>> parse_config({"name": "x", "data": {"name": "gaussians"}, "exact": {"topk": 20}})
+        Traceback (most recent call last):
+        ...
+        trainers.config_errors.ConfigError: config: exact.topk: unknown key (did you mean 'top_k'?), got 20
+    """
+    overrides = overrides or {}
+    found = list(findings)
+    config = None
+    try:
+        config = Config.model_validate(dict(tree))
+    except ValidationError as error:
+        found += findings_of(error, Config, overrides)
+    bad = {finding.path.split("[")[0] for finding in found}
+    for path, rule, value, follows_from in _clashes(tree):
+        # a field that is wrong by itself is taken as its default below: what follows from it says nothing
+        concerned = {path.split("[")[0], path.split(".")[0], *follows_from}
+        if bad.isdisjoint(concerned):
+            found.append(Finding(path, rule, NOTHING if value is None else value, from_command_line=path in overrides))
+    if found or config is None:
+        raise ConfigError(source, found)
+    return config
+
+
+def resolved_toml(config: Config) -> str:
+    """The whole tree, defaults included, as TOML that `load_config` reads back to an equal config."""
+    return dump_toml(config.model_dump())
+
+
+def describe_keys(model: type[BaseModel] = Config, prefix: str = "") -> Iterator[tuple[str, str, str]]:
+    """Every key of the config: dotted path, default in TOML, meaning."""
+    for name, field in model.model_fields.items():
+        section = field.annotation
+        if isinstance(section, type) and issubclass(section, BaseModel):
+            yield from describe_keys(section, f"{prefix}{name}.")
+            continue
+        default = field.default
+        text = "" if default is None or field.is_required() else dump_toml({"x": default}).removeprefix("x = ").strip()
+        yield prefix + name, text, field.description or ""
+
+
+def _clashes(tree: Mapping[str, Any]) -> Iterator[Clash]:
+    """Fields that do not go together, looked for among the valid ones so that no error hides another."""
+    sections: dict[str, Section] = {}
+    for name, field in Config.model_fields.items():
+        model = field.annotation
+        if isinstance(model, type) and issubclass(model, Section):
+            sections[name] = section = _without_errors(model, tree.get(name, {}))
+            for key, rule, value, others in section.clashes():
+                yield f"{name}.{key}", rule, value, tuple(f"{name}.{other}" for other in others)
+    surrogate, baselines, exact = (sections[name] for name in ("surrogate", "baselines", "exact"))
+    assert isinstance(surrogate, SurrogateConfig)
+    assert isinstance(baselines, BaselinesConfig)
+    assert isinstance(exact, ExactConfig)
+    names = (*surrogate.losses, *baselines.methods)
+    methods = ("surrogate.losses", "baselines.methods")
+    if not names:
+        yield "surrogate.losses", "must name a loss, or baselines.methods a method: nothing is left to run", [], methods
+    elif exact.enabled and exact.base not in names:
+        rule = f"must be a method of this run ({', '.join(names)})"
+        yield "exact.base", rule, exact.base, ("exact.enabled", *methods)
+
+
+def _without_errors(model: type[Section], table: object) -> Section:
+    """The section of the table's valid keys, defaults in place of the others."""
+    if not isinstance(table, Mapping):
+        return model()
+    try:
+        return model.model_validate(dict(table))
+    except ValidationError as error:
+        wrong = {item["loc"][0] for item in error.errors()}
+        return model.model_validate({key: value for key, value in table.items() if key not in wrong})

@@ -1,0 +1,142 @@
+"""What is wrong with a config, in the user's words: dotted path, rule, value received, nearest known key."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+__all__ = ["NOTHING", "ConfigError", "Finding", "findings_of", "nearest"]
+
+NOTHING = object()
+"""Stands for the value of a key that is not there."""
+
+_LONGEST_VALUE = 100
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing wrong: where, which rule it breaks, and the value received."""
+
+    path: str
+    rule: str
+    value: object = NOTHING
+    from_command_line: bool = False
+
+    def __str__(self) -> str:
+        where = f"{self.path}: " if self.path else ""
+        got = "" if self.value is NOTHING else f", got {_shown(self.value)}"
+        origin = " on the command line" if self.from_command_line else ""
+        return f"{where}{self.rule}{got}{origin}"
+
+
+class ConfigError(ValueError):
+    """A config that cannot be run, with everything that is wrong with it.
+
+    Attributes:
+        source: the file (or other origin) of the config.
+        findings: what is wrong, in the order of the config.
+    """
+
+    def __init__(self, source: str, findings: Sequence[Finding]) -> None:
+        self.source = source
+        self.findings = tuple(findings)
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        if len(self.findings) == 1:
+            return f"{self.source}: {self.findings[0]}"
+        lines = [f"{self.source}: {len(self.findings)} errors", *(f"  {finding}" for finding in self.findings)]
+        return "\n".join(lines)
+
+
+def findings_of(error: ValidationError, model: type[BaseModel], overrides: Mapping[str, str]) -> list[Finding]:
+    """The findings in a pydantic error on `model`; values that were overridden say so."""
+    found = []
+    for item in error.errors():
+        location = item["loc"]
+        path = dotted(location)
+        value = NOTHING if item["type"] == "missing" else item["input"]
+        found.append(Finding(path, _rule(item, model), value, from_command_line=path.split("[")[0] in overrides))
+    return found
+
+
+def dotted(location: Iterable[int | str]) -> str:
+    """``surrogate.losses[1]`` for ("surrogate", "losses", 1)."""
+    text = ""
+    for part in location:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}"
+    return text.removeprefix(".")
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """`` (did you mean 'top_k'?)`` for a near miss, else the empty string.
+
+    Examples:
+        >>> nearest("topk", ["top_k", "margin"])
+        " (did you mean 'top_k'?)"
+    """
+    match = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f" (did you mean {match[0]!r}?)" if match else ""
+
+
+# pydantic's error type -> what the value must be; {name} is filled from the error's context
+_RULES = {
+    "missing": "is required",
+    "int_type": "must be an integer",
+    "int_from_float": "must be an integer",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "string_type": "must be a string in quotes",
+    "bool_type": "must be true or false",
+    "tuple_type": "must be a list",
+    "list_type": "must be a list",
+    "model_type": "must be a table of keys",
+    "model_attributes_type": "must be a table of keys",
+    "greater_than": "must be > {gt:g}",
+    "greater_than_equal": "must be >= {ge:g}",
+    "less_than": "must be < {lt:g}",
+    "less_than_equal": "must be <= {le:g}",
+    "too_short": "must hold at least {min_length} entry",
+    "string_too_short": "must not be empty",
+}
+
+
+def _rule(item: Any, model: type[BaseModel]) -> str:  # noqa: ANN401  (pydantic's TypedDict)
+    kind, context = item["type"], item.get("ctx", {})
+    if kind == "extra_forbidden":
+        key = str(item["loc"][-1])
+        known = _fields_at(model, item["loc"][:-1])
+        hint = nearest(key, known) or f"; known are {', '.join(known)}"
+        return f"unknown key{hint}"
+    if kind == "literal_error":
+        received = item["input"]
+        hint = nearest(received, _quoted(context["expected"])) if isinstance(received, str) else ""
+        return f"must be {context['expected']}{hint}"
+    if kind == "value_error":
+        return str(context["error"])
+    if kind in _RULES:
+        return _RULES[kind].format(**context)
+    return str(item["msg"])
+
+
+def _fields_at(model: type[BaseModel], location: Sequence[int | str]) -> list[str]:
+    for part in location:
+        annotation = model.model_fields[str(part)].annotation
+        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+            return []
+        model = annotation
+    return list(model.model_fields)
+
+
+def _quoted(expected: str) -> list[str]:
+    return expected.split("'")[1::2]
+
+
+def _shown(value: object) -> str:
+    text = repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 3] + "..."

@@ -1,0 +1,135 @@
+"""What every method of a run works with, and the measures all of them share."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ltr.base_rankers import BaseRanker, load_base_ranker
+from ltr.metrics import rank_statistic
+from ltr.statistics import RankStatistic
+from trainers.config import Config
+from trainers.display import Display
+from trainers.files import write_atomic
+from trainers.inputs import Split
+from trainers.runs import MethodFolder, RunFolder
+from trainers.stopping import StopFlag
+
+__all__ = ["Context", "Scores", "load_scores", "save_ranker", "save_scores", "save_torch"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """A method's scores of both halves, (n,) each."""
+
+    train: FloatArray
+    test: FloatArray
+
+
+@dataclass(frozen=True)
+class Context:
+    """The run under way.
+
+    Attributes:
+        config: of the run.
+        split: the data.
+        run: the folder.
+        display: what the user sees.
+        stop: up when the user asked to stop.
+    """
+
+    config: Config
+    split: Split
+    run: RunFolder
+    display: Display
+    stop: StopFlag
+
+    def scores_of(self, ranker: BaseRanker) -> Scores:
+        """A ranker's scores of both halves."""
+        return Scores(ranker.decision_function(self.split.train.X), ranker.decision_function(self.split.test.X))
+
+    def statistics(self, scores: Scores) -> dict[str, dict[str, float | None]]:
+        """The reported statistics of both halves, ``{"train": {...}, "test": {...}}``; None where undefined."""
+        halves = (("train", scores.train, self.split.train.y), ("test", scores.test, self.split.test.y))
+        return {
+            half: {name: statistic_of(values, y, name) for name in self.config.reported} for half, values, y in halves
+        }
+
+    def hyperparameters(self, method: str) -> dict[str, bool | int | float | str]:
+        """What TensorBoard compares methods and runs by: the same keys for every method."""
+        config = self.config
+        return {
+            "method": method,
+            "data": config.data.name or Path(str(config.data.path)).stem,
+            "seed": config.seed,
+            "scorer": config.surrogate.scorer,
+            "optimizer": config.surrogate.optimizer,
+            "l2": config.surrogate.l2,
+            "statistic": config.exact.statistic,
+            "base": config.exact.base,
+            "top_k": str(config.exact.top_k),
+            "C": config.exact.C,
+            "margin": config.exact.margin,
+        }
+
+
+def statistic_of(scores: FloatArray, labels: IntArray, name: str) -> float | None:
+    """A rank statistic of one list, ties resolved against the positives; None where it is undefined."""
+    statistic = RankStatistic.parse(name)
+    if statistic.array is not None and len(statistic.array) != len(scores):
+        return None
+    value = float(rank_statistic(torch.from_numpy(scores), torch.from_numpy(labels), statistic))
+    return None if math.isnan(value) else value
+
+
+def by_tag(statistics: Mapping[str, Mapping[str, float | None]]) -> dict[str, float]:
+    """The statistics under their tags, such as ``train/dcg``; undefined ones left out."""
+    return {
+        f"{half}/{name}": value
+        for half, values in statistics.items()
+        for name, value in values.items()
+        if value is not None
+    }
+
+
+def save_torch(path: Path, value: Mapping[str, Any]) -> None:
+    """Write tensors and plain values atomically."""
+    buffer = io.BytesIO()
+    torch.save(dict(value), buffer)
+    write_atomic(path, buffer.getvalue())
+
+
+def save_ranker(folder: MethodFolder, ranker: BaseRanker) -> None:
+    """Write a fitted ranker that `load_ranker` reads."""
+    save_torch(folder.model, ranker.to_state())
+
+
+def load_ranker(folder: MethodFolder) -> BaseRanker:
+    """The ranker that `save_ranker` wrote; nothing in the file is run."""
+    return load_base_ranker(torch.load(folder.model, weights_only=True))
+
+
+def save_scores(folder: MethodFolder, scores: Scores) -> None:
+    """Write the scores of both halves."""
+    buffer = io.BytesIO()
+    np.savez(buffer, train=scores.train, test=scores.test)
+    write_atomic(folder.scores, buffer.getvalue())
+
+
+def load_scores(folder: MethodFolder) -> Scores | None:
+    """The scores that `save_scores` wrote, None when there are none."""
+    if not folder.scores.exists():
+        return None
+    with np.load(folder.scores) as arrays:
+        return Scores(arrays["train"], arrays["test"])

@@ -1,0 +1,156 @@
+"""What a run shows while it works: live bars on a terminal, plain lines elsewhere, or nothing."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Column
+from rich.text import Text
+
+from ltr.exact.solution import TracePoint
+
+__all__ = ["Display", "LiveDisplay", "PlainDisplay", "display_for"]
+
+_SECONDS_BETWEEN_LINES = 2.0
+
+
+class Display:
+    """Shows nothing; its methods are what a run reports.
+
+    An exception raised in one of them reaches the run: ``KeyboardInterrupt`` stops it as Ctrl-C does.
+    """
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    def note(self, text: str) -> None:
+        """Something worth a line."""
+
+    def begin(self, method: str, total: int | None) -> None:
+        """A method starts; `total` steps at most, None when it has no steps."""
+
+    def step(self, method: str, index: int, values: Mapping[str, float]) -> None:
+        """A step of a method is done and logged."""
+
+    def progress(self, point: TracePoint) -> None:
+        """The exact stage has a new incumbent or bound."""
+
+    def end(self, method: str, text: str) -> None:
+        """A method ended."""
+
+
+class PlainDisplay(Display):
+    """Lines of text, at most one every two seconds for steps: for logs and pipes."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._last = -math.inf
+
+    def note(self, text: str) -> None:
+        """Print the text."""
+        self._line(text)
+
+    def begin(self, method: str, total: int | None) -> None:
+        """Wait a while before the first line."""
+        self._last = time.monotonic()
+
+    def step(self, method: str, index: int, values: Mapping[str, float]) -> None:
+        """Print a line now and then."""
+        self._now_and_then(f"{method}: step {index}, {_values(values)}")
+
+    def progress(self, point: TracePoint) -> None:
+        """Print a line now and then."""
+        self._now_and_then(f"exact: {point.seconds:.1f} s, {_point(point)}, {point.nodes} nodes")
+
+    def end(self, method: str, text: str) -> None:
+        """Print a line."""
+        self._line(f"{method}: {text}")
+
+    def _now_and_then(self, text: str) -> None:
+        now = time.monotonic()
+        if now - self._last >= _SECONDS_BETWEEN_LINES:
+            self._last = now
+            self._line(text)
+
+    def _line(self, text: str) -> None:
+        self._console.print(Text(text), soft_wrap=True)
+
+
+class LiveDisplay(Display):
+    """A bar for the running method above which finished ones leave a line."""
+
+    def __init__(self, console: Console) -> None:
+        rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+        self._progress = Progress(
+            TextColumn("[bold]{task.description}", table_column=Column(no_wrap=True)),
+            BarColumn(bar_width=12, table_column=Column(min_width=12)),
+            MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=9)),
+            TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=7)),
+            TextColumn("{task.fields[text]}", markup=False, table_column=rest),
+            console=console,
+            transient=True,
+            expand=True,
+        )
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def note(self, text: str) -> None:
+        """Print the text above the bar."""
+        self._progress.console.print(Text(text))
+
+    def begin(self, method: str, total: int | None) -> None:
+        """Show a bar."""
+        self._forget()
+        self._task = self._progress.add_task(method, total=total, text="")
+
+    def step(self, method: str, index: int, values: Mapping[str, float]) -> None:
+        """Move the bar."""
+        if self._task is not None:
+            self._progress.update(self._task, completed=index, text=_values(values))
+
+    def progress(self, point: TracePoint) -> None:
+        """Show incumbent, bound and gap beside the bar."""
+        if self._task is not None:
+            self._progress.update(self._task, completed=point.nodes, text=_point(point))
+
+    def end(self, method: str, text: str) -> None:
+        """Replace the bar by a line."""
+        self._forget()
+        self._progress.console.print(Text.assemble((f"{method}: ", "bold"), text))
+
+    def _forget(self) -> None:
+        if self._task is not None:
+            self._progress.remove_task(self._task)
+            self._task = None
+
+
+def display_for(console: Console, *, quiet: bool) -> Display:
+    """The display that suits the console."""
+    if quiet:
+        return Display()
+    return LiveDisplay(console) if console.is_terminal else PlainDisplay(console)
+
+
+def _values(values: Mapping[str, float]) -> str:
+    """The loss and the first statistic of either half."""
+    first = [next((tag for tag in values if tag.startswith(half)), None) for half in ("loss/", "train/", "test/")]
+    return ", ".join(f"{tag} {values[tag]:.5g}" for tag in first if tag is not None)
+
+
+def _point(point: TracePoint) -> str:
+    gap = f"{point.gap:.2%}" if math.isfinite(point.gap) else "-"
+    return f"best {point.incumbent:.5g}, bound {point.bound:.5g}, gap {gap}"

@@ -1,0 +1,181 @@
+"""The exact stage of a run: rerank the top of the base ranker's list and keep the proof."""
+
+from __future__ import annotations
+
+import io
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.exact.solution import Solution, Status, TracePoint
+from ltr.rerank import TwoStageRanker
+from trainers.config import EXACT
+from trainers.context import Context, Scores, by_tag, load_ranker, save_scores
+from trainers.files import Json, read_json, write_atomic, write_json
+from trainers.results import Row
+from trainers.runs import MethodFolder, RunError
+from trainers.tracking import Tracker
+
+__all__ = ["run_exact_stage"]
+
+
+def run_exact_stage(context: Context, rows: Sequence[Row], *, level_to: int) -> Row:
+    """Rerank, log, and leave the folder finished, unless the user stopped the solver.
+
+    The exact stage starts from the weights of every linear method of the run, and from its own last incumbent where
+    it was interrupted before.
+
+    Args:
+        context: the run.
+        rows: of the finished methods, the base ranker's among them.
+        level_to: the step up to which the statistics draw their level line.
+
+    Raises:
+        RunError: a user's own rank weights that do not fit the list.
+    """
+    config = context.config.exact
+    folder = context.run.method(EXACT)
+    ranker = TwoStageRanker(
+        load_ranker(context.run.method(config.base)),
+        config.statistic,
+        None if config.top_k == "full" else int(config.top_k),
+        C=config.C,
+        margin=config.margin,
+        rank=config.rank,
+        method=config.method,
+        time_limit=config.time_limit,
+        gap=config.gap,
+        node_limit=config.node_limit,
+        memory_limit=config.memory_limit,
+        seed=context.config.seed if config.seed is None else config.seed,
+    )
+    _check_length(context, ranker)
+    starts = [row.weights for row in rows if row.weights is not None]
+    earlier = read_json(folder.solution)
+    if earlier is not None and earlier["weights"] is not None:
+        starts.append(list(earlier["weights"].values()))
+    context.display.begin(EXACT, None)
+    with Tracker(folder.path, folder.records, tensorboard=context.config.tracking.tensorboard) as tracker:
+        started = time.perf_counter()
+        train = context.split.train
+        log = _TraceLog(context, tracker)
+        ranker.fit(train.X, train.y, base_is_fitted=True, warm_starts=starts, on_progress=log)
+        seconds = time.perf_counter() - started
+        scores = Scores(ranker.decision_function(train.X), ranker.decision_function(context.split.test.X))
+        row = _row(context, ranker, scores, seconds)
+        statistics = {"train": row.train, "test": row.test}
+        tracker.level(level_to, by_tag(statistics))
+        tracker.finish(context.hyperparameters(EXACT), by_tag(statistics))
+    _save(folder, context, ranker, scores)
+    if row.status != Status.INTERRUPTED.value:
+        folder.finish(asdict(row))
+    return row
+
+
+def _check_length(context: Context, ranker: TwoStageRanker) -> None:
+    """A user's own rank weights must fit the list, which ties at its end make longer than K."""
+    array = ranker.statistic.array
+    scores = ranker.base.decision_function(context.split.train.X)  # type: ignore[union-attr]
+    length = int(reranked_rows(scores, context.config.exact.top_k).sum())
+    if array is not None and len(array) != length:
+        raise RunError(f"exact.statistic: must hold one weight a rank, got {len(array)} for a list of {length} rows")
+
+
+class _TraceLog:
+    """Logs every trace point against its time in milliseconds, and shows it."""
+
+    def __init__(self, context: Context, tracker: Tracker) -> None:
+        self._context, self._tracker = context, tracker
+        self._began = time.time()
+        self._last = -1
+
+    def __call__(self, point: TracePoint) -> None:
+        # two points of one millisecond must not share a step: the second would wipe the first
+        self._last = max(self._last + 1, round(1000 * point.seconds))
+        values = {"exact/incumbent": point.incumbent, "exact/bound": point.bound, "exact/gap": point.gap}
+        self._tracker.log(self._last, values, when=self._began + point.seconds)
+        self._context.display.progress(point)
+
+
+def _row(context: Context, ranker: TwoStageRanker, scores: Scores, seconds: float) -> Row:
+    statistics = context.statistics(scores)
+    solution = ranker.solution_
+    if solution is None:
+        return Row(EXACT, "base order", seconds, statistics["train"], statistics["test"], message=ranker.note_)
+    notes = [solution.status.advice, solution.message, ranker.note_]
+    return Row(
+        method=EXACT,
+        status=solution.status.value,
+        seconds=seconds,
+        train=statistics["train"],
+        test=statistics["test"],
+        objective=_finite(solution.value),
+        bound=_finite(solution.bound),
+        gap=_finite(solution.gap),
+        steps=solution.nodes,
+        weights=None if ranker.weights_ is None else ranker.weights_.tolist(),
+        message="; ".join(note for note in notes if note),
+    )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _save(folder: MethodFolder, context: Context, ranker: TwoStageRanker, scores: Scores) -> None:
+    temporary = folder.model.with_suffix(".tmp")
+    ranker.save(temporary)
+    temporary.replace(folder.model)
+    save_scores(folder, scores)
+    names = context.split.feature_names
+    value: Json = {
+        "base": context.config.exact.base,
+        "threshold": ranker.threshold_,
+        "note": ranker.note_,
+        "weights": None if ranker.weights_ is None else dict(zip(names, ranker.weights_.tolist(), strict=True)),
+        "center": dict(zip(names, ranker.center_.tolist(), strict=True)),
+    }
+    if ranker.solution_ is not None and ranker.problem_ is not None:
+        value["certificate"] = _certificate(context, ranker.solution_, ranker)
+        buffer = io.BytesIO()
+        np.savez(buffer, X=ranker.problem_.X, y=ranker.problem_.y, weights=ranker.solution_.weights)
+        write_atomic(folder.path / "problem.npz", buffer.getvalue())
+    write_json(folder.solution, value)
+
+
+def _certificate(context: Context, solution: Solution, ranker: TwoStageRanker) -> Json:
+    """What a reader needs to check the claim on the list in problem.npz."""
+    problem = ranker.problem_
+    assert problem is not None
+    return {
+        "claim": "no weights in [-1, 1]^d have a larger objective than bound on the list in problem.npz",
+        "statistic": str(problem.statistic),
+        "rank": problem.rank,
+        "C": problem.C,
+        "margin": problem.margin,
+        "n": problem.n,
+        "positives": int(problem.y.sum()),
+        "d": problem.d,
+        "method": solution.method,
+        "status": solution.status.value,
+        "advice": solution.status.advice,
+        "message": solution.message,
+        "value": solution.value,
+        "bound": solution.bound,
+        "gap": solution.gap,
+        "seconds": solution.seconds,
+        "nodes": solution.nodes,
+        "weights": solution.weights,
+        "trace": [asdict(point) for point in solution.trace],
+    }
+
+
+def reranked_rows(scores: NDArray[np.float64], top_k: int | str) -> NDArray[np.bool_]:
+    """The rows at or above the K-th largest score, as the two-stage ranker cuts them."""
+    if top_k == "full" or int(top_k) >= len(scores):
+        return np.ones(len(scores), dtype=bool)
+    return scores >= np.sort(scores)[-int(top_k)]

@@ -1,0 +1,186 @@
+"""An experiment: surrogates, baselines, the exact stage, the table; what is finished is never computed twice.
+
+Rudin & Wang (2018), section 2.1: a base ranker orders the whole list, the exact stage the part at or above its K-th
+training score. The exact stage starts from every linear ranker of the run, so that on that list its statistic is
+at least theirs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from ltr.fitting import FitOptions
+from trainers.baselines import fit_baseline
+from trainers.config import EXACT, Config
+from trainers.context import Context, load_scores, statistic_of
+from trainers.display import Display
+from trainers.exact_stage import reranked_rows, run_exact_stage
+from trainers.figures import RankedList, ranked_list_figure
+from trainers.inputs import load_split
+from trainers.results import Results, Row, markdown_tables, number, write_results
+from trainers.runs import RunError, open_run
+from trainers.stopping import StopFlag
+from trainers.surrogates import train_surrogate
+from trainers.tracking import chart_layout, write_overview
+
+__all__ = ["run_experiment"]
+
+_OVERVIEW = "results"
+"""The TensorBoard run that belongs to no method."""
+
+
+def run_experiment(config: Config, *, fresh: bool = False, display: Display | None = None) -> Results:
+    """Run the experiment of a config, or go on with it, in the folder ``runs_dir/name``.
+
+    Ctrl-C (and KeyboardInterrupt from the display) stops it between two steps; the results so far are written and
+    returned with ``complete`` False, and the next call goes on from there.
+
+    Args:
+        config: of the run.
+        fresh: throw away an earlier run of this name.
+        display: what the user sees; nothing by default.
+
+    Raises:
+        DataError: data that cannot be used.
+        ConfigError: a config that differs from that of the run to continue.
+        RunError: a run folder or an option that cannot be used.
+    """
+    display = Display() if display is None else display
+    _check_device(config)
+    split = load_split(config)
+    with open_run(config, split.facts, fresh=fresh) as run, StopFlag() as stop:
+        context = Context(config, split, run, display, stop)
+        rows: list[Row] = []
+        _write_overview(context, None)
+        try:
+            _run_all(context, rows)
+        finally:
+            # what is there is worth a table, whatever ended the run
+            results = _results(context, rows)
+            write_results(run, results)
+            _write_overview(context, results)
+    return results
+
+
+def _run_all(context: Context, rows: list[Row]) -> None:
+    """Append the row of each method until all are done or the user stops the run."""
+    try:
+        for name in context.config.methods:
+            rows.append(_run_or_read(context, name, rows))
+            if rows[-1].status == _INTERRUPTED:
+                return
+            context.stop.check()
+    except KeyboardInterrupt:
+        return
+
+
+_INTERRUPTED = "interrupted"
+
+
+def _run_or_read(context: Context, name: str, rows: Sequence[Row]) -> Row:
+    folder = context.run.method(name)
+    if (finished := folder.result()) is not None:
+        row = Row.from_json(finished)
+        context.display.note(f"{name}: finished earlier")
+        return row
+    row = _method(context, name, rows)()
+    context.display.end(name, _summary(row))
+    return row
+
+
+def _method(context: Context, name: str, rows: Sequence[Row]) -> Callable[[], Row]:
+    # methods without steps draw level lines as long as the longest training
+    longest = max((row.steps or 0 for row in rows), default=0)
+    if name == EXACT:
+        return lambda: run_exact_stage(context, rows, level_to=longest)
+    if name in context.config.surrogate.losses:
+        return lambda: train_surrogate(context, name)
+    return lambda: fit_baseline(context, name, level_to=longest)
+
+
+def _summary(row: Row) -> str:
+    parts = [row.status, f"{row.seconds:.1f} s"]
+    parts += [f"train {name} {number(value)}, test {number(row.test[name])}" for name, value in row.train.items()][:1]
+    if row.bound is not None:
+        parts.append(f"value {number(row.objective)}, bound {number(row.bound)}, gap {number(row.gap, '{:.2%}')}")
+    return ", ".join(parts)
+
+
+def _check_device(config: Config) -> None:
+    try:
+        FitOptions(device=config.surrogate.device).torch_device()
+    except ValueError as error:
+        raise RunError(f"surrogate.{error}") from None
+
+
+def _results(context: Context, rows: Sequence[Row]) -> Results:
+    config = context.config
+    top = None
+    if config.exact.enabled:
+        length = "full list" if config.exact.top_k == "full" else f"top {config.exact.top_k}"
+        top = f"{length} of {config.exact.base}"
+        rows = _with_top(context, rows)
+    done = [row.method for row in rows if row.status != _INTERRUPTED]
+    return Results(config.name, config.reported, top, config.exact.C > 0, done == list(config.methods), tuple(rows))
+
+
+def _with_top(context: Context, rows: Sequence[Row]) -> list[Row]:
+    """The rows with their statistic on the reranked list, once there is one."""
+    exact = context.config.exact
+    base = load_scores(context.run.method(exact.base))
+    if base is None:
+        return list(rows)
+    chosen = reranked_rows(base.train, exact.top_k)
+    labels = context.split.train.y[chosen]
+    with_top = []
+    for row in rows:
+        scores = load_scores(context.run.method(row.method))
+        value = None if scores is None else statistic_of(scores.train[chosen], labels, exact.statistic)
+        with_top.append(dataclasses.replace(row, top=value))
+    return with_top
+
+
+def _write_overview(context: Context, results: Results | None) -> None:
+    """Layout of the charts, the table and the pictures, as a TensorBoard run of its own."""
+    config = context.config
+    if not config.tracking.tensorboard and not config.tracking.figures:
+        return
+    figures = _figures(context) if results is not None and config.tracking.figures else {}
+    for half, figure in figures.items():
+        figure.savefig(context.run.path / f"ranked_list_{half}.png")
+    if config.tracking.tensorboard:
+        top = "full list" if config.exact.top_k == "full" else f"top {config.exact.top_k}"
+        write_overview(
+            context.run.path / _OVERVIEW,
+            chart_layout(config.reported, top),
+            texts={} if results is None else {f"results/{tag}": text for tag, text in markdown_tables(results).items()},
+            figures={f"ranked_list/{half}": figure for half, figure in figures.items()},
+        )
+
+
+def _figures(context: Context) -> dict[str, Figure]:
+    exact = context.config.exact
+    base, after = (load_scores(context.run.method(name)) for name in (exact.base, EXACT))
+    if not exact.enabled or base is None or after is None:
+        return {}
+    threshold = base.train[reranked_rows(base.train, exact.top_k)].min()
+    figures = {}
+    for half, before, later, y in (
+        ("training", base.train, after.train, context.split.train.y),
+        ("test", base.test, after.test, context.split.test.y),
+    ):
+        reranked = int((before >= threshold).sum())
+        ranked = RankedList(f"{half} half", _in_order(before, y), _in_order(later, y), reranked)
+        values = (statistic_of(before, y, exact.statistic), statistic_of(later, y, exact.statistic))
+        figures[half] = ranked_list_figure(ranked, base=exact.base, statistic=exact.statistic, values=values)
+    return figures
+
+
+def _in_order(scores: NDArray[np.float64], y: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Labels from the top of the list down, tied negatives above tied positives as the statistics count them."""
+    return y[np.lexsort((y, -scores))]

@@ -1,0 +1,106 @@
+"""Ranking new, unlabelled rows with a finished run."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ltr.base_rankers import load_base_ranker
+from ltr.data import read_features
+from ltr.rerank import TwoStageRanker
+from trainers.config import EXACT
+from trainers.runs import RunError, RunFolder
+
+__all__ = ["find_run", "predict_csv"]
+
+_SEPARATORS = {".csv": ",;\t|", ".txt": ",;\t|", ".dat": ",;\t|", ".tsv": "\t", ".tab": "\t"}
+
+
+def find_run(text: str, runs_dir: str | Path = "runs") -> RunFolder:
+    """The run folder at a path, or of that name in the runs folder.
+
+    Raises:
+        RunError: neither is one; the nearest name there is suggested.
+    """
+    for path in (Path(text), Path(runs_dir) / text):
+        if (path / "run.json").is_file():
+            return RunFolder(path)
+    known = [path.parent.name for path in Path(runs_dir).glob("*/run.json")]
+    near = difflib.get_close_matches(text, known, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(sorted(known))}" if known else ""
+    raise RunError(f"run: no run folder at {text} or {Path(runs_dir) / text}{hint}")
+
+
+def predict_csv(run: RunFolder, data: Path, *, method: str | None = None) -> str:
+    """A table's rows from the top of the ranking down, as CSV text.
+
+    Before the table's own columns stand ``position`` (0 is the top), ``score``, ``stage`` (``exact`` for reranked
+    rows, ``base`` for the others) and ``row`` (of the table, from 1).
+
+    Args:
+        run: of which the ranker is taken.
+        data: the table; its feature columns are found by name.
+        method: a method of the run; its exact stage by default, or its only method.
+
+    Raises:
+        RunError: a method without a fitted ranker.
+        DataError: a table without the run's feature columns, or with values that are not numbers.
+    """
+    chosen = _method(run, method)
+    X = read_features(data, run.facts["data"]["features"])
+    model = run.path / chosen / "model.pt"
+    if chosen == EXACT:
+        two_stage = TwoStageRanker.load(model)
+        scores, reranked = two_stage.decision_function(X), two_stage.reranked(X) & (two_stage.weights_ is not None)
+    else:
+        ranker = load_base_ranker(torch.load(model, weights_only=True))
+        scores, reranked = ranker.decision_function(X), np.zeros(len(X), dtype=bool)
+    return _csv(scores, reranked, *_own_columns(data, len(X)))
+
+
+def _method(run: RunFolder, method: str | None) -> str:
+    fitted = sorted(path.parent.name for path in run.path.glob("*/model.pt"))
+    if not fitted:
+        raise RunError(f"run: {run.path} holds no fitted ranker yet; finish it with `ltr run {run.config}`")
+    if method is None:
+        if EXACT in fitted or len(fitted) == 1:
+            return EXACT if EXACT in fitted else fitted[0]
+        raise RunError(f"--method is required: {run.path} has no exact stage; fitted are {', '.join(fitted)}")
+    if method not in fitted:
+        raise RunError(f"--method must be one of {', '.join(fitted)}, got {method!r}")
+    return method
+
+
+def _csv(
+    scores: NDArray[np.float64], reranked: NDArray[np.bool_], header: Sequence[str], rows: Sequence[Sequence[str]]
+) -> str:
+    ours = ["position", "score", "stage", "row"]
+    if set(ours) & set(header):
+        ours = [f"ltr_{name}" for name in ours]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*ours, *header])
+    for position, row in enumerate(np.argsort(-scores, kind="stable").tolist()):
+        stage = "exact" if reranked[row] else "base"
+        writer.writerow([position, repr(float(scores[row])), stage, row + 1, *(rows[row] if rows else ())])
+    return text.getvalue()
+
+
+def _own_columns(path: Path, n: int) -> tuple[list[str], list[list[str]]]:
+    """Header and fields of a text table as they stand there; nothing for other files."""
+    separators = _SEPARATORS.get(path.suffix.lower())
+    if separators is None:
+        return [], []
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        first = next(line for line in file if line.strip())
+        separator = max(separators, key=lambda mark: len(next(csv.reader([first], delimiter=mark))))
+        file.seek(0)
+        header, *rows = [row for row in csv.reader(file, delimiter=separator, skipinitialspace=True) if row]
+    return (header, rows) if len(rows) == n else ([], [])

@@ -1,0 +1,69 @@
+"""Where numbers come from: versions, seed, commit, and a hash of the data."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import platform
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import ltr
+from trainers.config import Config
+from trainers.files import Json
+
+__all__ = ["run_facts", "sha256_of"]
+
+_PACKAGES = ("torch", "numpy", "pyscipopt", "scikit-learn", "cvxpy", "numba", "pandas", "tensorboard")
+
+
+def run_facts(config: Config, data_facts: Mapping[str, Any]) -> Json:
+    """What a run folder says about its origin."""
+    return {
+        "name": config.name,
+        "seed": config.seed,
+        "begun": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "python": platform.python_version(),
+        "versions": {"ltr": ltr.__version__} | {name: found for name in _PACKAGES if (found := _version(name))},
+        **_git_facts(),
+        "data": dict(data_facts),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _git_facts() -> Json:
+    """Commit of the repository that holds this code, else of the one we are in; None without either."""
+    for folder in (Path(__file__).parent, Path.cwd()):
+        commit = _git(folder, "rev-parse", "HEAD")
+        if commit:
+            changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
+            return {"git_commit": commit, "git_dirty": bool(changes)}
+    return {"git_commit": None, "git_dirty": None}
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def sha256_of(*arrays: np.ndarray) -> str:
+    """One hash of the arrays' types, shapes and bytes."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,202 @@
+"""The run folder: what a run leaves on disk, written so that a crash at any moment loses and garbles nothing.
+
+::
+
+    runs/pima/
+      config.toml           the resolved config; `ltr run` takes it as it is
+      run.json              versions, seed, git commit, sha256 of the data
+      ranknet/              one folder a method, at the same time its TensorBoard run
+        scalars.jsonl       every logged value in float64, one line a step
+        events.out...       the same values as TensorBoard events
+        checkpoint.pt       the training so far (while unfinished)
+        model.pt            the fitted ranker
+        scores.npz          its scores of both halves
+        result.json         the method's row of the table; its presence says that the method is finished
+      exact/                likewise, and solution.json with the certificate of the list in problem.npz
+      results.csv  .md  .json
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from trainers.config import Config, resolved_toml
+from trainers.config_errors import ConfigError, Finding
+from trainers.files import Json, read_json, write_atomic, write_json
+from trainers.provenance import run_facts
+
+__all__ = ["MethodFolder", "RunError", "RunFolder", "open_run"]
+
+# keys that say where and how to write, not what to compute: a run goes on when they change
+_FREE_KEYS = frozenset({"runs_dir"})
+_MARKER = "run.json"
+
+
+class RunError(ValueError):
+    """A run folder that cannot be used as asked, with what to do about it."""
+
+
+class MethodFolder:
+    """The folder of one method of a run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def records(self) -> Path:
+        """JSON lines of every logged value."""
+        return self.path / "scalars.jsonl"
+
+    @property
+    def checkpoint(self) -> Path:
+        """The state of an unfinished training."""
+        return self.path / "checkpoint.pt"
+
+    @property
+    def model(self) -> Path:
+        """The fitted ranker."""
+        return self.path / "model.pt"
+
+    @property
+    def scores(self) -> Path:
+        """Its scores of both halves."""
+        return self.path / "scores.npz"
+
+    @property
+    def solution(self) -> Path:
+        """The exact stage's weights, bound, status and trace."""
+        return self.path / "solution.json"
+
+    def result(self) -> Json | None:
+        """The finished method's row, None while it is unfinished."""
+        return read_json(self.path / "result.json")
+
+    def finish(self, result: Mapping[str, Any]) -> None:
+        """Write the row of a finished method and drop its checkpoint."""
+        write_json(self.path / "result.json", result)
+        self.checkpoint.unlink(missing_ok=True)
+
+
+class RunFolder:
+    """The folder of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def method(self, name: str) -> MethodFolder:
+        """The folder of a method, made if need be."""
+        folder = MethodFolder(self.path / name)
+        folder.path.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    @property
+    def config(self) -> Path:
+        """The resolved config."""
+        return self.path / "config.toml"
+
+    @property
+    def facts(self) -> Json:
+        """Versions, seed, git commit and data hash of the run."""
+        return read_json(self.path / _MARKER) or {}
+
+
+@contextlib.contextmanager
+def open_run(config: Config, data_facts: Mapping[str, Any], *, fresh: bool = False) -> Iterator[RunFolder]:
+    """The folder of this config's run, new or to be continued, locked against a second process while open.
+
+    Args:
+        config: what is to run.
+        data_facts: JSON facts of the data; ``sha256`` must not change between the starts of a run.
+        fresh: throw away what an earlier run of this name left.
+
+    Raises:
+        RunError: a folder that holds another config's run, other data, or something that is no run at all; a run
+            that another process is writing.
+    """
+    folder = RunFolder(config.folder)
+    try:
+        folder.path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"runs_dir: cannot make the folder {folder.path}: {error.strerror}") from None
+    with _locked(folder.path):
+        begun = (folder.path / _MARKER).exists()
+        # a crash at the very start leaves no more than these behind
+        if not begun and any(p != folder.config and not p.name.startswith(".") for p in folder.path.iterdir()):
+            raise RunError(f"name: {folder.path} holds files that are no run; choose another name or runs_dir")
+        if begun and fresh:
+            _empty(folder.path)
+        elif begun:
+            _check_same(folder, config, data_facts)
+        if fresh or not begun:
+            write_atomic(folder.config, resolved_toml(config).encode())
+            write_json(folder.path / _MARKER, run_facts(config, data_facts))
+        yield folder
+
+
+_LOCK = ".lock"
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    try:
+        import fcntl
+    except ImportError:  # no file locks on this system: a second process is the user's care
+        yield
+        return
+    with (path / _LOCK).open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise RunError(f"name: another process is writing {path}; wait for it or choose another name") from None
+        yield
+
+
+def _empty(path: Path) -> None:
+    for entry in path.iterdir():
+        if entry.name == _LOCK:
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+
+
+def _check_same(folder: RunFolder, config: Config, data_facts: Mapping[str, Any]) -> None:
+    advice = "add --fresh to start over, or give the new run another name (name=...)"
+    try:
+        before = _flat(tomllib.loads(folder.config.read_text(encoding="utf-8")))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise RunError(f"{folder.config}: cannot be read ({error}); {advice}") from None
+    now = _flat(tomllib.loads(resolved_toml(config)))
+    findings = [
+        Finding(key, f"was {_shown(before.get(key))} in the run begun in {folder.path}", now.get(key, "the default"))
+        for key in dict.fromkeys((*before, *now))
+        if before.get(key) != now.get(key) and key not in _FREE_KEYS
+    ]
+    if findings:
+        raise ConfigError(f"the config differs from that of the run to continue; {advice}", findings)
+    if (sha := folder.facts.get("data", {}).get("sha256")) != data_facts.get("sha256"):
+        raise RunError(
+            f"data: changed since the run in {folder.path} began (sha256 {str(sha)[:12]}, "
+            f"now {str(data_facts.get('sha256'))[:12]}); {advice}"
+        )
+
+
+def _shown(value: object) -> str:
+    return "the default" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _flat(tree: Mapping[str, Any], prefix: str = "") -> Json:
+    flat: Json = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value
+    return flat

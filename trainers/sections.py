@@ -1,0 +1,292 @@
+"""The sections of a config: one small class a component, each with its ranges.
+
+Which statistics, losses, data sets and solver methods exist is decided by the library, not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    StrictInt,
+    StrictStr,
+)
+
+from ltr.data import dataset_names
+from ltr.exact import METHODS, RerankProblem
+from ltr.losses import parse_loss
+from ltr.statistics import RankStatistic
+from trainers.config_errors import nearest
+
+__all__ = [
+    "BaselinesConfig",
+    "Clash",
+    "DataConfig",
+    "ExactConfig",
+    "FileName",
+    "LogisticRegressionConfig",
+    "RankBoostConfig",
+    "Section",
+    "StatisticsConfig",
+    "SurrogateConfig",
+    "TrackingConfig",
+]
+
+# a clash between fields: field, rule, value, and the other fields it follows from
+Clash = tuple[str, str, object, tuple[str, ...]]
+
+
+def _statistic(text: str) -> str:
+    return str(RankStatistic.parse(text))
+
+
+def _loss(text: str) -> str:
+    return str(parse_loss(text))
+
+
+def _method(text: str) -> str:
+    """A method's name: that of a loss in its usual spelling, any other as it is."""
+    try:
+        return _loss(text)
+    except ValueError:
+        return text
+
+
+def _file_name(text: str) -> str:
+    if not text or not all(c.isalnum() or c in "-_.+" for c in text) or text[0] in ".-":
+        raise ValueError("must be letters, digits, '-', '_', '.' or '+', not starting with '.' or '-'")
+    return text
+
+
+def _split(value: object) -> object:
+    """One string where a list belongs is split at its commas, those in parentheses kept: shells eat quotes."""
+    if not isinstance(value, str):
+        return value
+    parts, depth = [""], 0
+    for char in value.strip().removeprefix("[").removesuffix("]"):
+        depth += (char == "(") - (char == ")")
+        if char == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _whole_or(word: str, least: int) -> PlainValidator:
+    """An integer of at least `least`, or the word given for "all there is"."""
+
+    def check(value: object) -> int | str:
+        if value == word:
+            return word
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ValueError(f'must be an integer >= {least}, or "{word}"')
+        return value
+
+    return PlainValidator(check)
+
+
+def _unique(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    for at, value in enumerate(values):
+        if value in values[:at]:
+            raise ValueError(f"must not name {value!r} twice")
+    return values
+
+
+Statistic = Annotated[StrictStr, AfterValidator(_statistic)]
+Loss = Annotated[StrictStr, AfterValidator(_loss)]
+Names = Annotated[tuple[StrictStr, ...], BeforeValidator(_split), Field(strict=False), AfterValidator(_unique)]
+FileName = Annotated[StrictStr, AfterValidator(_file_name)]
+
+
+class Section(BaseModel):
+    """A table of the config: unknown keys are errors, nothing is converted silently, values never change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    def clashes(self) -> Iterator[Clash]:
+        """Fields that do not go together."""
+        yield from ()
+
+
+class DataConfig(Section):
+    """Where the observations come from, and how they are split into a training and a test half."""
+
+    name: StrictStr | None = Field(
+        default=None, min_length=1, description="a known data set: gaussians, travel, pima, ..."
+    )
+    path: StrictStr | None = Field(
+        default=None, min_length=1, description="your own table (CSV), relative to the config file"
+    )
+    label: StrictStr | None = Field(
+        default=None, min_length=1, description="label column of your table, values 0 and 1"
+    )
+    drop: Names = Field(default=(), description="columns of your table that are no features, such as ids")
+    features: Names | None = Field(default=None, description="feature columns of your table; all others when left out")
+    train_fraction: float = Field(default=0.5, gt=0, lt=1, description="share of the rows used for training")
+    split_seed: StrictInt | None = Field(
+        default=None, ge=0, description="seed of the split; the run's seed when left out"
+    )
+
+    seed: StrictInt = Field(default=0, ge=0, description="of generated data sets")
+
+    def clashes(self) -> Iterator[Clash]:
+        """A data set by name or a table by path, and the table's columns only with a table."""
+        if self.name is None and self.path is None:
+            yield "name", 'is required (or path = "table.csv" for your own table)', None, ("path",)
+        elif self.name is not None and self.name not in dataset_names():
+            hint = nearest(self.name, dataset_names())
+            yield "name", f"unknown data set{hint}; known are {', '.join(dataset_names())}", self.name, ()
+        if self.name is not None and self.path is not None:
+            yield "path", "must not stand beside name: the data come from one place", self.path, ("name",)
+        elif self.path is not None and self.label is None:
+            yield "label", "is required with path: the column that holds 0 and 1", None, ("path",)
+        if self.path is None:
+            for field in ("label", "drop", "features"):
+                if value := getattr(self, field):
+                    yield field, "goes with path only: a named data set knows its columns", value, ("path",)
+        if self.features and (both := sorted(set(self.features) & set(self.drop))):
+            yield "drop", f"must not name the feature {both[0]!r}", list(self.drop), ("features",)
+        if self.label is not None and self.label in (*(self.features or ()), *self.drop):
+            yield "label", "must be neither a feature nor dropped", self.label, ("features", "drop")
+
+
+class SurrogateConfig(Section):
+    """The rankers trained in PyTorch, one for each loss."""
+
+    losses: Annotated[tuple[Loss, ...], BeforeValidator(_split), Field(strict=False), AfterValidator(_unique)] = Field(
+        default=("ranknet", "hinge", "exponential", "logistic", "p_norm_push(p=2)"),
+        description="losses to train on; an empty list trains none",
+    )
+    scorer: Literal["linear", "mlp"] = Field(default="linear", description="the scoring function")
+    hidden: tuple[Annotated[StrictInt, Field(ge=1)], ...] | None = Field(
+        default=None,
+        min_length=1,
+        strict=False,
+        description="widths of the hidden layers of an mlp; (64, 32) when left out",
+    )
+    optimizer: Literal["lbfgs", "adam"] = Field(
+        default="lbfgs", description="lbfgs for the convex fits, adam for the rest"
+    )
+    max_steps: StrictInt = Field(default=1000, ge=1, description="optimizer steps at most")
+    learning_rate: float = Field(default=0.01, gt=0, description="of adam")
+    batch_size: StrictInt | None = Field(
+        default=None, ge=2, description="rows of an adam batch; all rows when left out"
+    )
+    l2: float = Field(default=1e-4, ge=0, description="price of the squared weights, l2/2 ||w||^2")
+    tolerance: float = Field(default=1e-8, gt=0, description="relative accuracy at which a fit has converged")
+    device: Literal["cpu", "cuda", "auto"] = Field(default="cpu", description="where to train")
+    certify: bool = Field(
+        default=False, description="also solve the convex problem and log the distance to its optimum"
+    )
+
+    def clashes(self) -> Iterator[Clash]:
+        """Options that the chosen scorer or optimizer does not have."""
+        if self.scorer == "linear" and self.hidden is not None:
+            yield "hidden", 'goes with scorer = "mlp" only', list(self.hidden), ("scorer",)
+        if self.scorer == "mlp" and self.certify:
+            yield "certify", 'goes with scorer = "linear" only: an mlp has no convex optimum', True, ("scorer",)
+        if self.optimizer == "lbfgs" and self.batch_size is not None:
+            rule = 'goes with optimizer = "adam" only: lbfgs needs the whole gradient'
+            yield "batch_size", rule, self.batch_size, ("optimizer",)
+
+
+class LogisticRegressionConfig(Section):
+    """Pointwise logistic regression, the paper's base ranker."""
+
+    C: float = Field(default=1e4, gt=0, description="inverse strength of the regularisation, as in scikit-learn")
+    standardize: bool = Field(default=True, description="whether to fit on standardised columns")
+
+
+class RankBoostConfig(Section):
+    """RankBoost: boosted thresholds on single features."""
+
+    rounds: StrictInt = Field(default=50, ge=1, description="boosting rounds")
+    thresholds: Annotated[int | str, _whole_or("all", 1)] = Field(
+        default=255, description='cuts tried for each feature at most, or "all"'
+    )
+    step: Literal["exact", "bound"] = Field(default="exact", description="how far a round goes")
+
+
+class BaselinesConfig(Section):
+    """Methods to compare with, by name."""
+
+    methods: Annotated[
+        tuple[Literal["logistic_regression", "rankboost"], ...],
+        BeforeValidator(_split),
+        Field(strict=False),
+        AfterValidator(_unique),
+    ] = Field(default=("logistic_regression", "rankboost"), description="baselines to fit; an empty list fits none")
+    logistic_regression: LogisticRegressionConfig = LogisticRegressionConfig()
+    rankboost: RankBoostConfig = RankBoostConfig()
+
+
+class ExactConfig(Section):
+    """The exact reranker of the top of the base ranker's list."""
+
+    enabled: bool = Field(default=True, description="whether to rerank at all")
+    base: Annotated[StrictStr, AfterValidator(_method)] = Field(
+        default="logistic_regression", description="any method of this run, by name"
+    )
+    top_k: Annotated[int | str, _whole_or("full", 2)] = Field(
+        default=50, description='length of the list to rerank, or "full"'
+    )
+    statistic: Statistic = Field(default="dcg", description="the rank statistic to maximise, and to report first")
+    C: float = Field(default=0.0, ge=0, description="price of each non-zero weight")
+    margin: float = Field(default=1e-4, ge=1e-5, le=1, description="score difference that counts as standing above")
+    rank: Literal["resolved", "subrank"] = Field(default="resolved", description="how ties are ranked")
+    method: StrictStr = Field(default="auto", description="how to solve; auto chooses")
+    time_limit: float = Field(default=60.0, gt=0, description="seconds")
+    gap: float = Field(default=0.0, ge=0, description="relative gap at which to stop; 0 asks for a proof")
+    node_limit: StrictInt | None = Field(default=None, ge=1, description="branch-and-bound nodes at most")
+    memory_limit: float | None = Field(default=None, gt=0, description="megabytes at most")
+    seed: StrictInt | None = Field(default=None, ge=0, description="the run's seed when left out")
+
+    def clashes(self) -> Iterator[Clash]:
+        """A user's own weights fit one length of list only; a method must exist and be for the problem."""
+        statistic = RankStatistic.parse(self.statistic)
+        if statistic.array is not None and isinstance(self.top_k, int) and len(statistic.array) != self.top_k:
+            yield "statistic", f"must hold top_k = {self.top_k} weights, one a rank", self.statistic, ("top_k",)
+        if self.method == "auto":
+            return
+        if self.method not in METHODS:
+            hint = nearest(self.method, METHODS)
+            yield "method", f"must be one of auto, {', '.join(METHODS)}{hint}", self.method, ()
+            return
+        n = 4 if statistic.array is None else len(statistic.array)
+        if n < 2:
+            return
+        small = RerankProblem(np.eye(n), np.arange(n) % 2, statistic, rank=self.rank)
+        try:
+            METHODS[self.method].check(small)
+        except ValueError as error:
+            yield "method", str(error), self.method, ("statistic", "rank")
+
+
+class StatisticsConfig(Section):
+    """Rank statistics to follow on both halves while training and in the table."""
+
+    report: Annotated[tuple[Statistic, ...], BeforeValidator(_split), Field(strict=False), AfterValidator(_unique)] = (
+        Field(default=("dcg", "auc"), description="beside the statistic of the exact stage, which is always reported")
+    )
+
+    def clashes(self) -> Iterator[Clash]:
+        """A user's own weights belong to a list of one length, not to both halves."""
+        for at, name in enumerate(self.report):
+            if RankStatistic.parse(name).array is not None:
+                yield f"report[{at}]", "cannot be weights(...): they fit lists of one length only", name, ()
+
+
+class TrackingConfig(Section):
+    """What is written while training; the JSON lines of every logged value are always written."""
+
+    tensorboard: bool = Field(default=True, description="write TensorBoard events")
+    every: StrictInt = Field(default=1, ge=1, description="log every so many steps (the last always)")
+    figures: bool = Field(default=True, description="draw the ranked lists before and after reranking")
