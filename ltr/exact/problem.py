@@ -34,7 +34,7 @@ IntArray = NDArray[np.int64]
 RankName = Literal["resolved", "subrank"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LinearConstraints:
     """Side constraints ``A w <= b`` on the weights.
 
@@ -51,14 +51,13 @@ class LinearConstraints:
     b: FloatArray
 
     def __init__(self, A: ArrayLike, b: ArrayLike) -> None:
-        rows = np.atleast_2d(np.asarray(A, dtype=np.float64))
-        limits = np.atleast_1d(np.asarray(b, dtype=np.float64))
+        rows = np.atleast_2d(np.array(A, dtype=np.float64))
+        limits = np.atleast_1d(np.array(b, dtype=np.float64))
         if rows.ndim != 2 or limits.shape != rows.shape[:1]:
             raise ValueError(f"constraints: A must be (rows, d) and b (rows,), got {rows.shape} and {limits.shape}")
         if not (np.isfinite(rows).all() and np.isfinite(limits).all()):
             raise ValueError("constraints: A and b must be finite")
-        object.__setattr__(self, "A", rows)
-        object.__setattr__(self, "b", limits)
+        _set(self, A=rows, b=limits)
 
     def satisfied(self, w: FloatArray, tolerance: float = 1e-9) -> bool:
         """Whether ``A w <= b`` up to `tolerance`."""
@@ -123,7 +122,8 @@ class Problem:
 
     def feasible(self, w: ArrayLike, tolerance: float = 1e-9) -> bool:
         """Whether the side constraints hold at w (taken into the box first)."""
-        return self.constraints is None or self.constraints.satisfied(self.in_box(w), tolerance)
+        weights = self.in_box(w)
+        return self.constraints is None or self.constraints.satisfied(weights, tolerance)
 
     def beats(self, w: FloatArray, above: IntArray, below: IntArray) -> NDArray[np.bool_]:
         """Whether ``w·(x_i - x_k) >= margin`` for each i of `above` against each k of `below`, decided exactly.
@@ -134,13 +134,18 @@ class Problem:
         Returns:
             bool of shape (len(above), len(below)).
         """
-        scores = self.X @ w
-        difference = scores[above, None] - scores[None, below]
-        # |fl(w·x) - w·x| <= d u |w|·|x| / (1 - d u); the factor leaves room for the subtraction and the margin
-        size = np.abs(self.X) @ np.abs(w)
-        error = (self.d + 4) * 2.0**-52 * (size[above, None] + size[None, below] + self.margin)
-        wins = difference >= self.margin
-        for a, b in np.argwhere(np.abs(difference - self.margin) <= error):
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = self.X @ w
+            difference = scores[above, None] - scores[None, below]
+            # |fl(w·x) - w·x| <= d u |w|·|x| / (1 - d u) and d half-units of underflow; the factor leaves room for
+            # the subtraction and the margin
+            size = np.abs(self.X) @ np.abs(w)
+            tiny = float(np.finfo(np.float64).smallest_subnormal)
+            error = (self.d + 4) * (2.0**-52 * (size[above, None] + size[None, below] + self.margin) + 4 * tiny)
+            wins = difference >= self.margin
+            # written so that an overflow (inf or nan) is undecided too
+            unsure = ~(np.abs(difference - self.margin) > error)
+        for a, b in np.argwhere(unsure):
             i, k = above[a], below[b]
             wins[a, b] = _exact_difference(w, self.X[i], self.X[k]) >= Fraction(self.margin)
         return wins
@@ -296,8 +301,9 @@ class PairwiseProblem(Problem):
             raise ValueError(f"pairs must be integers of shape (pairs, 2), got {edges.dtype} of shape {edges.shape}")
         if len(edges) == 0:
             raise ValueError("pairs must hold at least one edge, got none")
-        if edges.min() < 0 or edges.max() >= n or np.any(edges[:, 0] == edges[:, 1]):
-            raise ValueError(f"pairs must join two different observations of 0..{n - 1}")
+        wrong = (edges < 0).any(axis=1) | (edges >= n).any(axis=1) | (edges[:, 0] == edges[:, 1])
+        if wrong.any():
+            raise ValueError(f"pairs must join two different rows of 0..{n - 1}, got {edges[wrong][0].tolist()}")
         price = np.ones(len(edges)) if weights is None else np.array(weights, dtype=np.float64)
         if price.shape != (len(edges),) or not (np.isfinite(price).all() and (price > 0).all()):
             raise ValueError(f"weights must hold one finite number > 0 for each of {len(edges)} edges")
@@ -324,6 +330,8 @@ class PairwiseProblem(Problem):
         n = len(np.asarray(X))
         if pi.shape != (n, n):
             raise ValueError(f"matrix must have shape ({n}, {n}), got {pi.shape}")
+        if not (np.isfinite(pi).all() and (pi >= 0).all()):
+            raise ValueError("matrix must hold finite numbers >= 0")
         pairs = np.argwhere(pi != 0)
         return cls(X, pairs, weights=pi[pi != 0], C=C, margin=margin, constraints=constraints)
 
@@ -383,15 +391,15 @@ def _checked_features(X: ArrayLike) -> FloatArray:
         raise ValueError(f"X must be 2-D with at least one row and one column, got shape {features.shape}")
     if not np.isfinite(features).all():
         row, column = np.argwhere(~np.isfinite(features))[0]
-        raise ValueError(f"X must be finite, got {features[row, column]!r} at row {row}, column {column}")
+        raise ValueError(f"X must be finite, got {float(features[row, column])!r} at row {row}, column {column}")
     return features
 
 
-def _set(problem: Problem, **fields: object) -> None:
+def _set(frozen: object, **fields: object) -> None:
     for name, value in fields.items():
         if isinstance(value, np.ndarray):
             value.setflags(write=False)
-        object.__setattr__(problem, name, value)
+        object.__setattr__(frozen, name, value)
 
 
 def _set_prices(problem: Problem, C: float, margin: float, constraints: LinearConstraints | None) -> None:

@@ -1,0 +1,213 @@
+"""Local search for good weights: exact line searches from many starts, with no proof of optimality.
+
+A random perturbation of a local optimum and another ascent, over and over (iterated local search), finds the weights
+that the exact methods then improve or prove optimal. Every line search is exact over the whole line, so a step can
+cross regions of worse values; the method is a heuristic all the same.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ltr.exact._ascent import ascend, clip, new_memory
+from ltr.exact._space import SearchSpace, search_tables, to_surface
+from ltr.exact._sweep import State
+from ltr.exact.problem import Problem, RerankProblem
+
+__all__ = ["LocalSearchResult", "local_search"]
+
+FloatArray = NDArray[np.float64]
+
+_EXTRA = 8  # random directions a round
+_STALE = 30  # ascents without a gain before the search leaves its place
+_ELITES = 8
+_WORK = 2_000_000  # pairs looked at before the clock is read: about a tenth of a second
+
+
+@dataclass(frozen=True)
+class LocalSearchResult:
+    """The best weights that a local search met.
+
+    Attributes:
+        weights: float64 of shape (d,), in [-1, 1]; all zero where no weights satisfy the side constraints.
+        value: ``problem.evaluate(weights)``; -inf where no weights satisfy the side constraints.
+        evaluations: line searches done.
+        seconds: wall time.
+        interrupted: whether `should_stop` or Ctrl-C ended the search.
+    """
+
+    weights: FloatArray
+    value: float
+    evaluations: int
+    seconds: float
+    interrupted: bool = False
+
+
+def local_search(
+    problem: Problem,
+    *,
+    seed: int = 0,
+    starts: Iterable[ArrayLike] = (),
+    restarts: int = 500,
+    time_limit: float = 10.0,
+    should_stop: Callable[[], bool] | None = None,
+) -> LocalSearchResult:
+    """Search for weights with a large objective: ascents from the starts, then from perturbed local optima.
+
+    The result is never worse than any start, than any single feature, or than w = 0, as far as these satisfy the
+    side constraints; a start that does not is first drawn towards the middle of the feasible set. With the same
+    arguments the result is the same, unless the time limit cuts the search short. Compiling, once in a process or
+    from the cache on disk, is not counted as search time.
+
+    Args:
+        problem: a `RerankProblem` or `PairwiseProblem`.
+        seed: of all random choices.
+        starts: weights (d,) to start from, such as those of surrogate rankers.
+        restarts: ascents after those from the starts.
+        time_limit: seconds.
+        should_stop: asked several times a second; True ends the search.
+
+    Raises:
+        ValueError: restarts below 0, time_limit not above 0, or a start of another length or not finite.
+        TypeError: a problem of another type.
+
+    Examples:
+        >>> problem = RerankProblem([[0, 1], [1, 0], [2, 2], [0, 0]], [1, 0, 1, 0], statistic="dcg")
+        >>> result = local_search(problem, restarts=10)
+        >>> result.value == problem.trivial_bound
+        True
+    """
+    if restarts < 0:
+        raise ValueError(f"restarts must be >= 0, got {restarts!r}")
+    if not time_limit > 0:
+        raise ValueError(f"time_limit must be > 0, got {time_limit!r}")
+    given = [problem.in_box(start) for start in starts]
+    _compile()
+    began = time.perf_counter()
+    space = SearchSpace.of(problem)
+    if space is None:
+        return LocalSearchResult(np.zeros(problem.d), -math.inf, 0, time.perf_counter() - began)
+    search = _Search(problem, space, seed, began + time_limit, should_stop)
+    try:
+        search.run(given, restarts)
+    except KeyboardInterrupt:
+        search.interrupted = True
+    value, weights = search.best
+    seconds = time.perf_counter() - began
+    return LocalSearchResult(weights, value, search.lines, seconds, search.interrupted)
+
+
+class _Search:
+    """State of one run: the incumbent, the elites, the clock."""
+
+    def __init__(
+        self, problem: Problem, space: SearchSpace, seed: int, deadline: float, should_stop: Callable[[], bool] | None
+    ) -> None:
+        self.problem = problem
+        self.space = space
+        self.rng = np.random.default_rng(seed)
+        self.state: State = self.rng.integers(0, 2**63, size=1).astype(np.uint64)
+        self.deadline = deadline
+        self.should_stop = should_stop
+        self.interrupted = False
+        self.lines = 0
+        self.best: tuple[float, FloatArray] = (-math.inf, np.zeros(problem.d))
+        self.elites: list[tuple[float, FloatArray]] = []
+
+    def run(self, given: list[FloatArray], restarts: int) -> None:
+        starts = [self.space.feasible_towards(w) for w in given]
+        simple = [self.space.feasible_towards(w) for w in self._simple_starts()]
+        for w in starts + simple:
+            self._offer(w)
+        simple.sort(key=self.problem.evaluate, reverse=True)
+        for w in starts + simple[:1]:
+            self._ascend(w)
+            if self._over():
+                return
+        here: tuple[float, FloatArray] = self.best
+        stale = 0
+        for _ in range(restarts):
+            fresh = stale >= _STALE
+            w = self._elsewhere() if fresh else self._kick(here[1])
+            value = self._ascend(w)
+            if fresh or value > here[0] + 1e-9:
+                here, stale = (value, w), 0
+            else:
+                stale += 1
+                if value >= here[0] - 1e-9:
+                    here = (value, w)  # the same value elsewhere: a walk on the plateau
+            if self._over():
+                return
+
+    def _simple_starts(self) -> list[FloatArray]:
+        """No feature, every single feature up and down, and the difference of the classes' means."""
+        axes = np.eye(self.problem.d)
+        lower, upper = self.space.tables.lower, self.space.tables.heads[self.space.tables.owner]
+        mean = (self.problem.X[upper] - self.problem.X[lower]).mean(axis=0)
+        return [np.zeros(self.problem.d), *axes, *-axes, to_surface(mean)]
+
+    def _ascend(self, w: FloatArray) -> float:
+        """Climb from w, in place; returns the objective at the top as the kernels see it."""
+        memory = new_memory(self.problem.d)
+        budget = max(1, _WORK // len(self.space.tables.lower))
+        while True:
+            value, left = ascend(self.space.tables, w, self.space.project, _EXTRA, 1, budget, memory, self.state)
+            self.lines += budget - left
+            if left > 0 or self._over():
+                break
+        if value > self.best[0] - 1e-9:
+            value = self._offer(w)
+        if all(abs(value - other) > 1e-9 for other, _ in self.elites):
+            self.elites = sorted([*self.elites, (value, w.copy())], key=lambda e: -e[0])[:_ELITES]
+        return float(value)
+
+    def _offer(self, w: FloatArray) -> float:
+        """Make w the incumbent if it is better by the problem's own account; returns its value."""
+        if not self.problem.feasible(w):
+            return -math.inf
+        value = self.problem.evaluate(w)
+        if value > self.best[0]:
+            self.best = (value, w.copy())
+        return value
+
+    def _kick(self, w: FloatArray) -> FloatArray:
+        """Change one to three weights by normal steps of a random size; with C > 0 some of them become 0."""
+        d = self.problem.d
+        chosen = self.rng.choice(d, size=min(d, int(self.rng.integers(1, 4))), replace=False)
+        step = np.zeros(d)
+        step[chosen] = self.rng.normal(size=len(chosen)) * 10 ** self.rng.uniform(-2, 0)
+        if self.problem.C > 0:
+            drop = chosen[self.rng.random(len(chosen)) < 0.5]
+            step[drop] = -w[drop]
+        return self.space.move(w, step)
+
+    def _elsewhere(self) -> FloatArray:
+        """A place to begin anew: a random direction, or a point between two elites or beyond."""
+        if len(self.elites) > 1 and self.rng.random() < 0.5:
+            one, two = self.rng.choice(len(self.elites), size=2, replace=False)
+            first, second = self.elites[one][1], self.elites[two][1]
+            return self.space.move(first, self.rng.uniform(-0.5, 1.0) * (second - first))
+        w = self.rng.normal(size=self.problem.d)
+        if self.problem.C > 0:
+            w *= self.rng.random(self.problem.d) < self.rng.uniform(0.2, 1.0)
+        return self.space.feasible_towards(to_surface(w))
+
+    def _over(self) -> bool:
+        if not self.interrupted and self.should_stop is not None and self.should_stop():
+            self.interrupted = True
+        return self.interrupted or time.perf_counter() > self.deadline
+
+
+def _compile() -> None:
+    """Have the kernels compiled (or loaded from the cache on disk) before the clock starts."""
+    if not ascend.signatures:
+        tables = search_tables(RerankProblem([[0.0], [1.0]], [0, 1]))
+        state = np.zeros(1, dtype=np.uint64)
+        clip(tables, np.zeros(1), np.ones(1), 0.0, 1.0)
+        ascend(tables, np.ones(1), np.zeros((0, 0)), 1, 1, 4, new_memory(1), state)

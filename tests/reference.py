@@ -1,0 +1,344 @@
+"""Slow definitions from the paper, and the exact optimum of tiny problems by enumerating weight-space cells.
+
+Nothing here uses `ltr` to compute a value: ranks are loops over definitions, arithmetic is exact (integers and
+fractions), and only the finished sum of rank weights is a float.
+
+**Cells.** With difference δ = x_i - x_k, observation i scores above k where w·δ > 0. Fix the support J of w: on the
+subspace {w : w_j = 0 for j not in J} the planes w·δ = 0, together with w_j = 0 for j in J, cut space into cones.
+Inside one cone the order of the scores and the number of non-zero weights are constant, so the objective is too.
+
+*Full-dimensional cells suffice.* Let w have support J and lie on some planes. Close to w, in the same subspace and
+with the same support, lies a w' off every plane whose normal is non-zero on J. All strict inequalities at w still
+hold at w', so every observation that i beats at w it beats at w'; Subranks and the ResolvedRank statistic never fall
+when more comparisons are won (a is nondecreasing), and the price is the same. Pairs with δ = 0 on J tie everywhere.
+`cell_optimum(..., faces=True)` visits the lower-dimensional cells all the same.
+
+*Completeness.* An orthant of the subspace is the cone of its axes. Cutting every cone found so far by one more
+plane yields all cones of the arrangement with that plane, by induction on the planes. For |J| <= 3 a cone is kept as
+its extreme rays in cyclic order (a polygon seen from the origin), so that a cut is polygon clipping on integers.
+
+*Margin.* Winning by the margin implies winning strictly, so no weights beat the cells' optimum under a margin. A cell
+attains its value under the margin when some w of it with max |w_j| <= 1 has all strict differences at or above it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from ltr.exact.problem import PairwiseProblem, RerankProblem
+from ltr.statistics import RankStatistic
+
+Vector = tuple[int, ...]
+
+# 13 statistics, 3 prices and 2 ranks are coprime: any 78 seeds in a row meet every combination
+STATISTICS = (
+    *("auc", "dcg", "wta", "mrr", "pauc@3", "dcg(base=e)", "wrs", "dcg@3", "power(p=3)", "pauc@1", "power(p=0.5)@4"),
+    *("mrr@2", "weights"),
+)
+PRICES = (0.0, 0.01, 0.2)
+RANKS = ("resolved", "subrank")
+
+
+# --- the paper's definitions -----------------------------------------------------------------------------------
+
+
+def subranks(scores: Sequence) -> list[int]:
+    """Subrank(i) = #{k : f_k < f_i}, 0 to n - 1."""
+    return [sum(1 for other in scores if other < own) for own in scores]
+
+
+def resolved_ranks(scores: Sequence, labels: Sequence) -> list[int]:
+    """ResolvedRank: a permutation of 0..n-1 by score; a tied negative stands above a tied positive, then by index."""
+    n = len(scores)
+    ranks = []
+    for i in range(n):
+        below = 0
+        for k in range(n):
+            if scores[k] < scores[i]:
+                below += 1
+            elif scores[k] == scores[i] and k != i:
+                same = labels[k] == labels[i]
+                below += (k > i) if same else (labels[k] > labels[i])
+        ranks.append(below)
+    return ranks
+
+
+def slow_weights(statistic: str, n: int) -> list[float]:
+    """a_1..a_n of a statistic by name, from the list in section 2.2 of the paper."""
+    text = str(statistic)
+    if text.startswith("weights("):
+        return [float(v) for v in text[len("weights(") : -1].split(",")]
+    text, _, cutoff = text.partition("@")
+    name, _, option = text.partition("(")
+    number = option.rstrip(")").partition("=")[2]
+    value = math.e if number == "e" else float(number or 2)
+    a = []
+    for rank in range(1, n + 1):
+        weight = {
+            "auc": lambda r: r,
+            "wrs": lambda r: r,
+            "pauc": lambda r: r,
+            "wta": lambda r: 1 if r == n else 0,
+            "mrr": lambda r: 1 / (n - r + 1),
+            "dcg": lambda r: 1 / math.log(n - r + 2, value),
+            "power": lambda r: r**value,
+        }[name](rank)
+        a.append(float(weight) if not cutoff or rank > n - int(cutoff) else 0.0)
+    return a
+
+
+def slow_statistic(ranks: Iterable[int], statistic: str, n: int) -> float:
+    """The statistic of positives that hold `ranks` (1 to n), AUC by its affine relation to WRS."""
+    ranks = list(ranks)
+    a = slow_weights(statistic, n)
+    total = math.fsum(a[rank - 1] for rank in ranks)
+    if str(statistic) == "auc":
+        n_pos, n_neg = len(ranks), n - len(ranks)
+        return (total - n_pos * (n_pos + 1) / 2) / (n_pos * n_neg)
+    return total
+
+
+def slow_value(scores: Sequence, labels: Sequence, statistic: str, rank: str = "resolved") -> float:
+    """The rank statistic of scores, compared exactly, ties pessimistically."""
+    all_ranks = resolved_ranks(scores, labels) if rank == "resolved" else subranks(scores)
+    return slow_statistic((r + 1 for r, y in zip(all_ranks, labels, strict=True) if y == 1), statistic, len(labels))
+
+
+def exact_scores(X, w) -> list[Fraction]:
+    """w·x of each row in rational arithmetic: the float64 numbers mean exactly what they say."""
+    weights = [Fraction(float(v)) for v in w]
+    return [sum((a * Fraction(float(b)) for a, b in zip(weights, row, strict=True)), Fraction(0)) for row in X]
+
+
+def slow_margin_value(X, labels, w, statistic: str, margin: float, rank: str = "resolved") -> float:
+    """The rank statistic at w where i beats k only when w·(x_i - x_k) >= margin, decided in rational arithmetic.
+
+    ResolvedRanks are read off a list built from the top: a positive is placed once as many negatives stand above it
+    as it does not beat.
+    """
+    scores, limit = exact_scores(X, w), Fraction(float(margin))
+    n = len(scores)
+    positives = [i for i in range(n) if labels[i] == 1]
+    if rank == "subrank":
+        ranks = [1 + sum(scores[i] - scores[k] >= limit for k in range(n)) for i in positives]
+        return slow_statistic(ranks, statistic, n)
+    lost = [sum(1 for k in range(n) if labels[k] != 1 and scores[i] - scores[k] < limit) for i in positives]
+    built: list[str] = []
+    for negatives_above in range(n - len(positives) + 1):
+        built += ["+"] * lost.count(negatives_above)
+        built += ["-"] * (negatives_above < n - len(positives))
+    ranks = [n - position for position, sign in enumerate(built) if sign == "+"]
+    return slow_statistic(ranks, statistic, n)
+
+
+# --- cells of a central arrangement ----------------------------------------------------------------------------
+
+
+def _dot(u: Sequence, v: Sequence):
+    return sum(a * b for a, b in zip(u, v, strict=True))
+
+
+def _primitive(v: Sequence[int]) -> Vector:
+    divisor = math.gcd(*v)
+    return tuple(a // divisor for a in v)
+
+
+def _integer_rows(rows) -> list[Vector]:
+    """The rows of a float matrix times one common factor that makes all entries integers."""
+    exact = [[Fraction(float(v)) for v in row] for row in rows]
+    factor = math.lcm(*(v.denominator for row in exact for v in row))
+    return [tuple(int(v * factor) for v in row) for row in exact]
+
+
+def _cut(cone: list[Vector], normal: Vector) -> list[list[Vector]]:
+    """The one or two full-dimensional pieces into which the plane normal·w = 0 divides a cone of 1 to 3 dimensions."""
+    side = [_dot(normal, ray) for ray in cone]
+    if min(side) >= 0 or max(side) <= 0:
+        return [cone]
+    pieces: dict[int, list[Vector]] = {1: [], -1: []}
+    m = len(cone)
+    for at, (ray, s) in enumerate(zip(cone, side, strict=True)):
+        for sign, piece in pieces.items():
+            if s * sign >= 0:
+                piece.append(ray)
+        following, t = cone[(at + 1) % m], side[(at + 1) % m]
+        if s * t < 0 and not (m == 2 and at == 1):  # two rays have one edge, not a cycle
+            crossing = _primitive([abs(t) * a + abs(s) * b for a, b in zip(ray, following, strict=True)])
+            for piece in pieces.values():
+                piece.append(crossing)
+    if m == 2:  # keep (outer ray, crossing) for both pieces; either order is a cone
+        return [sorted(piece) for piece in pieces.values()]
+    return list(pieces.values())
+
+
+def cells(normals: Iterable[Sequence[int]], dimension: int) -> list[list[Vector]]:
+    """Extreme rays of every full-dimensional cone that the planes and the coordinate planes cut space into."""
+    planes = set()
+    for normal in normals:
+        if any(normal):
+            v = _primitive(normal)
+            planes.add(max(v, tuple(-a for a in v)))
+    found = []
+    for signs in itertools.product((1, -1), repeat=dimension):
+        axes = [tuple(s if j == at else 0 for j in range(dimension)) for at, s in enumerate(signs)]
+        pieces = [axes]
+        for plane in sorted(planes):
+            pieces = [piece for cone in pieces for piece in _cut(cone, plane)]
+        found += pieces
+    return found
+
+
+def _faces(cone: list[Vector]) -> list[Vector]:
+    """A point inside every face of a cone but the origin: the cone itself first, then its edges and rays."""
+    points = [tuple(map(sum, zip(*cone, strict=True)))]
+    if len(cone) > 2:
+        points += [tuple(map(sum, zip(ray, cone[at - 1], strict=True))) for at, ray in enumerate(cone)]
+    return points + (cone if len(cone) > 1 else [])
+
+
+def representatives(differences: Sequence[Vector], d: int, *, faces: bool = False) -> Iterable[Vector]:
+    """Integer weights inside every cell of every support, the empty support (w = 0) included.
+
+    With `faces`, also inside every lower-dimensional cell (some of them more than once).
+    """
+    yield (0,) * d
+    for size in range(1, d + 1):
+        for support in itertools.combinations(range(d), size):
+            restricted = [tuple(v[j] for j in support) for v in differences]
+            for cone in cells(restricted, size):
+                for point in _faces(cone) if faces else _faces(cone)[:1]:
+                    weights = [0] * d
+                    for j, v in zip(support, point, strict=True):
+                        weights[j] = v
+                    yield tuple(weights)
+
+
+def strict_gap(differences: Sequence[Vector], w: Vector, unit: int = 1) -> Fraction:
+    """The smallest non-zero |w·δ| once w is scaled to max |w_j| = 1; `unit` is the factor that made X integer."""
+    products = [abs(p) for p in (_dot(v, w) for v in differences) if p]
+    return Fraction(min(products), max(map(abs, w)) * unit) if products else Fraction(0)
+
+
+def _scaled(w: Vector) -> np.ndarray:
+    largest = max(map(abs, w)) or 1
+    return np.array([v / largest for v in w], dtype=np.float64)
+
+
+def _best(differences, d, unit, value, C, faces, A):
+    """The best (value, widest strict gap, w) over representatives, side constraints A w <= 0 respected."""
+    rows = [] if A is None else _integer_rows(A)
+    best = None
+    for w in representatives([*differences, *rows], d, faces=faces or bool(rows)):
+        if any(_dot(row, w) > 0 for row in rows):
+            continue
+        objective = value(w) - C * sum(1 for v in w if v)
+        # equal cells may differ in the last bit of their sums, so the wider gap decides there
+        gap = strict_gap(differences, w, unit)
+        if best is None or objective > best[0] + 1e-12 or (objective > best[0] - 1e-12 and gap > best[1]):
+            best = (objective, gap, w)
+    return best
+
+
+def _unit(X) -> int:
+    return math.lcm(*(Fraction(float(v)).denominator for row in X for v in row))
+
+
+def cell_optimum(
+    X, y, statistic, C: float = 0.0, rank: str = "resolved", *, faces: bool = False, A=None
+) -> tuple[float, np.ndarray]:
+    """The largest objective over all weights (margin 0+), and weights in [-1, 1]^d that have it.
+
+    Among optimal cells the one whose representative has the widest strict gap is returned.
+
+    Args:
+        X: observations (n, d), d <= 3.
+        y: labels 0/1, (n,).
+        statistic: a `RankStatistic` or its name.
+        C: price of each non-zero weight.
+        rank: "resolved" or "subrank".
+        faces: also visit lower-dimensional cells.
+        A: side constraints A w <= 0 (homogeneous ones keep the objective a function of the direction of w).
+    """
+    value, _, w = cell_optimum_gap(X, y, statistic, C, rank, faces=faces, A=A)
+    return value, w
+
+
+def cell_optimum_gap(
+    X, y, statistic, C: float = 0.0, rank: str = "resolved", *, faces: bool = False, A=None
+) -> tuple[float, float, np.ndarray]:
+    """As `cell_optimum`, with the smallest strict difference at w in between: margins up to it change nothing."""
+    rows, labels = _integer_rows(X), [int(v) for v in y]
+    n, d = len(rows), len(rows[0])
+    positives = [i for i in range(n) if labels[i] == 1]
+    others = [i for i in range(n) if labels[i] != 1] if rank == "resolved" else range(n)
+    differences = [
+        tuple(a - b for a, b in zip(rows[i], rows[k], strict=True)) for i in positives for k in others if k != i
+    ]
+
+    def value(w: Vector) -> float:
+        return slow_value([_dot(row, w) for row in rows], labels, str(statistic), rank)
+
+    best, gap, w = _best(differences, d, _unit(X), value, C, faces, A)
+    return best, float(gap), _scaled(w)
+
+
+def cell_optimum_pairs(
+    X, pairs, weights=None, C: float = 0.0, *, faces: bool = False, A=None
+) -> tuple[float, np.ndarray]:
+    """As `cell_optimum` for preferences: the largest weight of agreed pairs minus the price, and weights for it."""
+    rows = _integer_rows(X)
+    edges = [(int(i), int(k)) for i, k in pairs]
+    prices = [1.0] * len(edges) if weights is None else [float(v) for v in weights]
+    differences = [tuple(a - b for a, b in zip(rows[i], rows[k], strict=True)) for i, k in edges]
+
+    def value(w: Vector) -> float:
+        return math.fsum(price for v, price in zip(differences, prices, strict=True) if _dot(v, w) > 0)
+
+    best, _, w = _best(differences, len(rows[0]), _unit(X), value, C, faces, A)
+    return best, _scaled(w)
+
+
+# --- instances -------------------------------------------------------------------------------------------------
+
+
+def random_features(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
+    """Integer-grid features, now and then with duplicate rows, a constant column, or negative numbers."""
+    X = rng.integers(0, int(rng.integers(2, 5)), size=(n, d)).astype(np.float64)
+    if rng.random() < 0.4 and n > 2:
+        for _ in range(int(rng.integers(1, n // 2 + 1))):
+            here, there = rng.choice(n, size=2, replace=False)
+            X[here] = X[there]
+    if rng.random() < 0.2:
+        X[:, rng.integers(d)] = float(rng.integers(0, 3))
+    return X - (rng.random() < 0.25)
+
+
+def random_instance(seed: int, *, statistic: str | None = None, d: int | None = None) -> RerankProblem:
+    """A tiny problem (n <= 8, d <= 3, both classes); the seed cycles through statistics, prices and ranks."""
+    rng = np.random.default_rng([20180801, seed])
+    n = int(rng.integers(3, 9)) if seed % 17 else 2
+    X = random_features(rng, n, d or int(rng.integers(1, 4)))
+    y = np.zeros(n, dtype=np.int64)
+    y[rng.choice(n, size=int(rng.integers(1, n)), replace=False)] = 1
+    name = statistic or STATISTICS[seed % len(STATISTICS)]
+    measure = (
+        RankStatistic.from_weights(np.cumsum(rng.integers(0, 4, size=n)) / 4.0)
+        if name == "weights"
+        else RankStatistic.parse(name)
+    )
+    return RerankProblem(X, y, measure, C=PRICES[seed % len(PRICES)], rank=RANKS[seed % len(RANKS)])
+
+
+def random_pairwise(seed: int) -> PairwiseProblem:
+    """A tiny preference problem: random edges, cycles and repeated edges among them, dyadic or unit weights."""
+    rng = np.random.default_rng([20180802, seed])
+    n = int(rng.integers(2, 9))
+    X = random_features(rng, n, int(rng.integers(1, 4)))
+    pairs = np.array([rng.choice(n, size=2, replace=False) for _ in range(int(rng.integers(1, 13)))])
+    weights = rng.integers(1, 9, size=len(pairs)) / 4.0 if seed % 2 else None
+    return PairwiseProblem(X, pairs, weights=weights, C=PRICES[seed % len(PRICES)])

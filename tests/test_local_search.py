@@ -1,0 +1,369 @@
+import itertools
+import math
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ltr.exact import _sweep
+from ltr.exact._ascent import ascend, clip, new_memory
+from ltr.exact._space import search_tables
+from ltr.exact.local_search import local_search
+from ltr.exact.problem import LinearConstraints, PairwiseProblem, RerankProblem
+from tests.reference import (
+    cell_optimum,
+    cell_optimum_pairs,
+    exact_scores,
+    random_instance,
+    random_pairwise,
+    slow_margin_value,
+)
+
+
+def state(seed=0):
+    return np.array([seed], dtype=np.uint64)
+
+
+def larger_problem(seed, **options):
+    """40 observations on 5 features, some of them binary, some rows repeated."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(40, 5))
+    X[:, 3] = rng.integers(0, 2, size=40)
+    X[5:8] = X[0]
+    y = (X @ rng.normal(size=5) + rng.normal(size=40) > 0).astype(int)
+    return RerankProblem(X, y, **options)
+
+
+def slow_pairs_value(problem, w):
+    scores = exact_scores(problem.X, w)
+    return sum(
+        price
+        for (i, k), price in zip(problem.pairs.tolist(), problem.weights.tolist(), strict=True)
+        if scores[i] - scores[k] >= problem.margin
+    )
+
+
+# --- one line --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["resolved", "subrank", "pairs"])
+def test_line_search_finds_the_best_of_all_intervals_between_breakpoints(kind):
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        problem = random_pairwise(seed) if kind == "pairs" else random_instance(seed)
+        X = problem.X + (rng.normal(size=problem.X.shape) if seed % 3 == 0 else 0.0)
+        margin = [1e-4, 0.25, 1.0][seed % 3]
+        if kind == "pairs":
+            problem = PairwiseProblem(X, problem.pairs, weights=problem.weights, margin=margin)
+            pairs = problem.pairs
+        else:
+            problem = RerankProblem(X, problem.y, problem.statistic, margin=margin, rank=kind)
+            pairs = [(i, k) for i in problem.positives for k in range(problem.n) if k != i]
+
+        def slow(w, problem=problem):
+            if kind == "pairs":
+                return slow_pairs_value(problem, w)
+            return slow_margin_value(problem.X, problem.y, w, str(problem.statistic), problem.margin, kind)
+
+        w, v = rng.integers(-4, 5, size=problem.d) / 4.0, rng.integers(-2, 3, size=problem.d) / 2.0
+        low, high = sorted(rng.uniform(-2, 2, size=2))
+        f, g = problem.X @ w, problem.X @ v
+        breaks = {(margin - f[i] + f[k]) / (g[i] - g[k]) for i, k in pairs if g[i] != g[k]}
+        edges = [low, *sorted(t for t in breaks if low < t < high), high]
+        wide = [(a + b) / 2 for a, b in itertools.pairwise(edges) if b - a > 1e-9]
+        value, at = _sweep.line_search(search_tables(problem), f, g, low, high, state(seed))
+        assert value == pytest.approx(max(slow(w + t * v) for t in wide), abs=1e-9)
+        assert slow(w + at * v) == pytest.approx(value, abs=1e-9)
+        assert low < at < high
+
+
+def test_line_search_of_an_empty_segment_finds_nothing():
+    tables = search_tables(random_instance(1))
+    f = np.zeros(tables.columns.shape[1])
+    assert _sweep.line_search(tables, f, f, 1.0, 1.0, state())[0] == -math.inf
+    assert _sweep.line_search(tables, f, f, 1.0, 0.0, state())[0] == -math.inf
+
+
+@pytest.mark.parametrize("kind", ["resolved", "subrank", "pairs"])
+def test_a_flip_adds_what_recounting_gives(kind):
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        if kind == "pairs":
+            problem = random_pairwise(seed)
+        else:
+            base = random_instance(seed)
+            problem = RerankProblem(base.X, base.y, base.statistic, rank=kind)
+        tables = search_tables(problem)
+        won = rng.random(len(tables.lower)) < 0.5
+
+        def recount(won=won, tables=tables):
+            lost = np.bincount(tables.owner[~won], minlength=len(tables.heads)).astype(np.int64)
+            below = np.zeros(tables.most + 2, dtype=np.int64)
+            if kind == "pairs":
+                return float(tables.price[won].sum()), lost, below
+            return _sweep._value_of_counts(tables, lost, below), lost, below
+
+        value, lost, below = recount()
+        for q in rng.integers(0, len(won), size=60):
+            won[q] = not won[q]
+            value += _sweep._flip(tables, q, won[q], lost, below)
+            expected, counts, places = recount()
+            assert value == pytest.approx(expected, abs=1e-9)
+            if kind != "pairs":
+                assert lost.tolist() == counts.tolist()
+            if kind == "resolved":
+                assert below.tolist() == places.tolist()
+
+
+def test_value_of_scores_is_the_problems():
+    for seed in range(78):
+        problem, pairwise = random_instance(seed), random_pairwise(seed)
+        for p in (problem, pairwise):
+            w = np.random.default_rng(seed).integers(-4, 5, size=p.d) / 4.0
+            assert _sweep.value_of_scores(search_tables(p), p.X @ w) == pytest.approx(p.statistic_value(w), abs=1e-12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    keys=st.lists(
+        st.one_of(st.floats(0.01, 0.99), st.sampled_from([0.5, 0.5 + 1e-12, 0.25]), st.floats(1e-9, 1e-8)),
+        max_size=300,
+    )
+)
+def test_bucket_sort_sorts(keys):
+    keys = np.array(keys, dtype=np.float64)
+    items = np.random.default_rng(len(keys)).permutation(len(keys))
+    order = _sweep._sort_by(keys, items, 0.0, 1.0)
+    assert sorted(order.tolist()) == list(range(len(keys)))
+    assert np.all(np.diff(keys[order]) >= 0)
+
+
+def test_uniform_numbers_are_in_range_even_and_reproducible():
+    source, again = state(5), state(5)
+    draws = np.array([_sweep.uniform(source) for _ in range(4000)])
+    assert draws.min() >= 0
+    assert draws.max() < 1
+    assert np.abs(np.histogram(draws, bins=10, range=(0, 1))[0] - 400).max() < 100
+    assert [_sweep.uniform(again) for _ in range(3)] == draws[:3].tolist()
+
+
+def test_clip_keeps_what_box_and_side_constraints_allow():
+    p = random_instance(4, d=2)
+    p = RerankProblem(p.X, p.y, constraints=LinearConstraints([[1.0, 1.0], [-1.0, 0.0]], [0.5, 0.25]))
+    tables, w = search_tables(p), np.array([0.0, 0.0])
+    assert clip(tables, w, np.array([1.0, 0.0]), -9.0, 9.0) == pytest.approx((-0.25, 0.5))
+    assert clip(tables, w, np.array([0.0, 1.0]), -9.0, 9.0) == pytest.approx((-1.0, 0.5))
+    assert clip(tables, w, np.array([0.0, 1.0]), -0.5, 0.25) == (-0.5, 0.25)
+    low, high = clip(tables, np.array([0.0, 0.75]), np.array([1.0, -1.0]), -9.0, 9.0)  # along a broken constraint
+    assert high < low
+
+
+# --- ascent ----------------------------------------------------------------------------------------------------
+
+
+def test_an_ascent_never_falls_and_can_be_cut_into_pieces():
+    for seed in range(6):
+        problem = larger_problem(seed, C=[0.0, 0.05][seed % 2])
+        tables, free = search_tables(problem), np.zeros((0, 0))
+        start = np.random.default_rng(seed).uniform(-1, 1, size=problem.d)
+        whole, source = start.copy(), state(seed)
+        value, left = ascend(tables, whole, free, 4, 1, 10**6, new_memory(5), source)
+        assert left > 0
+        assert value >= problem.evaluate(start) - 1e-9
+        assert problem.evaluate(whole) == pytest.approx(value)
+        piece, source, memory, values = start.copy(), state(seed), new_memory(5), []
+        while True:
+            v, left = ascend(tables, piece, free, 4, 1, 2, memory, source)
+            values.append(v)
+            if left > 0:
+                break
+        assert np.all(np.diff(values) >= -1e-9)
+        assert piece == pytest.approx(whole, abs=1e-9)
+
+
+# --- the search ------------------------------------------------------------------------------------------------
+
+
+def test_reaches_the_optimum_of_nearly_all_tiny_problems_and_never_more():
+    reached = 0
+    for seed in range(234):
+        p = random_instance(seed)
+        best, _ = cell_optimum(p.X, p.y, p.statistic, p.C, p.rank)
+        result = local_search(p, seed=seed, restarts=20, time_limit=60.0)
+        assert result.value <= best + 1e-9
+        assert result.value == p.evaluate(result.weights)
+        assert np.abs(result.weights).max() <= 1.0
+        reached += result.value >= best - 1e-9
+    assert reached >= 0.99 * 234
+
+
+def test_reaches_the_optimum_of_nearly_all_tiny_preference_problems_and_never_more():
+    reached = 0
+    for seed in range(120):
+        p = random_pairwise(seed)
+        best, _ = cell_optimum_pairs(p.X, p.pairs, p.weights, p.C)
+        result = local_search(p, seed=seed, restarts=20, time_limit=60.0)
+        assert result.value <= best + 1e-9
+        assert result.value == p.evaluate(result.weights)
+        reached += result.value >= best - 1e-9
+    assert reached >= 0.99 * 120
+
+
+@pytest.mark.parametrize("rank", ["resolved", "subrank"])
+@pytest.mark.parametrize("C", [0.0, 0.1])
+def test_never_worse_than_its_starts(rank, C):
+    for seed in range(4):
+        p = larger_problem(seed, rank=rank, C=C)
+        rng = np.random.default_rng(seed)
+        starts = [rng.normal(size=5) for _ in range(3)]
+        kept = [w.copy() for w in starts]
+        result = local_search(p, starts=starts, restarts=0)
+        simple = [np.zeros(5), *np.eye(5), *-np.eye(5)]
+        assert result.value >= max(p.evaluate(w) for w in starts + simple)
+        assert all(np.array_equal(w, k) for w, k in zip(starts, kept, strict=True))
+        assert local_search(p, starts=[result.weights], restarts=0).value >= result.value
+
+
+def test_with_a_price_features_that_do_not_earn_it_get_weight_0():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 6))
+    p = RerankProblem(X, (X[:, 2] > 0).astype(int), C=0.05)
+    result = local_search(p, restarts=30)
+    assert np.flatnonzero(result.weights).tolist() == [2]
+    assert result.value == pytest.approx(p.trivial_bound - 0.05)
+    assert not local_search(RerankProblem(X, p.y, C=100.0), restarts=5).weights.any()
+
+
+def test_a_large_margin_is_honoured():
+    # two features: the first orders all with differences of 1, the second all but one pair with differences of 3
+    X = [[3.0, 6.0], [2.0, 0.0], [1.0, 3.0], [0.0, 0.0]]
+    p = RerankProblem(X, [1, 1, 0, 0], "auc", margin=2.5)
+    assert local_search(p, restarts=20).value == pytest.approx(grid_optimum(p))
+    assert local_search(RerankProblem(X, [1, 1, 0, 0], "auc", margin=100.0), restarts=5).value == 0.0
+
+
+def grid_optimum(p):
+    grid = np.linspace(-1, 1, 81)
+    return max(p.evaluate(w) for w in itertools.product(grid, repeat=p.d))
+
+
+def test_same_seed_same_result():
+    p = larger_problem(1)
+    one, two = (local_search(p, seed=3, restarts=15, time_limit=60.0) for _ in range(2))
+    assert one.weights.tolist() == two.weights.tolist()
+    assert (one.value, one.evaluations) == (two.value, two.evaluations)
+    other = local_search(p, seed=4, restarts=15, time_limit=60.0)
+    assert other.evaluations != one.evaluations
+
+
+def test_more_restarts_never_hurt():
+    p = larger_problem(2)
+    values = [local_search(p, seed=0, restarts=r, time_limit=60.0).value for r in (0, 5, 20, 40)]
+    assert values == sorted(values)
+
+
+# --- side constraints ------------------------------------------------------------------------------------------
+
+
+def test_reaches_the_optimum_under_homogeneous_side_constraints():
+    reached = total = 0
+    for seed in range(80):
+        base = random_instance(seed)
+        A = np.random.default_rng(seed).integers(-1, 2, size=(2, base.d)).astype(float)
+        p = RerankProblem(
+            base.X, base.y, base.statistic, base.C, rank=base.rank, constraints=LinearConstraints(A, [0.0, 0.0])
+        )
+        best, _ = cell_optimum(p.X, p.y, p.statistic, p.C, p.rank, A=A)
+        result = local_search(p, seed=seed, restarts=20, time_limit=60.0)
+        assert p.feasible(result.weights)
+        assert result.value == p.evaluate(result.weights)
+        assert result.value <= best + 1e-9
+        reached += result.value >= best - 1e-9
+        total += 1
+    assert reached >= 0.97 * total
+
+
+@pytest.mark.parametrize(
+    ("A", "b"),
+    [
+        (-np.eye(5), np.zeros(5)),  # nonnegative weights
+        (np.vstack([np.eye(5), -np.eye(5)]), np.full(10, 0.3)),  # a smaller box
+        ([[-1.0, 0, 0, 0, 0]], [-1.0]),  # w_0 = 1, by the box
+        ([[1.0, 1, 1, 1, 1], [-1.0, -1, -1, -1, -1]], [1.0, -1.0]),  # the weights sum to 1
+        ([[1.0, -1, 0, 0, 0], [-1.0, 1, 0, 0, 0], [0.0, 0, 1, 0, 0]], [0.0, 0.0, -0.5]),
+        (
+            np.vstack([np.eye(5), -np.eye(5)]),
+            np.tile([0.5, -0.25, 0.1, 0.0, 0.7], 2) * np.repeat([1, -1], 5),
+        ),  # a point
+        ([[0.0, 0, 0, 0, 0]], [1.0]),  # a row that says nothing
+    ],
+)
+@pytest.mark.parametrize("C", [0.0, 0.05])
+def test_stays_inside_side_constraints(A, b, C):
+    p = larger_problem(3, C=C, constraints=LinearConstraints(A, b))
+    free = RerankProblem(p.X, p.y, C=C)
+    rng = np.random.default_rng(0)
+    starts = [rng.uniform(-1, 1, size=5) for _ in range(3)]
+    result = local_search(p, starts=starts, restarts=20, time_limit=60.0)
+    assert p.feasible(result.weights)
+    assert result.value == p.evaluate(result.weights)
+    assert result.value <= local_search(free, restarts=60, time_limit=60.0).value + 1e-9
+    assert result.value >= max((p.evaluate(w) for w in starts if p.feasible(w)), default=-math.inf)
+
+
+def test_no_weights_satisfy_the_side_constraints():
+    p = larger_problem(3, constraints=LinearConstraints([[1.0, 0, 0, 0, 0]], [-2.0]))
+    result = local_search(p, starts=[np.ones(5)])
+    assert result.value == -math.inf
+    assert result.weights.tolist() == [0.0] * 5
+
+
+# --- stopping --------------------------------------------------------------------------------------------------
+
+
+def test_should_stop_ends_the_search_with_the_best_so_far():
+    p = larger_problem(4)
+    result = local_search(p, starts=[np.ones(5)], restarts=10**6, time_limit=1e6, should_stop=lambda: True)
+    assert result.interrupted
+    assert result.value >= p.evaluate(np.ones(5))
+    asked = iter(range(10**9))
+    result = local_search(p, restarts=10**6, time_limit=1e6, should_stop=lambda: next(asked) > 5)
+    assert result.interrupted
+    assert result.value == p.evaluate(result.weights)
+
+
+def test_ctrl_c_returns_the_best_so_far():
+    p = larger_problem(4)
+
+    def press():
+        raise KeyboardInterrupt
+
+    result = local_search(p, restarts=10**6, time_limit=1e6, should_stop=press)
+    assert result.interrupted
+    assert result.value == p.evaluate(result.weights) > p.evaluate(np.zeros(5))
+
+
+def test_the_time_limit_ends_the_search():
+    p = larger_problem(4)
+    began = time.perf_counter()
+    result = local_search(p, restarts=10**9, time_limit=0.05)
+    assert not result.interrupted
+    assert result.seconds <= time.perf_counter() - began
+    assert result.value == p.evaluate(result.weights)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"restarts": -1}, "restarts must be >= 0, got -1"),
+        ({"time_limit": 0}, "time_limit must be > 0, got 0"),
+        ({"time_limit": math.nan}, "time_limit must be > 0, got nan"),
+        ({"starts": [[1.0]]}, r"w must have shape \(5,\), got \(1,\)"),
+        ({"starts": [[math.nan] * 5]}, "w must be finite"),
+    ],
+)
+def test_arguments_against_their_rule_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        local_search(larger_problem(0), **options)

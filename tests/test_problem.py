@@ -1,0 +1,374 @@
+import dataclasses
+import math
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ltr.exact.problem import LinearConstraints, PairwiseProblem, RerankProblem, multipartite_pairs, resolved_value
+from tests.reference import (
+    STATISTICS,
+    exact_scores,
+    random_instance,
+    random_pairwise,
+    slow_margin_value,
+    slow_value,
+    slow_weights,
+)
+
+INSTANCES = range(0, 156)
+LOG2 = math.log2
+
+# numbers whose products and differences round, tie, meet a margin of 0.1 exactly or only nearly, or swamp it
+AWKWARD = [0.0, 0.1, 0.2, 0.3, 0.1 + 0.2, 1 / 3, 2 / 3, 0.5, 1.0, 1.1, 1e-9, 1e8, 1e16, 3.0, 7.0, 1e-300, 1e300]
+MARGINS = [0.1, 0.30000000000000004, 1e-4, 1e-12, 0.5, 1.0]
+
+
+def weights_for(seed, d):
+    """Zero, single features, dyadic and arbitrary weights, some far outside the box."""
+    rng = np.random.default_rng(seed)
+    w = rng.choice([rng.integers(-4, 5, size=d) / 4.0, rng.normal(size=d), np.zeros(d), 50 * rng.normal(size=d)])
+    return np.where(rng.random(d) < 0.3, 0.0, w)
+
+
+# --- the statistic at given weights ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("margin", [1e-4, 0.25, 1.0])
+def test_statistic_value_equals_the_definition_by_loops(margin):
+    for seed in INSTANCES:
+        base = random_instance(seed)
+        p = RerankProblem(base.X, base.y, base.statistic, base.C, margin, rank=base.rank)
+        for trial in range(4):
+            w = weights_for([seed, trial], p.d)
+            inside = w / max(1.0, np.abs(w).max())
+            expected = slow_margin_value(p.X, p.y, inside, str(p.statistic), margin, p.rank)
+            assert p.statistic_value(w) == pytest.approx(expected, abs=1e-12)
+            assert p.evaluate(w) == pytest.approx(expected - p.C * np.sum(inside != 0), abs=1e-12)
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_comparisons_with_the_margin_are_decided_exactly(data):
+    n, d = data.draw(st.integers(2, 5)), data.draw(st.integers(1, 3))
+    numbers = st.sampled_from(AWKWARD + [-v for v in AWKWARD])
+    X = np.array(data.draw(st.lists(st.lists(numbers, min_size=d, max_size=d), min_size=n, max_size=n)))
+    w = np.array(data.draw(st.lists(st.sampled_from([v for v in AWKWARD if v <= 1]), min_size=d, max_size=d)))
+    w *= data.draw(st.sampled_from([1.0, -1.0]))
+    margin = data.draw(st.sampled_from(MARGINS))
+    y = np.arange(n) % 2
+    for rank in ("resolved", "subrank"):
+        p = RerankProblem(X, y, "wrs", margin=margin, rank=rank)
+        assert p.statistic_value(w) == slow_margin_value(X, y, w, "wrs", margin, rank)
+    scores = exact_scores(X, w)
+    wins = p.beats(w, np.arange(n), np.arange(n))
+    assert wins.tolist() == [[i - k >= Fraction(margin) for k in scores] for i in scores]
+
+
+@pytest.mark.parametrize(
+    ("X", "w", "margin", "wins"),
+    [
+        ([[1e308, 1e308], [1e308, -1e308]], [1.0, 1.0], 1.0, True),  # the sum of scores overflows
+        ([[1e308, -1e308], [-1e308, 1e308]], [1.0, -1.0], 1.0, True),
+        ([[1e308, 1e308, 0.0], [1e308, 1e308, 1.0]], [1.0, 1.0, -1.0], 1.0, True),  # inf - inf, true difference 1
+        ([[1e308, 1e308, 0.0], [1e308, 1e308, 1.0]], [1.0, 1.0, 1.0], 1.0, False),
+        ([[3e-324], [0.0]], [1.0], 5e-324, True),  # 3e-324 reads as the smallest subnormal
+        ([[1e-200], [0.0]], [1e-200], 5e-324, False),  # the product underflows to 0, and is below the margin
+        ([[1e16 + 2, 0.0], [1e16, 0.0]], [1.0, 0.3], 2.0, True),
+        ([[0.3], [0.2]], [1.0], 0.1, False),  # 0.3 - 0.2 is below the float 0.1 by 2.8e-17
+        ([[0.1 + 0.2], [0.2]], [1.0], 0.1, True),  # and this one above it
+    ],
+)
+def test_extreme_numbers_are_compared_exactly(X, w, margin, wins):
+    p = PairwiseProblem(X, [(0, 1)], margin=margin)
+    difference = sum(Fraction(v) * (Fraction(a) - Fraction(b)) for v, a, b in zip(w, X[0], X[1], strict=True))
+    assert (difference >= Fraction(margin)) == wins  # the table itself
+    assert p.statistic_value(w) == float(wins)
+
+
+@pytest.mark.parametrize("rank", ["resolved", "subrank"])
+def test_with_a_tiny_margin_the_ranks_are_the_papers(rank):
+    for seed in INSTANCES:
+        base = random_instance(seed)
+        w = np.random.default_rng(seed).integers(-3, 4, size=base.d) / 4.0
+        p = RerankProblem(base.X, base.y, base.statistic, margin=1e-9, rank=rank)
+        expected = slow_value(exact_scores(p.X, w), p.y.tolist(), str(p.statistic), rank)
+        assert p.statistic_value(w) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("rank", "expected"),
+    [("subrank", [7, 7, 3, 2, 0]), ("resolved", [8, 7, 3, 2, 0])],
+)
+def test_ranks_of_the_papers_figure(rank, expected):
+    scores = [6.2, 6.2, 5.8, 4.6, 3.1, 3.1, 2.3, 1.7, 1.7]
+    labels = [1, 1, 0, 0, 0, 1, 1, 0, 1]
+    p = RerankProblem(np.array(scores)[:, None], labels, "wrs", rank=rank)
+    assert (p.ranks([1.0]) - 1).tolist() == expected  # the paper's ranks start at 0
+
+
+def test_theorem_2_needs_distinct_observations_on_the_support():
+    X, y = [[1.0, 0.0], [1.0, 1.0], [0.0, 0.5], [0.0, -0.5]], [1, 1, 0, 0]
+    sub = RerankProblem(X, y, "dcg", C=0.2, rank="subrank")
+    resolved = RerankProblem(X, y, "dcg", C=0.2)
+    # w = (1, 0) ties the two positives above both negatives; w = (0, 1) ranks them 1st and 3rd, without ties
+    assert sub.evaluate([1, 0]) == pytest.approx(2 / LOG2(3) - 0.2)
+    assert sub.evaluate([0, 1]) == resolved.evaluate([0, 1]) == pytest.approx(1 + 1 / LOG2(4) - 0.2)
+    assert resolved.evaluate([1, 0]) == pytest.approx(1 + 1 / LOG2(3) - 0.2)
+    assert sub.evaluate([0, 1]) > sub.evaluate([1, 0])
+    assert resolved.evaluate([1, 0]) > resolved.evaluate([0, 1])
+
+
+@pytest.mark.parametrize("margin", [1e-4, 0.3, 1.0])
+def test_subrank_never_exceeds_resolved(margin):
+    for seed in INSTANCES:
+        base = random_instance(seed)
+        w = weights_for(seed, base.d)
+        value = {
+            rank: RerankProblem(base.X, base.y, base.statistic, margin=margin, rank=rank).evaluate(w)
+            for rank in ("subrank", "resolved")
+        }
+        assert value["subrank"] <= value["resolved"] + 1e-12
+
+
+def test_auc_of_resolved_ranks_is_the_share_of_pairs_in_order():
+    for seed in range(40):
+        base = random_instance(seed)
+        p = RerankProblem(base.X, base.y, "auc", margin=1e-9)
+        scores = p.X @ (w := np.random.default_rng(seed).integers(-2, 3, size=p.d) / 2.0)
+        share = np.mean(scores[p.positives][:, None] > scores[p.negatives][None, :])
+        assert p.statistic_value(w) == pytest.approx(share)
+
+
+@pytest.mark.parametrize("statistic", [s for s in STATISTICS if s != "weights"])
+def test_a_and_shift_give_the_statistic(statistic):
+    for seed in range(20):
+        p = random_instance(seed, statistic=statistic)
+        w = weights_for(seed, p.d)
+        assert p.statistic_value(w) == pytest.approx(math.fsum(p.a[p.ranks(w) - 1]) + p.shift, abs=1e-12)
+        assert p.statistic.weights(p.n).tolist() == pytest.approx(slow_weights(statistic, p.n))
+        assert p.statistic_value(w) <= p.trivial_bound + 1e-12
+
+
+def test_trivial_bound_is_reached_by_a_perfect_ranking():
+    for statistic in STATISTICS:
+        if statistic != "weights":
+            p = RerankProblem([[3.0], [2.0], [1.0], [0.0]], [1, 1, 0, 0], statistic)
+            assert p.evaluate([1.0]) == pytest.approx(p.trivial_bound)
+
+
+def test_resolved_value_does_not_depend_on_the_order_of_counts():
+    a = np.array([0.0, 1.0, 3.0, 7.0, 8.0])
+    # sorted counts 0, 1, 2: ranks 5 - 0 - 0, 5 - 1 - 1, 5 - 2 - 2
+    assert resolved_value(a, np.array([1, 2, 0])) == resolved_value(a, np.array([0, 1, 2])) == 8.0 + 3.0 + 0.0
+
+
+# --- scale, price, margin, duplicates --------------------------------------------------------------------------
+
+
+def test_weights_beyond_the_box_are_scaled_into_it():
+    for seed in range(40):
+        p = random_instance(seed)
+        w = np.random.default_rng(seed).normal(size=p.d)
+        w /= np.abs(w).max()
+        for factor in (2.0, 1024.0, 2.0**600):
+            assert p.evaluate(factor * w) == p.evaluate(w)
+        assert np.array_equal(p.in_box(0.5 * w), 0.5 * w)
+
+
+def test_a_larger_margin_never_gains():
+    for seed in range(40):
+        base = random_instance(seed)
+        w = weights_for(seed, base.d)
+        values = [
+            RerankProblem(base.X, base.y, base.statistic, margin=m, rank=base.rank).evaluate(w)
+            for m in (1e-9, 1e-4, 0.1, 0.5, 2.0)
+        ]
+        assert values == sorted(values, reverse=True)
+
+
+def test_price_counts_the_non_zero_weights():
+    p = RerankProblem([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]], [0, 1], C=0.25)
+    assert p.evaluate([1.0, -0.0, 0.0]) == 1.0 - 0.25
+    assert p.evaluate([1.0, 1e-300, -1.0]) < p.evaluate([1.0, 0.0, 0.0])
+    assert p.evaluate([0.0, 0.0, 0.0]) == 1 / LOG2(3)  # all tied: the negative stands on top, and no price
+
+
+def test_duplicates_with_both_labels_tie_everywhere():
+    p = RerankProblem([[1.0, 2.0], [1.0, 2.0]], [1, 0], "auc")
+    rng = np.random.default_rng(0)
+    assert {p.evaluate(rng.normal(size=2)) for _ in range(20)} == {0.0}
+
+
+def test_rows_in_another_order_have_the_same_value():
+    for seed in range(40):
+        p = random_instance(seed)
+        order = np.random.default_rng(seed).permutation(p.n)
+        same = RerankProblem(p.X[order], p.y[order], p.statistic, p.C, p.margin, rank=p.rank)
+        w = weights_for(seed, p.d)
+        assert same.evaluate(w) == p.evaluate(w)
+
+
+# --- preferences -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("margin", [1e-4, 0.25])
+def test_pairwise_value_equals_the_definition_by_loops(margin):
+    for seed in range(100):
+        base = random_pairwise(seed)
+        p = PairwiseProblem(base.X, base.pairs, weights=base.weights, C=base.C, margin=margin)
+        w = p.in_box(weights_for(seed, p.d))
+        scores = exact_scores(p.X, w)
+        agreed = sum(
+            weight
+            for (i, k), weight in zip(p.pairs.tolist(), p.weights.tolist(), strict=True)
+            if scores[i] - scores[k] >= Fraction(margin)
+        )
+        assert p.evaluate(w) == pytest.approx(agreed - p.C * np.count_nonzero(w), abs=1e-12)
+        assert p.statistic_value(w) <= p.trivial_bound
+
+
+def test_positive_negative_pairs_give_auc():
+    for seed in range(30):
+        auc = random_instance(seed, statistic="auc")
+        auc = RerankProblem(auc.X, auc.y, "auc")
+        pairs = PairwiseProblem(auc.X, multipartite_pairs(auc.y))
+        w = weights_for(seed, auc.d)
+        assert pairs.evaluate(w) / len(pairs.pairs) == pytest.approx(auc.evaluate(w), abs=1e-12)
+
+
+def test_from_matrix_lists_the_edges_of_the_matrix():
+    matrix = np.array([[0.0, 2.0, 0.0], [0.0, 0.0, 0.5], [1.0, 0.0, 0.0]])
+    p = PairwiseProblem.from_matrix([[0.0], [1.0], [2.0]], matrix, C=0.1, margin=0.5)
+    assert {(*e, v) for e, v in zip(p.pairs.tolist(), p.weights.tolist(), strict=True) for e in [tuple(e)]} == {
+        (0, 1, 2.0),
+        (1, 2, 0.5),
+        (2, 0, 1.0),
+    }
+    assert p.evaluate([1.0]) == pytest.approx(1.0 - 0.1)
+    assert (p.C, p.margin) == (0.1, 0.5)
+
+
+def test_multipartite_pairs_join_different_classes_only():
+    assert multipartite_pairs([1, 1, 0]).tolist() == [[0, 2], [1, 2]]
+    assert multipartite_pairs([3, 3]).shape == (0, 2)
+
+
+# --- construction ----------------------------------------------------------------------------------------------
+
+X2, Y2 = [[0.0, 1.0], [1.0, 0.0]], [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: RerankProblem([1.0, 2.0], Y2), r"X must be 2-D .* shape \(2,\)"),
+        (lambda: RerankProblem(np.zeros((2, 0)), Y2), r"X must be 2-D .* shape \(2, 0\)"),
+        (lambda: RerankProblem(np.zeros((0, 2)), []), r"X must be 2-D .* shape \(0, 2\)"),
+        (lambda: RerankProblem([[0.0, np.nan], [1.0, 0.0]], Y2), "X must be finite, got nan at row 0, column 1"),
+        (lambda: RerankProblem([[0.0, 1.0], [np.inf, 0.0]], Y2), "X must be finite, got inf at row 1, column 0"),
+        (lambda: RerankProblem(X2, [0, 1, 1]), r"one label a row of X \(2\), got shape \(3,\)"),
+        (lambda: RerankProblem(X2, [[0], [1]]), r"one label a row of X \(2\), got shape \(2, 1\)"),
+        (lambda: RerankProblem(X2, [-1, 1]), "labels 0 and 1, got -1"),
+        (lambda: RerankProblem(X2, [0, np.nan]), "labels 0 and 1, got nan"),
+        (lambda: RerankProblem(X2, ["a", "b"]), "labels 0 and 1, got 'a'"),
+        (lambda: RerankProblem(X2, [1, 1]), "both classes, got only 1"),
+        (lambda: RerankProblem(X2, [0, 0]), "both classes, got only 0"),
+        (lambda: RerankProblem(X2, Y2, "ndcg"), "unknown name 'ndcg'"),
+        (lambda: RerankProblem(X2, Y2, "weights(0,1,2)"), "3 weights for a list of 2"),
+        (lambda: RerankProblem(X2, Y2, C=-0.1), "C must be a finite number >= 0, got -0.1"),
+        (lambda: RerankProblem(X2, Y2, C=np.nan), "C must be a finite number >= 0, got nan"),
+        (lambda: RerankProblem(X2, Y2, margin=0.0), "margin must be a finite number > 0, got 0.0"),
+        (lambda: RerankProblem(X2, Y2, margin=np.inf), "margin must be a finite number > 0, got inf"),
+        (lambda: RerankProblem(X2, Y2, rank="cv"), "rank must be 'resolved' or 'subrank', got 'cv'"),
+        (lambda: RerankProblem(X2, Y2, constraints=LinearConstraints([[1.0]], [0.0])), "A must have 2 columns, got 1"),
+        (lambda: LinearConstraints([[1.0, 0.0]], [0.0, 1.0]), r"A must be \(rows, d\) and b \(rows,\), got \(1, 2\)"),
+        (lambda: LinearConstraints(np.zeros((1, 1, 1)), [0.0]), r"A must be \(rows, d\)"),
+        (lambda: LinearConstraints([[np.inf]], [0.0]), "A and b must be finite"),
+        (lambda: LinearConstraints([[1.0]], [np.nan]), "A and b must be finite"),
+        (lambda: PairwiseProblem(X2, [(0.0, 1.0)]), "pairs must be integers of shape .* got float64"),
+        (lambda: PairwiseProblem(X2, [0, 1]), r"pairs must be integers of shape .* shape \(2,\)"),
+        (lambda: PairwiseProblem(X2, np.zeros((0, 2), dtype=int)), "at least one edge"),
+        (lambda: PairwiseProblem(X2, [(0, 1), (0, 2)]), r"different rows of 0..1, got \[0, 2\]"),
+        (lambda: PairwiseProblem(X2, [(-1, 0)]), r"different rows of 0..1, got \[-1, 0\]"),
+        (lambda: PairwiseProblem(X2, [(1, 1)]), r"different rows of 0..1, got \[1, 1\]"),
+        (lambda: PairwiseProblem(X2, [(0, 1)], weights=[0.0]), "weights must hold one finite number > 0"),
+        (lambda: PairwiseProblem(X2, [(0, 1)], weights=[1.0, 1.0]), "weights must hold one finite number > 0"),
+        (lambda: PairwiseProblem(X2, [(0, 1)], weights=[np.inf]), "weights must hold one finite number > 0"),
+        (lambda: PairwiseProblem(X2, [(0, 1)], C=-1), "C must be"),
+        (lambda: PairwiseProblem(X2, [(0, 1)], margin=-1), "margin must be"),
+        (lambda: PairwiseProblem.from_matrix(X2, [[0.0, 1.0]]), r"matrix must have shape \(2, 2\), got \(1, 2\)"),
+        (lambda: PairwiseProblem.from_matrix(X2, [[0.0, -1.0], [0.0, 0.0]]), "matrix must hold finite numbers >= 0"),
+        (lambda: PairwiseProblem.from_matrix(X2, [[0.0, np.nan], [0.0, 0.0]]), "matrix must hold finite numbers >= 0"),
+        (lambda: PairwiseProblem.from_matrix(X2, np.zeros((2, 2))), "at least one edge"),
+        (lambda: PairwiseProblem.from_matrix(X2, np.eye(2)), r"different rows of 0..1, got \[0, 0\]"),
+        (lambda: RerankProblem(X2, Y2).evaluate([1.0]), r"w must have shape \(2,\), got \(1,\)"),
+        (lambda: RerankProblem(X2, Y2).evaluate([[1.0, 0.0]]), r"w must have shape \(2,\), got \(1, 2\)"),
+        (lambda: RerankProblem(X2, Y2).evaluate([1.0, np.nan]), "w must be finite"),
+        (lambda: RerankProblem(X2, Y2).feasible([np.inf, 0.0]), "w must be finite"),
+    ],
+)
+def test_arguments_against_their_rule_are_refused(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+@pytest.mark.parametrize("labels", [[False, True], [0.0, 1.0], np.array([0, 1], dtype=np.int8)])
+def test_labels_may_be_of_any_type_that_equals_0_and_1(labels):
+    assert RerankProblem(X2, labels).y.tolist() == [0, 1]
+
+
+def test_a_problem_keeps_its_own_frozen_copy_of_the_data():
+    X, y, A = np.array(X2), np.array(Y2), np.array([[1.0, 0.0]])
+    p = RerankProblem(X, y, constraints=LinearConstraints(A, [1.0]))
+    before = p.evaluate([1.0, 0.0])
+    X[:], y[:], A[:] = 9.0, 0, 9.0
+    assert p.evaluate([1.0, 0.0]) == before
+    assert p.constraints.A.tolist() == [[1.0, 0.0]]
+    for array in (p.X, p.y, p.constraints.A, p.constraints.b):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        p.C = 1.0
+
+
+def test_evaluating_leaves_the_weights_alone():
+    p = RerankProblem(X2, Y2)
+    w = np.array([4.0, -2.0])
+    p.evaluate(w)
+    assert w.tolist() == [4.0, -2.0]
+
+
+def test_problems_and_constraints_compare_and_hash_by_identity():
+    p, c = RerankProblem(X2, Y2), LinearConstraints([[1.0, 0.0]], [0.0])
+    assert p == p
+    assert c != LinearConstraints([[1.0, 0.0]], [0.0])
+    assert len({p, c}) == 2
+
+
+def test_problems_can_be_pickled():
+    p = random_instance(7)
+    again = pickle.loads(pickle.dumps(p))
+    assert again.evaluate(np.ones(p.d)) == p.evaluate(np.ones(p.d))
+
+
+# --- side constraints ------------------------------------------------------------------------------------------
+
+
+def test_side_constraints_hold_for_the_weights_in_the_box():
+    p = RerankProblem(X2, Y2, constraints=LinearConstraints([[1.0, 1.0], [-1.0, 0.0]], [0.5, 0.0]))
+    assert p.feasible([0.25, 0.25])
+    assert p.feasible([0.5 + 1e-10, 0.0])  # within the tolerance
+    assert not p.feasible([0.5 + 1e-10, 0.0], tolerance=0.0)
+    assert not p.feasible([-0.1, 0.0])
+    assert not p.feasible([2.0, 0.0])  # (1, 0) in the box
+    assert RerankProblem(X2, Y2).feasible([9.0, 9.0])
+
+
+def test_a_single_constraint_may_be_written_flat():
+    c = LinearConstraints([1.0, -1.0], 0.0)
+    assert c.A.shape == (1, 2)
+    assert c.b.shape == (1,)

@@ -1,0 +1,192 @@
+"""The reference is checked against things even simpler: hand-made tables, formulas and brute sampling."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from tests.reference import (
+    PRICES,
+    RANKS,
+    STATISTICS,
+    cell_optimum,
+    cell_optimum_gap,
+    cell_optimum_pairs,
+    cells,
+    random_instance,
+    random_pairwise,
+    representatives,
+    resolved_ranks,
+    slow_margin_value,
+    slow_statistic,
+    slow_value,
+    slow_weights,
+    subranks,
+)
+
+FIGURE_SCORES = [6.2, 6.2, 5.8, 4.6, 3.1, 3.1, 2.3, 1.7, 1.7]
+FIGURE_LABELS = [1, 1, 0, 0, 0, 1, 1, 0, 1]
+
+
+def test_ranks_of_the_papers_figure():
+    assert subranks(FIGURE_SCORES) == [7, 7, 6, 5, 3, 3, 2, 0, 0]
+    assert resolved_ranks(FIGURE_SCORES, FIGURE_LABELS) == [8, 7, 6, 5, 4, 3, 2, 1, 0]
+
+
+def test_resolved_ranks_meet_the_papers_three_conditions():
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(1, 9))
+        scores, labels = rng.integers(0, 4, size=n).tolist(), rng.integers(0, 2, size=n).tolist()
+        ranks = resolved_ranks(scores, labels)
+        assert sorted(ranks) == list(range(n))
+        assert all(r >= s for r, s in zip(ranks, subranks(scores), strict=True))
+        for i, k in itertools.permutations(range(n), 2):
+            assert not (scores[i] == scores[k] and labels[i] < labels[k]) or ranks[i] > ranks[k]
+            assert not scores[i] > scores[k] or ranks[i] > ranks[k]
+
+
+@pytest.mark.parametrize(
+    ("statistic", "expected"),
+    [
+        ("auc", [1, 2, 3, 4]),
+        ("wrs", [1, 2, 3, 4]),
+        ("pauc@2", [0, 0, 3, 4]),
+        ("wta", [0, 0, 0, 1]),
+        ("mrr", [1 / 4, 1 / 3, 1 / 2, 1]),
+        ("mrr@1", [0, 0, 0, 1]),
+        ("dcg", [1 / math.log2(5), 1 / 2, 1 / math.log2(3), 1]),
+        ("dcg(base=e)@2", [0, 0, 1 / math.log(3), 1 / math.log(2)]),
+        ("power(p=3)", [1, 8, 27, 64]),
+        ("weights(0,0.5,0.5,2)", [0, 0.5, 0.5, 2]),
+    ],
+)
+def test_weights_of_the_papers_list(statistic, expected):
+    assert slow_weights(statistic, 4) == pytest.approx(expected)
+
+
+def test_auc_is_the_share_of_pairs_in_order():
+    assert slow_value([3.0, 1.0, 2.0, 2.0], [1, 1, 0, 0], "auc") == 2 / 4
+    assert slow_value([1.0, 1.0], [1, 0], "auc") == 0.0
+    assert slow_statistic([4, 3], "auc", 4) == 1.0
+
+
+def test_with_a_vanishing_margin_the_list_built_from_the_top_has_resolved_ranks():
+    for seed in range(100):
+        p = random_instance(seed)
+        w = np.random.default_rng(seed).integers(-2, 3, size=p.d).astype(float)
+        for rank in RANKS:
+            expected = slow_value((p.X @ w).tolist(), p.y.tolist(), str(p.statistic), rank)
+            assert slow_margin_value(p.X, p.y, w, str(p.statistic), 1e-9, rank) == pytest.approx(expected)
+
+
+# --- cells -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("planes", [0, 1, 2, 5, 9])
+def test_number_of_cells_of_planes_in_general_position(planes):
+    rng = np.random.default_rng(planes)
+    for d, formula in ((1, lambda m: 2), (2, lambda m: 2 * m), (3, lambda m: m * (m - 1) + 2)):
+        normals = rng.integers(-(10**6), 10**6, size=(planes, d)).tolist()
+        total = 1 if d == 1 else planes + d  # in one dimension all planes are the point 0
+        assert len(cells(normals, d)) == formula(total)
+
+
+def test_every_cell_that_sampling_finds_is_enumerated_and_none_twice():
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        d = 2 + seed % 2
+        normals = np.unique(rng.integers(-2, 3, size=(7, d)), axis=0)
+        planes = np.vstack([normals[np.any(normals != 0, axis=1)], np.eye(d, dtype=int)])
+        found = [tuple(np.sign(planes @ np.sum(cone, axis=0)).tolist()) for cone in cells(normals.tolist(), d)]
+        assert len(set(found)) == len(found)
+        assert all(0 not in signs for signs in found)
+        samples = np.sign(rng.normal(size=(4000, d)) @ planes.T).astype(int)
+        assert {tuple(s) for s in samples.tolist()} <= set(found)
+
+
+def test_supports_are_exact():
+    points = list(representatives([(1, -1, 0), (0, 1, 2)], 3))
+    supports = {tuple(bool(v) for v in w) for w in points}
+    assert supports == set(itertools.product((False, True), repeat=3))
+
+
+# --- optima ----------------------------------------------------------------------------------------------------
+
+
+def test_optimum_of_the_counterexample_to_theorem_2():
+    X, y = [[1.0, 0.0], [1.0, 1.0], [0.0, 0.5], [0.0, -0.5]], [1, 1, 0, 0]
+    value, w = cell_optimum(X, y, "dcg", 0.2, "subrank")
+    assert value == pytest.approx(1 + 1 / math.log2(4) - 0.2)
+    assert w.tolist() == [0, 1]
+    value, w = cell_optimum(X, y, "dcg", 0.2, "resolved")
+    assert value == pytest.approx(1 + 1 / math.log2(3) - 0.2)
+    assert w.tolist() == [1, 0]
+
+
+def test_optimum_may_be_to_use_no_feature():
+    value, w = cell_optimum([[0.0], [1.0]], [0, 1], "auc", C=2.0)
+    assert (value, w.tolist()) == (0.0, [0.0])
+
+
+def test_optimum_is_attained_under_the_margin_of_the_instances():
+    narrowest = math.inf
+    for seed in range(234):
+        p = random_instance(seed)
+        value, gap, w = cell_optimum_gap(p.X, p.y, p.statistic, p.C, p.rank)
+        assert np.abs(w).max() in (0.0, 1.0)
+        assert p.evaluate(w) == pytest.approx(value, abs=1e-9)
+        assert slow_margin_value(p.X, p.y, w, str(p.statistic), p.margin, p.rank) == pytest.approx(
+            value + p.C * np.count_nonzero(w)
+        )
+        narrowest = min(narrowest, gap or math.inf)
+    assert narrowest > 0.1  # a thousand margins: solvers' tolerances cannot matter on these instances
+
+
+def test_no_sampled_weights_and_no_lower_dimensional_cell_beat_the_optimum():
+    for seed in range(78):
+        p = random_instance(seed)
+        value, _ = cell_optimum(p.X, p.y, p.statistic, p.C, p.rank)
+        everywhere, _ = cell_optimum(p.X, p.y, p.statistic, p.C, p.rank, faces=True)
+        assert everywhere == pytest.approx(value, abs=1e-12)
+        for w in itertools.product((-1.0, -0.5, 0.0, 0.25, 1.0), repeat=p.d):
+            assert p.evaluate(w) <= value + 1e-9
+
+
+def test_optimum_of_preferences():
+    for seed in range(120):
+        p = random_pairwise(seed)
+        value, w = cell_optimum_pairs(p.X, p.pairs, p.weights, p.C)
+        everywhere, _ = cell_optimum_pairs(p.X, p.pairs, p.weights, p.C, faces=True)
+        assert p.evaluate(w) == pytest.approx(value, abs=1e-9)
+        assert everywhere == pytest.approx(value, abs=1e-12)
+        for w in itertools.product((-1.0, -0.5, 0.0, 0.25, 1.0), repeat=p.d):
+            assert p.evaluate(w) <= value + 1e-9
+
+
+def test_homogeneous_side_constraints():
+    for seed in range(40):
+        p = random_instance(seed)
+        rng = np.random.default_rng(seed)
+        A = rng.integers(-1, 2, size=(2, p.d)).astype(float)
+        value, w = cell_optimum(p.X, p.y, p.statistic, p.C, p.rank, A=A)
+        assert np.all(A @ w <= 1e-12)
+        assert p.evaluate(w) == pytest.approx(value, abs=1e-9)
+        assert value <= cell_optimum(p.X, p.y, p.statistic, p.C, p.rank)[0] + 1e-12
+        for w in itertools.product((-1.0, -0.5, 0.0, 0.25, 0.5, 1.0), repeat=p.d):
+            if np.all(A @ w <= 0):
+                assert p.evaluate(w) <= value + 1e-9
+
+
+def test_instances_cover_what_they_promise():
+    problems = [random_instance(seed) for seed in range(78)]
+    met = {(seed % len(STATISTICS), p.C, p.rank) for seed, p in enumerate(problems)}
+    assert len(met) == len(STATISTICS) * len(PRICES) * len(RANKS)
+    assert {p.d for p in problems} == {1, 2, 3}
+    assert {p.n for p in problems} == set(range(2, 9))
+    assert any(len(np.unique(p.X, axis=0)) < p.n for p in problems)
+    assert any((p.X[0] == p.X).all(axis=0).any() for p in problems if p.n > 3)
+    rows = [({tuple(r) for r in p.X[p.positives]}, {tuple(r) for r in p.X[p.negatives]}) for p in problems]
+    assert any(positives & negatives for positives, negatives in rows)
+    assert np.array_equal(random_instance(5).X, random_instance(5).X)
