@@ -1,0 +1,239 @@
+"""Rankers trained on a surrogate loss: standardised features, a linear or neural scorer, `ltr.fitting`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from ltr.base_rankers.logistic import linear_scores
+from ltr.data.dataset import checked_features
+from ltr.fitting import DeviceName, Fit, FitOptions, OptimizerName, Step
+from ltr.losses import parse_loss
+from ltr.scorers import LinearScorer, MLPScorer, Standardize
+
+__all__ = ["ScorerName", "SurrogateRanker"]
+
+FloatArray = NDArray[np.float64]
+ScorerName = Literal["linear", "mlp"]
+
+_RESULTS = ("objective_", "steps_", "converged_")
+
+
+@dataclass
+class SurrogateRanker:
+    """Rank by a scorer that minimises ``loss(f(Z), y) + (l2/2) ||weights||²``, Z the standardised features.
+
+    Standardisation is learned in `fit` and stored with the model. Pair losses do not change when all scores shift,
+    so neither a bias nor the columns' means matter to the ranking.
+
+    Args:
+        loss: a loss or its name, such as ``"ranknet"``, ``"hinge"`` or ``"p_norm_push(p=4)"``.
+        scorer: ``"linear"`` or ``"mlp"``.
+        hidden: widths of the hidden layers of an mlp.
+        l2: price of squared weights, >= 0. The default makes the optimum of a separable problem exist and unique, and
+            bounds what is left to gain from the gradient; on standardised features it moves the loss of overlapping
+            classes by about 1e-4 of its value.
+        optimizer: ``"lbfgs"`` reaches the optimum of a linear scorer to `tolerance`; ``"adam"`` takes mini-batches.
+        max_steps: at most that many iterations of L-BFGS, or passes of Adam over the data.
+        learning_rate, batch_size: of Adam; a batch_size of None takes everything at once.
+        tolerance: relative accuracy of the objective at which a fit has converged, > 0.
+        seed: of an mlp's starting weights and of mini-batches, >= 0.
+        device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
+        on_step: called as ``on_step(step, ranker)`` after every `ltr.fitting.Step`; the ranker then scores with the
+            weights of that step.
+
+    Attributes:
+        objective_: after `fit`, the lowest objective reached, that of the ranker's weights.
+        steps_: steps done.
+        converged_: whether the fit ended because there was nothing more to gain.
+        fit_: the `ltr.fitting.Fit` of the last call of `fit`; its ``state_dict()`` resumes an interrupted one.
+
+    Raises:
+        ValueError: a field outside its range; in `fit`, data against the rules of `ltr.fitting.Fit`.
+
+    Examples:
+        >>> X, y = [[0.0, 5.0], [1.0, 5.0], [2.0, 5.0], [3.0, 5.0]], [0, 1, 0, 1]
+        >>> ranker = SurrogateRanker("ranknet").fit(X, y)
+        >>> scores = ranker.decision_function(X)
+        >>> bool(scores[3] > scores[0]), ranker.converged_, float(ranker.linear_weights[1])
+        (True, True, 0.0)
+    """
+
+    loss: str = "ranknet"
+    scorer: ScorerName = field(default="linear", kw_only=True)
+    hidden: tuple[int, ...] = field(default=(64, 32), kw_only=True)
+    l2: float = field(default=1e-4, kw_only=True)
+    optimizer: OptimizerName = field(default="lbfgs", kw_only=True)
+    max_steps: int = field(default=1000, kw_only=True)
+    learning_rate: float = field(default=0.01, kw_only=True)
+    batch_size: int | None = field(default=None, kw_only=True)
+    tolerance: float = field(default=1e-8, kw_only=True)
+    seed: int = field(default=0, kw_only=True)
+    device: DeviceName = field(default="cpu", kw_only=True)
+    on_step: Callable[[Step, SurrogateRanker], None] | None = field(
+        default=None, kw_only=True, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        # a field that is in order keeps its identity, which scikit-learn's clone asks for
+        if self.loss != (name := str(parse_loss(self.loss))):
+            self.loss = name
+        self.hidden = tuple(self.hidden)
+        if self.scorer not in ("linear", "mlp"):
+            raise ValueError(f"scorer must be 'linear' or 'mlp', got {self.scorer!r}")
+        if self.on_step is not None and not callable(self.on_step):
+            raise ValueError(f"on_step must be callable, got {self.on_step!r}")
+        self._options()
+        self._new_scorer(1)
+        self._model: tuple[Standardize, LinearScorer | MLPScorer] | None = None
+        self.fit_: Fit | None = None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The constructor's fields by name (scikit-learn's convention)."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, *, qid: ArrayLike | None = None, resume: dict[str, Any] | None = None
+    ) -> SurrogateRanker:
+        """Learn from observations and labels.
+
+        However the fit ends, by itself, by an error or by Ctrl-C, the ranker holds the weights of the lowest
+        objective so far, and `objective_`, `steps_` and `converged_` describe them: a caller that catches
+        `KeyboardInterrupt` can go on with the ranker. The exception itself is passed on.
+
+        Args:
+            X: features, (n, d), finite.
+            y: labels, (n,), 0 and 1 (graded with a loss of pairs), at least two different ones in some list.
+            qid: integers, (n,), the list of each row; None means that all rows are one list.
+            resume: a ``fit_.state_dict()`` of an interrupted fit on the same data; it goes on bit for bit.
+
+        Raises:
+            ValueError: arguments against these rules.
+            FloatingPointError: an objective that is not finite.
+        """
+        features = checked_features(X)
+        standardize, scorer = Standardize.fit(features), self._new_scorer(features.shape[1])
+        fit = Fit(
+            scorer, parse_loss(self.loss), standardize(torch.from_numpy(features)), y, options=self._options(), qid=qid
+        )
+        if resume is not None:
+            fit.load_state_dict(resume)
+        self._model, self.fit_ = (standardize, scorer), fit
+        try:
+            for step in fit:
+                if self.on_step is not None:
+                    self.on_step(step, self)
+        finally:
+            # a scorer of its own: the fit keeps that of its last step, to go on from
+            best = self._new_scorer(standardize.d).to(fit.device)
+            best.load_state_dict(fit.best)
+            self._model = (standardize, best.eval())
+            self.objective_, self.steps_, self.converged_ = fit.best_objective, fit.index, fit.converged
+        return self
+
+    def decision_function(self, X: ArrayLike) -> FloatArray:
+        """Scores of the rows of X, float64 of shape (n,); equal for equal rows.
+
+        Raises:
+            ValueError: before `fit`, or with another number of columns.
+        """
+        standardize, scorer = self._fitted
+        features = checked_features(X)
+        if features.shape[1] != standardize.d:
+            raise ValueError(f"X must have the {standardize.d} columns of the fit, got {features.shape[1]}")
+        if isinstance(scorer, LinearScorer):
+            scores = linear_scores(standardize(torch.from_numpy(features)).numpy(), _array(scorer.weight))
+            return scores if scorer.bias is None else scores + float(scorer.bias.detach())
+        # a matrix product may round equal rows differently, and ties decide rank statistics
+        rows, place = np.unique(features, axis=0, return_inverse=True)
+        with torch.no_grad():
+            device = next(scorer.parameters()).device
+            return _array(scorer(standardize(torch.from_numpy(rows)).to(device)))[place.reshape(-1)]
+
+    @property
+    def linear_weights(self) -> FloatArray | None:
+        """The weights on the raw features, (d,), None for an mlp: they order rows as `decision_function` does."""
+        standardize, scorer = self._fitted
+        return _array(scorer.weight) / _array(standardize.scale) if isinstance(scorer, LinearScorer) else None
+
+    def distance_to_optimum(self, X: ArrayLike, y: ArrayLike) -> float:
+        """Objective minus certified optimum, relative to the optimum, on the data of the fit.
+
+        Raises:
+            ValueError: for an mlp, whose problem is not convex.
+        """
+        standardize, scorer = self._fitted
+        if not isinstance(scorer, LinearScorer):
+            raise ValueError("scorer must be 'linear' for a convex problem, got 'mlp'")
+        from ltr.convex import certified_optimum
+
+        labels = np.asarray(y)
+        Z = standardize(torch.from_numpy(checked_features(X))).numpy()
+        optimum = certified_optimum(self.loss, Z, labels, l2=self.l2, bias=True).value
+        loss = parse_loss(self.loss)(torch.from_numpy(self.decision_function(X)), torch.from_numpy(labels))
+        objective = float(loss) + self.l2 / 2 * float((_array(scorer.weight) ** 2).sum())
+        return (objective - optimum) / abs(optimum)
+
+    def to_state(self) -> dict[str, Any]:
+        """Fields (but `on_step`), standardisation, weights and results: what `from_state` and ``torch.save`` need."""
+        standardize, scorer = self._fitted
+        return {
+            "kind": "surrogate",
+            "fields": {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name != "on_step"},
+            "standardize": {name: tensor.cpu().clone() for name, tensor in standardize.state_dict().items()},
+            "scorer": {name: tensor.cpu().clone() for name, tensor in scorer.state_dict().items()},
+            "results": {name: getattr(self, name) for name in _RESULTS},
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> SurrogateRanker:
+        """The fitted ranker that `to_state` described, on the CPU.
+
+        Raises:
+            ValueError: a state of another kind, or one that lacks an entry or has one too many.
+        """
+        expected = {"kind", "fields", "standardize", "scorer", "results"}
+        if set(state) != expected or state["kind"] != "surrogate":
+            raise ValueError(f"state must be of kind 'surrogate' and hold {sorted(expected)}, got {sorted(state)}")
+        ranker = cls(**state["fields"])
+        d = len(state["standardize"]["mean"])
+        standardize, scorer = Standardize(d), ranker._new_scorer(d)
+        standardize.load_state_dict(state["standardize"])
+        scorer.load_state_dict(state["scorer"])
+        ranker._model = (standardize, scorer.eval())
+        for name in _RESULTS:
+            setattr(ranker, name, state["results"][name])
+        return ranker
+
+    def __getstate__(self) -> dict[str, Any]:
+        # neither the training data nor a callback belongs in a copy of the model
+        return {**self.__dict__, "fit_": None, "on_step": None}
+
+    @property
+    def _fitted(self) -> tuple[Standardize, LinearScorer | MLPScorer]:
+        if self._model is None:
+            raise ValueError("SurrogateRanker is not fitted: call fit first")
+        return self._model
+
+    def _options(self) -> FitOptions:
+        return FitOptions(**{f.name: getattr(self, f.name) for f in fields(FitOptions)})
+
+    def _new_scorer(self, d: int) -> LinearScorer | MLPScorer:
+        if self.scorer == "linear":
+            return LinearScorer(d)
+        with torch.random.fork_rng([]):
+            torch.manual_seed(self.seed)
+            return MLPScorer(d, self.hidden)
+
+
+def _array(tensor: torch.Tensor) -> FloatArray:
+    return tensor.detach().cpu().numpy().astype(np.float64)
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 (a field of any type)
+    return list(value) if isinstance(value, tuple) else value

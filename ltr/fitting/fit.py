@@ -1,0 +1,351 @@
+r"""Fitting a scorer: full-batch L-BFGS or mini-batch Adam, one step at a time, resumable.
+
+The objective is ``loss(f(X), y) + (l2/2) ||weights||²``, biases not penalised. With l2 > 0 and a convex loss of a
+linear scorer it is l2-strongly convex in the weights, so that
+
+    objective(w) - optimum  <=  ||gradient||² / (2 l2)
+
+is known at every step; a fit has converged when that `Step.gap` is at most ``tolerance * |objective|``.
+Losses of pairs never see the bias; for the pointwise loss, whose bias is free, the gap is an estimate.
+
+*Hinge.* The pairwise hinge loss has kinks at which L-BFGS stalls short of the optimum. L-BFGS is given a sequence
+of smooth losses instead (`ltr.fitting.smoothing`), each started from the last one's solution, until the gap of the
+true hinge closes: to the bound above, with the smooth objective's gradient, comes the slack between the two. Logged
+objectives and losses are always those of the true loss.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor, nn
+
+from ltr.fitting.minibatches import item_batches, list_batches
+from ltr.fitting.objective import Objective
+from ltr.fitting.options import FitOptions
+from ltr.fitting.smoothing import HingePairs, SmoothedHinge
+from ltr.losses import PairwiseHingeLoss
+
+__all__ = ["Fit", "Step", "StopReason"]
+
+StopReason = Literal["", "tolerance", "stalled", "max_steps"]
+
+_HISTORY = 50
+_LINE_SEARCH = 25
+_OUT_OF_RANGE = 1e120  # told to a line search where the objective is not finite: finite, so that it can interpolate
+_NO_PROGRESS = 1e-14  # relative fall of an objective that is rounding error
+_SCALE = 2.0**30  # torch's L-BFGS forgets curvature below an absolute 1e-10; a power of two rounds nothing
+_WIDEST, _NARROW = 0.1, 0.1
+
+_RESUMED = ("optimizer", "learning_rate", "batch_size", "l2", "seed")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One logged step of a fit.
+
+    Attributes:
+        index: 1 for the first step.
+        objective: loss plus penalty on all rows after the step.
+        loss: the loss alone.
+        grad_norm: Euclidean norm of the objective's gradient (the smoothed objective's where there is a width).
+        seconds: wall time of the fit so far, over all its resumptions.
+        gap: bound on objective minus optimum, as the module docstring says; with l2 = 0 or a scorer that is not
+            linear an estimate of what is left to gain.
+        width: width of the smoothing that L-BFGS works on, 0 for a smooth loss and for Adam.
+    """
+
+    index: int
+    objective: float
+    loss: float
+    grad_norm: float
+    seconds: float
+    gap: float
+    width: float = 0.0
+
+
+class Fit:
+    """A fit under way: iterate over it to train, one `Step` at a time.
+
+    Between steps the scorer holds the parameters of the last step. Whatever interrupts a step (Ctrl-C too) leaves
+    scorer and fit as they were before it. The scorer is moved to the device and trained in place.
+
+    The randomness of a step (batches, dropout) is a function of ``options.seed`` and the step's index, so a fit
+    resumed from `state_dict` continues bit for bit on the CPU as if it had not stopped.
+
+    Args:
+        scorer: module from (..., list, d) to (..., list), with its starting parameters.
+        loss: called as ``loss(scores, labels)``, with ``qid=`` when there is one; gives one number.
+        X: observations, (n, d), finite.
+        y: labels, (n,), at least two different ones in some list.
+        options: how to fit.
+        qid: integers, (n,), the list of each observation; None means that all are one list.
+
+    Attributes:
+        device: where the scorer is trained.
+        index: steps done.
+        best: the scorer's state_dict of the lowest objective so far, the start included.
+        best_index: the step that reached it, 0 for the start.
+        best_objective: its objective.
+        stopped: why the fit ended, empty while it has not: ``"tolerance"`` (the gap closed), ``"stalled"`` (steepest
+            descent cannot lower the objective in floating point), ``"max_steps"``.
+
+    Raises:
+        ValueError: an argument against its rule; dropout with L-BFGS, which needs the same objective at each call.
+        FloatingPointError: while iterating or at the start: an objective that is not finite.
+
+    Examples:
+        >>> from ltr.losses import RankNetLoss
+        >>> from ltr.scorers import LinearScorer
+        >>> fit = Fit(LinearScorer(1), RankNetLoss(), [[0.0], [2.0], [1.0]], [0, 0, 1], FitOptions(l2=0.1))
+        >>> [round(step.objective, 6) for step in fit][-1], fit.converged
+        (0.693147, True)
+    """
+
+    def __init__(
+        self,
+        scorer: nn.Module,
+        loss: nn.Module,
+        X: ArrayLike,
+        y: ArrayLike,
+        options: FitOptions | None = None,
+        qid: ArrayLike | None = None,
+    ) -> None:
+        self.scorer = scorer
+        self.loss = loss
+        self.options = FitOptions() if options is None else options
+        if self.options.batch_size == 1 and qid is None:
+            raise ValueError("batch_size must be at least 2 observations, got 1: one alone holds no pair")
+        if self.options.optimizer == "lbfgs" and any(
+            isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0 for m in scorer.modules()
+        ):
+            raise ValueError("scorer must not drop units under L-BFGS: use optimizer 'adam' or dropout 0")
+        self.device = self.options.torch_device()
+        self._objective = Objective(scorer, loss, X, y, qid=qid, l2=self.options.l2, device=self.device)
+        self.index = 0
+        self._seconds = 0.0
+        self._stopped: StopReason = ""
+        self._restarted = False
+        self._smoothed: SmoothedHinge | None = None
+        self._last_slack = math.inf
+        if isinstance(loss, PairwiseHingeLoss) and self.options.optimizer == "lbfgs":
+            pairs = HingePairs.of(loss, self._objective.labels, self._objective.groups).to(self._objective.y)
+            self._smoothed = SmoothedHinge.start(pairs, _WIDEST)
+        self._optimizer = self._new_optimizer()
+        scorer.eval()
+        objective, _ = self._objective.measure()
+        if not math.isfinite(objective):
+            raise self._not_finite(objective)
+        self.best_index, self.best_objective = 0, objective
+        self.best: dict[str, Tensor] = _copy(dict(scorer.state_dict()))
+
+    @property
+    def stopped(self) -> StopReason:
+        """Why the fit ended, empty while it has not."""
+        return self._stopped or ("max_steps" if self.index >= self.options.max_steps else "")
+
+    @property
+    def converged(self) -> bool:
+        """Whether the fit ended because there was nothing more to gain."""
+        return self._stopped != ""
+
+    def __iter__(self) -> Iterator[Step]:
+        while not self.stopped:
+            yield self._step()
+
+    def run(self) -> None:
+        """Train to the end."""
+        for _ in self:
+            pass
+
+    def load_best(self) -> None:
+        """Put the best parameters so far into the scorer."""
+        self.scorer.load_state_dict(self.best)
+
+    def state_dict(self) -> dict[str, Any]:
+        """A copy of all that a resumption needs: plain containers, numbers and tensors, safe for ``torch.save``."""
+        return {
+            "options": {name: getattr(self.options, name) for name in _RESUMED},
+            "index": self.index,
+            "seconds": self._seconds,
+            "stopped": self._stopped,
+            "restarted": self._restarted,
+            "width": self._width,
+            "multipliers": None if self._smoothed is None else self._smoothed.multipliers,
+            "last_slack": self._last_slack,
+            "scorer": _copy(dict(self.scorer.state_dict())),
+            "optimizer": _copy(self._optimizer.state_dict()),
+            "best": _copy(self.best),
+            "best_index": self.best_index,
+            "best_objective": self.best_objective,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue where the fit that gave `state` stood: same data, loss and options (max_steps may be raised).
+
+        Raises:
+            ValueError: a state of other options.
+        """
+        for name in _RESUMED:
+            if state["options"][name] != getattr(self.options, name):
+                raise ValueError(
+                    f"state must come from a fit with {name} {getattr(self.options, name)!r}, "
+                    f"got {state['options'][name]!r}"
+                )
+        self.scorer.load_state_dict(state["scorer"])
+        if self._smoothed is not None:
+            multipliers = state["multipliers"].to(self._smoothed.multipliers)
+            self._smoothed = SmoothedHinge(self._smoothed.pairs, state["width"], multipliers)
+        self._last_slack = state["last_slack"]
+        self._optimizer.load_state_dict(_copy(state["optimizer"]))
+        self.index, self._seconds = state["index"], state["seconds"]
+        self._stopped, self._restarted = state["stopped"], state["restarted"]
+        self.best = {name: tensor.to(self.device) for name, tensor in _copy(state["best"]).items()}
+        self.best_index, self.best_objective = state["best_index"], state["best_objective"]
+
+    def _step(self) -> Step:
+        before = self.state_dict()
+        start = time.perf_counter()
+        try:
+            self.index += 1
+            advance = self._lbfgs if self.options.optimizer == "lbfgs" else self._adam
+            step = advance(start)
+            if not math.isfinite(step.objective):
+                raise self._not_finite(step.objective)
+            if step.objective < self.best_objective:
+                self.best_index, self.best_objective = self.index, step.objective
+                self.best = _copy(dict(self.scorer.state_dict()))
+            self._seconds = step.seconds
+        except BaseException:
+            self.load_state_dict(before)
+            raise
+        return step
+
+    def _lbfgs(self, start: float) -> Step:
+        before = self._objective.evaluate(self._smoothed).objective
+        self._optimizer.step(self._closure)
+        step, seen, slack = self._report(start)
+        small = self.options.tolerance * abs(step.objective)
+        if step.gap <= small:
+            self._stopped = "tolerance"
+        elif slack > small / 2 and step.gap - slack <= slack / 2:
+            self._sharpen(slack)
+        elif before - seen > _NO_PROGRESS * abs(before):
+            self._restarted = False
+        elif not self._restarted:
+            # a failed line search may be the fault of the curvature in memory: try steepest descent once
+            self._optimizer = self._new_optimizer()
+            self._restarted = True
+        else:
+            self._stopped = "stalled"
+        return step
+
+    def _sharpen(self, slack: float) -> None:
+        """Move the multipliers of the smoothed hinge, and narrow it when that alone closes the slack too slowly."""
+        if self._smoothed is not None:
+            width = self._width if slack < 0.1 * self._last_slack else self._width * _NARROW
+            self._smoothed = self._smoothed.next(self._objective.scores(), width)
+        self._last_slack = slack
+        self._restarted = False
+        self._optimizer = self._new_optimizer()
+
+    @property
+    def _width(self) -> float:
+        return 0.0 if self._smoothed is None else self._smoothed.width
+
+    def _closure(self) -> float:
+        seen = self._objective.evaluate(self._smoothed)
+        usable = seen.objective < _OUT_OF_RANGE / _SCALE and math.isfinite(seen.grad_norm)
+        for parameter in self._objective.parameters:
+            assert parameter.grad is not None
+            parameter.grad = parameter.grad * _SCALE if usable else torch.zeros_like(parameter)
+        return seen.objective * _SCALE if usable else _OUT_OF_RANGE
+
+    def _adam(self, start: float) -> Step:
+        generator = np.random.default_rng((self.options.seed, self.index))
+        devices = [] if self.device.type == "cpu" else [self.device]
+        with torch.random.fork_rng(devices):
+            torch.manual_seed(int(generator.integers(2**62)))
+            self.scorer.train()
+            try:
+                for rows in self._batches(generator):
+                    objective, _ = self._objective.value(rows)
+                    if not bool(objective.detach().isfinite()):
+                        raise self._not_finite(float(objective.detach()))
+                    self._optimizer.zero_grad()
+                    objective.backward()
+                    self._optimizer.step()
+            finally:
+                self.scorer.eval()
+        step, _, _ = self._report(start)
+        if step.gap <= self.options.tolerance * abs(step.objective):
+            self._stopped = "tolerance"
+        return step
+
+    def _batches(self, generator: np.random.Generator) -> Iterator[Tensor | None]:
+        size, groups, labels = self.options.batch_size, self._objective.groups, self._objective.labels
+        if size is None:
+            yield None
+            return
+        batches = item_batches(labels, size, generator) if groups is None else list_batches(groups, size, generator)
+        for rows in batches:
+            yield torch.from_numpy(rows).to(self.device)
+
+    def _report(self, start: float) -> tuple[Step, float, float]:
+        """The step that led here, the objective that the optimiser sees, and the slack between the two."""
+        seen = self._objective.evaluate(self._smoothed)
+        objective, loss, slack = seen.objective, seen.loss, 0.0
+        if self._smoothed is not None:
+            objective, loss = self._objective.measure()
+            slack = float(self._smoothed.slack(self._objective.scores()))
+        rest = (
+            seen.grad_norm**2 / (2 * self.options.l2)
+            if self.options.l2 > 0
+            else seen.grad_norm * max(1.0, self._objective.weight_norm())
+        )
+        seconds = self._seconds + time.perf_counter() - start
+        step = Step(self.index, objective, loss, seen.grad_norm, seconds, slack + rest, self._width)
+        return step, seen.objective, slack
+
+    def _new_optimizer(self) -> torch.optim.Optimizer:
+        if self.options.optimizer == "adam":
+            return torch.optim.Adam(self._objective.parameters, lr=self.options.learning_rate)
+        # one iteration a call: max_eval must leave room for the line search (its default does not), and no absolute
+        # tolerance of torch's may end a fit whose objective is small
+        return torch.optim.LBFGS(
+            self._objective.parameters,
+            max_iter=1,
+            max_eval=1 + _LINE_SEARCH,
+            history_size=_HISTORY,
+            tolerance_grad=0.0,
+            tolerance_change=0.0,
+            line_search_fn="strong_wolfe",
+        )
+
+    def _not_finite(self, objective: float) -> FloatingPointError:
+        options = self.options
+        if self.index == 0:
+            return FloatingPointError(f"the objective at the start is {objective}: standardise X")
+        cure = f"lower learning_rate ({options.learning_rate:g})" if options.optimizer == "adam" else "standardise X"
+        return FloatingPointError(
+            f"step {self.index}: the objective is {objective}; {cure} or raise l2 ({options.l2:g}). "
+            f"`best` keeps the parameters of step {self.best_index}, objective {self.best_objective:g}"
+        )
+
+
+def _copy(value: Any) -> Any:  # noqa: ANN401 (a tree of any leaves)
+    """The tree with its own containers and tensors: optimisers change theirs in place."""
+    if isinstance(value, Tensor):
+        return value.detach().clone()
+    if isinstance(value, dict):
+        return {key: _copy(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_copy(item) for item in value]
+    return value

@@ -1,0 +1,83 @@
+"""How to fit: the options of a fit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+
+__all__ = ["DeviceName", "FitOptions", "OptimizerName"]
+
+OptimizerName = Literal["lbfgs", "adam"]
+DeviceName = Literal["cpu", "cuda", "auto"]
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """How to fit; every field is checked.
+
+    Attributes:
+        optimizer: ``"lbfgs"`` (full batch, strong Wolfe line search) or ``"adam"``.
+        max_steps: at most that many steps, at least 1. A step is one iteration of L-BFGS or one pass of Adam over
+            the data.
+        learning_rate: of Adam, > 0.
+        batch_size: of Adam, at least 2: observations in a mini-batch, or lists (at least 1) when there is a qid;
+            None takes everything at once.
+        l2: price of squared weights, >= 0. With 0 a separable problem has no optimum.
+        tolerance: relative accuracy of the objective at which a fit has converged, > 0.
+        seed: of batches and dropout, >= 0.
+        device: ``"cpu"``, ``"cuda"``, or ``"auto"`` for CUDA where there is one.
+
+    Raises:
+        ValueError: a field outside its range, named with the value received.
+
+    Examples:
+        >>> FitOptions(l2=-1.0)
+        Traceback (most recent call last):
+        ...
+        ValueError: l2 must be a finite number >= 0, got -1.0
+    """
+
+    optimizer: OptimizerName = "lbfgs"
+    max_steps: int = 1000
+    learning_rate: float = 0.01
+    batch_size: int | None = None
+    l2: float = 1e-4
+    tolerance: float = 1e-8
+    seed: int = 0
+    device: DeviceName = "cpu"
+
+    def __post_init__(self) -> None:
+        for name, value, allowed in (
+            ("optimizer", self.optimizer, get_args(OptimizerName)),
+            ("device", self.device, get_args(DeviceName)),
+        ):
+            if value not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+        for name, whole, least in (
+            ("max_steps", self.max_steps, 1),
+            ("batch_size", 1 if self.batch_size is None else self.batch_size, 1),
+            ("seed", self.seed, 0),
+        ):
+            if isinstance(whole, bool) or not isinstance(whole, int) or whole < least:
+                raise ValueError(f"{name} must be an integer >= {least}, got {whole!r}")
+        for name, number in (("learning_rate", self.learning_rate), ("tolerance", self.tolerance)):
+            if not (math.isfinite(number) and number > 0):
+                raise ValueError(f"{name} must be a finite number > 0, got {number!r}")
+        if not (math.isfinite(self.l2) and self.l2 >= 0):
+            raise ValueError(f"l2 must be a finite number >= 0, got {self.l2!r}")
+        if self.batch_size is not None and self.optimizer != "adam":
+            raise ValueError(f"batch_size goes with optimizer 'adam', got {self.batch_size} with {self.optimizer!r}")
+
+    def torch_device(self) -> torch.device:
+        """The device named.
+
+        Raises:
+            ValueError: ``"cuda"`` where torch sees no CUDA device.
+        """
+        cuda = torch.cuda.is_available()
+        if self.device == "cuda" and not cuda:
+            raise ValueError("device must be 'cpu' or 'auto' here, got 'cuda': torch finds no CUDA device")
+        return torch.device("cuda" if cuda and self.device != "cpu" else "cpu")

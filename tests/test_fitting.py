@@ -1,0 +1,459 @@
+"""Fits: optima, certificates, exact resumption, interruptions, mini-batches."""
+
+import io
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from ltr.fitting import Fit, FitOptions
+from ltr.fitting.minibatches import item_batches, list_batches
+from ltr.fitting.smoothing import HingePairs, SmoothedHinge
+from ltr.losses import PairwiseHingeLoss, RankNetLoss, parse_loss
+from ltr.scorers import LinearScorer, MLPScorer
+
+LOSSES = [
+    "ranknet",
+    "hinge",
+    "squared_hinge",
+    "exponential",
+    "logistic",
+    "p_norm_push(p=2)",
+    "p_norm_push(p=4,inner=logistic)",
+]
+
+
+def problem(n=120, d=4, seed=0):
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(n, d)) @ generator.normal(size=(d, d))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    y = X @ generator.normal(size=d) + 2 * generator.normal(size=n) > 0.5
+    return X, y.astype(int)
+
+
+def queries(lists=9, d=3, seed=0):
+    generator = np.random.default_rng(seed)
+    sizes = generator.integers(1, 9, size=lists)
+    qid = np.repeat(np.arange(lists) + 10, sizes)
+    X = generator.normal(size=(len(qid), d))
+    y = np.clip(np.round(X[:, 0] + generator.normal(size=len(qid)) + 1), 0, 3)
+    order = generator.permutation(len(qid))
+    return X[order], y[order], qid[order]
+
+
+def mlp(d, hidden=(8,), dropout=0.0):
+    with torch.random.fork_rng([]):
+        torch.manual_seed(3)
+        return MLPScorer(d, hidden, dropout)
+
+
+def flat(scorer):
+    return torch.cat([p.detach().reshape(-1) for p in scorer.parameters()])
+
+
+# optima and certificates
+
+
+@pytest.mark.parametrize("l2", [1e-2, 1e-4])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_linear_fit_closes_its_gap(loss, l2):
+    X, y = problem()
+    fit = Fit(LinearScorer(4), parse_loss(loss), X, y, FitOptions(l2=l2))
+    *_, last = fit
+    assert fit.stopped == "tolerance"
+    assert last.gap <= 1e-8 * last.objective
+    assert last.index == fit.index <= 150
+
+
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != "logistic"])
+def test_the_gap_bounds_the_distance_to_the_optimum_at_every_step(loss):
+    X, y = problem(60, 3)
+    steps = list(Fit(LinearScorer(3), parse_loss(loss), X, y, FitOptions(l2=1e-3, tolerance=1e-11)))
+    optimum = min(step.objective for step in steps)
+    assert all(step.objective - optimum <= step.gap * (1 + 1e-9) + 1e-13 for step in steps)
+
+
+def test_the_objective_is_the_loss_plus_the_penalty_of_weights_but_not_of_biases():
+    X, y = problem()
+    scorer = mlp(4)
+    scorer.output.bias.data.fill_(100.0)
+    fit = Fit(scorer, RankNetLoss(), X, y, FitOptions(l2=0.5, max_steps=1))
+    (step,) = fit
+    squares = sum(float((p**2).sum().detach()) for name, p in scorer.named_parameters() if not name.endswith("bias"))
+    assert step.objective == pytest.approx(step.loss + 0.25 * squares, rel=1e-12)
+    with torch.no_grad():
+        assert step.loss == pytest.approx(float(RankNetLoss()(scorer(torch.from_numpy(X)), torch.from_numpy(y))))
+
+
+def test_a_step_is_an_iteration_of_one_long_call():
+    X, y = problem()
+    scorer, count = LinearScorer(4), 9
+    fit = Fit(scorer, RankNetLoss(), X, y, FitOptions(l2=1e-4, tolerance=1e-300))
+    list(itertools.islice(fit, count))
+
+    reference = LinearScorer(4)
+    parameters = list(reference.parameters())
+    features, labels, scale = torch.from_numpy(X), torch.from_numpy(y).double(), 2.0**30
+
+    def closure():
+        objective = RankNetLoss()(reference(features), labels) + 1e-4 / 2 * (reference.weight**2).sum()
+        for parameter, grad in zip(parameters, torch.autograd.grad(objective, parameters), strict=True):
+            parameter.grad = grad * scale
+        return objective.detach() * scale
+
+    options = {"max_iter": count, "max_eval": 10_000, "history_size": 50, "line_search_fn": "strong_wolfe"}
+    torch.optim.LBFGS(parameters, tolerance_grad=0, tolerance_change=0, **options).step(closure)
+    assert torch.equal(flat(scorer), flat(reference))
+
+
+@pytest.mark.parametrize("factor", [1e-7, 1e7])
+def test_no_absolute_tolerance_stops_a_fit(factor):
+    class Scaled(nn.Module):
+        def forward(self, scores, labels):
+            return factor * RankNetLoss()(scores, labels)
+
+    X, y = problem()
+    plain, scaled = LinearScorer(4), LinearScorer(4)
+    Fit(plain, RankNetLoss(), X, y, FitOptions(l2=1e-3, tolerance=1e-10)).run()
+    fit = Fit(scaled, Scaled(), X, y, FitOptions(l2=1e-3 * factor, tolerance=1e-10))
+    fit.run()
+    assert fit.stopped == "tolerance"
+    torch.testing.assert_close(scaled.weight, plain.weight, rtol=1e-4, atol=1e-5)
+
+
+def test_a_fit_that_cannot_get_better_says_that_it_stalled():
+    X, y = problem()
+    fit = Fit(LinearScorer(4), RankNetLoss(), X, y, FitOptions(tolerance=1e-30))
+    *_, last = fit
+    assert fit.stopped == "stalled"
+    assert fit.converged
+    assert last.gap <= 1e-10 * last.objective
+
+
+def test_a_separable_problem_without_a_penalty_ends():
+    fit = Fit(LinearScorer(1), PairwiseHingeLoss(), [[0.0], [1.0], [2.0]], [0, 0, 1], FitOptions(l2=0.0))
+    fit.run()
+    assert fit.best_objective == 0
+    assert fit.converged
+
+
+def test_exponential_overflow_within_a_line_search_is_survived():
+    X, y = problem()
+    fit = Fit(LinearScorer(4), parse_loss("exponential"), 1e4 * X, y, FitOptions(l2=1e-4, max_steps=200))
+    *_, last = fit
+    assert np.isfinite(last.objective)
+    assert last.objective < 1
+
+
+@pytest.mark.parametrize("optimizer", ["lbfgs", "adam"])
+def test_an_mlp_learns(optimizer):
+    X, y = problem(80)
+    options = FitOptions(optimizer=optimizer, max_steps=15, batch_size=20 if optimizer == "adam" else None)
+    steps = list(Fit(mlp(4), RankNetLoss(), X, y, options))
+    assert len(steps) == 15
+    assert steps[-1].loss < 0.7 * steps[0].loss
+
+
+# lists
+
+
+@pytest.mark.parametrize("loss", ["ranknet", "hinge", "p_norm_push(p=2)"])
+def test_lists_are_fitted_as_the_mean_over_lists(loss):
+    X, y, qid = queries()
+    scorer = LinearScorer(3)
+    fit = Fit(scorer, parse_loss(loss), X, y, FitOptions(l2=1e-2), qid=qid)
+    *_, last = fit
+    assert fit.stopped == "tolerance"
+    with torch.no_grad():
+        scores = scorer(torch.from_numpy(X))
+    values = [parse_loss(loss)(scores[qid == q], torch.from_numpy(y[qid == q])).item() for q in np.unique(qid)]
+    assert last.loss == pytest.approx(np.mean(values), rel=1e-12)
+
+
+def test_the_order_of_rows_and_the_names_of_lists_do_not_matter():
+    X, y, qid = queries()
+    order = np.random.default_rng(1).permutation(len(y))
+    weights = []
+    for rows, ids in ((np.arange(len(y)), qid), (order, 99 - qid)):
+        scorer = LinearScorer(3)
+        Fit(scorer, PairwiseHingeLoss(), X[rows], y[rows], FitOptions(l2=1e-2), qid=ids[rows]).run()
+        weights.append(scorer.weight.detach())
+    torch.testing.assert_close(weights[0], weights[1], rtol=0, atol=1e-4)
+
+
+# seeds, resumption, interruption
+
+
+def small_fit(case, max_steps=12):
+    X, y = problem(60)
+    if case == "lists":
+        X, y, qid = queries()
+        options = FitOptions("adam", max_steps=max_steps, batch_size=2, seed=5)
+        return Fit(mlp(3), RankNetLoss(), X, y, options, qid=qid)
+    if case == "adam":
+        options = FitOptions("adam", max_steps=max_steps, batch_size=16, seed=5)
+        return Fit(mlp(4, dropout=0.2), RankNetLoss(), X, y, options)
+    options = FitOptions(max_steps=max_steps, tolerance=1e-14)
+    return Fit(
+        mlp(4) if case == "mlp" else LinearScorer(4), parse_loss("ranknet" if case == "mlp" else case), X, y, options
+    )
+
+
+CASES = ["ranknet", "hinge", "logistic", "mlp", "adam", "lists"]
+
+
+def known(step):
+    return (step.index, step.objective, step.loss, step.grad_norm, step.gap, step.width)
+
+
+@pytest.mark.parametrize("after", [1, 4, 11])
+@pytest.mark.parametrize("case", CASES)
+def test_a_resumed_fit_equals_the_uninterrupted_one_bit_for_bit(case, after):
+    whole = small_fit(case)
+    steps = list(whole)
+    first = small_fit(case)
+    head = list(itertools.islice(first, after))
+    file = io.BytesIO()
+    torch.save(first.state_dict(), file)
+    list(itertools.islice(first, 1))  # going on changes nothing in the state that was taken
+    torch.manual_seed(after)
+    file.seek(0)
+    second = small_fit(case)
+    second.load_state_dict(torch.load(file, weights_only=True))
+    tail = list(second)
+    assert [known(s) for s in head + tail] == [known(s) for s in steps]
+    assert torch.equal(flat(second.scorer), flat(whole.scorer))
+    assert (second.best_index, second.best_objective) == (whole.best_index, whole.best_objective)
+    assert all(torch.equal(second.best[name], whole.best[name]) for name in whole.best)
+    assert second.stopped == whole.stopped
+    assert tail[0].seconds >= head[-1].seconds
+
+
+@pytest.mark.parametrize("call", [3, 8, 12])
+@pytest.mark.parametrize("case", CASES)
+def test_an_interrupted_step_leaves_the_fit_where_it_was(case, call):
+    whole = small_fit(case)
+    list(whole)
+    fit, calls = small_fit(case), 0
+
+    def interrupt(module, inputs):
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            raise KeyboardInterrupt
+
+    hook = fit.scorer.register_forward_pre_hook(interrupt)
+    steps = []
+    with pytest.raises(KeyboardInterrupt):
+        steps.extend(fit)
+    hook.remove()
+    assert fit.index < whole.index
+    assert not fit.stopped
+    assert fit.best_index <= fit.index
+    assert all(p.isfinite().all() for p in fit.best.values())
+    fit.run()
+    assert torch.equal(flat(fit.scorer), flat(whole.scorer))
+    assert fit.best_objective == whole.best_objective
+
+
+def test_a_finished_fit_goes_on_with_more_steps():
+    whole, first = small_fit("ranknet", 8), small_fit("ranknet", 5)
+    whole.run()
+    first.run()
+    assert first.stopped == "max_steps"
+    assert not first.converged
+    second = small_fit("ranknet", 8)
+    second.load_state_dict(first.state_dict())
+    second.run()
+    assert torch.equal(flat(second.scorer), flat(whole.scorer))
+
+
+def test_a_state_of_other_options_is_refused():
+    X, y = problem(30)
+    state = Fit(LinearScorer(4), RankNetLoss(), X, y, FitOptions(l2=1e-3)).state_dict()
+    fit = Fit(LinearScorer(4), RankNetLoss(), X, y, FitOptions(l2=1e-2))
+    with pytest.raises(ValueError, match=r"state must come from a fit with l2 0.01, got 0.001"):
+        fit.load_state_dict(state)
+
+
+def test_the_seed_decides_the_batches_and_leaves_the_global_generator_alone():
+    X, y = problem(60)
+
+    def weights(seed):
+        scorer = mlp(4, dropout=0.3)
+        Fit(scorer, RankNetLoss(), X, y, FitOptions("adam", max_steps=3, batch_size=16, seed=seed)).run()
+        return flat(scorer)
+
+    torch.manual_seed(0)
+    before = torch.random.get_rng_state()
+    first = weights(1)
+    assert torch.equal(torch.random.get_rng_state(), before)
+    torch.rand(3)
+    assert torch.equal(weights(1), first)
+    assert not torch.equal(weights(2), first)
+
+
+# best state and divergence
+
+
+def test_the_best_state_is_the_lowest_objective_so_far_not_the_last():
+    X, y = problem(60)
+    options = FitOptions("adam", learning_rate=3.0, max_steps=12, batch_size=10)
+    fit = Fit(LinearScorer(4), RankNetLoss(), X, y, options)
+    start = fit.best_objective
+    assert fit.best_index == 0
+    steps = list(fit)
+    objectives = [start] + [step.objective for step in steps]
+    assert fit.best_objective == min(objectives)
+    assert fit.best_index == int(np.argmin(objectives)) < len(steps)
+    fit.load_best()
+    with torch.no_grad():
+        loss = RankNetLoss()(fit.scorer(torch.from_numpy(X)), torch.from_numpy(y))
+        assert float(loss + 5e-5 * (fit.scorer.weight**2).sum()) == pytest.approx(fit.best_objective, rel=1e-12)
+
+
+def test_divergence_names_the_step_and_keeps_the_best_state():
+    X, y = problem(60)
+    options = FitOptions("adam", learning_rate=1e3, max_steps=100, batch_size=10)
+    fit = Fit(LinearScorer(4), parse_loss("exponential"), X, y, options)
+    with pytest.raises(FloatingPointError, match=r"step \d+: the objective is (inf|nan); lower learning_rate \(1000\)"):
+        fit.run()
+    assert np.isfinite(fit.best_objective)
+    assert all(p.isfinite().all() for p in fit.best.values())
+    assert all(p.isfinite().all() for p in fit.scorer.parameters())
+
+
+def test_a_start_out_of_range_is_an_error():
+    X, y = problem(60)
+    scorer = LinearScorer(4)
+    scorer.weight.data.fill_(1e300)
+    with pytest.raises(FloatingPointError, match=r"the objective at the start is (inf|nan): standardise X"):
+        Fit(scorer, parse_loss("exponential"), X, y)
+
+
+# arguments
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"optimizer": "sgd"}, "optimizer must be one of 'lbfgs', 'adam', got 'sgd'"),
+        ({"device": "tpu"}, "device must be one of 'cpu', 'cuda', 'auto', got 'tpu'"),
+        ({"max_steps": 0}, "max_steps must be an integer >= 1, got 0"),
+        ({"max_steps": 3.0}, "max_steps must be an integer >= 1, got 3.0"),
+        ({"seed": -1}, "seed must be an integer >= 0, got -1"),
+        ({"learning_rate": 0.0}, "learning_rate must be a finite number > 0, got 0.0"),
+        ({"tolerance": float("nan")}, "tolerance must be a finite number > 0, got nan"),
+        ({"l2": float("inf")}, "l2 must be a finite number >= 0, got inf"),
+        ({"optimizer": "adam", "batch_size": 0}, "batch_size must be an integer >= 1, got 0"),
+        ({"batch_size": 8}, "batch_size goes with optimizer 'adam', got 8 with 'lbfgs'"),
+    ],
+)
+def test_options_are_checked(options, message):
+    with pytest.raises(ValueError, match=message):
+        FitOptions(**options)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"X": [[1.0], [float("nan")]]}, "X must be finite, got nan at row 1, column 0"),
+        ({"X": [1.0, 2.0]}, r"X must be 2-D with at least one row and one column, got shape \(2,\)"),
+        ({"y": [1, 1]}, "y must hold both classes, got only 1"),
+        ({"y": [1, 0, 1]}, r"y must have one label a row of X \(2\), got shape \(3,\)"),
+        ({"y": [1, float("inf")]}, "y must be finite, got inf"),
+        ({"qid": [1, 2]}, "y must hold two different labels in some list of qid, got none such"),
+        ({"qid": [1.0, 1.0]}, "qid must be integers, got float64"),
+        ({"qid": [1]}, r"qid must have one id a row of X \(2\), got shape \(1,\)"),
+        ({"scorer": nn.Flatten(0)}, "scorer must have a parameter to train, got none"),
+        ({"scorer": MLPScorer(1, dropout=0.1)}, "scorer must not drop units under L-BFGS"),
+        ({"loss": RankNetLoss(reduction="none"), "qid": [1, 1]}, r"loss must give one number, got shape \(1,\)"),
+        ({"options": FitOptions("adam", batch_size=1)}, "batch_size must be at least 2 observations, got 1"),
+    ],
+)
+def test_arguments_are_checked(arguments, message):
+    good = {"scorer": LinearScorer(1), "loss": RankNetLoss(), "X": [[1.0], [2.0]], "y": [1, 0]}
+    with pytest.raises(ValueError, match=message):
+        Fit(**(good | arguments))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")
+def test_cuda_is_refused_where_there_is_none():
+    assert FitOptions(device="auto").torch_device().type == "cpu"
+    with pytest.raises(ValueError, match="device must be 'cpu' or 'auto' here, got 'cuda': torch finds no CUDA device"):
+        Fit(LinearScorer(1), RankNetLoss(), [[1.0], [2.0]], [1, 0], FitOptions(device="cuda"))
+
+
+def test_tensors_of_any_dtype_are_taken_and_left_alone():
+    X, y = problem(30)
+    features, labels = torch.tensor(X, dtype=torch.float32), torch.tensor(y, dtype=torch.bool)
+    fit = Fit(LinearScorer(4).float(), RankNetLoss(), features, labels, FitOptions(max_steps=20))
+    fit.run()
+    assert fit.best_objective < 0.5
+    assert torch.equal(features, torch.tensor(X, dtype=torch.float32))
+
+
+# mini-batches
+
+
+@pytest.mark.parametrize(("n", "n_pos", "size"), [(10, 5, 4), (100, 3, 10), (100, 97, 10), (7, 1, 2), (5, 2, 50)])
+def test_every_batch_holds_both_classes_and_every_row_occurs(n, n_pos, size):
+    labels = np.zeros(n)
+    labels[np.random.default_rng(0).choice(n, n_pos, replace=False)] = 1
+    batches = item_batches(labels, size, np.random.default_rng(1))
+    assert all(0 < labels[rows].sum() < len(rows) <= size + 1 for rows in batches)
+    assert all(len(np.unique(rows)) == len(rows) for rows in batches)
+    assert set(np.concatenate(batches)) == set(range(n))
+
+
+@pytest.mark.parametrize(("n_pos", "size"), [(12, 8), (2, 6)])
+def test_the_pairs_of_a_batch_estimate_all_pairs_without_bias(n_pos, size):
+    generator = np.random.default_rng(0)
+    labels, values = np.repeat([1.0, 0.0], [n_pos, 30 - n_pos]), generator.normal(size=30)
+
+    def mean_pair(rows):
+        s, y = values[rows], labels[rows]
+        return np.mean(np.maximum(0, 1 - (s[y == 1][:, None] - s[y == 0])))
+
+    estimates = [mean_pair(rows) for _ in range(1500) for rows in item_batches(labels, size, generator)]
+    error = np.std(estimates) / np.sqrt(len(estimates))
+    assert abs(np.mean(estimates) - mean_pair(np.arange(30))) < 4 * error
+
+
+def test_list_batches_keep_lists_whole():
+    groups = [np.array([0, 3]), np.array([1]), np.array([2, 4, 5]), np.array([6])]
+    batches = list_batches(groups, 3, np.random.default_rng(0))
+    assert len(batches) == 2
+    assert sorted(np.concatenate(batches)) == list(range(7))
+    for batch, group in itertools.product(batches, groups):
+        assert set(group) <= set(batch) or not set(group) & set(batch)
+
+
+# the smoothed hinge
+
+
+@pytest.mark.parametrize(("reduction", "pairs"), [*itertools.product(["mean", "sum"], ["mean", "sum"])])
+@pytest.mark.parametrize("width", [2.0, 0.1, 1e-6])
+def test_the_smoothed_hinge_lies_below_the_hinge_by_half_its_width_at_most(width, reduction, pairs):
+    X, y, qid = queries()
+    _, group = np.unique(qid, return_inverse=True)
+    groups = [np.flatnonzero(group == g) for g in range(group.max() + 1)]
+    loss = PairwiseHingeLoss(reduction=reduction, pairs=pairs)
+    hinge_pairs = HingePairs.of(loss, y, groups)
+    multipliers = torch.from_numpy(np.random.default_rng(0).uniform(size=len(hinge_pairs.share)))
+    scores = torch.from_numpy(X[:, 0].copy())
+    true = float(loss(scores, torch.from_numpy(y), qid=torch.from_numpy(qid)))
+    smoothed = SmoothedHinge(hinge_pairs, width, multipliers)
+    below = true - float(smoothed(scores))
+    assert -1e-12 <= below <= width / 2 * float(hinge_pairs.share.sum()) + 1e-12
+    assert 0 <= float(smoothed.slack(scores)) <= width * float(hinge_pairs.share.sum())
+
+
+def test_the_gradient_of_the_smoothed_hinge_is_right():
+    X, y = problem(12)
+    pairs = HingePairs.of(PairwiseHingeLoss(), y.astype(float), None)
+    multipliers = torch.from_numpy(np.random.default_rng(0).uniform(size=len(pairs.share)))
+    scores = torch.from_numpy(X[:, 0].copy()).requires_grad_()
+    assert torch.autograd.gradcheck(SmoothedHinge(pairs, 0.7, multipliers), scores)

@@ -1,0 +1,112 @@
+"""Scorers: shapes, starts, state; standardisation of difficult columns."""
+
+import io
+
+import numpy as np
+import pytest
+import torch
+
+from ltr.scorers import LinearScorer, MLPScorer, Standardize
+
+
+def scorers(d):
+    return [
+        LinearScorer(d),
+        LinearScorer(d, bias=False),
+        MLPScorer(d),
+        MLPScorer(d, hidden=(3,)),
+        MLPScorer(d, hidden=()),
+    ]
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (2, 5), (2, 3, 5), (0,)])
+@pytest.mark.parametrize("which", range(5))
+def test_scores_drop_the_feature_axis(which, shape):
+    scorer = scorers(4)[which]
+    scores = scorer(torch.ones(*shape, 4))
+    assert scores.shape == shape
+    assert scores.dtype == torch.float64
+
+
+@pytest.mark.parametrize("which", range(5))
+def test_every_parameter_gets_a_gradient(which):
+    scorer = scorers(4)[which]
+    scorer(torch.randn(6, 4)).square().add(scorer(torch.ones(6, 4))).sum().backward()
+    assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in scorer.parameters())
+
+
+@pytest.mark.parametrize("which", range(5))
+def test_float32_scorers_take_float64_features(which):
+    scorer = scorers(4)[which].float()
+    assert scorer(torch.randn(6, 4, dtype=torch.float64)).dtype == torch.float32
+
+
+@pytest.mark.parametrize("module", [LinearScorer(3), MLPScorer(3), Standardize(3)])
+@pytest.mark.parametrize("shape", [(5, 2), (3, 1), ()])
+def test_the_wrong_width_is_named(module, shape):
+    with pytest.raises(ValueError, match=r"features must have 3 columns on the last axis, got shape"):
+        module(torch.zeros(shape))
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: LinearScorer(0), "d must be an integer >= 1, got 0"),
+        (lambda: LinearScorer(True), "d must be an integer >= 1, got True"),
+        (lambda: MLPScorer(2, hidden=(4, 0)), "hidden must be an integer >= 1, got 0"),
+        (lambda: MLPScorer(2, dropout=1.0), r"dropout must be in \[0, 1\), got 1.0"),
+        (lambda: Standardize(2.0), "d must be an integer >= 1, got 2.0"),
+        (lambda: Standardize.fit([1.0, 2.0]), r"X must be 2-D with at least one row and one column, got shape \(2,\)"),
+        (lambda: Standardize.fit(np.zeros((0, 2))), "X must be 2-D"),
+        (lambda: Standardize.fit([[1.0, 2.0], [3.0, np.nan]]), "X must be finite, got nan at row 1, column 1"),
+    ],
+)
+def test_bad_arguments_are_named(build, message):
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def test_a_linear_scorer_starts_at_zero_and_an_mlp_does_not():
+    assert not any(p.any() for p in LinearScorer(3).parameters())
+    assert all(p.any() for p in MLPScorer(3).parameters())
+
+
+def test_dropout_acts_in_training_only():
+    scorer = MLPScorer(3, hidden=(50,), dropout=0.5)
+    X = torch.ones(20, 3)
+    assert scorer(X).unique().numel() > 1
+    assert scorer.eval()(X).unique().numel() == 1
+
+
+def test_standardised_columns_have_mean_0_and_deviation_1():
+    X = np.random.default_rng(0).normal(size=(50, 4)) * [1e-3, 1.0, 1e4, 1e-200] + [5.0, -3.0, 1e5, 0.0]
+    Z = Standardize.fit(X)(torch.from_numpy(X)).numpy()
+    np.testing.assert_allclose(Z.mean(axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose(Z.std(axis=0), 1, rtol=1e-9)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -1e300, 5e-324, 1 / 3])
+def test_a_constant_column_becomes_exactly_0(value):
+    X = np.full((7, 1), value)
+    standardize = Standardize.fit(X)
+    assert standardize.scale.item() == 1
+    assert not standardize(torch.from_numpy(X)).any()
+
+
+@pytest.mark.parametrize("size", [1e300, 1e-300])
+def test_extreme_columns_neither_overflow_nor_vanish(size):
+    Z = Standardize.fit([[-size], [size]])(torch.tensor([[-size], [size]], dtype=torch.float64))
+    np.testing.assert_allclose(Z.numpy()[:, 0], [-1, 1], rtol=1e-12)
+
+
+def test_standardisation_travels_with_the_state():
+    file = io.BytesIO()
+    fitted = Standardize.fit([[0.0, 1.0], [4.0, 1.0]])
+    torch.save(fitted.state_dict(), file)
+    file.seek(0)
+    other = Standardize(2)
+    other.load_state_dict(torch.load(file, weights_only=True))
+    assert other.mean.tolist() == [2, 1]
+    assert other.scale.tolist() == [2, 1]
+    with pytest.raises(RuntimeError, match="size mismatch"):
+        Standardize(3).load_state_dict(fitted.state_dict())
