@@ -15,7 +15,7 @@ LAYERS = [
     ["ltr.statistics", "ltr.lists"],
     ["ltr.ranks"],
     ["ltr.metrics", "ltr.losses", "ltr.scorers", "ltr.data", "ltr.exact"],
-    ["ltr.fitting", "ltr.convex", "ltr.smoothing"],
+    ["ltr.fitting", "ltr.convex"],
     ["ltr.base_rankers"],
     ["ltr.rerank"],
     ["trainers"],
