@@ -1,1 +1,26 @@
-"""The exact reranker: problems, solvers and their certified answers."""
+"""Exact reranking: problems, solvers, and the paper's mixed-integer formulations.
+
+`solve` takes a `RerankProblem` or `PairwiseProblem` and returns a `Solution` with weights, value and a bound.
+"""
+
+from ltr.exact.export import build_model, write_model
+from ltr.exact.problem import LinearConstraints, PairwiseProblem, Problem, RerankProblem, multipartite_pairs
+from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
+from ltr.exact.solve import METHODS, solve
+
+__all__ = [
+    "METHODS",
+    "LinearConstraints",
+    "PairwiseProblem",
+    "Problem",
+    "Progress",
+    "RerankProblem",
+    "Solution",
+    "Status",
+    "TracePoint",
+    "build_model",
+    "multipartite_pairs",
+    "relative_gap",
+    "solve",
+    "write_model",
+]

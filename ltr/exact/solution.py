@@ -23,6 +23,7 @@ class Status(enum.Enum):
     MEMORY_LIMIT = "memory_limit"
     INTERRUPTED = "interrupted"
     HEURISTIC = "heuristic"
+    INEXACT = "inexact"
     INFEASIBLE = "infeasible"
 
     @property
@@ -39,18 +40,23 @@ _ADVICE = {
     Status.MEMORY_LIMIT: "stopped at memory_limit; raise it or lower top_k",
     Status.INTERRUPTED: "stopped by the user; the incumbent and the bound are valid",
     Status.HEURISTIC: "a search without a proof; the bound is the trivial one",
+    Status.INEXACT: "the solver ended without a proof that stands exactly, see the message; a larger margin may help",
     Status.INFEASIBLE: "no weights satisfy the constraints",
 }
 
 
 @dataclass(frozen=True)
 class TracePoint:
-    """One moment of a solve: the best value known, the bound proven and the nodes done after `seconds`."""
+    """One moment of a solve: the best value known, the bound proven and the nodes done after `seconds`.
+
+    `model_bound` is what the solver has proven of its own model, see `Solution`.
+    """
 
     seconds: float
     incumbent: float
     bound: float
     nodes: int
+    model_bound: float | None = None
 
     @property
     def gap(self) -> float:
@@ -76,6 +82,9 @@ class Solution:
         nodes: branch-and-bound nodes, 0 for a search without a tree.
         trace: incumbent and bound over time, seconds ascending.
         message: what a user should know beyond the status; empty when nothing.
+        model_bound: what the solver proved of its own model, None without one. It is above `bound` where the trivial
+            bound is lower, and may be below it where the model admits fewer weights than the problem, as the
+            faithful ResolvedRank does: then it is valid for those alone.
     """
 
     weights: NDArray[np.float64]
@@ -87,6 +96,7 @@ class Solution:
     nodes: int = 0
     trace: tuple[TracePoint, ...] = field(default=(), repr=False)
     message: str = ""
+    model_bound: float | None = None
 
     @property
     def gap(self) -> float:

@@ -91,6 +91,7 @@ class Fit:
     Attributes:
         device: where the scorer is trained.
         index: steps done.
+        seconds: wall time so far, over all resumptions.
         best: the scorer's state_dict of the lowest objective so far, the start included.
         best_index: the step that reached it, 0 for the start.
         best_objective: its objective.
@@ -130,7 +131,7 @@ class Fit:
         self.device = self.options.torch_device()
         self._objective = Objective(scorer, loss, X, y, qid=qid, l2=self.options.l2, device=self.device)
         self.index = 0
-        self._seconds = 0.0
+        self.seconds = 0.0
         self._stopped: StopReason = ""
         self._restarted = False
         self._smoothed: SmoothedHinge | None = None
@@ -174,7 +175,7 @@ class Fit:
         return {
             "options": {name: getattr(self.options, name) for name in _RESUMED},
             "index": self.index,
-            "seconds": self._seconds,
+            "seconds": self.seconds,
             "stopped": self._stopped,
             "restarted": self._restarted,
             "width": self._width,
@@ -205,7 +206,7 @@ class Fit:
             self._smoothed = SmoothedHinge(self._smoothed.pairs, state["width"], multipliers)
         self._last_slack = state["last_slack"]
         self._optimizer.load_state_dict(_copy(state["optimizer"]))
-        self.index, self._seconds = state["index"], state["seconds"]
+        self.index, self.seconds = state["index"], state["seconds"]
         self._stopped, self._restarted = state["stopped"], state["restarted"]
         self.best = {name: tensor.to(self.device) for name, tensor in _copy(state["best"]).items()}
         self.best_index, self.best_objective = state["best_index"], state["best_objective"]
@@ -222,7 +223,7 @@ class Fit:
             if step.objective < self.best_objective:
                 self.best_index, self.best_objective = self.index, step.objective
                 self.best = _copy(dict(self.scorer.state_dict()))
-            self._seconds = step.seconds
+            self.seconds = step.seconds
         except BaseException:
             self.load_state_dict(before)
             raise
@@ -310,7 +311,7 @@ class Fit:
             if self.options.l2 > 0
             else seen.grad_norm * max(1.0, self._objective.weight_norm())
         )
-        seconds = self._seconds + time.perf_counter() - start
+        seconds = self.seconds + time.perf_counter() - start
         step = Step(self.index, objective, loss, seen.grad_norm, seconds, slack + rest, self._width)
         return step, seen.objective, slack
 

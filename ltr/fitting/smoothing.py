@@ -8,7 +8,8 @@ width mu > 0 and multipliers a in [0, 1], one for each pair, let
 continuously differentiable with slope α*, and ``max(0, u) - mu/2 <= h(u; a) <= max(0, u)``. With ``a = 1/2`` it is
 the Huberised hinge (up to a constant). Making the solution's α* the next a, and solving again, is the proximal point
 method on the dual (the method of multipliers): it converges to the true hinge's solution at a width that keeps
-the problem well conditioned, where smoothing alone would need a width of the order of the accuracy.
+the problem well conditioned, where smoothing alone would need a width of the order of the accuracy. The multipliers
+make memory grow with the number of pairs.
 
 *Certificate.* Let F be the mean hinge of a linear scorer plus ``(l2/2) ||w||²``, H the same with h. Whatever w, the
 α* of all pairs are a feasible point of the dual of F. The dual's value there gives

@@ -1,0 +1,63 @@
+"""Exceptions inside solver callbacks: kept, the solve stopped, raised again by the caller.
+
+SCIP's Python plugins print an exception and go on, which would turn a fault into a wrong answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from ltr.exact.scip_types import Model
+
+__all__ = ["Guard", "interrupt"]
+
+Result = TypeVar("Result")
+
+
+def interrupt(model: Model) -> None:
+    """Ask SCIP to stop; without effect in its stage INITSOLVE, which forbids that: ask again at the next callback."""
+    if model.getStageName() != "INITSOLVE":
+        model.interruptSolve()
+
+
+class Guard:
+    """Runs callbacks and keeps the first exception; `check` raises it once the solver has returned.
+
+    Examples:
+        >>> class Solver:
+        ...     def getStageName(self) -> str:
+        ...         return "SOLVING"
+        ...     def interruptSolve(self) -> None:
+        ...         pass
+        >>> guard = Guard()
+        >>> guard.run(Solver(), lambda: 1 // 0, default=-1)
+        -1
+        >>> guard.check()
+        Traceback (most recent call last):
+        ZeroDivisionError: integer division or modulo by zero
+    """
+
+    def __init__(self) -> None:
+        self._error: BaseException | None = None
+
+    def run(self, model: Model, callback: Callable[[], Result], default: Result) -> Result:
+        """What `callback` returns; `default` when it raises now or one has raised before.
+
+        KeyboardInterrupt is kept like any other exception: a callback has no Python frame to unwind into.
+        """
+        if self._error is not None:
+            interrupt(model)
+            return default
+        try:
+            return callback()
+        except BaseException as error:
+            self._error = error
+            interrupt(model)
+            return default
+
+    def check(self) -> None:
+        """Raise the exception that was kept, if there is one, and forget it."""
+        error, self._error = self._error, None
+        if error is not None:
+            raise error

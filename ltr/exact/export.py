@@ -1,0 +1,66 @@
+"""Models as SCIP objects and as files, for other solvers and for the eye."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ltr.exact.models import Formulation, ResolvedLattice
+from ltr.exact.problem import Problem
+from ltr.exact.scip import ScipSolver
+from ltr.exact.solve import METHODS, choose_method
+
+__all__ = ["build_model", "write_model"]
+
+_SUFFIXES = (".cip", ".lp", ".mps")
+
+
+def build_model(problem: Problem, method: str = "auto") -> Formulation:
+    """The SCIP formulation that a method solves, for inspection or for settings of your own.
+
+    Raises:
+        ValueError: a method without a model, or one that is not for this problem.
+
+    Examples:
+        >>> from ltr.exact.problem import RerankProblem
+        >>> formulation = build_model(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1]), "resolved")
+        >>> formulation.model.getNVars() > 0
+        True
+    """
+    return _solver(problem, method).build(problem)
+
+
+def write_model(problem: Problem, path: str | Path, method: str = "auto") -> Path:
+    """Write the model that a method solves as LP, MPS or CIP, chosen by the suffix ``.lp``, ``.mps`` or ``.cip``.
+
+    ``resolved`` is written as the lattice model even where rank weights are convex: the tangent model lives in a
+    constraint handler that no file holds.
+
+    Returns:
+        The path written.
+
+    Raises:
+        ValueError: another suffix, a method without a model, or one that is not for this problem.
+        OSError: a path that cannot be written.
+    """
+    target = Path(path)
+    if target.suffix not in _SUFFIXES:
+        raise ValueError(f"path must end in one of {', '.join(_SUFFIXES)}, got {target.name!r}")
+    with target.open("w"):  # SCIP's own complaint about a path it cannot write is no exception
+        pass
+    formulation = _solver(problem, method).build(problem)
+    if formulation.lazy:
+        formulation = ResolvedLattice(problem)
+    model = formulation.model
+    model.writeProblem(str(target.absolute()), verbose=False)
+    model.free()
+    return target
+
+
+def _solver(problem: Problem, method: str) -> ScipSolver:
+    name = choose_method(problem)[0] if method == "auto" else method
+    solver = METHODS.get(name)
+    if not isinstance(solver, ScipSolver):
+        known = [key for key, value in METHODS.items() if isinstance(value, ScipSolver)]
+        raise ValueError(f"method must be one of auto, {', '.join(known)} to have a model, got {method!r}")
+    solver.check(problem)
+    return solver

@@ -1,0 +1,248 @@
+r"""What the paper's four MIP formulations share: weights, support, comparisons, faces, a full start.
+
+Variables and constraints of every model, in the paper's symbols, with δ = x_i - x_k and ε the margin:
+
+    -1 <= w_j <= 1                                        weights
+    γ_j in {0, 1},  γ_j >= w_j,  γ_j >= -w_j              support, at a price of C each
+    z_ik in {0, 1},  z_ik <= w·δ + 1 - ε                  z_ik = 1 only where i beats k
+    A w <= b                                              side constraints
+
+*Global M (faithful).* As printed, the third row with z_ik >= 0 also says w·δ >= ε - 1 and so restricts w, unless the
+features are small. Dividing features and margin by ``L = max over pairs of ||δ||_1 + ε`` repairs that, for
+|w·δ| <= ||δ||_1 on the box, and changes no comparison. Times L the row reads
+
+    w·δ >= ε z_ik - (L - ε)(1 - z_ik)    or    w·δ - L z_ik >= ε - L,
+
+the form in which it is built: one big-M for all pairs, numbers in the units of the data.
+
+*Pairwise M (strengthened).* ``w·δ - (ε + ||δ||_1) z_ik >= -||δ||_1`` with the smallest M valid on the box; pairs with
+||δ||_1 < ε (duplicates among them) can never be won and get no variable.
+
+*Faces (strengthened).* Scaling w up to max_j |w_j| = 1 keeps every won comparison and the support, so weights other
+than 0 may be asked to lie on a face of the box, one of w_j = 1, w_j = -1 chosen by binaries φ_j+, φ_j- that sum to 1:
+
+    w_j >= 2 φ_j+ - 1,    w_j <= 1 - 2 φ_j-.
+
+Rows of A w <= b with b <= 0 survive the scaling; one with b > 0 forbids the disjunction. It leaves out w = 0, whose
+value the caller must compare (`Formulation.covers_zero`).
+
+Source: Rudin & Wang, *Direct Learning to Rank and Rerank* (2018), sections 3.1, 3.2 and appendices A.1, A.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.exact.callbacks import Guard
+from ltr.exact.problem import Problem, RerankProblem
+from ltr.exact.scip_types import Expression, Variable
+from ltr.exact.state import scalable
+
+__all__ = ["Assignment", "Form", "Formulation", "assign", "kind", "linear"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Form = Literal["faithful", "strengthened"]
+Assignment = list[tuple[Variable, float]]
+Tick = Callable[[], None]
+
+# relative room for the rounding of a float64 sum: a pair is dropped only where it is lost beyond doubt
+_ROUNDING = 1e-9
+
+
+def linear(coefficients: Iterable[float], variables: Iterable[Variable]) -> Expression:
+    """The expression ``sum of coefficient * variable``, zeros left out."""
+    from pyscipopt import quicksum
+
+    return quicksum(float(c) * v for c, v in zip(coefficients, variables, strict=True) if c != 0)
+
+
+def kind(problem: Problem) -> str:
+    """A problem in words, for errors."""
+    if isinstance(problem, RerankProblem):
+        return f"a RerankProblem with statistic '{problem.statistic}' and rank={problem.rank!r}"
+    return f"a {type(problem).__name__}"
+
+
+class Formulation:
+    """One MIP model of a problem, built in SCIP and able to extend any weights to a full solution.
+
+    Attributes:
+        problem: what is modelled.
+        form: ``"faithful"``, the paper's constraints, or ``"strengthened"``.
+        model: the `pyscipopt.Model`, ready to solve; its objective is the problem's.
+        w: variables of the weights, d of them.
+        pairs: (pairs, 2) the comparisons (i, k) that have a variable.
+        z: their variables, in the order of `pairs`.
+        covers_zero: False where the faces leave out w = 0.
+        exact: False where weights of the problem are infeasible in the model, so that its bound is not one of the
+            problem.
+        guard: keeps exceptions of callbacks; check it after a solve.
+        lazy: True where a constraint handler holds part of the model, so that no file can.
+
+    Args:
+        problem: see above.
+        form: see above.
+        faces: ask for max |w_j| = 1; None decides by the form and the side constraints.
+        tick: called now and then while building; raises to give up.
+
+    Raises:
+        ValueError: a form that does not exist, faces where side constraints forbid them, a problem that the model is
+            not about.
+    """
+
+    name: ClassVar[str]
+    exact: bool = True
+    lazy: bool = False
+
+    def __init__(
+        self, problem: Problem, form: Form = "strengthened", *, faces: bool | None = None, tick: Tick = lambda: None
+    ) -> None:
+        from pyscipopt import Model
+
+        self.check(problem)
+        if form not in get_args(Form):
+            raise ValueError(f"form must be one of {', '.join(get_args(Form))}, got {form!r}")
+        if faces and not scalable(problem):
+            raise ValueError("faces need side constraints that survive scaling w up: b <= 0, got a b > 0")
+        self.problem, self.form, self.tick = problem, form, tick
+        self.tight = form == "strengthened"
+        self.model = Model(f"{self.name}_{form}")
+        self.model.hideOutput()
+        self.guard = Guard()
+        self.pairs: IntArray = np.zeros((0, 2), dtype=np.int64)
+        self.z: list[Variable] = []
+        self.w = self._add_weights()
+        self.gamma = self._add_support()
+        self._add_side_constraints()
+        self.face = self._add_faces() if (self.tight and scalable(problem) if faces is None else faces) else []
+        self.covers_zero = not self.face
+        objective, offset = self._build()
+        price = linear([problem.C] * len(self.gamma), self.gamma)
+        self.model.setObjective(objective - price, "maximize")
+        self.model.addObjoffset(offset)
+
+    @classmethod
+    def check(cls, problem: Problem) -> None:
+        """Refuse a problem that the model is not about.
+
+        Raises:
+            ValueError: with what the model needs and what it got.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def for_problem(cls, problem: Problem) -> type[Formulation]:
+        """The class to build for this problem; it, unless a subclass offers a choice."""
+        return cls
+
+    def _build(self) -> tuple[Expression, float]:
+        """Add the formulation's own variables and rows; return its statistic as expression plus constant."""
+        raise NotImplementedError
+
+    def _complete(self, wins: NDArray[np.bool_], w: FloatArray) -> Assignment | None:
+        """Values of the variables `_build` added beyond z, given the won comparisons; None where w is infeasible."""
+        raise NotImplementedError
+
+    # --- families of variables and constraints -----------------------------------------------------------------
+
+    def _add_weights(self) -> list[Variable]:
+        return [self.model.addVar(f"w_{j}", lb=-1.0, ub=1.0) for j in range(self.problem.d)]
+
+    def _add_support(self) -> list[Variable]:
+        if self.problem.C == 0 and self.tight:
+            return []
+        gamma = [self.model.addVar(f"gamma_{j}", vtype="B") for j in range(self.problem.d)]
+        for j, (g, w) in enumerate(zip(gamma, self.w, strict=True)):
+            self.model.addCons(g - w >= 0, name=f"support_plus_{j}")
+            self.model.addCons(g + w >= 0, name=f"support_minus_{j}")
+        return gamma
+
+    def _add_side_constraints(self) -> None:
+        if self.problem.constraints is None:
+            return
+        for r, (row, limit) in enumerate(zip(self.problem.constraints.A, self.problem.constraints.b, strict=True)):
+            if np.any(row):
+                self.model.addCons(linear(row, self.w) <= float(limit), name=f"side_{r}")
+            elif limit < 0:  # 0 <= b < 0, a row that SCIP's expressions cannot state
+                self.model.addCons(self.w[0] >= 2, name=f"side_{r}")
+
+    def _add_faces(self) -> list[tuple[Variable, Variable]]:
+        face = []
+        for j, w in enumerate(self.w):
+            plus = self.model.addVar(f"face_plus_{j}", vtype="B")
+            minus = self.model.addVar(f"face_minus_{j}", vtype="B")
+            self.model.addCons(w - 2 * plus >= -1, name=f"on_face_plus_{j}")
+            self.model.addCons(w + 2 * minus <= 1, name=f"on_face_minus_{j}")
+            if self.gamma:
+                self.model.addCons(plus + minus - self.gamma[j] <= 0, name=f"face_support_{j}")
+            face.append((plus, minus))
+        flat = [v for pair in face for v in pair]
+        self.model.addCons(linear([1.0] * len(flat), flat) == 1, name="one_face")
+        return face
+
+    def _add_comparisons(self, pairs: IntArray) -> dict[tuple[int, int], Variable]:
+        """z_ik for every pair that can be won, each with its big-M row; the pairs are distinct."""
+        X, margin = self.problem.X, self.problem.margin
+        delta = X[pairs[:, 0]] - X[pairs[:, 1]]
+        norm = np.abs(delta).sum(axis=1)
+        scale = self.scale(norm)
+        if self.tight:
+            keep = norm >= margin * (1 - _ROUNDING)
+            pairs, delta, norm = pairs[keep], delta[keep], norm[keep]
+        self.pairs = pairs
+        for (i, k), row, size in zip(pairs.tolist(), delta, norm.tolist(), strict=True):
+            self.tick()
+            z = self.model.addVar(f"z_{i}_{k}", vtype="B")
+            reach, big = (size, margin + size) if self.tight else (scale - margin, scale)
+            self.model.addCons(linear(row, self.w) - big * z >= -reach, name=f"beats_{i}_{k}")
+            self.z.append(z)
+        return {(i, k): z for (i, k), z in zip(pairs.tolist(), self.z, strict=True)}
+
+    def scale(self, norm: FloatArray) -> float:
+        """L, the number that features and margin are divided by in the faithful form."""
+        return float(np.max(norm, initial=0.0)) + self.problem.margin
+
+    # --- solutions ---------------------------------------------------------------------------------------------
+
+    def complete(self, w: FloatArray) -> Assignment | None:
+        """Values for all variables with these weights (moved to a face where the model asks for one).
+
+        Returns:
+            (variable, value) for every variable; None where the model does not admit w.
+        """
+        if self.face:
+            largest = float(np.max(np.abs(w)))
+            if largest == 0:
+                return None
+            w = w / largest
+        own = self._complete(self.wins(w), w)
+        if own is None:
+            return None
+        values: Assignment = list(zip(self.w, w.tolist(), strict=True))
+        values += [(g, float(v != 0)) for g, v in zip(self.gamma, w.tolist(), strict=False)]
+        if self.face:
+            on = int(np.argmax(np.abs(w)))
+            for j, (plus, minus) in enumerate(self.face):
+                values += [(plus, float(j == on and w[j] > 0)), (minus, float(j == on and w[j] < 0))]
+        return values + own
+
+    def wins(self, w: FloatArray) -> NDArray[np.bool_]:
+        """Whether w wins each comparison of `pairs`."""
+        above, at_above = np.unique(self.pairs[:, 0], return_inverse=True)
+        below, at_below = np.unique(self.pairs[:, 1], return_inverse=True)
+        return self.problem.beats(w, above, below)[at_above, at_below]
+
+    def claimed(self, value_of: Callable[[Variable], float]) -> IntArray:
+        """The pairs (i, k) that a solution of the solver counts as won."""
+        won = [value_of(z) > 0.5 for z in self.z]
+        return self.pairs[np.array(won, dtype=bool)]
+
+
+def assign(variables: Sequence[Variable], values: Iterable[float]) -> Assignment:
+    """Pairs of variable and float value."""
+    return [(v, float(x)) for v, x in zip(variables, values, strict=True)]

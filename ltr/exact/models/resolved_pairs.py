@@ -1,0 +1,189 @@
+r"""ResolvedRank from positive-negative comparisons alone: the strengthened models.
+
+Only z_ik with i in S+ and k in S- are needed, for the statistic is a function of how many of them hold. It never falls
+when one more holds, so z_ik <= [i beats k] (see `base`) suffices. Two ways to say that function:
+
+**Tangents** (`ResolvedTangents`), for convex rank weights (dcg, mrr, wta, auc, power >= 1). Let b(q) = a[n - q] be the
+weight of position q = 0, 1, ... and P_k = sum_i z_ik the positives above negative k. The negative that is m-th among
+the negatives, ascending by P, stands at position m + P_(m), and positions not held by negatives are held by positives:
+
+    statistic = sum_l a_l - cost(P),    cost(P) = sum_m b(m + P_(m)) = max over permutations π of sum_k b(π_k + P_k).
+
+The last step: b is convex, so b(x + y) is supermodular and the sum is largest when π and P ascend together. A maximum
+of convex functions is convex, hence θ <= sum_l a_l - cost(P) is described by the tangents
+
+    θ <= sum_l a_l - sum_k [b(s_k) + (b(s_k + 1) - b(s_k)) (π_k + P_k - s_k)],    π any permutation, s_k any position,
+
+which `ltr.exact.models.tangents` adds where a solution violates them.
+
+**Lattice** (`ResolvedLattice`), for any rank weights. With c_i = n_neg - sum_k z_ik let, for m = 0..n_neg-1,
+
+    e_im = 1  iff  c_i <= m,       sum_m e_im = sum_k z_ik,     e_im <= e_i,m+1                       (lost_at_most)
+    v_mq = 1  iff  N_m >= q,       sum_q v_mq = sum_i e_im =: N_m,     v_mq >= v_m,q+1,  q = 1..n_pos  (at_least)
+
+The p-th positive has rank n - p - c_(p), strictly falling in p. So at least q positives have rank l or more iff
+n - (q-1) - c_(q-1) >= l, that is c_(q-1) <= n + 1 - l - q, that is N_m >= q for m = n + 1 - l - q. Writing each a[rank]
+as the sum of ã_l over l <= rank and counting by q,
+
+    statistic = sum_q sum_l ã_l [N_{n+1-l-q} >= q] = sum_{l <= n_pos} a_l + sum_{q,m} ã_{n+1-q-m} v_mq,
+
+where m >= n_neg always holds and gives the constant. Only v with ã > 0 in its row m or behind one matter; all are kept.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.exact.models.base import Assignment, FloatArray, Formulation, assign, linear
+from ltr.exact.models.resolved import check_resolved
+from ltr.exact.models.tangents import PositionCost, add_tangents
+from ltr.exact.problem import Problem, RerankProblem
+from ltr.exact.scip_types import Expression, Variable
+
+__all__ = ["ResolvedLattice", "ResolvedPairs", "ResolvedTangents"]
+
+
+class ResolvedPairs(Formulation):
+    """What both models share; `for_problem` chooses between them."""
+
+    name = "resolved"
+    problem: RerankProblem
+
+    @classmethod
+    def check(cls, problem: Problem) -> None:
+        """Refuse a problem of another kind."""
+        check_resolved(problem)
+
+    @classmethod
+    def for_problem(cls, problem: Problem) -> type[Formulation]:
+        """The tangent model where the rank weights are convex, else the lattice model."""
+        check_resolved(problem)
+        assert isinstance(problem, RerankProblem)
+        return ResolvedTangents if problem.statistic.is_convex(problem.n) else ResolvedLattice
+
+    def _build(self) -> tuple[Expression, float]:
+        problem = self.problem
+        pairs = np.array([(i, k) for i in problem.positives for k in problem.negatives], dtype=np.int64)
+        self.comparison = self._add_comparisons(pairs)
+        return self._add_statistic()
+
+    def _add_statistic(self) -> tuple[Expression, float]:
+        raise NotImplementedError
+
+    def _won_by(self, i: int) -> list[Variable]:
+        return [self.comparison[i, k] for k in self.problem.negatives.tolist() if (i, k) in self.comparison]
+
+    def _lost_by(self, k: int) -> list[Variable]:
+        return [self.comparison[i, k] for i in self.problem.positives.tolist() if (i, k) in self.comparison]
+
+
+class ResolvedTangents(ResolvedPairs):
+    """The tangent model of a `RerankProblem` with ``rank="resolved"`` and convex rank weights.
+
+    Raises:
+        ValueError: a problem of another kind, rank weights that are not convex.
+
+    Examples:
+        >>> model = ResolvedTangents(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1])).model
+        >>> model.optimize()
+        >>> round(model.getObjVal(), 4)
+        1.6309
+    """
+
+    lazy = True
+
+    @classmethod
+    def check(cls, problem: Problem) -> None:
+        """Refuse a problem of another kind or with rank weights that are not convex."""
+        check_resolved(problem)
+        assert isinstance(problem, RerankProblem)
+        if not problem.statistic.is_convex(problem.n):
+            raise ValueError(f"the tangent model needs convex rank weights, got statistic {problem.statistic}")
+
+    def _add_statistic(self) -> tuple[Expression, float]:
+        problem = self.problem
+        self.cost = PositionCost(problem.a)
+        self.P = self._add_positives_above()
+        n_pos, a = len(problem.positives), problem.a
+        # from every positive at the bottom to every positive on top
+        self.theta = self.model.addVar("theta", lb=math.fsum(a[:n_pos]), ub=math.fsum(a[problem.n - n_pos :]))
+        add_tangents(self.model, self.guard, self.theta, self.P, self.cost)
+        return self.theta + 0.0, problem.shift
+
+    def _add_positives_above(self) -> list[Variable]:
+        P = []
+        for k in self.problem.negatives.tolist():
+            won = self._lost_by(k)
+            above = self.model.addVar(f"P_{k}", lb=0.0, ub=float(len(won)))
+            self.model.addCons(linear([1.0] * len(won), won) - above == 0, name=f"positives_above_{k}")
+            P.append(above)
+        return P
+
+    def _complete(self, wins: NDArray[np.bool_], w: FloatArray) -> Assignment:
+        count = np.zeros(self.problem.n, dtype=np.int64)
+        np.add.at(count, self.pairs[:, 1], wins)
+        P = count[self.problem.negatives]
+        theta = min(max(self.cost.total - self.cost.value(P), self.theta.getLbOriginal()), self.theta.getUbOriginal())
+        return assign(self.z, wins) + assign(self.P, P) + [(self.theta, theta)]
+
+
+class ResolvedLattice(ResolvedPairs):
+    """The lattice model of a `RerankProblem` with ``rank="resolved"``, any rank weights.
+
+    Raises:
+        ValueError: a problem of another kind.
+
+    Examples:
+        >>> model = ResolvedLattice(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], "dcg@1")).model
+        >>> model.optimize()
+        >>> round(model.getObjVal(), 4)
+        1.0
+    """
+
+    def _add_statistic(self) -> tuple[Expression, float]:
+        problem = self.problem
+        n, n_pos, n_neg = problem.n, len(problem.positives), len(problem.negatives)
+        self.e = [self._add_lost_at_most(i) for i in problem.positives.tolist()]
+        self.v = [self._add_at_least(m) for m in range(n_neg)]
+        steps = np.diff(problem.a, prepend=0.0)
+        gains = [steps[n - q - m] for m in range(n_neg) for q in range(1, n_pos + 1)]  # ã_{n+1-q-m}
+        objective = linear(gains, [v for row in self.v for v in row])
+        return objective, math.fsum(problem.a[:n_pos]) + problem.shift
+
+    def _add_lost_at_most(self, i: int) -> list[Variable]:
+        """e_im for m = 0..n_neg-1."""
+        self.tick()
+        row = [self.model.addVar(f"e_{i}_{m}", vtype="B") for m in range(len(self.problem.negatives))]
+        won = self._won_by(i)
+        total = linear([1.0] * len(row), row) - linear([1.0] * len(won), won)
+        self.model.addCons(total == 0, name=f"lost_{i}")
+        for m, (fewer, more) in enumerate(itertools.pairwise(row)):
+            self.model.addCons(fewer - more <= 0, name=f"lost_at_most_{i}_{m}")
+        return row
+
+    def _add_at_least(self, m: int) -> list[Variable]:
+        """v_mq for q = 1..n_pos."""
+        self.tick()
+        row = [self.model.addVar(f"v_{m}_{q}", vtype="B") for q in range(1, len(self.e) + 1)]
+        column = [e[m] for e in self.e]
+        total = linear([1.0] * len(row), row) - linear([1.0] * len(column), column)
+        self.model.addCons(total == 0, name=f"count_{m}")
+        for q, (more, fewer) in enumerate(zip(row[1:], row[:-1], strict=True), start=1):
+            self.model.addCons(more - fewer <= 0, name=f"at_least_{m}_{q}")
+        return row
+
+    def _complete(self, wins: NDArray[np.bool_], w: FloatArray) -> Assignment:
+        n_neg = len(self.problem.negatives)
+        won = np.zeros(self.problem.n, dtype=np.int64)
+        np.add.at(won, self.pairs[:, 0], wins)
+        lost = n_neg - won[self.problem.positives]
+        values = assign(self.z, wins)
+        for row, c in zip(self.e, lost, strict=True):
+            values += assign(row, c <= np.arange(n_neg))
+        for m, row in enumerate(self.v):
+            values += assign(row, np.arange(1, len(row) + 1) <= np.sum(lost <= m))
+        return values

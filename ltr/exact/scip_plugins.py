@@ -1,0 +1,143 @@
+"""What runs inside SCIP beside a model: an event handler that watches and a heuristic that offers."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pyscipopt import SCIP_EVENTTYPE, SCIP_HEURTIMING, SCIP_RESULT, Eventhdlr, Heur
+
+from ltr.exact.callbacks import interrupt
+from ltr.exact.models.base import Assignment, Formulation
+from ltr.exact.recentre import deepest
+from ltr.exact.scip_types import Model, ScipEvent, ScipSolution
+from ltr.exact.state import SolveState
+
+__all__ = ["Rounding", "Watcher", "add_solution", "dual_bound", "offer_solution"]
+
+FloatArray = NDArray[np.float64]
+
+_SUPPORT = 1e-9
+_SHARE = 0.1  # of the solving time for the heuristic
+_INFINITE = 1e19
+
+
+def dual_bound(formulation: Formulation, state: SolveState) -> float:
+    """The dual bound of a model under way, infinite while SCIP has none.
+
+    Where the model leaves out w = 0 its bound is raised to the value there.
+    """
+    bound = float(formulation.model.getDualbound())
+    if not math.isfinite(bound) or abs(bound) > _INFINITE:
+        return math.inf
+    return bound if formulation.covers_zero else max(bound, state.zero_value)
+
+
+def offer_solution(formulation: Formulation, state: SolveState, solution: ScipSolution) -> None:
+    """Offer the weights of a SCIP solution, and where they fall short of its objective those of its cell's middle."""
+    model = formulation.model
+    w = np.array([model.getSolVal(solution, v) for v in formulation.w])
+    objective = float(model.getSolObjVal(solution))
+    if state.offer(w) >= objective - 1e-9 * max(1.0, abs(objective)):
+        return
+    pairs = formulation.claimed(lambda z: float(model.getSolVal(solution, z)))
+    if len(pairs):
+        X = formulation.problem.X
+        middle = deepest(formulation.problem, X[pairs[:, 0]] - X[pairs[:, 1]], np.abs(w) > _SUPPORT)
+        if middle is not None:
+            state.offer(middle)
+
+
+def add_solution(model: Model, values: Assignment, heuristic: Heur | None = None) -> bool:
+    """Hand a full assignment to SCIP, before or while it solves; whether SCIP found it feasible and kept it."""
+    solution = model.createOrigSol(heuristic)  # presolve may have replaced variables of the model
+    for variable, value in values:
+        model.setSolVal(solution, variable, value)
+    if heuristic is not None:
+        return bool(model.trySol(solution, printreason=False))
+    if not model.checkSol(solution, printreason=False, original=True):
+        model.freeSol(solution)
+        return False
+    return bool(model.addSol(solution))
+
+
+class Watcher(Eventhdlr):
+    """Tells the state of every new incumbent and bound, and stops SCIP when the caller asks."""
+
+    _events = (
+        SCIP_EVENTTYPE.BESTSOLFOUND,
+        SCIP_EVENTTYPE.DUALBOUNDIMPROVED,
+        SCIP_EVENTTYPE.NODESOLVED,
+        SCIP_EVENTTYPE.LPSOLVED,
+    )
+
+    def __init__(self, formulation: Formulation, state: SolveState) -> None:
+        self.formulation, self.state = formulation, state
+
+    def eventinit(self) -> None:
+        """Subscribe."""
+        for event in self._events:
+            self.model.catchEvent(event, self)
+
+    def eventexec(self, event: ScipEvent) -> None:
+        """React to one event."""
+        kind = event.getType()
+        self.formulation.guard.run(self.model, lambda: self._react(kind), default=None)
+
+    def _react(self, kind: int) -> None:
+        if kind == SCIP_EVENTTYPE.BESTSOLFOUND:
+            # getPrimalbound() is still the previous incumbent's here
+            offer_solution(self.formulation, self.state, self.model.getBestSol())
+        # once SCIP has decided to stop it drops the node at hand: the bound of what is left is not one of the problem
+        if self.model.getStageName() == "SOLVING" and self.model.getStatus() == "unknown":
+            self._observe()
+        if self.state.stop_requested():
+            interrupt(self.model)
+
+    def _observe(self) -> None:
+        bound, nodes = dual_bound(self.formulation, self.state), int(self.model.getNTotalNodes())
+        self.state.observe(bound if self.formulation.exact else math.inf, model_bound=bound, nodes=nodes)
+
+
+class Rounding(Heur):
+    """Evaluates the weights of the LP relaxation, and hands the best weights known to SCIP in full."""
+
+    def __init__(self, formulation: Formulation, state: SolveState) -> None:
+        self.formulation, self.state = formulation, state
+        self._spent, self._since = 0.0, time.monotonic()
+        self._refused = -math.inf
+
+    def heurexec(self, heurtiming: int, nodeinfeasible: bool) -> dict[str, Any]:
+        """Run once, unless the share of time is used up."""
+        now = time.monotonic()
+        if nodeinfeasible or self._spent > _SHARE * (now - self._since) + 0.01:
+            return {"result": SCIP_RESULT.DIDNOTRUN}
+        found = self.formulation.guard.run(self.model, self._try, default=False)
+        self._spent += time.monotonic() - now
+        return {"result": SCIP_RESULT.FOUNDSOL if found else SCIP_RESULT.DIDNOTFIND}
+
+    def _try(self) -> bool:
+        self.state.offer(np.clip([self.model.getSolVal(None, v) for v in self.formulation.w], -1.0, 1.0))
+        best = self.state.value
+        primal = float(self.model.getPrimalbound())
+        if best <= max(primal, self._refused) + 1e-9 * max(1.0, abs(best)):
+            return False
+        values = self.formulation.complete(self.state.weights)
+        if values is not None and add_solution(self.model, values, self):
+            return True
+        self._refused = best
+        return False
+
+    @staticmethod
+    def include(formulation: Formulation, state: SolveState) -> None:
+        """Add the heuristic to a model."""
+        formulation.model.includeHeur(
+            Rounding(formulation, state),
+            "rounding_weights",
+            "evaluates the weights of the relaxation",
+            "w",
+            timingmask=SCIP_HEURTIMING.AFTERLPNODE,
+        )

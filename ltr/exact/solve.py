@@ -1,0 +1,194 @@
+"""Solve a problem: choose a method, keep to the limits, and never lose the incumbent.
+
+A method is an object with `check` and `run` (see `Solver`) whose fields are its options; `METHODS` names the ones that
+come with the package, and `solve` takes a name or any such object.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ltr.exact.interrupts import Interrupts
+from ltr.exact.models import Auc, Pairwise, ResolvedPairs, ResolvedRank, Subrank, is_linear
+from ltr.exact.problem import PairwiseProblem, Problem, RerankProblem
+from ltr.exact.scip import ScipSolver
+from ltr.exact.solution import Progress, Solution, Status
+from ltr.exact.state import Ending, Limits, SolveState, Stopped
+from ltr.exact.warm import RESTARTS, search_locally
+
+__all__ = ["METHODS", "LocalSearch", "Solver", "choose_method", "solve"]
+
+FloatArray = NDArray[np.float64]
+
+
+class Solver(Protocol):
+    """What `solve` needs of a method."""
+
+    def check(self, problem: Problem) -> None:
+        """Raise ValueError for a problem that the method is not for."""
+
+    def run(self, state: SolveState) -> Ending:
+        """Offer weights to the state and prove bounds until done or `SolveState.check` raises `Stopped`."""
+
+
+@dataclass(frozen=True)
+class LocalSearch:
+    """The heuristic alone: weights without a proof, the trivial bound.
+
+    Attributes:
+        restarts: ascents from perturbed local optima, after those from the starting points.
+    """
+
+    restarts: int = RESTARTS
+
+    def __post_init__(self) -> None:
+        if self.restarts < 0:
+            raise ValueError(f"restarts must be at least 0, got {self.restarts!r}")
+
+    def check(self, problem: Problem) -> None:
+        """Every problem will do."""
+
+    def run(self, state: SolveState) -> Ending:
+        """Search."""
+        search_locally(state, state.limits.time_limit, self.restarts)
+        return Ending(Status.HEURISTIC)
+
+
+METHODS: MappingProxyType[str, Solver] = MappingProxyType(
+    {
+        "local_search": LocalSearch(),
+        "resolved": ScipSolver(ResolvedPairs),
+        "resolved_faithful": ScipSolver(ResolvedRank, "faithful"),
+        "subrank": ScipSolver(Subrank),
+        "subrank_faithful": ScipSolver(Subrank, "faithful"),
+        "auc": ScipSolver(Auc),
+        "auc_faithful": ScipSolver(Auc, "faithful"),
+        "pairwise": ScipSolver(Pairwise),
+        "pairwise_faithful": ScipSolver(Pairwise, "faithful"),
+    }
+)
+"""The methods by name."""
+
+
+def choose_method(problem: Problem) -> tuple[str, str]:
+    """The method that ``"auto"`` stands for, and why.
+
+    ==============================================  ============
+    problem                                         method
+    ==============================================  ============
+    `PairwiseProblem`                               ``pairwise``
+    ``rank="subrank"``                              ``subrank``
+    ``rank="resolved"``, rank weights in equal      ``auc``
+    steps (auc, wrs)
+    ``rank="resolved"``, any other                  ``resolved``
+    ==============================================  ============
+
+    Raises:
+        ValueError: a problem of an unknown kind.
+
+    Examples:
+        >>> choose_method(RerankProblem([[0.0], [1.0]], [0, 1], "wrs"))
+        ('auc', 'the statistic counts won pairs')
+    """
+    if isinstance(problem, PairwiseProblem):
+        return "pairwise", "the problem is one of pairwise preferences"
+    if not isinstance(problem, RerankProblem):
+        raise ValueError(f"problem must be a RerankProblem or PairwiseProblem, got {type(problem).__name__}")
+    if problem.rank == "subrank":
+        return "subrank", "the problem asks for Subranks"
+    if is_linear(problem):
+        return "auc", "the statistic counts won pairs"
+    return "resolved", "the problem asks for ResolvedRanks"
+
+
+def _resolve(problem: Problem, method: str | Solver) -> tuple[str, Solver, str]:
+    """Name, solver and a word on the choice."""
+    if not isinstance(method, str):
+        method.check(problem)
+        return type(method).__name__, method, ""
+    note = ""
+    if method == "auto":
+        method, reason = choose_method(problem)
+        note = f"auto chose {method}: {reason}"
+    if method not in METHODS:
+        raise ValueError(f"method must be one of auto, {', '.join(METHODS)}, got {method!r}")
+    METHODS[method].check(problem)
+    return method, METHODS[method], note
+
+
+def solve(
+    problem: Problem,
+    method: str | Solver = "auto",
+    *,
+    time_limit: float = 60.0,
+    gap: float = 0.0,
+    seed: int = 0,
+    node_limit: int | None = None,
+    memory_limit: float | None = None,
+    warm_starts: Sequence[ArrayLike] = (),
+    on_progress: Progress | None = None,
+    should_stop: Callable[[], bool] | None = None,
+) -> Solution:
+    """The best weights found for a problem, with a bound that says how far from the optimum they can be.
+
+    Whatever stops the solver (a limit, Ctrl-C, `should_stop`), the answer holds the best weights so far, their value
+    recomputed outside the solver, and a valid bound; no exception is raised once the arguments are accepted, except
+    one from `on_progress` or `should_stop`.
+
+    Args:
+        problem: a `RerankProblem` or `PairwiseProblem`.
+        method: a name of `METHODS`, ``"auto"`` (see `choose_method`), or a `Solver` with options of your own.
+        time_limit: seconds for everything: warm starts, building the model, solving it.
+        gap: stop once (bound - value) / |value| is at most this; 0 asks for a full proof.
+        seed: of the local search and of the solver's random choices.
+        node_limit: most branch-and-bound nodes.
+        memory_limit: most megabytes for the solver.
+        warm_starts: weights to start from, each of shape (d,).
+        on_progress: called with every new `TracePoint`.
+        should_stop: asked now and then; True ends the solve with status ``interrupted``.
+
+    Raises:
+        ValueError: an unknown method, one that is not for this problem, a limit out of range, warm starts of another
+            shape.
+
+    Examples:
+        >>> solution = solve(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 0]), time_limit=10)
+        >>> solution.status, round(solution.value, 4), solution.gap
+        (<Status.OPTIMAL: 'optimal'>, 0.6309, 0.0)
+    """
+    started = time.monotonic()
+    limits = Limits(time_limit, gap, seed, node_limit, memory_limit)
+    name, solver, note = _resolve(problem, method)
+    starts = [problem.in_box(w) for w in warm_starts]
+    with Interrupts() as interrupts:
+        state = SolveState(problem, limits, on_progress=on_progress, should_stop=should_stop, started=started)
+        try:
+            interrupts.arm()
+            ending = _run(solver, state, starts)
+            interrupts.disarm()
+        except KeyboardInterrupt:
+            ending = Ending(Status.INTERRUPTED)
+        message = "; ".join(part for part in (note, ending.message) if part)
+        solution = state.solution(dataclasses.replace(ending, message=message), name)
+        if on_progress is not None:
+            with contextlib.suppress(KeyboardInterrupt):  # nothing is left to interrupt
+                on_progress(solution.trace[-1])
+        return solution
+
+
+def _run(solver: Solver, state: SolveState, starts: list[FloatArray]) -> Ending:
+    try:
+        for w in (np.zeros(state.problem.d), *starts):
+            state.offer(w)
+        return solver.run(state)
+    except Stopped as stop:
+        return Ending(stop.status)

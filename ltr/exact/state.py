@@ -1,0 +1,247 @@
+"""A solve under way: its limits and clock, the best weights seen, the bound proven, the trace.
+
+Solvers offer weights and prove bounds; this module alone decides what the answer is worth. Values come from
+`Problem.evaluate`, never from a solver.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ltr.exact.problem import Problem
+from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
+
+__all__ = ["Ending", "Limits", "SolveState", "Stopped", "scalable"]
+
+FloatArray = NDArray[np.float64]
+
+_SNAP = 1e-9  # weights this small are solver noise
+_CONTRADICTION = 1e-6  # a bound this far below a value (relative) is wrong, not rounded
+_PACE = 0.1  # seconds between trace points that only lower the bound
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop, and the seed.
+
+    Raises:
+        ValueError: a number out of range.
+    """
+
+    time_limit: float = 60.0
+    gap: float = 0.0
+    seed: int = 0
+    node_limit: int | None = None
+    memory_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.time_limit > 0:
+            raise ValueError(f"time_limit must be a number of seconds > 0, got {self.time_limit!r}")
+        if not (math.isfinite(self.gap) and self.gap >= 0):
+            raise ValueError(f"gap must be a finite number >= 0, got {self.gap!r}")
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer) or not 0 <= self.seed < 2**31:
+            raise ValueError(f"seed must be an integer from 0 to 2**31 - 1, got {self.seed!r}")
+        if self.node_limit is not None and not self.node_limit >= 1:
+            raise ValueError(f"node_limit must be at least 1, got {self.node_limit!r}")
+        if self.memory_limit is not None and not self.memory_limit > 0:
+            raise ValueError(f"memory_limit must be a number of megabytes > 0, got {self.memory_limit!r}")
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a solver stopped; the status is its own claim, which `SolveState.solution` checks."""
+
+    status: Status
+    message: str = ""
+
+
+class Stopped(Exception):  # noqa: N818 - a request, not an error
+    """Raised by `SolveState.check` once the solve has to end."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status.value)
+        self.status = status
+
+
+def scalable(problem: Problem) -> bool:
+    """Whether scaling feasible weights up to max |w_j| = 1 keeps them feasible.
+
+    ``A w <= b`` gives ``A (s w) <= s b <= b`` for s >= 1 where b <= 0. Without a price on size, scaling up loses no
+    comparison and no zero, so it never lowers the objective.
+    """
+    return problem.constraints is None or bool(np.all(problem.constraints.b <= 0))
+
+
+class SolveState:
+    """What is known so far.
+
+    Attributes:
+        problem, limits: what is solved, within what.
+        weights, value: the best feasible weights offered and their value; value is -inf before there are any.
+        bound: the lowest bound proven; the trivial one at first.
+        zero_value: the value of w = 0, -inf where side constraints forbid it.
+        model_bound: a solver's bound on its own model.
+        nodes: nodes done.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        limits: Limits,
+        *,
+        on_progress: Progress | None = None,
+        should_stop: Callable[[], bool] | None = None,
+        started: float | None = None,
+    ) -> None:
+        self.problem, self.limits = problem, limits
+        self._on_progress, self._should_stop = on_progress, should_stop
+        self._started = time.monotonic() if started is None else started
+        self._scalable = scalable(problem)
+        self.weights: FloatArray = np.zeros(problem.d)
+        self.value = -math.inf
+        self.bound = problem.trivial_bound
+        self._observed = self.bound
+        self.model_bound: float | None = None
+        self.nodes = 0
+        self.trace: list[TracePoint] = []
+        self.zero_value = problem.evaluate(self.weights) if problem.feasible(self.weights) else -math.inf
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the solve started."""
+        return time.monotonic() - self._started
+
+    @property
+    def remaining(self) -> float:
+        """Seconds left, never below 0."""
+        return max(0.0, self.limits.time_limit - self.seconds)
+
+    @property
+    def gap(self) -> float:
+        """The relative gap between the best value and the bound proven."""
+        return relative_gap(self.value, self.bound)
+
+    def stop_requested(self) -> bool:
+        """Whether the caller asks for an end."""
+        return self._should_stop is not None and bool(self._should_stop())
+
+    def check(self) -> None:
+        """Raise `Stopped` once time is up or the caller asks for an end."""
+        if self.remaining == 0:
+            raise Stopped(Status.TIME_LIMIT)
+        if self.stop_requested():
+            raise Stopped(Status.INTERRUPTED)
+
+    def offer(self, w: ArrayLike) -> float:
+        """Evaluate weights, keep them if they are feasible and the best so far.
+
+        Solver noise is snapped to 0 and weights are scaled up to the box where that cannot hurt; the weights as
+        given count too.
+
+        Returns:
+            The best value among these versions, -inf where none is feasible.
+        """
+        best = -math.inf
+        for candidate in self._versions(self.problem.in_box(w)):
+            if self.problem.feasible(candidate):
+                value = self.problem.evaluate(candidate)
+                best = max(best, value)
+                if value > self.value:
+                    self.value, self.weights = value, candidate.copy()
+                    self._record()
+        return best
+
+    def _versions(self, w: FloatArray) -> Iterator[FloatArray]:
+        snapped = np.where(np.abs(w) < _SNAP, 0.0, w)
+        largest = float(np.max(np.abs(snapped)))
+        if self._scalable and 0 < largest < 1:
+            yield snapped / largest
+        yield snapped
+        if np.any(snapped != w):
+            yield w
+
+    def observe(self, bound: float, *, model_bound: float | None = None, nodes: int | None = None) -> None:
+        """Note a bound that a running solver states, for the trace alone: `prove` makes one count.
+
+        Args:
+            bound: on the problem; infinite when there is none.
+            model_bound: on the solver's model.
+            nodes: nodes done so far.
+        """
+        if nodes is not None:
+            self.nodes = nodes
+        improved = bound < self._observed
+        if improved:
+            self._observed = bound
+        known = math.inf if self.model_bound is None else self.model_bound
+        if model_bound is not None and model_bound < known:
+            self.model_bound = model_bound
+            improved = True
+        if improved and (not self.trace or self.seconds - self.trace[-1].seconds >= _PACE):
+            self._record()
+
+    def prove(self, bound: float) -> None:
+        """Note a bound that no feasible weights exceed."""
+        self.bound = min(self.bound, bound)
+
+    def _record(self) -> None:
+        bound = max(min(self._observed, self.bound), self.value)
+        point = TracePoint(self.seconds, self.value, bound, self.nodes, self.model_bound)
+        self.trace.append(point)
+        if self._on_progress is not None:
+            self._on_progress(point)
+
+    def solution(self, ending: Ending, method: str) -> Solution:
+        """The answer, its status derived from value and bound.
+
+        *Bound below value.* A solver proves a bound over weights relaxed by its tolerance, yet rounds: it may end a
+        hair below a value it reached itself. Raising the bound to the value is then right, for the value is attained
+        and the true maximum differs from the solver's by rounding only. A bound clearly below an attained value is
+        false, and is replaced by the trivial one.
+        """
+        status, message = ending.status, ending.message
+        if status is Status.INFEASIBLE and self.value == -math.inf:
+            return self._packed(Status.INFEASIBLE, -math.inf, method, message)
+        if self.bound < self.value - _CONTRADICTION * max(1.0, abs(self.value)):
+            message = _joined(
+                message, f"the solver's bound {self.bound:.9g} is below a value attained and was discarded"
+            )
+            self.bound = self.problem.trivial_bound
+        bound = max(self.bound, self.value)
+        gap = relative_gap(self.value, bound)
+        if gap == 0:
+            status = Status.OPTIMAL
+        elif self.limits.gap > 0 and gap <= self.limits.gap and status is not Status.INTERRUPTED:
+            status = Status.GAP_LIMIT
+        elif status in (Status.OPTIMAL, Status.GAP_LIMIT, Status.INFEASIBLE):
+            status = Status.INEXACT
+            message = _joined(message, f"the solver claims {bound:.9g}, which no weights found attain exactly")
+        return self._packed(status, bound, method, message)
+
+    def _packed(self, status: Status, bound: float, method: str, message: str) -> Solution:
+        seconds = self.seconds
+        end = TracePoint(seconds, self.value, bound, self.nodes, self.model_bound)
+        return Solution(
+            weights=self.weights + 0.0,  # no negative zeros
+            value=self.value,
+            bound=bound,
+            status=status,
+            seconds=seconds,
+            method=method,
+            nodes=self.nodes,
+            # what a solver stated on its way counts for no more than what it proved
+            trace=(*(dataclasses.replace(p, bound=max(p.bound, bound)) for p in self.trace), end),
+            message=message,
+            model_bound=self.model_bound,
+        )
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)

@@ -1,0 +1,525 @@
+"""`solve`: limits, interrupts, traces, warm starts, statuses, and files, whatever the method."""
+
+import dataclasses
+import itertools
+import math
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import highspy
+import numpy as np
+import pyscipopt
+import pytest
+
+from ltr.exact import (
+    METHODS,
+    LinearConstraints,
+    PairwiseProblem,
+    RerankProblem,
+    Status,
+    TracePoint,
+    build_model,
+    multipartite_pairs,
+    solve,
+    write_model,
+)
+from ltr.exact.interrupts import Interrupts
+from ltr.exact.scip import _STATUS, ScipSolver
+from ltr.exact.solve import choose_method
+from ltr.exact.state import Ending, Limits, SolveState, Stopped
+from tests.reference import cell_optimum, random_instance
+
+ROOT = Path(__file__).parents[1]
+SMALL = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 0])
+NO_SEARCH = {
+    name: dataclasses.replace(solver, local_search=0.0)
+    for name, solver in METHODS.items()
+    if isinstance(solver, ScipSolver)
+}
+
+
+def hard_list(rank="resolved", statistic="dcg", n=50, d=7):
+    """A list of a size that no model here proves within seconds."""
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(n, d))
+    y = (X @ rng.normal(size=d) + 2 * rng.normal(size=n) > 0).astype(int)
+    return RerankProblem(X, y, statistic, rank=rank)
+
+
+def assert_sound(problem, solution):
+    """What holds for every solution, whatever stopped it."""
+    assert solution.weights.shape == (problem.d,)
+    assert np.max(np.abs(solution.weights)) <= 1
+    assert solution.value == problem.evaluate(solution.weights)
+    assert problem.feasible(solution.weights)
+    assert solution.value <= solution.bound <= problem.trivial_bound
+    trace = solution.trace
+    assert len(trace) >= 1
+    for before, after in itertools.pairwise(trace):
+        assert before.seconds <= after.seconds
+        assert before.incumbent <= after.incumbent
+        assert before.bound >= after.bound
+        assert before.nodes <= after.nodes
+    assert all(point.incumbent <= point.bound for point in trace)
+    assert trace[-1].incumbent == solution.value
+    assert trace[-1].bound == solution.bound
+    assert trace[-1].seconds <= solution.seconds + 1e-6
+
+
+# --- methods ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("problem", "method"),
+    [
+        (SMALL, "resolved"),
+        (RerankProblem([[0.0], [1.0]], [0, 1], rank="subrank"), "subrank"),
+        (RerankProblem([[0.0], [1.0]], [0, 1], "auc"), "auc"),
+        (RerankProblem([[0.0], [1.0]], [0, 1], "auc", rank="subrank"), "subrank"),
+        (RerankProblem([[0.0], [1.0]], [0, 1], "wrs"), "auc"),
+        (PairwiseProblem([[0.0], [1.0]], [(1, 0)]), "pairwise"),
+    ],
+)
+def test_auto_chooses_by_problem_and_says_so(problem, method):
+    assert choose_method(problem)[0] == method
+    solution = solve(problem, time_limit=20)
+    assert solution.method == method
+    assert solution.message.startswith(f"auto chose {method}: ")
+    assert solution.status is Status.OPTIMAL
+    assert_sound(problem, solution)
+
+
+def test_every_method_with_the_local_search_in_front():
+    drawn = random_instance(14)
+    problems = {rank: RerankProblem(drawn.X, drawn.y, "wrs", C=0.01, rank=rank) for rank in ("resolved", "subrank")}
+    pairs = PairwiseProblem(drawn.X, multipartite_pairs(drawn.y), C=0.01)
+    for name in METHODS:
+        problem = problems["subrank"] if "subrank" in name else pairs if "pairwise" in name else problems["resolved"]
+        solution = solve(problem, name, time_limit=30)
+        assert_sound(problem, solution)
+        assert solution.method == name
+        if problem is not pairs:
+            optimum, _ = cell_optimum(problem.X, problem.y, "wrs", 0.01, problem.rank)
+            assert solution.value == pytest.approx(optimum, abs=1e-9)
+        proves = name not in ("local_search", "resolved_faithful")
+        assert solution.status is Status.OPTIMAL or (not proves and solution.status is Status.HEURISTIC)
+        assert (solution.model_bound is None) == (name == "local_search")
+
+
+def test_theorem_2_fails_where_observations_agree_on_the_support():
+    # the paper's counterexample to "maximise Subrank instead": see design, DCG, C = 0.2
+    X, y = [[1.0, 0.0], [1.0, 1.0], [0.0, 0.5], [0.0, -0.5]], [1, 1, 0, 0]
+    resolved = solve(RerankProblem(X, y, "dcg", C=0.2), "resolved")
+    subrank = solve(RerankProblem(X, y, "dcg", C=0.2, rank="subrank"), "subrank")
+    # (1, 0): ties of positives cost nothing: 1 + 1/log2(3) - 0.2
+    assert resolved.value == pytest.approx(1 + 1 / math.log2(3) - 0.2)
+    # (0, ±1): ranks 4 and 2: 1 + 1/2 - 0.2
+    assert subrank.value == pytest.approx(1.5 - 0.2)
+    assert resolved.status is subrank.status is Status.OPTIMAL
+
+
+def test_a_solver_of_ones_own():
+    class OneGuess:
+        def check(self, problem):
+            pass
+
+        def run(self, state):
+            state.offer([2.0])
+            state.prove(0.7)
+            return Ending(Status.HEURISTIC, "guessed")
+
+    solution = solve(SMALL, OneGuess())
+    assert (solution.method, solution.message, solution.bound) == ("OneGuess", "guessed", 0.7)
+    assert solution.weights.tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"method": "simplex"}, "method must be one of auto, local_search, .*got 'simplex'"),
+        ({"method": "subrank"}, "rank='subrank', got a RerankProblem with statistic 'dcg' and rank='resolved'"),
+        ({"method": "pairwise"}, "needs a PairwiseProblem"),
+        ({"method": "auc"}, "statistic 'auc' or 'wrs'"),
+        ({"time_limit": 0}, "time_limit must be a number of seconds > 0, got 0"),
+        ({"time_limit": math.nan}, "time_limit"),
+        ({"gap": -0.1}, "gap must be a finite number >= 0, got -0.1"),
+        ({"seed": -1}, "seed must be an integer from 0"),
+        ({"seed": 1.5}, "seed must be an integer from 0"),
+        ({"node_limit": 0}, "node_limit must be at least 1, got 0"),
+        ({"memory_limit": 0}, "memory_limit must be a number of megabytes > 0"),
+        ({"warm_starts": [[1.0, 2.0]]}, r"w must have shape \(1,\)"),
+    ],
+)
+def test_bad_arguments(change, message):
+    with pytest.raises(ValueError, match=message):
+        solve(SMALL, **change)
+
+
+@pytest.mark.parametrize(
+    "change", [{"feastol": 0.0}, {"feastol": 1e-3}, {"local_search": 1.0}, {"form": "loose"}, {"heuristics": "all"}]
+)
+def test_bad_solver_options(change):
+    with pytest.raises(ValueError, match=next(iter(change))):
+        dataclasses.replace(METHODS["resolved"], **change)
+
+
+def test_something_else_than_a_problem():
+    with pytest.raises(ValueError, match="RerankProblem or PairwiseProblem, got str"):
+        solve("problem")
+
+
+# --- limits ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["resolved", "resolved_faithful", "subrank", "subrank_faithful"])
+def test_a_time_limit_returns_the_incumbent_and_a_valid_bound(method):
+    problem = hard_list(rank=method.split("_")[0])
+    good = solve(problem, "local_search", time_limit=1.0)
+    solution = solve(problem, METHODS[method], time_limit=1.0)
+    assert solution.status is Status.TIME_LIMIT
+    assert_sound(problem, solution)
+    assert solution.value > problem.evaluate(np.zeros(problem.d))
+    assert solution.bound >= good.value
+    if method.endswith("faithful"):
+        assert solution.bound == problem.trivial_bound
+        assert solution.model_bound is None or solution.model_bound > problem.trivial_bound
+
+
+def test_a_time_limit_that_is_over_at_once():
+    problem = hard_list()
+    solution = solve(problem, NO_SEARCH["resolved"], time_limit=1e-6)
+    assert solution.status is Status.TIME_LIMIT
+    assert_sound(problem, solution)
+    assert solution.bound == problem.trivial_bound
+
+
+def test_a_time_limit_while_the_model_is_built():
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 2
+    solution = solve(RerankProblem(rng.normal(size=(200, 9)), y), NO_SEARCH["resolved_faithful"], time_limit=0.2)
+    assert solution.status is Status.TIME_LIMIT
+    assert solution.nodes == 0
+
+
+def test_node_and_gap_limits():
+    problem = hard_list(n=16, d=3)
+    solution = solve(problem, NO_SEARCH["resolved"], node_limit=2)
+    assert solution.status is Status.NODE_LIMIT
+    assert solution.nodes <= 3
+    assert_sound(problem, solution)
+    solution = solve(problem, NO_SEARCH["resolved"], gap=0.3)
+    assert solution.status in (Status.GAP_LIMIT, Status.OPTIMAL)
+    assert solution.gap <= 0.3
+    assert_sound(problem, solution)
+
+
+def test_a_memory_limit_stops_without_an_error():
+    problem = hard_list(rank="subrank")
+    solution = solve(problem, NO_SEARCH["subrank"], memory_limit=1, time_limit=30)
+    assert solution.status is Status.MEMORY_LIMIT
+    assert_sound(problem, solution)
+
+
+def test_the_seed_makes_a_run_repeatable():
+    problem = hard_list(n=14, d=3)
+    one, other = (solve(problem, NO_SEARCH["resolved"], seed=5) for _ in range(2))
+    assert (one.nodes, one.value, one.weights.tolist()) == (other.nodes, other.value, other.weights.tolist())
+
+
+def test_every_status_of_scip_is_mapped():
+    known = {name.lower() for name in dir(pyscipopt.scip.PY_SCIP_STATUS) if not name.startswith("_")}
+    assert known - {"terminate"} <= set(_STATUS)  # pyscipopt reports it as unknown
+
+
+# --- stopping by hand ------------------------------------------------------------------------------------------
+
+
+def test_should_stop_ends_the_solve():
+    problem = hard_list()
+    started = time.monotonic()
+    solution = solve(
+        problem, NO_SEARCH["resolved"], time_limit=60, should_stop=lambda: time.monotonic() - started > 0.7
+    )
+    assert solution.status is Status.INTERRUPTED
+    assert solution.seconds < 30
+    assert_sound(problem, solution)
+    assert solve(problem, "local_search", should_stop=lambda: True).status is Status.INTERRUPTED
+
+
+def test_progress_is_reported_and_its_exceptions_are_not_swallowed():
+    problem = hard_list(n=14, d=3)
+    seen = []
+    solution = solve(problem, NO_SEARCH["resolved"], on_progress=seen.append)
+    assert all(isinstance(point, TracePoint) for point in seen)
+    assert [p.incumbent for p in seen] == [p.incumbent for p in solution.trace]
+
+    def broken(point):
+        if point.nodes >= 1:
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        solve(problem, NO_SEARCH["resolved"], on_progress=broken)
+
+
+def test_a_keyboard_interrupt_from_a_callback_is_an_interrupt():
+    def press(point):
+        if point.nodes >= 1:
+            raise KeyboardInterrupt
+
+    problem = hard_list(n=14, d=3)
+    solution = solve(problem, NO_SEARCH["resolved"], on_progress=press)
+    assert solution.status is Status.INTERRUPTED
+    assert_sound(problem, solution)
+
+
+PROGRAM = """
+import os, sys, threading
+import numpy as np
+from tests.test_solve import hard_list, NO_SEARCH
+from ltr.exact import METHODS, solve
+
+def report(point):
+    print("point", flush=True)
+
+problem = hard_list(rank=sys.argv[1].split("_")[0])
+methods = METHODS if sys.argv[2] == "search" else NO_SEARCH
+solution = solve(problem, methods[sys.argv[1]], time_limit=100, on_progress=report)
+assert solution.value <= solution.bound <= problem.trivial_bound
+assert solution.value == problem.evaluate(solution.weights)
+print(solution.status.value, solution.seconds < 60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "search", "wait"), [("resolved", "search", 0.0), ("resolved", "alone", 1.5), ("subrank", "alone", 1.5)]
+)
+def test_kill_int_returns_the_incumbent(method, search, wait):
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, method, search],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    ) as child:
+        assert child.stdout.readline() == "point\n"  # the solve is under way
+        time.sleep(wait)
+        os.kill(child.pid, signal.SIGINT)
+        output, errors = child.communicate(timeout=90)
+    assert child.returncode == 0, errors
+    assert output.splitlines()[-1] == "interrupted True"
+
+
+def test_interrupts_raise_once_and_give_the_handler_back():
+    before = signal.getsignal(signal.SIGINT)
+    with Interrupts() as interrupts:
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            interrupts.arm()
+        signal.raise_signal(signal.SIGINT)
+        assert interrupts.count == 2
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_solving_in_a_thread():
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(solve(SMALL, "resolved")))
+    thread.start()
+    thread.join()
+    assert answers[0].status is Status.OPTIMAL
+
+
+# --- warm starts, tolerance, constraints -----------------------------------------------------------------------
+
+
+def test_a_warm_start_is_the_first_incumbent():
+    problem = hard_list()
+    good = solve(problem, "local_search", time_limit=2)
+    solution = solve(problem, NO_SEARCH["resolved"], time_limit=0.5, warm_starts=[np.zeros(7), 3 * good.weights])
+    assert solution.value >= good.value
+    assert any(point.nodes == 0 and point.incumbent >= good.value for point in solution.trace)
+
+
+def test_margins_within_the_tolerance_are_reported_or_refused():
+    X, y = [[0.0], [1.0], [2.0]], [0, 1, 0]
+    assert "margin 1e-06 is close" in solve(RerankProblem(X, y, margin=1e-6), "resolved").message
+    with pytest.raises(ValueError, match="margin must be at least 2e-08 for SCIP with these features"):
+        solve(RerankProblem(X, y, margin=1e-9), "resolved")
+    with pytest.raises(ValueError, match="margin must be at least"):
+        solve(RerankProblem(np.array(X) * 1e6, y), "resolved")
+    assert solve(RerankProblem(X, y, margin=1e-9), "local_search").value > 0
+
+
+def test_a_win_within_the_tolerance_does_not_count():
+    # the margin is a hair more than the only difference can be: SCIP accepts it, the problem does not
+    problem = RerankProblem([[0.0], [0.5]], [0, 1], margin=0.5 * (1 + 1e-10))
+    for method in ("resolved", "resolved_faithful", "subrank"):
+        rank = method.split("_")[0]
+        solution = solve(RerankProblem(problem.X, problem.y, margin=problem.margin, rank=rank), NO_SEARCH[method])
+        assert solution.value == pytest.approx(1 / math.log2(3))
+        assert solution.status is (Status.HEURISTIC if method == "resolved_faithful" else Status.INEXACT)
+        assert solution.bound == pytest.approx(1.0)
+
+
+def test_side_constraints_with_room_and_without():
+    X, y = [[0.0, 1.0], [1.0, 0.0], [0.5, 0.2]], [0, 1, 0]
+    cap = LinearConstraints([[1.0, 0.0], [0.0, -1.0]], [0.25, -0.5])  # w_0 <= 0.25, w_1 >= 0.5
+    for rank in ("resolved", "subrank"):
+        problem = RerankProblem(X, y, rank=rank, constraints=cap)
+        for method in (rank, f"{rank}_faithful"):
+            solution = solve(problem, method)
+            assert_sound(problem, solution)
+            # w_0 - w_1 < 0 loses to the first, 0.5 w_0 - 0.2 w_1 > 0 beats the other: rank 2 of 3
+            assert solution.value == pytest.approx(1 / math.log2(3))
+
+
+@pytest.mark.parametrize("method", ["resolved", "resolved_faithful", "local_search"])
+def test_only_zero_is_feasible(method):
+    problem = RerankProblem([[0.0], [1.0]], [0, 1], constraints=LinearConstraints([[1.0], [-1.0]], [0.0, 0.0]))
+    solution = solve(problem, method)
+    assert solution.weights.tolist() == [0.0]
+    assert solution.value == problem.evaluate([0.0])
+    assert solution.status is (Status.OPTIMAL if method == "resolved" else Status.HEURISTIC)
+
+
+@pytest.mark.parametrize("method", ["resolved", "subrank", "subrank_faithful"])
+def test_infeasible_side_constraints(method):
+    rules = LinearConstraints([[1.0], [-1.0]], [-0.5, -0.5])  # w <= -0.5 and w >= 0.5
+    problem = RerankProblem([[0.0], [1.0]], [0, 1], rank=method.split("_")[0], constraints=rules)
+    solution = solve(problem, method)
+    assert solution.status is Status.INFEASIBLE
+    assert solution.value == -math.inf
+    zero_rule = LinearConstraints([[0.0]], [-1.0])
+    problem = RerankProblem([[0.0], [1.0]], [0, 1], rank=problem.rank, constraints=zero_rule)
+    assert solve(problem, method).status is Status.INFEASIBLE
+
+
+def test_a_price_that_no_feature_is_worth():
+    problem = RerankProblem([[0.0, 1.0], [1.0, 0.0]], [0, 1], C=5.0)
+    solution = solve(problem, "resolved")
+    assert solution.status is Status.OPTIMAL
+    assert not solution.weights.any()
+
+
+def test_an_error_inside_scip_keeps_the_incumbent(monkeypatch):
+    class Broken:
+        def __init__(self, model):
+            self.model = model
+
+        def __getattr__(self, name):
+            return getattr(self.model, name)
+
+        def optimizeNogil(self):  # noqa: N802 - the name that pyscipopt gave it
+            raise Exception("SCIP: error in LP solver!")
+
+    build = ScipSolver.build
+
+    def broken(self, problem, tick=lambda: None):
+        formulation = build(self, problem, tick)
+        formulation.model = Broken(formulation.model)
+        return formulation
+
+    monkeypatch.setattr(ScipSolver, "build", broken)
+    problem = hard_list()
+    solution = solve(problem, "resolved", time_limit=2)
+    assert solution.status is Status.INEXACT
+    assert "SCIP gave up: SCIP: error in LP solver!" in solution.message
+    assert_sound(problem, solution)
+
+
+# --- the state's own rules -------------------------------------------------------------------------------------
+
+
+def test_a_bound_below_an_attained_value_is_discarded():
+    state = SolveState(SMALL, Limits())
+    state.offer([1.0])
+    state.prove(state.value - 0.01)
+    solution = state.solution(Ending(Status.OPTIMAL), "test")
+    assert solution.bound == SMALL.trivial_bound
+    assert solution.status is Status.INEXACT
+    assert "was discarded" in solution.message
+    state = SolveState(SMALL, Limits())
+    state.offer([1.0])
+    state.prove(state.value - 1e-9)  # rounding
+    solution = state.solution(Ending(Status.OPTIMAL), "test")
+    assert (solution.status, solution.bound) == (Status.OPTIMAL, solution.value)
+
+
+def test_a_claim_of_optimality_is_checked():
+    state = SolveState(SMALL, Limits(gap=0.001))
+    state.offer([1.0])
+    state.prove(state.value * 1.01)
+    assert state.solution(Ending(Status.OPTIMAL), "test").status is Status.INEXACT
+    state.prove(state.value * 1.0005)
+    assert state.solution(Ending(Status.TIME_LIMIT), "test").status is Status.GAP_LIMIT
+    state.prove(state.value)
+    assert state.solution(Ending(Status.TIME_LIMIT), "test").status is Status.OPTIMAL
+
+
+def test_what_a_solver_states_on_its_way_proves_nothing():
+    state = SolveState(SMALL, Limits())
+    state.offer([1.0])
+    state.observe(0.8)
+    solution = state.solution(Ending(Status.TIME_LIMIT), "test")
+    assert solution.bound == SMALL.trivial_bound
+    assert all(point.bound == SMALL.trivial_bound for point in solution.trace)
+
+
+def test_noise_is_snapped_and_weights_are_scaled_up():
+    problem = RerankProblem([[0.0, 0.0], [1.0, 0.0]], [0, 1], C=0.1)
+    state = SolveState(problem, Limits())
+    state.offer([0.5, 1e-12])
+    assert state.weights.tolist() == [1.0, 0.0]
+    assert state.value == pytest.approx(0.9)
+    with pytest.raises(Stopped):
+        SolveState(problem, Limits(), should_stop=lambda: True).check()
+
+
+# --- files -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [".lp", ".mps", ".cip"])
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "local_search"])
+def test_written_models_read_back_with_the_same_optimum(tmp_path, method, suffix):
+    drawn = random_instance(10)
+    rank = "subrank" if "subrank" in method else "resolved"
+    problem = RerankProblem(drawn.X, drawn.y, "auc" if "auc" in method else "dcg", C=0.01, rank=rank)
+    if "pairwise" in method:
+        problem = PairwiseProblem(drawn.X, multipartite_pairs(drawn.y), C=0.01)
+    path = write_model(problem, tmp_path / f"model{suffix}", method)
+    model = pyscipopt.Model()
+    model.hideOutput()
+    model.readProblem(str(path))
+    model.optimize()
+    expected = solve(problem, method).value
+    assert model.getObjVal() == pytest.approx(expected, abs=1e-6)
+    if suffix != ".cip":
+        highs = highspy.Highs()
+        highs.silent()
+        highs.readModel(str(path))
+        highs.run()
+        assert highs.getInfo().objective_function_value == pytest.approx(expected, abs=1e-6)
+
+
+def test_what_cannot_be_written(tmp_path):
+    with pytest.raises(ValueError, match=r"path must end in one of .cip, .lp, .mps, got 'model.txt'"):
+        write_model(SMALL, tmp_path / "model.txt")
+    with pytest.raises(ValueError, match="to have a model, got 'local_search'"):
+        write_model(SMALL, tmp_path / "model.lp", "local_search")
+    with pytest.raises(OSError, match="nowhere"):
+        write_model(SMALL, tmp_path / "nowhere" / "model.lp")
+
+
+def test_build_model_gives_the_formulation():
+    assert type(build_model(SMALL)).__name__ == "ResolvedTangents"
+    assert build_model(SMALL, "resolved_faithful").form == "faithful"
+
+
+def test_importing_the_package_leaves_the_solvers_alone():
+    program = "import sys, ltr.exact; print([m for m in ('pyscipopt', 'numba', 'cvxpy', 'scipy') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "[]"
