@@ -251,6 +251,24 @@ def test_should_stop_ends_the_solve():
     assert solve(problem, "local_search", should_stop=lambda: True).status is Status.INTERRUPTED
 
 
+@pytest.mark.parametrize(("seed", "method"), [(1, "subrank_faithful"), (10, "resolved"), (11, "subrank")])
+def test_a_stop_at_any_callback_leaves_a_valid_bound(seed, method):
+    # among the callbacks are some in which SCIP cannot be interrupted, and some in which its bound is void
+    problem = random_instance(seed)
+    optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C, problem.rank)
+    for callbacks in range(1, 60):
+        left = [callbacks]
+
+        def stop(left=left):
+            left[0] -= 1
+            return left[0] < 0
+
+        solution = solve(problem, NO_SEARCH[method], should_stop=stop)
+        assert solution.status in (Status.INTERRUPTED, Status.OPTIMAL)
+        assert solution.bound >= optimum - 1e-9
+        assert_sound(problem, solution)
+
+
 def test_progress_is_reported_and_its_exceptions_are_not_swallowed():
     problem = hard_list(n=14, d=3)
     seen = []
