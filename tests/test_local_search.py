@@ -11,7 +11,8 @@ from ltr.exact import _sweep
 from ltr.exact._ascent import ascend, clip, new_memory
 from ltr.exact._space import search_tables
 from ltr.exact.local_search import local_search
-from ltr.exact.problem import LinearConstraints, PairwiseProblem, RerankProblem
+from ltr.exact.preferences import PairwiseProblem
+from ltr.exact.problem import LinearConstraints, RerankProblem
 from tests.reference import (
     cell_optimum,
     cell_optimum_pairs,

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ltr.exact.problem import LinearConstraints, PairwiseProblem, RerankProblem, multipartite_pairs, resolved_value
+from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
+from ltr.exact.problem import LinearConstraints, RerankProblem, resolved_value
 from tests.reference import (
     STATISTICS,
     exact_scores,

@@ -208,11 +208,11 @@ class LogisticRegressionConfig(Section):
 class RankBoostConfig(Section):
     """RankBoost: boosted thresholds on single features."""
 
-    rounds: StrictInt = Field(default=50, ge=1, description="boosting rounds")
+    rounds: StrictInt = Field(default=100, ge=1, description="boosting rounds")
     thresholds: Annotated[int | str, _whole_or("all", 1)] = Field(
         default=255, description='cuts tried for each feature at most, or "all"'
     )
-    step: Literal["exact", "bound"] = Field(default="exact", description="how far a round goes")
+    step: Literal["bound", "exact"] = Field(default="bound", description="how far a round goes")
 
 
 class BaselinesConfig(Section):

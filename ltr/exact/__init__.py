@@ -4,7 +4,8 @@
 """
 
 from ltr.exact.export import build_model, write_model
-from ltr.exact.problem import LinearConstraints, PairwiseProblem, Problem, RerankProblem, multipartite_pairs
+from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
+from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
 from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
 from ltr.exact.solve import METHODS, solve
 

@@ -10,7 +10,8 @@ from scipy.optimize import linprog
 
 from ltr.exact._ascent import clip
 from ltr.exact._sweep import PAIRS, RESOLVED, SUBRANK, Tables
-from ltr.exact.problem import PairwiseProblem, Problem, RerankProblem
+from ltr.exact.preferences import PairwiseProblem
+from ltr.exact.problem import Problem, RerankProblem
 
 __all__ = ["SearchSpace", "search_tables", "to_surface"]
 

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.statistics import RankStatistic
 
-__all__ = ["LinearConstraints", "PairwiseProblem", "Problem", "RerankProblem", "multipartite_pairs"]
+__all__ = ["LinearConstraints", "Problem", "RerankProblem", "resolved_value"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -57,7 +57,7 @@ class LinearConstraints:
             raise ValueError(f"constraints: A must be (rows, d) and b (rows,), got {rows.shape} and {limits.shape}")
         if not (np.isfinite(rows).all() and np.isfinite(limits).all()):
             raise ValueError("constraints: A and b must be finite")
-        _set(self, A=rows, b=limits)
+        set_fields(self, A=rows, b=limits)
 
     def satisfied(self, w: FloatArray, tolerance: float = 1e-9) -> bool:
         """Whether ``A w <= b`` up to `tolerance`."""
@@ -194,7 +194,7 @@ class RerankProblem(Problem):
         rank: RankName = "resolved",
         constraints: LinearConstraints | None = None,
     ) -> None:
-        features = _checked_features(X)
+        features = finite_features(X)
         labels = np.asarray(y)
         if labels.shape != features.shape[:1]:
             raise ValueError(f"y must have one label a row of X ({features.shape[0]}), got shape {labels.shape}")
@@ -205,8 +205,8 @@ class RerankProblem(Problem):
             raise ValueError(f"y must hold both classes, got only {int(labels[0]) if labels.size else 'no label'}")
         if rank not in ("resolved", "subrank"):
             raise ValueError(f"rank must be 'resolved' or 'subrank', got {rank!r}")
-        _set(self, X=features, y=labels.astype(np.int64), statistic=RankStatistic.parse(statistic), rank=rank)
-        _set_prices(self, C, margin, constraints)
+        set_fields(self, X=features, y=labels.astype(np.int64), statistic=RankStatistic.parse(statistic), rank=rank)
+        set_prices(self, C, margin, constraints)
         self.statistic.weights(self.n)  # a user's own weights must fit the list
 
     @property
@@ -257,109 +257,6 @@ class RerankProblem(Problem):
         return self.statistic.value(self.ranks(w), self.n)
 
 
-@dataclass(frozen=True, eq=False)
-class PairwiseProblem(Problem):
-    """Find the weights that agree with the most pairwise preferences.
-
-    ``max over w in [-1, 1]^d of  sum over pairs of  weight * 1[w·(x_above - x_below) >= margin]  -  C ||w||_0``.
-
-    Args:
-        X: observations, (n, d), finite.
-        pairs: edges (above, below): integers of shape (pairs, 2), indices of rows of X.
-        weights: weight of each edge, > 0; ones by default.
-        C, margin, constraints: as for `RerankProblem`.
-
-    Source: Rudin & Wang (2018), appendix A.2. `multipartite_pairs` gives the edges of ordered classes.
-
-    Examples:
-        >>> problem = PairwiseProblem([[0.0], [1.0], [2.0]], [(2, 0), (1, 2)])
-        >>> problem.evaluate([1.0])
-        1.0
-    """
-
-    X: FloatArray
-    pairs: IntArray
-    weights: FloatArray
-    C: float = 0.0
-    margin: float = 1e-4
-    constraints: LinearConstraints | None = None
-
-    def __init__(
-        self,
-        X: ArrayLike,
-        pairs: ArrayLike,
-        *,
-        weights: ArrayLike | None = None,
-        C: float = 0.0,
-        margin: float = 1e-4,
-        constraints: LinearConstraints | None = None,
-    ) -> None:
-        features = _checked_features(X)
-        n = features.shape[0]
-        edges = np.asarray(pairs)
-        if edges.ndim != 2 or edges.shape[1] != 2 or not np.issubdtype(edges.dtype, np.integer):
-            raise ValueError(f"pairs must be integers of shape (pairs, 2), got {edges.dtype} of shape {edges.shape}")
-        if len(edges) == 0:
-            raise ValueError("pairs must hold at least one edge, got none")
-        wrong = (edges < 0).any(axis=1) | (edges >= n).any(axis=1) | (edges[:, 0] == edges[:, 1])
-        if wrong.any():
-            raise ValueError(f"pairs must join two different rows of 0..{n - 1}, got {edges[wrong][0].tolist()}")
-        price = np.ones(len(edges)) if weights is None else np.array(weights, dtype=np.float64)
-        if price.shape != (len(edges),) or not (np.isfinite(price).all() and (price > 0).all()):
-            raise ValueError(f"weights must hold one finite number > 0 for each of {len(edges)} edges")
-        _set(self, X=features, pairs=edges.astype(np.int64), weights=price)
-        _set_prices(self, C, margin, constraints)
-
-    @classmethod
-    def from_matrix(
-        cls,
-        X: ArrayLike,
-        matrix: ArrayLike,
-        *,
-        C: float = 0.0,
-        margin: float = 1e-4,
-        constraints: LinearConstraints | None = None,
-    ) -> PairwiseProblem:
-        """The problem of a matrix (n, n) whose entry (i, k) >= 0 is the weight of "i should stand above k".
-
-        Examples:
-            >>> PairwiseProblem.from_matrix([[0.0], [1.0]], [[0, 0], [2, 0]]).evaluate([1.0])
-            2.0
-        """
-        pi = np.asarray(matrix, dtype=np.float64)
-        n = len(np.asarray(X))
-        if pi.shape != (n, n):
-            raise ValueError(f"matrix must have shape ({n}, {n}), got {pi.shape}")
-        if not (np.isfinite(pi).all() and (pi >= 0).all()):
-            raise ValueError("matrix must hold finite numbers >= 0")
-        pairs = np.argwhere(pi != 0)
-        return cls(X, pairs, weights=pi[pi != 0], C=C, margin=margin, constraints=constraints)
-
-    @property
-    def trivial_bound(self) -> float:
-        """The weight of all pairs."""
-        return math.fsum(self.weights)
-
-    def statistic_value(self, w: ArrayLike) -> float:
-        """The weight of the pairs agreed with at w, without the price of the weights."""
-        weights = self.in_box(w)
-        above, at_above = np.unique(self.pairs[:, 0], return_inverse=True)
-        below, at_below = np.unique(self.pairs[:, 1], return_inverse=True)
-        wins = self.beats(weights, above, below)[at_above, at_below]
-        return math.fsum(self.weights[wins])
-
-
-def multipartite_pairs(classes: ArrayLike) -> IntArray:
-    """Edges (above, below) of all pairs of observations whose classes differ, the higher class above.
-
-    Examples:
-        >>> multipartite_pairs([0, 2, 1]).tolist()
-        [[1, 0], [1, 2], [2, 0]]
-    """
-    labels = np.asarray(classes)
-    return np.argwhere(labels[:, None] > labels[None, :])
-
-
 def resolved_value(a: FloatArray, lost: IntArray) -> float:
     r"""``sum over p of a[n - p - c_(p)]`` for the counts c_i of negatives that each positive does not beat.
 
@@ -385,7 +282,8 @@ def _exact_difference(w: FloatArray, x: FloatArray, other: FloatArray) -> Fracti
     return sum(terms, Fraction(0))
 
 
-def _checked_features(X: ArrayLike) -> FloatArray:
+def finite_features(X: ArrayLike) -> FloatArray:
+    """A copy of the features as float64 of shape (n, d); ValueError names what is not finite."""
     features = np.array(X, dtype=np.float64)
     if features.ndim != 2 or features.shape[0] < 1 or features.shape[1] < 1:
         raise ValueError(f"X must be 2-D with at least one row and one column, got shape {features.shape}")
@@ -395,18 +293,20 @@ def _checked_features(X: ArrayLike) -> FloatArray:
     return features
 
 
-def _set(frozen: object, **fields: object) -> None:
+def set_fields(frozen: object, **fields: object) -> None:
+    """Set fields of a frozen dataclass from within its constructor, arrays read-only from then on."""
     for name, value in fields.items():
         if isinstance(value, np.ndarray):
             value.setflags(write=False)
         object.__setattr__(frozen, name, value)
 
 
-def _set_prices(problem: Problem, C: float, margin: float, constraints: LinearConstraints | None) -> None:
+def set_prices(problem: Problem, C: float, margin: float, constraints: LinearConstraints | None) -> None:
+    """Check and set what every problem has beside its data."""
     if not (math.isfinite(C) and C >= 0):
         raise ValueError(f"C must be a finite number >= 0, got {C!r}")
     if not (math.isfinite(margin) and margin > 0):
         raise ValueError(f"margin must be a finite number > 0, got {margin!r}")
     if constraints is not None and constraints.A.shape[1] != problem.d:
         raise ValueError(f"constraints: A must have {problem.d} columns, got {constraints.A.shape[1]}")
-    _set(problem, C=float(C), margin=float(margin), constraints=constraints)
+    set_fields(problem, C=float(C), margin=float(margin), constraints=constraints)

@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.exact.interrupts import Interrupts
 from ltr.exact.models import Auc, Pairwise, ResolvedPairs, ResolvedRank, Subrank, is_linear
-from ltr.exact.problem import PairwiseProblem, Problem, RerankProblem
+from ltr.exact.preferences import PairwiseProblem
+from ltr.exact.problem import Problem, RerankProblem
 from ltr.exact.scip import ScipSolver
 from ltr.exact.solution import Progress, Solution, Status
 from ltr.exact.state import Ending, Limits, SolveState, Stopped

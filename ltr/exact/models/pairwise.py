@@ -12,7 +12,8 @@ import numpy as np
 
 from ltr.exact.models.agreement import Agreement
 from ltr.exact.models.base import FloatArray, IntArray, kind
-from ltr.exact.problem import PairwiseProblem, Problem
+from ltr.exact.preferences import PairwiseProblem
+from ltr.exact.problem import Problem
 
 __all__ = ["Pairwise"]
 

@@ -1,0 +1,124 @@
+"""Pairwise preferences: observations that should stand above others, in place of one ranked list of labels."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ltr.exact.problem import (
+    FloatArray,
+    IntArray,
+    LinearConstraints,
+    Problem,
+    finite_features,
+    set_fields,
+    set_prices,
+)
+
+__all__ = ["PairwiseProblem", "multipartite_pairs"]
+
+
+@dataclass(frozen=True, eq=False)
+class PairwiseProblem(Problem):
+    """Find the weights that agree with the most pairwise preferences.
+
+    ``max over w in [-1, 1]^d of  sum over pairs of  weight * 1[w·(x_above - x_below) >= margin]  -  C ||w||_0``.
+
+    Args:
+        X: observations, (n, d), finite.
+        pairs: edges (above, below): integers of shape (pairs, 2), indices of rows of X.
+        weights: weight of each edge, > 0; ones by default.
+        C, margin, constraints: as for `RerankProblem`.
+
+    Source: Rudin & Wang (2018), appendix A.2. `multipartite_pairs` gives the edges of ordered classes.
+
+    Examples:
+        >>> problem = PairwiseProblem([[0.0], [1.0], [2.0]], [(2, 0), (1, 2)])
+        >>> problem.evaluate([1.0])
+        1.0
+    """
+
+    X: FloatArray
+    pairs: IntArray
+    weights: FloatArray
+    C: float = 0.0
+    margin: float = 1e-4
+    constraints: LinearConstraints | None = None
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        pairs: ArrayLike,
+        *,
+        weights: ArrayLike | None = None,
+        C: float = 0.0,
+        margin: float = 1e-4,
+        constraints: LinearConstraints | None = None,
+    ) -> None:
+        features = finite_features(X)
+        n = features.shape[0]
+        edges = np.asarray(pairs)
+        if edges.ndim != 2 or edges.shape[1] != 2 or not np.issubdtype(edges.dtype, np.integer):
+            raise ValueError(f"pairs must be integers of shape (pairs, 2), got {edges.dtype} of shape {edges.shape}")
+        if len(edges) == 0:
+            raise ValueError("pairs must hold at least one edge, got none")
+        wrong = (edges < 0).any(axis=1) | (edges >= n).any(axis=1) | (edges[:, 0] == edges[:, 1])
+        if wrong.any():
+            raise ValueError(f"pairs must join two different rows of 0..{n - 1}, got {edges[wrong][0].tolist()}")
+        price = np.ones(len(edges)) if weights is None else np.array(weights, dtype=np.float64)
+        if price.shape != (len(edges),) or not (np.isfinite(price).all() and (price > 0).all()):
+            raise ValueError(f"weights must hold one finite number > 0 for each of {len(edges)} edges")
+        set_fields(self, X=features, pairs=edges.astype(np.int64), weights=price)
+        set_prices(self, C, margin, constraints)
+
+    @classmethod
+    def from_matrix(
+        cls,
+        X: ArrayLike,
+        matrix: ArrayLike,
+        *,
+        C: float = 0.0,
+        margin: float = 1e-4,
+        constraints: LinearConstraints | None = None,
+    ) -> PairwiseProblem:
+        """The problem of a matrix (n, n) whose entry (i, k) >= 0 is the weight of "i should stand above k".
+
+        Examples:
+            >>> PairwiseProblem.from_matrix([[0.0], [1.0]], [[0, 0], [2, 0]]).evaluate([1.0])
+            2.0
+        """
+        pi = np.asarray(matrix, dtype=np.float64)
+        n = len(np.asarray(X))
+        if pi.shape != (n, n):
+            raise ValueError(f"matrix must have shape ({n}, {n}), got {pi.shape}")
+        if not (np.isfinite(pi).all() and (pi >= 0).all()):
+            raise ValueError("matrix must hold finite numbers >= 0")
+        pairs = np.argwhere(pi != 0)
+        return cls(X, pairs, weights=pi[pi != 0], C=C, margin=margin, constraints=constraints)
+
+    @property
+    def trivial_bound(self) -> float:
+        """The weight of all pairs."""
+        return math.fsum(self.weights)
+
+    def statistic_value(self, w: ArrayLike) -> float:
+        """The weight of the pairs agreed with at w, without the price of the weights."""
+        weights = self.in_box(w)
+        above, at_above = np.unique(self.pairs[:, 0], return_inverse=True)
+        below, at_below = np.unique(self.pairs[:, 1], return_inverse=True)
+        wins = self.beats(weights, above, below)[at_above, at_below]
+        return math.fsum(self.weights[wins])
+
+
+def multipartite_pairs(classes: ArrayLike) -> IntArray:
+    """Edges (above, below) of all pairs of observations whose classes differ, the higher class above.
+
+    Examples:
+        >>> multipartite_pairs([0, 2, 1]).tolist()
+        [[1, 0], [1, 2], [2, 0]]
+    """
+    labels = np.asarray(classes)
+    return np.argwhere(labels[:, None] > labels[None, :])
