@@ -140,7 +140,8 @@ class TwoStageRanker:
         """Scores (n,) whose order is the spliced list: reranked items above all others.
 
         A row's score depends on no other row. Items below the threshold have their base score; the exact score s of
-        the others enters as ``threshold + 2 + s / (1 + |s|)``, which is above the threshold and keeps their order.
+        the others enters as ``threshold + 2 + s`` for s >= 0 and ``threshold + 1 + 1 / (1 - s)`` below: increasing, and
+        above the threshold. Scores that differ by less than rounding at that size come out equal.
         """
         features = self._features(X)
         scores = self.base_.decision_function(features)
@@ -148,7 +149,8 @@ class TwoStageRanker:
             return scores
         exact = (features - self.center_) @ self.weights_
         lift = 0.0 if math.isinf(self.threshold_) else self.threshold_
-        return np.where(scores >= self.threshold_, lift + 2.0 + exact / (1.0 + np.abs(exact)), scores)
+        above = np.where(exact >= 0, 2.0 + exact, 1.0 + 1.0 / (1.0 - np.minimum(exact, 0.0)))
+        return np.where(scores >= self.threshold_, lift + above, scores)
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """The scores of `decision_function`, as rankers in scikit-learn's style return them."""
@@ -217,8 +219,8 @@ class TwoStageRanker:
         if top_labels.min() == top_labels.max():
             self.note_ = f"the top {chosen.sum()} hold a single class: the base ranker's order stands"
             return
-        deviation = top.std(axis=0)
-        varying = deviation > 1e-12 * np.maximum(np.abs(self.center_), 1.0)
+        deviation = _deviation(top - self.center_)
+        varying = deviation > 1e-12 * np.max(np.abs(top), axis=0)  # more than the rounding of a constant column
         if not varying.any():
             self.note_ = f"the top {chosen.sum()} do not differ in any feature: the base ranker's order stands"
             return
@@ -292,6 +294,13 @@ def _threshold(scores: FloatArray, top_k: int | None) -> float:
     if top_k is None or top_k >= len(scores):
         return -math.inf
     return float(np.sort(scores)[-top_k])
+
+
+def _deviation(centered: FloatArray) -> FloatArray:
+    """The standard deviation of centred columns, whatever their units: squares of 1e-200 would be 0."""
+    reach = np.max(np.abs(centered), axis=0)
+    unit = np.where(reach > 0, reach, 1.0)
+    return np.asarray(np.sqrt(np.mean((centered / unit) ** 2, axis=0)) * unit)
 
 
 def _unit(weights: FloatArray) -> FloatArray:

@@ -119,6 +119,25 @@ def test_raw_weights_score_like_standardised_ones():
     np.testing.assert_allclose(raw, standardised, atol=1e-12)
 
 
+@pytest.mark.parametrize("scale", [1e-13, 1e-160, 1e150])
+def test_the_units_of_a_column_do_not_matter(scale):
+    X, y = sample()
+    plain = quick(top_k=30).fit(X, y)
+    scaled = quick(top_k=30).fit(X * [scale, 1.0, 1.0], y)
+    assert scaled.problem_.d == 3
+    np.testing.assert_allclose(scaled.problem_.X, plain.problem_.X, atol=1e-9)
+    assert scaled.solution_.value == pytest.approx(plain.solution_.value, abs=1e-9)
+
+
+def test_scores_of_outliers_keep_their_order():
+    X, y = sample()
+    ranker = quick(base=Scores()).fit(X, y)
+    far = np.outer([1.0, 1e6, 1e6 + 1, 1e9, -1e5, -1e5 - 1], ranker.weights_)
+    far[:, 0] = np.abs(far[:, 0]) + X[:, 0].max()
+    exact = (far - ranker.center_) @ ranker.weights_
+    np.testing.assert_array_equal(np.argsort(ranker.decision_function(far)), np.argsort(exact))
+
+
 def test_constant_columns_are_left_out():
     X, y = sample()
     X = np.column_stack([X, np.full(len(X), 1e6)])

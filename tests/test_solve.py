@@ -32,6 +32,7 @@ from ltr.exact.interrupts import Interrupts
 from ltr.exact.scip import _STATUS, ScipSolver
 from ltr.exact.solve import choose_method
 from ltr.exact.state import Ending, Limits, SolveState, Stopped
+from ltr.statistics import RankStatistic
 from tests.reference import cell_optimum, random_instance
 
 ROOT = Path(__file__).parents[1]
@@ -541,3 +542,32 @@ def test_importing_the_package_leaves_the_solvers_alone():
     program = "import sys, ltr.exact; print([m for m in ('pyscipopt', 'numba', 'cvxpy', 'scipy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("rank", ["resolved", "subrank"])
+@pytest.mark.parametrize("statistic", ["power(p=4)", "power(p=17)", "power(p=30)", "weights(0,1e-12,4e-12,9e-12)"])
+def test_statistics_of_any_size_are_proven(statistic, rank):
+    rng = np.random.default_rng(0)
+    n = 4 if statistic.startswith("weights") else 20
+    X, y = rng.normal(size=(n, 2)), np.arange(n) % 2
+    problem = RerankProblem(X, y, statistic, rank=rank)
+    solution = solve(problem, time_limit=20.0)
+    assert solution.status is Status.OPTIMAL
+    directions = np.linspace(0, 2 * np.pi, 4000)
+    found = max(problem.evaluate(w) for w in np.column_stack([np.cos(directions), np.sin(directions)]))
+    assert found <= solution.value * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("size", [1e-12, 1.0, 1e12])
+def test_a_heuristic_value_near_the_trivial_bound_is_no_proof(size):
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(12, 2)), np.arange(12) % 2
+    problem = RerankProblem(X, y, RankStatistic.from_weights(np.arange(12.0) ** 2 * size))
+    solution = solve(problem, "local_search", time_limit=0.5)
+    assert solution.bound > solution.value
+    assert solution.status is Status.HEURISTIC
+    assert solution.gap > 0
+
+
+def test_limits_may_be_given_by_position():
+    assert solve(RerankProblem([[0.0], [1.0]], [0, 1]), "auto", 5.0, 0.0, 1).status is Status.OPTIMAL

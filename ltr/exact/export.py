@@ -33,7 +33,8 @@ def write_model(problem: Problem, path: str | Path, method: str = "auto") -> Pat
     """Write the model that a method solves as LP, MPS or CIP, chosen by the suffix ``.lp``, ``.mps`` or ``.cip``.
 
     ``resolved`` is written as the lattice model even where rank weights are convex: the tangent model lives in a
-    constraint handler that no file holds.
+    constraint handler that no file holds. The objective of a statistic of extreme size is divided by the formulation's
+    `unit`.
 
     Returns:
         The path written.

@@ -95,7 +95,7 @@ class ScipSolver:
         self.formulation.for_problem(problem).check(problem)
         least = _LEAST_MARGIN * max(1.0, _spread(problem))
         if problem.margin < least:
-            rule = f"at least {least:.2g} for SCIP with these features"
+            rule = f"at least {least:.6g} for SCIP with these features"
             raise ValueError(f"margin must be {rule}: scale the features up or raise it, got {problem.margin!r}")
 
     def build(self, problem: Problem, tick: Callable[[], None] = lambda: None) -> Formulation:
@@ -111,6 +111,12 @@ class ScipSolver:
             self._configure(formulation, state)
             self._start(formulation, state)
             return self._optimize(formulation, state)
+        except Exception as error:
+            formulation.guard.check()  # one that a callback raised goes on to the caller
+            # pyscipopt knows no class of its own for SCIP's error codes
+            if type(error) is not Exception:
+                raise
+            return Ending(Status.INEXACT, f"SCIP gave up: {error}")
         finally:
             # models with Python plugins are reference cycles
             formulation.model.free()
@@ -156,11 +162,7 @@ class ScipSolver:
         model = formulation.model
         state.check()
         model.setParam("limits/time", min(state.remaining, 1e19))
-        try:
-            model.optimizeNogil()
-        except Exception as error:  # pyscipopt knows no other class for SCIP's error codes
-            formulation.guard.check()
-            return Ending(Status.INEXACT, f"SCIP gave up: {error}")
+        model.optimizeNogil()
         claim = model.getStatus()
         state.nodes = int(model.getNTotalNodes())
         if claim != "infeasible":
@@ -171,10 +173,14 @@ class ScipSolver:
         formulation.guard.check()
         status = _STATUS[claim]
         if status is None:
-            raise RuntimeError(f"SCIP ended with status {claim!r} although weights and objective are bounded")
+            return Ending(Status.INEXACT, f"SCIP gave up with status {claim!r}, although the problem is bounded")
         for solution in model.getSols():
             offer_solution(formulation, state, solution)
-        if status in (Status.OPTIMAL, Status.GAP_LIMIT) and formulation.exact and state.gap > state.limits.gap:
+        if (
+            status in (Status.OPTIMAL, Status.GAP_LIMIT)
+            and formulation.exact
+            and not (state.closed() or state.gap <= state.limits.gap)
+        ):
             # SCIP's best was one by its tolerance only: look for weights around those that do win
             search_locally(state, _LONGEST_REPAIR)
         return self._ending(formulation, state, status)

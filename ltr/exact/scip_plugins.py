@@ -33,6 +33,7 @@ def dual_bound(formulation: Formulation, state: SolveState) -> float:
     bound = float(formulation.model.getDualbound())
     if not math.isfinite(bound) or abs(bound) > _INFINITE:
         return math.inf
+    bound *= formulation.unit
     return bound if formulation.covers_zero else max(bound, state.zero_value)
 
 
@@ -40,8 +41,8 @@ def offer_solution(formulation: Formulation, state: SolveState, solution: ScipSo
     """Offer the weights of a SCIP solution, and where they fall short of its objective those of its cell's middle."""
     model = formulation.model
     w = np.array([model.getSolVal(solution, v) for v in formulation.w])
-    objective = float(model.getSolObjVal(solution))
-    if state.offer(w) >= objective - 1e-9 * max(1.0, abs(objective)):
+    objective = formulation.unit * float(model.getSolObjVal(solution))
+    if state.offer(w) >= objective - 1e-9 * max(formulation.unit, abs(objective)):
         return
     pairs = formulation.claimed(lambda z: float(model.getSolVal(solution, z)))
     if len(pairs):
@@ -122,8 +123,8 @@ class Rounding(Heur):
     def _try(self) -> bool:
         self.state.offer(np.clip([self.model.getSolVal(None, v) for v in self.formulation.w], -1.0, 1.0))
         best = self.state.value
-        primal = float(self.model.getPrimalbound())
-        if best <= max(primal, self._refused) + 1e-9 * max(1.0, abs(best)):
+        primal = self.formulation.unit * float(self.model.getPrimalbound())
+        if best <= max(primal, self._refused) + 1e-9 * max(self.formulation.unit, abs(best)):
             return False
         values = self.formulation.complete(self.state.weights)
         if values is not None and add_solution(self.model, values, self):

@@ -129,10 +129,10 @@ def _resolve(problem: Problem, method: str | Solver) -> tuple[str, Solver, str]:
 def solve(
     problem: Problem,
     method: str | Solver = "auto",
-    *,
     time_limit: float = 60.0,
     gap: float = 0.0,
     seed: int = 0,
+    *,
     node_limit: int | None = None,
     memory_limit: float | None = None,
     warm_starts: Sequence[ArrayLike] = (),

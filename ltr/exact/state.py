@@ -23,7 +23,9 @@ __all__ = ["Ending", "Limits", "SolveState", "Stopped", "scalable"]
 FloatArray = NDArray[np.float64]
 
 _SNAP = 1e-9  # weights this small are solver noise
-_CONTRADICTION = 1e-6  # a bound this far below a value (relative) is wrong, not rounded
+_CONTRADICTION = 1e-6  # a bound this far below a value is wrong, not rounded; relative to the statistic's size
+_PROOF = 1e-9  # a solver's claim of optimality holds where value and bound agree so far, likewise
+_ROUNDING = 1e-12  # without a claim they have to agree so far
 _PACE = 0.1  # seconds between trace points that only lower the bound
 
 
@@ -128,6 +130,16 @@ class SolveState:
         """The relative gap between the best value and the bound proven."""
         return relative_gap(self.value, self.bound)
 
+    @property
+    def size(self) -> float:
+        """The size of the numbers that tolerances are relative to: the statistic of a perfect ranking, or the value."""
+        value = abs(self.value) if math.isfinite(self.value) else 0.0
+        return max(abs(self.problem.trivial_bound), value)
+
+    def closed(self, *, claimed: bool = True) -> bool:
+        """Whether the bound has come down to the value, up to a tolerance that is wider for a solver's own claim."""
+        return self.bound - self.value <= (_PROOF if claimed else _ROUNDING) * self.size
+
     def stop_requested(self) -> bool:
         """Whether the caller asks for an end."""
         return self._should_stop is not None and bool(self._should_stop())
@@ -209,18 +221,19 @@ class SolveState:
         status, message = ending.status, ending.message
         if status is Status.INFEASIBLE and self.value == -math.inf:
             return self._packed(Status.INFEASIBLE, -math.inf, method, message)
-        if self.bound < self.value - _CONTRADICTION * max(1.0, abs(self.value)):
+        if self.bound < self.value - _CONTRADICTION * self.size:
             message = _joined(
                 message, f"the solver's bound {self.bound:.9g} is below a value attained and was discarded"
             )
             self.bound = self.problem.trivial_bound
         bound = max(self.bound, self.value)
         gap = relative_gap(self.value, bound)
-        if gap == 0:
+        claimed = status in (Status.OPTIMAL, Status.GAP_LIMIT, Status.INFEASIBLE)
+        if self.closed(claimed=claimed):
             status = Status.OPTIMAL
         elif self.limits.gap > 0 and gap <= self.limits.gap and status is not Status.INTERRUPTED:
             status = Status.GAP_LIMIT
-        elif status in (Status.OPTIMAL, Status.GAP_LIMIT, Status.INFEASIBLE):
+        elif claimed:
             status = Status.INEXACT
             message = _joined(message, f"the solver claims {bound:.9g}, which no weights found attain exactly")
         return self._packed(status, bound, method, message)

@@ -57,6 +57,6 @@ class Auc(Agreement):
     def _preferences(self) -> tuple[IntArray, FloatArray, float]:
         problem = self.problem
         pairs = np.array([(i, k) for i in problem.positives for k in problem.negatives], dtype=np.int64)
-        beta = float(problem.a[-1] - problem.a[0]) / (problem.n - 1)
-        constant = math.fsum(problem.a[: len(problem.positives)]) + problem.shift
+        beta = float(self.a[-1] - self.a[0]) / (problem.n - 1)
+        constant = math.fsum(self.a[: len(problem.positives)]) + self.shift
         return pairs, np.full(len(pairs), beta), constant

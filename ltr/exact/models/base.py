@@ -31,6 +31,7 @@ Source: Rudin & Wang, *Direct Learning to Rank and Rerank* (2018), sections 3.1,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, Literal, get_args
 
@@ -79,6 +80,7 @@ class Formulation:
         pairs: (pairs, 2) the comparisons (i, k) that have a variable.
         z: their variables, in the order of `pairs`.
         covers_zero: False where the faces leave out w = 0.
+        unit: a power of two that the objective is divided by; 1 unless the statistic is very large or small.
         exact: False where weights of the problem are infeasible in the model, so that its bound is not one of the
             problem.
         guard: keeps exceptions of callbacks; check it after a solve.
@@ -110,6 +112,7 @@ class Formulation:
         if faces and not scalable(problem):
             raise ValueError("faces need side constraints that survive scaling w up: b <= 0, got a b > 0")
         self.problem, self.form, self.tick = problem, form, tick
+        self.unit = objective_unit(problem)
         self.tight = form == "strengthened"
         self.model = Model(f"{self.name}_{form}")
         self.model.hideOutput()
@@ -122,7 +125,7 @@ class Formulation:
         self.face = self._add_faces() if (self.tight and scalable(problem) if faces is None else faces) else []
         self.covers_zero = not self.face
         objective, offset = self._build()
-        price = linear([problem.C] * len(self.gamma), self.gamma)
+        price = linear([problem.C / self.unit] * len(self.gamma), self.gamma)
         self.model.setObjective(objective - price, "maximize")
         self.model.addObjoffset(offset)
 
@@ -203,6 +206,16 @@ class Formulation:
             self.z.append(z)
         return {(i, k): z for (i, k), z in zip(pairs.tolist(), self.z, strict=True)}
 
+    @property
+    def a(self) -> FloatArray:
+        """The rank weights in units of the objective."""
+        return np.asarray(self.problem.a / self.unit)
+
+    @property
+    def shift(self) -> float:
+        """The constant of the statistic in units of the objective."""
+        return float(self.problem.shift / self.unit)
+
     def scale(self, norm: FloatArray) -> float:
         """L, the number that features and margin are divided by in the faithful form."""
         return float(np.max(norm, initial=0.0)) + self.problem.margin
@@ -241,6 +254,16 @@ class Formulation:
         """The pairs (i, k) that a solution of the solver counts as won."""
         won = [value_of(z) > 0.5 for z in self.z]
         return self.pairs[np.array(won, dtype=bool)]
+
+
+def objective_unit(problem: Problem) -> float:
+    """The power of two that brings a statistic of extreme size to between 1 and 2; 1 for ordinary sizes.
+
+    SCIP's tolerances and its infinity of 1e20 are absolute, so a statistic such as ``power(p=4)`` needs a unit.
+    Powers of two change no digit.
+    """
+    size = abs(problem.trivial_bound)
+    return 1.0 if size == 0 or 2.0**-10 <= size <= 2.0**12 else 2.0 ** math.floor(math.log2(size))
 
 
 def assign(variables: Sequence[Variable], values: Iterable[float]) -> Assignment:

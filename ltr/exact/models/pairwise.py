@@ -42,5 +42,5 @@ class Pairwise(Agreement):
 
     def _preferences(self) -> tuple[IntArray, FloatArray, float]:
         pairs, at = np.unique(self.problem.pairs, axis=0, return_inverse=True)
-        weights = np.bincount(at.ravel(), weights=self.problem.weights).astype(np.float64)
+        weights = np.bincount(at.ravel(), weights=self.problem.weights / self.unit).astype(np.float64)
         return pairs, weights, 0.0

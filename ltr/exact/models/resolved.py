@@ -60,7 +60,7 @@ class ResolvedRank(Formulation):
 
     def _build(self) -> tuple[Expression, float]:
         problem = self.problem
-        steps = np.diff(problem.a, prepend=0.0)
+        steps = np.diff(self.a, prepend=0.0)
         self.levels = np.flatnonzero(steps > 0)[np.flatnonzero(steps > 0) > 0] + 1  # S_r, ranks from 1
         pairs = np.array(list(itertools.permutations(range(problem.n), 2)), dtype=np.int64)
         self.comparison = self._add_comparisons(pairs)
@@ -71,7 +71,7 @@ class ResolvedRank(Formulation):
         self.t = self._add_ranks()
         flat = [t for row in self.t for t in row]
         gains = np.tile(steps[self.levels - 1], len(self.t))
-        return linear(gains, flat), len(problem.positives) * float(problem.a[0]) + problem.shift
+        return linear(gains, flat), len(problem.positives) * float(self.a[0]) + self.shift
 
     def _add_in_order(self) -> None:
         X = self.problem.X

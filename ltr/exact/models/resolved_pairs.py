@@ -106,13 +106,13 @@ class ResolvedTangents(ResolvedPairs):
 
     def _add_statistic(self) -> tuple[Expression, float]:
         problem = self.problem
-        self.cost = PositionCost(problem.a)
+        self.cost = PositionCost(self.a)
         self.P = self._add_positives_above()
-        n_pos, a = len(problem.positives), problem.a
+        n_pos, a = len(problem.positives), self.a
         # from every positive at the bottom to every positive on top
         self.theta = self.model.addVar("theta", lb=math.fsum(a[:n_pos]), ub=math.fsum(a[problem.n - n_pos :]))
         add_tangents(self.model, self.guard, self.theta, self.P, self.cost)
-        return self.theta + 0.0, problem.shift
+        return self.theta + 0.0, self.shift
 
     def _add_positives_above(self) -> list[Variable]:
         P = []
@@ -149,10 +149,10 @@ class ResolvedLattice(ResolvedPairs):
         n, n_pos, n_neg = problem.n, len(problem.positives), len(problem.negatives)
         self.e = [self._add_lost_at_most(i) for i in problem.positives.tolist()]
         self.v = [self._add_at_least(m) for m in range(n_neg)]
-        steps = np.diff(problem.a, prepend=0.0)
+        steps = np.diff(self.a, prepend=0.0)
         gains = [steps[n - q - m] for m in range(n_neg) for q in range(1, n_pos + 1)]  # ã_{n+1-q-m}
         objective = linear(gains, [v for row in self.v for v in row])
-        return objective, math.fsum(problem.a[:n_pos]) + problem.shift
+        return objective, math.fsum(self.a[:n_pos]) + self.shift
 
     def _add_lost_at_most(self, i: int) -> list[Variable]:
         """e_im for m = 0..n_neg-1."""

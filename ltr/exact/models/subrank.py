@@ -56,7 +56,7 @@ class Subrank(Formulation):
 
     def _build(self) -> tuple[Expression, float]:
         problem = self.problem
-        steps = np.diff(problem.a, prepend=0.0)
+        steps = np.diff(self.a, prepend=0.0)
         self.levels = np.flatnonzero(steps > 0)[np.flatnonzero(steps > 0) > 0] + 1  # S_r, ranks from 1
         everyone = np.arange(problem.n)
         pairs = np.array([(i, k) for i in problem.positives for k in everyone if k != i], dtype=np.int64)
@@ -69,7 +69,7 @@ class Subrank(Formulation):
             self._add_one_way()
         flat = [t for row in self.t for t in row]
         gains = np.tile(steps[self.levels - 1], len(self.t))
-        return linear(gains, flat), len(problem.positives) * float(problem.a[0]) + problem.shift
+        return linear(gains, flat), len(problem.positives) * float(self.a[0]) + self.shift
 
     def _add_ranks(self) -> list[list[Variable]]:
         """t_il, one row for each positive, one column for each level of S_r."""
