@@ -237,7 +237,7 @@ def _check_weights(array: Sequence[float]) -> None:
     for rule, bad in (
         ("finite", ~np.isfinite(a)),
         ("nonnegative", a < 0),
-        ("nondecreasing", np.diff(a, prepend=a[0]) < 0),
+        ("nondecreasing", a < np.r_[a[0], a[:-1]]),
     ):
         if bad.any():
             at = int(np.argmax(bad))

@@ -1,7 +1,10 @@
 """The command line: exit codes, messages in the user's words, prediction on new rows."""
 
+import builtins
 import csv
 import io
+import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -120,6 +123,16 @@ USER_ERRORS = [
     (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,0\n2,3,2\n"), "labels must be 0 or 1, got 2"),
     (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,1\n2,3,1\n"), "must hold both classes"),
     (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,0\n2,3,1\n"), "the training half holds only label"),
+    (
+        ["run", "quick.toml"],
+        edit("table.csv", "id,age,failed\n1,0,0\n2,1e200,1\n"),
+        "got 1e+200 in column 'age', row 2",
+    ),
+    (
+        ["run", "quick.toml"],
+        edit("table.csv", "id,age,failed\n1,0,0\n2,1e-200,1\n"),
+        "got 0.0 to 1e-200 in column 'age'",
+    ),
     (["run", "quick.toml", "surrogate.device=cuda"], None, "surrogate.device must be 'cpu' or 'auto' here"),
     (["run", "quick.toml", "exact.statistic=weights(0,1)"], None, "exact.statistic: must hold top_k = 20 weights"),
     (["run", "quick.toml", "runs_dir=table.csv"], None, "runs_dir: cannot make the folder"),
@@ -227,6 +240,59 @@ def test_predict_on_arrays_gives_positions_alone(finished, tmp_path):
     ranked = read_csv(predict_csv(find_run(str(finished)), tmp_path / "new.npz"))
     assert list(ranked[0]) == ["position", "score", "stage", "row"]
     assert sorted(int(row["row"]) for row in ranked) == [1, 2, 3, 4]
+
+
+def test_predict_carries_the_columns_of_tables_with_blank_lines(finished, tmp_path):
+    (tmp_path / "new.csv").write_text("id,age,hours\n   \n007,1,2\n\n \n008,2,3\n")
+    ranked = read_csv(predict_csv(find_run(str(finished)), tmp_path / "new.csv"))
+    assert sorted((row["row"], row["id"], row["age"]) for row in ranked) == [("1", "007", "1"), ("2", "008", "2")]
+
+
+DAMAGE = [
+    ("run.json", "", ["show"], None),
+    ("run.json", "", ["predict", "table.csv"], "run.json: cannot be read or is damaged"),
+    ("run.json", None, ["predict", "table.csv"], "run.json: is missing"),
+    ("run.json", '{"data": 3}', ["predict", "table.csv"], "run.json: cannot be read or is damaged"),
+    ("exact/model.pt", "garbled", ["predict", "table.csv"], "model.pt: cannot be read or is damaged"),
+    ("ranknet/model.pt", "", ["predict", "table.csv", "--method", "ranknet"], "model.pt: cannot be read or is damaged"),
+    ("results.json", "[]", ["show"], "results.json: cannot be read or is damaged"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "command", "message"), DAMAGE)
+def test_a_damaged_file_of_a_run_is_named(finished, tmp_path, capsys, name, text, command, message):
+    run = tmp_path / "quick"
+    shutil.copytree(finished, run)
+    (run / name).unlink()
+    if text is not None:
+        (run / name).write_text(text)
+    arguments = [str(finished.parents[1] / word) if word == "table.csv" else word for word in command[1:]]
+    code = main([command[0], str(run), *arguments])
+    err = capsys.readouterr().err
+    if message is None:
+        assert code == 0
+        return
+    assert code == 2
+    assert message in err
+    assert "--fresh" in err
+
+
+@pytest.mark.parametrize("module", ["ltr", "trainers.experiment"])
+def test_ctrl_c_while_the_imports_run_ends_in_130(workplace, monkeypatch, capsys, module):
+    genuine = builtins.__import__
+
+    def interrupted(name, *arguments):
+        if name == module:
+            signal.raise_signal(signal.SIGINT)
+        return genuine(name, *arguments)
+
+    monkeypatch.setattr("trainers.cli.importlib.import_module", lambda name: interrupted(name))
+    monkeypatch.setattr(builtins, "__import__", interrupted)
+    code = main(["run", "quick.toml"])
+    monkeypatch.undo()
+    assert code == 130
+    assert capsys.readouterr().err == "ltr: interrupted\n"
+    assert not (workplace / "runs").exists()
 
 
 @pytest.mark.parametrize(

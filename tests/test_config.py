@@ -38,6 +38,10 @@ BAD = [
     ("name", "a/b", "name: must be letters, digits, '-', '_', '.' or '+', not starting with '.' or '-', got \"a/b\""),
     ("name", "..", "name: must be letters, digits"),
     ("seed", -1, "seed: must be >= 0, got -1"),
+    ("seed", 2**31, "seed: must be <= 2147483647, got 2147483648"),
+    ("exact.seed", 3_000_000_000, "exact.seed: must be <= 2147483647, got 3000000000"),
+    ("data.seed", 2**31, "data.seed: must be <= 2147483647"),
+    ("data.split_seed", 2**31, "data.split_seed: must be <= 2147483647"),
     ("seed", 1.5, "seed: must be an integer, got 1.5"),
     ("seed", True, "seed: must be an integer, got true"),
     ("seed", "0", 'seed: must be an integer, got "0"'),
@@ -52,6 +56,7 @@ BAD = [
     ("surrogate.losses", 3, "surrogate.losses: must be a list, got 3"),
     ("surrogate.scorer", "mpl", "surrogate.scorer: must be 'linear' or 'mlp' (did you mean 'mlp'?), got \"mpl\""),
     ("surrogate.hidden", [8], 'surrogate.hidden: goes with scorer = "mlp" only, got [8]'),
+    ("surrogate.hidden", "8,x", 'surrogate.hidden[1]: must be an integer, got "x"'),
     ("surrogate.hidden", [], "surrogate.hidden: must hold at least 1 entry, got []"),
     ("surrogate.batch_size", 32, 'surrogate.batch_size: goes with optimizer = "adam" only'),
     ("surrogate.max_steps", 0, "surrogate.max_steps: must be >= 1, got 0"),
@@ -175,6 +180,14 @@ def test_bad_overrides_are_reported_like_keys(tmp_path, override, message):
     with pytest.raises(ConfigError) as error:
         load_config(path, [override])
     assert lines(error)[0].startswith(message)
+
+
+@pytest.mark.parametrize(("text", "hidden"), [("64,32", (64, 32)), ("[64, 32]", (64, 32)), ("8", (8,)), ("8,", (8,))])
+def test_a_comma_list_of_integers_is_a_list(tmp_path, text, hidden):
+    path = write(tmp_path, '[data]\nname = "gaussians"\n')
+    config = load_config(path, ["surrogate.scorer=mlp", f"surrogate.hidden={text}"])
+    assert config.surrogate.hidden == hidden
+    assert parse_config(tomllib.loads(resolved_toml(config))) == config
 
 
 def test_paths_are_meant_from_the_file_or_from_here(tmp_path, monkeypatch):

@@ -7,7 +7,18 @@ import pandas as pd
 import pytest
 
 import ltr.data.named
-from ltr.data import DataError, Dataset, dataset_names, gaussians, half_split, load, read_features, read_table, theorem1
+from ltr.data import (
+    DataError,
+    Dataset,
+    dataset_names,
+    gaussians,
+    half_split,
+    load,
+    read_features,
+    read_table,
+    read_texts,
+    theorem1,
+)
 from ltr.data.dataset import checked_features, checked_labels
 from ltr.data.named import FILES
 from ltr.metrics import rank_statistic
@@ -38,6 +49,8 @@ def test_dataset_counts_and_dtypes():
     ("X", "y", "names", "message"),
     [
         ([[1.0], [math.nan]], [0, 1], ["a"], "data set t: values must be finite.*got nan in column 'a', row 2"),
+        ([[1.0], [1e200]], [0, 1], ["a"], r"at most 1e\+150 in size, got 1e\+200 in column 'a', row 2"),
+        ([[0.0], [1e-200]], [0, 1], ["a"], "constant or span at least 1e-150, got 0.0 to 1e-200 in column 'a'"),
         ([[1.0], [2.0]], [0, 2], None, "data set t: labels must be 0 or 1, got 2 in row 2"),
         ([[1.0], [2.0]], [-1, 1], None, "labels must be 0 or 1, got -1 in row 1"),
         ([[1.0], [2.0]], [0, math.nan], None, "labels must be 0 or 1, got nan in row 2"),
@@ -298,6 +311,15 @@ def test_text_that_means_the_same(tmp_path, text):
     path.write_bytes(text.encode())
     data = read_table(path, label="y")
     assert (data.feature_names, data.X.tolist(), data.y.tolist()) == (("a",), [[1.0], [2.0]], [0, 1])
+
+
+def test_texts_stand_beside_the_rows_of_the_features(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('\n id ; a ;note\n   \n007;1.50;"x; y"\n\n \n008;2\n')
+    assert read_features(path, ["a"]).tolist() == [[1.5], [2.0]]
+    assert read_texts(path) == {"id": ["007", "008"], "a": ["1.50", "2"], "note": ["x; y", ""]}
+    np.save(tmp_path / "t.npy", np.eye(2))
+    assert read_texts(tmp_path / "t.npy") == {}
 
 
 def test_plain_arrays_name_their_columns_by_position(tmp_path):

@@ -4,6 +4,8 @@ import csv
 import json
 import math
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +22,7 @@ from ltr.data import DataError, half_split, load
 from ltr.exact.problem import RerankProblem
 from ltr.metrics import rank_statistic
 from trainers.cli import main
-from trainers.config import load_config, parse_config
+from trainers.config import load_config, parse_config, resolved_toml
 from trainers.config_errors import ConfigError
 from trainers.context import load_scores
 from trainers.display import Display
@@ -425,6 +427,111 @@ def test_what_is_computed_survives_an_error_in_a_later_stage(tmp_path, monkeypat
     display = Calls()
     assert run_experiment(config, display=display).complete
     assert display.begun == ["exact"]
+
+
+@pytest.mark.parametrize("at", ["fit", "__init__", "decision_function"])
+def test_a_value_the_exact_stage_refuses_ends_in_one_message_and_a_table(tmp_path, monkeypatch, capsys, at):
+    def refuse(*_, **__):
+        raise ValueError("margin must be larger with these features, got 1e-05")
+
+    config = config_for(tmp_path)
+    path = tmp_path / "small.toml"
+    path.write_text(resolved_toml(config))
+    monkeypatch.setattr(f"trainers.exact_stage.TwoStageRanker.{at}", refuse)
+    assert main(["run", str(path), "--quiet"]) == 2
+    assert capsys.readouterr().err == "ltr: error: exact: margin must be larger with these features, got 1e-05\n"
+    assert [row.method for row in read_results(RunFolder(config.folder)).rows] == list(config.methods[:-1])
+    monkeypatch.undo()
+    display = Calls()
+    assert run_experiment(config, display=display).complete
+    assert display.begun == ["exact"]
+
+
+@pytest.mark.parametrize(
+    ("lost", "again"),
+    [
+        (["logistic_regression/model.pt", "exact/result.json"], ["logistic_regression", "exact"]),
+        (["logistic_regression/scores.npz"], ["logistic_regression"]),
+        (["exact/solution.json"], ["exact"]),
+        (["ranknet/result.json", "ranknet/scalars.jsonl"], ["ranknet"]),
+    ],
+)
+def test_a_method_whose_files_are_gone_is_computed_again(finished, tmp_path, lost, again):
+    config, results = finished
+    copy = config.model_copy(update={"runs_dir": str(tmp_path)})
+    shutil.copytree(config.folder, copy.folder)
+    for name in lost:
+        (copy.folder / name).unlink()
+    display = Calls()
+    resumed = run_experiment(copy, display=display)
+    assert display.begun == again
+    assert resumed.complete
+    assert numbers(resumed)[:-1] == numbers(results)[:-1]
+
+
+def test_a_method_stopped_while_it_is_computed_again_is_unfinished(finished, tmp_path):
+    config, results = finished
+    copy = config.model_copy(update={"runs_dir": str(tmp_path)})
+    shutil.copytree(config.folder, copy.folder)
+    (copy.folder / "ranknet" / "model.pt").unlink()
+    assert not run_experiment(copy, display=StopAt("ranknet")).complete
+    assert numbers(run_experiment(copy)) == numbers(results)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "also"),
+    [
+        ("run.json", "", None),
+        ("run.json", "[]", None),
+        ("run.json", None, None),
+        ("config.toml", "\x00", None),
+        ("ranknet/result.json", "", None),
+        ("ranknet/result.json", "{}", None),
+        ("ranknet/scores.npz", "", None),
+        ("exact/solution.json", "{", "exact/result.json"),
+        ("exact/solution.json", "{}", "exact/result.json"),
+        ("logistic_regression/model.pt", "garbled", "exact/result.json"),
+        ("ranknet/checkpoint.pt", "garbled", "ranknet/result.json"),
+    ],
+)
+def test_a_damaged_run_is_one_message_and_fresh_starts_over(finished, tmp_path, name, text, also):
+    config, results = finished
+    copy = config.model_copy(update={"runs_dir": str(tmp_path)})
+    shutil.copytree(config.folder, copy.folder)
+    if text is None:
+        (copy.folder / name).unlink()
+    else:
+        (copy.folder / name).write_text(text)
+    if also is not None:
+        (copy.folder / also).unlink()
+    with pytest.raises(RunError, match=rf"{re.escape(name)}: .*--fresh"):
+        run_experiment(copy)
+    if "/" not in name:
+        assert numbers(run_experiment(copy, fresh=True))[:-1] == numbers(results)[:-1]
+
+
+def test_large_pair_losses_are_announced(tmp_path, monkeypatch):
+    class Notes(Display):
+        def __init__(self):
+            self.notes = []
+
+        def note(self, text):
+            self.notes.append(text)
+
+    quick = {"baselines": {"methods": []}, "exact": {"enabled": False}, "tracking": {"figures": False}}
+    monkeypatch.setattr("trainers.experiment._LARGE", 625**2 - 1)
+    display = Notes()
+    losses = {"losses": ["ranknet", "logistic"], "max_steps": 1}
+    run_experiment(config_for(tmp_path / "a", surrogate=losses, **quick), display=display)
+    assert len(display.notes) == 1
+    assert display.notes[0].startswith("ranknet: every step compares 625 rows with one another")
+    for at, options in enumerate(({"losses": ["logistic"]}, {"optimizer": "adam", "batch_size": 100})):
+        display = Notes()
+        run_experiment(config_for(tmp_path / str(at), surrogate=losses | options, **quick), display=display)
+        assert display.notes == []
+    monkeypatch.setattr("trainers.experiment._LARGE", 625**2)
+    run_experiment(config_for(tmp_path / "c", surrogate=losses, **quick), display=display)
+    assert display.notes == []
 
 
 def test_a_diverging_training_names_the_cure(tmp_path):

@@ -130,6 +130,12 @@ def test_bad_arrays_are_refused(weights):
         RankStatistic.from_weights(weights)
 
 
+@pytest.mark.filterwarnings("error")
+def test_infinite_weights_are_refused_without_a_warning():
+    with pytest.raises(ValueError, match="weights must be finite, got inf at rank 1"):
+        RankStatistic.parse("weights(1e400,1e400)")
+
+
 def test_a_users_weights_must_fit_the_list():
     with pytest.raises(ValueError, match="3 weights for a list of 4"):
         RankStatistic.from_weights([0, 1, 2]).weights(4)

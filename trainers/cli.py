@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import ltr
+from trainers.stopping import StopFlag
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,17 +44,30 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Errors of the user's making end in one message on stderr and exit code 2, Ctrl-C in 130.
     """
-    parser = _parser()
-    arguments, rest = parser.parse_known_args(argv)
-    if rest and (arguments.command != "run" or any(text.startswith("-") for text in rest)):
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
-    if arguments.command is None:
-        parser.print_help()
-        return 2
-    # the imports behind the commands take seconds; --help and --version should not
-    from ltr.data import DataError
-    from trainers.config_errors import ConfigError
-    from trainers.runs import RunError
+    try:
+        return _main(argv)
+    except KeyboardInterrupt:
+        sys.stderr.write("ltr: interrupted\n")
+        return 130
+
+
+def _main(argv: Sequence[str] | None) -> int:
+    # libraries make other errors of a KeyboardInterrupt in the middle of their imports
+    with StopFlag() as stop:
+        parser = _parser()
+        arguments, rest = parser.parse_known_args(argv)
+        if rest and (arguments.command != "run" or any(text.startswith("-") for text in rest)):
+            parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        if arguments.command is None:
+            parser.print_help()
+            return 2
+        # the imports behind the commands take seconds; --help and --version should not
+        for module in _MODULES[arguments.command]:
+            importlib.import_module(module)
+        from ltr.data import DataError
+        from trainers.config_errors import ConfigError
+        from trainers.runs import RunError
+    stop.check()
 
     try:
         if arguments.command == "run":
@@ -66,15 +80,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ConfigError, DataError, RunError) as error:
         sys.stderr.write(f"ltr: error: {error}\n")
         return 2
-    except KeyboardInterrupt:
-        sys.stderr.write("ltr: interrupted\n")
-        return 130
+
+
+_MODULES = {
+    "run": ("trainers.experiment", "trainers.display"),
+    "show": ("trainers.predict",),
+    "predict": ("trainers.predict",),
+    "options": ("trainers.config",),
+}
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ltr", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    import ltr  # takes a moment: in `main`, where Ctrl-C is handled
+
     parser.add_argument("--version", action="version", version=f"ltr {ltr.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     run = commands.add_parser(

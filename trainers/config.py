@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, Field, StrictInt, StrictStr, ValidationError
+from pydantic import BaseModel, Field, StrictStr, ValidationError
 
 from trainers.config_errors import NOTHING, ConfigError, Finding, findings_of
 from trainers.sections import (
@@ -20,6 +20,7 @@ from trainers.sections import (
     ExactConfig,
     FileName,
     Section,
+    Seed,
     StatisticsConfig,
     SurrogateConfig,
     TrackingConfig,
@@ -36,7 +37,7 @@ class Config(Section):
     """One experiment."""
 
     name: FileName = Field(description="of the run and its folder; the config file's name when left out")
-    seed: StrictInt = Field(default=0, ge=0, description="of the split, the trainings and the exact stage")
+    seed: Seed = Field(default=0, description="of the split, the trainings and the exact stage")
     runs_dir: StrictStr = Field(default="runs", min_length=1, description="folder of the run folders")
     data: DataConfig
     surrogate: SurrogateConfig = SurrogateConfig()

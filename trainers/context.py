@@ -18,7 +18,7 @@ from ltr.metrics import rank_statistic
 from ltr.statistics import RankStatistic
 from trainers.config import Config
 from trainers.display import Display
-from trainers.files import write_atomic
+from trainers.files import reading, write_atomic
 from trainers.inputs import Split
 from trainers.runs import MethodFolder, RunFolder
 from trainers.stopping import StopFlag
@@ -116,8 +116,13 @@ def save_ranker(folder: MethodFolder, ranker: BaseRanker) -> None:
 
 
 def load_ranker(folder: MethodFolder) -> BaseRanker:
-    """The ranker that `save_ranker` wrote; nothing in the file is run."""
-    return load_base_ranker(torch.load(folder.model, weights_only=True))
+    """The ranker that `save_ranker` wrote; nothing in the file is run.
+
+    Raises:
+        RunError: a missing or damaged file.
+    """
+    with reading(folder.model):
+        return load_base_ranker(torch.load(folder.model, weights_only=True))
 
 
 def save_scores(folder: MethodFolder, scores: Scores) -> None:
@@ -128,8 +133,12 @@ def save_scores(folder: MethodFolder, scores: Scores) -> None:
 
 
 def load_scores(folder: MethodFolder) -> Scores | None:
-    """The scores that `save_scores` wrote, None when there are none."""
+    """The scores that `save_scores` wrote, None when there are none.
+
+    Raises:
+        RunError: a damaged file.
+    """
     if not folder.scores.exists():
         return None
-    with np.load(folder.scores) as arrays:
+    with reading(folder.scores), np.load(folder.scores) as arrays:
         return Scores(arrays["train"], arrays["test"])

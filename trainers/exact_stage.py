@@ -15,7 +15,7 @@ from ltr.exact.solution import Solution, Status, TracePoint
 from ltr.rerank import TwoStageRanker
 from trainers.config import EXACT
 from trainers.context import Context, Scores, by_tag, load_ranker, save_scores
-from trainers.files import Json, read_json, write_atomic, write_json
+from trainers.files import Json, read_json, reading, write_atomic, write_json
 from trainers.results import Row
 from trainers.runs import MethodFolder, RunError
 from trainers.tracking import Tracker
@@ -55,9 +55,7 @@ def run_exact_stage(context: Context, rows: Sequence[Row], *, level_to: int) -> 
     )
     _check_length(context, ranker)
     starts = [row.weights for row in rows if row.weights is not None]
-    earlier = read_json(folder.solution)
-    if earlier is not None and earlier["weights"] is not None:
-        starts.append(list(earlier["weights"].values()))
+    starts += _earlier_weights(folder, context.split.feature_names)
     context.display.begin(EXACT, None)
     with Tracker(folder.path, folder.records, tensorboard=context.config.tracking.tensorboard) as tracker:
         started = time.perf_counter()
@@ -74,6 +72,16 @@ def run_exact_stage(context: Context, rows: Sequence[Row], *, level_to: int) -> 
     if row.status != Status.INTERRUPTED.value:
         folder.finish(asdict(row))
     return row
+
+
+def _earlier_weights(folder: MethodFolder, feature_names: Sequence[str]) -> list[list[float]]:
+    """The incumbent of an exact stage that was stopped, if there is one."""
+    earlier = read_json(folder.solution)
+    if earlier is None:
+        return []
+    with reading(folder.solution):
+        weights = earlier["weights"]
+        return [] if weights is None else [[float(weights[name]) for name in feature_names]]
 
 
 def _check_length(context: Context, ranker: TwoStageRanker) -> None:
@@ -143,7 +151,7 @@ def _save(folder: MethodFolder, context: Context, ranker: TwoStageRanker, scores
         value["certificate"] = _certificate(context, ranker.solution_, ranker)
         buffer = io.BytesIO()
         np.savez(buffer, X=ranker.problem_.X, y=ranker.problem_.y, weights=ranker.solution_.weights)
-        write_atomic(folder.path / "problem.npz", buffer.getvalue())
+        write_atomic(folder.problem, buffer.getvalue())
     write_json(folder.solution, value)
 
 

@@ -15,12 +15,14 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from ltr.fitting import FitOptions
+from ltr.losses import LogisticLoss, parse_loss
 from trainers.baselines import fit_baseline
 from trainers.config import EXACT, Config
 from trainers.context import Context, load_scores, statistic_of
 from trainers.display import Display
 from trainers.exact_stage import reranked_rows, run_exact_stage
 from trainers.figures import RankedList, ranked_list_figure
+from trainers.files import reading
 from trainers.inputs import load_split
 from trainers.results import Results, Row, markdown_tables, number, write_results
 from trainers.runs import RunError, open_run
@@ -56,6 +58,7 @@ def run_experiment(config: Config, *, fresh: bool = False, display: Display | No
     with open_run(config, split.facts, fresh=fresh) as run, StopFlag() as stop:
         context = Context(config, split, run, display, stop)
         rows: list[Row] = []
+        _note_size(context)
         _write_overview(context, None)
         try:
             _run_all(context, rows)
@@ -65,6 +68,24 @@ def run_experiment(config: Config, *, fresh: bool = False, display: Display | No
             write_results(run, results)
             _write_overview(context, results)
     return results
+
+
+# a pair loss holds about five square matrices at a time; with this many entries each, a step takes a second or more
+_LARGE = 2e7
+_MATRICES = 5
+
+
+def _note_size(context: Context) -> None:
+    """Say beforehand that the pair losses of the run will take long: their work grows with the square of the rows."""
+    options, rows = context.config.surrogate, len(context.split.train.y)
+    slow = [name for name in options.losses if not isinstance(parse_loss(name), LogisticLoss)]
+    at_once = min(options.batch_size or rows, rows)
+    if slow and at_once**2 > _LARGE:
+        context.display.note(
+            f"{', '.join(slow)}: every step compares {at_once} rows with one another, which takes a second or more "
+            f"and about {_MATRICES * 8 * at_once**2 / 1e9:.0f} GB of memory; fewer rows (data.train_fraction), or "
+            "surrogate.optimizer=adam with surrogate.batch_size=1000, need far less"
+        )
 
 
 def _run_all(context: Context, rows: list[Row]) -> None:
@@ -85,10 +106,18 @@ _INTERRUPTED = "interrupted"
 def _run_or_read(context: Context, name: str, rows: Sequence[Row]) -> Row:
     folder = context.run.method(name)
     if (finished := folder.result()) is not None:
-        row = Row.from_json(finished)
+        with reading(folder.row):
+            row = Row.from_json(finished)
         context.display.note(f"{name}: finished earlier")
         return row
-    row = _method(context, name, rows)()
+    folder.reopen()
+    try:
+        row = _method(context, name, rows)()
+    except RunError:
+        raise
+    except ValueError as error:
+        # options that the config allows, but not with these data
+        raise RunError(f"{name}: {error}") from error
     context.display.end(name, _summary(row))
     return row
 

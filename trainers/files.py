@@ -1,19 +1,50 @@
-"""Files written whole or not at all."""
+"""Files written whole or not at all, and read with an error that names the damaged one."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
-from collections.abc import Mapping
+import pickle
+import zipfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Json", "read_json", "to_json", "write_atomic", "write_json"]
+__all__ = ["Json", "RunError", "read_json", "reading", "to_json", "write_atomic", "write_json"]
 
 Json = dict[str, Any]
+
+# what readers of JSON, NumPy and torch files raise on content that is not theirs, and what lookups in it raise
+_DAMAGE = (
+    OSError, ValueError, LookupError, TypeError, AttributeError, EOFError, RuntimeError,
+    pickle.UnpicklingError, zipfile.BadZipFile,
+)  # fmt: skip
+
+
+class RunError(ValueError):
+    """A run folder that cannot be used as asked, with what to do about it."""
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """A context in which a file of a run is read and taken apart.
+
+    Raises:
+        RunError: whatever damage the body met, with the name of the file.
+    """
+    advice = "`ltr run CONFIG --fresh` starts the run over"
+    try:
+        yield
+    except RunError:
+        raise
+    except FileNotFoundError:
+        raise RunError(f"{path}: is missing; {advice}") from None
+    except _DAMAGE as error:
+        raise RunError(f"{path}: cannot be read or is damaged ({type(error).__name__}); {advice}") from error
 
 
 def write_atomic(path: Path, data: bytes) -> None:
@@ -35,11 +66,17 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path) -> Json | None:
-    """The object in a JSON file, None when there is no such file."""
-    try:
-        value: Json = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    """The object in a JSON file, None when there is no such file.
+
+    Raises:
+        RunError: a file that holds no JSON object.
+    """
+    if not path.exists():
         return None
+    with reading(path):
+        value = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(value, dict):
+            raise TypeError(f"a JSON object is needed, got {type(value).__name__}")
     return value
 
 

@@ -5,22 +5,20 @@ from __future__ import annotations
 import csv
 import difflib
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from ltr.base_rankers import load_base_ranker
-from ltr.data import read_features
+from ltr.data import DataError, read_features, read_texts
 from ltr.rerank import TwoStageRanker
 from trainers.config import EXACT
+from trainers.context import load_ranker
+from trainers.files import reading
 from trainers.runs import RunError, RunFolder
 
 __all__ = ["find_run", "predict_csv"]
-
-_SEPARATORS = {".csv": ",;\t|", ".txt": ",;\t|", ".dat": ",;\t|", ".tsv": "\t", ".tab": "\t"}
 
 
 def find_run(text: str, runs_dir: str | Path = "runs") -> RunFolder:
@@ -30,9 +28,9 @@ def find_run(text: str, runs_dir: str | Path = "runs") -> RunFolder:
         RunError: neither is one; the nearest name there is suggested.
     """
     for path in (Path(text), Path(runs_dir) / text):
-        if (path / "run.json").is_file():
-            return RunFolder(path)
-    known = [path.parent.name for path in Path(runs_dir).glob("*/run.json")]
+        if (run := RunFolder(path)).begun:
+            return run
+    known = [path.name for path in Path(runs_dir).glob("*") if RunFolder(path).begun]
     near = difflib.get_close_matches(text, known, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(sorted(known))}" if known else ""
     raise RunError(f"run: no run folder at {text} or {Path(runs_dir) / text}{hint}")
@@ -50,19 +48,25 @@ def predict_csv(run: RunFolder, data: Path, *, method: str | None = None) -> str
         method: a method of the run; its exact stage by default, or its only method.
 
     Raises:
-        RunError: a method without a fitted ranker.
+        RunError: a method without a fitted ranker, a damaged run folder.
         DataError: a table without the run's feature columns, or with values that are not numbers.
     """
     chosen = _method(run, method)
-    X = read_features(data, run.facts["data"]["features"])
-    model = run.path / chosen / "model.pt"
+    with reading(run.origin):
+        features = [str(name) for name in run.facts["data"]["features"]]
+    X = read_features(data, features)
+    folder = run.method(chosen)
     if chosen == EXACT:
-        two_stage = TwoStageRanker.load(model)
+        with reading(folder.model):
+            two_stage = TwoStageRanker.load(folder.model)
         scores, reranked = two_stage.decision_function(X), two_stage.reranked(X) & (two_stage.weights_ is not None)
     else:
-        ranker = load_base_ranker(torch.load(model, weights_only=True))
+        ranker = load_ranker(folder)
         scores, reranked = ranker.decision_function(X), np.zeros(len(X), dtype=bool)
-    return _csv(scores, reranked, *_own_columns(data, len(X)))
+    own = read_texts(data)
+    if any(len(texts) != len(X) for texts in own.values()):
+        raise DataError(f"{data}: changed while it was read, got {len(next(iter(own.values())))} and {len(X)} rows")
+    return _csv(scores, reranked, own)
 
 
 def _method(run: RunFolder, method: str | None) -> str:
@@ -78,29 +82,14 @@ def _method(run: RunFolder, method: str | None) -> str:
     return method
 
 
-def _csv(
-    scores: NDArray[np.float64], reranked: NDArray[np.bool_], header: Sequence[str], rows: Sequence[Sequence[str]]
-) -> str:
+def _csv(scores: NDArray[np.float64], reranked: NDArray[np.bool_], own: Mapping[str, Sequence[str]]) -> str:
     ours = ["position", "score", "stage", "row"]
-    if set(ours) & set(header):
+    if set(ours) & set(own):
         ours = [f"ltr_{name}" for name in ours]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*ours, *header])
+    writer.writerow([*ours, *own])
     for position, row in enumerate(np.argsort(-scores, kind="stable").tolist()):
         stage = "exact" if reranked[row] else "base"
-        writer.writerow([position, repr(float(scores[row])), stage, row + 1, *(rows[row] if rows else ())])
+        writer.writerow([position, repr(float(scores[row])), stage, row + 1, *(texts[row] for texts in own.values())])
     return text.getvalue()
-
-
-def _own_columns(path: Path, n: int) -> tuple[list[str], list[list[str]]]:
-    """Header and fields of a text table as they stand there; nothing for other files."""
-    separators = _SEPARATORS.get(path.suffix.lower())
-    if separators is None:
-        return [], []
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        first = next(line for line in file if line.strip())
-        separator = max(separators, key=lambda mark: len(next(csv.reader([first], delimiter=mark))))
-        file.seek(0)
-        header, *rows = [row for row in csv.reader(file, delimiter=separator, skipinitialspace=True) if row]
-    return (header, rows) if len(rows) == n else ([], [])

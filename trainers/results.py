@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.table import Table
 
-from trainers.files import Json, read_json, write_atomic, write_json
+from trainers.files import Json, read_json, reading, write_atomic, write_json
 from trainers.runs import RunFolder
 from trainers.tracking import markdown_table
 
@@ -187,11 +187,13 @@ def write_results(folder: RunFolder, results: Results) -> None:
 
 def read_results(folder: RunFolder) -> Results | None:
     """The results of a run folder, None where there are none yet."""
-    value = read_json(folder.path / "results.json")
+    path = folder.path / "results.json"
+    value = read_json(path)
     if value is None:
         return None
-    rows = tuple(Row.from_json(row) for row in value.pop("rows"))
-    return Results(**{**value, "statistics": tuple(value["statistics"]), "rows": rows})
+    with reading(path):
+        rows = tuple(Row.from_json(row) for row in value.pop("rows"))
+        return Results(**{**value, "statistics": tuple(value["statistics"]), "rows": rows})
 
 
 def _flat(row: Row) -> dict[str, Any]:

@@ -11,7 +11,8 @@
         checkpoint.pt       the training so far (while unfinished)
         model.pt            the fitted ranker
         scores.npz          its scores of both halves
-        result.json         the method's row of the table; its presence says that the method is finished
+        result.json         the method's row of the table and the names of its files; while it and they are there,
+                          the method is finished
       exact/                likewise, and solution.json with the certificate of the list in problem.npz
       results.csv  .md  .json
 """
@@ -28,18 +29,13 @@ from typing import Any
 
 from trainers.config import Config, resolved_toml
 from trainers.config_errors import ConfigError, Finding
-from trainers.files import Json, read_json, write_atomic, write_json
+from trainers.files import Json, RunError, read_json, reading, write_atomic, write_json
 from trainers.provenance import run_facts
 
 __all__ = ["MethodFolder", "RunError", "RunFolder", "open_run"]
 
 # keys that say where and how to write, not what to compute: a run goes on when they change
 _FREE_KEYS = frozenset({"runs_dir"})
-_MARKER = "run.json"
-
-
-class RunError(ValueError):
-    """A run folder that cannot be used as asked, with what to do about it."""
 
 
 class MethodFolder:
@@ -73,13 +69,33 @@ class MethodFolder:
         """The exact stage's weights, bound, status and trace."""
         return self.path / "solution.json"
 
+    @property
+    def problem(self) -> Path:
+        """The list that the exact stage reranked."""
+        return self.path / "problem.npz"
+
+    @property
+    def row(self) -> Path:
+        """The row of the finished method."""
+        return self.path / "result.json"
+
     def result(self) -> Json | None:
-        """The finished method's row, None while it is unfinished."""
-        return read_json(self.path / "result.json")
+        """The finished method's row, None while it is unfinished or where one of its files is gone."""
+        result = read_json(self.row)
+        if result is None:
+            return None
+        with reading(self.row):
+            complete = all((self.path / name).exists() for name in result["files"])
+        return result if complete else None
+
+    def reopen(self) -> None:
+        """Make the method unfinished, so that a stop while it is computed again leaves it so."""
+        self.row.unlink(missing_ok=True)
 
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write the row of a finished method and drop its checkpoint."""
-        write_json(self.path / "result.json", result)
+        files = [path.name for path in (self.model, self.scores, self.solution, self.problem) if path.exists()]
+        write_json(self.row, {**result, "files": files})
         self.checkpoint.unlink(missing_ok=True)
 
 
@@ -101,9 +117,27 @@ class RunFolder:
         return self.path / "config.toml"
 
     @property
+    def origin(self) -> Path:
+        """The file of `facts`."""
+        return self.path / "run.json"
+
+    @property
     def facts(self) -> Json:
-        """Versions, seed, git commit and data hash of the run."""
-        return read_json(self.path / _MARKER) or {}
+        """Versions, seed, git commit and data hash of the run.
+
+        Raises:
+            RunError: a missing or damaged file.
+        """
+        facts = read_json(self.origin)
+        if facts is None:
+            with reading(self.origin):
+                raise FileNotFoundError
+        return facts
+
+    @property
+    def begun(self) -> bool:
+        """Whether the folder is that of a run: it has run.json, or a config and the log of a method."""
+        return self.origin.exists() or (self.config.exists() and any(self.path.glob("*/scalars.jsonl")))
 
 
 @contextlib.contextmanager
@@ -125,17 +159,19 @@ def open_run(config: Config, data_facts: Mapping[str, Any], *, fresh: bool = Fal
     except OSError as error:
         raise RunError(f"runs_dir: cannot make the folder {folder.path}: {error.strerror}") from None
     with _locked(folder.path):
-        begun = (folder.path / _MARKER).exists()
+        begun = folder.begun
         # a crash at the very start leaves no more than these behind
         if not begun and any(p != folder.config and not p.name.startswith(".") for p in folder.path.iterdir()):
-            raise RunError(f"name: {folder.path} holds files that are no run; choose another name or runs_dir")
+            raise RunError(
+                f"name: {folder.path} holds files that are no run; remove it yourself, or choose another name"
+            )
         if begun and fresh:
             _empty(folder.path)
         elif begun:
             _check_same(folder, config, data_facts)
         if fresh or not begun:
             write_atomic(folder.config, resolved_toml(config).encode())
-            write_json(folder.path / _MARKER, run_facts(config, data_facts))
+            write_json(folder.origin, run_facts(config, data_facts))
         yield folder
 
 
@@ -171,7 +207,7 @@ def _check_same(folder: RunFolder, config: Config, data_facts: Mapping[str, Any]
     advice = "add --fresh to start over, or give the new run another name (name=...)"
     try:
         before = _flat(tomllib.loads(folder.config.read_text(encoding="utf-8")))
-    except (OSError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise RunError(f"{folder.config}: cannot be read ({error}); {advice}") from None
     now = _flat(tomllib.loads(resolved_toml(config)))
     findings = [
@@ -181,7 +217,9 @@ def _check_same(folder: RunFolder, config: Config, data_facts: Mapping[str, Any]
     ]
     if findings:
         raise ConfigError(f"the config differs from that of the run to continue; {advice}", findings)
-    if (sha := folder.facts.get("data", {}).get("sha256")) != data_facts.get("sha256"):
+    with reading(folder.origin):
+        sha = folder.facts["data"]["sha256"]
+    if sha != data_facts.get("sha256"):
         raise RunError(
             f"data: changed since the run in {folder.path} began (sha256 {str(sha)[:12]}, "
             f"now {str(data_facts.get('sha256'))[:12]}); {advice}"

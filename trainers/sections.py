@@ -35,6 +35,7 @@ __all__ = [
     "LogisticRegressionConfig",
     "RankBoostConfig",
     "Section",
+    "Seed",
     "StatisticsConfig",
     "SurrogateConfig",
     "TrackingConfig",
@@ -80,6 +81,14 @@ def _split(value: object) -> object:
     return [part.strip() for part in parts if part.strip()]
 
 
+def _split_integers(value: object) -> object:
+    """As `_split`, the parts read as integers where they are some; one integer alone is a list of one."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return [value]
+    parts = _split(value)
+    return [int(p) if isinstance(p, str) and p.isdecimal() else p for p in parts] if isinstance(parts, list) else parts
+
+
 def _whole_or(word: str, least: int) -> PlainValidator:
     """An integer of at least `least`, or the word given for "all there is"."""
 
@@ -103,6 +112,8 @@ def _unique(values: tuple[Any, ...]) -> tuple[Any, ...]:
 Statistic = Annotated[StrictStr, AfterValidator(_statistic)]
 Loss = Annotated[StrictStr, AfterValidator(_loss)]
 Names = Annotated[tuple[StrictStr, ...], BeforeValidator(_split), Field(strict=False), AfterValidator(_unique)]
+# solvers and libraries take seeds of 31 bits
+Seed = Annotated[StrictInt, Field(ge=0, le=2**31 - 1)]
 FileName = Annotated[StrictStr, AfterValidator(_file_name)]
 
 
@@ -131,11 +142,8 @@ class DataConfig(Section):
     drop: Names = Field(default=(), description="columns of your table that are no features, such as ids")
     features: Names | None = Field(default=None, description="feature columns of your table; all others when left out")
     train_fraction: float = Field(default=0.5, gt=0, lt=1, description="share of the rows used for training")
-    split_seed: StrictInt | None = Field(
-        default=None, ge=0, description="seed of the split; the run's seed when left out"
-    )
-
-    seed: StrictInt = Field(default=0, ge=0, description="of generated data sets")
+    split_seed: Seed | None = Field(default=None, description="seed of the split; the run's seed when left out")
+    seed: Seed = Field(default=0, description="of generated data sets")
 
     def clashes(self) -> Iterator[Clash]:
         """A data set by name or a table by path, and the table's columns only with a table."""
@@ -166,7 +174,7 @@ class SurrogateConfig(Section):
         description="losses to train on; an empty list trains none",
     )
     scorer: Literal["linear", "mlp"] = Field(default="linear", description="the scoring function")
-    hidden: tuple[Annotated[StrictInt, Field(ge=1)], ...] | None = Field(
+    hidden: Annotated[tuple[Annotated[StrictInt, Field(ge=1)], ...] | None, BeforeValidator(_split_integers)] = Field(
         default=None,
         min_length=1,
         strict=False,
@@ -247,7 +255,7 @@ class ExactConfig(Section):
     gap: float = Field(default=0.0, ge=0, description="relative gap at which to stop; 0 asks for a proof")
     node_limit: StrictInt | None = Field(default=None, ge=1, description="branch-and-bound nodes at most")
     memory_limit: float | None = Field(default=None, gt=0, description="megabytes at most")
-    seed: StrictInt | None = Field(default=None, ge=0, description="the run's seed when left out")
+    seed: Seed | None = Field(default=None, description="the run's seed when left out")
 
     def clashes(self) -> Iterator[Clash]:
         """A user's own weights fit one length of list only; a method must exist and be for the problem."""

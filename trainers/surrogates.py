@@ -13,7 +13,7 @@ from ltr.fitting import Fit, Step
 from ltr.losses import parse_loss
 from ltr.scorers import Standardize
 from trainers.context import Context, by_tag, save_ranker, save_scores, save_torch
-from trainers.files import read_json, write_json
+from trainers.files import read_json, reading, write_json
 from trainers.results import Row
 from trainers.runs import MethodFolder, RunError
 from trainers.tracking import Tracker
@@ -37,7 +37,7 @@ def train_surrogate(context: Context, name: str) -> Row:
         RunError: a training that leaves the floating point range.
     """
     folder = context.run.method(name)
-    state = torch.load(folder.checkpoint, weights_only=True) if folder.checkpoint.exists() else None
+    state = _checkpoint(folder)
     optimum = _certified_optimum(context, name, folder) if context.config.surrogate.certify else None
     tensorboard = context.config.tracking.tensorboard
     keep = None if state is None else int(state["index"])
@@ -55,6 +55,16 @@ def train_surrogate(context: Context, name: str) -> Row:
         tracker.finish(context.hyperparameters(name), final)
     folder.finish(asdict(row))
     return row
+
+
+def _checkpoint(folder: MethodFolder) -> dict[str, Any] | None:
+    """The state of an earlier training that did not end, None when there is none."""
+    if not folder.checkpoint.exists():
+        return None
+    with reading(folder.checkpoint):
+        state: dict[str, Any] = torch.load(folder.checkpoint, weights_only=True)
+        int(state["index"])
+    return state
 
 
 class _Training:
@@ -153,4 +163,5 @@ def _certified_optimum(context: Context, name: str, folder: MethodFolder) -> flo
         optimum = certified_optimum(name, features, train.y, l2=context.config.surrogate.l2, bias=True)
         known = {"value": optimum.value}
         write_json(path, known)
-    return float(known["value"])
+    with reading(path):
+        return float(known["value"])

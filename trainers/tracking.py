@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from torch.utils.tensorboard.summary import hparams
 from torch.utils.tensorboard.writer import SummaryWriter
 
-from trainers.files import to_json, write_atomic
+from trainers.files import reading, to_json, write_atomic
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,7 +55,8 @@ class Tracker:
 
     def __init__(self, folder: Path, records: Path, *, tensorboard: bool = True, keep: int | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        kept = [] if keep is None else [r for r in read_records(records) if _is_kept(r, keep)]
+        with reading(records):
+            kept = [] if keep is None else [r for r in read_records(records) if _is_kept(r, keep)]
         write_atomic(records, "".join(_line(r) for r in kept).encode())
         self._file = records.open("a", encoding="utf-8")
         self._writer = _new_writer(folder) if tensorboard else None

@@ -1,6 +1,7 @@
 """A labelled list of observations, and the rules every one of them is held to.
 
 Features are finite float64 of shape (n, d), each column with a name of its own; labels are 0 and 1, both present.
+Sizes are bounded so that squares of features, and variances, stay inside the floating point range.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ __all__ = ["DataError", "Dataset", "checked_features", "checked_labels", "checke
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
+_LARGEST = 1e150
+_SMALLEST_RANGE = 1e-150
+
 
 class DataError(ValueError):
     """Data that cannot be used; the message names the file, column and row, the rule and what was found."""
@@ -27,7 +31,7 @@ class Dataset:
 
     Args:
         name: how reports call it.
-        X: features, (n, d), finite.
+        X: features, (n, d), at most 1e150 in size; a column is constant or spans at least 1e-150.
         y: labels, (n,), 0 or 1, both present.
         feature_names: d different names, in the order of the columns; ``x0, x1, ...`` by default.
 
@@ -50,6 +54,7 @@ class Dataset:
         features = np.asarray(X)
         names = None if feature_names is None else checked_names(feature_names, where)
         features = checked_features(features, names, where)
+        _check_ranges(features, names, where)
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "X", features)
         object.__setattr__(self, "y", checked_labels(y, len(features), where))
@@ -86,7 +91,7 @@ def checked_features(X: ArrayLike, names: Sequence[str] | None = None, where: st
 
     Raises:
         DataError: something that is not a 2-D array of numbers with a row and a column, another number of columns
-            than names, a value that is not finite (rows counted from 1).
+            than names, a value that is not finite or above 1e150 in size (rows counted from 1).
 
     Examples:
         >>> checked_features([[1.0, 2.0], [3.0, float("inf")]], ["a", "b"])
@@ -101,12 +106,14 @@ def checked_features(X: ArrayLike, names: Sequence[str] | None = None, where: st
     if names is not None and len(names) != values.shape[1]:
         raise DataError(f"{where}: {len(names)} feature names for {values.shape[1]} columns")
     features = np.ascontiguousarray(values, dtype=np.float64)
-    finite = np.isfinite(features)
-    if not finite.all():
-        row, column = (int(i) for i in np.argwhere(~finite)[0])
-        text = repr(names[column]) if names is not None else str(column + 1)
-        value = float(features[row, column])
-        raise DataError(f"{where}: values must be finite and none missing, got {value} in column {text}, row {row + 1}")
+    for rule, good in (
+        ("finite and none missing", np.isfinite(features)),
+        (f"at most {_LARGEST:g} in size", np.abs(features) <= _LARGEST),
+    ):
+        if not good.all():
+            row, column = (int(i) for i in np.argwhere(~good)[0])
+            text, value = _column(names, column), float(features[row, column])
+            raise DataError(f"{where}: values must be {rule}, got {value} in column {text}, row {row + 1}")
     return features
 
 
@@ -155,6 +162,21 @@ def checked_names(names: Sequence[str], where: str) -> tuple[str, ...]:
             raise DataError(f"{where}: column names must differ, got {name!r} for columns {seen[name]} and {at}")
         seen[name] = at
     return tuple(names)
+
+
+def _check_ranges(features: FloatArray, names: Sequence[str] | None, where: str) -> None:
+    low, high = features.min(axis=0), features.max(axis=0)
+    bad = (low < high) & (high - low < _SMALLEST_RANGE)
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise DataError(
+            f"{where}: a column must be constant or span at least {_SMALLEST_RANGE:g}, "
+            f"got {float(low[at])} to {float(high[at])} in column {_column(names, at)}"
+        )
+
+
+def _column(names: Sequence[str] | None, at: int) -> str:
+    return repr(names[at]) if names is not None else str(at + 1)
 
 
 def _number(value: object) -> str:

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from ltr.data.dataset import DataError, Dataset, checked_features, checked_labels, checked_names
 
-__all__ = ["read_features", "read_table"]
+__all__ = ["read_features", "read_table", "read_texts"]
 
 FloatArray = NDArray[np.float64]
 Columns = Mapping[str, Any]  # name -> a pandas Series or a 1-D array
@@ -108,6 +108,33 @@ def read_features(path: str | os.PathLike[str], features: Sequence[str], *, sepa
     return _features(path, _read(path, separator), features)
 
 
+def read_texts(path: str | os.PathLike[str], *, separator: str | None = None) -> dict[str, list[str]]:
+    r"""The fields of a text table by column, as they stand there, one for each row of `read_features`.
+
+    Args:
+        path: the file.
+        separator: one character between the fields.
+
+    Returns:
+        the columns in the file's order, empty fields as ``""``; no columns where the file is not a text table.
+
+    Raises:
+        DataError: as `read_table`.
+
+    Examples:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "machines.csv")
+        ...     _ = path.write_text("id,hours\n007,1.50\n \n008,\n")
+        ...     read_texts(path)
+        {'id': ['007', '008'], 'hours': ['1.50', '']}
+    """
+    if Path(path).suffix.lower() not in _TEXT:
+        return {}
+    columns = _read(path, separator, as_text=True)
+    return {name: column.tolist() for name, column in columns.items()}
+
+
 def _features(path: str | os.PathLike[str], columns: Columns, features: Sequence[str]) -> FloatArray:
     if isinstance(features, str) or len(features) == 0:
         raise DataError(f"features must be a sequence of at least one column name, got {features!r}")
@@ -127,7 +154,7 @@ def _require(path: str | os.PathLike[str], columns: Columns, names: Sequence[str
     raise DataError(f"{path}: no {role} {', '.join(map(repr, missing))}; the file has {shown}{hint}")
 
 
-def _read(path: str | os.PathLike[str], separator: str | None) -> Columns:
+def _read(path: str | os.PathLike[str], separator: str | None, *, as_text: bool = False) -> Columns:
     file = Path(path)
     if not file.is_file():
         raise DataError(f"{path}: {'is not a file' if file.exists() else 'no such file'}")
@@ -137,7 +164,7 @@ def _read(path: str | os.PathLike[str], separator: str | None) -> Columns:
     if separator is not None and (suffix not in _TEXT or len(separator) != 1):
         raise DataError(f"separator must be one character and goes with text files, got {separator!r} for {path}")
     if suffix in _TEXT:
-        columns = _read_text(file, separator or _TEXT[suffix])
+        columns = _read_text(file, separator or _TEXT[suffix], as_text=as_text)
     elif suffix in (".parquet", ".pq"):
         columns = _read_parquet(file)
     elif suffix in (".npy", ".npz"):
@@ -149,7 +176,7 @@ def _read(path: str | os.PathLike[str], separator: str | None) -> Columns:
     return columns
 
 
-def _read_text(file: Path, separator: str | None) -> Columns:
+def _read_text(file: Path, separator: str | None, *, as_text: bool) -> Columns:
     import pandas as pd
 
     try:
@@ -163,6 +190,8 @@ def _read_text(file: Path, separator: str | None) -> Columns:
             # else fields beyond the header would be dropped, or taken as row labels, without a word
             warnings.simplefilter("error", pd.errors.ParserWarning)
             options: dict[str, Any] = {"index_col": False, "skipinitialspace": True, "low_memory": False}
+            if as_text:
+                options |= {"dtype": str, "na_filter": False}
             frame = pd.read_csv(stream, sep=separator, header=None, names=list(names), **options)
     except UnicodeDecodeError as error:
         raise DataError(f"{file}: must be UTF-8 text, got byte {error.object[error.start]:#x}") from None
