@@ -209,11 +209,13 @@ class Formulation:
     @property
     def a(self) -> FloatArray:
         """The rank weights in units of the objective."""
+        assert isinstance(self.problem, RerankProblem)
         return np.asarray(self.problem.a / self.unit)
 
     @property
     def shift(self) -> float:
         """The constant of the statistic in units of the objective."""
+        assert isinstance(self.problem, RerankProblem)
         return float(self.problem.shift / self.unit)
 
     def scale(self, norm: FloatArray) -> float:
