@@ -119,7 +119,7 @@ def test_raw_weights_score_like_standardised_ones():
     np.testing.assert_allclose(raw, standardised, atol=1e-12)
 
 
-@pytest.mark.parametrize("scale", [1e-13, 1e-160, 1e150])
+@pytest.mark.parametrize("scale", [1e-13, 1e-140, 1e140])
 def test_the_units_of_a_column_do_not_matter(scale):
     X, y = sample()
     plain = quick(top_k=30).fit(X, y)
