@@ -13,6 +13,10 @@ hold at w', so every observation that i beats at w it beats at w'; Subranks and 
 when more comparisons are won (a is nondecreasing), and the price is the same. Pairs with δ = 0 on J tie everywhere.
 `cell_optimum(..., faces=True)` visits the lower-dimensional cells all the same.
 
+*Graded gains.* A comparison won by i costs a lower gain k a place, so winning more is no reason by itself. But strict
+inequalities at w still hold at w', which only reorders each group of equal scores among the places that it holds, and
+at w it stands there in the worst order, gains ascending from the top. So w' has no smaller value.
+
 *Completeness.* An orthant of the subspace is the cone of its axes. Cutting every cone found so far by one more
 plane yields all cones of the arrangement with that plane, by induction on the planes. For |J| <= 3 a cone is kept as
 its extreme rays in cyclic order (a polygon seen from the origin), so that a cut is polygon clipping on integers.
@@ -30,6 +34,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from ltr.exact.graded import GradedProblem
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import RerankProblem
 from ltr.statistics import RankStatistic
@@ -135,6 +140,26 @@ def slow_margin_value(X, labels, w, statistic: str, margin: float, rank: str = "
         built += ["-"] * (negatives_above < n - len(positives))
     ranks = [n - position for position, sign in enumerate(built) if sign == "+"]
     return slow_statistic(ranks, statistic, n)
+
+
+def slow_graded_value(scores: Sequence, gains: Sequence, qid: Sequence, statistic: str, rank: str, margin=0) -> float:
+    """The statistic of graded lists, sorted by score minus margin times grade.
+
+    Of equal keys the lower gain stands above without a margin (a tie), the higher one with it (it wins by just that).
+    """
+    terms = []
+    for one in set(qid):
+        members = [i for i, own in enumerate(qid) if own == one]
+        a = slow_weights(statistic, len(members))
+        if rank == "subrank":
+            ranks = [sum(scores[i] - scores[k] >= margin and scores[i] > scores[k] for k in members) for i in members]
+        else:
+            grades = sorted({gains[i] for i in members})
+            keys = [(scores[i] - margin * grades.index(gains[i]), gains[i] if margin else -gains[i]) for i in members]
+            order = sorted(range(len(members)), key=keys.__getitem__)
+            ranks = [order.index(at) for at in range(len(members))]
+        terms += [gains[i] * a[below] for i, below in zip(members, ranks, strict=True)]
+    return math.fsum(terms)
 
 
 # --- cells of a central arrangement ----------------------------------------------------------------------------
@@ -304,6 +329,22 @@ def cell_optimum_pairs(
     return best, _scaled(w)
 
 
+def cell_optimum_graded(problem: GradedProblem, *, faces: bool = False) -> tuple[float, np.ndarray]:
+    """As `cell_optimum` for graded lists (margin 0+), side constraints left out."""
+    rows, gains, qid = _integer_rows(problem.X), problem.gains.tolist(), problem.qid.tolist()
+    differences = [
+        tuple(a - b for a, b in zip(rows[i], rows[k], strict=True))
+        for i, k in itertools.permutations(range(problem.n), 2)
+        if qid[i] == qid[k] and (gains[i] > gains[k] or (problem.rank == "subrank" and gains[i] > 0))
+    ]
+
+    def value(w: Vector) -> float:
+        return slow_graded_value([_dot(row, w) for row in rows], gains, qid, str(problem.statistic), problem.rank)
+
+    best, _, w = _best(differences, problem.d, _unit(problem.X), value, problem.C, faces, None)
+    return best, _scaled(w)
+
+
 # --- instances -------------------------------------------------------------------------------------------------
 
 
@@ -343,3 +384,16 @@ def random_pairwise(seed: int) -> PairwiseProblem:
     pairs = np.array([rng.choice(n, size=2, replace=False) for _ in range(int(rng.integers(1, 13)))])
     weights = rng.integers(1, 9, size=len(pairs)) / 4.0 if seed % 2 else None
     return PairwiseProblem(X, pairs, weights=weights, C=PRICES[seed % len(PRICES)])
+
+
+def random_graded(seed: int, *, rank: str | None = None) -> GradedProblem:
+    """A tiny graded problem: 1 to 3 lists mixed up, up to 4 gains; cycles as `random_instance` does."""
+    rng = np.random.default_rng([20180803, seed])
+    n = int(rng.integers(2, 9))
+    X = random_features(rng, n, int(rng.integers(1, 4)))
+    gains = rng.choice([0.0, 0.0, 0.25, 1.0, 3.0], size=n)
+    gains[rng.integers(n)] = rng.choice([0.25, 3.0])
+    qid, measure = rng.integers(-1, int(rng.integers(0, 3)), size=n), STATISTICS[seed % len(STATISTICS)]
+    if measure == "weights":  # they fit lists of one length
+        qid, measure = None, RankStatistic.from_weights(np.cumsum(rng.integers(0, 4, size=n)) / 4.0)
+    return GradedProblem(X, gains, qid, measure, PRICES[seed % len(PRICES)], rank=rank or RANKS[seed % len(RANKS)])

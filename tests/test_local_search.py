@@ -4,22 +4,19 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from ltr.exact import _sweep
 from ltr.exact._ascent import ascend, clip, new_memory
 from ltr.exact._space import search_tables
+from ltr.exact.graded import GradedProblem
 from ltr.exact.local_search import local_search
-from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import LinearConstraints, RerankProblem
 from tests.reference import (
     cell_optimum,
+    cell_optimum_graded,
     cell_optimum_pairs,
-    exact_scores,
+    random_graded,
     random_instance,
     random_pairwise,
-    slow_margin_value,
 )
 
 
@@ -37,117 +34,7 @@ def larger_problem(seed, **options):
     return RerankProblem(X, y, **options)
 
 
-def slow_pairs_value(problem, w):
-    scores = exact_scores(problem.X, w)
-    return sum(
-        price
-        for (i, k), price in zip(problem.pairs.tolist(), problem.weights.tolist(), strict=True)
-        if scores[i] - scores[k] >= problem.margin
-    )
-
-
-# --- one line --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["resolved", "subrank", "pairs"])
-def test_line_search_finds_the_best_of_all_intervals_between_breakpoints(kind):
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        problem = random_pairwise(seed) if kind == "pairs" else random_instance(seed)
-        X = problem.X + (rng.normal(size=problem.X.shape) if seed % 3 == 0 else 0.0)
-        margin = [1e-4, 0.25, 1.0][seed % 3]
-        if kind == "pairs":
-            problem = PairwiseProblem(X, problem.pairs, weights=problem.weights, margin=margin)
-            pairs = problem.pairs
-        else:
-            problem = RerankProblem(X, problem.y, problem.statistic, margin=margin, rank=kind)
-            pairs = [(i, k) for i in problem.positives for k in range(problem.n) if k != i]
-
-        def slow(w, problem=problem):
-            if kind == "pairs":
-                return slow_pairs_value(problem, w)
-            return slow_margin_value(problem.X, problem.y, w, str(problem.statistic), problem.margin, kind)
-
-        w, v = rng.integers(-4, 5, size=problem.d) / 4.0, rng.integers(-2, 3, size=problem.d) / 2.0
-        low, high = sorted(rng.uniform(-2, 2, size=2))
-        f, g = problem.X @ w, problem.X @ v
-        breaks = {(margin - f[i] + f[k]) / (g[i] - g[k]) for i, k in pairs if g[i] != g[k]}
-        edges = [low, *sorted(t for t in breaks if low < t < high), high]
-        wide = [(a + b) / 2 for a, b in itertools.pairwise(edges) if b - a > 1e-9]
-        value, at = _sweep.line_search(search_tables(problem), f, g, low, high, state(seed))
-        assert value == pytest.approx(max(slow(w + t * v) for t in wide), abs=1e-9)
-        assert slow(w + at * v) == pytest.approx(value, abs=1e-9)
-        assert low < at < high
-
-
-def test_line_search_of_an_empty_segment_finds_nothing():
-    tables = search_tables(random_instance(1))
-    f = np.zeros(tables.columns.shape[1])
-    assert _sweep.line_search(tables, f, f, 1.0, 1.0, state())[0] == -math.inf
-    assert _sweep.line_search(tables, f, f, 1.0, 0.0, state())[0] == -math.inf
-
-
-@pytest.mark.parametrize("kind", ["resolved", "subrank", "pairs"])
-def test_a_flip_adds_what_recounting_gives(kind):
-    for seed in range(40):
-        rng = np.random.default_rng(seed)
-        if kind == "pairs":
-            problem = random_pairwise(seed)
-        else:
-            base = random_instance(seed)
-            problem = RerankProblem(base.X, base.y, base.statistic, rank=kind)
-        tables = search_tables(problem)
-        won = rng.random(len(tables.lower)) < 0.5
-
-        def recount(won=won, tables=tables):
-            lost = np.bincount(tables.owner[~won], minlength=len(tables.heads)).astype(np.int64)
-            below = np.zeros(tables.most + 2, dtype=np.int64)
-            if kind == "pairs":
-                return float(tables.price[won].sum()), lost, below
-            return _sweep._value_of_counts(tables, lost, below), lost, below
-
-        value, lost, below = recount()
-        for q in rng.integers(0, len(won), size=60):
-            won[q] = not won[q]
-            value += _sweep._flip(tables, q, won[q], lost, below)
-            expected, counts, places = recount()
-            assert value == pytest.approx(expected, abs=1e-9)
-            if kind != "pairs":
-                assert lost.tolist() == counts.tolist()
-            if kind == "resolved":
-                assert below.tolist() == places.tolist()
-
-
-def test_value_of_scores_is_the_problems():
-    for seed in range(78):
-        problem, pairwise = random_instance(seed), random_pairwise(seed)
-        for p in (problem, pairwise):
-            w = np.random.default_rng(seed).integers(-4, 5, size=p.d) / 4.0
-            assert _sweep.value_of_scores(search_tables(p), p.X @ w) == pytest.approx(p.statistic_value(w), abs=1e-12)
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    keys=st.lists(
-        st.one_of(st.floats(0.01, 0.99), st.sampled_from([0.5, 0.5 + 1e-12, 0.25]), st.floats(1e-9, 1e-8)),
-        max_size=300,
-    )
-)
-def test_bucket_sort_sorts(keys):
-    keys = np.array(keys, dtype=np.float64)
-    items = np.random.default_rng(len(keys)).permutation(len(keys))
-    order = _sweep._sort_by(keys, items, 0.0, 1.0)
-    assert sorted(order.tolist()) == list(range(len(keys)))
-    assert np.all(np.diff(keys[order]) >= 0)
-
-
-def test_uniform_numbers_are_in_range_even_and_reproducible():
-    source, again = state(5), state(5)
-    draws = np.array([_sweep.uniform(source) for _ in range(4000)])
-    assert draws.min() >= 0
-    assert draws.max() < 1
-    assert np.abs(np.histogram(draws, bins=10, range=(0, 1))[0] - 400).max() < 100
-    assert [_sweep.uniform(again) for _ in range(3)] == draws[:3].tolist()
+# --- steps -----------------------------------------------------------------------------------------------------
 
 
 def test_clip_keeps_what_box_and_side_constraints_allow():
@@ -210,6 +97,24 @@ def test_reaches_the_optimum_of_nearly_all_tiny_preference_problems_and_never_mo
         assert result.value == p.evaluate(result.weights)
         reached += result.value >= best - 1e-9
     assert reached >= 0.99 * 120
+
+
+def test_reaches_the_optimum_of_nearly_all_tiny_graded_problems_and_never_more():
+    reached = 0
+    for seed in range(156):
+        p = random_graded(seed)
+        best, _ = cell_optimum_graded(p)
+        result = local_search(p, seed=seed, restarts=20, time_limit=60.0)
+        assert result.value <= best + 1e-9
+        assert result.value == p.evaluate(result.weights)
+        reached += result.value >= best - 1e-9
+    assert reached >= 0.99 * 156
+
+
+def test_a_problem_without_pairs_has_the_value_of_any_ranking():
+    p = GradedProblem(np.eye(3), [1, 1, 1], C=0.25)
+    result = local_search(p, restarts=2)
+    assert (result.value, result.weights.tolist()) == (p.trivial_bound, [0.0, 0.0, 0.0])
 
 
 @pytest.mark.parametrize("rank", ["resolved", "subrank"])

@@ -4,6 +4,7 @@
 """
 
 from ltr.exact.export import build_model, write_model
+from ltr.exact.graded import GradedProblem
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
 from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
 from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
@@ -11,6 +12,7 @@ from ltr.exact.solve import METHODS, solve
 
 __all__ = [
     "METHODS",
+    "GradedProblem",
     "LinearConstraints",
     "PairwiseProblem",
     "Problem",

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from ltr.exact._ascent import clip
-from ltr.exact._sweep import PAIRS, RESOLVED, SUBRANK, Tables
-from ltr.exact.preferences import PairwiseProblem
-from ltr.exact.problem import Problem, RerankProblem
+from ltr.exact._sweep import Tables
+from ltr.exact.levels import levels_of
+from ltr.exact.problem import Problem
 
 __all__ = ["SearchSpace", "search_tables", "to_surface"]
 
@@ -95,37 +95,21 @@ def search_tables(problem: Problem) -> Tables:
     constraints = problem.constraints
     A = np.zeros((0, problem.d)) if constraints is None else np.array(constraints.A)
     b = np.zeros(0) if constraints is None else np.array(constraints.b)
-    a, shift = np.zeros(problem.n + 1), 0.0
-    if isinstance(problem, PairwiseProblem):
-        mode = PAIRS
-        order = np.argsort(problem.pairs[:, 0], kind="stable")
-        heads, sizes = np.unique(problem.pairs[:, 0], return_counts=True)
-        lower, price = problem.pairs[order, 1], problem.weights[order]
-    elif isinstance(problem, RerankProblem):
-        heads = problem.positives
-        if problem.rank == "resolved":
-            mode = RESOLVED
-            rivals = [problem.negatives] * len(heads)
-        else:
-            mode = SUBRANK
-            rivals = [np.delete(np.arange(problem.n), i) for i in heads]
-        sizes = np.array([len(r) for r in rivals])
-        lower, price = np.concatenate(rivals), np.ones(sizes.sum())
-        a[1:], shift = problem.a, problem.shift
-    else:
-        raise TypeError(f"problem must be a RerankProblem or PairwiseProblem, got {type(problem).__name__}")
+    levels = levels_of(problem)
+    rival = levels.rival if (levels.rival >= 0).any() else levels.rival[:0]
+    places = np.column_stack([levels.table, levels.slot, levels.most])
     return Tables(
         columns=np.array(problem.X.T, order="C"),
-        heads=heads.astype(np.int64),
-        first=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-        owner=np.repeat(np.arange(len(heads)), sizes),
-        lower=lower.astype(np.int64),
-        price=np.array(price, dtype=np.float64),
-        a=a,
-        shift=float(shift),
-        most=int(sizes.max()),
-        mode=mode,
-        margin=problem.margin,
+        above=levels.above.astype(np.int32),
+        below=levels.below.astype(np.int32),
+        limit=np.asarray(problem.margin * levels.steps, dtype=np.float64),
+        owner=levels.owner.astype(np.int32),
+        rival=rival.astype(np.int32),
+        home=np.ascontiguousarray(places[levels.level, :2]),
+        shared=places[levels.slot >= 0],
+        worth=levels.worth,
+        slots=levels.slots,
+        shift=levels.shift,
         C=problem.C,
         A=A,
         b=b,

@@ -66,7 +66,7 @@ def local_search(
     from the cache on disk, is not counted as search time.
 
     Args:
-        problem: a `RerankProblem` or `PairwiseProblem`.
+        problem: a `RerankProblem`, `GradedProblem` or `PairwiseProblem`.
         seed: of all random choices.
         starts: weights (d,) to start from, such as those of surrogate rankers.
         restarts: ascents after those from the starts.
@@ -146,16 +146,17 @@ class _Search:
                 return
 
     def _simple_starts(self) -> list[FloatArray]:
-        """No feature, every single feature up and down, and the difference of the classes' means."""
+        """No feature, every single feature up and down, and the mean difference of the pairs."""
         axes = np.eye(self.problem.d)
-        lower, upper = self.space.tables.lower, self.space.tables.heads[self.space.tables.owner]
-        mean = (self.problem.X[upper] - self.problem.X[lower]).mean(axis=0)
+        tables = self.space.tables
+        total = (self.problem.X[tables.above] - self.problem.X[tables.below]).sum(axis=0)
+        mean = total / max(1, len(tables.above))
         return [np.zeros(self.problem.d), *axes, *-axes, to_surface(mean)]
 
     def _ascend(self, w: FloatArray) -> float:
         """Climb from w, in place; returns the objective at the top as the kernels see it."""
         memory = new_memory(self.problem.d)
-        budget = max(1, _WORK // len(self.space.tables.lower))
+        budget = max(1, _WORK // max(1, len(self.space.tables.owner)))
         while True:
             value, left = ascend(self.space.tables, w, self.space.project, _EXTRA, 1, budget, memory, self.state)
             self.lines += budget - left

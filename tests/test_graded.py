@@ -1,0 +1,262 @@
+import dataclasses
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import ndcg_score
+
+from ltr.exact.graded import GradedProblem
+from ltr.exact.problem import LinearConstraints, RerankProblem
+from tests.reference import (
+    RANKS,
+    STATISTICS,
+    cell_optimum_graded,
+    exact_scores,
+    random_graded,
+    random_instance,
+    slow_graded_value,
+    slow_weights,
+)
+
+DCG = [1.0, 1 / math.log2(3), 0.5, 1 / math.log2(5)]  # of positions 0, 1, 2, 3
+
+
+def slow_value(p, w):
+    scores = exact_scores(p.X, w)
+    return slow_graded_value(
+        scores, p.gains.tolist(), p.qid.tolist(), str(p.statistic), p.rank, Fraction(float(p.margin))
+    )
+
+
+def grid_weights(seed, d):
+    return np.random.default_rng([7, seed]).integers(-4, 5, size=d) / 4.0
+
+
+# --- the definition --------------------------------------------------------------------------------------------
+
+
+# integer features and quarters as weights: differences meet the margins 0.25 and 0.5 exactly, tenths nearly
+@pytest.mark.parametrize(("unit", "margin"), [(1.0, 1e-4), (1.0, 0.25), (1.0, 0.5), (0.1, 0.1), (0.1, 0.025)])
+def test_values_are_those_of_the_slow_definition(unit, margin):
+    for seed in range(78):
+        p = random_graded(seed)
+        p = dataclasses.replace(p, X=p.X * unit, margin=margin)
+        w = grid_weights(seed, p.d)
+        assert p.statistic_value(w) == pytest.approx(slow_value(p, w), abs=1e-12)
+        assert p.evaluate(w) == p.statistic_value(w) - p.C * np.count_nonzero(w)
+
+
+def test_resolved_ranks_are_a_permutation_that_agrees_with_every_comparison():
+    for seed in range(78):
+        p = dataclasses.replace(random_graded(seed, rank="resolved"), margin=[1e-4, 0.25, 0.5][seed % 3])
+        w = grid_weights(seed, p.d)
+        ranks, scores = p.ranks(w), exact_scores(p.X, w)
+        for members in p.lists:
+            assert sorted(ranks[members].tolist()) == list(range(1, len(members) + 1))
+            distinct = sorted(set(p.gains[members].tolist()))
+            for i, k in itertools.permutations(members.tolist(), 2):
+                steps = distinct.index(p.gains[i]) - distinct.index(p.gains[k])
+                if steps > 0:
+                    assert (ranks[i] > ranks[k]) == (scores[i] - scores[k] >= Fraction(p.margin) * steps)
+
+
+@pytest.mark.parametrize("rank", RANKS)
+@pytest.mark.parametrize("name", STATISTICS)
+def test_binary_gains_are_the_rerank_problem(name, rank):
+    for seed in range(12):
+        base = random_instance(seed, statistic=name)
+        options = {"C": 0.01, "margin": [1e-4, 0.5][seed % 2], "rank": rank}
+        binary = RerankProblem(base.X, base.y, base.statistic, **options)
+        graded = GradedProblem(base.X, base.y, None, base.statistic, **options)
+        w = grid_weights(seed, base.d)
+        # all is the same but for auc's affine map
+        scale, shift = base.statistic.affine(int(base.y.sum()), int((base.y == 0).sum()))
+        assert binary.statistic_value(w) == scale * graded.statistic_value(w) + shift
+        assert binary.trivial_bound == pytest.approx(scale * graded.trivial_bound + shift)
+        if name != "auc":
+            assert binary.evaluate(w) == graded.evaluate(w)
+        if rank == "subrank":
+            assert binary.ranks(w).tolist() == graded.ranks(w)[base.y == 1].tolist()
+        else:
+            assert sorted(binary.ranks(w).tolist()) == sorted(graded.ranks(w)[base.y == 1].tolist())
+
+
+def test_several_lists_are_the_sum_of_the_single_ones():
+    for seed in range(78):
+        p = random_graded(seed)
+        w, total, best = grid_weights(seed, p.d), [], []
+        for members in p.lists:
+            if p.gains[members].any():
+                one = GradedProblem(p.X[members], p.gains[members], None, p.statistic, margin=p.margin, rank=p.rank)
+                total.append(one.statistic_value(w))
+                best.append(one.trivial_bound)
+        assert p.statistic_value(w) == pytest.approx(math.fsum(total), abs=1e-12)
+        assert p.trivial_bound == pytest.approx(math.fsum(best), abs=1e-12)
+
+
+def test_order_of_rows_and_names_of_lists_do_not_matter():
+    for seed in range(26):
+        p = random_graded(seed)
+        w = grid_weights(seed, p.d)
+        order = np.random.default_rng(seed).permutation(p.n)
+        other = dataclasses.replace(p, X=p.X[order], gains=p.gains[order], qid=-10 * p.qid[order] + 3)
+        assert other.statistic_value(w) == pytest.approx(p.statistic_value(w), abs=1e-12)
+
+
+def test_a_tied_lower_gain_stands_above_a_tied_higher_gain():
+    p = GradedProblem(np.zeros((4, 1)), [3.0, 0.0, 1.0, 1.0])
+    assert p.evaluate([1.0]) == pytest.approx(0 * DCG[0] + 1 * DCG[1] + 1 * DCG[2] + 3 * DCG[3])
+    # subranks: nobody beats anybody, all hold rank 1
+    assert dataclasses.replace(p, rank="subrank").evaluate([1.0]) == pytest.approx(5 * DCG[3])
+
+
+# --- the margin grows with the grades --------------------------------------------------------------------------
+
+
+def test_scores_that_would_run_in_a_circle_under_one_margin_do_not_beat_the_perfect_ranking():
+    # under one margin of 1 all three would stand below one other: 3 + 2 + 1 = 6 with the weights 0, 1, 1
+    p = GradedProblem([[1.5], [0.75], [0.0]], [3, 2, 1], statistic="weights(0, 1, 1)", margin=1.0)
+    assert p.trivial_bound == 3 + 2
+    assert p.ranks([1.0]).tolist() == [1, 2, 3]  # 1.5 < 2 steps, 0.75 < 1 step: all reversed
+    assert p.evaluate([1.0]) == 2 + 1
+
+
+@settings(max_examples=300, deadline=None)
+@given(seed=st.integers(0, 10**6), factor=st.floats(0.01, 1.0), margin=st.sampled_from([1e-3, 0.1, 0.3, 1.0, 3.0]))
+def test_scaling_up_never_lowers_the_statistic(seed, factor, margin):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(9, 2)).round(int(rng.integers(0, 3)))
+    p = GradedProblem(X, rng.integers(0, 5, size=9) + np.eye(9)[0], None, STATISTICS[seed % 12], margin=margin)
+    w = rng.uniform(-1, 1, size=2)
+    w /= np.abs(w).max()
+    for rank in RANKS:
+        p = dataclasses.replace(p, rank=rank)
+        small, large = p.statistic_value(factor * w), p.statistic_value(w)
+        assert small <= large + 1e-9 * abs(large)
+        limit = dataclasses.replace(p, margin=1e-13).statistic_value(w)
+        assert large <= limit + 1e-9 * abs(limit)
+        assert limit <= p.trivial_bound + 1e-9 * p.trivial_bound
+
+
+# --- the bound -------------------------------------------------------------------------------------------------
+
+
+def test_the_trivial_bound_is_the_best_permutation():
+    for seed in range(39):
+        p = random_graded(seed)
+        best = 0.0
+        for members in (m for m in p.lists if len(m) <= 6):
+            a = slow_weights(str(p.statistic), len(members))
+            best += max(
+                math.fsum(g * a[at] for at, g in enumerate(order))
+                for order in itertools.permutations(p.gains[members].tolist())
+            )
+        if all(len(m) <= 6 for m in p.lists):
+            assert p.trivial_bound == pytest.approx(best, abs=1e-12)
+        ranked = dataclasses.replace(p, X=p.gains[:, None], C=0.0)
+        if p.rank == "resolved" or all(len(set(p.gains[m])) == len(m) for m in p.lists):
+            assert ranked.evaluate([1.0]) == pytest.approx(p.trivial_bound)
+
+
+def test_the_best_cell_has_its_value_and_lower_dimensional_cells_are_no_better():
+    below = 0
+    for seed in range(52):
+        p = dataclasses.replace(random_graded(seed), margin=1e-9)
+        best, w = cell_optimum_graded(p)
+        assert p.evaluate(w) == pytest.approx(best, abs=1e-9)
+        assert best <= p.trivial_bound + 1e-9
+        below += best < p.trivial_bound - 1e-9
+        if p.d < 3:
+            assert cell_optimum_graded(p, faces=True)[0] == pytest.approx(best, abs=1e-9)
+    assert below >= 10  # the instances are not all perfectly rankable
+
+
+# --- labels ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("gain", "gains"),
+    [("exp2", [0, 1, 3, 15]), ("linear", [0, 1, 2, 4]), (np.square, [0, 1, 4, 16]), (lambda y: y > 1, [0, 0, 1, 1])],
+)
+def test_gains_of_labels(gain, gains):
+    p = GradedProblem.from_labels(np.eye(4), [0, 1, 2, 4], gain=gain)
+    assert p.gains.tolist() == gains
+
+
+def test_normalised_gains_give_the_mean_over_the_lists_that_have_a_gain():
+    # list 5: gains 1, 3 (best 3 + DCG[1]) ranked 1 above 3; list 2: gain 1 alone at the top of two; list 9: no gain
+    X, labels, qid = [[2.0], [1.0], [3.0], [0.0], [1.0], [1.0]], [1, 2, 1, 0, 0, 0], [5, 5, 2, 2, 9, 9]
+    p = GradedProblem.from_labels(X, labels, qid, normalise=True)
+    assert p.evaluate([1.0]) == pytest.approx(((1 + 3 * DCG[1]) / (3 + DCG[1]) + 1.0) / 2)
+    assert p.trivial_bound == pytest.approx(1.0)
+    plain = GradedProblem.from_labels(X, labels, qid)
+    assert plain.evaluate([1.0]) == pytest.approx(1 + 3 * DCG[1] + 1)
+
+
+@pytest.mark.parametrize("rank", RANKS)
+@pytest.mark.parametrize("cutoff", [None, 3])
+def test_normalised_dcg_is_that_of_scikit_learn(rank, cutoff):
+    rng = np.random.default_rng(0)
+    X, labels, qid = rng.normal(size=(60, 3)), rng.integers(0, 5, size=60), rng.integers(0, 6, size=60)
+    name = "dcg" if cutoff is None else f"dcg@{cutoff}"
+    p = GradedProblem.from_labels(X, labels, qid, name, margin=1e-9, normalise=True, rank=rank)
+    w = rng.uniform(-1, 1, size=3)
+    lists = [np.flatnonzero(qid == one) for one in range(6)]
+    expected = [ndcg_score([2.0 ** labels[m] - 1], [X[m] @ w], k=cutoff) for m in lists]
+    assert p.evaluate(w) == pytest.approx(np.mean(expected))
+
+
+def test_a_statistic_that_is_0_on_every_list_stays_0_when_normalised():
+    p = GradedProblem.from_labels([[0.0], [1.0]], [0, 1], statistic="weights(0, 0)", normalise=True)
+    assert p.trivial_bound == p.evaluate([1.0]) == 0.0
+
+
+# --- arguments -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"X": [[0.0], [math.nan]]}, "X must be finite, got nan at row 1, column 0"),
+        ({"gains": [1.0]}, r"gains must have one number a row of X \(2\), got shape \(1,\)"),
+        ({"gains": [1.0, -0.5]}, "gains must be finite numbers >= 0, got -0.5"),
+        ({"gains": [1.0, math.inf]}, "gains must be finite numbers >= 0, got inf"),
+        ({"gains": [0.0, 0.0]}, "gains must hold a number > 0, got only 0"),
+        ({"qid": [1]}, r"qid must hold one integer a row of X \(2\), got int64 of shape \(1,\)"),
+        ({"qid": [0.0, 1.0]}, "qid must hold one integer .* got float64"),
+        ({"rank": "average"}, "rank must be 'resolved' or 'subrank', got 'average'"),
+        ({"C": -1}, "C must be a finite number >= 0, got -1"),
+        ({"margin": 0}, "margin must be a finite number > 0, got 0"),
+        ({"statistic": "weights(0, 1)", "qid": [0, 1]}, "2 weights for a list of 1"),
+        ({"constraints": LinearConstraints([[1.0, 1.0]], [0.0])}, "A must have 1 columns, got 2"),
+    ],
+)
+def test_arguments_against_their_rule_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        GradedProblem(**{"X": [[0.0], [1.0]], "gains": [0.0, 1.0], **options})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"gain": "exp"}, "gain must be 'exp2', 'linear' or a function of the labels, got 'exp'"),
+        ({"labels": [0, 2000]}, "gains must be finite numbers >= 0, got inf"),
+        ({"labels": [-1, 1]}, "gains must be finite numbers >= 0, got -0.5"),
+    ],
+)
+def test_labels_against_their_rule_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        GradedProblem.from_labels(**{"X": [[0.0], [1.0]], "labels": [0, 1], **options})
+
+
+def test_the_problem_keeps_copies_of_its_arrays():
+    X, gains, qid = np.eye(3), np.array([0.0, 1.0, 2.0]), np.array([0, 0, 1])
+    p = GradedProblem(X, gains, qid)
+    X[:], gains[:], qid[:] = 9, 9, 9
+    assert (p.X.tolist(), p.gains.tolist(), p.qid.tolist()) == (np.eye(3).tolist(), [0.0, 1.0, 2.0], [0, 0, 1])
+    with pytest.raises(ValueError, match="read-only"):
+        p.gains[0] = 1.0

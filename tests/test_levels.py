@@ -1,0 +1,208 @@
+import dataclasses
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ltr.exact.graded import GradedProblem
+from ltr.exact.levels import levels_of, value
+from ltr.exact.preferences import PairwiseProblem
+from ltr.exact.problem import Problem, RerankProblem
+from tests.reference import exact_scores, random_graded, random_instance, random_pairwise
+
+ROOT = Path(__file__).resolve().parents[1]
+KINDS = {"ranked": random_instance, "graded": random_graded, "pairs": random_pairwise}
+
+
+def grid_weights(seed, d):
+    return np.random.default_rng([8, seed]).integers(-4, 5, size=d) / 4.0
+
+
+def won_at(problem, levels, w):
+    """Which pairs are won at w, in rational arithmetic."""
+    scores, margin = exact_scores(problem.X, w), Fraction(problem.margin)
+    ends = zip(levels.above.tolist(), levels.below.tolist(), levels.steps.tolist(), strict=True)
+    return np.array([scores[i] - scores[k] >= margin * steps for i, k, steps in ends], dtype=bool)
+
+
+def value_of_counts(levels, counts):
+    """The sum over levels and places for these counts of the members."""
+    return levels.shift + sum(
+        levels.worth[table + p + c]
+        for level, table in enumerate(levels.table)
+        for p, c in enumerate(sorted(counts[levels.start[level] : levels.start[level + 1]]))
+    )
+
+
+# --- what the arrays say ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_levels_have_the_value_of_the_problem(kind):
+    for seed in range(78):
+        problem = dataclasses.replace(KINDS[kind](seed), margin=[1e-4, 0.25, 0.5][seed % 3])
+        levels, w = levels_of(problem), grid_weights(seed, problem.d)
+        assert value(levels, won_at(problem, levels, w)) == pytest.approx(problem.statistic_value(w), abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_arrays_fit_together(kind):
+    for seed in range(78):
+        problem = KINDS[kind](seed)
+        levels = levels_of(problem)
+        pairs, members, groups = len(levels.above), len(levels.observation), len(levels.table)
+        for name, array in levels._asdict().items():
+            if isinstance(array, np.ndarray):
+                assert array.dtype == (np.float64 if name == "worth" else np.int64)
+                assert array.flags.c_contiguous
+                assert array.flags.writeable  # read-only arrays are another type to compiled code
+        assert len(levels.below) == len(levels.steps) == len(levels.owner) == len(levels.rival) == pairs
+        assert levels.first.tolist() == np.searchsorted(levels.owner, np.arange(members + 1)).tolist()
+        assert levels.start.tolist() == np.searchsorted(levels.level, np.arange(groups + 1)).tolist()
+        assert np.all(np.diff(levels.owner) >= 0)
+        assert np.all(np.diff(levels.level) >= 0)
+        assert np.all(levels.steps >= 1)
+        assert levels.observation[levels.owner].tolist() == levels.above.tolist()
+        shared = levels.rival >= 0
+        assert levels.observation[levels.rival[shared]].tolist() == levels.below[shared].tolist()
+        assert np.all(levels.level[levels.rival[shared]] != levels.level[levels.owner[shared]])
+        most = np.bincount(levels.owner, minlength=members) + np.bincount(levels.rival[shared], minlength=members)
+        sizes = np.diff(levels.start)
+        taken = np.zeros(levels.slots, dtype=int)
+        for level in range(groups):
+            assert levels.most[level] == most[levels.level == level].max()
+            last = levels.table[level] + sizes[level] - 1 + levels.most[level]
+            assert np.all(np.diff(levels.worth[levels.table[level] : last + 1]) <= 0)
+            assert last < len(levels.worth)
+            assert (levels.slot[level] < 0) == (sizes[level] == 1)
+            if sizes[level] > 1:
+                taken[levels.slot[level] : levels.slot[level] + levels.most[level] + 2] += 1
+        assert np.all(taken == 1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_known_pairs_bound_every_value(kind):
+    """The bound of the module text, over sets of three weights."""
+    tight = 0
+    for seed in range(78):
+        problem = KINDS[kind](seed)
+        levels = levels_of(problem)
+        w = grid_weights(seed, problem.d)
+        some = [w, w + 0.25 * grid_weights(seed + 1, problem.d), 0.5 * w]
+        some = [v / max(1.0, np.abs(v).max()) for v in some]
+        won = np.array([won_at(problem, levels, v) for v in some])
+        always, never = won.all(axis=0), ~won.any(axis=0)
+        low = np.bincount(levels.owner[never], minlength=len(levels.observation))
+        rivals = levels.rival[always & (levels.rival >= 0)]
+        low = low + np.bincount(rivals, minlength=len(levels.observation))
+        bound = value_of_counts(levels, low)
+        values = [problem.statistic_value(v) for v in some]
+        assert bound >= max(values) - 1e-12
+        tight += bound <= max(values) + 1e-12
+    assert tight >= 20
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_pair_changes_the_value_by_the_constant_time_rule(kind):
+    """The rule of the module text, step by step, against counting again."""
+    for seed in range(26):
+        levels = levels_of(KINDS[kind](seed))
+        if len(levels.above) == 0:
+            continue
+        rng = np.random.default_rng(seed)
+        won = rng.random(len(levels.above)) < 0.5
+        counts = np.bincount(levels.owner[~won], minlength=len(levels.observation))
+        rivals = levels.rival[won & (levels.rival >= 0)]
+        counts = counts + np.bincount(rivals, minlength=len(levels.observation))
+        fewer = np.zeros(levels.slots + 1, dtype=int)
+        for i, level in enumerate(levels.level):
+            if levels.slot[level] >= 0:
+                fewer[levels.slot[level] + counts[i] + 1 : levels.slot[level] + levels.most[level] + 2] += 1
+        total = value(levels, won)
+        assert total == pytest.approx(value_of_counts(levels, counts), abs=1e-12)
+        for q in rng.integers(0, len(won), size=40):
+            won[q] = not won[q]
+            for i, falls in ((levels.owner[q], won[q]), (levels.rival[q], not won[q])):
+                if i < 0:
+                    continue
+                level = levels.level[i]
+                slot, worth = levels.slot[level], levels.worth[levels.table[level] :]
+                m = counts[i] if falls else counts[i] + 1
+                p = 0
+                if slot >= 0:
+                    p = fewer[slot + m] if falls else fewer[slot + m] - 1
+                    fewer[slot + m] += 1 if falls else -1
+                counts[i] += -1 if falls else 1
+                total += (worth[p + m - 1] - worth[p + m]) * (1 if falls else -1)
+            assert total == pytest.approx(value(levels, won), abs=1e-9)
+
+
+# --- small examples --------------------------------------------------------------------------------------------
+
+
+def test_levels_of_graded_gains():
+    # gains 2, 0, 1, 2 of one list, 3 alone in another: levels {0, 3}, {2} and {4}
+    p = GradedProblem(np.zeros((5, 1)), [2, 0, 1, 2, 3], [7, 7, 7, 7, 1], statistic="wrs")
+    levels = levels_of(p)
+    assert levels.observation.tolist() == [4, 0, 3, 2]
+    assert levels.level.tolist() == [0, 1, 1, 2]
+    edges = [(0, 1, 2, -1), (0, 2, 1, 3), (3, 1, 2, -1), (3, 2, 1, 3), (2, 1, 1, -1)]
+    assert list(zip(levels.above, levels.below, levels.steps, levels.rival, strict=True)) == edges
+    assert levels.most.tolist() == [0, 2, 3]
+    tables = [levels.worth[at : at + n].tolist() for at, n in zip(levels.table, (1, 4, 4), strict=True)]
+    assert tables == [[3.0], [8.0, 6.0, 4.0, 2.0], [4.0, 3.0, 2.0, 1.0]]
+    assert levels.slot.tolist() == [-1, 0, -1]
+    assert levels.slots == 4
+    # all won: ranks 4, 3 and 2; all lost: the order 1, 2, {0, 3}
+    assert value(levels, np.ones(5, dtype=bool)) == 3 + 2 * 4 + 2 * 3 + 1 * 2
+    assert value(levels, np.zeros(5, dtype=bool)) == 3 + 1 * 3 + 2 * 2 + 2 * 1
+
+
+def test_levels_of_preferences_share_the_tables_of_equal_weights():
+    levels = levels_of(PairwiseProblem([[0.0], [1.0]], [(0, 1), (1, 0), (0, 1)], weights=[2, 5, 2]))
+    assert levels.above.tolist() == [0, 1, 0]
+    assert levels.table.tolist() == [0, 2, 0]
+    assert levels.worth.tolist() == [2.0, 0.0, 5.0, 0.0]
+    assert value(levels, [True, False, True]) == 4.0
+
+
+def test_lists_of_one_length_share_the_tables_of_equal_gains():
+    p = GradedProblem(np.zeros((7, 1)), [1, 0, 1, 0, 1, 0, 0], [1, 1, 2, 2, 3, 3, 3], statistic="wrs")
+    levels = levels_of(p)
+    assert levels.table.tolist() == [0, 0, 2]
+    assert levels.worth.tolist() == [2.0, 1.0, 3.0, 2.0, 1.0]
+
+
+def test_lists_of_one_gain_have_members_without_pairs():
+    p = GradedProblem(np.eye(3), [1, 1, 1], statistic="wrs")
+    levels = levels_of(p)
+    assert len(levels.above) == 0
+    assert value(levels, []) == p.trivial_bound == p.evaluate([1, 0, 0]) == 6.0
+
+
+@pytest.mark.parametrize("rank", ["resolved", "subrank"])
+def test_a_rerank_problem_and_binary_gains_have_the_same_levels(rank):
+    for seed in range(39):
+        base = random_instance(seed)
+        one = levels_of(RerankProblem(base.X, base.y, "dcg", rank=rank))._asdict()
+        two = levels_of(GradedProblem(base.X, base.y, None, "dcg", rank=rank))._asdict()
+        assert {n: np.asarray(v).tolist() for n, v in one.items()} == {
+            n: np.asarray(v).tolist() for n, v in two.items()
+        }
+
+
+def test_other_problems_are_refused():
+    class Other(Problem):
+        pass
+
+    with pytest.raises(TypeError, match="RerankProblem, GradedProblem or PairwiseProblem, got Other"):
+        levels_of(Other())
+
+
+def test_levels_need_no_compiler():
+    program = "import sys, ltr.exact.levels; print([m for m in ('numba', 'scipy', 'pyscipopt') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "[]"
