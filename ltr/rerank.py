@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -21,6 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.base_rankers import BaseRanker, load_base_ranker, make_base_ranker
 from ltr.exact.problem import LinearConstraints, RankName, RerankProblem
+from ltr.exact.recentre import NormName
+from ltr.exact.recentre import recentre as recentred
 from ltr.exact.solution import Progress, Solution
 from ltr.exact.solve import solve
 from ltr.statistics import RankStatistic
@@ -45,14 +47,17 @@ class TwoStageRanker:
         gap: relative gap at which the exact stage may stop.
         node_limit: branch-and-bound nodes at which it stops.
         memory_limit: megabytes at which it stops.
+        recentre: ``"l2"`` or ``"max"`` moves the weights found to where they win their comparisons by the largest
+            margin of that norm (`ltr.exact.recentre`); the objective never falls. None leaves them.
         seed: seed of the base ranker (when given by name) and of the exact stage.
 
     Attributes:
         base_: the fitted base ranker.
         threshold_: base score from which items are reranked.
-        weights_: the exact stage's weights on the raw features, float64 of shape (d,); None when the exact stage had
-            nothing to order (a single class at the top).
-        solution_: the `Solution` of the exact stage, its weights on the list's standardised varying features.
+        weights_: the exact stage's weights on the raw features, float64 of shape (d,), recentred if so asked; None
+            when the exact stage had nothing to order (a single class at the top).
+        solution_: the `Solution` of the exact stage, its weights as the solver found them, on the list's standardised
+            varying features.
         problem_: the `RerankProblem` that was solved.
         note_: what happened beyond the usual, empty when nothing did.
 
@@ -84,10 +89,13 @@ class TwoStageRanker:
         gap: float = 0.0,
         node_limit: int | None = None,
         memory_limit: float | None = None,
+        recentre: NormName | None = None,
         seed: int = 0,
     ) -> None:
         if top_k is not None and (isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 2):
             raise ValueError(f"top_k must be an integer >= 2 or None for the full list, got {top_k!r}")
+        if recentre not in (None, *get_args(NormName)):
+            raise ValueError(f"recentre must be 'l2', 'max' or None, got {recentre!r}")
         self.base = base
         self.statistic = RankStatistic.parse(statistic)
         self.top_k = top_k
@@ -99,6 +107,7 @@ class TwoStageRanker:
         self.gap = gap
         self.node_limit = node_limit
         self.memory_limit = memory_limit
+        self.recentre = recentre
         self.seed = seed
 
     def fit(
@@ -258,19 +267,23 @@ class TwoStageRanker:
         self.weights_[varying] = weights / scale[varying]
 
     def _best_on_list(self, problem: RerankProblem, solution: Solution) -> FloatArray:
-        """The solution's weights, or a warm start that orders the list better by differences below the margin.
+        """The solution's weights, recentred if so asked, or others that order the list better below the margin.
 
         The problem counts a pair within the margin as lost, a list of scores does not: only there can a warm start
-        with a smaller objective be the better order.
+        with a smaller objective, or the solution before it was recentred, be the better order.
         """
-        candidates = [solution.weights, *(w for w in self.warm_starts_ if problem.feasible(w))]
+        own = solution.weights
+        if self.recentre is not None:
+            own = recentred(problem, own, norm=self.recentre)
+        candidates = [own, solution.weights, *(w for w in self.warm_starts_ if problem.feasible(w))]
         plain = _without_margin(problem)
         values = [plain.evaluate(w) for w in candidates]
         best = int(np.argmax(values))
         if values[best] <= values[0] + 1e-12:
-            return solution.weights
+            return own
+        kept = "the solution before it was recentred" if best == 1 else "a warm start"
         self.note_ = (
-            f"a warm start orders the list better ({values[best]:.6g} against {values[0]:.6g}) by differences below "
+            f"{kept} orders the list better ({values[best]:.6g} against {values[0]:.6g}) by differences below "
             f"the margin of {self.margin:g} and is kept; the solution's value and bound hold for that margin"
         )
         return candidates[best]
@@ -282,7 +295,9 @@ class TwoStageRanker:
         return features
 
 
-_PLAIN_OPTIONS = ("top_k", "C", "margin", "rank", "method", "time_limit", "gap", "node_limit", "memory_limit", "seed")
+_PLAIN_OPTIONS = (
+    *("top_k", "C", "margin", "rank", "method", "time_limit", "gap", "node_limit", "memory_limit", "recentre", "seed"),
+)
 
 
 def _checked(X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, NDArray[np.int64]]:

@@ -8,6 +8,7 @@ import torch
 
 import ltr
 from ltr.exact import Status
+from ltr.exact.state import Ending
 from ltr.metrics import rank_statistic
 
 
@@ -155,6 +156,51 @@ def test_a_single_class_at_the_top_leaves_the_base_order():
     np.testing.assert_array_equal(ranker.decision_function(X), X[:, 0])
 
 
+@pytest.mark.parametrize("norm", ["l2", "max"])
+def test_recentring_widens_the_margin_and_keeps_the_value(norm):
+    X, y = sample()
+    ranker = quick(base=Scores(), recentre=norm).fit(X, y)
+    problem = ranker.problem_
+    found = ranker.solution_.weights
+    scores = (X[ranker.reranked(X)] - ranker.center_) @ ranker.weights_
+    kept = np.linalg.lstsq(problem.X, scores, rcond=None)[0]  # on the features of the problem
+    won = problem.beats(found, problem.positives, problem.negatives)
+
+    def margin(w):
+        scores = problem.X @ w
+        reached = (scores[problem.positives, None] - scores[None, problem.negatives])[won].min()
+        return reached / (np.linalg.norm(w) if norm == "l2" else np.abs(w).max())
+
+    assert problem.evaluate(kept) >= problem.evaluate(found) == ranker.solution_.value
+    assert margin(kept) > 1.01 * margin(found)
+
+
+class Given:
+    """A solver that knows nothing but the weights it is given."""
+
+    def __init__(self, w):
+        self.w = w
+
+    def check(self, problem):
+        pass
+
+    def run(self, state):
+        state.offer(self.w)
+        return Ending(Status.HEURISTIC)
+
+
+def test_recentring_does_not_cost_the_order_below_the_margin():
+    X, y = np.array([[0.0, 0.0], [1.0, 0.0], [-0.1, -0.3]]), [0, 1, 1]
+    # standardised, the positives lie at (2.01, 0) and (-0.20, -2.12) from the negative: w wins the first by 2.01, the
+    # second is above by 0.22; the largest margin over the first alone is at (1, 0), where the second is below by 0.20
+    options = {"base": Scores(linear=False), "top_k": None, "margin": 2.0, "method": Given([1.0, -0.2])}
+    ranker = quick(recentre="l2", **options).fit(X, y)
+    assert ranker.solution_.weights.tolist() == [1.0, -0.2]
+    np.testing.assert_array_equal(ranker.weights_, quick(**options).fit(X, y).weights_)
+    assert ranker.decision_function(X)[1:].min() > ranker.decision_function(X)[0]
+    assert "the solution before it was recentred orders the list better" in ranker.note_
+
+
 def test_items_alike_at_the_top_leave_the_base_order():
     X = np.r_[np.full((10, 1), 5.0), np.arange(20.0)[:, None] / 10]
     y = np.arange(30) % 2
@@ -193,12 +239,12 @@ def test_a_warm_start_better_below_the_margin_is_kept():
 @pytest.mark.parametrize("base", ["logistic", "rankboost", "exponential"])
 def test_saved_and_loaded_scores_are_the_same(tmp_path, base):
     X, y = sample()
-    ranker = quick(base=base, C=1e-3).fit(X, y)
+    ranker = quick(base=base, C=1e-3, recentre="l2").fit(X, y)
     ranker.save(tmp_path / "ranker.pt")
     again = ltr.TwoStageRanker.load(tmp_path / "ranker.pt")
     fresh = sample(seed=9)[0]
     np.testing.assert_array_equal(ranker.decision_function(fresh), again.decision_function(fresh))
-    assert again.C == 1e-3
+    assert (again.C, again.recentre) == (1e-3, "l2")
     assert str(again.statistic) == "dcg"
 
 
@@ -207,6 +253,7 @@ def test_saved_and_loaded_scores_are_the_same(tmp_path, base):
     [
         (lambda X, y: quick(top_k=1), "top_k must be an integer >= 2 or None for the full list, got 1"),
         (lambda X, y: quick(top_k=2.5), "top_k must be an integer >= 2"),
+        (lambda X, y: quick(recentre="l1"), "recentre must be 'l2', 'max' or None, got 'l1'"),
         (lambda X, y: quick(statistic="nope"), "unknown name 'nope'"),
         (lambda X, y: quick(base="nope").fit(X, y), "nope"),
         (lambda X, y: quick().fit(X, y * 0), "y must hold both classes, got only 0"),

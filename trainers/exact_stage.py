@@ -51,6 +51,7 @@ def run_exact_stage(context: Context, rows: Sequence[Row], *, level_to: int) -> 
         gap=config.gap,
         node_limit=config.node_limit,
         memory_limit=config.memory_limit,
+        recentre=config.recentre,
         seed=context.config.seed if config.seed is None else config.seed,
     )
     _check_length(context, ranker)

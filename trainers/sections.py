@@ -255,6 +255,10 @@ class ExactConfig(Section):
     gap: float = Field(default=0.0, ge=0, description="relative gap at which to stop; 0 asks for a proof")
     node_limit: StrictInt | None = Field(default=None, ge=1, description="branch-and-bound nodes at most")
     memory_limit: float | None = Field(default=None, gt=0, description="megabytes at most")
+    recentre: Literal["l2", "max"] | None = Field(
+        default=None,
+        description="move the weights to the largest margin for what they win, by norm l2 or max; not when left out",
+    )
     seed: Seed | None = Field(default=None, description="the run's seed when left out")
 
     def clashes(self) -> Iterator[Clash]:

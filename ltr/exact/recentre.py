@@ -1,25 +1,196 @@
 """Move weights to the middle of the cell in which they win their comparisons.
 
-A solver's weights often sit on ``w·δ = margin``, right only up to its tolerance. The same comparisons are won with
-room to spare by the weights that a small linear program puts as deep as the box and the side constraints allow.
+A solver's weights often sit on ``w·δ = margin``, right only up to its tolerance, and are an arbitrary choice among all
+that win the same comparisons. `recentre` chooses those that win them with the largest margin; `deepest` is the small
+linear program behind it, for any set of differences.
 """
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from ltr.exact.problem import Problem
+from ltr.exact.levels import levels_of
+from ltr.exact.problem import IntArray, Problem
 
-__all__ = ["deepest"]
+__all__ = ["NormName", "deepest", "recentre"]
 
 FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+NormName = Literal["l2", "max"]
 
-# how far below the margin the program may end: the caller evaluates its weights and so decides
+# how far below the margin the linear program may end: the caller evaluates its weights and so decides
 _SHORTFALL = 1e-6
+# how far above the margin the quadratic program ends at least, relative to the margin
+_ROOM = 1e-9
+# differences of scores agree when they are this close, relative to the largest
+_ROUNDING = 1e-12
 
 
-def deepest(problem: Problem, differences: FloatArray, support: NDArray[np.bool_]) -> FloatArray | None:
+def recentre(problem: Problem, w: ArrayLike, *, norm: NormName = "l2") -> FloatArray:
+    r"""The weights with the largest margin among those that win every comparison that w wins.
+
+    Over the pairs that w wins, with δ the difference of their features and h their steps (1 but in graded lists of more
+    than two gains, see `ltr.exact.levels`), and with ``v_j = 0`` where ``w_j = 0`` if C > 0:
+
+        maximise m / ||v||   subject to   v·δ >= m h,   m >= margin,   -1 <= v <= 1,   A v <= b.
+
+    The norm is the Euclidean one or the largest ``|v_j|``: ``"l2"`` gives the hyperplane of a support vector machine
+    without slack (a quadratic program), ``"max"`` a linear program, in which ||v|| = 1 wherever v may be scaled.
+
+    *The objective never falls.* A pair that w loses may be won, which never lowers the value. The answer has to win its
+    pairs beyond doubt of rounding, and `Problem.evaluate` and `Problem.feasible` have the last word: where one of them
+    objects, where no weights have a larger margin, and where w wins nothing, w is returned as it came.
+
+    *Side constraints.* ``||v||_2`` compares directions, so it needs constraints that hold for every multiple of v:
+    where a limit b_j is not 0, ``"l2"`` solves the program of ``"max"``, with ||v|| left out.
+
+    Args:
+        problem: a problem of any kind; its features are taken as given, so that their units matter.
+        w: weights of shape (d,).
+        norm: ``"l2"`` or ``"max"``.
+
+    Returns:
+        float64 of shape (d,), in the box.
+
+    Raises:
+        ValueError: an unknown norm, weights of another length or not finite.
+
+    Source: Vapnik, *The Nature of Statistical Learning Theory* (1995), section 5.4, for the largest margin.
+
+    Examples:
+        >>> from ltr.exact.problem import RerankProblem
+        >>> problem = RerankProblem([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]], [0, 1, 1])
+        >>> recentre(problem, [1.0, 0.01]).round(9).tolist()  # the bisector of (2, 0) and (0, 2)
+        [1.0, 1.0]
+    """
+    if norm not in ("l2", "max"):
+        raise ValueError(f"norm must be 'l2' or 'max', got {norm!r}")
+    weights = problem.in_box(w).copy()
+    won = _Won.at(problem, weights)
+    if len(won.above) == 0:
+        return weights
+    euclidean = norm == "l2" and (problem.constraints is None or not problem.constraints.b.any())
+    support = (weights != 0) if problem.C > 0 else np.ones(problem.d, dtype=bool)
+    program = functools.partial(_widest if euclidean else deepest, problem, support=support)
+    found = _by_generation(won, weights, program)
+    if found is None or won.margin(found, euclidean) <= won.margin(weights, euclidean):
+        return weights
+    certain = np.all(won.reached(found) >= problem.margin + won.doubt(found, problem.margin))
+    kept = certain and problem.feasible(found) and problem.evaluate(found) >= problem.evaluate(weights)
+    return found if kept else weights
+
+
+class _Won(NamedTuple):
+    """The pairs that some weights win: ends in X, and the steps that each has to clear."""
+
+    X: FloatArray
+    above: IntArray
+    below: IntArray
+    steps: IntArray
+
+    @classmethod
+    def at(cls, problem: Problem, w: FloatArray) -> _Won:
+        """The pairs won at w, those that rounding leaves undecided among them."""
+        levels = levels_of(problem)
+        pairs = cls(problem.X, levels.above, levels.below, levels.steps)
+        won = pairs.reached(w) >= problem.margin - pairs.doubt(w, problem.margin)
+        return cls(problem.X, pairs.above[won], pairs.below[won], pairs.steps[won])
+
+    def rows(self, at: IntArray) -> FloatArray:
+        """δ / steps of these pairs, (len(at), d)."""
+        return (self.X[self.above[at]] - self.X[self.below[at]]) / self.steps[at, None]
+
+    def reached(self, v: FloatArray) -> FloatArray:
+        """v·δ / steps of every pair."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = self.X @ v
+            return (scores[self.above] - scores[self.below]) / self.steps
+
+    def doubt(self, v: FloatArray, margin: float) -> FloatArray:
+        """How far from the margin rounding may have moved v·δ / steps of every pair, see `Problem.beats`."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            size = np.abs(self.X) @ np.abs(v)
+            return (len(v) + 4) * 2.0**-52 * (size[self.above] + size[self.below] + margin)
+
+    def margin(self, v: FloatArray, euclidean: bool) -> float:
+        """The smallest v·δ / steps, divided by ``||v||_2`` where asked for."""
+        length = float(np.linalg.norm(v)) if euclidean else 1.0
+        return float(self.reached(v).min()) / length if length > 0 else 0.0
+
+    def hardest(self, reached: FloatArray, among: IntArray) -> IntArray:
+        """Of these pairs, the one with the smallest v·δ / steps for each observation `above`."""
+        order = among[np.argsort(reached[among], kind="stable")]
+        return order[np.unique(self.above[order], return_index=True)[1]]
+
+
+def _by_generation(
+    won: _Won, start: FloatArray, program: Callable[[FloatArray], FloatArray | None]
+) -> FloatArray | None:
+    """The answer of a max-min program for all pairs, asked for few: a pair that falls short of the rest joins them."""
+    active = won.hardest(won.reached(start), np.arange(len(won.above)))
+    while True:
+        v = program(won.rows(active))
+        if v is None:
+            return None
+        reached = won.reached(v)
+        short = reached < reached[active].min() - _ROUNDING * np.abs(reached).max()
+        if not short.any():
+            return v
+        active = np.concatenate([active, won.hardest(reached, np.flatnonzero(short))])
+
+
+def _widest(problem: Problem, differences: FloatArray, support: BoolArray) -> FloatArray | None:
+    """Weights with the largest Euclidean margin, under side constraints ``A w <= 0``.
+
+    ``min ||v||_2  s.t.  v·δ >= 1 for each row δ,  |v_j| <= 1 / margin,  v_j = 0 off the support,  A v <= 0``, then
+    scaled to max |w_j| = 1, where the bound on v keeps all δ above the margin (with a little room for rounding).
+
+    Returns:
+        float64 of shape (d,), or None where the program is not solved.
+    """
+    free = differences[:, support]
+    size = float(np.abs(free).max())
+    free, margin = free / size, (1 + _ROOM) * problem.margin / size
+    box = np.vstack([np.eye(free.shape[1]), -np.eye(free.shape[1])])
+    sides = np.zeros((0, free.shape[1])) if problem.constraints is None else -problem.constraints.A[:, support]
+    rows = np.vstack([free, box, sides])
+    unit = margin  # stands for the 1 above: the program in v * unit
+    for _ in range(2):  # once more with the unit that makes the answer 1 long, for its digits
+        limits = [np.full(len(free), unit), np.full(len(box), -unit / margin), np.zeros(len(sides))]
+        v = _shortest(rows, np.concatenate(limits))
+        if v is None or not (free @ v).min() > 0:
+            return None
+        unit = float((free @ v).min() / np.linalg.norm(v))
+        w = np.zeros(problem.d)
+        w[support] = v / np.abs(v).max()
+    return w
+
+
+def _shortest(G: FloatArray, h: FloatArray) -> FloatArray | None:
+    """``min ||v||_2  s.t.  G v >= h``, or None where that is not solved.
+
+    With u >= 0 minimising ``||r||_2``, ``r = (Gᵀ u, h·u - 1)``, the answer is ``v = -r[:-1] / r[-1]``.
+
+    Source: Lawson & Hanson, *Solving Least Squares Problems* (1974), chapter 23, problem LDP.
+    """
+    from scipy.optimize import nnls
+
+    E = np.vstack([G.T, h])
+    target = np.append(np.zeros(G.shape[1]), 1.0)
+    try:
+        u, _ = nnls(E, target)
+    except RuntimeError:  # too many iterations
+        return None
+    r = E @ u - target
+    return -r[:-1] / r[-1] if r[-1] < 0 else None
+
+
+def deepest(problem: Problem, differences: FloatArray, support: BoolArray) -> FloatArray | None:
     """Weights that clear the margin on all differences by as much as possible.
 
     ``max s  s.t.  w·δ >= margin + s for each row δ,  -1 <= w <= 1,  w_j = 0 off the support,  A w <= b``.
