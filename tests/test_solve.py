@@ -18,6 +18,7 @@ import pytest
 
 from ltr.exact import (
     METHODS,
+    GradedProblem,
     LinearConstraints,
     PairwiseProblem,
     RerankProblem,
@@ -76,21 +77,21 @@ def assert_sound(problem, solution):
 
 
 @pytest.mark.parametrize(
-    ("problem", "method"),
+    "problem",
     [
-        (SMALL, "resolved"),
-        (RerankProblem([[0.0], [1.0]], [0, 1], rank="subrank"), "subrank"),
-        (RerankProblem([[0.0], [1.0]], [0, 1], "auc"), "auc"),
-        (RerankProblem([[0.0], [1.0]], [0, 1], "auc", rank="subrank"), "subrank"),
-        (RerankProblem([[0.0], [1.0]], [0, 1], "wrs"), "auc"),
-        (PairwiseProblem([[0.0], [1.0]], [(1, 0)]), "pairwise"),
+        SMALL,
+        RerankProblem([[0.0], [1.0]], [0, 1], "auc", rank="subrank"),
+        RerankProblem([[0.0], [1.0]], [0, 1], "wrs", constraints=LinearConstraints([[1.0]], [0.5])),
+        RerankProblem(np.eye(12)[:, :9], np.arange(12) % 2),
+        GradedProblem([[0.0], [1.0], [2.0]], [0.0, 1.0, 3.0]),
+        PairwiseProblem([[0.0], [1.0]], [(1, 0)]),
     ],
 )
-def test_auto_chooses_by_problem_and_says_so(problem, method):
-    assert choose_method(problem)[0] == method
+def test_auto_chooses_and_says_why(problem):
+    assert choose_method(problem)[0] == "weight_space"
     solution = solve(problem, time_limit=20)
-    assert solution.method == method
-    assert solution.message.startswith(f"auto chose {method}: ")
+    assert solution.method == "weight_space"
+    assert solution.message.startswith(f"auto chose weight_space: {problem.d} feature")
     assert solution.status is Status.OPTIMAL
     assert_sound(problem, solution)
 
@@ -109,7 +110,7 @@ def test_every_method_with_the_local_search_in_front():
             assert solution.value == pytest.approx(optimum, abs=1e-9)
         proves = name not in ("local_search", "resolved_faithful")
         assert solution.status is Status.OPTIMAL or (not proves and solution.status is Status.HEURISTIC)
-        assert (solution.model_bound is None) == (name == "local_search")
+        assert (solution.model_bound is None) == (name in ("local_search", "weight_space"))
 
 
 def test_theorem_2_fails_where_observations_agree_on_the_support():
@@ -170,7 +171,7 @@ def test_bad_solver_options(change):
 
 
 def test_something_else_than_a_problem():
-    with pytest.raises(ValueError, match="RerankProblem or PairwiseProblem, got str"):
+    with pytest.raises(ValueError, match="GradedProblem or PairwiseProblem, got str"):
         solve("problem")
 
 
@@ -504,7 +505,7 @@ def test_noise_is_snapped_and_weights_are_scaled_up():
 
 
 @pytest.mark.parametrize("suffix", [".lp", ".mps", ".cip"])
-@pytest.mark.parametrize("method", [name for name in METHODS if name != "local_search"])
+@pytest.mark.parametrize("method", NO_SEARCH)
 def test_written_models_read_back_with_the_same_optimum(tmp_path, method, suffix):
     drawn = random_instance(10)
     rank = "subrank" if "subrank" in method else "resolved"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ltr.exact.models import Formulation, ResolvedLattice
-from ltr.exact.problem import Problem
+from ltr.exact.models import Formulation, ResolvedLattice, is_linear
+from ltr.exact.preferences import PairwiseProblem
+from ltr.exact.problem import Problem, RerankProblem
 from ltr.exact.scip import ScipSolver
-from ltr.exact.solve import METHODS, choose_method
+from ltr.exact.solve import METHODS
 
-__all__ = ["build_model", "write_model"]
+__all__ = ["build_model", "choose_model", "write_model"]
 
 _SUFFIXES = (".cip", ".lp", ".mps")
 
@@ -57,8 +58,27 @@ def write_model(problem: Problem, path: str | Path, method: str = "auto") -> Pat
     return target
 
 
+def choose_model(problem: Problem) -> str:
+    """The method whose model ``"auto"`` stands for here: the strengthened one of the problem's kind.
+
+    Raises:
+        ValueError: a problem that no model is for.
+
+    Examples:
+        >>> choose_model(RerankProblem([[0.0], [1.0]], [0, 1], "wrs"))
+        'auc'
+    """
+    if isinstance(problem, PairwiseProblem):
+        return "pairwise"
+    if not isinstance(problem, RerankProblem):
+        raise ValueError(f"problem must be a RerankProblem or PairwiseProblem, got {type(problem).__name__}")
+    if problem.rank == "subrank":
+        return "subrank"
+    return "auc" if is_linear(problem) else "resolved"
+
+
 def _solver(problem: Problem, method: str) -> ScipSolver:
-    name = choose_method(problem)[0] if method == "auto" else method
+    name = choose_model(problem) if method == "auto" else method
     solver = METHODS.get(name)
     if not isinstance(solver, ScipSolver):
         known = [key for key, value in METHODS.items() if isinstance(value, ScipSolver)]

@@ -85,6 +85,7 @@ class GradedProblem(Problem):
         margin: score difference, for each step between the grades of a list, from which an observation beats another.
         rank: ``"resolved"`` (default) or ``"subrank"``.
         constraints: side constraints ``A w <= b``.
+        max_nonzeros: most weights that may differ from 0, 1 to d; None for no limit.
 
     Raises:
         ValueError: an argument against its rule, named with the value received.
@@ -103,6 +104,7 @@ class GradedProblem(Problem):
     margin: float = 1e-4
     rank: RankName = "resolved"
     constraints: LinearConstraints | None = None
+    max_nonzeros: int | None = None
 
     def __init__(
         self,
@@ -115,6 +117,7 @@ class GradedProblem(Problem):
         *,
         rank: RankName = "resolved",
         constraints: LinearConstraints | None = None,
+        max_nonzeros: int | None = None,
     ) -> None:
         features = finite_features(X)
         worth = np.array(gains, dtype=np.float64)
@@ -129,7 +132,7 @@ class GradedProblem(Problem):
         if rank not in ("resolved", "subrank"):
             raise ValueError(f"rank must be 'resolved' or 'subrank', got {rank!r}")
         set_fields(self, X=features, gains=worth, qid=groups, statistic=RankStatistic.parse(statistic), rank=rank)
-        set_prices(self, C, margin, constraints)
+        set_prices(self, C, margin, constraints, max_nonzeros)
         for members in self.lists:
             self.statistic.weights(len(members))  # a user's own weights must fit every list
 
@@ -147,6 +150,7 @@ class GradedProblem(Problem):
         normalise: bool = False,
         rank: RankName = "resolved",
         constraints: LinearConstraints | None = None,
+        max_nonzeros: int | None = None,
     ) -> GradedProblem:
         """The problem of graded labels, such as 0 to 4.
 
@@ -163,6 +167,7 @@ class GradedProblem(Problem):
                 over these lists. Lists without a positive gain are left out of the mean.
             rank: ``"resolved"`` (default) or ``"subrank"``.
             constraints: side constraints ``A w <= b``.
+            max_nonzeros: most weights that may differ from 0, 1 to d; None for no limit.
 
         Raises:
             ValueError: an argument against its rule, named with the value received.
@@ -173,7 +178,9 @@ class GradedProblem(Problem):
             0.9639
         """
         gains = _gains(np.array(labels, dtype=np.float64), gain)
-        problem = cls(X, gains, qid, statistic, C, margin, rank=rank, constraints=constraints)
+        problem = cls(
+            X, gains, qid, statistic, C, margin, rank=rank, constraints=constraints, max_nonzeros=max_nonzeros
+        )
         if not normalise:
             return problem
         best = [problem._best(members) for members in problem.lists]
@@ -181,7 +188,7 @@ class GradedProblem(Problem):
         for members, value in zip(problem.lists, best, strict=True):
             if value > 0:
                 gains[members] /= value * np.count_nonzero(best)
-        return cls(X, gains, qid, statistic, C, margin, rank=rank, constraints=constraints)
+        return cls(X, gains, qid, statistic, C, margin, rank=rank, constraints=constraints, max_nonzeros=max_nonzeros)
 
     @cached_property
     def lists(self) -> list[IntArray]:

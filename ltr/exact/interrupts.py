@@ -1,4 +1,4 @@
-"""Ctrl-C while a solve runs: it ends the solve, not the program."""
+"""Ctrl-C and SIGTERM while a solve runs: they end the solve, not the program."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any
 
 __all__ = ["Interrupts"]
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _PATIENCE = 3  # presses after which Ctrl-C raises whatever runs
 
 
 class Interrupts:
-    """A context in which SIGINT is noted, and raised as KeyboardInterrupt only while `armed`.
+    """A context in which SIGINT and SIGTERM are noted, and raised as KeyboardInterrupt only while `armed`.
 
     The first signal within ``arm()`` .. ``disarm()`` raises, so that Python code between solver calls stops at once;
     later ones are only noted, so that the answer can be put together in peace. In a thread other than the main one
@@ -34,20 +35,22 @@ class Interrupts:
     def __init__(self) -> None:
         self.count = 0
         self._armed = False
-        self._previous: Any = None
+        self._previous: list[Any] = []
         self.main_thread = threading.current_thread() is threading.main_thread()
 
     def __enter__(self) -> Interrupts:
         if self.main_thread:
-            self._previous = signal.signal(signal.SIGINT, self._note)
+            self._previous = [signal.signal(number, self._note) for number in _SIGNALS]
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.main_thread:
-            # a handler that was not installed from Python reads as None and cannot be put back from here
-            signal.signal(signal.SIGINT, signal.default_int_handler if self._previous is None else self._previous)
+            for number, previous in zip(_SIGNALS, self._previous, strict=True):
+                # a handler that was not installed from Python reads as None and cannot be put back from here
+                default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+                signal.signal(number, default if previous is None else previous)
 
     def arm(self) -> None:
         """From here on the first signal raises; one that came already raises now."""

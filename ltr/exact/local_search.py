@@ -20,7 +20,7 @@ from ltr.exact._space import SearchSpace, search_tables, to_surface
 from ltr.exact._sweep import State
 from ltr.exact.problem import Problem, RerankProblem
 
-__all__ = ["LocalSearchResult", "local_search"]
+__all__ = ["LocalSearchResult", "compile_kernels", "local_search"]
 
 FloatArray = NDArray[np.float64]
 
@@ -88,7 +88,7 @@ def local_search(
     if not time_limit > 0:
         raise ValueError(f"time_limit must be > 0, got {time_limit!r}")
     given = [problem.in_box(start) for start in starts]
-    _compile()
+    compile_kernels()
     began = time.perf_counter()
     space = SearchSpace.of(problem)
     if space is None:
@@ -205,7 +205,7 @@ class _Search:
         return self.interrupted or time.perf_counter() > self.deadline
 
 
-def _compile() -> None:
+def compile_kernels() -> None:
     """Have the kernels compiled (or loaded from the cache on disk) before the clock starts."""
     if not ascend.signatures:
         tables = search_tables(RerankProblem([[0.0], [1.0]], [0, 1]))

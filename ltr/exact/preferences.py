@@ -31,7 +31,7 @@ class PairwiseProblem(Problem):
         X: observations, (n, d), finite.
         pairs: edges (above, below): integers of shape (pairs, 2), indices of rows of X.
         weights: weight of each edge, > 0; ones by default.
-        C, margin, constraints: as for `RerankProblem`.
+        C, margin, constraints, max_nonzeros: as for `RerankProblem`.
 
     Source: Rudin & Wang (2018), appendix A.2. `multipartite_pairs` gives the edges of ordered classes.
 
@@ -47,6 +47,7 @@ class PairwiseProblem(Problem):
     C: float = 0.0
     margin: float = 1e-4
     constraints: LinearConstraints | None = None
+    max_nonzeros: int | None = None
 
     def __init__(
         self,
@@ -57,6 +58,7 @@ class PairwiseProblem(Problem):
         C: float = 0.0,
         margin: float = 1e-4,
         constraints: LinearConstraints | None = None,
+        max_nonzeros: int | None = None,
     ) -> None:
         features = finite_features(X)
         n = features.shape[0]
@@ -72,7 +74,7 @@ class PairwiseProblem(Problem):
         if price.shape != (len(edges),) or not (np.isfinite(price).all() and (price > 0).all()):
             raise ValueError(f"weights must hold one finite number > 0 for each of {len(edges)} edges")
         set_fields(self, X=features, pairs=edges.astype(np.int64), weights=price)
-        set_prices(self, C, margin, constraints)
+        set_prices(self, C, margin, constraints, max_nonzeros)
 
     @classmethod
     def from_matrix(
@@ -83,6 +85,7 @@ class PairwiseProblem(Problem):
         C: float = 0.0,
         margin: float = 1e-4,
         constraints: LinearConstraints | None = None,
+        max_nonzeros: int | None = None,
     ) -> PairwiseProblem:
         """The problem of a matrix (n, n) whose entry (i, k) >= 0 is the weight of "i should stand above k".
 
@@ -97,7 +100,8 @@ class PairwiseProblem(Problem):
         if not (np.isfinite(pi).all() and (pi >= 0).all()):
             raise ValueError("matrix must hold finite numbers >= 0")
         pairs = np.argwhere(pi != 0)
-        return cls(X, pairs, weights=pi[pi != 0], C=C, margin=margin, constraints=constraints)
+        weights = pi[pi != 0]
+        return cls(X, pairs, weights=weights, C=C, margin=margin, constraints=constraints, max_nonzeros=max_nonzeros)
 
     @property
     def trivial_bound(self) -> float:

@@ -5,7 +5,8 @@ problem is to maximise
 
     sum over positives of a[rank_i]  -  C * #{j : w_j != 0}
 
-with the weights `a` of a rank statistic and one of two rank definitions:
+with the weights `a` of a rank statistic, over the w that satisfy the side constraints ``A w <= b`` and have at most
+``max_nonzeros`` weights other than 0, and one of two rank definitions:
 
 * ``resolved``: let c_i be the number of negatives that positive i does not beat, sorted ascending
   c_(0) <= c_(1) <= ...; the positives hold the ranks n - p - c_(p), p = 0, 1, ... (ranks 1 to n). This is the
@@ -72,12 +73,14 @@ class Problem:
         C: price of each non-zero weight.
         margin: what a score difference must reach to count.
         constraints: side constraints on the weights, or None.
+        max_nonzeros: most weights that may differ from 0, or None.
     """
 
     X: FloatArray
     C: float
     margin: float
     constraints: LinearConstraints | None
+    max_nonzeros: int | None = None
 
     @property
     def n(self) -> int:
@@ -121,8 +124,13 @@ class Problem:
         return weights / largest if largest > 1 else weights
 
     def feasible(self, w: ArrayLike, tolerance: float = 1e-9) -> bool:
-        """Whether the side constraints hold at w (taken into the box first)."""
+        """Whether w (taken into the box first) satisfies the side constraints and has few enough non-zero weights.
+
+        The tolerance is for the side constraints; non-zero weights are counted exactly.
+        """
         weights = self.in_box(w)
+        if self.max_nonzeros is not None and np.count_nonzero(weights) > self.max_nonzeros:
+            return False
         return self.constraints is None or self.constraints.satisfied(weights, tolerance)
 
     def beats(self, w: FloatArray, above: IntArray, below: IntArray) -> NDArray[np.bool_]:
@@ -165,6 +173,7 @@ class RerankProblem(Problem):
         margin: score difference from which an observation beats another, > 0.
         rank: ``"resolved"`` (default) or ``"subrank"``.
         constraints: side constraints ``A w <= b``.
+        max_nonzeros: most weights that may differ from 0, 1 to d; None for no limit.
 
     Raises:
         ValueError: an argument against its rule, named with the value received.
@@ -182,6 +191,7 @@ class RerankProblem(Problem):
     margin: float = 1e-4
     rank: RankName = "resolved"
     constraints: LinearConstraints | None = None
+    max_nonzeros: int | None = None
 
     def __init__(
         self,
@@ -193,6 +203,7 @@ class RerankProblem(Problem):
         *,
         rank: RankName = "resolved",
         constraints: LinearConstraints | None = None,
+        max_nonzeros: int | None = None,
     ) -> None:
         features = finite_features(X)
         labels = np.asarray(y)
@@ -206,7 +217,7 @@ class RerankProblem(Problem):
         if rank not in ("resolved", "subrank"):
             raise ValueError(f"rank must be 'resolved' or 'subrank', got {rank!r}")
         set_fields(self, X=features, y=labels.astype(np.int64), statistic=RankStatistic.parse(statistic), rank=rank)
-        set_prices(self, C, margin, constraints)
+        set_prices(self, C, margin, constraints, max_nonzeros)
         self.statistic.weights(self.n)  # a user's own weights must fit the list
 
     @property
@@ -301,7 +312,13 @@ def set_fields(frozen: object, **fields: object) -> None:
         object.__setattr__(frozen, name, value)
 
 
-def set_prices(problem: Problem, C: float, margin: float, constraints: LinearConstraints | None) -> None:
+def set_prices(
+    problem: Problem,
+    C: float,
+    margin: float,
+    constraints: LinearConstraints | None,
+    max_nonzeros: int | None = None,
+) -> None:
     """Check and set what every problem has beside its data."""
     if not (math.isfinite(C) and C >= 0):
         raise ValueError(f"C must be a finite number >= 0, got {C!r}")
@@ -309,4 +326,10 @@ def set_prices(problem: Problem, C: float, margin: float, constraints: LinearCon
         raise ValueError(f"margin must be a finite number > 0, got {margin!r}")
     if constraints is not None and constraints.A.shape[1] != problem.d:
         raise ValueError(f"constraints: A must have {problem.d} columns, got {constraints.A.shape[1]}")
-    set_fields(problem, C=float(C), margin=float(margin), constraints=constraints)
+    if max_nonzeros is not None:
+        integral = isinstance(max_nonzeros, int | np.integer) and not isinstance(max_nonzeros, bool)
+        if not (integral and 1 <= max_nonzeros <= problem.d):
+            rule = f"an integer from 1 to {problem.d}, the number of features, or None"
+            raise ValueError(f"max_nonzeros must be {rule}, got {max_nonzeros!r}")
+        max_nonzeros = int(max_nonzeros)
+    set_fields(problem, C=float(C), margin=float(margin), constraints=constraints, max_nonzeros=max_nonzeros)

@@ -25,7 +25,7 @@ from ltr.exact.models.base import Form, Formulation
 from ltr.exact.problem import Problem
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState
-from ltr.exact.warm import search_locally
+from ltr.exact.warm import compile_search, search_locally
 
 __all__ = ["ScipSolver"]
 
@@ -97,6 +97,11 @@ class ScipSolver:
         if problem.margin < least:
             rule = f"at least {least:.6g} for SCIP with these features"
             raise ValueError(f"margin must be {rule}: scale the features up or raise it, got {problem.margin!r}")
+
+    def prepare(self) -> None:
+        """Compile the local search."""
+        if self.local_search > 0:
+            compile_search()
 
     def build(self, problem: Problem, tick: Callable[[], None] = lambda: None) -> Formulation:
         """The model of a problem."""

@@ -12,19 +12,21 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr.exact.graded import GradedProblem
 from ltr.exact.interrupts import Interrupts
-from ltr.exact.models import Auc, Pairwise, ResolvedPairs, ResolvedRank, Subrank, is_linear
+from ltr.exact.models import Auc, Pairwise, ResolvedPairs, ResolvedRank, Subrank
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import Problem, RerankProblem
 from ltr.exact.scip import ScipSolver
 from ltr.exact.solution import Progress, Solution, Status
 from ltr.exact.state import Ending, Limits, SolveState, Stopped
-from ltr.exact.warm import RESTARTS, search_locally
+from ltr.exact.warm import RESTARTS, compile_search, search_locally
+from ltr.exact.weight_space import WeightSpaceSearch
 
 __all__ = ["METHODS", "LocalSearch", "Solver", "choose_method", "solve"]
 
@@ -39,6 +41,14 @@ class Solver(Protocol):
 
     def run(self, state: SolveState) -> Ending:
         """Offer weights to the state and prove bounds until done or `SolveState.check` raises `Stopped`."""
+
+
+@runtime_checkable
+class Prepares(Protocol):
+    """A solver with something to do that counts against no limit, such as compiling."""
+
+    def prepare(self) -> None:
+        """Do it; a second time in a process costs nothing."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +68,10 @@ class LocalSearch:
     def check(self, problem: Problem) -> None:
         """Every problem will do."""
 
+    def prepare(self) -> None:
+        """Compile the search."""
+        compile_search()
+
     def run(self, state: SolveState) -> Ending:
         """Search."""
         search_locally(state, state.limits.time_limit, self.restarts)
@@ -67,6 +81,7 @@ class LocalSearch:
 METHODS: MappingProxyType[str, Solver] = MappingProxyType(
     {
         "local_search": LocalSearch(),
+        "weight_space": WeightSpaceSearch(),
         "resolved": ScipSolver(ResolvedPairs),
         "resolved_faithful": ScipSolver(ResolvedRank, "faithful"),
         "subrank": ScipSolver(Subrank),
@@ -80,35 +95,29 @@ METHODS: MappingProxyType[str, Solver] = MappingProxyType(
 """The methods by name."""
 
 
+_PROVABLE = 8  # features up to which lists of some 50 observations are proven in seconds
+
+
 def choose_method(problem: Problem) -> tuple[str, str]:
     """The method that ``"auto"`` stands for, and why.
 
-    ==============================================  ============
-    problem                                         method
-    ==============================================  ============
-    `PairwiseProblem`                               ``pairwise``
-    ``rank="subrank"``                              ``subrank``
-    ``rank="resolved"``, rank weights in equal      ``auc``
-    steps (auc, wrs)
-    ``rank="resolved"``, any other                  ``resolved``
-    ==============================================  ============
+    It is ``weight_space`` for every problem: at equal time its bound was the lowest of all methods on every list
+    measured, see ``docs/exact.md``. With many features no method proves much, and the reason says so.
 
     Raises:
         ValueError: a problem of an unknown kind.
 
     Examples:
         >>> choose_method(RerankProblem([[0.0], [1.0]], [0, 1], "wrs"))
-        ('auc', 'the statistic counts won pairs')
+        ('weight_space', '1 feature is few enough for a proof by boxes of weight space')
     """
-    if isinstance(problem, PairwiseProblem):
-        return "pairwise", "the problem is one of pairwise preferences"
-    if not isinstance(problem, RerankProblem):
-        raise ValueError(f"problem must be a RerankProblem or PairwiseProblem, got {type(problem).__name__}")
-    if problem.rank == "subrank":
-        return "subrank", "the problem asks for Subranks"
-    if is_linear(problem):
-        return "auc", "the statistic counts won pairs"
-    return "resolved", "the problem asks for ResolvedRanks"
+    if not isinstance(problem, RerankProblem | GradedProblem | PairwiseProblem):
+        kinds = "a RerankProblem, GradedProblem or PairwiseProblem"
+        raise ValueError(f"problem must be {kinds}, got {type(problem).__name__}")
+    features = f"{problem.d} feature{'s are' if problem.d > 1 else ' is'}"
+    if problem.d <= _PROVABLE:
+        return "weight_space", f"{features} few enough for a proof by boxes of weight space"
+    return "weight_space", f"{features} many for a proof, but no other method has a better bound"
 
 
 def _resolve(problem: Problem, method: str | Solver) -> tuple[str, Solver, str]:
@@ -146,9 +155,10 @@ def solve(
     one from `on_progress` or `should_stop`.
 
     Args:
-        problem: a `RerankProblem` or `PairwiseProblem`.
+        problem: a `RerankProblem`, `GradedProblem` or `PairwiseProblem`.
         method: a name of `METHODS`, ``"auto"`` (see `choose_method`), or a `Solver` with options of your own.
-        time_limit: seconds for everything: warm starts, building the model, solving it.
+        time_limit: seconds for everything: warm starts, building the model, solving it; but for compilation, of the
+            first solve on a machine.
         gap: stop once (bound - value) / |value| is at most this; 0 asks for a full proof.
         seed: of the local search and of the solver's random choices.
         node_limit: most branch-and-bound nodes.
@@ -188,6 +198,9 @@ def solve(
 
 def _run(solver: Solver, state: SolveState, starts: list[FloatArray]) -> Ending:
     try:
+        if isinstance(solver, Prepares):
+            with state.clock_stopped():
+                solver.prepare()
         for w in (np.zeros(state.problem.d), *starts):
             state.offer(w)
         return solver.run(state)

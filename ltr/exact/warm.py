@@ -2,35 +2,128 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import time
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.exact.problem import LinearConstraints, Problem, set_fields
 from ltr.exact.solution import Status
 from ltr.exact.state import SolveState, Stopped
 
-__all__ = ["RESTARTS", "search_locally"]
+__all__ = ["RESTARTS", "compile_search", "search_locally"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 RESTARTS = 300
+_STRIDE = 1_000_003
+_SUPPORTS = 10  # sets of features searched where their number is limited
+_DRAWS = 20  # attempts to find one that was not searched yet
+_SHARE = 0.25  # of the time for the weights without that limit, which say what to begin with
 
 
-def search_locally(state: SolveState, seconds: float, restarts: int = RESTARTS) -> None:
+def compile_search() -> None:
+    """Have the local search compiled, or loaded from its cache on disk."""
+    from ltr.exact.local_search import compile_kernels
+
+    compile_kernels()
+
+
+def search_locally(state: SolveState, seconds: float, restarts: int = RESTARTS, *, turn: int = 0) -> None:
     """Offer the best weights that the local search finds in this time, starting from the best known.
+
+    Where the number of non-zero weights is limited, it searches sets of so many features with the other weights fixed
+    to 0: first the features that matter most at the best weights without the limit, then exchanges.
+
+    Args:
+        state: gives the start and takes the result.
+        seconds: to search, compilation apart.
+        restarts: ascents after the first.
+        turn: 0, 1, 2, ... for searches of one solve, so that each makes other random choices.
 
     Raises:
         Stopped: when time is up or the caller asks for an end.
     """
+    state.check()  # behind the import, which may outlast a short time limit
+    problem, generator = state.problem, np.random.default_rng([state.limits.seed, turn])
+    if problem.max_nonzeros is None or problem.max_nonzeros >= problem.d:
+        _search(state, np.arange(problem.d), seconds, restarts, turn)
+        return
+    until = time.monotonic() + seconds
+    importance = _importance(state, _SHARE * seconds, max(1, restarts // _SUPPORTS), turn)
+    tried: set[tuple[int, ...]] = set()
+    for k in range(_SUPPORTS):
+        columns = _support(state, importance, generator, tried)
+        left = until - time.monotonic()
+        if columns is None or left <= 0:
+            return
+        tried.add(tuple(columns.tolist()))
+        _search(state, columns, left / (_SUPPORTS - k), max(1, restarts // _SUPPORTS), turn)
+
+
+def _search(state: SolveState, columns: IntArray, seconds: float, restarts: int, turn: int) -> FloatArray:
+    """Search with the other weights fixed to 0 and no limit on their number; offers and returns what it finds."""
     from ltr.exact.local_search import local_search
 
-    state.check()  # behind the import, which may outlast a short time limit
+    state.check()
+    known = math.isfinite(state.value) and not np.delete(state.weights, columns).any()
     found = local_search(
-        state.problem,
-        seed=state.limits.seed,
-        starts=[state.weights] if math.isfinite(state.value) else [],
+        _of_columns(state.problem, columns),
+        seed=(state.limits.seed + _STRIDE * turn) % 2**31,
+        starts=[state.weights[columns]] if known else [],
         restarts=restarts,
-        time_limit=min(seconds, state.remaining),
+        time_limit=max(min(seconds, state.remaining), 1e-6),
         should_stop=state.stop_requested,
     )
+    weights = np.zeros(state.problem.d)
+    weights[columns] = found.weights
     if math.isfinite(found.value):
-        state.offer(found.weights)
+        state.offer(weights)
     if found.interrupted:  # it keeps what it has on Ctrl-C too
         raise Stopped(Status.INTERRUPTED)
     state.check()
+    return weights
+
+
+def _of_columns(problem: Problem, columns: IntArray) -> Problem:
+    """The problem of some of the features, without a limit on the number of weights."""
+    if len(columns) == problem.d and problem.max_nonzeros is None:
+        return problem
+    sides = problem.constraints
+    smaller = copy.copy(problem)
+    set_fields(
+        smaller,
+        X=np.ascontiguousarray(problem.X[:, columns]),
+        constraints=None if sides is None else LinearConstraints(sides.A[:, columns], sides.b),
+        max_nonzeros=None,
+    )
+    return smaller
+
+
+def _importance(state: SolveState, seconds: float, restarts: int, turn: int) -> FloatArray:
+    """Size of each feature's part in the scores, at the best weights without a limit on their number."""
+    weights = _search(state, np.arange(state.problem.d), seconds, restarts, turn)
+    return np.asarray(np.abs(weights) * state.problem.X.std(axis=0))
+
+
+def _support(
+    state: SolveState, importance: FloatArray, generator: np.random.Generator, tried: set[tuple[int, ...]]
+) -> IntArray | None:
+    """The next features to search: the most important, then those of the best weights with one or two exchanged."""
+    most = state.problem.max_nonzeros
+    assert most is not None
+    if not tried:
+        return np.sort(np.argsort(-importance, kind="stable")[:most])
+    for _ in range(_DRAWS):
+        # those of the best weights first, filled up with important ones
+        order = np.lexsort((-importance, state.weights == 0))
+        inside, outside = order[:most], order[most:]
+        exchanged = min(int(generator.integers(0, 3)), len(inside), len(outside))
+        kept = generator.permutation(inside)[exchanged:]
+        columns = np.sort(np.concatenate([kept, generator.choice(outside, exchanged, replace=False)]))
+        if tuple(columns.tolist()) not in tried:
+            return columns
+    return None

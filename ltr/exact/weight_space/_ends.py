@@ -1,0 +1,224 @@
+"""Compiled: what a box knows of its open pairs, and how that follows when the box changes.
+
+For the pair with column e the box [low, high] has the ends ``upper = max x·e`` and ``lower = min x·e`` over its points
+x, widened by the pair's slack. It is lost where upper < 0, won where lower >= 0, else open. A change of one coordinate
+changes both ends by one multiply-add each. The loops run over contiguous slices, so that they are vectorised.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from ltr.exact.weight_space.space import Flags, FloatArray, IndexArray, Space, Work
+
+__all__ = [
+    "assign",
+    "compact",
+    "compiled",
+    "copy_entry",
+    "cut",
+    "ends",
+    "fast",
+    "flag",
+    "norm_interval",
+    "raise_count",
+    "settle",
+    "split",
+]
+
+# no reference counts (_nrt): nothing here allocates, and counting them in every loop costs more than the loops
+compiled = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)  # type: ignore[call-overload]
+# sums of floats may be reordered: their error bounds do not depend on the order
+fast = njit(cache=True, nogil=True, error_model="numpy", _nrt=False, fastmath={"reassoc", "contract", "nsz"})  # type: ignore[call-overload]
+
+
+@compiled
+def assign(target: FloatArray, source: FloatArray) -> None:
+    """Copy an array: slice assignment would allocate memory."""
+    for q in range(target.shape[0]):
+        target[q] = source[q]
+
+
+@fast
+def ends(work: Work, t: int, begin: int, size: int, columns: int) -> None:
+    """The ends of all pairs of the sheet over box t, afresh."""
+    at = work.at[t]
+    upper, lower = work.upper[at : at + size], work.lower[at : at + size]
+    slack = work.slack[begin : begin + size]
+    for q in range(size):
+        upper[q] = slack[q]
+        lower[q] = -slack[q]
+    for j in range(columns):
+        middle = 0.5 * (work.low[t, j] + work.high[t, j])
+        # outwards: the middle is rounded, and both ends of the box must be within
+        half = max(work.high[t, j] - middle, middle - work.low[t, j])
+        e = work.columns[j, begin : begin + size]
+        for q in range(size):
+            x, y = middle * e[q], half * abs(e[q])
+            upper[q] += x + y
+            lower[q] += x - y
+    work.updates[t] = 0
+
+
+@fast
+def cut(work: Work, t: int, begin: int, size: int, j: int, low: float, high: float) -> None:
+    """Shrink coordinate j of box t to [low, high]."""
+    at = work.at[t]
+    upper, lower = work.upper[at : at + size], work.lower[at : at + size]
+    e = work.columns[j, begin : begin + size]
+    rise, fall = low - work.low[t, j], work.high[t, j] - high
+    for q in range(size):
+        above, below = max(e[q], 0.0), min(e[q], 0.0)
+        upper[q] += rise * below - fall * above
+        lower[q] += rise * above - fall * below
+    work.low[t, j] = low
+    work.high[t, j] = high
+    work.updates[t] += 2
+
+
+@compiled
+def flag(work: Work, t: int, size: int, changed: Flags) -> None:
+    """Mark the open pairs that the ends decide now."""
+    at = work.at[t]
+    upper, lower = work.upper[at : at + size], work.lower[at : at + size]
+    is_open, marks = work.open[at : at + size], changed[:size]
+    for q in range(size):
+        still = (upper[q] >= 0.0) & (lower[q] < 0.0)
+        marks[q] = is_open[q] & (np.uint8(1) - np.uint8(still))
+
+
+@compiled
+def raise_count(space: Space, counts: IndexArray, fewer: IndexArray, member: int) -> int:
+    """One more observation above a member; what that adds to the value (not above 0)."""
+    level = space.level[member]
+    c, slot, p = counts[member], space.slot[level], 0
+    if slot >= 0:
+        fewer[slot + c + 1] -= 1
+        p = fewer[slot + c + 1]
+    counts[member] = c + 1
+    at = space.table[level] + p + c
+    return space.worth[at + 1] - space.worth[at]
+
+
+@compiled
+def settle(space: Space, work: Work, t: int, begin: int, size: int, changed: Flags) -> None:
+    """Decide the marked pairs of box t, in its counts and its bound."""
+    at = work.at[t]
+    words = changed.view(np.uint64)
+    counts, fewer = work.counts[t], work.fewer[t]
+    for word in range((size + 7) >> 3):
+        if words[word] == 0:
+            continue
+        for q in range(8 * word, min(8 * word + 8, size)):
+            if changed[q] == 0:
+                continue
+            work.open[at + q] = 0
+            member = work.owner[begin + q] if work.upper[at + q] < 0.0 else work.rival[begin + q]
+            if member >= 0:
+                work.bound[t] += raise_count(space, counts, fewer, member)
+
+
+@compiled
+def split(work: Work, t: int, child: int, begin: int, size: int, j: int) -> None:
+    """Halve box t along j: the lower half stays, the upper half becomes `child`; marks what both decide."""
+    at, to = work.at[t], work.at[child]
+    middle = 0.5 * (work.low[t, j] + work.high[t, j])
+    rise, fall = middle - work.low[t, j], work.high[t, j] - middle
+    e = work.columns[j, begin : begin + size]
+    upper, lower, is_open = work.upper[at : at + size], work.lower[at : at + size], work.open[at : at + size]
+    upper2, lower2, open2 = work.upper[to : to + size], work.lower[to : to + size], work.open[to : to + size]
+    marks, marks2 = work.changed[:size], work.changed_too[:size]
+    for q in range(size):
+        above, below = max(e[q], 0.0), min(e[q], 0.0)
+        x, y = upper[q], lower[q]
+        upper2[q] = x + rise * below
+        lower2[q] = y + rise * above
+        upper[q] = x - fall * above
+        lower[q] = y - fall * below
+    for q in range(size):
+        still = (upper[q] >= 0.0) & (lower[q] < 0.0)
+        marks[q] = is_open[q] & (np.uint8(1) - np.uint8(still))
+    for q in range(size):
+        still = (upper2[q] >= 0.0) & (lower2[q] < 0.0)
+        open2[q] = is_open[q]
+        marks2[q] = is_open[q] & (np.uint8(1) - np.uint8(still))
+    work.high[t, j] = middle
+    work.low[child, j] = middle
+    work.updates[t] += 1
+    work.updates[child] = work.updates[t]
+
+
+@compiled
+def copy_entry(work: Work, t: int, child: int, size: int, with_ends: bool) -> None:
+    """Make `child`, on top of the stack, a copy of box t."""
+    work.at[child] = work.at[child - 1] + size
+    work.sheet[child] = work.sheet[t]
+    work.bound[child] = work.bound[t]
+    work.updates[child] = work.updates[t]
+    for j in range(work.low.shape[1]):
+        work.low[child, j] = work.low[t, j]
+        work.high[child, j] = work.high[t, j]
+        work.used[child, j] = work.used[t, j]
+        work.point[child, j] = work.point[t, j]
+    assign(work.counts[child], work.counts[t, :])
+    assign(work.fewer[child], work.fewer[t, :])
+    if with_ends:
+        at, to = work.at[t], work.at[child]
+        assign(work.upper[to : to + size], work.upper[at : at + size])
+        assign(work.lower[to : to + size], work.lower[at : at + size])
+        assign(work.open[to : to + size], work.open[at : at + size])
+
+
+@compiled
+def norm_interval(space: Space, low: FloatArray, high: FloatArray) -> tuple[float, float]:
+    """Bounds of max|(Tv)_j| over a box, no wider than those it has."""
+    d = space.T.shape[1]
+    least, most = 0.0, 0.0
+    for i in range(space.T.shape[0]):
+        middle, half = 0.0, 0.0
+        for j in range(d):
+            middle += 0.5 * (low[j] + high[j]) * space.T[i, j]
+            half += 0.5 * (high[j] - low[j]) * abs(space.T[i, j])
+        error = 1e-14 * (abs(middle) + half + 1e-3)
+        least = max(least, abs(middle) - half - error)
+        most = max(most, abs(middle) + half + error)
+    return max(least, float(low[d])), min(float(high[d]), most)
+
+
+@fast
+def _gather(source: FloatArray, begin: int, index: IndexArray, kept: int, to: int) -> None:
+    old, new, take = source[begin:to], source[to : to + kept], index[:kept]
+    for q in range(kept):
+        new[q] = old[np.uint32(take[q])]
+
+
+@compiled
+def compact(work: Work, t: int, columns: int) -> None:
+    """A sheet of its own for box t, of its open pairs only; padded to a multiple of 8 with pairs that stay open."""
+    sheet, at = work.sheet[t], work.at[t]
+    begin, size = work.begin[sheet], work.size[sheet]
+    to, kept, index = begin + size, 0, work.gather
+    is_open = work.open[at : at + size]
+    for q in range(size):
+        index[kept] = q
+        kept += is_open[q]
+    for j in range(columns):
+        _gather(work.columns[j], begin, index, kept, to)
+    _gather(work.slack, begin, index, kept, to)
+    for k in range(kept):
+        q = index[k]
+        work.owner[to + k] = work.owner[begin + q]
+        work.rival[to + k] = work.rival[begin + q]
+        work.upper[at + k] = work.upper[at + q]
+        work.lower[at + k] = work.lower[at + q]
+    padded = (kept + 7) & ~7
+    for k in range(kept, padded):
+        for j in range(columns):
+            work.columns[j, to + k] = 0.0
+        work.owner[to + k], work.rival[to + k], work.slack[to + k] = 0, -1, 0.0
+        work.upper[at + k], work.lower[at + k] = 1.0, -1.0
+    for k in range(padded):
+        work.open[at + k] = np.uint8(k < kept)
+    work.sheet[t] = sheet + 1
+    work.begin[sheet + 1], work.size[sheet + 1] = to, padded

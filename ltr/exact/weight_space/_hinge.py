@@ -1,0 +1,365 @@
+r"""Compiled: what losing pairs costs at least, and the linear program that bounds it over a box.
+
+**Prices.** In a box with bound B and a target T, any point worth more than T loses open pairs that cost less than
+``need = B - T`` in all. Raising the count of a member of a level from m to m + 1 moves the place
+``p = fewer[m + 1] - 1``, so it costs ``worth[p + m] - worth[p + m + 1] >= step[p + m]`` with the nonincreasing `step`
+of the table. Raise the members one after the other: those raised before have only made `fewer` smaller, so every
+single step costs at least `step` where it would have been alone, and the whole costs at least the sum over members of
+
+    loss_i(x) = sum over m = c_i .. c_i + x - 1 of  step[fewer[m + 1] - 1 + m],      x = pairs that i loses.
+
+As `step` is nonincreasing, loss_i(x) / x is too. With X the largest x (of the pairs i has open) at which
+loss_i(x) < need, a point worth more than T has x <= X, hence ``loss_i(x) >= price_i x`` with
+``price_i = loss_i(X) / X``. A member with X = 0 *must win* all its open pairs.
+
+**Hinges.** An open pair with lower end l < 0 over the box is lost at x only where ``max(0, -x·e) / -l`` is above 0,
+and that is at most 1. So for every point x of the box that is worth more than T
+
+    need > sum of price_owner(q) [q lost at x] >= h(x) = sum over q of s_q max(0, -x·e_q),      s_q = price / -l.
+
+h is convex. For any x', with g = sum of s_q e_q over the pairs with x'·e_q < 0, ``h(x) >= -g·x`` for all x, so
+
+    min of h over the box >= phi = - max over the box of g·x,
+
+and the same holds for averages of such g. A box with phi >= need holds nothing worth more than T and is closed. Else
+what is worth more than T satisfies ``g·x > -need``, which caps the width of the box in coordinate j at
+``(max g·x + need) / |g_j|``. The descent on h is a projected subgradient method with Polyak's step towards `need`; it
+gives up at a point with h < need, for then no g closes the box.
+
+*Rivals.* Where gains are graded, an open pair may have a rival that a won pair costs its price; prices then are of all
+pairs that raise a member's count. Won or lost, such a pair costs ``min(price_owner, price_rival)``. These sure losses
+are taken off `need`, and the hinge has the slope of what a lost pair costs beyond. Where neither may lose, nothing of
+the box is worth more than T.
+
+*Rounding.* g and its terms are floats; with A the sum of the s_q in g, ``A * error`` bounds the error of g·x over the
+box and is taken off phi.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ltr.exact.weight_space._ends import assign, compiled, fast, raise_count
+from ltr.exact.weight_space.space import FloatArray, Space, Work
+
+__all__ = [
+    "CLOSED",
+    "GAVE_UP",
+    "OPEN",
+    "candidate_value",
+    "descend",
+    "dual",
+    "hinge",
+    "prices",
+    "scales",
+    "scales_beyond",
+    "scores",
+    "sure_loss",
+]
+
+OPEN, CLOSED, GAVE_UP = 0, 1, 2
+_STEPS = 10
+_DESCENT = 20
+_RELAXATION = 0.7
+
+
+@compiled
+def prices(space: Space, work: Work, t: int, begin: int, size: int, need: int) -> int:
+    """The price of a lost pair of each member of box t; returns how many members must win all."""
+    price, losable, path = work.price, work.losable, work.path
+    losable[:] = 0
+    at = work.at[t]
+    for q in range(size):
+        losable[work.owner[begin + q]] += work.open[at + q]
+    if space.two_sided:
+        for q in range(size):
+            if work.rival[begin + q] >= 0:
+                losable[work.rival[begin + q]] += work.open[at + q]
+    must_win = 0
+    counts, fewer = work.counts[t], work.fewer[t]
+    for level in range(space.table.shape[0]):
+        slot, table = space.slot[level], space.table[level]
+        if slot >= 0:
+            total = np.int64(0)
+            path[0] = 0
+            for m in range(space.most[level]):
+                p = fewer[slot + m + 1] - 1
+                if p >= 0:
+                    total += space.step[table + p + m]
+                path[m + 1] = total
+        for i in range(space.start[level], space.start[level + 1]):
+            price[i] = 0.0
+            work.must[i] = 0
+            most, c = losable[i], counts[i]
+            if most == 0:
+                continue
+            if slot < 0:
+                total = np.int64(0)
+                path[c] = 0
+                for m in range(c, c + most):
+                    total += space.step[table + m]
+                    path[m + 1] = total
+            x, beyond = 0, most + 1
+            while beyond - x > 1:  # the largest x with loss(x) < need
+                middle = (x + beyond) >> 1
+                if path[c + middle] - path[c] < need:
+                    x = middle
+                else:
+                    beyond = middle
+            if x == 0:
+                price[i] = float(need) * (1.0 - 1e-13)
+                work.must[i] = 1
+                must_win += 1
+            else:
+                price[i] = float(path[c + x] - path[c]) / x * (1.0 - 1e-13)
+    return must_win
+
+
+@compiled
+def sure_loss(work: Work, t: int, begin: int, size: int, need: int) -> float:
+    """What open pairs with a rival cost in any case."""
+    at, total = work.at[t], 0.0
+    for q in range(size):
+        rival = work.rival[begin + q]
+        if rival < 0 or work.open[at + q] == 0:
+            continue
+        owner = work.owner[begin + q]
+        if work.must[owner] != 0 and work.must[rival] != 0:
+            return float(need) * (1.0 + 1e-15)
+        total += min(work.price[owner], work.price[rival])
+    return total * (1.0 - 1e-13)
+
+
+@compiled
+def scales_beyond(work: Work, t: int, begin: int, size: int) -> None:
+    """The slopes s_q of the hinges, of what a lost pair costs beyond its sure loss."""
+    at = work.at[t]
+    for q in range(size):
+        price = work.price[work.owner[begin + q]]
+        if work.rival[begin + q] >= 0:
+            price = max(price - work.price[work.rival[begin + q]], 0.0)
+        work.scale[q] = price * (1.0 - 1e-13) * work.open[at + q] / max(-work.lower[at + q], 1e-11)
+
+
+@fast
+def scales(work: Work, t: int, begin: int, size: int) -> None:
+    """The slopes s_q of the hinges."""
+    at = work.at[t]
+    scale, owner, is_open = work.scale[:size], work.owner[begin : begin + size], work.open[at : at + size]
+    lower, price = work.lower[at : at + size], work.price
+    for q in range(size):
+        scale[q] = price[np.uint32(owner[q])] * is_open[q] / max(-lower[q], 1e-11)
+
+
+@fast
+def scores(work: Work, t: int, begin: int, size: int, d: int, out: FloatArray) -> None:
+    """For each coordinate the sum over open pairs of ``|e_j| / (upper - lower)``: what a unit of width is worth."""
+    at = work.at[t]
+    share, is_open = work.value[:size], work.open[at : at + size]
+    upper, lower, owner = work.upper[at : at + size], work.lower[at : at + size], work.owner[begin : begin + size]
+    price = work.price
+    for q in range(size):
+        counts = 1.0 if price[np.uint32(owner[q])] > 0.0 else 1e-6
+        share[q] = counts * is_open[q] / (upper[q] - lower[q] + 1e-300)
+    j = 0
+    while j + 4 <= d:
+        e0, e1 = work.columns[j, begin : begin + size], work.columns[j + 1, begin : begin + size]
+        e2, e3 = work.columns[j + 2, begin : begin + size], work.columns[j + 3, begin : begin + size]
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        for q in range(size):
+            y = share[q]
+            s0 += y * abs(e0[q])
+            s1 += y * abs(e1[q])
+            s2 += y * abs(e2[q])
+            s3 += y * abs(e3[q])
+        out[j], out[j + 1], out[j + 2], out[j + 3] = s0, s1, s2, s3
+        j += 4
+    while j < d:
+        e0 = work.columns[j, begin : begin + size]
+        s0 = 0.0
+        for q in range(size):
+            s0 += share[q] * abs(e0[q])
+        out[j] = s0
+        j += 1
+
+
+@fast
+def _values(work: Work, begin: int, size: int, columns: int, x: FloatArray) -> None:
+    """-x·e of every pair of the sheet."""
+    value = work.value[:size]
+    for q in range(size):
+        value[q] = 0.0
+    j = 0
+    while j + 4 <= columns:
+        e0, e1 = work.columns[j, begin : begin + size], work.columns[j + 1, begin : begin + size]
+        e2, e3 = work.columns[j + 2, begin : begin + size], work.columns[j + 3, begin : begin + size]
+        x0, x1, x2, x3 = x[j], x[j + 1], x[j + 2], x[j + 3]
+        for q in range(size):
+            value[q] -= x0 * e0[q] + x1 * e1[q] + x2 * e2[q] + x3 * e3[q]
+        j += 4
+    while j < columns:
+        e0, x0 = work.columns[j, begin : begin + size], x[j]
+        for q in range(size):
+            value[q] -= x0 * e0[q]
+        j += 1
+
+
+@fast
+def _hinges(work: Work, size: int) -> tuple[float, float]:
+    """H and the sum of the slopes in it; leaves in `value` the slope of each pair in it, else 0."""
+    value, scale = work.value[:size], work.scale[:size]
+    h, total = 0.0, 0.0
+    for q in range(size):
+        x = value[q]
+        y = scale[q] if x > 0.0 else 0.0
+        h += y * x
+        total += y
+        value[q] = y
+    return h, total
+
+
+@fast
+def _slope(work: Work, begin: int, size: int, columns: int, out: FloatArray) -> None:
+    """g: the sum of the columns times `value`."""
+    value = work.value[:size]
+    j = 0
+    while j + 4 <= columns:
+        e0, e1 = work.columns[j, begin : begin + size], work.columns[j + 1, begin : begin + size]
+        e2, e3 = work.columns[j + 2, begin : begin + size], work.columns[j + 3, begin : begin + size]
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        for q in range(size):
+            y = value[q]
+            s0 += y * e0[q]
+            s1 += y * e1[q]
+            s2 += y * e2[q]
+            s3 += y * e3[q]
+        out[j], out[j + 1], out[j + 2], out[j + 3] = s0, s1, s2, s3
+        j += 4
+    while j < columns:
+        e0 = work.columns[j, begin : begin + size]
+        s0 = 0.0
+        for q in range(size):
+            s0 += value[q] * e0[q]
+        out[j] = s0
+        j += 1
+
+
+@compiled
+def dual(work: Work, t: int, g: FloatArray) -> float:
+    """``- max over box t of g·x``."""
+    total = 0.0
+    for j in range(g.shape[0]):
+        total -= g[j] * work.high[t, j] if g[j] > 0.0 else g[j] * work.low[t, j]
+    return total
+
+
+@compiled
+def _step(work: Work, t: int, x: FloatArray, g: FloatArray, fall: float) -> bool:
+    """Move x against the subgradient -g by what lowers h by `fall` to first order; whether it could move."""
+    norm = 0.0
+    for j in range(g.shape[0]):
+        low, high = work.low[t, j], work.high[t, j]
+        blocked = (g[j] > 0.0 and x[j] >= high) or (g[j] < 0.0 and x[j] <= low)
+        if not blocked:
+            norm += (g[j] * (high - low)) ** 2
+    if norm <= 0.0:
+        return False
+    for j in range(g.shape[0]):
+        low, high = work.low[t, j], work.high[t, j]
+        x[j] = min(max(x[j] + fall / norm * g[j] * (high - low) ** 2, low), high)
+    return True
+
+
+@compiled
+def hinge(space: Space, work: Work, t: int, begin: int, size: int, need: float, best: FloatArray) -> tuple[int, float]:
+    """Try to close box t; returns the outcome and the largest phi, whose g is left in `best` (-inf: none)."""
+    columns = space.columns.shape[0]
+    x, g, mean = work.small[0], work.small[1], work.small[2]
+    for j in range(columns):
+        x[j] = min(max(work.point[t, j], work.low[t, j]), work.high[t, j])
+        mean[j] = 0.0
+    total, largest, outcome = 0.0, -np.inf, OPEN
+    for step in range(_STEPS):
+        _values(work, begin, size, columns, x)
+        h, slopes = _hinges(work, size)
+        if h < need:
+            outcome = GAVE_UP
+            break
+        _slope(work, begin, size, columns, g)
+        phi = dual(work, t, g) - slopes * space.error
+        if phi > largest:
+            largest = phi
+            assign(best, g)
+        total += slopes
+        for j in range(columns):
+            mean[j] += g[j]
+        if step > 0:
+            phi = (dual(work, t, mean) - total * space.error) / (step + 1)
+            if phi > largest:
+                largest = phi
+                for j in range(columns):
+                    best[j] = mean[j] / (step + 1)
+        if largest >= need:
+            outcome = CLOSED
+            break
+        if not _step(work, t, x, g, _RELAXATION * (h - 0.9 * need)):
+            break
+    assign(work.point[t], x)
+    return outcome, largest
+
+
+@compiled
+def descend(space: Space, work: Work, t: int, begin: int, size: int) -> None:
+    """Move the point of box t towards one that wins every open pair, and zeros where these count."""
+    columns = space.columns.shape[0]
+    x, g = work.small[0], work.small[1]
+    assign(x, work.point[t])
+    for _ in range(_DESCENT):
+        for j in range(columns - 1):
+            if space.sparse and work.used[t, j] == 0:
+                x[j] = 0.0
+        _values(work, begin, size, columns, x)
+        h, _ = _hinges(work, size)
+        if h <= 0.0:
+            break
+        _slope(work, begin, size, columns, g)
+        for j in range(columns - 1):
+            if space.sparse and work.used[t, j] == 0:
+                g[j] = 0.0
+        if not _step(work, t, x, g, 1.2 * h):
+            break
+    for j in range(columns - 1):
+        if space.sparse and work.used[t, j] == 0:
+            x[j] = 0.0
+
+
+@compiled
+def candidate_value(space: Space, work: Work, t: int, begin: int, size: int) -> int:
+    """The value at the point that `descend` left, pairs in doubt counted against it; very small off the constraints."""
+    x, d = work.small[0], space.T.shape[1]
+    if not space.fixed:
+        x[d] = 0.0
+        for i in range(space.T.shape[0]):
+            weight = 0.0
+            for j in range(d):
+                weight += space.T[i, j] * x[j]
+            x[d] = max(x[d], abs(weight) * (1.0 + 1e-12))
+    for row in range(space.A.shape[0]):
+        activity = 0.0
+        for j in range(space.A.shape[1]):
+            activity += space.A[row, j] * x[j]
+        if activity > space.b[row]:
+            return -(2**62)
+    counts, fewer, at = work.trial_counts, work.trial_fewer, work.at[t]
+    assign(counts, work.counts[t])
+    assign(fewer, work.fewer[t])
+    value = work.bound[t]
+    _values(work, begin, size, space.columns.shape[0], x)
+    for q in range(size):
+        if work.open[at + q] == 0:
+            continue
+        if work.value[q] > -work.slack[begin + q]:
+            value += raise_count(space, counts, fewer, work.owner[begin + q])
+        if work.value[q] < work.slack[begin + q] and work.rival[begin + q] >= 0:
+            value += raise_count(space, counts, fewer, work.rival[begin + q])
+    return value

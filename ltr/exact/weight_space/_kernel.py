@@ -1,0 +1,440 @@
+r"""Compiled: depth-first search over boxes of weight space, until every box is closed or the allowance is used up.
+
+A box is closed when its bound, from the pairs lost and won on all of it, is not above the target, or when the linear
+program of `_hinge` shows that nothing in it is. Else it is shrunk to where something could be, and split along the
+coordinate with the largest ``width_j * sum over open pairs of |e_j| / (upper - lower)``: the one whose halves leave
+the pairs least open. Where zeros count, a coordinate that may be 0 is split in three: its negative part, 0, and its
+positive part; the parts are taken closed, which can only raise their bounds, and are known to use the weight.
+
+Source: the bound is that of `ltr.exact.levels`; branch and bound over boxes is Land & Doig (1960) in this space.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ltr.exact.weight_space._ends import (
+    assign,
+    compact,
+    compiled,
+    copy_entry,
+    cut,
+    ends,
+    flag,
+    norm_interval,
+    raise_count,
+    settle,
+    split,
+)
+from ltr.exact.weight_space._hinge import (
+    CLOSED,
+    GAVE_UP,
+    candidate_value,
+    descend,
+    hinge,
+    prices,
+    scales,
+    scales_beyond,
+    scores,
+    sure_loss,
+)
+from ltr.exact.weight_space.space import UPDATES, Boxes, FloatArray, IntArray, Space, Work
+
+__all__ = ["search"]
+
+_ROUNDS = 3  # of shrinking a box
+_SHRINK = 0.9  # share of a width from which a cap is worth an update
+_DENSE = 0.7  # share of open pairs below which a box gets a sheet of its own
+_ROOM = 1e-14  # added to caps, for coordinates up to 1
+_NARROW = 1e-13  # width from which a coordinate is not split
+_TRIALS, _SMALL_TRIALS = 63, 7  # boxes between two candidates, powers of two less 1
+_FEW = 6  # open pairs with a rival whose outcomes are all tried
+_SMALL = 1e-3  # width of a box that more candidates are taken from
+_NEVER = -(2**62)
+
+
+@compiled
+def _enter(space: Space, work: Work, roots: Boxes, root: int) -> None:
+    """Put a root box on the empty stack."""
+    columns, pairs = space.columns.shape
+    for j in range(columns):
+        work.low[0, j], work.high[0, j] = roots.low[root, j], roots.high[root, j]
+        work.used[0, j] = roots.used[root, j]
+        work.point[0, j] = 0.5 * (work.low[0, j] + work.high[0, j])
+        assign(work.columns[j, :pairs], space.columns[j])
+    assign(work.owner[:pairs], space.owner)
+    assign(work.rival[:pairs], space.rival)
+    assign(work.slack[:pairs], space.slack)
+    work.open[:pairs] = 1
+    work.sheet[0], work.begin[0], work.size[0], work.at[0] = 0, 0, pairs, 0
+    work.counts[0, :] = 0
+    work.fewer[0, :] = 0
+    bound = np.int64(0)
+    for level in range(space.table.shape[0]):
+        members, slot = space.start[level + 1] - space.start[level], space.slot[level]
+        for p in range(members):
+            bound += space.worth[space.table[level] + p]
+        if slot >= 0:
+            work.fewer[0, slot + 1 : slot + space.most[level] + 2] = members
+    for j in range(columns - 1):
+        bound -= space.price * work.used[0, j]
+    work.bound[0] = bound
+    ends(work, 0, 0, pairs, columns)
+    work.changed[:] = 0
+    work.changed_too[:] = 0
+    flag(work, 0, pairs, work.changed)
+    settle(space, work, 0, 0, pairs, work.changed)
+
+
+@compiled
+def _use(space: Space, work: Work, t: int, j: int) -> None:
+    """Note that weight j is not 0 in box t."""
+    if work.used[t, j] == 0:
+        work.used[t, j] = 1
+        work.bound[t] -= space.price
+
+
+@compiled
+def _shrink(space: Space, work: Work, t: int, begin: int, size: int, j: int, low: float, high: float) -> None:
+    """Shrink coordinate j of box t; its price falls due where 0 is left outside."""
+    cut(work, t, begin, size, j, low, high)
+    if low > 0.0 or high < 0.0:
+        _use(space, work, t, j)
+
+
+@compiled
+def _must_win(space: Space, work: Work, t: int, begin: int, size: int) -> int:
+    """Shrink box t to where the members that must win can: 1 where it shrank, -1 where they cannot, else 0."""
+    d, at = space.T.shape[1], work.at[t]
+    low, high = work.small[3], work.small[4]
+    for j in range(d):
+        low[j], high[j] = work.low[t, j], work.high[t, j]
+    for q in range(size):
+        if work.open[at + q] == 0 or work.must[work.owner[begin + q]] == 0:
+            continue
+        room = work.upper[at + q]
+        for j in range(d):
+            e = work.columns[j, begin + q]
+            if abs(e) * (work.high[t, j] - work.low[t, j]) > room:
+                cap = room / abs(e) + _ROOM
+                if e > 0.0:
+                    low[j] = max(low[j], work.high[t, j] - cap)
+                else:
+                    high[j] = min(high[j], work.low[t, j] + cap)
+    shrunk = 0
+    for j in range(d):
+        if high[j] < low[j]:
+            return -1
+        if high[j] - low[j] < _SHRINK * (work.high[t, j] - work.low[t, j]):
+            _shrink(space, work, t, begin, size, j, low[j], high[j])
+            shrunk = 1
+    return shrunk
+
+
+@compiled
+def _cap(space: Space, work: Work, t: int, begin: int, size: int, g: FloatArray, room: float) -> bool:
+    """Shrink box t to where ``g·x > max g·x - room``; whether it shrank."""
+    shrunk = False
+    for j in range(space.T.shape[1]):
+        low, high = work.low[t, j], work.high[t, j]
+        if abs(g[j]) * (high - low) * _SHRINK <= room:
+            continue
+        cap = room / abs(g[j]) + _ROOM
+        if g[j] > 0.0:
+            low = max(low, high - cap)
+        else:
+            high = min(high, low + cap)
+        if high - low < work.high[t, j] - work.low[t, j]:
+            _shrink(space, work, t, begin, size, j, low, high)
+            shrunk = True
+    return shrunk
+
+
+@compiled
+def _constrain(space: Space, work: Work, t: int, begin: int, size: int) -> bool:
+    """Shrink box t to its side constraints; whether some of it satisfies them."""
+    d = space.T.shape[1]
+    if space.support < d:
+        used = 0
+        for j in range(d):
+            used += work.used[t, j]
+        if used > space.support:
+            return False
+        if used == space.support:
+            for j in range(d):
+                if work.used[t, j] == 0 and work.high[t, j] > work.low[t, j]:
+                    cut(work, t, begin, size, j, 0.0, 0.0)
+    for row in range(space.A.shape[0]):
+        least = 0.0
+        for j in range(d):
+            a = space.A[row, j]
+            least += a * work.low[t, j] if a > 0.0 else a * work.high[t, j]
+        room = space.b[row] - least
+        if room < 0.0:
+            return False
+        for j in range(d):
+            a, low, high = space.A[row, j], work.low[t, j], work.high[t, j]
+            if abs(a) * (high - low) * _SHRINK <= room:
+                continue
+            cap = room / abs(a) + _ROOM
+            if a > 0.0:
+                _shrink(space, work, t, begin, size, j, low, min(high, low + cap))
+            else:
+                _shrink(space, work, t, begin, size, j, max(low, high - cap), high)
+    return True
+
+
+@compiled
+def _refresh(space: Space, work: Work, t: int, begin: int, size: int) -> None:
+    flag(work, t, size, work.changed)
+    settle(space, work, t, begin, size, work.changed)
+
+
+@compiled
+def _tidy(space: Space, work: Work, t: int) -> None:
+    """A sheet of its own for a box with few of its pairs open, and fresh ends after many updates."""
+    sheet, at = work.sheet[t], work.at[t]
+    size = work.size[sheet]
+    alive = 0
+    is_open = work.open[at : at + size]
+    for q in range(size):
+        alive += is_open[q]
+    if alive < _DENSE * size and work.begin[sheet] + 2 * size + 8 < work.columns.shape[1]:
+        compact(work, t, space.columns.shape[0])
+    if work.updates[t] > UPDATES:
+        sheet = work.sheet[t]
+        ends(work, t, work.begin[sheet], work.size[sheet], space.columns.shape[0])
+        _refresh(space, work, t, work.begin[sheet], work.size[sheet])
+
+
+@compiled
+def _scale_margin(space: Space, work: Work, t: int, begin: int, size: int) -> None:
+    """Bring the margin's interval up to date with the box."""
+    d = space.T.shape[1]
+    low, high = norm_interval(space, work.low[t], work.high[t])
+    width = work.high[t, d] - work.low[t, d]
+    if high >= low and high - low < 0.95 * width:
+        cut(work, t, begin, size, d, low, high)
+        _refresh(space, work, t, begin, size)
+
+
+@compiled
+def _reduce(space: Space, work: Work, t: int, begin: int, size: int, target: int, tally: IntArray) -> int:
+    """Close box t or shrink it: `CLOSED`, `GAVE_UP` where the hinges cannot close it, or `OPEN`."""
+    outcome = GAVE_UP
+    for _ in range(_ROUNDS):
+        if work.bound[t] <= target:
+            return CLOSED
+        need = work.bound[t] - target
+        if prices(space, work, t, begin, size, need) > 0:
+            shrunk = _must_win(space, work, t, begin, size)
+            if shrunk < 0:
+                return CLOSED
+            if shrunk > 0:
+                _refresh(space, work, t, begin, size)
+                continue
+        short = float(need) * (1.0 + 1e-15)
+        if space.two_sided:
+            short -= sure_loss(work, t, begin, size, need)
+            if short <= 0.0:
+                return CLOSED
+            scales_beyond(work, t, begin, size)
+        else:
+            scales(work, t, begin, size)
+        tally[1] += 1
+        best = work.small[5]
+        outcome, phi = hinge(space, work, t, begin, size, short, best)
+        if outcome == CLOSED:
+            tally[2] += 1
+            return CLOSED
+        if phi == -np.inf:
+            break
+        # what is worth more satisfies g·x > -need, and max g·x is at most -phi
+        room = (short - phi) * (1.0 + 1e-12)
+        if not _cap(space, work, t, begin, size, best, room):
+            break
+        _refresh(space, work, t, begin, size)
+    return CLOSED if work.bound[t] <= target else outcome
+
+
+@compiled
+def _branch_on(space: Space, work: Work, t: int, begin: int, size: int) -> int:
+    """The coordinate to split, -1 where no width is left."""
+    d = space.T.shape[1]
+    score = work.small[6]
+    scores(work, t, begin, size, d, score)
+    best, largest = -1, 0.0
+    for j in range(d):
+        width = work.high[t, j] - work.low[t, j]
+        if width > _NARROW and score[j] * width > largest:
+            best, largest = j, score[j] * width
+    if best < 0 and space.sparse:
+        for j in range(d):
+            if work.used[t, j] == 0 and work.high[t, j] > work.low[t, j]:
+                return j
+    return best
+
+
+@compiled
+def _halve(space: Space, work: Work, t: int, begin: int, size: int, j: int) -> int:
+    """Replace box t by its halves along j; returns how many boxes are on the stack."""
+    child = t + 1
+    copy_entry(work, t, child, size, False)
+    split(work, t, child, begin, size, j)
+    settle(space, work, child, begin, size, work.changed_too)
+    settle(space, work, t, begin, size, work.changed)
+    return child + 1
+
+
+@compiled
+def _part(space: Space, work: Work, t: int, begin: int, size: int, j: int) -> int:
+    """Replace box t by its parts with weight j above, below and equal to 0; returns how many boxes are on the stack."""
+    top = t + 1
+    if work.high[t, j] > 0.0:
+        copy_entry(work, t, top, size, True)
+        _use(space, work, top, j)
+        cut(work, top, begin, size, j, max(work.low[t, j], 0.0), work.high[t, j])
+        _refresh(space, work, top, begin, size)
+        top += 1
+    if work.low[t, j] < 0.0:
+        copy_entry(work, t, top, size, True)
+        _use(space, work, top, j)
+        cut(work, top, begin, size, j, work.low[t, j], min(work.high[t, j], 0.0))
+        _refresh(space, work, top, begin, size)
+        top += 1
+    cut(work, t, begin, size, j, 0.0, 0.0)
+    _refresh(space, work, t, begin, size)
+    return top
+
+
+@compiled
+def _outcomes_closed(space: Space, work: Work, t: int, begin: int, size: int, target: int) -> bool:
+    """Whether each way in which the open pairs with a rival can come out has a bound of at most the target.
+
+    Of up to `_FEW` such pairs; on a plane where the two ways meet no smaller box would tell them apart.
+    """
+    at, few = work.at[t], 0
+    for q in range(size):
+        if work.open[at + q] != 0 and work.rival[begin + q] >= 0:
+            if few == _FEW:
+                return False
+            work.gather[few] = q
+            few += 1
+    for outcome in range(1 << few):
+        assign(work.trial_counts, work.counts[t])
+        assign(work.trial_fewer, work.fewer[t])
+        bound = work.bound[t]
+        for k in range(few):
+            q = work.gather[k]
+            member = work.owner[begin + q] if (outcome >> k) & 1 else work.rival[begin + q]
+            bound += raise_count(space, work.trial_counts, work.trial_fewer, member)
+        if bound > target:
+            return False
+    return True
+
+
+@compiled
+def _hand_back(work: Work, entries: int, left: Boxes, row: int) -> int:
+    for t in range(entries):
+        assign(left.low[row], work.low[t])
+        assign(left.high[row], work.high[t])
+        assign(left.used[row], work.used[t])
+        left.bound[row] = work.bound[t]
+        row += 1
+    return row
+
+
+@compiled
+def search(
+    space: Space,
+    work: Work,
+    roots: Boxes,
+    target: int,
+    allowance: int,
+    left: Boxes,
+    best: FloatArray,
+    tally: IntArray,
+) -> tuple[int, int, int, int]:
+    """Search root boxes for what is worth more than the target.
+
+    Args:
+        space: the problem.
+        work: memory of this thread.
+        roots: boxes to search.
+        target: bound at which a box is closed, an integer in the space's unit.
+        allowance: pairs to look at before the boxes that are left are handed back.
+        left: receives them, with room for the stack's depth and the roots.
+        best: receives the coordinates of the best candidate.
+        tally: boxes, hinge programs, boxes closed by them, pairs looked at; added to.
+
+    Returns:
+        boxes handed back; the largest target used (a candidate raises it to its value); the value of the best
+        candidate; the largest bound of boxes too narrow to split, which stay unresolved.
+    """
+    found, unresolved = _NEVER, _NEVER
+    handed, spent, boxes, looks = 0, 0, 0, 0
+    deepest = work.low.shape[0] - 4
+    for root in range(roots.bound.shape[0]):
+        if spent >= allowance:
+            assign(left.low[handed], roots.low[root])
+            assign(left.high[handed], roots.high[root])
+            assign(left.used[handed], roots.used[root])
+            left.bound[handed] = roots.bound[root]
+            handed += 1
+            continue
+        _enter(space, work, roots, root)
+        spent += 4 * space.owner.shape[0]
+        boxes += 1
+        entries = 1
+        while entries > 0:
+            t = entries - 1
+            if work.bound[t] <= target:
+                entries -= 1
+                continue
+            _tidy(space, work, t)
+            sheet = work.sheet[t]
+            begin, size = work.begin[sheet], work.size[sheet]
+            room = work.at[t] + 4 * size + 8 < work.upper.shape[0]
+            if spent >= allowance or t >= deepest or not room:
+                handed = _hand_back(work, entries, left, handed)
+                break
+            spent += size + 16
+            if not space.fixed:
+                _scale_margin(space, work, t, begin, size)
+            if (space.A.shape[0] > 0 or space.support < space.T.shape[1]) and not _constrain(
+                space, work, t, begin, size
+            ):
+                entries -= 1
+                continue
+            outcome = _reduce(space, work, t, begin, size, target, tally)
+            if outcome == CLOSED:
+                entries -= 1
+                continue
+            if space.two_sided and _outcomes_closed(space, work, t, begin, size, target):
+                entries -= 1
+                continue
+            j = _branch_on(space, work, t, begin, size)
+            looks += 1
+            small = j >= 0 and work.high[t, j] - work.low[t, j] < _SMALL
+            if j < 0 or (looks & _TRIALS) == 0 or (small and (looks & _SMALL_TRIALS) == 0):
+                descend(space, work, t, begin, size)
+                value = candidate_value(space, work, t, begin, size)
+                if value > found:
+                    found = value
+                    assign(best, work.small[0])
+                    target = max(target, value)
+                if work.bound[t] <= target:
+                    entries -= 1
+                    continue
+            if j < 0:
+                unresolved = max(unresolved, work.bound[t])
+                entries -= 1
+                continue
+            if space.sparse and work.used[t, j] == 0:
+                entries = _part(space, work, t, begin, size, j)
+            else:
+                entries = _halve(space, work, t, begin, size, j)
+            boxes += entries - t
+    tally[0] += boxes
+    tally[3] += spent
+    return handed, target, found, unresolved

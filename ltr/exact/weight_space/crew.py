@@ -1,0 +1,155 @@
+"""Threads that close boxes: a stack of boxes, searched in pieces small enough to be stopped between them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from types import TracebackType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.exact.problem import RerankProblem
+from ltr.exact.weight_space._kernel import search
+from ltr.exact.weight_space.space import Boxes, Searchable, Work, space_of
+
+__all__ = ["Crew", "Outcome", "available_threads", "compile_kernels"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Found = Callable[[FloatArray], None]
+
+_PIECE = 4_000_000  # pairs looked at between two looks at the clock: about a tenth of a second
+_FIRST = 500_000  # and before threads are worth their start
+_TOGETHER = 8  # boxes a piece, at most
+_POLL = 0.05  # seconds between two looks at the clock
+_NEVER = -(2**62)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of the boxes.
+
+    Attributes:
+        target: what their values do not exceed, save in `left` and `unresolved`: the one asked for, or the value of a
+            better candidate.
+        left: boxes that the allowance did not suffice for.
+        unresolved: the largest bound of boxes too narrow to split, far below all values where there were none.
+        spent: pairs looked at.
+    """
+
+    target: int
+    left: list[Boxes]
+    unresolved: int
+    spent: int
+
+
+@dataclass(frozen=True)
+class _Piece:
+    target: int
+    found: int
+    unresolved: int
+    best: FloatArray
+    left: Boxes
+    tally: IntArray
+    work: Work
+
+
+def available_threads() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Crew:
+    """Searches boxes of one space on several threads; a context, at whose end the threads do.
+
+    Attributes:
+        boxes: boxes searched so far.
+    """
+
+    def __init__(self, searchable: Searchable, threads: int, found: Found) -> None:
+        """`found` receives the coordinates of every better candidate, in the thread that called `close`."""
+        self.searchable, self.boxes = searchable, 0
+        self._threads, self._found = threads, found
+        self._best = _NEVER
+        self._idle: list[Work] = []
+        self._pool: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def close(self, boxes: Boxes, target: int, check: Callable[[], None], allowance: float = np.inf) -> Outcome:
+        """Search boxes until everything in them is at most the target, or the allowance is used up.
+
+        Args:
+            boxes: to search.
+            target: as an integer in the space's unit.
+            check: called several times a second; what it raises ends the search.
+            allowance: pairs to look at.
+        """
+        least = 16 * len(self.searchable.space.owner)
+        first = self._search(boxes, target, max(_FIRST, least))
+        pending: list[Boxes] = []
+        done = self._take(first, Outcome(target, pending, _NEVER, 0))
+        check()
+        if not pending or done.spent >= allowance:
+            return done
+        self._pool = self._pool or ThreadPoolExecutor(self._threads, thread_name_prefix="weight-space")
+        running: set[Future[_Piece]] = set()
+        try:
+            while (pending and done.spent < allowance) or running:
+                while pending and done.spent < allowance and len(running) < self._threads:
+                    running.add(self._pool.submit(self._search, _pop(pending), done.target, max(_PIECE, least)))
+                finished, running = wait(running, timeout=_POLL, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    done = self._take(future.result(), done)
+                check()
+        finally:
+            wait(running)
+        return done
+
+    def _search(self, boxes: Boxes, target: int, allowance: int) -> _Piece:
+        space = self.searchable.space
+        work = self._idle.pop() if self._idle else Work.of(space)
+        columns = space.columns.shape[0]
+        left = Boxes.empty(len(boxes.bound) + work.low.shape[0], columns)
+        best, tally = np.zeros(columns), np.zeros(4, np.int64)
+        handed, reached, value, unresolved = search(space, work, boxes, target, allowance, left, best, tally)
+        return _Piece(reached, value, unresolved, best, left.rows(slice(0, handed)), tally, work)
+
+    def _take(self, piece: _Piece, done: Outcome) -> Outcome:
+        self._idle.append(piece.work)
+        self.boxes += int(piece.tally[0])
+        if piece.found > self._best:
+            self._best = piece.found
+            self._found(piece.best)
+        # the deepest boxes last: they are the next to be searched
+        done.left.extend(piece.left.rows(slice(row, row + 1)) for row in range(len(piece.left.bound)))
+        return Outcome(
+            max(done.target, piece.target),
+            done.left,
+            max(done.unresolved, piece.unresolved),
+            done.spent + int(piece.tally[3]),
+        )
+
+
+def compile_kernels() -> None:
+    """Have the search compiled, or loaded from its cache on disk."""
+    with Crew(space_of(RerankProblem([[0.0], [1.0]], [0, 1])), 1, lambda x: None) as crew:
+        crew.close(crew.searchable.roots, 0, lambda: None)
+
+
+def _pop(pending: list[Boxes]) -> Boxes:
+    """Some boxes off the stack: more where there are many, so that all threads have work."""
+    take = min(_TOGETHER, 1 + len(pending) // 16)
+    taken = pending[-take:]
+    del pending[-take:]
+    return Boxes(*(np.concatenate(parts) for parts in zip(*taken, strict=True)))

@@ -1,0 +1,64 @@
+"""The weight-space search as a method of `solve`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ltr.exact.problem import Problem
+from ltr.exact.state import Ending, SolveState
+from ltr.exact.warm import compile_search, search_locally
+
+__all__ = ["WeightSpaceSearch"]
+
+_LONGEST_SEARCH = 2.0  # seconds, before the first boxes
+_RESTARTS = 100
+_COORDINATES = ("given", "half", "decorrelated", "principal")
+
+
+@dataclass(frozen=True)
+class WeightSpaceSearch:
+    """Local search, then branch and bound over boxes of weight space until the value is proven.
+
+    Attributes:
+        threads: to use; None is one for each processor that the process may use.
+        coordinates: a name of `ltr.exact.weight_space.coordinates.systems`; None tries them.
+        local_search: share of the time given to the local search, at first and between targets; 0 skips it.
+
+    Raises:
+        ValueError: a field out of range.
+    """
+
+    threads: int | None = None
+    coordinates: str | None = None
+    local_search: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.threads is not None and not self.threads >= 1:
+            raise ValueError(f"threads must be at least 1, got {self.threads!r}")
+        if self.coordinates is not None and self.coordinates not in _COORDINATES:
+            raise ValueError(f"coordinates must be one of {', '.join(_COORDINATES)}, got {self.coordinates!r}")
+        if not 0 <= self.local_search < 1:
+            raise ValueError(f"local_search must be a share of the time from 0 to below 1, got {self.local_search!r}")
+
+    def check(self, problem: Problem) -> None:
+        """Every problem will do; coordinates other than the weights only without side constraints and price."""
+        from ltr.exact.weight_space.coordinates import systems
+
+        if self.coordinates is not None and self.coordinates not in systems(problem):
+            raise ValueError(f"coordinates {self.coordinates!r} are not for this problem, use None")
+
+    def prepare(self) -> None:
+        """Compile the search and the local search, or load what was compiled before."""
+        from ltr.exact.weight_space.crew import compile_kernels
+
+        compile_kernels()
+        compile_search()
+
+    def run(self, state: SolveState) -> Ending:
+        """Search."""
+        from ltr.exact.weight_space.crew import available_threads
+        from ltr.exact.weight_space.proof import prove
+
+        if self.local_search > 0:
+            search_locally(state, min(self.local_search * state.limits.time_limit, _LONGEST_SEARCH), _RESTARTS)
+        return prove(state, self.threads or available_threads(), self.coordinates, self.local_search)

@@ -1,0 +1,289 @@
+r"""A problem as the compiled search reads it: pair differences in the coordinates searched, integer tables, workspaces.
+
+**Coordinates.** The search runs over v, with w = T v. A pair with difference δ that is won when
+``w·δ >= margin * steps * max|w_j|`` has the column
+
+    e = (T'δ, -margin * steps),      won  <=>  (v, s)·e >= 0,   s = max|(Tv)_j|,
+
+so the margin is one more coordinate, of which a box knows an interval. On the faces ``max|w_j| = 1`` with T = I that
+interval is [1, 1]; the same holds for a search of the whole box [-1, 1]^d, where the margin is not scaled.
+
+**Integers.** Tables of worth are held as integers, ``ceil(worth * 2^k)``, so that sums are exact whatever their order
+and the bound of a box can be kept up to date pair by pair. Rounding up keeps an upper bound one; the price C is
+rounded down.
+
+**Rounding.** The ends of ``(v, s)·e`` over a box are floats, updated once for every change of the box. Each update
+errs by at most three half-units of ``2 ||e||_1``; `SLACK` ``* ||e||_1`` is added outwards at the start and leaves room
+for `UPDATES` of them, after which the ends are computed afresh.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.exact.levels import Levels, levels_of
+from ltr.exact.problem import Problem
+from ltr.exact.state import scalable
+
+__all__ = ["SLACK", "UPDATES", "Boxes", "Space", "Work", "space_of"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+IndexArray = NDArray[np.int32]
+Flags = NDArray[np.uint8]
+
+UPDATES = 120
+SLACK = 2.0**-43  # 1024 half-units: (UPDATES + columns) * 3 * 2 of them, and room
+_BITS = 58  # of the largest bound, of 63
+
+
+class Space(NamedTuple):
+    """A problem in the coordinates of a search; read-only.
+
+    Attributes:
+        columns: pair differences and the margin, one row a coordinate, (d + 1, pairs).
+        slack: rounding allowance of each pair, (pairs,).
+        owner, rival, level, start, most, table, slot: as in `Levels`.
+        worth: its tables as integers, rounded up.
+        step: for each entry of a table, the least that raising a count costs there or before: a nonincreasing
+            function below ``worth[t] - worth[t + 1]``.
+        T: weights of coordinates, w = T v, (d, d).
+        A, b: side constraints A w <= b, with a tolerance; T = I where there are any.
+        price: C as an integer, rounded down.
+        support: most non-zero weights, d for no limit.
+        error: rounding error of a sum over pairs, relative to the sum of its multipliers.
+        fixed: whether the margin coordinate is known; else it is the norm of T v.
+        sparse: whether zeros count, so that a split sets them apart.
+        two_sided: whether won pairs raise counts too.
+        slots: as in `Levels`.
+    """
+
+    columns: FloatArray
+    slack: FloatArray
+    owner: IndexArray
+    rival: IndexArray
+    level: IntArray
+    start: IntArray
+    most: IntArray
+    table: IntArray
+    slot: IntArray
+    worth: IntArray
+    step: IntArray
+    T: FloatArray
+    A: FloatArray
+    b: FloatArray
+    price: int
+    support: int
+    error: float
+    fixed: bool
+    sparse: bool
+    two_sided: bool
+    slots: int
+
+
+class Boxes(NamedTuple):
+    """Boxes of weight space, one a row.
+
+    Attributes:
+        low, high: ends of the d coordinates and the margin's, (boxes, d + 1).
+        used: 1 where a weight is known not to be 0, (boxes, d + 1).
+        bound: upper bound of each box as an integer, (boxes,).
+    """
+
+    low: FloatArray
+    high: FloatArray
+    used: Flags
+    bound: IntArray
+
+    @classmethod
+    def empty(cls, boxes: int, columns: int) -> Boxes:
+        """Room for boxes."""
+        return cls(
+            np.zeros((boxes, columns)),
+            np.zeros((boxes, columns)),
+            np.zeros((boxes, columns), np.uint8),
+            np.zeros(boxes, np.int64),
+        )
+
+    def rows(self, at: slice | IntArray) -> Boxes:
+        """Copies of some of the boxes."""
+        return Boxes(self.low[at].copy(), self.high[at].copy(), self.used[at].copy(), self.bound[at].copy())
+
+
+class Work(NamedTuple):
+    """Memory of one thread: a stack of boxes, and a stack of *sheets*.
+
+    A sheet holds the columns of the pairs that were open when it was made, contiguous for the inner loops; the boxes
+    below share it. Entry t of the box stack has its ends of the sheet's pairs from ``upper[at[t]]`` on.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    used: Flags
+    point: FloatArray  # where the last hinge descent ended
+    counts: IndexArray
+    fewer: IndexArray
+    bound: IntArray
+    sheet: IntArray
+    at: IntArray
+    updates: IntArray
+    upper: FloatArray
+    lower: FloatArray
+    open: Flags
+    columns: FloatArray  # of the sheets, from here on
+    owner: IndexArray
+    rival: IndexArray
+    slack: FloatArray
+    begin: IntArray
+    size: IntArray
+    scale: FloatArray  # scratch, from here on
+    value: FloatArray
+    changed: Flags
+    changed_too: Flags
+    gather: IndexArray
+    price: FloatArray
+    must: Flags
+    losable: IntArray
+    path: IntArray
+    trial_counts: IndexArray
+    trial_fewer: IndexArray
+    small: FloatArray
+
+    @classmethod
+    def of(cls, space: Space, depth: int = 400) -> Work:
+        """Room for a search of the space."""
+        columns, pairs = space.columns.shape
+        members, slots = len(space.level), max(1, space.slots)
+        sheets, stack = 5 * pairs + 1024, 12 * pairs + 100_000
+        scratch = 8 * (pairs // 8 + 3)
+        return cls(
+            low=np.zeros((depth, columns)),
+            high=np.zeros((depth, columns)),
+            used=np.zeros((depth, columns), np.uint8),
+            point=np.zeros((depth, columns)),
+            counts=np.zeros((depth, members), np.int32),
+            fewer=np.zeros((depth, slots), np.int32),
+            bound=np.zeros(depth, np.int64),
+            sheet=np.zeros(depth, np.int64),
+            at=np.zeros(depth, np.int64),
+            updates=np.zeros(depth, np.int64),
+            upper=np.zeros(stack),
+            lower=np.zeros(stack),
+            open=np.zeros(stack, np.uint8),
+            columns=np.zeros((columns, sheets)),
+            owner=np.zeros(sheets, np.int32),
+            rival=np.zeros(sheets, np.int32),
+            slack=np.zeros(sheets),
+            begin=np.zeros(depth, np.int64),
+            size=np.zeros(depth, np.int64),
+            scale=np.zeros(scratch),
+            value=np.zeros(scratch),
+            changed=np.zeros(scratch, np.uint8),
+            changed_too=np.zeros(scratch, np.uint8),
+            gather=np.zeros(scratch, np.int32),
+            price=np.zeros(members),
+            must=np.zeros(members, np.uint8),
+            losable=np.zeros(members, np.int64),
+            path=np.zeros(int(space.most.max()) + 2, np.int64),
+            trial_counts=np.zeros(members, np.int32),
+            trial_fewer=np.zeros(slots, np.int32),
+            small=np.zeros((8, columns)),
+        )
+
+
+class Searchable(NamedTuple):
+    """A space with what leads back to the problem: a bound is ``bound * unit + shift``."""
+
+    space: Space
+    roots: Boxes
+    unit: float
+    shift: float
+
+
+def space_of(problem: Problem, T: FloatArray | None = None) -> Searchable:
+    """The problem in the coordinates ``w = T v``, and the boxes that cover all its weights but w = 0.
+
+    Args:
+        problem: any problem that has levels.
+        T: regular, (d, d); None for the weights themselves, the only choice with side constraints or a price.
+    """
+    levels, d = levels_of(problem), problem.d
+    fixed = T is None
+    system = np.eye(d) if T is None else np.ascontiguousarray(T)
+    differences, margins = problem.X[levels.above] - problem.X[levels.below], problem.margin * levels.steps
+    columns = np.ascontiguousarray(np.column_stack([differences @ system, -margins]).T)
+    size = (np.abs(differences) @ np.abs(system)).sum(axis=1) + margins
+    worth, exponent = _integers(levels, problem)
+    most = d if problem.max_nonzeros is None else min(d, problem.max_nonzeros)
+    constraints = problem.constraints
+    space = Space(
+        columns=columns,
+        slack=SLACK * size,
+        owner=levels.owner.astype(np.int32),
+        rival=levels.rival.astype(np.int32),
+        level=levels.level,
+        start=levels.start,
+        most=levels.most,
+        table=levels.table,
+        slot=levels.slot,
+        worth=worth,
+        step=_steps(worth, levels),
+        T=system,
+        A=np.zeros((0, d)) if constraints is None else np.array(constraints.A),
+        # the tolerance of `Problem.feasible`, and room for rounding
+        b=np.zeros(0) if constraints is None else constraints.b + 2e-9 * (1 + np.abs(constraints.A).sum(axis=1)),
+        price=math.floor(problem.C * 2.0**exponent),
+        support=most,
+        error=(len(levels.owner) + d + 16) * 2.0**-51 * float(size.max(initial=0.0)),
+        fixed=fixed,
+        sparse=problem.C > 0 or most < d,
+        two_sided=bool(np.any(levels.rival >= 0)),
+        slots=levels.slots,
+    )
+    roots = _roots(problem, space, np.any(differences != 0, axis=0))
+    return Searchable(space, roots, 2.0**-exponent, levels.shift)
+
+
+def _integers(levels: Levels, problem: Problem) -> tuple[IntArray, int]:
+    """Tables of worth times a power of two, rounded up, and its exponent."""
+    perfect = abs(problem.trivial_bound) + abs(levels.shift) + problem.C * problem.d
+    largest = max(perfect, float(np.max(levels.worth, initial=0.0)))
+    exponent = _BITS - (math.frexp(largest)[1] if largest > 0 else 0)
+    # a float times a power of two is exact, and so is the ceiling: a worth has 53 bits
+    return np.ceil(np.ldexp(levels.worth, exponent)).astype(np.int64), exponent
+
+
+def _steps(worth: IntArray, levels: Levels) -> IntArray:
+    """Nonincreasing functions below the steps of the tables."""
+    steps = np.zeros(len(worth) + 2, np.int64)
+    begins = np.unique(levels.table)
+    for begin, end in zip(begins, np.append(begins[1:], len(worth)), strict=True):
+        steps[begin : end - 1] = np.minimum.accumulate(worth[begin : end - 1] - worth[begin + 1 : end])
+    return steps
+
+
+def _roots(problem: Problem, space: Space, varies: NDArray[np.bool_]) -> Boxes:
+    """The faces of the cube where the length of w does not matter, the whole cube where it does.
+
+    A weight whose feature is the same in both observations of every pair decides nothing. Without side constraints it
+    may as well be 0, and the others scaled up to the cube's surface.
+    """
+    d = problem.d
+    if problem.constraints is not None:
+        varies = np.ones(d, dtype=bool)
+    faces = np.flatnonzero(varies) if scalable(problem) else np.zeros(0, np.int64)
+    roots = Boxes.empty(2 * len(faces) if scalable(problem) else 1, d + 1)
+    roots.low[:, :d][:, varies], roots.high[:, :d][:, varies] = -1.0, 1.0
+    for row, (j, end) in enumerate((j, end) for j in faces for end in (-1.0, 1.0)):
+        roots.low[row, j] = roots.high[row, j] = end
+        roots.used[row, j] = 1
+    roots.low[:, d] = roots.high[:, d] = 1.0
+    if not space.fixed:
+        roots.low[:, d] = (1 - 1e-9) / np.abs(np.linalg.inv(space.T)).sum(axis=1).max()
+        roots.high[:, d] = (1 + 1e-9) * np.abs(space.T).sum(axis=1).max()
+    roots.bound[:] = np.iinfo(np.int64).max
+    return roots

@@ -1,0 +1,298 @@
+"""The weight-space search: its answers against enumeration, its bounds against sampling, its limits and its parts."""
+
+import dataclasses
+import math
+import signal
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ltr.exact import GradedProblem, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
+from ltr.exact.levels import levels_of
+from ltr.exact.state import Limits, SolveState, Stopped
+from ltr.exact.weight_space import WeightSpaceSearch
+from ltr.exact.weight_space.coordinates import systems
+from ltr.exact.weight_space.crew import Crew
+from ltr.exact.weight_space.proof import _Schedule
+from ltr.exact.weight_space.space import Boxes, space_of
+from ltr.statistics import RankStatistic
+from tests.reference import (
+    cell_optimum,
+    cell_optimum_graded,
+    cell_optimum_pairs,
+    random_graded,
+    random_instance,
+    random_pairwise,
+)
+
+ALONE = WeightSpaceSearch(threads=1, local_search=0.0)
+
+
+def hard_list(n=60, d=8, seed=3):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return RerankProblem(X, (X[:, 0] + 3 * rng.normal(size=n) > 0).astype(int))
+
+
+def assert_proven(problem, solution, optimum):
+    assert solution.status is Status.OPTIMAL, solution
+    assert solution.value == pytest.approx(optimum, abs=1e-9)
+    assert solution.value == problem.evaluate(solution.weights)
+    assert solution.bound >= optimum - 1e-12 * max(1.0, abs(optimum))
+
+
+# --- answers ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(78))
+def test_the_enumerated_optimum_is_found_and_proven(seed):
+    problem = random_instance(seed)
+    optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C, problem.rank)
+    for name in systems(problem):
+        # every third one without a local search: the boxes alone find it too
+        method = WeightSpaceSearch(threads=1, coordinates=name, local_search=0.0 if seed % 3 == 0 else 0.1)
+        assert_proven(problem, solve(problem, method, time_limit=60), optimum)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_preferences(seed):
+    problem = random_pairwise(seed)
+    optimum, _ = cell_optimum_pairs(problem.X, problem.pairs, problem.weights, problem.C)
+    assert_proven(problem, solve(problem, WeightSpaceSearch(threads=1), time_limit=60), optimum)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_graded_lists(seed):
+    problem = random_graded(seed)
+    optimum, _ = cell_optimum_graded(problem)
+    assert_proven(problem, solve(problem, WeightSpaceSearch(threads=1), time_limit=60), optimum)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [[-1.0, 0.0, 0.0]],  # w_0 >= 0
+        [[1.0, -1.0, 0.0], [0.0, 1.0, -1.0]],  # w_0 <= w_1 <= w_2
+        [[1.0, 0.0, 0.0], [0.0, -1.0, 0.0]],
+    ],
+)
+@pytest.mark.parametrize("C", [0.0, 0.2])
+@pytest.mark.parametrize("statistic", ["dcg", "auc", "mrr@2"])
+def test_side_constraints_through_the_origin(rows, C, statistic):
+    rng = np.random.default_rng(len(rows))
+    X, y = rng.integers(-3, 4, size=(8, 3)).astype(float), np.array([1, 0, 1, 0, 0, 1, 0, 1])
+    optimum, _ = cell_optimum(X, y, statistic, C, A=rows)
+    problem = RerankProblem(X, y, statistic, C, constraints=LinearConstraints(rows, np.zeros(len(rows))))
+    assert_proven(problem, solve(problem, WeightSpaceSearch(threads=1), time_limit=60), optimum)
+
+
+def test_constraints_that_fix_the_length_of_the_weights():
+    # w_1 = 0.5 and w_0 <= 0.3: x0 beats x1 when w_0 >= w_1, which they forbid, so it ends second of two
+    constraints = LinearConstraints([[0.0, 1.0], [0.0, -1.0], [1.0, 0.0]], [0.5, -0.5, 0.3])
+    problem = RerankProblem([[1.0, 0.0], [0.0, 1.0]], [1, 0], constraints=constraints)
+    assert_proven(problem, solve(problem, WeightSpaceSearch(threads=1), time_limit=20), 1 / math.log2(3))
+    loose = dataclasses.replace(WeightSpaceSearch(threads=1))
+    wider = RerankProblem(problem.X, problem.y, constraints=LinearConstraints(constraints.A, [0.5, -0.5, 0.7]))
+    assert_proven(wider, solve(wider, loose, time_limit=20), 1.0)
+
+
+def test_constraints_that_nothing_satisfies():
+    problem = RerankProblem(
+        [[1.0, 0.0], [0.0, 1.0]], [1, 0], constraints=LinearConstraints([[1.0, 1.0], [-1.0, -1.0]], [-1.0, -1.0])
+    )
+    assert solve(problem, ALONE, time_limit=20).status is Status.INFEASIBLE
+
+
+def test_more_features_than_the_list_needs():
+    # constant, duplicate and opposite columns
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(9, 2))
+    y = np.array([1, 0, 1, 0, 1, 0, 0, 1, 0])
+    wide = np.column_stack([X, np.ones(9), X[:, 0], -X[:, 1]])
+    optimum = solve(RerankProblem(X, y), ALONE, time_limit=20).value
+    assert_proven(None or RerankProblem(wide, y), solve(RerankProblem(wide, y), ALONE, time_limit=60), optimum)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        GradedProblem([[0.0], [1.0]], [2.0, 2.0]),  # no pair at all
+        RerankProblem([[1.0, 2.0]] * 4, [0, 1, 0, 1]),  # all tied
+        RerankProblem([[0.0], [1.0]], [0, 1], "wta"),
+        RerankProblem([[0.0], [1.0]], [0, 1], RankStatistic.from_weights([0.0, 0.0])),
+    ],
+)
+def test_trivial_problems(problem):
+    solution = solve(problem, ALONE, time_limit=20)
+    assert solution.status is Status.OPTIMAL
+    assert solution.value == problem.evaluate(solution.weights)
+    assert solution.bound == pytest.approx(solution.value, abs=1e-11)
+
+
+# --- bounds ----------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), scale=st.sampled_from([1e-6, 1.0, 1e6]), margin=st.sampled_from([1e-9, 1e-4, 0.05]))
+def test_no_bound_is_below_a_value(seed, scale, margin):
+    """Near-parallel pairs, margins near the rounding of the features, ties and duplicates."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(3, 10)), int(rng.integers(1, 4))
+    X = rng.integers(-2, 3, size=(n, d)) * scale
+    X += rng.choice([0.0, 1e-15, 1e-12, margin], size=(n, d)) * scale
+    y = np.zeros(n, dtype=int)
+    y[rng.choice(n, size=int(rng.integers(1, n)), replace=False)] = 1
+    statistic = ["dcg", "auc", "mrr", "dcg@3", "wta"][seed % 5]
+    problem = RerankProblem(X, y, statistic, [0.0, 0.01, 0.2][seed % 3], margin, rank=["resolved", "subrank"][seed % 2])
+    solution = solve(problem, ALONE, time_limit=0.5)
+    best = max(problem.evaluate(w) for w in [*rng.uniform(-1, 1, size=(50, d)), solution.weights])
+    assert solution.value <= solution.bound
+    assert best <= solution.bound + 1e-12 * max(1.0, problem.trivial_bound)
+
+
+@pytest.mark.parametrize("name", ["given", "half", "decorrelated", "principal"])
+def test_a_target_bounds_every_point_of_the_boxes(name):
+    problem = hard_list(n=14, d=3)
+    searchable = space_of(problem, systems(problem)[name])
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        box = searchable.roots.rows(slice(0, len(searchable.roots.bound)))
+        box = box.rows(rng.integers(len(box.bound), size=1))
+        d = problem.d
+        ends = np.sort(rng.uniform(box.low[0, :d], box.high[0, :d], size=(2, d)), axis=0)
+        box.low[0, :d], box.high[0, :d] = ends
+        target = int((problem.trivial_bound * rng.uniform(0.6, 1.0) - searchable.shift) / searchable.unit)
+        with Crew(searchable, 1, lambda x: None) as crew:
+            done = crew.close(box, target, lambda: None)
+        assert not done.left
+        reached = max(done.target, done.unresolved) * searchable.unit + searchable.shift
+        for v in rng.uniform(box.low[0, :d], box.high[0, :d], size=(200, d)):
+            w = searchable.space.T @ v
+            assert problem.evaluate(w / np.max(np.abs(w))) <= reached + 1e-12
+
+
+def test_what_an_allowance_leaves_covers_the_rest():
+    problem = hard_list(n=44, d=5)
+    searchable = space_of(problem)
+    value = solve(problem, "local_search", time_limit=5).value
+    target = math.floor(value / searchable.unit) + 10**6
+    with Crew(searchable, 1, lambda x: None) as crew:
+        whole = crew.close(searchable.roots, target, lambda: None)
+        part = crew.close(searchable.roots, target, lambda: None, allowance=1)
+        assert part.left
+        joined = Boxes(*(np.concatenate(parts) for parts in zip(*part.left, strict=True)))
+        rest = crew.close(joined, target, lambda: None)
+    assert not whole.left
+    assert not rest.left
+    assert max(part.target, rest.target) == whole.target
+
+
+def test_two_threads_prove_the_same():
+    problem = hard_list(n=30, d=4)
+    one, two = (solve(problem, WeightSpaceSearch(threads=k), time_limit=60) for k in (1, 2))
+    assert one.status is two.status is Status.OPTIMAL
+    assert one.value == two.value
+
+
+def test_integers_are_above_the_table_and_close_to_it():
+    problem = hard_list()
+    searchable = space_of(problem)
+    worth = searchable.space.worth.astype(float) * searchable.unit
+    levels = levels_of(problem)
+    assert np.all(worth >= levels.worth)
+    assert np.allclose(worth, levels.worth, rtol=0, atol=1e-15 * problem.trivial_bound)
+    steps = searchable.space.step[: len(worth) - 1]
+    assert np.all(np.diff(steps) <= 0)
+    assert np.all(steps <= -np.diff(searchable.space.worth))
+
+
+# --- limits ----------------------------------------------------------------------------------------------------
+
+
+def test_limits_leave_a_valid_bound():
+    problem = hard_list()
+    timed = solve(problem, WeightSpaceSearch(), time_limit=1.0)
+    assert timed.status is Status.TIME_LIMIT
+    assert problem.evaluate(timed.weights) == timed.value < timed.bound < problem.trivial_bound
+    counted = solve(problem, WeightSpaceSearch(), time_limit=60, node_limit=50)
+    assert counted.status is Status.NODE_LIMIT
+    rough = solve(problem, WeightSpaceSearch(), time_limit=60, gap=0.5)
+    assert rough.status is Status.GAP_LIMIT
+    assert rough.gap <= 0.5
+
+
+def test_a_stop_request_and_ctrl_c_end_the_search():
+    problem, calls = hard_list(), []
+
+    def stop():
+        calls.append(1)
+        return len(calls) > 30
+
+    stopped = solve(problem, WeightSpaceSearch(), time_limit=60, should_stop=stop)
+    assert stopped.status is Status.INTERRUPTED
+    for number in (signal.SIGINT, signal.SIGTERM):
+        timer = threading.Timer(0.5, signal.raise_signal, [number])
+        timer.start()
+        pressed = solve(problem, ALONE, time_limit=60)
+        timer.join()
+        assert pressed.status is Status.INTERRUPTED
+        assert pressed.seconds < 30
+        assert pressed.value <= pressed.bound
+
+
+def test_the_trace_tells_of_bounds_on_the_way():
+    solution = solve(hard_list(), WeightSpaceSearch(threads=1), time_limit=3)
+    bounds = [point.bound for point in solution.trace]
+    assert bounds == sorted(bounds, reverse=True)
+    assert len(set(bounds)) >= 2
+    assert solution.nodes > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"threads": 0}, "threads must be at least 1, got 0"),
+        ({"coordinates": "polar"}, "coordinates must be one of given, half, decorrelated, principal, got 'polar'"),
+        ({"local_search": 1.0}, "local_search must be a share of the time from 0 to below 1, got 1.0"),
+    ],
+)
+def test_options_out_of_range(options, message):
+    with pytest.raises(ValueError, match=message):
+        WeightSpaceSearch(**options)
+
+
+def test_coordinates_that_are_not_for_a_problem():
+    with pytest.raises(ValueError, match="coordinates 'half' are not for this problem"):
+        solve(RerankProblem([[0.0], [1.0]], [0, 1]), WeightSpaceSearch(coordinates="half"))
+
+
+def test_a_failing_check_leaves_no_thread_running():
+    problem = hard_list()
+    state = SolveState(problem, Limits(time_limit=0.3))
+    before = threading.active_count()
+    with pytest.raises(Stopped):
+        ALONE.run(state)
+    assert threading.active_count() == before
+
+
+def test_the_schedule_ends_at_the_value():
+    schedule = _Schedule(gap=8.0, quantum=0.01)
+    aims, work = [], 1000
+    while True:
+        aims.append(schedule.aim)
+        if schedule.aim == 0:
+            break
+        schedule.advance(work, 1.0)
+        work *= 5
+    assert aims == sorted(aims, reverse=True)
+    assert aims[0] == 4.0
+    assert len(aims) < 30
+
+
+def test_preferences_of_one_pair_are_a_half_space():
+    problem = PairwiseProblem([[0.0, 0.0], [1.0, 1.0]], [(1, 0)], C=0.25)
+    # one weight suffices: 1 - C
+    assert_proven(problem, solve(problem, ALONE, time_limit=20), 0.75)
