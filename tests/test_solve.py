@@ -110,7 +110,7 @@ def test_every_method_with_the_local_search_in_front():
             assert solution.value == pytest.approx(optimum, abs=1e-9)
         proves = name not in ("local_search", "resolved_faithful")
         assert solution.status is Status.OPTIMAL or (not proves and solution.status is Status.HEURISTIC)
-        assert (solution.model_bound is None) == (name in ("local_search", "weight_space"))
+        assert (solution.model_bound is None) == (name in ("local_search", "weight_space", "hosted"))
 
 
 def test_theorem_2_fails_where_observations_agree_on_the_support():

@@ -75,7 +75,8 @@ def recentre(problem: Problem, w: ArrayLike, *, norm: NormName = "l2") -> FloatA
     if len(won.above) == 0:
         return weights
     euclidean = norm == "l2" and (problem.constraints is None or not problem.constraints.b.any())
-    support = (weights != 0) if problem.C > 0 else np.ones(problem.d, dtype=bool)
+    sparse = problem.C > 0 or problem.max_nonzeros is not None
+    support = (weights != 0) if sparse else np.ones(problem.d, dtype=bool)
     program = functools.partial(_widest if euclidean else deepest, problem, support=support)
     found = _by_generation(won, weights, program)
     if found is None or won.margin(found, euclidean) <= won.margin(weights, euclidean):

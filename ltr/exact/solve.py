@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.exact.graded import GradedProblem
+from ltr.exact.hosted import HostedSearch
 from ltr.exact.interrupts import Interrupts
 from ltr.exact.models import Auc, Pairwise, ResolvedPairs, ResolvedRank, Subrank
 from ltr.exact.preferences import PairwiseProblem
@@ -82,6 +83,7 @@ METHODS: MappingProxyType[str, Solver] = MappingProxyType(
     {
         "local_search": LocalSearch(),
         "weight_space": WeightSpaceSearch(),
+        "hosted": HostedSearch(),
         "resolved": ScipSolver(ResolvedPairs),
         "resolved_faithful": ScipSolver(ResolvedRank, "faithful"),
         "subrank": ScipSolver(Subrank),
@@ -101,23 +103,23 @@ _PROVABLE = 8  # features up to which lists of some 50 observations are proven i
 def choose_method(problem: Problem) -> tuple[str, str]:
     """The method that ``"auto"`` stands for, and why.
 
-    It is ``weight_space`` for every problem: at equal time its bound was the lowest of all methods on every list
-    measured, see ``docs/exact.md``. With many features no method proves much, and the reason says so.
+    It is ``weight_space`` for every problem: the only one whose bounds come down within seconds on lists of 50 and
+    more, see ``docs/exact.md``. With many features no method proves much, and the reason says so.
 
     Raises:
         ValueError: a problem of an unknown kind.
 
     Examples:
         >>> choose_method(RerankProblem([[0.0], [1.0]], [0, 1], "wrs"))
-        ('weight_space', '1 feature is few enough for a proof by boxes of weight space')
+        ('weight_space', '1 feature is few enough for a proof')
     """
     if not isinstance(problem, RerankProblem | GradedProblem | PairwiseProblem):
         kinds = "a RerankProblem, GradedProblem or PairwiseProblem"
         raise ValueError(f"problem must be {kinds}, got {type(problem).__name__}")
     features = f"{problem.d} feature{'s are' if problem.d > 1 else ' is'}"
     if problem.d <= _PROVABLE:
-        return "weight_space", f"{features} few enough for a proof by boxes of weight space"
-    return "weight_space", f"{features} many for a proof, but no other method has a better bound"
+        return "weight_space", f"{features} few enough for a proof"
+    return "weight_space", f"{features} many for a proof, the bound may stay high"
 
 
 def _resolve(problem: Problem, method: str | Solver) -> tuple[str, Solver, str]:
@@ -201,6 +203,7 @@ def _run(solver: Solver, state: SolveState, starts: list[FloatArray]) -> Ending:
         if isinstance(solver, Prepares):
             with state.clock_stopped():
                 solver.prepare()
+        state.starts = starts
         for w in (np.zeros(state.problem.d), *starts):
             state.offer(w)
         return solver.run(state)

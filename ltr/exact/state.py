@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,6 +89,7 @@ class SolveState:
         problem, limits: what is solved, within what.
         weights, value: the best feasible weights offered and their value; value is -inf before there are any.
         bound: the lowest bound proven; the trivial one at first.
+        starts: weights that the caller gave to start from.
         zero_value: the value of w = 0, -inf where side constraints forbid it.
         model_bound: a solver's bound on its own model.
         nodes: nodes done.
@@ -113,6 +114,7 @@ class SolveState:
         self._observed = self.bound
         self.model_bound: float | None = None
         self.nodes = 0
+        self.starts: Sequence[FloatArray] = ()
         self.trace: list[TracePoint] = []
         self.zero_value = problem.evaluate(self.weights) if problem.feasible(self.weights) else -math.inf
 

@@ -52,13 +52,14 @@ def search_locally(state: SolveState, seconds: float, restarts: int = RESTARTS, 
     if problem.max_nonzeros is None or problem.max_nonzeros >= problem.d:
         _search(state, np.arange(problem.d), seconds, restarts, turn)
         return
+    compile_search()
     until = time.monotonic() + seconds
     importance = _importance(state, _SHARE * seconds, max(1, restarts // _SUPPORTS), turn)
     tried: set[tuple[int, ...]] = set()
     for k in range(_SUPPORTS):
         columns = _support(state, importance, generator, tried)
         left = until - time.monotonic()
-        if columns is None or left <= 0:
+        if columns is None or (left <= 0 and k > 0):
             return
         tried.add(tuple(columns.tolist()))
         _search(state, columns, left / (_SUPPORTS - k), max(1, restarts // _SUPPORTS), turn)
@@ -69,11 +70,14 @@ def _search(state: SolveState, columns: IntArray, seconds: float, restarts: int,
     from ltr.exact.local_search import local_search
 
     state.check()
-    known = math.isfinite(state.value) and not np.delete(state.weights, columns).any()
+    known = [state.weights] if math.isfinite(state.value) else []
+    # every start of the caller's gets an ascent of its own, once
+    known += [w for w in state.starts if turn == 0 and not np.array_equal(w, state.weights)]
+    starts = [w[columns] for w in known if not np.delete(w, columns).any()]
     found = local_search(
         _of_columns(state.problem, columns),
         seed=(state.limits.seed + _STRIDE * turn) % 2**31,
-        starts=[state.weights[columns]] if known else [],
+        starts=starts,
         restarts=restarts,
         time_limit=max(min(seconds, state.remaining), 1e-6),
         should_stop=state.stop_requested,

@@ -4,6 +4,7 @@ Variables and constraints of every model, in the paper's symbols, with δ = x_i 
 
     -1 <= w_j <= 1                                        weights
     γ_j in {0, 1},  γ_j >= w_j,  γ_j >= -w_j              support, at a price of C each
+    sum_j γ_j <= m                                        where at most m weights may differ from 0
     z_ik in {0, 1},  z_ik <= w·δ + 1 - ε                  z_ik = 1 only where i beats k
     A w <= b                                              side constraints
 
@@ -157,12 +158,15 @@ class Formulation:
         return [self.model.addVar(f"w_{j}", lb=-1.0, ub=1.0) for j in range(self.problem.d)]
 
     def _add_support(self) -> list[Variable]:
-        if self.problem.C == 0 and self.tight:
+        most = self.problem.max_nonzeros
+        if self.problem.C == 0 and most is None and self.tight:
             return []
         gamma = [self.model.addVar(f"gamma_{j}", vtype="B") for j in range(self.problem.d)]
         for j, (g, w) in enumerate(zip(gamma, self.w, strict=True)):
             self.model.addCons(g - w >= 0, name=f"support_plus_{j}")
             self.model.addCons(g + w >= 0, name=f"support_minus_{j}")
+        if most is not None:
+            self.model.addCons(linear([1.0] * len(gamma), gamma) <= most, name="max_nonzeros")
         return gamma
 
     def _add_side_constraints(self) -> None:
@@ -235,6 +239,8 @@ class Formulation:
             if largest == 0:
                 return None
             w = w / largest
+        if self.problem.max_nonzeros is not None and np.count_nonzero(w) > self.problem.max_nonzeros:
+            return None
         own = self._complete(self.wins(w), w)
         if own is None:
             return None

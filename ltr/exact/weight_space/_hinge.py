@@ -47,6 +47,7 @@ __all__ = [
     "GAVE_UP",
     "OPEN",
     "candidate_value",
+    "decided_by_half",
     "descend",
     "dual",
     "hinge",
@@ -184,6 +185,22 @@ def scores(work: Work, t: int, begin: int, size: int, d: int, out: FloatArray) -
 
 
 @fast
+def decided_by_half(work: Work, t: int, begin: int, size: int, j: int) -> float:
+    """(a + 1)(b + 1) for the pairs a and b that the halves of coordinate j would lose."""
+    at = work.at[t]
+    upper, share = work.upper[at : at + size], work.value[:size]
+    e = work.columns[j, begin : begin + size]
+    half = 0.5 * (work.high[t, j] - work.low[t, j])
+    below, above = 1.0, 1.0
+    for q in range(size):
+        fall = half * e[q]
+        counts = 1.0 if share[q] > 0.0 else 0.0
+        below += counts if upper[q] < fall else 0.0
+        above += counts if upper[q] < -fall else 0.0
+    return below * above
+
+
+@fast
 def _values(work: Work, begin: int, size: int, columns: int, x: FloatArray) -> None:
     """-x·e of every pair of the sheet."""
     value = work.value[:size]
@@ -313,7 +330,8 @@ def descend(space: Space, work: Work, t: int, begin: int, size: int) -> None:
     """Move the point of box t towards one that wins every open pair, and zeros where these count."""
     columns = space.columns.shape[0]
     x, g = work.small[0], work.small[1]
-    assign(x, work.point[t])
+    for j in range(columns):
+        x[j] = min(max(work.point[t, j], work.low[t, j]), work.high[t, j])
     for _ in range(_DESCENT):
         for j in range(columns - 1):
             if space.sparse and work.used[t, j] == 0:

@@ -2,9 +2,10 @@ r"""Compiled: depth-first search over boxes of weight space, until every box is 
 
 A box is closed when its bound, from the pairs lost and won on all of it, is not above the target, or when the linear
 program of `_hinge` shows that nothing in it is. Else it is shrunk to where something could be, and split along the
-coordinate with the largest ``width_j * sum over open pairs of |e_j| / (upper - lower)``: the one whose halves leave
-the pairs least open. Where zeros count, a coordinate that may be 0 is split in three: its negative part, 0, and its
-positive part; the parts are taken closed, which can only raise their bounds, and are known to use the weight.
+coordinate with the largest product of ``width_j * sum over open pairs of |e_j| / (upper - lower)``, which says how far
+a split narrows the pairs, and (a + 1)(b + 1) for the a and b pairs that its halves lose at once. Where zeros count, a
+coordinate that may be 0 is split in three: its negative part, 0, and its positive part; the parts are taken closed,
+which can only raise their bounds, and are known to use the weight.
 
 Source: the bound is that of `ltr.exact.levels`; branch and bound over boxes is Land & Doig (1960) in this space.
 """
@@ -30,6 +31,7 @@ from ltr.exact.weight_space._hinge import (
     CLOSED,
     GAVE_UP,
     candidate_value,
+    decided_by_half,
     descend,
     hinge,
     prices,
@@ -45,6 +47,7 @@ __all__ = ["search"]
 _ROUNDS = 3  # of shrinking a box
 _SHRINK = 0.9  # share of a width from which a cap is worth an update
 _DENSE = 0.7  # share of open pairs below which a box gets a sheet of its own
+_WORTH_A_LOOK = 0.3  # share of the best score from which a split is tried out
 _ROOM = 1e-14  # added to caps, for coordinates up to 1
 _NARROW = 1e-13  # width from which a coordinate is not split
 _TRIALS, _SMALL_TRIALS = 63, 7  # boxes between two candidates, powers of two less 1
@@ -258,21 +261,45 @@ def _reduce(space: Space, work: Work, t: int, begin: int, size: int, target: int
 
 
 @compiled
+def _split_side(space: Space, work: Work, t: int) -> int:
+    """The coordinate with the largest part in a side constraint that some of box t violates, -1 where none does."""
+    best, largest = -1, 0.0
+    for row in range(space.A.shape[0]):
+        most = 0.0
+        for j in range(space.A.shape[1]):
+            a = space.A[row, j]
+            most += a * work.high[t, j] if a > 0.0 else a * work.low[t, j]
+        if most <= space.b[row]:
+            continue
+        for j in range(space.A.shape[1]):
+            width = work.high[t, j] - work.low[t, j]
+            if width > _NARROW and abs(space.A[row, j]) * width > largest:
+                best, largest = j, abs(space.A[row, j]) * width
+    return best
+
+
+@compiled
 def _branch_on(space: Space, work: Work, t: int, begin: int, size: int) -> int:
     """The coordinate to split, -1 where no width is left."""
     d = space.T.shape[1]
     score = work.small[6]
     scores(work, t, begin, size, d, score)
-    best, largest = -1, 0.0
+    widest = 0.0
     for j in range(d):
         width = work.high[t, j] - work.low[t, j]
-        if width > _NARROW and score[j] * width > largest:
-            best, largest = j, score[j] * width
+        score[j] *= width if width > _NARROW else 0.0
+        widest = max(widest, score[j])
+    best, largest = -1, 0.0
+    for j in range(d):
+        if score[j] > _WORTH_A_LOOK * widest:
+            score[j] *= decided_by_half(work, t, begin, size, j)
+            if score[j] > largest:
+                best, largest = j, score[j]
     if best < 0 and space.sparse:
         for j in range(d):
             if work.used[t, j] == 0 and work.high[t, j] > work.low[t, j]:
                 return j
-    return best
+    return best if best >= 0 else _split_side(space, work, t)
 
 
 @compiled
@@ -362,10 +389,10 @@ def search(
         work: memory of this thread.
         roots: boxes to search.
         target: bound at which a box is closed, an integer in the space's unit.
-        allowance: pairs to look at before the boxes that are left are handed back.
+        allowance: work, in pairs of 8 coordinates looked at, before the boxes that are left are handed back.
         left: receives them, with room for the stack's depth and the roots.
         best: receives the coordinates of the best candidate.
-        tally: boxes, hinge programs, boxes closed by them, pairs looked at; added to.
+        tally: boxes, hinge programs, boxes closed by them, work; added to.
 
     Returns:
         boxes handed back; the largest target used (a candidate raises it to its value); the value of the best
@@ -373,7 +400,7 @@ def search(
     """
     found, unresolved = _NEVER, _NEVER
     handed, spent, boxes, looks = 0, 0, 0, 0
-    deepest = work.low.shape[0] - 4
+    deepest, columns = work.low.shape[0] - 4, space.columns.shape[0]
     for root in range(roots.bound.shape[0]):
         if spent >= allowance:
             assign(left.low[handed], roots.low[root])
@@ -383,7 +410,7 @@ def search(
             handed += 1
             continue
         _enter(space, work, roots, root)
-        spent += 4 * space.owner.shape[0]
+        spent += space.owner.shape[0] * columns // 2
         boxes += 1
         entries = 1
         while entries > 0:
@@ -397,15 +424,16 @@ def search(
             room = work.at[t] + 4 * size + 8 < work.upper.shape[0]
             if spent >= allowance or t >= deepest or not room:
                 handed = _hand_back(work, entries, left, handed)
+                spent = max(spent, allowance)  # `left` has room for one stack
                 break
-            spent += size + 16
+            spent += (size + 16) * columns // 8
             if not space.fixed:
                 _scale_margin(space, work, t, begin, size)
-            if (space.A.shape[0] > 0 or space.support < space.T.shape[1]) and not _constrain(
-                space, work, t, begin, size
-            ):
-                entries -= 1
-                continue
+            if space.A.shape[0] > 0 or space.support < space.T.shape[1]:
+                if not _constrain(space, work, t, begin, size):
+                    entries -= 1
+                    continue
+                _refresh(space, work, t, begin, size)
             outcome = _reduce(space, work, t, begin, size, target, tally)
             if outcome == CLOSED:
                 entries -= 1

@@ -95,7 +95,7 @@ class Crew:
             check: called several times a second; what it raises ends the search.
             allowance: pairs to look at.
         """
-        least = 16 * len(self.searchable.space.owner)
+        least = 2 * self.searchable.space.columns.size
         first = self._search(boxes, target, max(_FIRST, least))
         pending: list[Boxes] = []
         done = self._take(first, Outcome(target, pending, _NEVER, 0))

@@ -20,6 +20,7 @@ from ltr.exact.state import Ending, SolveState, Stopped
 from ltr.exact.warm import search_locally
 from ltr.exact.weight_space.coordinates import systems
 from ltr.exact.weight_space.crew import Crew
+from ltr.exact.weight_space.node import offer_candidate
 from ltr.exact.weight_space.space import Boxes, Searchable, space_of
 
 __all__ = ["prove"]
@@ -37,6 +38,7 @@ _LEAST_AROUND = 1_000_000  # pairs looked at
 _WORTHWHILE = 500_000  # pairs looked at on a target, from which better weights are looked for
 _LEAST_SECONDS = 0.2
 _MANY = 1_000_000  # restarts: as many as fit the time
+_NARROW = "the boxes left are too narrow to decide"
 _NOTHING = -(2**61)  # a target below every value
 
 
@@ -57,16 +59,19 @@ def prove(state: SolveState, threads: int, coordinates: str | None = None, local
     search = _Search(state, threads, space_of(state.problem, known[name]))
     untried = [] if coordinates is not None else [other for other in known if other != name]
     schedule = _Schedule(state.bound - state.value, _quantum(search.searchable))
+    if state.closed(claimed=False):
+        return Ending(Status.OPTIMAL, "the trivial bound is attained")
     while True:
         aim = max(schedule.aim, state.limits.gap * abs(state.value))
         target = search.target(state.value + aim) if math.isfinite(state.value) else _NOTHING
         spent, resolved = search.lower(target)
-        if state.value == -math.inf and resolved:
-            return Ending(Status.INFEASIBLE)
+        if state.value == -math.inf:
+            # nothing feasible may exceed what was not even reached, nor be told from what was
+            return Ending(Status.INFEASIBLE) if resolved else Ending(Status.INEXACT, _NARROW)
         if state.closed(claimed=False) or state.gap <= state.limits.gap:
             return Ending(Status.OPTIMAL, f"searched in {name} coordinates")
         if schedule.aim == 0 and state.value <= schedule.value:
-            return Ending(Status.INEXACT, "the boxes left are too narrow to decide")
+            return Ending(Status.INEXACT, _NARROW)
         schedule.advance(spent, state.value)
         if local_search > 0 and spent >= _WORTHWHILE:
             search.search_locally(local_search)
@@ -113,7 +118,7 @@ class _Search:
         """Prove a target, or what comes out above it; returns the work and whether every box was decided."""
         with self._crew(self.searchable) as crew:
             done = crew.close(self.searchable.roots, target, functools.partial(self._check, crew))
-        resolved = done.unresolved <= done.target
+        resolved = max(done.unresolved, done.target) <= target
         if math.isfinite(self.state.value):
             reached = max(done.target, done.unresolved) * self.searchable.unit
             bound = math.nextafter(math.fsum([reached, self.searchable.shift]), math.inf)
@@ -175,7 +180,8 @@ class _Search:
         def offer(x: FloatArray) -> None:
             w = space.T @ x[:d]
             largest = float(np.max(np.abs(w), initial=0.0))
-            self.state.offer(w if space.fixed or largest == 0 else w / largest)
+            w = w if space.fixed or largest == 0 else w / largest
+            offer_candidate(self.state, w, sparse=space.sparse)
 
         with Crew(searchable, self._threads, offer) as crew:
             try:

@@ -1,0 +1,143 @@
+r"""SCIP hosts the weight-space search: its tree, limits, branching and side constraints around the compiled kernel.
+
+The model is compact: no comparison has a variable.
+
+    -1 <= w_j <= 1                                        weights
+    γ_j in {0, 1},  γ_j >= w_j,  γ_j >= -w_j              support, where it has a price or a limit
+    sum_j γ_j <= m                                        where at most m weights may differ from 0
+    A w <= b                                              side constraints
+    θ <= statistic(w)                                     by a constraint handler
+    max  θ - C sum_j γ_j
+
+The handler (`ltr.exact.hosted_plugins`) hands a node's box to the kernel with an allowance of work, cuts the node off
+where the kernel closes it, and else branches into the boxes that the kernel has left. Each child gets the bound that
+the kernel knows of its boxes. The tree goes in rounds of falling targets, see `ltr.exact.weight_space.node`.
+
+*Faces.* Where scaling up is free (`ltr.exact.state.scalable`), the first children are the faces ``w_j = ±1``. They
+leave out the inside of the cube, whose weights are worth no more than those they scale up to, and w = 0, whose value
+the bound is raised to.
+
+*Tolerances.* SCIP prunes by its bounds within 1e-9. The bounds it is given are raised by more than that, so what it
+prunes is no better than its incumbent, and everything else is cut off by the kernel, which rounds outwards. The side
+constraints have the room that the kernel gives them. What SCIP's presolve, propagators, heuristics and cuts could do
+the kernel does better, so they are off; linear programs serve side constraints alone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ltr.exact.interrupts import Interrupts
+from ltr.exact.problem import Problem, RerankProblem
+from ltr.exact.solution import Status
+from ltr.exact.state import Ending, Limits, SolveState
+from ltr.exact.warm import search_locally
+
+if TYPE_CHECKING:
+    from ltr.exact.hosted_plugins import Host
+
+__all__ = ["HostedSearch"]
+
+# every status SCIP can end with here
+_STATUS = {
+    "optimal": Status.OPTIMAL,
+    "infeasible": Status.INFEASIBLE,
+    "gaplimit": Status.GAP_LIMIT,
+    "timelimit": Status.TIME_LIMIT,
+    "nodelimit": Status.NODE_LIMIT,
+    "totalnodelimit": Status.NODE_LIMIT,
+    "memlimit": Status.MEMORY_LIMIT,
+    "userinterrupt": Status.INTERRUPTED,
+}
+_COMPLETE = ("optimal", "infeasible")  # no open nodes are left
+_LONGEST_SEARCH = 2.0  # seconds
+_RESTARTS = 100
+
+
+@dataclass(frozen=True)
+class HostedSearch:
+    """Local search, then branch and bound by SCIP with the weight-space search in its nodes.
+
+    Attributes:
+        threads: of the kernel; None is one for each processor that the process may use.
+        local_search: share of the time given to the local search, at first and between rounds; 0 skips it.
+
+    Raises:
+        ValueError: a field out of range.
+
+    Examples:
+        >>> from ltr.exact.solve import solve
+        >>> problem = RerankProblem([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0]], [0, 1, 0], max_nonzeros=1)
+        >>> solution = solve(problem, HostedSearch(threads=1, local_search=0), time_limit=60)
+        >>> solution.status, solution.value, solution.weights.tolist()
+        (<Status.OPTIMAL: 'optimal'>, 1.0, [0.0, -1.0])
+    """
+
+    threads: int | None = None
+    local_search: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.threads is not None and not self.threads >= 1:
+            raise ValueError(f"threads must be at least 1, got {self.threads!r}")
+        if not 0 <= self.local_search < 1:
+            raise ValueError(f"local_search must be a share of the time from 0 to below 1, got {self.local_search!r}")
+
+    def check(self, problem: Problem) -> None:
+        """Every problem will do."""
+
+    def prepare(self) -> None:
+        """Compile, or load what was compiled before: of the first call in a process, and not part of its time."""
+        problem = RerankProblem([[0.0], [1.0]], [0, 1])
+        HostedSearch(threads=1, local_search=0).run(SolveState(problem, Limits()))
+
+    def run(self, state: SolveState) -> Ending:
+        """Search."""
+        from ltr.exact.hosted_plugins import Host
+        from ltr.exact.weight_space.crew import available_threads
+
+        state.offer(np.zeros(state.problem.d))
+        if self.local_search > 0:
+            search_locally(state, min(self.local_search * state.limits.time_limit, _LONGEST_SEARCH), _RESTARTS)
+        with Interrupts() as interrupts, Host(state, self.threads or available_threads(), self.local_search) as host:
+            host.interrupted = lambda: interrupts.count > 0
+            return _optimize(host, state)
+
+
+def _optimize(host: Host, state: SolveState) -> Ending:
+    model, limits = host.model, state.limits
+    model.setParam("limits/gap", limits.gap)
+    if limits.node_limit is not None:
+        model.setParam("limits/totalnodes", int(limits.node_limit))
+    if limits.memory_limit is not None:
+        model.setParam("limits/memory", float(limits.memory_limit))
+    state.check()
+    model.setParam("limits/time", min(state.remaining, 1e19))
+    try:
+        model.optimizeNogil()
+    except Exception as error:
+        host.guard.check()
+        # pyscipopt knows no class of its own for SCIP's error codes
+        if type(error) is not Exception:
+            raise
+        return Ending(Status.INEXACT, f"SCIP gave up: {error}")
+    claim = model.getStatus()
+    complete = claim in _COMPLETE
+    state.nodes = int(model.getNTotalNodes())
+    bound = host.proven if complete else host.bound
+    if math.isfinite(bound):
+        state.prove(bound)
+    host.guard.check()
+    if claim not in _STATUS:
+        return Ending(Status.INEXACT, f"SCIP gave up with status {claim!r}")
+    message = f"{host.boxes} boxes in {state.nodes} nodes"
+    if not complete:
+        return Ending(_STATUS[claim], message)
+    if state.value > -math.inf:
+        return Ending(Status.OPTIMAL, message)
+    # something was worth a value, or could not be decided, and yet no weights came out of it
+    undecided = host.search.closed > -math.inf
+    return Ending(Status.INEXACT if undecided else Status.INFEASIBLE, message)

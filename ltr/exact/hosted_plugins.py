@@ -1,0 +1,377 @@
+"""What runs inside SCIP where it hosts the weight-space search: the compact model, and its constraint handler."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pyscipopt import SCIP_PARAMSETTING, SCIP_PROPTIMING, SCIP_RESULT, Conshdlr, Model
+
+from ltr.exact.callbacks import Guard
+from ltr.exact.models.base import linear, objective_unit
+from ltr.exact.scip_types import Constraints, ScipSolution, Variable
+from ltr.exact.solution import Status
+from ltr.exact.state import SolveState, Stopped
+from ltr.exact.warm import search_locally
+from ltr.exact.weight_space.crew import Crew
+from ltr.exact.weight_space.node import UNCOVERED, NodeSearch, Region, Rounds, offer_candidate
+from ltr.exact.weight_space.space import space_of
+
+__all__ = ["Host"]
+
+FloatArray = NDArray[np.float64]
+
+_SLACK = 4e-9  # added to bounds that SCIP compares within _EPSILON
+_EPSILON = 1e-9
+_MANY = 1_000_000  # restarts: as many as fit the time
+_ROUNDING = 1e-11  # of the statistic's size
+_PIECE = 0.25  # seconds of local search between two looks at the user
+_WORTHWHILE = 20_000_000  # pairs looked at between two local searches, at least: half a second
+
+
+class Host:
+    """A SCIP model that hosts the search of one problem; a context, at whose end the model is freed.
+
+    Attributes:
+        model: ready to solve.
+        w, gamma, theta: its variables; no gamma where support has neither price nor limit.
+        unit: the power of two that the objective is divided by.
+        guard: keeps exceptions of callbacks.
+        interrupted: whether the user has pressed Ctrl-C.
+    """
+
+    def __init__(self, state: SolveState, threads: int, local_share: float) -> None:
+        self.state, self.unit, self.guard = state, objective_unit(state.problem), Guard()
+        self.interrupted: Callable[[], bool] = lambda: False
+        searchable = space_of(state.problem)
+        self._crew = Crew(searchable, threads, self._found)
+        self.search = NodeSearch(searchable, self._crew, state.size)
+        self.rounds = Rounds.of(searchable)
+        self.pending = state.bound  # of the node at hand or its children
+        self._local_share, self._looked, self._spent, self._turn = local_share, state.seconds, 0, 0
+        self._told = -math.inf
+        self.model = Model("weight_space")
+        self.model.hideOutput()
+        self._add_variables()
+        self._add_constraints()
+        self._configure()
+        self._include_handler()
+
+    def __enter__(self) -> Host:
+        self._crew.__enter__()
+        self.tell(first=True)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._crew.__exit__(kind, error, trace)
+        # models with Python plugins are reference cycles
+        self.model.free()
+
+    # --- the model ---------------------------------------------------------------------------------------------
+
+    def _add_variables(self) -> None:
+        problem, space = self.state.problem, self.search.searchable.space
+        self.w = [self.model.addVar(f"w_{j}", lb=-1.0, ub=1.0) for j in range(problem.d)]
+        self.gamma: list[Variable] = []
+        if space.sparse:
+            price = problem.C / self.unit
+            self.gamma = [self.model.addVar(f"gamma_{j}", vtype="B", obj=-price) for j in range(problem.d)]
+        self.theta = self.model.addVar("theta", lb=None, ub=self.raised(problem.trivial_bound), obj=1.0)
+        self.model.setMaximize()
+        for variable in (*self.w, *self.gamma, self.theta):
+            self.model.markDoNotMultaggrVar(variable)
+
+    def _add_constraints(self) -> None:
+        problem, space, model = self.state.problem, self.search.searchable.space, self.model
+        for j, (g, w) in enumerate(zip(self.gamma, self.w, strict=False)):
+            model.addCons(w - g <= 0, name=f"support_plus_{j}")
+            model.addCons(-w - g <= 0, name=f"support_minus_{j}")
+        if space.support < problem.d:
+            model.addCons(linear([1.0] * problem.d, self.gamma) <= space.support, name="max_nonzeros")
+        for r, (row, limit) in enumerate(zip(space.A, space.b, strict=True)):
+            if np.any(row):  # the kernel sees to the others
+                model.addCons(linear(row, self.w) <= float(limit), name=f"side_{r}")
+
+    def _configure(self) -> None:
+        model, seed = self.model, int(self.state.limits.seed)
+        model.setPresolve(SCIP_PARAMSETTING.OFF)
+        model.setHeuristics(SCIP_PARAMSETTING.OFF)
+        model.setSeparating(SCIP_PARAMSETTING.OFF)
+        parameters: dict[str, Any] = {
+            "numerics/feastol": _EPSILON,
+            "numerics/epsilon": _EPSILON,
+            "numerics/dualfeastol": 1e-9,
+            "timing/clocktype": 2,  # wall clock
+            "randomization/randomseedshift": seed,
+            "randomization/permutationseed": seed,
+            "presolving/maxrestarts": 0,
+            "misc/usesymmetry": 0,
+            "misc/scaleobj": False,
+            "misc/catchctrlc": False,  # `Interrupts` notes it, also while the kernel runs
+            "conflict/enable": False,
+            "lp/solvefreq": 1 if len(self.search.searchable.space.b) else -1,
+            "nodeselection/bfs/stdpriority": 1_000_000,
+            "nodeselection/bfs/minplungedepth": 0,
+            "nodeselection/bfs/maxplungedepth": 0,
+        }
+        known = model.getParams()
+        parameters |= {name: -1 for name in known if name.startswith("propagating/") and name.endswith("/freq")}
+        for name, value in parameters.items():
+            model.setParam(name, value)
+
+    def _include_handler(self) -> None:
+        handler = Handler(self)
+        self.model.includeConshdlr(
+            handler,
+            "weight_space",
+            "theta <= statistic",
+            enfopriority=1000,  # above integrality: the handler branches on everything
+            chckpriority=-1000,
+            propfreq=1,
+            eagerfreq=1,
+            delayprop=True,  # behind the side constraints
+            needscons=True,
+            proptiming=SCIP_PROPTIMING.BEFORELP,
+        )
+        self.model.addPyCons(self.model.createCons(handler, "statistic"))
+
+    # --- bounds and values -------------------------------------------------------------------------------------
+
+    def raised(self, bound: float) -> float:
+        """A bound in SCIP's unit, with room for SCIP's tolerance."""
+        scaled = bound / self.unit
+        return scaled + _SLACK * max(1.0, abs(scaled))
+
+    @property
+    def proven(self) -> float:
+        """The bound once no open nodes are left."""
+        return max(self.search.closed, self.state.value, self.state.zero_value)
+
+    @property
+    def bound(self) -> float:
+        """The bound while there are; infinite where SCIP has none."""
+        dual = float(self.model.getDualbound())
+        known = dual * self.unit if abs(dual) < self.model.infinity() else -math.inf
+        # a node that SCIP had to leave is not in its bound
+        return max(known, self.pending, self.proven)
+
+    @property
+    def boxes(self) -> int:
+        """Boxes searched."""
+        return self._crew.boxes
+
+    @property
+    def goal(self) -> float:
+        """The objective up to which nodes may be closed for good."""
+        value = self.state.value
+        if value == -math.inf:
+            return value
+        # less than the gap allows, for what the kernel rounds
+        return max(value, value + self.state.limits.gap * abs(value) - _ROUNDING * self.state.size)
+
+    def check(self) -> None:
+        """Raise `Stopped` where the solve has to end."""
+        if self.interrupted():
+            raise Stopped(Status.INTERRUPTED)
+        self.state.check()
+
+    def _found(self, x: FloatArray) -> None:
+        offer_candidate(self.state, x[: self.state.problem.d], sparse=bool(self.gamma))
+
+    def search_locally(self) -> None:
+        """Look for better weights, for a share of the time spent since the last look."""
+        spent = self.search.spent - self._spent
+        if self._local_share == 0 or spent < _WORTHWHILE:
+            return
+        until = self.state.seconds + self._local_share * (self.state.seconds - self._looked)
+        while (left := until - self.state.seconds) > 0:
+            self.check()
+            self._turn += 1
+            search_locally(self.state, min(left, _PIECE), _MANY, turn=self._turn)
+        self._looked, self._spent = self.state.seconds, self.search.spent
+
+    def tell(self, *, first: bool = False) -> None:
+        """Hand the best weights to SCIP."""
+        if self.state.value <= self._told:
+            return
+        self._told, w = self.state.value, self.state.weights
+        solution = self.model.createSol()
+        for variable, value in zip(self.w, w.tolist(), strict=True):
+            self.model.setSolVal(solution, variable, value)
+        for variable, value in zip(self.gamma, w.tolist(), strict=False):
+            self.model.setSolVal(solution, variable, float(value != 0))
+        self.model.setSolVal(solution, self.theta, self.state.problem.statistic_value(w) / self.unit)
+        if first:
+            self.model.addSol(solution)
+        else:
+            self.model.trySol(solution, printreason=False)
+
+
+class Handler(Conshdlr):
+    """The constraint ``theta <= statistic(w)``: searches nodes, cuts them off, branches."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self._regions: dict[int, Region] = {}
+        self._rounds = {1}  # numbers of the nodes that begin a round; the root does
+        self._node = 0
+        self._children: list[Region] = []
+        self._next_bound: float | None = None
+
+    # --- callbacks ---------------------------------------------------------------------------------------------
+
+    def consprop(
+        self, constraints: Constraints, nusefulconss: int, nmarkedconss: int, proptiming: int
+    ) -> dict[str, Any]:
+        """Search the node."""
+        if self.model.inProbing():
+            return {"result": SCIP_RESULT.DIDNOTRUN}
+        done = self.host.guard.run(self.model, self._searched, default=False)
+        return {"result": SCIP_RESULT.CUTOFF if done else SCIP_RESULT.DIDNOTFIND}
+
+    def consenfolp(self, constraints: Constraints, nusefulconss: int, solinfeasible: bool) -> dict[str, Any]:
+        """Branch."""
+        return self._enforce()
+
+    def consenfops(
+        self, constraints: Constraints, nusefulconss: int, solinfeasible: bool, objinfeasible: bool
+    ) -> dict[str, Any]:
+        """Branch."""
+        return self._enforce()
+
+    def consenforelax(
+        self, solution: ScipSolution, constraints: Constraints, nusefulconss: int, solinfeasible: bool
+    ) -> dict[str, Any]:
+        """Branch."""
+        return self._enforce()
+
+    def conscheck(
+        self,
+        constraints: Constraints,
+        solution: ScipSolution,
+        checkintegrality: bool,
+        checklprows: bool,
+        printreason: bool,
+        completely: bool,
+    ) -> dict[str, Any]:
+        """Evaluate the weights."""
+        holds = self.host.guard.run(self.model, lambda: self._holds(solution), default=False)
+        return {"result": SCIP_RESULT.FEASIBLE if holds else SCIP_RESULT.INFEASIBLE}
+
+    def conslock(self, constraint: Constraints, locktype: int, nlockspos: int, nlocksneg: int) -> None:
+        """Raising theta or moving a weight may break the constraint."""
+        self.model.addVarLocksType(self.host.theta, locktype, nlocksneg, nlockspos)
+        for variable in self.host.w:
+            both = nlockspos + nlocksneg
+            self.model.addVarLocksType(variable, locktype, both, both)
+
+    # --- nodes -------------------------------------------------------------------------------------------------
+
+    def _holds(self, solution: ScipSolution) -> bool:
+        w = np.clip([self.model.getSolVal(solution, v) for v in self.host.w], -1.0, 1.0)
+        theta = self.host.unit * float(self.model.getSolVal(solution, self.host.theta))
+        value = self.host.state.problem.statistic_value(w)
+        return theta <= value + _EPSILON * max(self.host.unit, abs(value))
+
+    def _searched(self) -> bool:
+        """Search the node at hand, once; whether all of it is closed."""
+        host, node = self.host, self.model.getCurrentNode()
+        if node.getNumber() == self._node:
+            return not self._children and self._next_bound is None
+        region = self._regions.pop(node.getNumber(), None)
+        bound = min(-float(node.getLowerbound()) * host.unit, host.state.problem.trivial_bound)
+        host.pending = bound if region is None else min(bound, region.bound)
+        host.state.observe(host.bound, nodes=int(self.model.getNTotalNodes()))
+        host.check()
+        if node.getNumber() in self._rounds:
+            self._rounds.discard(node.getNumber())
+            self._begin_round(host.pending)
+        else:
+            region = region or host.search.anything(host.pending)
+            boxes = host.search.clip(region, *self._bounds())
+            self._children, self._next_bound = host.search.search(region, boxes, host.goal, host.check), None
+        # only now: what an exception ended is not searched
+        self._node = node.getNumber()
+        host.tell()
+        done = not self._children and self._next_bound is None
+        if done:
+            host.pending = -math.inf
+        return done
+
+    def _begin_round(self, bound: float) -> None:
+        host = self.host
+        host.search_locally()
+        value = host.state.value
+        gap = host.rounds.next_gap(bound - value, host.search.spent)
+        covered, self._next_bound = UNCOVERED, None
+        if value + gap > host.goal:
+            covered = host.search.target(value + gap)
+            self._next_bound = host.search.objective(covered)
+        self._children = host.search.everything(covered, bound)
+
+    def _bounds(self) -> tuple[FloatArray, FloatArray, NDArray[np.bool_], NDArray[np.bool_]]:
+        """Of the weights, and those whose support is fixed to 1 and to 0."""
+        w = [self.model.getTransformedVar(v) for v in self.host.w]
+        gamma = [self.model.getTransformedVar(v) for v in self.host.gamma]
+        low, high = np.array([v.getLbLocal() for v in w]), np.array([v.getUbLocal() for v in w])
+        used, unused = np.zeros(len(w), dtype=bool), np.zeros(len(w), dtype=bool)
+        for j, variable in enumerate(gamma):
+            used[j], unused[j] = variable.getLbLocal() > 0.5, variable.getUbLocal() < 0.5
+        return low, high, used, unused
+
+    # --- branching ---------------------------------------------------------------------------------------------
+
+    def _enforce(self) -> dict[str, Any]:
+        branched = self.host.guard.run(self.model, self._branch, default=None)
+        if branched is None:
+            # the solve ends: keep the node open
+            self.model.createChild(0.0, self.model.getCurrentNode().getEstimate())
+        return {"result": SCIP_RESULT.CUTOFF if branched == 0 else SCIP_RESULT.BRANCHED}
+
+    def _branch(self) -> int:
+        """Make the children; returns how many."""
+        if self._searched():
+            return 0
+        for region in self._children:
+            self._add_child(region)
+        made = len(self._children)
+        if self._next_bound is not None:
+            self._rounds.add(self._child(self._next_bound).getNumber())
+            made += 1
+        self.host.pending = max([r.bound for r in self._children] + [self._next_bound or -math.inf])
+        self._children, self._next_bound = [], None
+        return made
+
+    def _child(self, bound: float) -> Any:  # noqa: ANN401 - pyscipopt has no types
+        raised = self.host.raised(bound)
+        node = self.model.createChild(0.0, -raised)
+        self.model.updateNodeLowerbound(node, -raised)
+        return node
+
+    def _add_child(self, region: Region) -> None:
+        host, model, d = self.host, self.model, self.host.search.d
+        node = self._child(region.bound)
+        self._regions[node.getNumber()] = region
+        low, high = region.hull(d)
+        local_low, local_high, _, _ = self._bounds()
+        for j in range(d):
+            variable = model.getTransformedVar(host.w[j])
+            if low[j] > local_low[j]:
+                model.chgVarLbNode(node, variable, float(low[j]))
+            if high[j] < local_high[j]:
+                model.chgVarUbNode(node, variable, float(high[j]))
+        price = host.state.problem.C * host.search.searchable.space.support
+        theta, ub = model.getTransformedVar(host.theta), host.raised(region.bound + price)
+        if ub < theta.getUbLocal():
+            model.chgVarUbNode(node, theta, ub)
+        for j, (used, unused) in enumerate(zip(region.used(d), region.unused(d), strict=True)):
+            if host.gamma and used:
+                model.chgVarLbNode(node, model.getTransformedVar(host.gamma[j]), 1.0)
+            elif host.gamma and unused:
+                model.chgVarUbNode(node, model.getTransformedVar(host.gamma[j]), 0.0)

@@ -1,0 +1,289 @@
+import itertools
+import math
+import signal
+
+import numpy as np
+import pytest
+
+from ltr.exact.graded import GradedProblem
+from ltr.exact.hosted import HostedSearch
+from ltr.exact.models import ResolvedPairs
+from ltr.exact.preferences import PairwiseProblem
+from ltr.exact.problem import LinearConstraints, RerankProblem
+from ltr.exact.scip import ScipSolver
+from ltr.exact.solution import Status
+from ltr.exact.solve import solve
+from ltr.exact.weight_space import WeightSpaceSearch
+from tests.reference import (
+    cell_optimum,
+    cell_optimum_graded,
+    cell_optimum_pairs,
+    random_graded,
+    random_instance,
+    random_pairwise,
+)
+
+HOSTED = HostedSearch(threads=1, local_search=0)
+KERNEL = WeightSpaceSearch(threads=1, local_search=0)
+
+
+def medium(**options):
+    """30 observations on 4 features: hundreds of boxes, several nodes and rounds."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(30, 4))
+    y = (X @ rng.normal(size=4) + 2 * rng.normal(size=30) > 0).astype(int)
+    return RerankProblem(X, y, **options)
+
+
+def hard():
+    """Nobody proves 120 noisy observations on 12 features in a second."""
+    rng = np.random.default_rng(6)
+    return RerankProblem(rng.normal(size=(120, 12)), rng.integers(0, 2, size=120))
+
+
+def with_constraints(problem, A, b):
+    sides = LinearConstraints(A, b)
+    if isinstance(problem, PairwiseProblem):
+        return PairwiseProblem(problem.X, problem.pairs, weights=problem.weights, C=problem.C, constraints=sides)
+    return RerankProblem(problem.X, problem.y, problem.statistic, problem.C, rank=problem.rank, constraints=sides)
+
+
+def assert_proves(problem, optimum, methods=(HOSTED, KERNEL)):
+    """Hosted and kernel prove the optimum, by weights that are feasible and worth what is said."""
+    for method in methods:
+        solution = solve(problem, method, time_limit=60)
+        assert solution.status is Status.OPTIMAL, (method, solution)
+        assert solution.value == pytest.approx(optimum, abs=1e-9)
+        assert solution.bound == pytest.approx(optimum, abs=1e-9 * max(1.0, abs(optimum)))
+        assert problem.feasible(solution.weights)
+        assert problem.evaluate(solution.weights) == solution.value
+
+
+def assert_valid(problem, solution, optimum):
+    """Value and bound on either side of the optimum, and a trace that agrees."""
+    assert solution.value <= optimum + 1e-9 <= solution.bound + 2e-9
+    assert solution.bound <= problem.trivial_bound + 1e-9
+    assert solution.value == -math.inf or problem.evaluate(solution.weights) == solution.value
+    for before, after in itertools.pairwise(solution.trace):
+        assert before.bound >= after.bound >= solution.bound
+        assert before.incumbent <= after.incumbent
+
+
+# --- proofs ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", range(0, 78, 13))
+def test_lists_by_enumeration(first):
+    for seed in range(first, first + 13):
+        p = random_instance(seed)
+        assert_proves(p, cell_optimum(p.X, p.y, p.statistic, p.C, p.rank)[0])
+
+
+def test_preferences_by_enumeration():
+    for seed in range(24):
+        p = random_pairwise(seed)
+        assert_proves(p, cell_optimum_pairs(p.X, p.pairs, p.weights, p.C)[0])
+
+
+def test_graded_lists_by_enumeration():
+    for seed in range(24):
+        p = random_graded(seed)
+        assert_proves(p, cell_optimum_graded(p)[0])
+
+
+def homogeneous_rows(seed, d):
+    """Signs, fixed weights and random rows, in turn: all of the form A w <= 0."""
+    rng, axes = np.random.default_rng([7, seed]), np.eye(d)
+    kinds = (
+        [-axes[0]],  # w_0 >= 0
+        [axes[-1], -axes[-1]],  # w_d = 0
+        [*rng.integers(-2, 3, size=(2, d)).astype(float)],
+        [np.ones(d), -axes[0]],  # sum w <= 0 <= w_0
+    )
+    return np.array(kinds[seed % len(kinds)])
+
+
+def test_side_constraints_by_enumeration():
+    for seed in range(36):
+        p = random_instance(seed)
+        A = homogeneous_rows(seed, p.d)
+        optimum = cell_optimum(p.X, p.y, p.statistic, p.C, p.rank, A=A)[0]
+        q = with_constraints(p, A, np.zeros(len(A)))
+        assert_proves(q, optimum, [HOSTED])
+        assert_valid(q, solve(q, KERNEL, time_limit=60), optimum)
+    for seed in range(12):
+        p = random_pairwise(seed)
+        A = homogeneous_rows(seed, p.d)
+        optimum = cell_optimum_pairs(p.X, p.pairs, p.weights, p.C, A=A)[0]
+        assert_proves(with_constraints(p, A, np.zeros(len(A))), optimum, [HOSTED])
+
+
+def test_constraints_that_leave_the_scale_free_change_nothing():
+    # |w_j| <= 1/2: with features on a grid of steps 1, scaling down by 2 loses no comparison
+    for seed in range(12):
+        p = random_instance(seed)
+        A, b = np.vstack([np.eye(p.d), -np.eye(p.d)]), np.full(2 * p.d, 0.5)
+        assert_proves(with_constraints(p, A, b), cell_optimum(p.X, p.y, p.statistic, p.C, p.rank)[0])
+
+
+@pytest.mark.parametrize("limits", [(-0.5, 0.75), (0.25, 0.25), (-0.9, -0.1)])
+def test_inhomogeneous_constraints_as_a_mip_sees_them(limits):
+    # limits on w_0, and w_0 + w_1 >= 1/4
+    for seed in (1, 2, 4, 5, 8):
+        p = random_instance(seed, d=2, statistic="dcg")
+        A, b = [[1.0, 0.0], [-1.0, 0.0], [-1.0, -1.0]], [limits[1], -limits[0], -0.25]
+        p = RerankProblem(p.X, p.y, p.statistic, p.C, constraints=LinearConstraints(A, b))
+        assert_proves(p, solve(p, ScipSolver(ResolvedPairs), time_limit=60).value)
+
+
+@pytest.mark.parametrize(
+    ("A", "b"),
+    [
+        ([[1.0, 0.0], [-1.0, 0.0]], [-0.25, -0.25]),  # w_0 <= -1/4 and w_0 >= 1/4
+        ([[-1.0, -1.0]], [-2.5]),  # outside the box
+        ([[0.0, 0.0]], [-1.0]),
+        # w_0 + w_1 <= -1/10 with both >= 0
+        ([[1.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], [-0.1, 0.0, 0.0]),
+        # w_0 >= w_1 + 1/10 >= w_0 + 1/5: each coordinate alone has room
+        ([[-1.0, 1.0], [1.0, -1.0]], [-0.1, -0.1]),
+    ],
+)
+def test_side_constraints_that_nothing_satisfies(A, b):
+    p = RerankProblem([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]], [0, 1, 0], constraints=LinearConstraints(A, b))
+    assert solve(p, HOSTED, time_limit=60).status is Status.INFEASIBLE
+
+
+def test_zero_is_compared_though_no_face_holds_it():
+    # each weight costs more than all it could gain: DCG of two positives is at most 1 + 1/log2(3)
+    p = RerankProblem([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0]], [0, 1, 1], C=5.0)
+    solution = solve(p, HOSTED, time_limit=60)
+    # all tied: the negative on top, positives at positions 1 and 2
+    assert solution.value == pytest.approx(1 / math.log2(3) + 1 / math.log2(4))
+    assert not solution.weights.any()
+    assert solution.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("statistic", ["power(p=4)", "power(p=9)"])
+def test_statistics_of_extreme_size(statistic):
+    p = random_instance(5, statistic=statistic, d=2)
+    assert_proves(p, cell_optimum(p.X, p.y, p.statistic, p.C, p.rank)[0])
+
+
+def test_several_nodes_and_rounds_end_at_the_kernels_optimum():
+    for options in ({}, {"C": 0.05}, {"max_nonzeros": 2}, {"statistic": "mrr"}):
+        p = medium(**options)
+        kernel, hosted = solve(p, KERNEL, time_limit=60), solve(p, HOSTED, time_limit=60)
+        assert hosted.status is kernel.status is Status.OPTIMAL
+        assert hosted.value == pytest.approx(kernel.value, abs=1e-9)
+        assert hosted.nodes >= 9  # more than the root and the 8 faces of one round
+
+
+def test_the_local_search_and_threads_change_no_proof():
+    p = medium()
+    assert solve(p, HostedSearch(threads=2), time_limit=60).value == solve(p, HOSTED, time_limit=60).value
+
+
+# --- limits ----------------------------------------------------------------------------------------------------
+
+
+def test_a_node_limit_leaves_a_valid_bound():
+    p = medium()
+    whole = solve(p, HOSTED, time_limit=60)
+    for limit in (1, 2, 3, 5, 8, whole.nodes - 1):
+        solution = solve(p, HOSTED, time_limit=60, node_limit=limit)
+        assert solution.status in (Status.NODE_LIMIT, Status.OPTIMAL)
+        assert solution.status is Status.NODE_LIMIT or limit == whole.nodes - 1
+        assert solution.nodes <= limit
+        assert_valid(p, solution, whole.value)
+
+
+def test_a_time_limit_leaves_a_valid_bound():
+    solution = solve(hard(), HOSTED, time_limit=1.0)
+    assert solution.status is Status.TIME_LIMIT
+    assert math.isfinite(solution.value)
+    assert solution.value <= solution.bound <= hard().trivial_bound
+
+
+@pytest.mark.parametrize("gap", [0.5, 0.05, 0.01])
+def test_a_gap_ends_the_search(gap):
+    p = medium()
+    best = solve(p, HOSTED, time_limit=60)
+    solution = solve(p, HOSTED, time_limit=60, gap=gap)
+    assert solution.status in (Status.GAP_LIMIT, Status.OPTIMAL)
+    assert solution.gap <= gap
+    assert solution.nodes <= best.nodes
+    assert_valid(p, solution, best.value)
+
+
+def test_stopped_at_any_question_it_leaves_a_valid_bound():
+    p = medium()
+    optimum = solve(p, HOSTED, time_limit=60).value
+    statuses = set()
+    for allowed in (0, 1, 2, 4, 8, 16, 24, 32, 10**9):
+        questions = itertools.count()
+        solution = solve(p, HOSTED, time_limit=60, should_stop=lambda q=questions, a=allowed: next(q) >= a)
+        statuses.add(solution.status)
+        assert_valid(p, solution, optimum)
+    assert statuses == {Status.INTERRUPTED, Status.OPTIMAL}
+
+
+def test_ctrl_c_ends_it_with_a_valid_bound():
+    asked = itertools.count()
+
+    def press():
+        if next(asked) == 10:
+            signal.raise_signal(signal.SIGINT)
+        return False
+
+    solution = solve(hard(), HOSTED, time_limit=60, should_stop=press)
+    assert solution.status is Status.INTERRUPTED
+    assert solution.value <= solution.bound
+
+
+@pytest.mark.parametrize("point", [0, 1, 3])
+def test_exceptions_of_the_caller_pass_through(point):
+    class OwnError(Exception):
+        pass
+
+    seen = itertools.count()
+
+    def on_progress(_):
+        if next(seen) == point:
+            raise OwnError
+
+    with pytest.raises(OwnError):
+        solve(medium(), HOSTED, time_limit=60, on_progress=on_progress)
+
+    def should_stop():
+        if next(seen) > 10:
+            raise OwnError
+        return False
+
+    with pytest.raises(OwnError):
+        solve(hard(), HOSTED, time_limit=60, should_stop=should_stop)
+
+
+def test_the_same_seed_searches_the_same_tree():
+    one, two = (solve(medium(C=0.02), HOSTED, time_limit=60, seed=3) for _ in range(2))
+    assert (one.nodes, one.value, one.message) == (two.nodes, two.value, two.message)
+
+
+# --- options ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"threads": 0}, "threads must be at least 1, got 0"),
+        ({"local_search": 1.0}, "local_search must be a share of the time from 0 to below 1, got 1.0"),
+    ],
+)
+def test_options_out_of_range(options, message):
+    with pytest.raises(ValueError, match=message):
+        HostedSearch(**options)
+
+
+def test_graded_problem_with_several_lists_and_a_price():
+    rng = np.random.default_rng(8)
+    p = GradedProblem(rng.normal(size=(24, 3)), rng.integers(0, 3, size=24), np.repeat([0, 1, 2], 8), C=0.05)
+    assert_proves(p, solve(p, KERNEL, time_limit=60).value)

@@ -1,0 +1,222 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from ltr.exact.graded import GradedProblem
+from ltr.exact.hosted import HostedSearch
+from ltr.exact.models import Auc, Pairwise, ResolvedPairs, Subrank
+from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
+from ltr.exact.problem import LinearConstraints, RerankProblem
+from ltr.exact.scip import ScipSolver
+from ltr.exact.solution import Status
+from ltr.exact.solve import solve
+from ltr.exact.state import Limits, SolveState
+from ltr.exact.warm import search_locally
+from ltr.exact.weight_space import WeightSpaceSearch
+from tests.reference import (
+    cell_optimum,
+    cell_optimum_graded,
+    cell_optimum_pairs,
+    random_graded,
+    random_instance,
+    random_pairwise,
+)
+
+HOSTED = HostedSearch(threads=1, local_search=0)
+KERNEL = WeightSpaceSearch(threads=1, local_search=0)
+X, Y = [[0.0, 1.0, 3.0], [1.0, 0.0, 2.0], [2.0, 2.0, 0.0]], [0, 1, 0]
+
+
+def supports(d, most):
+    return [list(columns) for columns in itertools.combinations(range(d), most)]
+
+
+def limited(problem, most, A=None):
+    """The problem with at most so many weights, and its optimum: the best over the supports of that size."""
+    sides = None if A is None else LinearConstraints(A, np.zeros(len(A)))
+    columns = supports(problem.d, most)
+    if isinstance(problem, PairwiseProblem):
+        options = {"weights": problem.weights, "C": problem.C, "constraints": sides, "max_nonzeros": most}
+        new = PairwiseProblem(problem.X, problem.pairs, **options)
+        return new, max(
+            cell_optimum_pairs(problem.X[:, c], problem.pairs, problem.weights, problem.C)[0] for c in columns
+        )
+    options = {"rank": problem.rank, "constraints": sides, "max_nonzeros": most}
+    if isinstance(problem, GradedProblem):
+        args = (problem.gains, problem.qid, problem.statistic, problem.C)
+        parts = [GradedProblem(problem.X[:, c], *args, rank=problem.rank) for c in columns]
+        return GradedProblem(problem.X, *args, **options), max(cell_optimum_graded(part)[0] for part in parts)
+    args = (problem.y, problem.statistic, problem.C)
+    best = max(cell_optimum(problem.X[:, c], *args, problem.rank, A=None if A is None else A[:, c])[0] for c in columns)
+    return RerankProblem(problem.X, *args, **options), best
+
+
+def assert_proves(problem, optimum, method):
+    solution = solve(problem, method, time_limit=60)
+    assert solution.status is Status.OPTIMAL, (method, solution)
+    assert solution.value == pytest.approx(optimum, abs=1e-9)
+    assert np.count_nonzero(solution.weights) <= problem.max_nonzeros
+    assert problem.evaluate(solution.weights) == solution.value
+
+
+# --- the problem -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("most", [0, 4, -1, 1.0, True, "1", math.nan])
+def test_a_limit_is_an_integer_from_1_to_d(most):
+    for build in (
+        lambda: RerankProblem(X, Y, max_nonzeros=most),
+        lambda: PairwiseProblem(X, [(1, 0)], max_nonzeros=most),
+        lambda: PairwiseProblem.from_matrix(X, np.eye(3)[[1, 2, 0]], max_nonzeros=most),
+        lambda: GradedProblem(X, Y, max_nonzeros=most),
+        lambda: GradedProblem.from_labels(X, Y, normalise=True, max_nonzeros=most),
+    ):
+        with pytest.raises(ValueError, match=r"max_nonzeros must be an integer from 1 to 3.* got "):
+            build()
+
+
+def test_every_constructor_keeps_the_limit():
+    for problem in (
+        RerankProblem(X, Y, max_nonzeros=np.int64(2)),
+        PairwiseProblem(X, [(1, 0)], max_nonzeros=2),
+        PairwiseProblem.from_matrix(X, np.eye(3)[[1, 2, 0]], max_nonzeros=2),
+        GradedProblem(X, Y, max_nonzeros=2),
+        GradedProblem.from_labels(X, Y, max_nonzeros=2),
+        GradedProblem.from_labels(X, Y, normalise=True, max_nonzeros=2),
+    ):
+        assert problem.max_nonzeros == 2
+        assert type(problem.max_nonzeros) is int
+    assert RerankProblem(X, Y).max_nonzeros is None
+
+
+@pytest.mark.parametrize(
+    ("w", "most", "feasible"),
+    [
+        ([0, 0, 0], 1, True),
+        ([0.5, 0, 0], 1, True),
+        ([0.5, 0, 1e-300], 1, False),  # counted exactly
+        ([0.5, 0, -0.0], 1, True),
+        ([3.0, 0, -2.0], 2, True),  # scaled down first, zeros stay zeros
+        ([1.0, 1.0, 1.0], 2, False),
+        ([1.0, 1.0, 1.0], 3, True),
+        ([1.0, 1.0, 1.0], None, True),
+    ],
+)
+def test_feasible_counts_non_zero_weights(w, most, feasible):
+    assert RerankProblem(X, Y, max_nonzeros=most).feasible(w) is feasible
+
+
+def test_feasible_asks_for_both_limit_and_side_constraints():
+    p = RerankProblem(X, Y, constraints=LinearConstraints([[1.0, 0.0, 0.0]], [0.0]), max_nonzeros=1)
+    assert p.feasible([-1, 0, 0])
+    assert not p.feasible([1, 0, 0])
+    assert not p.feasible([-1, 1, 0])
+
+
+# --- exact methods ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", [HOSTED, KERNEL], ids=["hosted", "kernel"])
+@pytest.mark.parametrize("draw", [random_instance, random_pairwise, random_graded])
+def test_weight_space_by_enumeration_of_supports(draw, method):
+    for seed in range(30):
+        drawn = draw(seed)
+        for most in range(1, min(drawn.d, 2) + 1):
+            assert_proves(*limited(drawn, most), method)
+
+
+def test_hosted_with_side_constraints_by_enumeration_of_supports():
+    for seed in range(24):
+        drawn = random_instance(seed, d=3)
+        A = np.random.default_rng([9, seed]).integers(-2, 3, size=(1 + seed % 2, 3)).astype(float)
+        assert_proves(*limited(drawn, 1 + seed % 2, A), HOSTED)
+
+
+@pytest.mark.parametrize(
+    ("formulation", "statistic", "rank"),
+    [
+        (ResolvedPairs, "dcg", "resolved"),
+        (ResolvedPairs, "dcg@3", "resolved"),  # lattice model
+        (Subrank, "dcg", "subrank"),
+        (Auc, "auc", "resolved"),
+    ],
+)
+@pytest.mark.parametrize("C", [0.0, 0.05])
+def test_mip_models_by_enumeration_of_supports(formulation, statistic, rank, C):
+    for seed in (1, 4, 5):
+        drawn = random_instance(seed, d=3)
+        p, optimum = limited(RerankProblem(drawn.X, drawn.y, statistic, C, rank=rank), 1 + seed % 2)
+        for local_search in (0, 0.01):
+            assert_proves(p, optimum, ScipSolver(formulation, local_search=local_search))
+
+
+def test_mip_model_of_preferences_by_enumeration_of_supports():
+    for seed in (1, 3, 6, 8):
+        drawn = random_instance(seed, d=3)
+        pairs = PairwiseProblem(drawn.X, multipartite_pairs(drawn.y))
+        for form in ("faithful", "strengthened"):
+            assert_proves(*limited(pairs, 1), ScipSolver(Pairwise, form, local_search=0))
+
+
+def test_a_model_completes_only_what_the_limit_admits():
+    model = ResolvedPairs.for_problem(RerankProblem(X, Y))(RerankProblem(X, Y, max_nonzeros=2))
+    assert len(model.gamma) == 3
+    assert model.complete(np.array([1.0, 0.5, 0.0])) is not None
+    assert model.complete(np.array([1.0, 0.5, 0.25])) is None
+    model.model.free()
+
+
+def test_a_limit_of_all_weights_is_none():
+    for seed in (2, 3, 10):
+        p = random_instance(seed)
+        q = RerankProblem(p.X, p.y, p.statistic, p.C, rank=p.rank, max_nonzeros=p.d)
+        assert solve(q, HOSTED, time_limit=60).value == solve(p, HOSTED, time_limit=60).value
+
+
+# --- warm start ------------------------------------------------------------------------------------------------
+
+
+def wide(most, **options):
+    """80 observations on 10 features, of which 2 decide the label."""
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(80, 10)) * np.geomspace(0.1, 10, 10)
+    y = (X[:, 2] / X[:, 2].std() - X[:, 7] / X[:, 7].std() > 0.5).astype(int)
+    return RerankProblem(X, y, max_nonzeros=most, **options)
+
+
+def searched(problem, seconds=5.0, restarts=40):
+    state = SolveState(problem, Limits(time_limit=60))
+    search_locally(state, seconds, restarts)
+    return state
+
+
+def test_the_local_search_finds_the_two_features_that_decide():
+    state = searched(wide(2))
+    assert np.flatnonzero(state.weights).tolist() == [2, 7]
+    assert state.value == pytest.approx(state.problem.trivial_bound, rel=1e-3)
+
+
+@pytest.mark.parametrize("most", [1, 3, 9, 10])
+def test_the_local_search_keeps_to_the_limit(most):
+    state = searched(wide(most, C=0.01), seconds=0.5, restarts=10)
+    assert 1 <= np.count_nonzero(state.weights) <= most
+    assert state.value == state.problem.evaluate(state.weights)
+
+
+def test_the_local_search_with_side_constraints_keeps_to_both():
+    sides = LinearConstraints(-np.eye(10), np.zeros(10))  # no weight below 0
+    state = searched(wide(2, constraints=sides), seconds=0.5, restarts=10)
+    assert np.count_nonzero(state.weights) <= 2
+    assert (state.weights >= 0).all()
+    assert math.isfinite(state.value)
+
+
+def test_every_kind_of_problem_has_a_local_search_with_a_limit():
+    for draw in (random_instance, random_pairwise, random_graded):
+        for seed in range(6):
+            p, optimum = limited(draw(seed), 1)
+            state = searched(p, seconds=0.2, restarts=4)
+            assert np.count_nonzero(state.weights) <= 1
+            assert state.value <= optimum + 1e-9
