@@ -1,0 +1,166 @@
+"""Compare the local search with coordinate ascent, DirectRank and random search at equal wall time.
+
+For every list (see `_lists`), time and seed each method runs alone on one core; compilation comes before the clock.
+Prints a Markdown table: mean and best value over the seeds, and the share of runs that reach the best value known, of
+all runs of the list and of the results of ``bench_exact.py`` where they are given. The baselines are those of
+`_ascents`.
+
+    LTR_DATA=path/to/data python scripts/bench_local_search.py --out runs/bench --known runs/bench/results.jsonl
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from _ascents import List, coordinate_pass, direct_rank_pass, evaluate, random_round, random_start
+from _lists import Case, FloatArray, cases
+from _tables import insert, machine, markdown
+
+from ltr.data import DataError
+from ltr.exact import RerankProblem
+from ltr.exact.local_search import compile_kernels, local_search
+
+Ascent = Callable[[List, FloatArray, float, np.random.Generator], float]
+Search = Callable[[RerankProblem, float, int, Sequence[FloatArray]], float]
+
+_ROUNDS = 500  # random directions between two looks at the clock
+_EQUAL = 1e-9  # values closer than this are one value
+
+
+def by_local_search(problem: RerankProblem, seconds: float, seed: int, starts: Sequence[FloatArray]) -> float:
+    """The value that the toolkit's own search reaches."""
+    return local_search(problem, seed=seed, starts=starts, restarts=10**7, time_limit=seconds).value
+
+
+def by_random_search(problem: RerankProblem, seconds: float, seed: int, starts: Sequence[FloatArray]) -> float:
+    """The value of the best of the starts and of random directions."""
+    began = time.perf_counter()
+    given, rng = List.of(problem), np.random.default_rng(seed)
+    best = max([random_start(problem.d, rng), *starts], key=lambda w: evaluate(given, w)).copy()
+    value = evaluate(given, best)
+    while time.perf_counter() - began < seconds:
+        value = random_round(given, best, value, _ROUNDS, rng)
+    return problem.evaluate(best)
+
+
+def by_ascents(step: Ascent) -> Search:
+    """A search that climbs from each start, then from random ones, a pass over the coordinates at a time."""
+
+    def search(problem: RerankProblem, seconds: float, seed: int, starts: Sequence[FloatArray]) -> float:
+        began = time.perf_counter()
+        given, rng = List.of(problem), np.random.default_rng(seed)
+        best, known = np.zeros(problem.d), evaluate(given, np.zeros(problem.d))
+        waiting = [start.copy() for start in starts]
+        while True:
+            w = waiting.pop(0) if waiting else random_start(problem.d, rng)
+            value = evaluate(given, w)
+            while True:
+                before, value = value, step(given, w, value, rng)
+                if value > known:
+                    best, known = w.copy(), value
+                if time.perf_counter() - began >= seconds:
+                    return problem.evaluate(best)
+                if value <= before:
+                    break
+
+    return search
+
+
+METHODS: dict[str, Search] = {
+    "local_search": by_local_search,
+    "DirectRank": by_ascents(direct_rank_pass),
+    "coordinate ascent": by_ascents(coordinate_pass),
+    "random search": by_random_search,
+}
+
+
+def prepare() -> None:
+    """Compile everything."""
+    tiny = RerankProblem([[0.0, 1.0], [1.0, 0.5], [2.0, 3.0]], [0, 1, 0])
+    compile_kernels()
+    for search in METHODS.values():
+        search(tiny, 1e-3, 0, [])
+
+
+def runs(case: Case, options: argparse.Namespace) -> dict[tuple[str, float], list[float]]:
+    """Values of all seeds, by method and seconds."""
+    problem = case.problem()
+    assert isinstance(problem, RerankProblem)
+    starts = case.surrogate_weights() if options.starts else []
+    return {
+        (method, seconds): [search(problem, seconds, seed, starts) for seed in range(options.seeds)]
+        for seconds in options.seconds
+        for method, search in METHODS.items()
+    }
+
+
+def rows(case: Case, values: dict[tuple[str, float], list[float]], known: float) -> list[list[str]]:
+    """Lines of the table."""
+    best = max(known, *(max(found) for found in values.values()))
+    return [
+        [
+            case.name,
+            method,
+            f"{seconds:g}",
+            f"{np.mean(found):.5f}",
+            f"{max(found):.5f}",
+            f"{best:.5f}",
+            f"{np.mean(np.array(found) >= best - _EQUAL):.0%}",
+        ]
+        for (method, seconds), found in values.items()
+    ]
+
+
+def known_values(path: Path | None) -> dict[Case, float]:
+    """The best value of every case among the results of `bench_exact`."""
+    best: dict[Case, float] = {}
+    for line in path.read_text(encoding="utf-8").splitlines() if path else []:
+        record = json.loads(line)
+        case = Case(record["data"], record["top"])
+        best[case] = max(best.get(case, -np.inf), record.get("value", -np.inf))
+    return best
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write and print the table; 1 when the data is not there."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", nargs="+", default=["travel", "uis", "pima"], metavar="NAME", help="data sets")
+    parser.add_argument("--top", nargs="+", default=["50", "100", "full"], metavar="K", help="lengths of lists")
+    parser.add_argument("--seconds", nargs="+", type=float, default=[1.0, 5.0], help="of each run (default 1 5)")
+    parser.add_argument("--seeds", type=int, default=10, help="runs of each method (default 10)")
+    parser.add_argument("--starts", action="store_true", help="start from the weights of the surrogates")
+    parser.add_argument("--known", type=Path, metavar="JSONL", help="results of bench_exact.py")
+    parser.add_argument("--out", type=Path, default=Path("runs/bench"), help="folder of the table (default runs/bench)")
+    parser.add_argument("--docs", type=Path, metavar="PAGE", help="page to put the table into")
+    options = parser.parse_args(arguments)
+    options.out.mkdir(parents=True, exist_ok=True)
+    known = known_values(options.known)
+    prepare()
+    lines = []
+    try:
+        for case in cases(options.data, options.top):
+            print(f"{case.name} ...", file=sys.stderr)
+            lines += rows(case, runs(case, options), known.get(case, -np.inf))
+    except DataError as error:
+        print(error, file=sys.stderr)
+        return 1
+    columns = ["list", "method", "seconds", "mean", "best", "best known", "reached"]
+    starts = "the weights of five surrogates" if options.starts else "random weights"
+    note = f"{options.seeds} seeds, one core of {machine()}; starts: {starts}."
+    table = f"{markdown(columns, lines, left=2)}\n{note}\n"
+    name = "local_search_starts" if options.starts else "local_search"
+    (options.out / f"{name}.md").write_text(table, encoding="utf-8")
+    print(table)
+    if options.docs:
+        insert(options.docs, name, table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,264 @@
+"""The benchmark scripts on tiny lists: they run, resume, write table and plot, and agree with the library."""
+
+import doctest
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ltr.exact import RerankProblem, Status, solve
+from tests.reference import cell_optimum
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+
+
+@pytest.fixture(autouse=True)
+def scripts_on_path(monkeypatch):
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+
+def random_list(n=10, d=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return RerankProblem(X, (X[:, 0] + rng.normal(size=n) > 0).astype(int), margin=1e-3)
+
+
+# --- the exact methods -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("bench")
+
+
+ARGUMENTS = ["--data", "gaussians", "--top", "30", "--limits", "1", "5", "--methods", "weight_space", "--threads", "1"]
+
+
+def test_bench_exact_measures_once_and_writes_table_plot_and_page(folder, monkeypatch, capsys):
+    import bench_exact
+
+    monkeypatch.setattr(bench_exact, "_START", 0.1)
+    page = folder / "page.md"
+    page.write_text("before\n<!-- begin exact -->\nold\n<!-- end exact -->\nafter\n")
+    arguments = [*ARGUMENTS, "--out", str(folder), "--docs", str(page), "--image", str(folder / "copy.png")]
+    assert bench_exact.main(arguments) == 0
+    start, record = map(json.loads, (folder / "results.jsonl").read_text().splitlines())
+    assert record["status"] == "optimal"
+    assert record["value"] >= record["start_value"] == pytest.approx(start["value"])
+    assert record["bound"] == pytest.approx(record["value"], rel=1e-9)
+    table = (folder / "exact.md").read_text()
+    assert "| gaussians, top 30 | weight_space |" in table
+    assert page.read_text() == f"before\n<!-- begin exact -->\n{table.strip()}\n<!-- end exact -->\nafter\n"
+    for image in ("exact_gap.png", "copy.png"):
+        assert (folder / image).read_bytes().startswith(b"\x89PNG")
+    capsys.readouterr()
+    # again: nothing is computed, the table comes out the same
+    monkeypatch.setattr(bench_exact, "run_cell", lambda request: pytest.fail("a finished cell ran again"))
+    assert bench_exact.main(arguments) == 0
+    assert (folder / "exact.md").read_text() == table
+
+
+def test_a_cell_that_dies_is_recorded_and_tried_again(tmp_path):
+    import bench_exact
+
+    request = {
+        "data": "no such data",
+        "top": "5",
+        "method": "resolved",
+        "threads": 1,
+        "time_limit": 1.0,
+        "start": [1.0],
+    }
+    record = bench_exact.run_cell(request)
+    assert record["status"] == "failed"
+    assert "no such data" in record["message"]
+    assert bench_exact.row(record, [1.0])[:2] == ["no such data, top 5", "resolved"]
+
+
+@pytest.mark.parametrize("method", ["resolved", "resolved_faithful", "highs"])
+def test_every_model_can_be_a_cell(method):
+    import _cell
+
+    request = {"data": "gaussians", "top": "30", "method": method, "threads": 1, "time_limit": 0.5}
+    record = _cell.measure(request | {"start": [1.0, 0.0]})
+    assert record["status"] in {status.value for status in Status}
+    assert record["start_value"] <= record["value"] <= record["bound"]
+    assert record["memory"] >= record["memory_before"] > 0
+    times, values, bounds, _ = np.array(record["trace"]).T
+    assert np.all(np.diff(times) >= 0)
+    assert np.all(np.diff(values) >= 0)
+    assert np.all(np.diff(bounds) <= 0)
+    assert np.all(bounds >= values)
+    assert (values[-1], bounds[-1]) == (record["value"], record["bound"])
+
+
+def test_a_list_of_one_class_is_left_out(tmp_path, capsys):
+    import bench_exact
+
+    # logistic regression puts only positives on top
+    assert bench_exact.main([*ARGUMENTS[:3], "5", *ARGUMENTS[4:], "--out", str(tmp_path)]) == 1
+    assert "gaussians, top 5: skipped: " in capsys.readouterr().err
+
+
+def test_missing_data_is_said_in_words(tmp_path, monkeypatch, capsys):
+    import bench_exact
+
+    monkeypatch.setenv("LTR_DATA", str(tmp_path))
+    assert bench_exact.main(["--data", "pima", "--top", "50", "--out", str(tmp_path)]) == 1
+    assert "pima" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("seconds", "gap"),
+    [
+        (0.5, math.inf),  # nothing is known yet
+        (1.0, (12 - 8) / 8),
+        (2.5, (12 - 10) / 10),
+        (99.0, (10.5 - 10) / 10),
+    ],
+)
+def test_the_gap_at_a_time_is_that_of_the_last_point_before(seconds, gap):
+    import bench_exact
+
+    trace = [[1.0, 8.0, 12.0, 0], [2.0, 10.0, 12.0, 5], [3.0, 10.0, 10.5, 9]]
+    assert bench_exact.gap_at({"trace": trace}, seconds) == pytest.approx(gap)
+
+
+def test_highs_agrees_with_enumeration():
+    from _highs import HighsSolver
+
+    for seed in range(3):
+        problem = random_list(n=8, seed=seed)
+        optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C, problem.rank)
+        solution = solve(problem, HighsSolver(local_search=0.0), time_limit=60)
+        assert solution.value == pytest.approx(optimum, abs=1e-9)
+        assert solution.model_bound == pytest.approx(optimum, rel=1e-6)  # HiGHS's tolerance
+
+
+# --- lists -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "top", "shape"),
+    [
+        # positives, negatives, features as counted for the design of the search, from the same files by pandas
+        ("travel", "50", (34, 16, 7)),
+        ("uis", "50", (24, 26, 8)),
+        ("uis_numeric_ivhx", "100", (40, 60, 7)),
+        ("uis_numeric_ivhx", "full", (72, 215, 7)),
+        ("pima", "50", (41, 9, 8)),
+        ("haberman", "full", (41, 112, 3)),
+    ],
+)
+def test_the_lists_are_those_of_the_protocol(data, top, shape):
+    from _lists import Case
+
+    from ltr.data import DataError
+
+    try:
+        problem = Case(data, top).problem()
+    except DataError as error:
+        pytest.skip(str(error))
+    assert (len(problem.positives), len(problem.negatives), problem.d) == shape
+    assert np.allclose(problem.X.mean(axis=0), 0, atol=1e-12)
+    assert np.allclose(problem.X.std(axis=0), 1)
+
+
+def test_surrogate_weights_score_the_list_as_the_surrogates_do():
+    from _lists import Case
+
+    problem = Case("gaussians", "full").problem()
+    starts = Case("gaussians", "full").surrogate_weights()
+    assert len(starts) == 5
+    perfect, chance = problem.trivial_bound, problem.evaluate([0.0, 0.0])
+    for start in starts:
+        assert np.max(np.abs(start)) == 1
+        assert problem.evaluate(start) > chance + 0.8 * (perfect - chance)
+
+
+# --- the local search and its rivals -----------------------------------------------------------------------------
+
+
+def test_bench_local_search_writes_its_table(tmp_path, capsys):
+    import bench_local_search
+
+    known = tmp_path / "results.jsonl"
+    known.write_text(json.dumps({"data": "gaussians", "top": "30", "value": 1e9}) + "\n")
+    arguments = ["--data", "gaussians", "--top", "30", "--seconds", "0.02", "--seeds", "2", "--out", str(tmp_path)]
+    assert bench_local_search.main(arguments) == 0
+    table = (tmp_path / "local_search.md").read_text()
+    assert table.strip() in capsys.readouterr().out
+    for method in ("local_search", "DirectRank", "coordinate ascent", "random search"):
+        assert f"| gaussians, top 30 | {method} | 0.02 |" in table
+    assert bench_local_search.main([*arguments, "--known", str(known)]) == 0
+    assert (tmp_path / "local_search.md").read_text().count("| 1000000000.00000 | 0% |") == 4
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_rivals_see_the_values_of_the_problem(seed):
+    import _ascents
+
+    problem = random_list(n=20, d=3, seed=seed)
+    given, rng = _ascents.List.of(problem), np.random.default_rng(seed)
+    for step in (_ascents.coordinate_pass, _ascents.direct_rank_pass):
+        w = _ascents.random_start(3, rng)
+        value = _ascents.evaluate(given, w)
+        assert value == pytest.approx(problem.evaluate(w))
+        reached = step(given, w, value, rng)
+        assert reached >= value
+        assert reached == pytest.approx(problem.evaluate(w))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_direct_rank_finds_the_best_point_of_a_line(seed):
+    import _ascents
+
+    problem = random_list(n=8, d=2, seed=seed)
+    given = _ascents.List.of(problem)
+    w, j = np.array([0.3, -0.8]), seed % 2
+    step = _ascents._best_step(given, w, j)
+
+    def unscaled(t):
+        return _ascents.evaluate(given, w + t * np.eye(2)[j])
+
+    # the value changes only where a pair reaches the margin: the middles between these points are all there is
+    positives, negatives = problem.X[problem.positives], problem.X[problem.negatives]
+    deltas = (positives[:, None] - negatives[None]).reshape(-1, 2)
+    at = np.sort((problem.margin - deltas @ w) / deltas[:, j])
+    middles = np.concatenate([[at[0] - 1], (at[1:] + at[:-1]) / 2, [at[-1] + 1]])
+    assert unscaled(step) == pytest.approx(max(map(unscaled, middles)))
+
+
+# --- tables and the page ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("gap", "text"),
+    [(0.0, "0"), (1e-16, "0"), (0.01234, "1.2%"), (0.5, "50%"), (1.5, "150%"), (0.00004, "0.0040%"), (math.inf, "-")],
+)
+def test_gaps_are_shown_with_two_digits_that_count(gap, text):
+    from _tables import percent
+
+    assert percent(gap) == text
+
+
+def test_the_examples_of_the_page_run_and_its_places_are_there():
+    page = SCRIPTS.parent / "docs" / "exact.md"
+    failed, attempted = doctest.testfile(str(page), module_relative=False)
+    assert attempted > 3
+    assert failed == 0
+    for name in ("exact", "exact_high_dimension", "local_search"):
+        assert f"<!-- begin {name} -->\n" in page.read_text()
+
+
+def test_a_page_without_the_place_is_refused(tmp_path):
+    from _tables import insert
+
+    page = tmp_path / "page.md"
+    page.write_text("nothing here\n")
+    with pytest.raises(ValueError, match="must hold the lines <!-- begin exact -->"):
+        insert(page, "exact", "table")
+    assert page.read_text() == "nothing here\n"
