@@ -3,6 +3,7 @@
 import builtins
 import csv
 import io
+import json
 import shutil
 import signal
 import subprocess
@@ -80,6 +81,17 @@ def test_run_prints_the_table_and_goes_on(workplace, capsys):
     assert "ranknet: finished earlier" in err
     assert main(["show", "quick"]) == 0
     assert capsys.readouterr().out == out
+
+
+def test_a_run_leaves_a_certificate_that_verify_accepts(workplace, capsys):
+    assert main(["run", "quick.toml", "-q", "exact.certificate=true", "exact.method=weight_space"]) == 0
+    path = workplace / "runs" / "quick" / "exact" / "certificate.json"
+    capsys.readouterr()
+    assert main(["verify", "--require-proof", str(path)]) == 0
+    assert "optimal" in capsys.readouterr().out
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, "value": content["value"] + 1e-6}))
+    assert main(["verify", str(path)]) == 1
 
 
 def test_quiet_prints_only_the_table(workplace, capsys):

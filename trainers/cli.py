@@ -1,4 +1,4 @@
-"""The command ``ltr``: run experiments, show their tables, rank new data."""
+"""The command ``ltr``: run experiments, show their tables, rank new data, check certificates."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ examples:
   ltr run configs/pima.toml 'surrogate.losses=ranknet,hinge' exact.statistic=dcg@10
   ltr show runs/pima                                 the table again
   ltr predict runs/pima patients.csv -o ranked.csv   rank new, unlabelled rows
+  ltr verify certificate.json --require-proof        check a proof in exact arithmetic
   ltr options                                        every key of a config with its default
   tensorboard --logdir runs                          losses and statistics side by side
 
@@ -35,7 +36,7 @@ A run that was interrupted (Ctrl-C, crash) goes on when the same command is give
 are never computed twice. Named data sets other than the generated ones are read from the directory in the
 environment variable LTR_DATA; a table of your own is named by data.path and data.label.
 
-exit codes: 0 done, 2 something in the command, config or data is wrong, 130 interrupted
+exit codes: 0 done, 1 a certificate is wrong, 2 something in the command, config or data is wrong, 130 interrupted
 """
 
 
@@ -76,6 +77,8 @@ def _main(argv: Sequence[str] | None) -> int:
             return _show(arguments.run)
         if arguments.command == "predict":
             return _predict(arguments.run, arguments.data, arguments.method, arguments.output)
+        if arguments.command == "verify":
+            return _verify(arguments.file, arguments.require_proof, arguments.data)
         return _options()
     except (ConfigError, DataError, RunError) as error:
         sys.stderr.write(f"ltr: error: {error}\n")
@@ -86,6 +89,7 @@ _MODULES = {
     "run": ("trainers.experiment", "trainers.display"),
     "show": ("trainers.predict",),
     "predict": ("trainers.predict",),
+    "verify": ("ltr.verify",),
     "options": ("trainers.config",),
 }
 
@@ -121,6 +125,15 @@ def _parser() -> argparse.ArgumentParser:
     predict.add_argument("data", metavar="DATA", type=Path, help="a table with the run's feature columns")
     predict.add_argument("-o", "--output", metavar="FILE", type=Path, help="write CSV here instead of to stdout")
     predict.add_argument("--method", help="a method of the run; its exact stage by default")
+    verify = commands.add_parser(
+        "verify",
+        help="check a certificate",
+        description="Check a certificate of weights, and of a bound that no weights exceed, in exact arithmetic. "
+        "ltr/verify.py does the same by itself, where nothing but Python is installed.",
+    )
+    verify.add_argument("file", metavar="FILE", help="a certificate")
+    verify.add_argument("--require-proof", action="store_true", help="reject a certificate that proves no bound")
+    verify.add_argument("--data", metavar="SHA256", help="reject a certificate about other data")
     commands.add_parser(
         "options", help="list every key of a config", description="Every key of a config: default and meaning."
     )
@@ -172,6 +185,14 @@ def _predict(run: str, data: Path, method: str | None, output: Path | None) -> i
     except OSError as error:
         raise RunError(f"--output: cannot write {output}: {error.strerror}") from None
     return 0
+
+
+def _verify(file: str, require_proof: bool, data: str | None) -> int:
+    from ltr import verify
+
+    options = ["--require-proof"] if require_proof else []
+    options += [] if data is None else [f"--data={data}"]
+    return verify.main([*options, "--", file])
 
 
 def _options() -> int:

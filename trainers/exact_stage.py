@@ -11,6 +11,7 @@ from dataclasses import asdict
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr.exact.certificate import certify
 from ltr.exact.solution import Solution, Status, TracePoint
 from ltr.rerank import TwoStageRanker
 from trainers.config import EXACT
@@ -153,6 +154,8 @@ def _save(folder: MethodFolder, context: Context, ranker: TwoStageRanker, scores
         buffer = io.BytesIO()
         np.savez(buffer, X=ranker.problem_.X, y=ranker.problem_.y, weights=ranker.solution_.weights)
         write_atomic(folder.problem, buffer.getvalue())
+        if context.config.exact.certificate:
+            certify(ranker.problem_, ranker.solution_).write(folder.certificate)
     write_json(folder.solution, value)
 
 

@@ -13,7 +13,7 @@
         scores.npz          its scores of both halves
         result.json         the method's row of the table and the names of its files; while it and they are there,
                           the method is finished
-      exact/                likewise, and solution.json with the certificate of the list in problem.npz
+      exact/                likewise; solution.json, the list in problem.npz and, on request, certificate.json
       results.csv  .md  .json
 """
 
@@ -63,6 +63,11 @@ class MethodFolder:
     def scores(self) -> Path:
         """Its scores of both halves."""
         return self.path / "scores.npz"
+
+    @property
+    def certificate(self) -> Path:
+        """What `ltr verify` checks."""
+        return self.path / "certificate.json"
 
     @property
     def solution(self) -> Path:

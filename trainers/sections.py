@@ -259,6 +259,9 @@ class ExactConfig(Section):
         default=None,
         description="move the weights to the largest margin for what they win, by norm l2 or max; not when left out",
     )
+    certificate: bool = Field(
+        default=False, description="write certificate.json, with a proof if it is small enough, for ltr verify"
+    )
     seed: Seed | None = Field(default=None, description="the run's seed when left out")
 
     def clashes(self) -> Iterator[Clash]:

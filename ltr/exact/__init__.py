@@ -1,8 +1,10 @@
-"""Exact reranking: problems, solvers, and the paper's mixed-integer formulations.
+"""Exact reranking: problems, solvers, certificates, and the paper's mixed-integer formulations.
 
-`solve` takes a `RerankProblem` or `PairwiseProblem` and returns a `Solution` with weights, value and a bound.
+`solve` takes a `RerankProblem`, `GradedProblem` or `PairwiseProblem` and returns a `Solution` with weights, value and a
+bound; `certify` makes a file of it that ``ltr verify`` checks.
 """
 
+from ltr.exact.certificate import Certificate, certify
 from ltr.exact.export import build_model, write_model
 from ltr.exact.graded import GradedProblem
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
@@ -12,6 +14,7 @@ from ltr.exact.solve import METHODS, solve
 
 __all__ = [
     "METHODS",
+    "Certificate",
     "GradedProblem",
     "LinearConstraints",
     "PairwiseProblem",
@@ -22,6 +25,7 @@ __all__ = [
     "Status",
     "TracePoint",
     "build_model",
+    "certify",
     "multipartite_pairs",
     "relative_gap",
     "solve",

@@ -27,11 +27,13 @@ __all__ = ["prove"]
 
 FloatArray = NDArray[np.float64]
 
-_GROWTH = 4.0
+_GROWTH = 3.0
 _LAST_GROWTH = 16.0  # expected on the way to `_PAIRS` lost pairs, below which the next target is the value
-_NEAREST, _FARTHEST = 0.85, 0.2  # the next target's gap, as a share of the last
+_NEAREST, _FARTHEST = 0.85, 0.3  # the next target's gap, as a share of the last
+_FIRST_SHARE = 0.6  # before the growth is known
 _PAIRS = 4
 _PROBE = 2_000_000  # pairs looked at on one target, from which other coordinates are tried
+_CLEARLY = 0.7  # share of the work: a small difference on one target need not last
 _TOLERANCE = 0.5e-12  # of the statistic's size: values closer than this are one value
 _AROUND = 0.01  # half-width of the first box around the best weights
 _LEAST_AROUND = 1_000_000  # pairs looked at
@@ -86,12 +88,12 @@ class _Schedule:
 
     def __init__(self, gap: float, quantum: float) -> None:
         self.value = -math.inf
-        self.aim = 0.5 * gap if math.isfinite(gap) else 0.0
+        self.aim = 0.75 * gap if math.isfinite(gap) else 0.0
         self._quantum, self._last, self._work = quantum, gap, 0.0
 
     def advance(self, spent: int, value: float) -> None:
         """Set the next aim from the work that the last took."""
-        share = _FARTHEST
+        share = _FIRST_SHARE
         if self._work > 0 and spent > self._work and 0 < self.aim < self._last:
             power = math.log(spent / self._work) / math.log(self._last / self.aim)
             share = min(max(_GROWTH ** (-1 / power), _FARTHEST), _NEAREST)
@@ -163,8 +165,8 @@ class _Search:
         return box
 
     def best_of(self, others: dict[str, Searchable], target: int, work: int) -> str | None:
-        """Move to the coordinates in which a target takes the least work, below what it took here; their name."""
-        best = None
+        """Move to the coordinates where a target takes the least work, if clearly less than it took here; their name."""
+        best, work = None, int(_CLEARLY * work)
         for name, other in others.items():
             with self._crew(other) as crew:
                 done = crew.close(other.roots, target, functools.partial(self._check, crew), allowance=work)

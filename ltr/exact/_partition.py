@@ -1,0 +1,317 @@
+r"""Compiled recorder of a partition of weight space that proves a bound.
+
+What a partition is, and why it proves a bound, is in `ltr.verify`. The recorder goes through boxes of weights depth
+first, closes those whose objective stays below the bound, cuts the others, and writes down what it does.
+
+**What it closes, exact arithmetic closes too.** Ends of intervals are multiples of 2^-49 in [-1, 1], so they and their
+middles are exact. All that is rounded errs on the safe side:
+
+* *Lost pairs.* Let u = 2^-53, δ = x_i - x_k, and S = sum_j |x_ij| + |x_kj| >= sum_j |δ_j|. In the root the largest w·δ
+  is a sum of d products: computed δ_j, products and sums are within u of what they should be, relatively, so that it
+  errs by at most (d + 1) u S in the first order. A cut moves it by a product and rounds once, by u S; the products on a
+  path sum up to 2 S at most and err by 4 u S. After t cuts that is (d + t + 5) u S, and half a smallest number for each
+  product. The slack is 2 (d + t + 16) u S and room for underflow. Its own rounding, that of S, that of the sum with it
+  and terms of higher order take a few u S, for which there is room. A sum that overflows is infinite or no number, and
+  its pair is not counted as lost.
+* *Side constraints.* The same, with rows of A in place of δ, and anew for each box.
+* *Sums of rank weights* are integers: each weight times a power of 2, rounded up; all together stay below 2^62. The
+  largest sums that the bound allows are computed in fractions and rounded down.
+
+Pairs won in a box are not looked at again in its parts. One that rounding takes for won weakens a bound; it cannot
+make it wrong.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+__all__ = ["CHECKS", "DONE", "FULL", "PAUSED", "WORDS", "Path", "Store", "Tables", "advance", "largest_total"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+DONE, PAUSED, LIMIT, FULL, STUCK = range(5)  # what ends `advance`: LIMIT for words and checks, FULL for the store
+DEPTH, WORDS, CHECKS = 0, 1, 2  # entries of `Path.at`
+
+_SAMPLE = 500  # open pairs that choose a cut, about
+_NARROWEST = 2.0**-49  # intervals of this width are not cut any more
+
+
+class Tables(NamedTuple):
+    """A problem as the recorder reads it.
+
+    Attributes:
+        columns: features, one row a feature, (d, n).
+        above, below, counter, weight: of each pair, as in `ltr.verify.Problem`, weights as integers, (pairs,).
+        size: sum of |x_ij| + |x_kj|, (pairs,).
+        tiny: room for underflow.
+        margin: from which a pair is won.
+        worth: a_n, ..., a_1, or the weights of all pairs of each counter, as integers.
+        positives: how many; 0 where pairs have weights of their own.
+        limits: the largest sums of worths that the bound allows where 0, 1, ..., d weights are not 0, (d + 1,).
+        A, b, row_slack: side constraints.
+        sparse: whether the number of zeros matters.
+    """
+
+    columns: FloatArray
+    above: IntArray
+    below: IntArray
+    counter: IntArray
+    weight: IntArray
+    size: FloatArray
+    tiny: float
+    margin: float
+    worth: IntArray
+    positives: int
+    limits: IntArray
+    A: FloatArray
+    b: FloatArray
+    row_slack: FloatArray
+    sparse: bool
+
+
+class Path(NamedTuple):
+    """The way from the root to the box under examination, one row a box; row 0 is a parent of the root.
+
+    Attributes:
+        low, high: ends of the intervals, (depth, d).
+        apart: coordinates known not to be 0 though 0 is an end of their interval, (depth, d).
+        cut: coordinate that the box is cut at, or d + coordinate for a cut at zero, (depth,).
+        part: the next part of the box, (depth,).
+        begin, middle, end: of the store, ``begin : middle`` holds the pairs that are open in the box, ``middle : end``
+            those that it loses and its parent had open, (depth,).
+        at: row of the box whose parts are being examined, words written so far, and checks left: the verifier makes one
+            for each pair that is open in a box and each end of an interval that moves in a part of it.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    apart: NDArray[np.bool_]
+    cut: IntArray
+    part: IntArray
+    begin: IntArray
+    middle: IntArray
+    end: IntArray
+    at: IntArray
+
+
+class Store(NamedTuple):
+    """Pairs on the path, with their largest and smallest w·δ in the box where they are open."""
+
+    pair: IntArray
+    largest: FloatArray
+    smallest: FloatArray
+
+
+@njit(cache=True, nogil=True)
+def largest_total(tables: Tables, counts: IntArray, histogram: IntArray) -> int:
+    """The largest sum of worths where at least so many pairs are lost, as `ltr.verify` defines and proves it."""
+    total = 0
+    m = tables.positives
+    if m == 0:
+        for c in range(0, counts.shape[0], 2):
+            total += max(tables.worth[c] - counts[c], tables.worth[c + 1] - counts[c + 1])
+        return total
+    n = tables.worth.shape[0]
+    for c in range(2 * n):
+        histogram[c] = 0
+    for i in range(m):
+        histogram[counts[i]] += 1
+        histogram[n + counts[i] + counts[m + i]] += 1
+    g, c = 0, n
+    for p in range(m):
+        while histogram[g] == 0:
+            g += 1
+        while histogram[c] == 0:
+            c += 1
+        histogram[g] -= 1
+        histogram[c] -= 1
+        total += tables.worth[max(c - n, p + g)]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _narrow(path: Path, t: int) -> None:
+    """Fill row t + 1 with the next part of the box in row t."""
+    d = path.low.shape[1]
+    for j in range(d):
+        path.low[t + 1, j] = path.low[t, j]
+        path.high[t + 1, j] = path.high[t, j]
+        path.apart[t + 1, j] = path.apart[t, j]
+    cut, part = path.cut[t], path.part[t]
+    path.part[t] += 1
+    if t == 0:
+        return
+    if cut < d:
+        middle = 0.5 * (path.low[t, cut] + path.high[t, cut])
+        if part == 0:
+            path.high[t + 1, cut] = middle
+        else:
+            path.low[t + 1, cut] = middle
+        return
+    j = cut - d
+    if part <= 1:
+        path.high[t + 1, j] = 0.0
+    if part >= 1:
+        path.low[t + 1, j] = 0.0
+    path.apart[t + 1, j] = part != 1
+
+
+@njit(cache=True, nogil=True)
+def _ends(tables: Tables, path: Path, q: int) -> tuple[float, float]:
+    """Largest and smallest w·δ of a pair in the root."""
+    largest, smallest = 0.0, 0.0
+    for j in range(path.low.shape[1]):
+        delta = tables.columns[j, tables.above[q]] - tables.columns[j, tables.below[q]]
+        one, other = path.low[1, j] * delta, path.high[1, j] * delta
+        largest += max(one, other)
+        smallest += min(one, other)
+    return largest, smallest
+
+
+@njit(cache=True, nogil=True)
+def _examine(tables: Tables, path: Path, t: int, store: Store, counts: IntArray) -> None:
+    """Sort the pairs that are open in row t into those open in row t + 1 and those lost there, and count these."""
+    d = path.low.shape[1]
+    j = path.cut[t] % d
+    rise, fall = path.low[t + 1, j] - path.low[t, j], path.high[t + 1, j] - path.high[t, j]
+    column = tables.columns[j]
+    factor = (t + d + 16) * 2.0**-52
+    first, end = path.end[t], path.end[t] + path.middle[t] - path.begin[t]
+    # open ones from the front, lost ones from the back
+    at, back = first, end
+    for source in range(path.begin[t], path.middle[t]):
+        q = store.pair[source]
+        if t == 0:
+            largest, smallest = _ends(tables, path, q)
+        else:
+            delta = column[tables.above[q]] - column[tables.below[q]]
+            one, other = rise * delta, fall * delta
+            largest = store.largest[source] + min(0.0, one) + min(0.0, other)
+            smallest = store.smallest[source] + max(0.0, one) + max(0.0, other)
+        if largest + (factor * tables.size[q] + tables.tiny) < tables.margin:
+            back -= 1
+            store.pair[back] = q
+            counts[tables.counter[q]] += tables.weight[q]
+        elif not smallest >= tables.margin:
+            store.pair[at], store.largest[at], store.smallest[at] = q, largest, smallest
+            at += 1
+    # close the gap that the won ones leave
+    path.begin[t + 1] = first
+    path.middle[t + 1] = at
+    for source in range(back, end):
+        store.pair[at] = store.pair[source]
+        at += 1
+    path.end[t + 1] = at
+
+
+@njit(cache=True, nogil=True)
+def _restore(tables: Tables, path: Path, t: int, store: Store, counts: IntArray) -> None:
+    """Uncount the pairs lost in row t."""
+    for at in range(path.middle[t], path.end[t]):
+        q = store.pair[at]
+        counts[tables.counter[q]] -= tables.weight[q]
+
+
+@njit(cache=True, nogil=True)
+def _closed(tables: Tables, path: Path, t: int, counts: IntArray, histogram: IntArray) -> bool:
+    """Whether no feasible weights of row t have an objective above the bound."""
+    d = path.low.shape[1]
+    nonzero = 0
+    for j in range(d):
+        if path.low[t, j] > 0.0 or path.high[t, j] < 0.0 or path.apart[t, j]:
+            nonzero += 1
+    if largest_total(tables, counts, histogram) <= tables.limits[nonzero]:
+        return True
+    for row in range(tables.b.shape[0]):
+        least = 0.0
+        for j in range(d):
+            v = tables.A[row, j]
+            least += v * (path.low[t, j] if v > 0.0 else path.high[t, j])
+        if least - tables.row_slack[row] > tables.b[row]:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _choose(tables: Tables, path: Path, t: int, store: Store) -> int:
+    """The cut of row t: the coordinate that moves open pairs and open side constraints most; -1 where none does.
+
+    Where the number of zeros matters the first cut of a coordinate is at zero.
+    """
+    d = path.low.shape[1]
+    score = np.zeros(d, np.float64)
+    weight = np.zeros(d, np.float64)
+    stride = 1 + (path.middle[t] - path.begin[t]) // _SAMPLE
+    for at in range(path.begin[t], path.middle[t], stride):
+        i, k = tables.above[store.pair[at]], tables.below[store.pair[at]]
+        for j in range(d):
+            weight[j] += abs(tables.columns[j, i] - tables.columns[j, k])
+    whole = 0.0
+    for j in range(d):
+        whole += weight[j]
+    if whole > 0.0:
+        for j in range(d):
+            score[j] = weight[j] / whole
+    for row in range(tables.b.shape[0]):
+        largest, whole = 0.0, 0.0
+        for j in range(d):
+            v = tables.A[row, j]
+            largest += v * (path.high[t, j] if v > 0.0 else path.low[t, j])
+            whole += abs(v)
+        if largest > tables.b[row] and whole > 0.0:
+            for j in range(d):
+                score[j] += abs(tables.A[row, j]) / whole
+    best, cut = 0.0, -1
+    for j in range(d):
+        width = path.high[t, j] - path.low[t, j]
+        if width > _NARROWEST and width * score[j] > best:
+            best, cut = width * score[j], j
+    if cut >= 0 and tables.sparse and path.low[t, cut] < 0.0 < path.high[t, cut]:
+        cut += d
+    return cut
+
+
+@njit(cache=True, nogil=True)
+def advance(
+    tables: Tables, path: Path, store: Store, counts: IntArray, histogram: IntArray, words: IntArray, work: int
+) -> int:
+    """Go on with a partition; returns why it stopped. Words: -1 closes a box, others are values of `Path.cut`."""
+    d = path.low.shape[1]
+    while True:
+        t = path.at[DEPTH]
+        parts = 1 if t == 0 else (2 if path.cut[t] < d else 3)
+        if path.part[t] == parts:
+            if t == 0:
+                return DONE
+            _restore(tables, path, t, store, counts)
+            path.at[DEPTH] = t - 1
+            continue
+        pairs = path.middle[t] - path.begin[t]
+        if path.at[WORDS] == words.shape[0] or path.at[CHECKS] < 0:
+            return LIMIT
+        if path.end[t] + pairs > store.pair.shape[0]:
+            return FULL
+        if t + 2 == path.low.shape[0]:
+            return STUCK
+        if work <= 0:
+            return PAUSED
+        path.at[CHECKS] -= 2 * pairs if parts == 3 and path.part[t] == 1 else pairs
+        work -= pairs + histogram.shape[0] + counts.shape[0]
+        _narrow(path, t)
+        _examine(tables, path, t, store, counts)
+        cut = -1
+        if _closed(tables, path, t + 1, counts, histogram):
+            _restore(tables, path, t + 1, store, counts)
+        else:
+            cut = _choose(tables, path, t + 1, store)
+            if cut < 0:
+                return STUCK
+            path.cut[t + 1], path.part[t + 1] = cut, 0
+            path.at[DEPTH] = t + 1
+        words[path.at[WORDS]] = cut
+        path.at[WORDS] += 1

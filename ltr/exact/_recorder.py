@@ -1,0 +1,166 @@
+"""Partitions of weight space as texts: the numbers of a problem for the compiled recorder, and its words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr import verify
+from ltr.exact._partition import CHECKS, DONE, FULL, PAUSED, WORDS, Path, Store, Tables, advance, largest_total
+from ltr.exact.problem import Problem
+
+__all__ = ["Recorder"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+_BITS = 62  # of the integers that stand for sums of rank weights
+_WORK = 5_000_000  # pairs examined between two questions whether to go on
+_TINY = float(np.finfo(np.float64).smallest_subnormal)
+
+
+class Recorder:
+    """Records partitions of one problem.
+
+    Args:
+        problem: a problem.
+        exact: the same as the verifier has it.
+    """
+
+    def __init__(self, problem: Problem, exact: verify.Problem) -> None:
+        self._problem, self._exact = problem, exact
+        sides = problem.constraints
+        above, below, counter = np.array([pair[:3] for pair in exact.pairs], dtype=np.int64).T.copy()
+        most = sum(exact.worth[: exact.m or exact.counters])
+        self._unit = Fraction(2) ** (_BITS - 1 - most.bit_length())  # of a sum of worths, beside exact.worth_unit
+        if exact.m:
+            weight, worth = np.ones(len(counter), dtype=np.int64), self._whole(exact.worth)
+        else:
+            weight, worth = self._whole([pair[3] for pair in exact.pairs]), np.zeros(exact.counters, dtype=np.int64)
+            np.add.at(worth, counter, weight)
+        A = np.zeros((0, problem.d)) if sides is None else np.array(sides.A)
+        with np.errstate(over="ignore"):
+            size = np.abs(problem.X).sum(axis=1)
+            sizes = size[above] + size[below]
+        self._tables = Tables(
+            columns=np.array(problem.X.T, order="C"),
+            above=above,
+            below=below,
+            counter=counter,
+            weight=weight,
+            size=sizes,
+            tiny=_TINY * 128 * problem.d,
+            margin=problem.margin,
+            worth=worth,
+            positives=exact.m,
+            limits=np.zeros(problem.d + 1, dtype=np.int64),
+            A=A,
+            b=np.zeros(0) if sides is None else np.array(sides.b),
+            row_slack=(problem.d + 8) * 2.0**-52 * np.abs(A).sum(axis=1) + problem.d * _TINY,
+            sparse=problem.C > 0 or exact.most < exact.d,
+        )
+        self._counts = np.zeros(exact.counters, dtype=np.int64)
+        self._histogram = np.zeros(2 * exact.n if exact.m else 0, dtype=np.int64)
+        self._store = _store(2 * len(above))
+
+    def record(self, bound: float, max_boxes: int, max_checks: int, over: Callable[[], bool]) -> list[str] | None:
+        """The texts of a partition that proves the bound.
+
+        Args:
+            bound: a number that no feasible weights shall exceed.
+            max_boxes: most boxes.
+            max_checks: most checks of pairs that the verifier has to make.
+            over: asked several times a second; True ends the recording.
+
+        Returns:
+            One text a root; None where that is not enough, or the recording was ended.
+        """
+        tables = self._tables._replace(limits=self._limits(bound))
+        roots = self._roots()
+        if len(roots) > 1 and not self._holds_at_zero(tables):
+            return None
+        d = self._problem.d
+        names = [*map(str, range(d)), *(f"{j}z" for j in range(d)), "."]  # -1 is the last
+        texts: list[str] = []
+        for low, high in roots:
+            path, words = _path(low, high, len(tables.above), max_checks), np.zeros(max_boxes, dtype=np.int64)
+            if not self._finish(tables, path, words, over):
+                return None
+            used = int(path.at[WORDS])
+            max_boxes, max_checks = max_boxes - used, int(path.at[CHECKS])
+            texts.append(" ".join([names[word] for word in words[:used].tolist()]))
+        return texts
+
+    def _whole(self, values: list[int]) -> IntArray:
+        return np.array([math.ceil(value * self._unit) for value in values], dtype=np.int64)
+
+    def _limits(self, bound: float) -> IntArray:
+        exact = self._exact
+        sums = [(Fraction(bound) + exact.C * k - exact.shift) / exact.scale for k in range(exact.d + 1)]
+        limits = [math.floor(total * exact.worth_unit * self._unit) for total in sums]
+        limits[exact.most + 1 :] = [2**_BITS] * (exact.d - exact.most)  # more weights than may differ from 0
+        return np.array([max(-1, min(limit, 2**_BITS)) for limit in limits], dtype=np.int64)
+
+    def _roots(self) -> list[tuple[FloatArray, FloatArray]]:
+        """Ends of the intervals of each root."""
+        ones = np.ones(self._problem.d)
+        if not self._exact.scalable:
+            return [(-ones, ones)]
+        roots = []
+        for j in range(self._problem.d):
+            for sign in (-1.0, 1.0):
+                low, high = -ones, ones.copy()
+                low[j] = high[j] = sign
+                roots.append((low, high))
+        return roots
+
+    def _holds_at_zero(self, tables: Tables) -> bool:
+        if not np.all(tables.b == 0):
+            return True
+        lost = np.zeros_like(self._counts)
+        np.add.at(lost, tables.counter, tables.weight)
+        return bool(largest_total(tables, lost, self._histogram) <= tables.limits[0])
+
+    def _finish(self, tables: Tables, path: Path, words: IntArray, over: Callable[[], bool]) -> bool:
+        """Record the partition of one root; whether that came to an end."""
+        pairs = len(tables.above)
+        self._store.pair[:pairs] = np.arange(pairs)
+        self._counts[:] = 0
+        while not over():
+            reason = advance(tables, path, self._store, self._counts, self._histogram, words, _WORK)
+            if reason == FULL:
+                self._store = Store(*(np.concatenate([column, column]) for column in self._store))
+            elif reason != PAUSED:
+                return bool(reason == DONE)
+        return False
+
+
+def _path(low: FloatArray, high: FloatArray, pairs: int, max_checks: int) -> Path:
+    """The path before its root is examined."""
+    d = len(low)
+    rows = 51 * d + 4
+
+    def column() -> IntArray:
+        return np.zeros(rows, dtype=np.int64)
+
+    path = Path(
+        low=np.tile(low, (rows, 1)),
+        high=np.tile(high, (rows, 1)),
+        apart=np.zeros((rows, d), dtype=np.bool_),
+        cut=column(),
+        part=column(),
+        begin=column(),
+        middle=column(),
+        end=column(),
+        at=np.array([0, 0, max_checks], dtype=np.int64),
+    )
+    path.middle[0] = path.end[0] = pairs
+    return path
+
+
+def _store(length: int) -> Store:
+    return Store(np.zeros(length, dtype=np.int64), np.zeros(length), np.zeros(length))

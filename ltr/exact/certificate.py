@@ -1,0 +1,304 @@
+"""Certificates: weights, and a proof that no others are better, as a file that a small program checks.
+
+`certify` writes down the problem, the weights of a solution, and a partition of weight space into boxes in each of
+which the objective stays below a bound. `ltr.verify` defines what such a file means and checks it in exact arithmetic;
+it shares no code with the solvers, and runs where only Python is installed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr import verify
+from ltr.exact.preferences import PairwiseProblem
+from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
+from ltr.exact.solution import Solution
+
+__all__ = ["Certificate", "certify"]
+
+Content = dict[str, Any]
+
+_ROUNDING = 1e-13  # room above the value for sums of rank weights that are equal but for rounding, relative to its size
+_HALVINGS = 12  # of the way from the trivial bound to the value: the bounds that are tried
+
+
+class Certificate:
+    """What a certificate file holds: a problem, weights, their value, and a proven or claimed bound.
+
+    Attributes:
+        content: the content of the file; `ltr.verify` has its fields.
+
+    Examples:
+        >>> from ltr.exact.solve import solve
+        >>> problem = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1])
+        >>> certificate = certify(problem, solve(problem, "local_search"))
+        >>> certificate.claim, certificate.partition
+        ('optimal', ('.', '.'))
+        >>> certificate.verify()
+        'optimal: the weights have the value 1.63092975357; no weights exceed 1.630929753571..., proven by 2 boxes; ...'
+    """
+
+    def __init__(self, content: Content) -> None:
+        self.content = content
+
+    @property
+    def claim(self) -> str:
+        """What the file shows: ``"optimal"``, ``"bound"`` (proven, above the value) or ``"value"`` (nothing proven)."""
+        return str(self.content["claim"])
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """The weights, (d,)."""
+        return np.array(self.content["weights"], dtype=np.float64)
+
+    @property
+    def value(self) -> float:
+        """The objective at the weights."""
+        return float(self.content["value"])
+
+    @property
+    def claimed_bound(self) -> float:
+        """The bound that the solver gave."""
+        return float(self.content["claimed_bound"])
+
+    @property
+    def partition(self) -> tuple[str, ...] | None:
+        """The partition that proves the bound, one text a root; None where there is none."""
+        proof = self.content["proof"]
+        return None if proof is None else tuple(proof["partition"])
+
+    @property
+    def bound(self) -> float:
+        """The bound that the partition proves, or the claimed one where there is none."""
+        proof = self.content["proof"]
+        return self.claimed_bound if proof is None else float(proof["bound"])
+
+    @property
+    def boxes(self) -> int:
+        """Boxes of the partition, 0 without one."""
+        return sum(len(text.split(" ")) for text in self.partition or ())
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the data, see `ltr.verify.data_digest`."""
+        return str(self.content["problem"]["sha256"])
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The problem, with the data that the file holds."""
+        content = self.content["problem"]
+        sides = content["constraints"]
+        options = {
+            "C": content["C"],
+            "margin": content["margin"],
+            "constraints": None if sides is None else LinearConstraints(sides["A"], sides["b"]),
+            "max_nonzeros": content["max_nonzeros"],
+        }
+        if content["kind"] == "pairwise":
+            return PairwiseProblem(content["X"], content["pairs"], weights=content["pair_weights"], **options)
+        return RerankProblem(content["X"], content["y"], content["statistic"], rank=content["rank"], **options)
+
+    def verify(self) -> str:
+        """Check everything in exact arithmetic, as ``ltr verify`` does.
+
+        Returns:
+            What is shown, in words.
+
+        Raises:
+            CertificateError: what is wrong, and where.
+        """
+        return verify.check(self.content)[1]
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the file, whole or not at all."""
+        target = Path(path)
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        try:
+            with temporary.open("w", encoding="utf-8") as file:
+                file.write(_text(self.content) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Certificate:
+        """Read a file: its fields and its data are checked, its value and its proof are not (see `verify`).
+
+        Raises:
+            OSError: no such file.
+            CertificateError: a file that is not a certificate, with the place.
+        """
+        try:
+            content = verify.parse(Path(path).read_text(encoding="utf-8"))
+            verify.Problem(content["problem"])
+        except verify.CertificateError as error:
+            raise verify.CertificateError(f"{path}: {error}") from None
+        except (ValueError, RecursionError) as error:
+            raise verify.CertificateError(f"{path}: cannot be read: {error}") from None
+        return cls(content)
+
+
+def certify(
+    problem: Problem,
+    solution: Solution,
+    *,
+    max_boxes: int = 50_000,
+    max_checks: int = 100_000_000,
+    time_limit: float = 30.0,
+    should_stop: Callable[[], bool] | None = None,
+) -> Certificate:
+    """A certificate of the weights of a solution, with a proof of the lowest bound that the boxes suffice for.
+
+    The bound tried first is the value itself, up to rounding, whatever the solver claims. Where that takes too many
+    boxes, the claimed bound and others between the value and the trivial bound are tried. Where these take too many as
+    well, the certificate holds no proof: it shows the value, and quotes the solver's bound as a claim. Where pairs of
+    opposite differences matter at the optimum (subranks of positives that tie with each other, small whole numbers as
+    features), boxes along w·δ = 0 have to shrink to the size of the margin, which takes too many in three dimensions.
+
+    Args:
+        problem: a `RerankProblem` or `PairwiseProblem`.
+        solution: of this problem, from any method.
+        max_boxes: most boxes of a partition.
+        max_checks: most checks of a pair in a box that the verifier has to make, at a few million a second.
+        time_limit: seconds for finding the partition; the best one found until then counts.
+        should_stop: asked several times a second; True ends the search for a better partition.
+
+    Raises:
+        TypeError: a problem of another type.
+        ValueError: max_boxes or max_checks below 0, time_limit not above 0, a solution without feasible weights, or
+            one of another problem.
+
+    Examples:
+        >>> from ltr.exact.solve import solve
+        >>> problem = RerankProblem([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [0.5, 3.0]], [1, 0, 1, 0], C=0.01)
+        >>> certificate = certify(problem, solve(problem, "local_search"))
+        >>> certificate.claim, certificate.value == problem.evaluate(certificate.weights)
+        ('optimal', True)
+    """
+    for name, number in (("max_boxes", max_boxes), ("max_checks", max_checks)):
+        if not number >= 0:
+            raise ValueError(f"{name} must be >= 0, got {number!r}")
+    if not time_limit > 0:
+        raise ValueError(f"time_limit must be > 0, got {time_limit!r}")
+    from ltr.exact._recorder import Recorder  # loads numba
+
+    described = _described(problem)
+    exact = verify.Problem(described)
+    weights = problem.in_box(solution.weights)
+    value, attained = _values(problem, exact, weights, solution.value)
+    size = max(abs(exact.size()), abs(attained))
+    least = _up(max(attained, Fraction(value), *_value_of_zero(exact)) + Fraction(_ROUNDING) * size)
+    claimed = max(float(solution.bound), value)
+    recorder = Recorder(problem, exact)
+    recorder.record(least, 0, 0, lambda: False)  # compiles
+    deadline = time.monotonic() + time_limit
+
+    def over() -> bool:
+        return time.monotonic() > deadline or (should_stop is not None and bool(should_stop()))
+
+    bounds = _bounds(least, claimed, problem.trivial_bound)
+    proof = _lowest(bounds, lambda bound: recorder.record(bound, max_boxes, max_checks, over), over)
+    claim = "value"
+    if proof is not None:
+        claim = "optimal" if Fraction(proof["bound"]) - attained <= verify.ROUNDING * size else "bound"
+    return Certificate(
+        {
+            "format": verify.FORMAT,
+            "version": verify.VERSION,
+            "claim": claim,
+            "value": value,
+            "claimed_bound": claimed,
+            "weights": weights.tolist(),
+            "problem": described,
+            "proof": proof,
+        }
+    )
+
+
+def _values(
+    problem: Problem, exact: verify.Problem, weights: NDArray[np.float64], stated: float
+) -> tuple[float, Fraction]:
+    """The objective at the weights, as the problem computes it and exactly."""
+    few = np.count_nonzero(weights) <= exact.most
+    if not (math.isfinite(stated) and few and exact.excess(weights.tolist()) <= verify.FEASIBLE):
+        raise ValueError("solution must have feasible weights")
+    value, attained = problem.evaluate(weights), exact.value(weights.tolist())
+    if abs(stated - value) > 1e-9 * max(abs(exact.size()), abs(attained)):
+        raise ValueError(f"solution must be of this problem, got value {stated!r} where it is {value!r}")
+    return value, attained
+
+
+def _value_of_zero(exact: verify.Problem) -> list[Fraction]:
+    """The objective at w = 0, where that is feasible: no bound below it can be proven."""
+    zero = [0.0] * exact.d
+    return [exact.value(zero)] if exact.excess(zero) == 0 else []
+
+
+def _described(problem: Problem) -> Content:
+    """The problem as the file describes it."""
+    content: Content = {"C": problem.C, "margin": problem.margin, "constraints": None}
+    content |= {"max_nonzeros": problem.max_nonzeros, "X": problem.X.tolist()}
+    if problem.constraints is not None:
+        content["constraints"] = {"A": problem.constraints.A.tolist(), "b": problem.constraints.b.tolist()}
+    if isinstance(problem, RerankProblem):
+        content = {"kind": "rerank", "rank": problem.rank, "statistic": str(problem.statistic), **content}
+        content |= {"y": problem.y.tolist(), "a": problem.statistic.weights(problem.n).tolist()}
+    elif isinstance(problem, PairwiseProblem):
+        content = {"kind": "pairwise", **content}
+        content |= {"pairs": problem.pairs.tolist(), "pair_weights": problem.weights.tolist()}
+    else:
+        raise TypeError(f"problem must be a RerankProblem or PairwiseProblem, got {type(problem).__name__}")
+    return {**content, "sha256": verify.data_digest(content)}
+
+
+def _bounds(least: float, claimed: float, trivial: float) -> list[float]:
+    """Bounds worth proving, ascending: the least one, the claimed one, and rows that halve the way to either end."""
+    shares = [2.0**-k for k in range(_HALVINGS, 0, -1)] + [1 - 2.0**-k for k in range(2, 5)]
+    row = {least + share * (trivial - least) for share in shares}
+    return [least, *sorted(bound for bound in {claimed, *row} if least < bound < trivial)]
+
+
+def _lowest(
+    bounds: list[float], record: Callable[[float], list[str] | None], over: Callable[[], bool]
+) -> Content | None:
+    """The proof of the lowest of these bounds that can be recorded, taking it that higher ones are easier."""
+    best = None
+    failed, holds, at = -1, len(bounds), 0
+    while holds - failed > 1 and not over():
+        partition = record(bounds[at])
+        if partition is None:
+            failed = at
+        else:
+            holds, best = at, {"bound": bounds[at], "partition": partition}
+        at = (failed + holds) // 2
+    return best
+
+
+def _up(value: Fraction) -> float:
+    """The smallest float64 not below a number, or the next one."""
+    rounded = float(value)
+    return rounded if rounded >= value else math.nextafter(rounded, math.inf)
+
+
+def _text(value: Any, indent: str = "") -> str:  # noqa: ANN401 (any JSON)
+    """JSON with one field a line, and one entry a line in lists of lists and of texts."""
+    deeper = indent + " "
+    if isinstance(value, dict):
+        lines = [f"{deeper}{json.dumps(name)}: {_text(entry, deeper)}" for name, entry in value.items()]
+        return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
+    if isinstance(value, list) and value and isinstance(value[0], list | str):
+        return "[\n" + ",\n".join(f"{deeper}{json.dumps(entry, allow_nan=False)}" for entry in value) + f"\n{indent}]"
+    return json.dumps(value, allow_nan=False)

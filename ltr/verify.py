@@ -1,0 +1,478 @@
+"""Check a certificate of weights, and of a bound that no weights exceed, in exact rational arithmetic.
+
+    python ltr/verify.py FILE [--require-proof] [--data SHA256]
+
+The program needs Python and nothing else. It exits with 0 where the file is right, with 1 and one line that names the
+place where it is not, and with 2 for a file that cannot be read. Every number of a file is a float64 and stands for
+itself; nothing is rounded but in messages.
+
+**The problem.** Over weights w in [-1, 1]^d with A w <= b and at most max_nonzeros of them other than 0, maximise
+``statistic(w) - C * #{j : w_j != 0}``. The pair (i, k) is won where ``w·δ >= margin > 0``, δ = x_i - x_k, and lost
+elsewhere. A file of the kind "rerank" has labels y and weights 0 <= a_1 <= ... <= a_n; with m positives i, c_i the
+number of lost pairs of i, and the c_i sorted, c_(0) <= c_(1) <= ..., the statistic is
+
+    rank "resolved"    sum over p = 0, ..., m - 1 of a[n - p - c_(p)]       pairs of i: every negative
+    rank "subrank"     sum over i of a[n - c_i]                             pairs of i: every other observation
+
+or for "auc" (s - m (m + 1) / 2) / (m (n - m)) of this sum s. In a file of the kind "pairwise" the statistic is the sum
+of the weights of the pairs won.
+
+**Roots.** Where b <= 0 or there are no constraints, feasible weights other than 0 can be scaled up to max |w_j| = 1:
+they stay feasible, win what they won, and keep their zeros. So the value of w = 0 and 2d roots are all that counts, the
+faces w_0 = -1, w_0 = 1, w_1 = -1, ... of the cube. Elsewhere the cube is the one root.
+
+**Partition.** One text for each root cuts it into boxes, in preorder: "." closes a box; "j" halves it at the middle of
+its interval of w_j, lower half first; "jz" cuts it into the parts w_j < 0, w_j = 0 and w_j > 0. The parts of a box
+cover it, so the closed boxes cover the root. The parts with w_j < 0 and w_j > 0 keep 0 as an end of their interval, and
+the knowledge that w_j is not 0: their pairs are judged on a slightly larger set, which is safe.
+
+**Closed boxes.** A box is rightly closed where a row of A w <= b fails on all of it, where more than max_nonzeros
+weights are known not to be 0, or where its value is bounded by the bound to be proven. In the box with centre c and
+half-widths r, w·δ is at most c·δ + r·|δ|; where that is below the margin the pair is lost everywhere. These lost pairs
+and the weights known not to be 0 bound the value, for:
+
+* To lose fewer pairs never lowers the statistic: a is nondecreasing, and sorting keeps ``<=`` between lists.
+* A subrank sum is at most ``sum over p of a[n - max(c_(p), p + g_(p))]`` for lower bounds c_i of the numbers of lost
+  pairs and g_i of those with negatives. Let C_i, G_i be these numbers, and go down the positives by score w·x: the one
+  in place p beats neither the p positives before it nor G_(p) negatives, as G never falls on the way down. So
+  p + G_(p), which never falls either, is at most its C, and sorting keeps that: p + G_(p) <= C_(p). At a single w,
+  where c = C and g = G, this sum is the statistic; with c = g it is the sum of the rank "resolved".
+* Pairs with the directions δ and -sδ, s > 0, are never won together. So of the pairs whose δ lie on one line only those
+  of one direction count, whichever of the two has the larger weight not yet lost.
+
+**What a file shows**, and has to state as its claim: "optimal", the bound is proven and is the value of the weights up
+to 1e-12 of the statistic's size; "bound", it is proven and larger; "value", there is no partition, the weights have
+their value, and the bound of the solver (claimed_bound) is just quoted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import math
+import sys
+from fractions import Fraction
+from typing import Any
+
+__all__ = ["CertificateError", "Problem", "check", "data_digest", "main", "parse"]
+
+Json = Any  # what json.loads returns
+FORMAT, VERSION = "ltr certificate", 1
+PROBLEM = {"C": float, "margin": float, "constraints": ({"A": [[float]], "b": [float]},), "max_nonzeros": (int,)}
+PROBLEM |= {"X": [[float]], "sha256": str}
+KINDS = {
+    "rerank": {"kind": str, **PROBLEM, "rank": str, "statistic": str, "a": [float], "y": [int]},
+    "pairwise": {"kind": str, **PROBLEM, "pairs": [[int]], "pair_weights": [float]},
+}
+# a type, [of each entry], {name: of each field}, or (that or null,)
+FILE = {"format": str, "version": int, "claim": str, "value": float, "claimed_bound": float, "weights": [float]}
+FILE |= {"problem": KINDS, "proof": ({"bound": float, "partition": [str]},)}
+ONE = 1 << 60  # the weight 1: ends of intervals are integers in this unit
+ROUNDING = Fraction(1e-12)  # of the value and of "optimal", relative to the statistic's size
+FEASIBLE = Fraction(1e-9)  # how far the weights may exceed a side constraint
+ULPS = 8  # how far, in units of 2**-52, an a_l may be from the one computed here
+
+
+class CertificateError(ValueError):
+    """What is wrong with a certificate, and where."""
+
+
+def require(condition: bool, place: str, reason: str) -> None:
+    """Raise `CertificateError` unless the condition holds."""
+    if not condition:
+        raise CertificateError(f"{place}: {reason}")
+
+
+def sized(values: list[Json], length: int, place: str) -> None:
+    """Check the length of a list."""
+    require(len(values) == length, place, f"must hold {length} entries, got {len(values)}")
+
+
+def parse(text: str) -> dict[str, Json]:
+    """The content of a file, every field there and of its type; ValueError for what is not JSON."""
+    content = json.loads(text, object_pairs_hook=unique)
+    require(isinstance(content, dict) and content.get("format") == FORMAT, "format", f"must be {FORMAT!r}")
+    require(content.get("version") == VERSION, "version", f"must be {VERSION}, got {content.get('version')!r:.40}")
+    return typed(content, FILE, "")
+
+
+def unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    """A JSON object, no name twice."""
+    for at, (name, _) in enumerate(pairs):
+        require(all(name != other for other, _ in pairs[:at]), f"{name!r:.40}", "stands twice in one object")
+    return dict(pairs)
+
+
+def typed(value: Json, kind: Json, place: str) -> Json:
+    """The value, if it is of this kind; lists of lists are rectangular, and integers become floats where asked for."""
+    if isinstance(kind, tuple):
+        return None if value is None else typed(value, kind[0], place)
+    if kind is KINDS and isinstance(value, dict):
+        found = value.get("kind")
+        require(found in list(KINDS), f"{place}.kind", f"must be one of {', '.join(KINDS)}, got {found!r:.40}")
+        kind = KINDS[found]
+    if isinstance(kind, dict) and isinstance(value, dict):
+        for field in (*kind, *value):
+            known = field in kind
+            require(
+                known and field in value, place or "file", f"{field!r:.40} is {'missing' if known else 'not known'}"
+            )
+        return {field: typed(value[field], kind[field], f"{place}.{field}".lstrip(".")) for field in kind}
+    if isinstance(kind, list) and isinstance(value, list):
+        entries = [typed(entry, kind[0], f"{place}[{at}]") for at, entry in enumerate(value)]
+        for at, entry in enumerate(entries if isinstance(kind[0], list) else []):
+            sized(entry, len(entries[0]), f"{place}[{at}]")
+        return entries
+    if kind is float and type(value) in (int, float):
+        fits = abs(value) <= sys.float_info.max and float(value) == value
+        require(fits, place, f"must be a finite float64, got {value!r:.40}")
+        return float(value)
+    name = kind.__name__ if isinstance(kind, type) else type(kind).__name__
+    require(type(value) is kind, place, f"must be of type {name}, got {value!r:.40}")
+    return value
+
+
+def show(value: Fraction) -> str:
+    """Twelve digits of a number."""
+    return f"{float(value):.12g}" if abs(value) <= sys.float_info.max else "a number beyond float64"
+
+
+def rank_weights(statistic: str, n: int) -> list[float]:
+    """a_1, ..., a_n of a statistic by its name; ValueError for a name that means nothing."""
+    head, at, cutoff = statistic.partition("@")
+    name, _, option = head.removesuffix(")").partition("(")
+    if name == "weights":
+        return [float(v) for v in option.split(",")]
+    key, _, setting = option.partition("=")
+    x = math.e if setting == "e" else float(setting or 2)
+    formulas = {
+        ("auc", "", ""): lambda rank: rank,
+        ("wrs", "", ""): lambda rank: rank,
+        ("pauc", "", "@"): lambda rank: rank,
+        ("wta", "", ""): lambda rank: rank == n,
+        ("mrr", "", at): lambda rank: 1 / (n - rank + 1),
+        ("dcg", "", at): lambda rank: math.log(2) / math.log(n - rank + 2),
+        ("dcg", "base", at): lambda rank: math.log(x) / math.log(n - rank + 2),
+        ("power", "p", at): lambda rank: float(rank) ** x,
+    }
+    if (name, key, at) not in formulas:
+        raise ValueError(statistic)
+    top = int(cutoff) if at else n
+    return [float(formulas[name, key, at](rank)) if n - rank < top else 0.0 for rank in range(1, n + 1)]
+
+
+def data_digest(problem: dict[str, Json]) -> str:
+    """SHA-256 of the data as ASCII lines, each ended by a line feed.
+
+    One line an observation: its label (kind "rerank" only) and its features as `float.hex` writes them, separated by
+    single spaces; then for the kind "pairwise" one line a pair: above, below, weight.
+    """
+    lines = [[float(v).hex() for v in row] for row in problem["X"]]
+    if problem["kind"] == "rerank":
+        lines = [[str(label), *row] for label, row in zip(problem["y"], lines, strict=True)]
+    else:
+        edges = zip(problem["pairs"], problem["pair_weights"], strict=True)
+        lines += [[str(above), str(below), float(weight).hex()] for (above, below), weight in edges]
+    return hashlib.sha256("".join(" ".join(line) + "\n" for line in lines).encode("ascii")).hexdigest()
+
+
+def integers(values: list[float]) -> tuple[list[int], int]:
+    """Integers and a unit, values = integers / unit: the denominators are powers of 2, so the largest serves all."""
+    ratios = [v.as_integer_ratio() for v in values]
+    unit = max((q for _, q in ratios), default=1)
+    return [p * (unit // q) for p, q in ratios], unit
+
+
+def dot(u: list[int], v: list[int]) -> int:
+    """The scalar product."""
+    return sum(a * b for a, b in zip(u, v, strict=True))
+
+
+class Problem:
+    """The problem of a file, checked, its numbers as integers.
+
+    Attributes:
+        n, d, m: observations, features, positives (0 for the kind "pairwise").
+        X, unit: features times unit.
+        need: the margin times unit times `ONE`, rounded up.
+        pairs: (i, k, counter, weight). Of the counters of lost pairs, q < m is for positive number q and negatives, and
+            m + q for it and positives, all with weight 1; in the kind "pairwise", 2l is for the pairs of line l in one
+            direction, 2l + 1 for those in the other, with the weights of the file times worth_unit.
+        counters: how many.
+        worth, worth_unit: a_n, ..., a_1, or the weights of all pairs of each counter, times worth_unit.
+        scale, shift: the statistic is scale * (sum of worths) / worth_unit + shift.
+        sides, side_unit: (row of A, entry of b), times side_unit.
+        scalable: whether the faces of the cube are the roots.
+        most: weights that may differ from 0.
+    """
+
+    def __init__(self, content: dict[str, Json]) -> None:
+        X, self.C, self.margin = content["X"], Fraction(content["C"]), Fraction(content["margin"])
+        require(bool(X and X[0]), "problem.X", "must have a row and a column")
+        require(self.C >= 0, "problem.C", f"must be >= 0, got {content['C']}")
+        require(self.margin > 0, "problem.margin", f"must be > 0, got {content['margin']}")
+        n, d = self.n, self.d = len(X), len(X[0])
+        self.most = d if content["max_nonzeros"] is None else content["max_nonzeros"]
+        require(1 <= self.most <= d, "problem.max_nonzeros", f"must be from 1 to {d}, got {self.most}")
+        flat, self.unit = integers([v for row in X for v in row])
+        self.X = [flat[at : at + d] for at in range(0, n * d, d)]
+        self.need = math.ceil(self.margin * self.unit * ONE)
+        self.m, self.scale, self.shift, self.pairs = 0, Fraction(1), Fraction(0), list[tuple[int, int, int, int]]()
+        (self.read_labels if content["kind"] == "rerank" else self.read_pairs)(content)
+        self.counters = 2 * self.m or len(self.worth)
+        A, b = (content["constraints"] or {"A": [], "b": []}).values()
+        sized(b, len(A), "problem.constraints.b")
+        sized(A[0] if A else [0] * d, d, "problem.constraints.A[0]")
+        flat, self.side_unit = integers([v for row, limit in zip(A, b, strict=True) for v in (*row, limit)])
+        self.sides = [(flat[at : at + d], flat[at + d]) for at in range(0, len(flat), d + 1)]
+        self.scalable = all(limit <= 0 for limit in b)
+        sha256 = data_digest(content)
+        require(content["sha256"] == sha256, "problem.sha256", f"the data have {sha256}")
+
+    def read_labels(self, content: dict[str, Json]) -> None:
+        """Positives, pairs, worth, scale and shift of the kind "rerank"."""
+        n, y, a, rank, statistic = (self.n, *(content[field] for field in ("y", "a", "rank", "statistic")))
+        require(rank in ("resolved", "subrank"), "problem.rank", f"must be 'resolved' or 'subrank', got {rank!r:.40}")
+        sized(y, n, "problem.y")
+        for at, label in enumerate(y):
+            require(label in (0, 1), f"problem.y[{at}]", f"must be 0 or 1, got {label}")
+        m = self.m = sum(y)
+        require(0 < m < n, "problem.y", "must hold both labels")
+        try:
+            own = rank_weights(statistic, n)
+        except (ValueError, OverflowError):
+            own = []
+        require(len(own) == n, "problem.statistic", f"is not known for {n} observations: {statistic!r:.40}")
+        sized(a, n, "problem.a")
+        for at, (given, computed) in enumerate(zip(a, own, strict=True)):
+            near = abs(given - computed) <= ULPS * 2.0**-52 * computed
+            require(near, f"problem.a[{at}]", f"must be {computed!r} for {statistic!r:.40}, got {given!r}")
+            require(given >= (a[at - 1] if at else 0.0), f"problem.a[{at}]", f"must not fall, got {given!r}")
+        if statistic == "auc":
+            self.scale, self.shift = Fraction(1, m * (n - m)), Fraction(-(m + 1), 2 * (n - m))
+        for q, i in enumerate([i for i in range(n) if y[i]]):
+            rivals = [k for k in range(n) if k != i and (rank == "subrank" or not y[k])]
+            self.pairs += [(i, k, q + m * y[k], 1) for k in rivals]
+        self.worth, self.worth_unit = integers(a[::-1])
+
+    def read_pairs(self, content: dict[str, Json]) -> None:
+        """Pairs and worth of the kind "pairwise"."""
+        pairs, weights = content["pairs"], content["pair_weights"]
+        require(bool(pairs), "problem.pairs", "must hold a pair")
+        sized(weights, len(pairs), "problem.pair_weights")
+        for at, (pair, weight) in enumerate(zip(pairs, weights, strict=True)):
+            right = len(pair) == 2 and pair[0] != pair[1] and all(0 <= end < self.n for end in pair)
+            require(right, f"problem.pairs[{at}]", f"must join two observations, got {pair!r:.40}")
+            require(weight > 0, f"problem.pair_weights[{at}]", f"must be > 0, got {weight!r}")
+        whole, self.worth_unit = integers(weights)
+        lines: dict[tuple[int, ...], int] = {}
+        for (above, below), weight in zip(pairs, whole, strict=True):
+            delta = self.difference(above, below)
+            ray, back = (tuple(sign * v // (math.gcd(*delta) or 1) for v in delta) for sign in (1, -1))
+            line = lines.setdefault(max(ray, back), len(lines))
+            self.pairs.append((above, below, 2 * line + (ray < back), weight))
+        self.worth = [0] * (2 * len(lines))
+        for _, _, counter, weight in self.pairs:
+            self.worth[counter] += weight
+
+    def difference(self, above: int, below: int) -> tuple[int, ...]:
+        """δ of two observations."""
+        return tuple(a - b for a, b in zip(self.X[above], self.X[below], strict=True))
+
+    def total(self, lost: list[int]) -> int:
+        """The largest sum of worths where at least so many pairs are lost."""
+        m = self.m
+        if m == 0:
+            won = [worth - weight for worth, weight in zip(self.worth, lost, strict=True)]
+            return sum(map(max, won[::2], won[1::2]))
+        g, c = sorted(lost[:m]), sorted(a + b for a, b in zip(lost[:m], lost[m:], strict=True))
+        return sum(self.worth[max(c[p], p + g[p])] for p in range(m))
+
+    def objective(self, total: int, nonzero: int) -> Fraction:
+        """The objective of a sum of worths and a number of non-zero weights."""
+        return self.scale * Fraction(total, self.worth_unit) + self.shift - self.C * nonzero
+
+    def size(self) -> Fraction:
+        """The statistic where every positive stands above every negative, or every pair is won."""
+        return self.objective(sum(self.worth[: self.m or self.counters]), 0)
+
+    def value(self, weights: list[float]) -> Fraction:
+        """The objective at these weights."""
+        w, unit = integers(weights)
+        scores, need = [dot(w, row) for row in self.X], self.margin * self.unit * unit
+        lost = [0] * self.counters
+        for above, below, counter, weight in self.pairs:
+            if scores[above] - scores[below] < need:
+                lost[counter] += weight
+        return self.objective(self.total(lost), sum(v != 0 for v in w))
+
+    def excess(self, weights: list[float]) -> Fraction:
+        """By how much the weights exceed a side constraint, 0 where they satisfy all."""
+        w, unit = integers(weights)
+        over = [Fraction(dot(row, w) - limit * unit, self.side_unit * unit) for row, limit in self.sides]
+        return max([Fraction(0), *over])
+
+
+class Box:
+    """A box of weights, `ONE` standing for 1.
+
+    Attributes:
+        low, high: ends of the intervals.
+        apart: coordinates known not to be 0 though 0 may be an end of their interval.
+        open: pairs neither lost nor won everywhere in the box: (largest w·δ, smallest w·δ, (δ, counter, weight)).
+        lost: counters of the pairs lost everywhere in the box.
+    """
+
+    def __init__(self, low: list[int], high: list[int], apart: set[int], pairs: list[Json], lost: list[int]) -> None:
+        self.low, self.high, self.apart, self.open, self.lost = low, high, apart, pairs, lost
+
+    def part(self, j: int, low: int, high: int, need: int, apart: bool = False) -> Box:
+        """The part with low <= w_j <= high, and w_j not 0 where `apart`; a pair is won from `need` on."""
+        pairs, lost = self.open, self.lost.copy()
+        for shift in filter(None, (low - self.low[j], high - self.high[j])):
+            before, pairs = pairs, []
+            for largest, smallest, pair in before:
+                change = shift * pair[0][j]  # as the end moves inwards, it lowers the largest or raises the smallest
+                if change < 0:
+                    largest += change
+                else:
+                    smallest += change
+                if largest < need:
+                    lost[pair[1]] += pair[2]
+                elif smallest < need:
+                    pairs.append((largest, smallest, pair))
+        lows, highs = self.low.copy(), self.high.copy()
+        lows[j], highs[j] = low, high
+        return Box(lows, highs, self.apart | {j} if apart else self.apart, pairs, lost)
+
+    def __str__(self) -> str:
+        ends = zip(self.low, self.high, strict=True)
+        return " x ".join(f"[{low / ONE:.9g}, {high / ONE:.9g}]" for low, high in ends)
+
+
+def roots(problem: Problem) -> list[tuple[str, Box]]:
+    """Name and box of every root."""
+    d, need = problem.d, problem.need
+    cube = Box([-ONE] * d, [ONE] * d, set(), [], [0] * problem.counters)
+    for above, below, counter, weight in problem.pairs:
+        delta = problem.difference(above, below)
+        reach = ONE * sum(map(abs, delta))
+        if reach < need:
+            cube.lost[counter] += weight
+        else:
+            cube.open.append((reach, -reach, (delta, counter, weight)))
+    if not problem.scalable:
+        return [("the cube", cube)]
+    faces = [(j, end) for j in range(d) for end in (-ONE, ONE)]
+    return [(f"w_{j} = {end // ONE}", cube.part(j, end, end, need)) for j, end in faces]
+
+
+def check_partition(problem: Problem, bound: Fraction, partition: list[str]) -> int:
+    """Check that no feasible weights have an objective above the bound; returns the number of boxes."""
+    # the largest sums of worths that the bound allows where 0, 1, ..., d weights are not 0
+    sums = [(bound + problem.C * k - problem.shift) / problem.scale for k in range(problem.d + 1)]
+    limits = [math.floor(s * problem.worth_unit) for s in sums]
+    if problem.scalable and all(limit == 0 for _, limit in problem.sides):
+        zero = problem.value([0.0] * problem.d)
+        require(zero <= bound, "proof.bound", f"is below {show(zero)}, the value of w = 0")
+    starts = roots(problem)
+    sized(partition, len(starts), "proof.partition")
+    for at, (text, (name, box)) in enumerate(zip(partition, starts, strict=True)):
+        check_root(problem, limits, text.split(" "), box, f"proof.partition[{at}] ({name})")
+    return sum(text.count(" ") + 1 for text in partition)
+
+
+def check_root(problem: Problem, limits: list[int], words: list[str], root: Box, place: str) -> None:
+    """Check the partition of one root."""
+    cuts = {f"{j}{z}": (j, z) for j in range(problem.d) for z in ("", "z")}
+    boxes = [root]
+    for at, word in enumerate(words):
+        here = f"{place}, word {at + 1}"
+        require(bool(boxes), here, "stands behind the end, all boxes are closed")
+        box = boxes.pop()
+        if word == ".":
+            check_closed(problem, limits, box, here)
+            continue
+        require(word in cuts, here, f"is not known: {word!r:.20}")
+        j, z = cuts[word]
+        low, high = box.low[j], box.high[j]
+        middle = 0 if z else (low + high) // 2
+        possible = low < middle < high and (bool(z) or middle - low == high - middle)
+        require(possible, here, f"cannot cut w_{j} of the box {box}")
+        ends = [(middle, high), (0, 0), (low, middle)] if z else [(middle, high), (low, middle)]
+        boxes += [box.part(j, *end, problem.need, apart=bool(z) and end != (0, 0)) for end in ends]
+    require(not boxes, f"{place}, word {len(words)}", f"is the last, but {len(boxes)} boxes are not closed")
+
+
+def check_closed(problem: Problem, limits: list[int], box: Box, place: str) -> None:
+    """Check that no feasible weights of a box have an objective above the bound."""
+    nonzero = sum(box.low[j] > 0 or box.high[j] < 0 or j in box.apart for j in range(problem.d))
+    total = problem.total(box.lost)
+    if nonzero > problem.most or total <= limits[nonzero]:
+        return
+    for row, limit in problem.sides:
+        least = sum(v * (low if v > 0 else high) for v, low, high in zip(row, box.low, box.high, strict=True))
+        if least > limit * ONE:
+            return
+    reached = show(problem.objective(total, nonzero))
+    raise CertificateError(f"{place}: closes the box {box}, where the value may be {reached}")
+
+
+def check(content: dict[str, Json]) -> tuple[str, str]:
+    """What the content of a file (from `parse`) shows, as its claim and in words; `CertificateError` where it is wrong.
+
+    The claim is "optimal"; "bound", where a bound above the value is proven; or "value", where none is proven.
+    """
+    problem, weights, stated = Problem(content["problem"]), content["weights"], content["value"]
+    sized(weights, problem.d, "weights")
+    for j, w in enumerate(weights):
+        require(abs(w) <= 1, f"weights[{j}]", f"must be from -1 to 1, got {w!r}")
+    nonzero = sum(w != 0 for w in weights)
+    require(nonzero <= problem.most, "weights", f"at most {problem.most} may differ from 0, got {nonzero}")
+    excess, value = problem.excess(weights), problem.value(weights)
+    require(excess <= FEASIBLE, "weights", f"exceed a side constraint by {show(excess)}")
+    tolerance = ROUNDING * max(abs(problem.size()), abs(value))
+    require(abs(value - Fraction(stated)) <= tolerance, "value", f"is {show(value)} at these weights, not {stated!r}")
+    least, bound = f"must be at least the value {stated!r}, got ", content["claimed_bound"]
+    require(bound >= stated, "claimed_bound", f"{least}{bound!r}")
+    claim, words = "value", f"the bound {bound!r} is claimed, not proven"
+    if content["proof"] is not None:
+        bound, partition = content["proof"]["bound"], content["proof"]["partition"]
+        require(bound >= stated, "proof.bound", f"{least}{bound!r}")
+        boxes = check_partition(problem, Fraction(bound), partition)
+        claim = "optimal" if Fraction(bound) - value <= tolerance else "bound"
+        words = f"no weights exceed {bound!r}, proven by {boxes} boxes"
+    require(content["claim"] == claim, "claim", f"the file shows {claim!r}, not {content['claim']!r:.40}")
+    if excess:
+        words += f"; the weights exceed a side constraint by {show(excess)}, which is tolerated"
+    data = f"{problem.n} observations, {problem.d} features, sha256 {content['problem']['sha256']}"
+    return claim, f"{claim}: the weights have the value {show(value)}; {words}; data: {data}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Check the file named on the command line; returns the exit code."""
+    parser = argparse.ArgumentParser(description="Check a certificate in exact arithmetic.")
+    parser.add_argument("file", metavar="FILE")
+    parser.add_argument("--require-proof", action="store_true", help="reject a file that proves no bound")
+    parser.add_argument("--data", metavar="SHA256", help="reject a file about other data")
+    options = parser.parse_args(arguments)
+    try:
+        with open(options.file, encoding="utf-8") as file:  # noqa: PTH123 (as few modules as possible)
+            content = parse(file.read())
+        claim, words = check(content)
+        require(claim != "value" or not options.require_proof, "proof", "there is none")
+        sha256 = content["problem"]["sha256"]
+        require(options.data in (None, sha256), "problem.sha256", f"must be {options.data!r}, got {sha256!r}")
+    except CertificateError as error:
+        sys.stderr.write(f"rejected: {options.file}: {error}\n")
+        return 1
+    except (OSError, ValueError, RecursionError) as error:
+        sys.stderr.write(f"cannot read {options.file}: {getattr(error, 'strerror', None) or error}\n")
+        return 2
+    sys.stdout.write(f"{words}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,522 @@
+"""The checker of certificates: right files pass, damaged ones are rejected with the place, and Python is enough."""
+
+import copy
+import functools
+import hashlib
+import json
+import math
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ltr import verify
+from ltr.exact.certificate import Certificate, certify
+from ltr.exact.preferences import PairwiseProblem
+from ltr.exact.problem import LinearConstraints, RerankProblem
+from ltr.exact.solution import Solution, Status
+from ltr.statistics import RankStatistic
+from tests.reference import STATISTICS, cell_optimum, cell_optimum_pairs, random_instance, slow_margin_value
+from trainers.cli import main as command_line
+
+PROGRAM = Path(verify.__file__)
+
+
+def solution(problem, w, bound=None):
+    bound = problem.trivial_bound if bound is None else bound
+    return Solution(np.asarray(w, dtype=float), problem.evaluate(w), bound, Status.HEURISTIC, 0.0, "test")
+
+
+def rehash(content):
+    content["problem"]["sha256"] = verify.data_digest(content["problem"])
+
+
+# --- files written by hand -------------------------------------------------------------------------------------
+
+
+def by_hand(partition, bound=0.3, value=0.3, claim=None, weights=(0.5,), **problem):
+    """A positive between two negatives on one feature: it beats one of them, or none at w = 0; AUC 1/2 or 0."""
+    content = {
+        "format": "ltr certificate",
+        "version": 1,
+        "claim": claim or ("optimal" if partition else "value"),
+        "value": value,
+        "claimed_bound": 2.0,
+        "weights": list(weights),
+        "problem": {
+            "kind": "rerank",
+            "rank": "resolved",
+            "statistic": "auc",
+            "C": 0.2,
+            "margin": 0.125,
+            "constraints": None,
+            "max_nonzeros": None,
+            "X": [[0.0], [1.0], [2.0]],
+            "y": [0, 1, 0],
+            "a": [1.0, 2.0, 3.0],
+            **problem,
+        },
+        "proof": None if partition is None else {"bound": bound, "partition": partition},
+    }
+    rehash(content)
+    return content
+
+
+HALF = {"A": [[1.0]], "b": [0.5]}  # w_0 <= 1/2: weights may not be scaled up, the root is the cube [-1, 1]
+UP = {"A": [[-1.0]], "b": [0.0]}  # w_0 >= 0
+RIGHT = [
+    # the faces are single points, of value 1/2 - 0.2
+    (by_hand([".", "."]), "optimal"),
+    (by_hand([".", "."], bound=0.4, claim="bound"), "bound"),
+    (by_hand(None), "value"),
+    # 0 splits the cube into w < 0, w = 0, w > 0 of values up to 0.3, 0, 0.3
+    (by_hand(["0z . . ."], constraints=HALF), "optimal"),
+    # halved, both halves hold 0, so that no price is counted: 1/2 is all that is known
+    (by_hand(["0 . ."], constraints=HALF, bound=0.5, claim="bound"), "bound"),
+    # [1/2, 1] breaks the constraint but for its end 1/2, [3/4, 1] altogether
+    (by_hand(["0z . . 0 . 0 . ."], constraints=HALF), "optimal"),
+    (by_hand([".", "."], C=0.0, bound=0.5, value=0.5), "optimal"),
+    # with w_0 >= 0 the face w_0 = -1 may be closed whatever its value; w = 0 is feasible
+    (by_hand([".", "."], constraints=UP), "optimal"),
+    # C above 1/2: w = 0 is best, and is no part of the faces
+    (by_hand([".", "."], C=0.75, bound=0.0, value=0.0, weights=[0.0]), "optimal"),
+    # the margin is reached with equality
+    (by_hand([".", "."], weights=[0.125]), "optimal"),
+    (by_hand([".", "."], rank="subrank", statistic="wrs", bound=1.8, value=1.8), "optimal"),
+]
+WRONG = [
+    (by_hand(["0 . ."], constraints=HALF), r"proof.partition\[0\] \(the cube\), word 2: closes the box \[-1, 0\]"),
+    (by_hand(["."], constraints=HALF), r"word 1: closes the box \[-1, 1\], where the value may be 1$"),
+    (by_hand([".", "."], C=0.75, bound=-0.25, value=-0.25), "proof.bound: is below 0, the value of w = 0"),
+    (by_hand([".", "."], weights=[0.12]), "value: is -0.2 at these weights, not 0.3"),
+    (by_hand(["0 . .", "."]), r"proof.partition\[0\] \(w_0 = -1\), word 1: cannot cut w_0 of the box \[-1, -1\]"),
+    (by_hand(["0z . . 0z . . ."], constraints=HALF), r"word 4: cannot cut w_0 of the box \[0, 1\]"),
+    (by_hand(["0 " * 70 + "." + " ." * 70], constraints=HALF), r"word 62: cannot cut w_0 of the box \[-1, -1\]"),
+    (by_hand(["0z . ."], constraints=HALF), r"word 3: is the last, but 1 boxes are not closed"),
+    (by_hand(["0z . . . ."], constraints=HALF), r"word 5: stands behind the end"),
+    (by_hand(["0z . . .", "."], constraints=HALF), r"proof.partition: must hold 1 entries, got 2"),
+    (by_hand([".", ".", "."]), r"proof.partition: must hold 2 entries, got 3"),
+    (by_hand(None, weights=[1.0], constraints=HALF), "weights: exceed a side constraint by 0.5"),
+    (by_hand(None, weights=[-0.5], constraints=UP), "weights: exceed a side constraint by 0.5"),
+    (by_hand(None, weights=[-1.5]), r"weights\[0\]: must be from -1 to 1, got -1.5"),
+    *((by_hand(["0z . . ."[:at]], constraints=HALF), "word [1-4]: ") for at in range(8)),
+    *((by_hand([word, "."]), "word 1: is not known") for word in ("", "1", "z", "0Z", "00", "-0", "..", "٠", ".\n")),
+]
+
+
+@pytest.mark.parametrize(("content", "claim"), RIGHT)
+def test_files_by_hand_are_accepted(content, claim):
+    assert verify.check(verify.parse(json.dumps(content)))[0] == claim
+
+
+@pytest.mark.parametrize(("content", "message"), WRONG)
+def test_files_by_hand_are_rejected(content, message):
+    with pytest.raises(verify.CertificateError, match=message):
+        verify.check(verify.parse(json.dumps(content)))
+
+
+def test_boxes_with_too_many_nonzeros_may_be_closed():
+    # the positive differs from the negatives by (1, -1) and (-1, 2): one weight wins one pair, (1, 0.75) wins both
+    X = [[-1.0, 1.0], [0.0, 0.0], [1.0, -2.0]]
+    texts = ["1z . . .", "1z . . .", "0z . . .", "0z . . ."]
+    one = by_hand(texts, 0.5, 0.5, weights=[1.0, 0.0], C=0.0, X=X, max_nonzeros=1)
+    assert verify.check(verify.parse(json.dumps(one)))[0] == "optimal"
+    two = by_hand(texts, 0.5, 0.5, weights=[1.0, 0.0], C=0.0, X=X)
+    with pytest.raises(verify.CertificateError, match=r"word 4: closes the box \[1, 1\] x \[0, 1\], where .* may be 1"):
+        verify.check(two)
+    assert verify.check(by_hand(None, value=1.0, weights=[1.0, 0.75], C=0.0, X=X))[0] == "value"
+    with pytest.raises(verify.CertificateError, match="weights: at most 1 may differ from 0, got 2"):
+        verify.check(by_hand(None, value=1.0, weights=[1.0, 0.75], C=0.0, X=X, max_nonzeros=1))
+
+
+def test_weights_may_exceed_side_constraints_by_rounding_only():
+    _, words = verify.check(by_hand(None, weights=[0.5 + 5e-10], constraints=HALF))
+    assert "the weights exceed a side constraint by 5" in words
+    assert "e-10, which is tolerated" in words
+    with pytest.raises(verify.CertificateError, match="weights: exceed a side constraint by 2"):
+        verify.check(by_hand(None, weights=[0.5 + 2e-9], constraints=HALF))
+
+
+# --- definitions -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", [*STATISTICS[:-1], "power(p=4)", "dcg(base=1.5)@7", "power(p=0.5)", "weights(0,0.25,1,1,2.5)"]
+)
+def test_rank_weights_are_those_of_the_library(name):
+    for n in (1, 2, 5, 40, 1000) if "weights" not in name else (5,):
+        theirs = RankStatistic.parse(name).weights(n)
+        own = np.array(verify.rank_weights(name, n))
+        assert np.all(np.abs(own - theirs) <= 4 * 2.0**-52 * theirs)  # half of what the checker allows
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "ndcg", "auc@3", "pauc", "wta@1", "power", "dcg(p=2)", "dcg()@", "mrr(base=2)", "weights()", "dcg(base=x)"],
+)
+def test_names_that_mean_nothing_are_unknown(name):
+    with pytest.raises(ValueError):  # noqa: PT011 (any message)
+        verify.rank_weights(name, 5)
+
+
+def test_values_are_exact():
+    for seed in range(60):
+        base = random_instance(seed)
+        rng = np.random.default_rng(seed)
+        X = base.X / [1.0, 10.0, 3.0][seed % 3]  # tenths: w·δ and the margin meet up to rounding
+        p = RerankProblem(X, base.y, base.statistic, base.C, [1e-4, 0.1, 0.3][seed % 3], rank=base.rank)
+        w = rng.integers(-4, 5, size=p.d) / 4.0
+        exact = verify.Problem(certify(p, solution(p, w), max_boxes=0).content["problem"])
+        slow = slow_margin_value(p.X, p.y, w, str(p.statistic), p.margin, p.rank) - p.C * np.count_nonzero(w)
+        assert float(exact.value(w.tolist())) == pytest.approx(slow, rel=1e-13, abs=1e-13)
+        assert float(exact.size()) == pytest.approx(p.trivial_bound, rel=1e-13)
+
+
+def test_the_hash_is_that_of_the_lines_described():
+    lines = "0 0x0.0p+0\n1 0x1.0000000000000p+0\n0 0x1.0000000000000p+1\n"
+    assert by_hand(None)["problem"]["sha256"] == hashlib.sha256(lines.encode()).hexdigest()
+    pairs = {"kind": "pairwise", "X": [[0.5], [-1.0]], "pairs": [[1, 0]], "pair_weights": [2.0]}
+    lines = "0x1.0000000000000p-1\n-0x1.0000000000000p+0\n1 0 0x1.0000000000000p+1\n"
+    assert verify.data_digest(pairs) == hashlib.sha256(lines.encode()).hexdigest()
+
+
+def test_of_opposite_preferences_only_one_direction_counts():
+    # differences 1, -2, 1 on one line and 3 on no other: 1 + 0.5 one way, 2 the other; and the zero difference never
+    p = PairwiseProblem(
+        [[0.0], [1.0], [3.0], [1.0]], [(1, 0), (1, 2), (3, 0), (1, 3)], weights=[1, 2, 0.5, 8], margin=0.5
+    )
+    exact = verify.Problem(certify(p, solution(p, [-1.0])).content["problem"])
+    assert Fraction(exact.total([0] * exact.counters), exact.worth_unit) == 2 + 8
+    assert [exact.value([w]) for w in (-1.0, 0.0, 1.0)] == [2, 0, Fraction(3, 2)]
+
+
+# --- damage ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def ranked():
+    """A proof for two weights under a constraint that costs something, with a price and with cuts of both kinds."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 9, size=(9, 2)) / 8.0
+    constraints = LinearConstraints([[1.0, -1.0]], [0.0])  # w_0 <= w_1
+    p = RerankProblem(X, [1, 0, 1, 0, 0, 1, 0, 0, 1], "dcg", C=0.05, constraints=constraints)
+    _, w = cell_optimum(p.X, p.y, p.statistic, p.C, A=constraints.A)
+    return certify(p, solution(p, w)).content
+
+
+@pytest.fixture(scope="module")
+def preferred():
+    """A proof for preferences among 6 observations."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 9, size=(6, 2)) / 8.0
+    p = PairwiseProblem(X, [(0, 1), (1, 2), (2, 0), (3, 4), (5, 3), (4, 1), (2, 5)], weights=[1, 2, 3, 1, 1, 2, 1])
+    _, w = cell_optimum_pairs(p.X, p.pairs, p.weights)
+    return certify(p, solution(p, w)).content
+
+
+def put(*path):
+    """A change: the entry at this path becomes the last argument."""
+
+    def change(content):
+        *inner, last, value = path
+        for step in inner:
+            content = content[step]
+        content[last] = value(content[last]) if callable(value) else value
+
+    return change
+
+
+def hashed(change):
+    """The change, and the hash of the changed data."""
+
+    def both(content):
+        change(content)
+        rehash(content)
+
+    return both
+
+
+def drop(*path):
+    def change(content):
+        *inner, last = path
+        for step in inner:
+            content = content[step]
+        del content[last]
+
+    return change
+
+
+def words(at, edit):
+    """A change of the words of one root."""
+    return put("proof", "partition", at, lambda text: " ".join(edit(text.split(" "))))
+
+
+def first_cut_closed(text):
+    """The partition without the parts of its last cut: that box is closed at once."""
+    at = max(i for i, word in enumerate(text) if word != ".")
+    return [*text[:at], ".", *text[at + (4 if "z" in text[at] else 3) :]]
+
+
+def swap(i, k):
+    def change(content):
+        partition = content["proof"]["partition"]
+        partition[i], partition[k] = partition[k], partition[i]
+
+    return change
+
+
+BOUNDS = [("value",), ("proof", "bound"), ("claimed_bound",)]
+CUT = 3  # the face w_1 = 1, on which the optimum lies, is cut
+DAMAGE = [
+    ("value", put("value", lambda v: v + 1e-6), "value: is"),
+    ("value and bounds", lambda c: [put(*at, 9.0)(c) for at in BOUNDS], "value: is"),
+    ("bound", put("proof", "bound", lambda v: v - 1e-6), "proof.bound: must be at least the value"),
+    ("claimed bound", put("claimed_bound", lambda v: v - 3), "claimed_bound: must be at least the value"),
+    ("higher bound", put("proof", "bound", lambda v: v + 1e-3), "claim: the file shows 'bound', not 'optimal'"),
+    ("claim", put("claim", "bound"), "claim: the file shows 'optimal', not 'bound'"),
+    ("claim of another word", put("claim", "certain"), "claim: the file shows 'optimal', not 'certain'"),
+    ("proof gone", put("proof", None), "claim: the file shows 'value', not 'optimal'"),
+    ("sign of a weight", put("weights", 1, lambda w: -w), "weights: exceed a side constraint by"),
+    ("weight", put("weights", 0, 0.0), "value: is"),
+    ("weight beyond 1", put("weights", 1, 1.0000000000000002), r"weights\[1\]: must be from -1 to 1"),
+    ("weight gone", drop("weights", 1), "weights: must hold 2 entries, got 1"),
+    ("weight nan", put("weights", 0, math.nan), r"weights\[0\]: must be a finite float64, got nan"),
+    ("weight infinite", put("weights", 0, -math.inf), r"weights\[0\]: must be a finite float64, got -inf"),
+    ("C", put("problem", "C", 0.04), "value: is"),
+    ("most weights", put("problem", "max_nonzeros", 1), "weights: at most 1 may differ from 0, got 2"),
+    ("no weights", put("problem", "max_nonzeros", 0), "problem.max_nonzeros: must be from 1 to 2, got 0"),
+    ("weights beyond d", put("problem", "max_nonzeros", 3), "problem.max_nonzeros: must be from 1 to 2, got 3"),
+    ("C below 0", put("problem", "C", -0.05), "problem.C: must be >= 0, got -0.05"),
+    ("margin", put("problem", "margin", 0.5), "value: is"),
+    ("margin 0", put("problem", "margin", 0.0), "problem.margin: must be > 0, got 0.0"),
+    ("label", put("problem", "y", 0, 0), "problem.sha256: the data have"),
+    ("label, hashed", hashed(put("problem", "y", 0, 0)), "value: is"),
+    ("label 2", put("problem", "y", 0, 2), r"problem.y\[0\]: must be 0 or 1, got 2"),
+    ("one class", put("problem", "y", [1] * 9), "problem.y: must hold both labels"),
+    ("label gone", drop("problem", "y", 0), "problem.y: must hold 9 entries, got 8"),
+    ("feature", put("problem", "X", 0, 0, lambda v: math.nextafter(v, 2)), "problem.sha256: the data have"),
+    ("feature, hashed", hashed(put("problem", "X", 2, 1, -5.0)), "value: is"),
+    ("ragged features", drop("problem", "X", 4, 0), r"problem.X\[4\]: must hold 2 entries, got 1"),
+    ("no features", put("problem", "X", []), "problem.X: must have a row and a column"),
+    ("hash in capitals", put("problem", "sha256", str.upper), "problem.sha256: the data have"),
+    ("statistic", put("problem", "statistic", "mrr"), r"problem.a\[0\]: must be 0.1111111111111111 for 'mrr'"),
+    ("cutoff", put("problem", "statistic", "dcg@8"), r"problem.a\[0\]: must be 0.0 for 'dcg@8'"),
+    ("unknown statistic", put("problem", "statistic", "ndcg"), "problem.statistic: is not known for 9 obs"),
+    ("rank weight", put("problem", "a", 4, lambda a: a * (1 + 1e-12)), r"problem.a\[4\]: must be"),
+    ("rank weight gone", drop("problem", "a", 0), "problem.a: must hold 9 entries, got 8"),
+    ("rank", put("problem", "rank", "Subrank"), "problem.rank: must be 'resolved' or 'subrank', got 'Subrank'"),
+    ("kind", put("problem", "kind", "pairwise"), "problem: 'pairs' is missing"),
+    ("unknown kind", put("problem", "kind", ["rerank"]), "problem.kind: must be one of rerank, pairwise, got"),
+    ("constraints dropped", put("problem", "constraints", None), r"\(w_\d = -?1\), word \d+: closes the box"),
+    ("constraint reversed", put("problem", "constraints", "A", 0, [-1.0, 1.0]), "weights: exceed a side constraint"),
+    ("constraint loosened", put("problem", "constraints", "b", 0, 1.0), "proof.partition: must hold 1 entries, got 4"),
+    ("constraint tightened", put("problem", "constraints", "b", 0, -2.0), "weights: exceed a side constraint by"),
+    ("limit dropped", drop("problem", "constraints", "b", 0), "problem.constraints.b: must hold 1 entries, got 0"),
+    ("short constraint", drop("problem", "constraints", "A", 0, 0), r"constraints.A\[0\]: must hold 2 entries, got 1"),
+    ("truncated", words(CUT, lambda text: text[:-1]), r"\[3\] \(w_1 = 1\), word \d+: is the last, but 1 boxes"),
+    ("extended", words(CUT, lambda text: [*text, "."]), r"\[3\] \(w_1 = 1\), word \d+: stands behind the end"),
+    ("extra space", put("proof", "partition", CUT, lambda text: text + " "), "word [0-9]+: stands behind the end"),
+    ("leaf cut", words(CUT, lambda text: [*text[:-1], "0"]), r"word \d+: is the last, but [23] boxes are not closed"),
+    ("cut closed", words(CUT, lambda text: ["."]), r"\(w_1 = 1\), word 1: closes the box \[-1, 1\] x \[1, 1\]"),
+    ("last cut closed", words(CUT, first_cut_closed), r"proof.partition\[3\] \(w_1 = 1\), word \d+: closes the box"),
+    ("fixed coordinate cut", words(CUT, lambda text: ["1", *text, "."]), r"word 1: cannot cut w_1 of the box"),
+    ("coordinate beyond", words(CUT, lambda text: ["2", *text[1:]]), "word 1: is not known: '2'"),
+    ("halved in place of zeroed", words(CUT, lambda text: [text[0][:-1], *text[1:]]), r"proof.partition\[3\]"),
+    ("root missing", drop("proof", "partition", 0), "proof.partition: must hold 4 entries, got 3"),
+    ("roots swapped", swap(CUT, 2), r"proof.partition\[3\] \(w_1 = 1\), word 4: closes the box"),
+    ("version", put("version", 2), "version: must be 1, got 2"),
+    ("version as text", put("version", "1"), "version: must be 1, got '1'"),
+    ("version true", put("version", True), "version: must be of type int, got True"),
+    ("version gone", drop("version"), "version: must be 1, got None"),
+    ("format", put("format", "certificate"), "format: must be 'ltr certificate'"),
+    ("unknown field", put("checked", True), "file: 'checked' is not known"),
+    ("unknown field inside", put("proof", "by", "me"), "proof: 'by' is not known"),
+    ("field gone", drop("claimed_bound"), "file: 'claimed_bound' is missing"),
+    ("field inside gone", drop("problem", "margin"), "problem: 'margin' is missing"),
+    ("text for a number", put("value", "4"), "value: must be of type float, got '4'"),
+    ("true for a number", put("problem", "C", True), "problem.C: must be of type float, got True"),
+    ("true for a label", put("problem", "y", 0, True), r"problem.y\[0\]: must be of type int, got True"),
+    ("float for a label", put("problem", "y", 0, 1.0), r"problem.y\[0\]: must be of type int, got 1.0"),
+    ("number for a text", put("proof", "partition", 0, 0), r"proof.partition\[0\]: must be of type str, got 0"),
+    ("text for a list", put("proof", "partition", ".."), "proof.partition: must be of type list, got '..'"),
+    ("list for an object", put("problem", []), r"problem: must be of type dict, got \[\]"),
+    ("null", put("weights", None), "weights: must be of type list, got None"),
+    ("integer beyond float64", put("value", 2**53 + 1), "value: must be a finite float64, got 9007199254740993"),
+    ("integer beyond all floats", put("value", 10**400), "value: must be a finite float64"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "message"), [d[1:] for d in DAMAGE], ids=[d[0] for d in DAMAGE])
+def test_damage_is_found_and_named(ranked, change, message):
+    assert verify.check(verify.parse(json.dumps(ranked)))[0] == "optimal"
+    damaged = copy.deepcopy(ranked)
+    change(damaged)
+    with pytest.raises(verify.CertificateError, match=message) as caught:
+        verify.check(verify.parse(json.dumps(damaged)))
+    assert "\n" not in str(caught.value)
+
+
+PAIRWISE_DAMAGE = [
+    (hashed(put("problem", "pairs", 0, [1, 0])), "value: is|closes the box"),
+    (hashed(put("problem", "pair_weights", 1, 9.0)), "value: is|closes the box"),
+    (put("problem", "pair_weights", 1, 2.5), "value: is|closes the box|sha256: the data"),
+    (put("problem", "pair_weights", 1, 0.0), r"problem.pair_weights\[1\]: must be > 0, got 0.0"),
+    (drop("problem", "pair_weights", 1), "problem.pair_weights: must hold 7 entries, got 6"),
+    (put("problem", "pairs", 2, [2, 2]), r"problem.pairs\[2\]: must join two observations, got \[2, 2\]"),
+    (put("problem", "pairs", 2, [2, 6]), r"problem.pairs\[2\]: must join two observations, got \[2, 6\]"),
+    (put("problem", "pairs", 2, [-1, 0]), r"problem.pairs\[2\]: must join two observations, got \[-1, 0\]"),
+    (put("problem", "pairs", 2, [1, 0, 2]), r"problem.pairs\[2\]: must hold 2 entries, got 3"),
+    (put("problem", "pairs", [[1]] * 7), r"problem.pairs\[0\]: must join two observations, got \[1\]"),
+    (put("problem", "pairs", []), "problem.pairs: must hold a pair"),
+    (put("problem", "rank", "resolved"), "problem: 'rank' is not known"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), PAIRWISE_DAMAGE)
+def test_damage_to_preferences_is_found_and_named(preferred, change, message):
+    assert verify.check(verify.parse(json.dumps(preferred)))[0] == "optimal"
+    damaged = copy.deepcopy(preferred)
+    change(damaged)
+    with pytest.raises(verify.CertificateError, match=message):
+        verify.check(verify.parse(json.dumps(damaged)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"claim": "optimal"', '"claim": "optimal", "claim": "optimal"', "'claim': stands twice in one object"),
+        ('"C": 0.05', '"C": 0.05, "\\n": 0, "\\n": 0', r"'\\n': stands twice in one object"),
+        ('"C": 0.05', '"C": NaN', "problem.C: must be a finite float64, got nan"),
+        ('"C": 0.05', '"C": 1e999', "problem.C: must be a finite float64, got inf"),
+        ('"C": 0.05', '"C": 5e-2, "c\\n": 0', r"problem: 'c\\n' is not known"),
+    ],
+)
+def test_damage_that_only_a_text_can_have(ranked, old, new, message):
+    text = json.dumps(ranked)
+    assert old in text
+    with pytest.raises(verify.CertificateError, match=message):
+        verify.check(verify.parse(text.replace(old, new)))
+
+
+@functools.cache
+def mutable(which):
+    """A proof of optimality, a proof of a bound above the value, and a file without a proof."""
+    seed, w, boxes = [(14, None, 1000), (6, [1.0, -0.5, 0.25], 1000), (9, None, 0)][which]
+    p = random_instance(seed)
+    if w is None:
+        _, w = cell_optimum(p.X, p.y, p.statistic, p.C, p.rank)
+    content = certify(p, solution(p, w), max_boxes=boxes).content
+    assert content["claim"] == ["optimal", "bound", "value"][which]
+    return json.dumps(content)
+
+
+@settings(max_examples=600, deadline=None)
+@given(st.data())
+def test_a_file_with_one_character_changed_is_rejected_or_true(data):
+    text = mutable(data.draw(st.integers(0, 2)))
+    at = data.draw(st.integers(0, len(text) - 1))
+    changed = text[:at] + data.draw(st.sampled_from('0123456789.-+eE zZ,:"[]{}aw\n')) + text[at + 1 :]
+    try:
+        content = verify.parse(changed)
+        claim, _ = verify.check(content)
+    except ValueError:
+        return
+    certificate = Certificate(content)
+    p = certificate.problem
+    assert p.evaluate(certificate.weights) == pytest.approx(certificate.value, rel=1e-11, abs=1e-11)
+    assert certificate.value <= certificate.bound
+    if claim != "value":
+        _, best = cell_optimum(p.X, p.y, p.statistic, p.C, p.rank)
+        others = np.random.default_rng(at).integers(-2, 3, size=(20, p.d)) / 2.0
+        assert max(p.evaluate(w) for w in [best, *others]) <= certificate.bound
+
+
+# --- the program -----------------------------------------------------------------------------------------------
+
+
+def written(folder, content):
+    path = folder / "certificate.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "command", [lambda *words: command_line(["verify", *words]), lambda *words: verify.main(list(words))]
+)
+def test_exit_codes(command, tmp_path, capsys):
+    path = written(tmp_path, by_hand([".", "."]))
+    assert command(path) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith(
+        "optimal: the weights have the value 0.3; no weights exceed 0.3, proven by 2 boxes; data: 3 obs"
+    )
+    assert err == ""
+    sha256 = by_hand(None)["problem"]["sha256"]
+    assert command("--require-proof", "--data", sha256, path) == 0
+    capsys.readouterr()
+    assert command(path, "--data", "0" * 64) == 1
+    assert capsys.readouterr().err == f"rejected: {path}: problem.sha256: must be {'0' * 64!r}, got {sha256!r}\n"
+    written(tmp_path, by_hand(None))
+    assert command(path) == 0
+    assert capsys.readouterr().out.startswith(
+        "value: the weights have the value 0.3; the bound 2.0 is claimed, not proven;"
+    )
+    assert command(path, "--require-proof") == 1
+    assert capsys.readouterr() == ("", f"rejected: {path}: proof: there is none\n")
+    written(tmp_path, by_hand(["0 . .", "."]))
+    assert command(path) == 1
+    message = "proof.partition[0] (w_0 = -1), word 1: cannot cut w_0 of the box [-1, -1]"
+    assert capsys.readouterr() == ("", f"rejected: {path}: {message}\n")
+
+
+@pytest.mark.parametrize("content", ["", "{", "[" * 100_000, "nan", "\ufeff{}", "1" * 5000, b"\xff\xfe"])
+def test_what_is_not_json_cannot_be_read(content, tmp_path, capsys):
+    path = tmp_path / "certificate.json"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert verify.main([str(path)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"cannot read {path}: ")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("content", ["[]", "null", "1", '"ltr certificate"', "{}", '{"format": "ltr certificate"}'])
+def test_other_json_is_rejected(content, tmp_path, capsys):
+    assert verify.main([written(tmp_path, content)]) == 1
+    assert capsys.readouterr().err.startswith("rejected: ")
+
+
+def test_no_file(tmp_path, capsys):
+    assert verify.main([str(tmp_path / "none.json")]) == 2
+    assert verify.main([str(tmp_path)]) == 2
+    none, folder = capsys.readouterr().err.splitlines()
+    assert none == f"cannot read {tmp_path / 'none.json'}: No such file or directory"
+    assert folder == f"cannot read {tmp_path}: Is a directory"
+
+
+@pytest.mark.parametrize("words", [[], ["one", "two"], ["one", "--data"], ["one", "--proof"]])
+def test_misuse(words, capsys):
+    for command in (verify.main, lambda more: command_line(["verify", *more])):
+        with pytest.raises(SystemExit) as caught:
+            command(words)
+        assert caught.value.code == 2
+    capsys.readouterr()
+
+
+def test_it_runs_on_a_bare_python(tmp_path):
+    path = written(tmp_path, by_hand([".", "."]))
+    # -I and -S: no environment, no folder of the program, no installed packages
+    modules = "import sys; before = set(sys.modules); import runpy; runpy.run_path(sys.argv[1]); "
+    modules += "print([m for m in sys.modules if m.split('.')[0] not in sys.stdlib_module_names | {'__main__'}])"
+    for command in ([str(PROGRAM), path], ["-c", modules, str(PROGRAM)]):
+        done = subprocess.run([sys.executable, "-I", "-S", *command], capture_output=True, text=True, check=True)
+        assert done.stdout.startswith(("optimal: the weights have the value 0.3;", "[]"))
+    beside = subprocess.run([sys.executable, str(PROGRAM), path], capture_output=True, text=True, check=True)
+    assert beside.stdout.startswith(
+        "optimal:"
+    )  # modules of the library beside it shadow none of Python's that it needs
