@@ -165,7 +165,7 @@ class _Search:
         return box
 
     def best_of(self, others: dict[str, Searchable], target: int, work: int) -> str | None:
-        """Move to the coordinates where a target takes the least work, if clearly less than it took here; their name."""
+        """Move to the coordinates where a target takes the least work, if clearly less than here; their name."""
         best, work = None, int(_CLEARLY * work)
         for name, other in others.items():
             with self._crew(other) as crew:
