@@ -40,15 +40,14 @@ from ltr.exact.weight_space._hinge import (
     scores,
     sure_loss,
 )
+from ltr.exact.weight_space._shrink import refresh, shrink_to_constraints, shrink_to_cut, shrink_to_wins, use
 from ltr.exact.weight_space.space import UPDATES, Boxes, FloatArray, IntArray, Space, Work
 
 __all__ = ["search"]
 
 _ROUNDS = 3  # of shrinking a box
-_SHRINK = 0.9  # share of a width from which a cap is worth an update
 _DENSE = 0.7  # share of open pairs below which a box gets a sheet of its own
 _WORTH_A_LOOK = 0.3  # share of the best score from which a split is tried out
-_ROOM = 1e-14  # added to caps, for coordinates up to 1
 _NARROW = 1e-13  # width from which a coordinate is not split
 _TRIALS, _SMALL_TRIALS = 63, 7  # boxes between two candidates, powers of two less 1
 _FEW = 6  # open pairs with a rival whose outcomes are all tried
@@ -90,110 +89,6 @@ def _enter(space: Space, work: Work, roots: Boxes, root: int) -> None:
 
 
 @compiled
-def _use(space: Space, work: Work, t: int, j: int) -> None:
-    """Note that weight j is not 0 in box t."""
-    if work.used[t, j] == 0:
-        work.used[t, j] = 1
-        work.bound[t] -= space.price
-
-
-@compiled
-def _shrink(space: Space, work: Work, t: int, begin: int, size: int, j: int, low: float, high: float) -> None:
-    """Shrink coordinate j of box t; its price falls due where 0 is left outside."""
-    cut(work, t, begin, size, j, low, high)
-    if low > 0.0 or high < 0.0:
-        _use(space, work, t, j)
-
-
-@compiled
-def _must_win(space: Space, work: Work, t: int, begin: int, size: int) -> int:
-    """Shrink box t to where the members that must win can: 1 where it shrank, -1 where they cannot, else 0."""
-    d, at = space.T.shape[1], work.at[t]
-    low, high = work.small[3], work.small[4]
-    for j in range(d):
-        low[j], high[j] = work.low[t, j], work.high[t, j]
-    for q in range(size):
-        if work.open[at + q] == 0 or work.must[work.owner[begin + q]] == 0:
-            continue
-        room = work.upper[at + q]
-        for j in range(d):
-            e = work.columns[j, begin + q]
-            if abs(e) * (work.high[t, j] - work.low[t, j]) > room:
-                cap = room / abs(e) + _ROOM
-                if e > 0.0:
-                    low[j] = max(low[j], work.high[t, j] - cap)
-                else:
-                    high[j] = min(high[j], work.low[t, j] + cap)
-    shrunk = 0
-    for j in range(d):
-        if high[j] < low[j]:
-            return -1
-        if high[j] - low[j] < _SHRINK * (work.high[t, j] - work.low[t, j]):
-            _shrink(space, work, t, begin, size, j, low[j], high[j])
-            shrunk = 1
-    return shrunk
-
-
-@compiled
-def _cap(space: Space, work: Work, t: int, begin: int, size: int, g: FloatArray, room: float) -> bool:
-    """Shrink box t to where ``g·x > max g·x - room``; whether it shrank."""
-    shrunk = False
-    for j in range(space.T.shape[1]):
-        low, high = work.low[t, j], work.high[t, j]
-        if abs(g[j]) * (high - low) * _SHRINK <= room:
-            continue
-        cap = room / abs(g[j]) + _ROOM
-        if g[j] > 0.0:
-            low = max(low, high - cap)
-        else:
-            high = min(high, low + cap)
-        if high - low < work.high[t, j] - work.low[t, j]:
-            _shrink(space, work, t, begin, size, j, low, high)
-            shrunk = True
-    return shrunk
-
-
-@compiled
-def _constrain(space: Space, work: Work, t: int, begin: int, size: int) -> bool:
-    """Shrink box t to its side constraints; whether some of it satisfies them."""
-    d = space.T.shape[1]
-    if space.support < d:
-        used = 0
-        for j in range(d):
-            used += work.used[t, j]
-        if used > space.support:
-            return False
-        if used == space.support:
-            for j in range(d):
-                if work.used[t, j] == 0 and work.high[t, j] > work.low[t, j]:
-                    cut(work, t, begin, size, j, 0.0, 0.0)
-    for row in range(space.A.shape[0]):
-        least = 0.0
-        for j in range(d):
-            a = space.A[row, j]
-            least += a * work.low[t, j] if a > 0.0 else a * work.high[t, j]
-        room = space.b[row] - least
-        if room < 0.0:
-            return False
-        for j in range(d):
-            a, low, high = space.A[row, j], work.low[t, j], work.high[t, j]
-            if abs(a) * (high - low) * _SHRINK <= room:
-                continue
-            cap = room / abs(a) + _ROOM
-            if a > 0.0:
-                _shrink(space, work, t, begin, size, j, low, min(high, low + cap))
-            else:
-                _shrink(space, work, t, begin, size, j, max(low, high - cap), high)
-    return True
-
-
-@compiled
-def _refresh(space: Space, work: Work, t: int, begin: int, size: int) -> None:
-    flag(work, t, size, work.changed)
-    settle(space, work, t, begin, size, work.changed)
-
-
-@compiled
 def _tidy(space: Space, work: Work, t: int) -> None:
     """A sheet of its own for a box with few of its pairs open, and fresh ends after many updates."""
     sheet, at = work.sheet[t], work.at[t]
@@ -207,7 +102,7 @@ def _tidy(space: Space, work: Work, t: int) -> None:
     if work.updates[t] > UPDATES:
         sheet = work.sheet[t]
         ends(work, t, work.begin[sheet], work.size[sheet], space.columns.shape[0])
-        _refresh(space, work, t, work.begin[sheet], work.size[sheet])
+        refresh(space, work, t, work.begin[sheet], work.size[sheet])
 
 
 @compiled
@@ -218,7 +113,7 @@ def _scale_margin(space: Space, work: Work, t: int, begin: int, size: int) -> No
     width = work.high[t, d] - work.low[t, d]
     if high >= low and high - low < 0.95 * width:
         cut(work, t, begin, size, d, low, high)
-        _refresh(space, work, t, begin, size)
+        refresh(space, work, t, begin, size)
 
 
 @compiled
@@ -230,11 +125,11 @@ def _reduce(space: Space, work: Work, t: int, begin: int, size: int, target: int
             return CLOSED
         need = work.bound[t] - target
         if prices(space, work, t, begin, size, need) > 0:
-            shrunk = _must_win(space, work, t, begin, size)
+            shrunk = shrink_to_wins(space, work, t, begin, size)
             if shrunk < 0:
                 return CLOSED
             if shrunk > 0:
-                _refresh(space, work, t, begin, size)
+                refresh(space, work, t, begin, size)
                 continue
         short = float(need) * (1.0 + 1e-15)
         if space.two_sided:
@@ -254,9 +149,9 @@ def _reduce(space: Space, work: Work, t: int, begin: int, size: int, target: int
             break
         # what is worth more satisfies g·x > -need, and max g·x is at most -phi
         room = (short - phi) * (1.0 + 1e-12)
-        if not _cap(space, work, t, begin, size, best, room):
+        if not shrink_to_cut(space, work, t, begin, size, best, room):
             break
-        _refresh(space, work, t, begin, size)
+        refresh(space, work, t, begin, size)
     return CLOSED if work.bound[t] <= target else outcome
 
 
@@ -319,18 +214,18 @@ def _part(space: Space, work: Work, t: int, begin: int, size: int, j: int) -> in
     top = t + 1
     if work.high[t, j] > 0.0:
         copy_entry(work, t, top, size, True)
-        _use(space, work, top, j)
+        use(space, work, top, j)
         cut(work, top, begin, size, j, max(work.low[t, j], 0.0), work.high[t, j])
-        _refresh(space, work, top, begin, size)
+        refresh(space, work, top, begin, size)
         top += 1
     if work.low[t, j] < 0.0:
         copy_entry(work, t, top, size, True)
-        _use(space, work, top, j)
+        use(space, work, top, j)
         cut(work, top, begin, size, j, work.low[t, j], min(work.high[t, j], 0.0))
-        _refresh(space, work, top, begin, size)
+        refresh(space, work, top, begin, size)
         top += 1
     cut(work, t, begin, size, j, 0.0, 0.0)
-    _refresh(space, work, t, begin, size)
+    refresh(space, work, t, begin, size)
     return top
 
 
@@ -430,10 +325,10 @@ def search(
             if not space.fixed:
                 _scale_margin(space, work, t, begin, size)
             if space.A.shape[0] > 0 or space.support < space.T.shape[1]:
-                if not _constrain(space, work, t, begin, size):
+                if not shrink_to_constraints(space, work, t, begin, size):
                     entries -= 1
                     continue
-                _refresh(space, work, t, begin, size)
+                refresh(space, work, t, begin, size)
             outcome = _reduce(space, work, t, begin, size, target, tally)
             if outcome == CLOSED:
                 entries -= 1
