@@ -129,9 +129,10 @@ class _Search:
         return done.spent, resolved
 
     def search_locally(self, share: float) -> None:
-        """Look for better weights, for a share of the time since the last look."""
+        """Look for better weights, for a share of the time since the last look, or a moment where that is no more."""
         self._turn += 1
-        seconds = max(share * (self.state.seconds - self._looked), _LEAST_SECONDS)
+        since = self.state.seconds - self._looked
+        seconds = max(share * since, min(_LEAST_SECONDS, since))
         search_locally(self.state, seconds, _MANY, turn=self._turn)
         self._looked = self.state.seconds
 
