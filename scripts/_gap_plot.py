@@ -40,6 +40,7 @@ def plot(panels: Sequence[tuple[str, Sequence[Json]]], path: Path) -> None:
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
+    from matplotlib.ticker import NullFormatter
 
     across = min(4, len(panels))
     down = math.ceil(len(panels) / across)
@@ -53,14 +54,17 @@ def plot(panels: Sequence[tuple[str, Sequence[Json]]], path: Path) -> None:
         layout="constrained",
     )
     handles: dict[str, Line2D] = {}
+    largest = max((gap for _, records in panels for r in records for _, gap in _gaps(r)), default=1.0)
     for axis, (name, records) in zip(axes.flat, panels, strict=False):
         for record in records:
             handles[record["method"]] = _line(axis, record)
-        axis.set(xscale="log", yscale="log", ylim=(_LEAST, None))
+        # shared axes: a limit left open would be that of the first panel
+        axis.set(xscale="log", yscale="log", ylim=(_LEAST, 1.5 * largest))
         axis.set_title(name, fontsize=9)
         axis.grid(visible=True, color="#e5e5e5", linewidth=0.6)
         axis.tick_params(labelsize=8)
         axis.yaxis.set_major_formatter(lambda gap, _: f"{100 * gap:g}%")
+        axis.yaxis.set_minor_formatter(NullFormatter())
         axis.xaxis.set_major_formatter(lambda seconds, _: f"{seconds:g}")
         axis.spines[["top", "right"]].set_visible(False)
     for axis in axes.flat[len(panels) :]:
@@ -84,9 +88,7 @@ def plot(panels: Sequence[tuple[str, Sequence[Json]]], path: Path) -> None:
 
 def _line(axis: Axes, record: Json) -> Line2D:
     """The steps of one trace; where the gap closes, down to the axis and a dot."""
-    points = [
-        (max(seconds, _FIRST), (bound - value) / abs(value)) for seconds, value, bound, _ in record["trace"] if value
-    ]
+    points = _gaps(record)
     colour = _COLOURS[record["method"]]
     times, gaps = [t for t, _ in points], [max(gap, _LEAST) for _, gap in points]
     (line,) = axis.step(
@@ -97,3 +99,10 @@ def _line(axis: Axes, record: Json) -> Line2D:
         axis.vlines(times[-1], _LEAST, gaps[-2] if len(gaps) > 1 else gaps[-1], color=colour, linewidth=1.6)
         axis.plot(times[-1], _LEAST, "o", color=colour, markersize=5, clip_on=False)
     return line
+
+
+def _gaps(record: Json) -> list[tuple[float, float]]:
+    """Seconds and gap of each point of a trace."""
+    return [
+        (max(seconds, _FIRST), (bound - value) / abs(value)) for seconds, value, bound, _ in record["trace"] if value
+    ]
