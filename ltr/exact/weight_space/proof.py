@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState, Stopped
 from ltr.exact.warm import search_locally
-from ltr.exact.weight_space.coordinates import systems
+from ltr.exact.weight_space.coordinates import adapted, apply_to
 from ltr.exact.weight_space.crew import Crew
 from ltr.exact.weight_space.node import offer_candidate
 from ltr.exact.weight_space.space import Boxes, Searchable, space_of
@@ -27,13 +27,14 @@ __all__ = ["prove"]
 
 FloatArray = NDArray[np.float64]
 
-_GROWTH = 3.0
+_GROWTH, _LEAST_GROWTH = 3.0, 1.3  # of the work from target to target
+_FILL = 0.8  # share of the time left that a target may take
 _LAST_GROWTH = 16.0  # expected on the way to `_PAIRS` lost pairs, below which the next target is the value
-_NEAREST, _FARTHEST = 0.85, 0.3  # the next target's gap, as a share of the last
-_FIRST_SHARE = 0.6  # before the growth is known
+_MOMENT = 1e-3  # seconds, the shortest that are told apart
+_POWER, _LEAST_POWER, _MOST_POWER = 2.0, 1.0, 8.0  # of 1 / aim in the work, before it is known and at the ends
 _PAIRS = 4
-_PROBE = 2_000_000  # pairs looked at on one target, from which other coordinates are tried
-_CLEARLY = 0.7  # share of the work: a small difference on one target need not last
+_LONG = 2_000_000  # pairs looked at on one target, from which better coordinates are looked for
+_CLEARLY = 0.2  # of `adapted`'s gain, a logarithm of boxes, from which they are taken
 _TOLERANCE = 0.5e-12  # of the statistic's size: values closer than this are one value
 _AROUND = 0.01  # half-width of the first box around the best weights
 _LEAST_AROUND = 1_000_000  # pairs looked at
@@ -50,66 +51,83 @@ def prove(state: SolveState, threads: int, coordinates: str | None = None, local
     Args:
         state: its best weights, where it has any, are what the search starts from.
         threads: to use.
-        coordinates: a name of `systems`, None to try them all.
+        coordinates: one of `SYSTEMS`; None for the adapted ones where they gain anything.
         local_search: share of the time for looking for better weights between two targets.
 
     Raises:
         Stopped: by the state's limits.
     """
-    known = systems(state.problem)
-    name = "given" if coordinates is None else coordinates
-    search = _Search(state, threads, space_of(state.problem, known[name]))
-    untried = [] if coordinates is not None else [other for other in known if other != name]
+    search = _Search(state, threads)
+    if coordinates == "adapted":
+        search.adapt(-math.inf)
     schedule = _Schedule(state.bound - state.value, _quantum(search.searchable))
     if state.closed(claimed=False):
         return Ending(Status.OPTIMAL, "the trivial bound is attained")
     while True:
         aim = max(schedule.aim, state.limits.gap * abs(state.value))
         target = search.target(state.value + aim) if math.isfinite(state.value) else _NOTHING
+        started = state.seconds
         spent, resolved = search.lower(target)
         if state.value == -math.inf:
             # nothing feasible may exceed what was not even reached, nor be told from what was
             return Ending(Status.INFEASIBLE) if resolved else Ending(Status.INEXACT, _NARROW)
         if state.closed(claimed=False) or state.gap <= state.limits.gap:
-            return Ending(Status.OPTIMAL, f"searched in {name} coordinates")
+            return Ending(Status.OPTIMAL, f"searched in {search.coordinates} coordinates")
         if schedule.aim == 0 and state.value <= schedule.value:
             return Ending(Status.INEXACT, _NARROW)
-        schedule.advance(spent, state.value)
+        schedule.advance(spent, state.value, state.remaining / max(state.seconds - started, _MOMENT))
         if local_search > 0 and spent >= _WORTHWHILE:
             search.search_locally(local_search)
             search.search_around(max(local_search * spent, _LEAST_AROUND))
-        if untried and spent >= _PROBE:
-            found = search.best_of({other: space_of(state.problem, known[other]) for other in untried}, target, spent)
-            name, untried = found or name, []
+        if coordinates is None and spent >= _LONG and search.adaptable:
+            search.adapt(_CLEARLY)
+            schedule.forget()
 
 
 class _Schedule:
-    """How far above the value each target lies."""
+    """How far above the value each target lies: the work is taken to grow as a power of 1 / that."""
 
     def __init__(self, gap: float, quantum: float) -> None:
         self.value = -math.inf
         self.aim = 0.75 * gap if math.isfinite(gap) else 0.0
-        self._quantum, self._last, self._work = quantum, gap, 0.0
+        self._quantum, self._power = quantum, _POWER
+        self._last, self._work = 0.0, 0.0
 
-    def advance(self, spent: int, value: float) -> None:
-        """Set the next aim from the work that the last took."""
-        share = _FIRST_SHARE
-        if self._work > 0 and spent > self._work and 0 < self.aim < self._last:
+    def forget(self) -> None:
+        """What targets took before tells nothing of the next."""
+        self._work = 0.0
+
+    def advance(self, spent: int, value: float, room: float) -> None:
+        """Set the next aim from the work that the last took; there is room for `room` times as much."""
+        if 0 < self._work < spent and 0 < self.aim < self._last:
             power = math.log(spent / self._work) / math.log(self._last / self.aim)
-            share = min(max(_GROWTH ** (-1 / power), _FARTHEST), _NEAREST)
-            if (self.aim / self._quantum) ** power <= _LAST_GROWTH:
-                share = 0.0
+            self._power = min(max(power, _LEAST_POWER), _MOST_POWER)
         self.value, self._last, self._work = value, self.aim, float(spent)
-        self.aim = share * self.aim if share * self.aim > self._quantum else 0.0
+        growth = min(max(_FILL * room, _LEAST_GROWTH), _GROWTH)
+        near = (self.aim / self._quantum) ** self._power <= _LAST_GROWTH
+        self.aim *= 0.0 if near else growth ** (-1 / self._power)
 
 
 class _Search:
     """A state, and the coordinates in which its boxes are searched."""
 
-    def __init__(self, state: SolveState, threads: int, searchable: Searchable) -> None:
-        self.state, self.searchable = state, searchable
+    def __init__(self, state: SolveState, threads: int) -> None:
+        self.state, self.searchable, self.coordinates = state, space_of(state.problem), "given"
         self._threads, self._boxes = threads, 0
         self._looked, self._turn = state.seconds, 0
+        self._adapted = -math.inf
+
+    @property
+    def adaptable(self) -> bool:
+        """Whether other coordinates would do, and better weights than the last to adapt them to are known."""
+        return apply_to(self.state.problem) and self.state.value > self._adapted
+
+    def adapt(self, least: float) -> None:
+        """Search in coordinates adapted to the best weights from here on, where they gain enough."""
+        self._adapted = self.state.value
+        found = adapted(self.state.problem, self.state.weights)
+        if found is not None and found[1] > least:
+            self.searchable, self.coordinates = space_of(self.state.problem, found[0]), "adapted"
 
     def target(self, value: float) -> int:
         """A value as an integer of the space that no weights worth as little exceed."""
@@ -164,16 +182,6 @@ class _Search:
             box.low[0, j] = box.high[0, j] = np.sign(x[j])
             box.used[0, j] = 1
         return box
-
-    def best_of(self, others: dict[str, Searchable], target: int, work: int) -> str | None:
-        """Move to the coordinates where a target takes the least work, if clearly less than here; their name."""
-        best, work = None, int(_CLEARLY * work)
-        for name, other in others.items():
-            with self._crew(other) as crew:
-                done = crew.close(other.roots, target, functools.partial(self._check, crew), allowance=work)
-            if not done.left and done.spent < work:
-                best, work, self.searchable = name, done.spent, other
-        return best
 
     @contextlib.contextmanager
     def _crew(self, searchable: Searchable) -> Iterator[Crew]:

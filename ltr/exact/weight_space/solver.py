@@ -12,7 +12,7 @@ __all__ = ["WeightSpaceSearch"]
 
 _LONGEST_SEARCH = 0.4  # seconds, before the first boxes; more follow between targets
 _RESTARTS = 100
-_COORDINATES = ("given", "half", "decorrelated", "principal")
+_COORDINATES = ("given", "adapted")
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,8 @@ class WeightSpaceSearch:
 
     Attributes:
         threads: to use; None is one for each processor that the process may use.
-        coordinates: a name of `ltr.exact.weight_space.coordinates.systems`; None tries them.
+        coordinates: `given` for the weights themselves, `adapted` for those that suit the pairs; None begins with the
+            first and changes to the others where they promise fewer boxes.
         local_search: share of the time given to the local search, at first and between targets; 0 skips it.
 
     Raises:
@@ -41,11 +42,14 @@ class WeightSpaceSearch:
             raise ValueError(f"local_search must be a share of the time from 0 to below 1, got {self.local_search!r}")
 
     def check(self, problem: Problem) -> None:
-        """Every problem will do; coordinates other than the weights only without side constraints and price."""
-        from ltr.exact.weight_space.coordinates import systems
+        """Every problem will do; adapted coordinates only where side constraints and price allow other ones."""
+        from ltr.exact.weight_space.coordinates import apply_to
 
-        if self.coordinates is not None and self.coordinates not in systems(problem):
-            raise ValueError(f"coordinates {self.coordinates!r} are not for this problem, use None")
+        if self.coordinates == "adapted" and not apply_to(problem):
+            raise ValueError(
+                "coordinates 'adapted' are for two or more features without price, side constraints and max_nonzeros, "
+                "use None"
+            )
 
     def prepare(self) -> None:
         """Compile the search and the local search, or load what was compiled before."""
