@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -121,25 +121,25 @@ def exact_scores(X, w) -> list[Fraction]:
     return [sum((a * Fraction(float(b)) for a, b in zip(weights, row, strict=True)), Fraction(0)) for row in X]
 
 
-def slow_margin_value(X, labels, w, statistic: str, margin: float, rank: str = "resolved") -> float:
-    """The rank statistic at w where i beats k only when w·(x_i - x_k) >= margin, decided in rational arithmetic.
+def margin_ranks(beats: Callable[[int, int], bool], labels: Sequence, rank: str = "resolved") -> list[int]:
+    """Ranks (1 to n) of the positives where `beats(i, k)` tells who wins; a list built from the top has ResolvedRanks.
 
-    ResolvedRanks are read off a list built from the top: a positive is placed once as many negatives stand above it
-    as it does not beat.
+    A positive is placed once as many negatives stand above it as it does not beat.
     """
-    scores, limit = exact_scores(X, w), Fraction(float(margin))
-    n = len(scores)
-    positives = [i for i in range(n) if labels[i] == 1]
+    n, positives = len(labels), [i for i, label in enumerate(labels) if label == 1]
     if rank == "subrank":
-        ranks = [1 + sum(scores[i] - scores[k] >= limit for k in range(n)) for i in positives]
-        return slow_statistic(ranks, statistic, n)
-    lost = [sum(1 for k in range(n) if labels[k] != 1 and scores[i] - scores[k] < limit) for i in positives]
-    built: list[str] = []
+        return [1 + sum(beats(i, k) for k in range(n)) for i in positives]
+    lost = [sum(1 for k in range(n) if labels[k] != 1 and not beats(i, k)) for i in positives]
+    built = ""
     for negatives_above in range(n - len(positives) + 1):
-        built += ["+"] * lost.count(negatives_above)
-        built += ["-"] * (negatives_above < n - len(positives))
-    ranks = [n - position for position, sign in enumerate(built) if sign == "+"]
-    return slow_statistic(ranks, statistic, n)
+        built += "+" * lost.count(negatives_above) + "-" * (negatives_above < n - len(positives))
+    return [n - position for position, sign in enumerate(built) if sign == "+"]
+
+
+def slow_margin_value(X, labels, w, statistic: str, margin: float, rank: str = "resolved") -> float:
+    """The rank statistic at w where i beats k only when w·(x_i - x_k) >= margin > 0, decided in rational arithmetic."""
+    scores, limit = exact_scores(X, w), Fraction(float(margin))
+    return slow_statistic(margin_ranks(lambda i, k: scores[i] - scores[k] >= limit, labels, rank), statistic, len(X))
 
 
 def slow_graded_value(scores: Sequence, gains: Sequence, qid: Sequence, statistic: str, rank: str, margin=0) -> float:

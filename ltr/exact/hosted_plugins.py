@@ -50,7 +50,7 @@ class Host:
         searchable = space_of(state.problem)
         self._crew = Crew(searchable, threads, self._found)
         self.search = NodeSearch(searchable, self._crew, state.size)
-        self.rounds = Rounds.of(searchable)
+        self.rounds = Rounds.of(searchable, state.size)
         self.pending = state.bound  # of the node at hand or its children
         self._local_share, self._looked, self._spent, self._turn = local_share, state.seconds, 0, 0
         self._told = -math.inf

@@ -47,31 +47,37 @@ __all__ = [
     "GAVE_UP",
     "OPEN",
     "candidate_value",
+    "costs",
     "decided_by_half",
     "descend",
     "dual",
     "hinge",
     "prices",
-    "scales",
-    "scales_beyond",
     "scores",
+    "slopes",
     "sure_loss",
 ]
 
 OPEN, CLOSED, GAVE_UP = 0, 1, 2
-_STEPS = 10
+_STEPS = 5
 _DESCENT = 20
 _RELAXATION = 0.7
 
 
 @compiled
 def prices(space: Space, work: Work, t: int, begin: int, size: int, need: int) -> int:
-    """The price of a lost pair of each member of box t; returns how many members must win all."""
-    price, losable, path = work.price, work.losable, work.path
+    """The price of a lost pair of each member of box t, which may lose its budget; how many members must win all."""
+    price, losable, path, budget = work.price, work.losable, work.path, work.budget
     losable[:] = 0
     at = work.at[t]
-    for q in range(size):
-        losable[work.owner[begin + q]] += work.open[at + q]
+    owner, is_open = work.owner[begin : begin + size], work.open[at : at + size]
+    i, run = owner[0] if size > 0 else np.int32(0), np.int64(0)
+    for q in range(size):  # pairs of one owner follow each other
+        if owner[q] != i:
+            losable[i] += run
+            i, run = owner[q], np.int64(0)
+        run += is_open[q]
+    losable[i] += run
     if space.two_sided:
         for q in range(size):
             if work.rival[begin + q] >= 0:
@@ -101,9 +107,9 @@ def prices(space: Space, work: Work, t: int, begin: int, size: int, need: int) -
                     total += space.step[table + m]
                     path[m + 1] = total
             x, beyond = 0, most + 1
-            while beyond - x > 1:  # the largest x with loss(x) < need
+            while beyond - x > 1:  # the largest x that the budget affords
                 middle = (x + beyond) >> 1
-                if path[c + middle] - path[c] < need:
+                if path[c + middle] - path[c] < budget[i]:
                     x = middle
                 else:
                     beyond = middle
@@ -131,25 +137,33 @@ def sure_loss(work: Work, t: int, begin: int, size: int, need: int) -> float:
     return total * (1.0 - 1e-13)
 
 
-@compiled
-def scales_beyond(work: Work, t: int, begin: int, size: int) -> None:
-    """The slopes s_q of the hinges, of what a lost pair costs beyond its sure loss."""
+@fast
+def _own(work: Work, t: int, begin: int, size: int) -> None:
     at = work.at[t]
+    scale, owner, is_open = work.scale[:size], work.owner[begin : begin + size], work.open[at : at + size]
+    price = work.price
     for q in range(size):
-        price = work.price[work.owner[begin + q]]
-        if work.rival[begin + q] >= 0:
-            price = max(price - work.price[work.rival[begin + q]], 0.0)
-        work.scale[q] = price * (1.0 - 1e-13) * work.open[at + q] / max(-work.lower[at + q], 1e-11)
+        scale[q] = price[np.uint32(owner[q])] * is_open[q]
+
+
+@compiled
+def costs(space: Space, work: Work, t: int, begin: int, size: int) -> None:
+    """What each open pair costs when it is lost, beyond what it costs in any case, in `scale`."""
+    _own(work, t, begin, size)
+    if space.two_sided:
+        for q in range(size):
+            if work.rival[begin + q] >= 0:
+                beyond = work.scale[q] - work.price[work.rival[begin + q]]
+                work.scale[q] = max(beyond, 0.0) * (1.0 - 1e-13) * work.open[work.at[t] + q]
 
 
 @fast
-def scales(work: Work, t: int, begin: int, size: int) -> None:
-    """The slopes s_q of the hinges."""
+def slopes(work: Work, t: int, size: int) -> None:
+    """The slopes s_q of the hinges, from what losing each pair costs."""
     at = work.at[t]
-    scale, owner, is_open = work.scale[:size], work.owner[begin : begin + size], work.open[at : at + size]
-    lower, price = work.lower[at : at + size], work.price
+    scale, lower = work.scale[:size], work.lower[at : at + size]
     for q in range(size):
-        scale[q] = price[np.uint32(owner[q])] * is_open[q] / max(-lower[q], 1e-11)
+        scale[q] /= max(-lower[q], 1e-11)
 
 
 @fast

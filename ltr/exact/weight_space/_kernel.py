@@ -1,7 +1,8 @@
 r"""Compiled: depth-first search over boxes of weight space, until every box is closed or the allowance is used up.
 
 A box is closed when its bound, from the pairs lost and won on all of it, is not above the target, or when the linear
-program of `_hinge` shows that nothing in it is. Else it is shrunk to where something could be, and split along the
+conflicts of `_couples` or the linear
+program of `_hinge` show that nothing in it is. Else it is shrunk to where something could be, and split along the
 coordinate with the largest product of ``width_j * sum over open pairs of |e_j| / (upper - lower)``, which says how far
 a split narrows the pairs, and (a + 1)(b + 1) for the a and b pairs that its halves lose at once. Where zeros count, a
 coordinate that may be 0 is split in three: its negative part, 0, and its positive part; the parts are taken closed,
@@ -14,14 +15,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from ltr.exact.weight_space._couples import find_conflicts, lower_budgets, pack
 from ltr.exact.weight_space._ends import (
     assign,
-    compact,
     compiled,
     copy_entry,
     cut,
-    ends,
-    flag,
     norm_interval,
     raise_count,
     settle,
@@ -31,78 +30,31 @@ from ltr.exact.weight_space._hinge import (
     CLOSED,
     GAVE_UP,
     candidate_value,
+    costs,
     decided_by_half,
     descend,
     hinge,
     prices,
-    scales,
-    scales_beyond,
     scores,
+    slopes,
     sure_loss,
 )
+from ltr.exact.weight_space._sheets import enter, tidy
 from ltr.exact.weight_space._shrink import refresh, shrink_to_constraints, shrink_to_cut, shrink_to_wins, use
-from ltr.exact.weight_space.space import UPDATES, Boxes, FloatArray, IntArray, Space, Work
+from ltr.exact.weight_space.space import Boxes, FloatArray, IntArray, Space, Work
 
 __all__ = ["search"]
 
 _ROUNDS = 3  # of shrinking a box
-_DENSE = 0.7  # share of open pairs below which a box gets a sheet of its own
+_PACKINGS = 2  # of prices into conflicts once more, with the budgets that the last has left
+_WORTH_A_PACKING = 0.3  # share of what is needed that conflicts must cost for that
+_CLEARLY = 1.1  # growth from which another one follows
 _WORTH_A_LOOK = 0.3  # share of the best score from which a split is tried out
 _NARROW = 1e-13  # width from which a coordinate is not split
 _TRIALS, _SMALL_TRIALS = 63, 7  # boxes between two candidates, powers of two less 1
 _FEW = 6  # open pairs with a rival whose outcomes are all tried
 _SMALL = 1e-3  # width of a box that more candidates are taken from
 _NEVER = -(2**62)
-
-
-@compiled
-def _enter(space: Space, work: Work, roots: Boxes, root: int) -> None:
-    """Put a root box on the empty stack."""
-    columns, pairs = space.columns.shape
-    for j in range(columns):
-        work.low[0, j], work.high[0, j] = roots.low[root, j], roots.high[root, j]
-        work.used[0, j] = roots.used[root, j]
-        work.point[0, j] = 0.5 * (work.low[0, j] + work.high[0, j])
-        assign(work.columns[j, :pairs], space.columns[j])
-    assign(work.owner[:pairs], space.owner)
-    assign(work.rival[:pairs], space.rival)
-    assign(work.slack[:pairs], space.slack)
-    work.open[:pairs] = 1
-    work.sheet[0], work.begin[0], work.size[0], work.at[0] = 0, 0, pairs, 0
-    work.counts[0, :] = 0
-    work.fewer[0, :] = 0
-    bound = np.int64(0)
-    for level in range(space.table.shape[0]):
-        members, slot = space.start[level + 1] - space.start[level], space.slot[level]
-        for p in range(members):
-            bound += space.worth[space.table[level] + p]
-        if slot >= 0:
-            work.fewer[0, slot + 1 : slot + space.most[level] + 2] = members
-    for j in range(columns - 1):
-        bound -= space.price * work.used[0, j]
-    work.bound[0] = bound
-    ends(work, 0, 0, pairs, columns)
-    work.changed[:] = 0
-    work.changed_too[:] = 0
-    flag(work, 0, pairs, work.changed)
-    settle(space, work, 0, 0, pairs, work.changed)
-
-
-@compiled
-def _tidy(space: Space, work: Work, t: int) -> None:
-    """A sheet of its own for a box with few of its pairs open, and fresh ends after many updates."""
-    sheet, at = work.sheet[t], work.at[t]
-    size = work.size[sheet]
-    alive = 0
-    is_open = work.open[at : at + size]
-    for q in range(size):
-        alive += is_open[q]
-    if alive < _DENSE * size and work.begin[sheet] + 2 * size + 8 < work.columns.shape[1]:
-        compact(work, t, space.columns.shape[0])
-    if work.updates[t] > UPDATES:
-        sheet = work.sheet[t]
-        ends(work, t, work.begin[sheet], work.size[sheet], space.columns.shape[0])
-        refresh(space, work, t, work.begin[sheet], work.size[sheet])
 
 
 @compiled
@@ -117,6 +69,25 @@ def _scale_margin(space: Space, work: Work, t: int, begin: int, size: int) -> No
 
 
 @compiled
+def _conflicts_cost(space: Space, work: Work, t: int, begin: int, size: int, need: int, short: float) -> float:
+    """What the conflicts of box t cost, up to `short`; leaves what prices there are beyond that in `scale`."""
+    found = find_conflicts(work, t)
+    costs(space, work, t, begin, size)
+    packed = pack(work, t, begin, found)
+    for _ in range(_PACKINGS):
+        if packed >= short or packed < _WORTH_A_PACKING * short:
+            break
+        before = packed
+        lower_budgets(work, need, packed)
+        prices(space, work, t, begin, size, need)
+        costs(space, work, t, begin, size)
+        packed = pack(work, t, begin, found)
+        if packed < _CLEARLY * before:
+            break
+    return packed
+
+
+@compiled
 def _reduce(space: Space, work: Work, t: int, begin: int, size: int, target: int, tally: IntArray) -> int:
     """Close box t or shrink it: `CLOSED`, `GAVE_UP` where the hinges cannot close it, or `OPEN`."""
     outcome = GAVE_UP
@@ -124,6 +95,7 @@ def _reduce(space: Space, work: Work, t: int, begin: int, size: int, target: int
         if work.bound[t] <= target:
             return CLOSED
         need = work.bound[t] - target
+        work.budget[:] = need
         if prices(space, work, t, begin, size, need) > 0:
             shrunk = shrink_to_wins(space, work, t, begin, size)
             if shrunk < 0:
@@ -134,11 +106,11 @@ def _reduce(space: Space, work: Work, t: int, begin: int, size: int, target: int
         short = float(need) * (1.0 + 1e-15)
         if space.two_sided:
             short -= sure_loss(work, t, begin, size, need)
-            if short <= 0.0:
-                return CLOSED
-            scales_beyond(work, t, begin, size)
-        else:
-            scales(work, t, begin, size)
+        if short > 0.0:
+            short -= _conflicts_cost(space, work, t, begin, size, need, short)
+        if short <= 0.0:
+            return CLOSED
+        slopes(work, t, size)
         tally[1] += 1
         best = work.small[5]
         outcome, phi = hinge(space, work, t, begin, size, short, best)
@@ -147,7 +119,7 @@ def _reduce(space: Space, work: Work, t: int, begin: int, size: int, target: int
             return CLOSED
         if phi == -np.inf:
             break
-        # what is worth more satisfies g·x > -need, and max g·x is at most -phi
+        # what is worth more satisfies g·x > -short, and max g·x is at most -phi
         room = (short - phi) * (1.0 + 1e-12)
         if not shrink_to_cut(space, work, t, begin, size, best, room):
             break
@@ -230,18 +202,19 @@ def _part(space: Space, work: Work, t: int, begin: int, size: int, j: int) -> in
 
 
 @compiled
-def _outcomes_closed(space: Space, work: Work, t: int, begin: int, size: int, target: int) -> bool:
-    """Whether each way in which the open pairs with a rival can come out has a bound of at most the target.
+def _outcomes_bound(space: Space, work: Work, t: int, begin: int, size: int) -> int:
+    """The largest bound that a way in which the open pairs with a rival can come out has, of up to `_FEW` such pairs.
 
-    Of up to `_FEW` such pairs; on a plane where the two ways meet no smaller box would tell them apart.
+    On a plane where the two ways of a pair meet no smaller box would tell them apart.
     """
     at, few = work.at[t], 0
     for q in range(size):
         if work.open[at + q] != 0 and work.rival[begin + q] >= 0:
             if few == _FEW:
-                return False
+                return work.bound[t]
             work.gather[few] = q
             few += 1
+    largest = np.int64(_NEVER)
     for outcome in range(1 << few):
         assign(work.trial_counts, work.counts[t])
         assign(work.trial_fewer, work.fewer[t])
@@ -250,9 +223,8 @@ def _outcomes_closed(space: Space, work: Work, t: int, begin: int, size: int, ta
             q = work.gather[k]
             member = work.owner[begin + q] if (outcome >> k) & 1 else work.rival[begin + q]
             bound += raise_count(space, work.trial_counts, work.trial_fewer, member)
-        if bound > target:
-            return False
-    return True
+        largest = max(largest, bound)
+    return largest
 
 
 @compiled
@@ -304,7 +276,7 @@ def search(
             left.bound[handed] = roots.bound[root]
             handed += 1
             continue
-        _enter(space, work, roots, root)
+        enter(space, work, roots, root)
         spent += space.owner.shape[0] * columns // 2
         boxes += 1
         entries = 1
@@ -313,7 +285,7 @@ def search(
             if work.bound[t] <= target:
                 entries -= 1
                 continue
-            _tidy(space, work, t)
+            tidy(space, work, t)
             sheet = work.sheet[t]
             begin, size = work.begin[sheet], work.size[sheet]
             room = work.at[t] + 4 * size + 8 < work.upper.shape[0]
@@ -333,24 +305,29 @@ def search(
             if outcome == CLOSED:
                 entries -= 1
                 continue
-            if space.two_sided and _outcomes_closed(space, work, t, begin, size, target):
-                entries -= 1
-                continue
+            bound = work.bound[t]
+            if space.two_sided:
+                bound = _outcomes_bound(space, work, t, begin, size)
+                if bound <= target:
+                    entries -= 1
+                    continue
             j = _branch_on(space, work, t, begin, size)
             looks += 1
             small = j >= 0 and work.high[t, j] - work.low[t, j] < _SMALL
             if j < 0 or (looks & _TRIALS) == 0 or (small and (looks & _SMALL_TRIALS) == 0):
+                costs(space, work, t, begin, size)
+                slopes(work, t, size)
                 descend(space, work, t, begin, size)
                 value = candidate_value(space, work, t, begin, size)
                 if value > found:
                     found = value
                     assign(best, work.small[0])
                     target = max(target, value)
-                if work.bound[t] <= target:
+                if bound <= target:
                     entries -= 1
                     continue
             if j < 0:
-                unresolved = max(unresolved, work.bound[t])
+                unresolved = max(unresolved, bound)
                 entries -= 1
                 continue
             if space.sparse and work.used[t, j] == 0:

@@ -40,6 +40,7 @@ UNCOVERED = -(2**61)
 
 _OUTWARD = 1e-9  # a host's bounds are known so far, its tolerance of feasibility
 _TOLERANCE = 0.5e-12  # of the statistic's size: values closer than this are one value
+_OUTWARD_MANY = 1e-7  # of the statistic's size: many times a host's tolerance of bounds
 _DOUBT = 1e-6  # of the margin
 _ALONE = 7  # boxes that become a region of their own, at most
 _FIRST = 1_000_000  # pairs looked at in one node at first
@@ -212,10 +213,14 @@ class Rounds:
         self._last: tuple[float, int] | None = None
 
     @classmethod
-    def of(cls, searchable: Searchable) -> Rounds:
-        """For a problem: a few pairs are worth the median positive step of its tables each."""
+    def of(cls, searchable: Searchable, size: float) -> Rounds:
+        """For a problem with a statistic of this size: a few pairs, worth the median positive step of its tables each.
+
+        A host's tolerances keep its bounds apart from the values, so there is no telling smaller gaps from none.
+        """
         steps = searchable.space.step[searchable.space.step > 0]
-        return cls(_PAIRS * searchable.unit * float(np.median(steps)) if len(steps) else 1e-12)
+        few = _PAIRS * searchable.unit * float(np.median(steps)) if len(steps) else 0.0
+        return cls(max(few, _OUTWARD_MANY * size))
 
     def next_gap(self, gap: float, spent: int) -> float:
         """The next round's gap between target and value; 0 for the last round.
@@ -229,7 +234,7 @@ class Rounds:
         if self._last is not None and work > self._last[1] > 0 and 0 < gap < self._last[0]:
             power = math.log(work / self._last[1]) / math.log(self._last[0] / gap)
             share = min(max(_GROWTH ** (-1 / power), _FARTHEST), _NEAREST)
-            if (gap / self._quantum) ** power <= _LAST_GROWTH:
+            if power * math.log(gap / self._quantum) <= math.log(_LAST_GROWTH):
                 share = 0.0
         self._last = (gap, work)
         return share * gap if math.isfinite(gap) and share * gap > self._quantum else 0.0

@@ -57,12 +57,18 @@ def prove(state: SolveState, threads: int, coordinates: str | None = None, local
     Raises:
         Stopped: by the state's limits.
     """
+    try:
+        return _prove(state, threads, coordinates, local_search)
+    except _Attained:
+        return Ending(Status.OPTIMAL, "the bound is attained")
+
+
+def _prove(state: SolveState, threads: int, coordinates: str | None, local_search: float) -> Ending:
     search = _Search(state, threads)
     if coordinates == "adapted":
         search.adapt(-math.inf)
+    search.attained()
     schedule = _Schedule(state.bound - state.value, _quantum(search.searchable))
-    if state.closed(claimed=False):
-        return Ending(Status.OPTIMAL, "the trivial bound is attained")
     while True:
         aim = max(schedule.aim, state.limits.gap * abs(state.value))
         target = search.target(state.value + aim) if math.isfinite(state.value) else _NOTHING
@@ -82,6 +88,10 @@ def prove(state: SolveState, threads: int, coordinates: str | None = None, local
         if coordinates is None and spent >= _LONG and search.adaptable:
             search.adapt(_CLEARLY)
             schedule.forget()
+
+
+class _Attained(Exception):  # noqa: N818 - good news, not an error
+    """The best weights are worth the bound."""
 
 
 class _Schedule:
@@ -104,8 +114,8 @@ class _Schedule:
             self._power = min(max(power, _LEAST_POWER), _MOST_POWER)
         self.value, self._last, self._work = value, self.aim, float(spent)
         growth = min(max(_FILL * room, _LEAST_GROWTH), _GROWTH)
-        near = (self.aim / self._quantum) ** self._power <= _LAST_GROWTH
-        self.aim *= 0.0 if near else growth ** (-1 / self._power)
+        few = self._quantum * _LAST_GROWTH ** (1 / self._power)
+        self.aim *= growth ** (-1 / self._power) if self.aim > few else 0.0
 
 
 class _Search:
@@ -200,9 +210,15 @@ class _Search:
             finally:
                 self._boxes += crew.boxes
 
+    def attained(self) -> None:
+        """Raise where the bound so far is attained: nothing is left to be searched."""
+        if self.state.closed(claimed=False):
+            raise _Attained
+
     def _check(self, crew: Crew) -> None:
         self.state.nodes = self._boxes + crew.boxes
         self.state.check()
+        self.attained()
         limit = self.state.limits.node_limit
         if limit is not None and self.state.nodes >= limit:
             raise Stopped(Status.NODE_LIMIT)

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from ltr.exact.levels import Levels, levels_of
 from ltr.exact.problem import Problem
 from ltr.exact.state import scalable
+from ltr.exact.weight_space.couples import Couples, couples_of
 
 __all__ = ["SLACK", "UPDATES", "Boxes", "Space", "Work", "space_of"]
 
@@ -60,6 +61,7 @@ class Space(NamedTuple):
         sparse: whether zeros count, so that a split sets them apart.
         two_sided: whether won pairs raise counts too.
         slots: as in `Levels`.
+        couples: pairs that may be in conflict.
     """
 
     columns: FloatArray
@@ -83,6 +85,7 @@ class Space(NamedTuple):
     sparse: bool
     two_sided: bool
     slots: int
+    couples: Couples
 
 
 class Boxes(NamedTuple):
@@ -117,8 +120,9 @@ class Boxes(NamedTuple):
 class Work(NamedTuple):
     """Memory of one thread: a stack of boxes, and a stack of *sheets*.
 
-    A sheet holds the columns of the pairs that were open when it was made, contiguous for the inner loops; the boxes
-    below share it. Entry t of the box stack has its ends of the sheet's pairs from ``upper[at[t]]`` on.
+    A sheet holds the columns of the pairs that were open when it was made, contiguous for the inner loops, and their
+    couples; the boxes below share it. Entry t of the box stack has its ends of the sheet's pairs from ``upper[at[t]]``
+    on.
     """
 
     low: FloatArray
@@ -140,14 +144,24 @@ class Work(NamedTuple):
     slack: FloatArray
     begin: IntArray
     size: IntArray
+    couples: Couples
+    couple_begin: IntArray  # of a sheet's columns of couples, and of their other fields
+    couple_end: IntArray  # up to where these are taken
+    couple_count: IntArray
     scale: FloatArray  # scratch, from here on
     value: FloatArray
     changed: Flags
     changed_too: Flags
     gather: IndexArray
+    place: IndexArray
+    listed: IndexArray
+    reach: NDArray[np.float32]
+    conflict: Flags
     price: FloatArray
     must: Flags
     losable: IntArray
+    budget: IntArray
+    touched: FloatArray
     path: IntArray
     trial_counts: IndexArray
     trial_fewer: IndexArray
@@ -159,7 +173,7 @@ class Work(NamedTuple):
         columns, pairs = space.columns.shape
         members, slots = len(space.level), max(1, space.slots)
         sheets, stack = 5 * pairs + 1024, 12 * pairs + 100_000
-        scratch = 8 * (pairs // 8 + 3)
+        scratch, couples = 8 * (pairs // 8 + 3), len(space.couples.one)
         return cls(
             low=np.zeros((depth, columns)),
             high=np.zeros((depth, columns)),
@@ -180,14 +194,24 @@ class Work(NamedTuple):
             slack=np.zeros(sheets),
             begin=np.zeros(depth, np.int64),
             size=np.zeros(depth, np.int64),
+            couples=Couples.empty(columns, 5 * couples + 1024),
+            couple_begin=np.zeros((depth, 2), np.int64),
+            couple_end=np.zeros((depth, 2), np.int64),
+            couple_count=np.zeros(depth, np.int64),
             scale=np.zeros(scratch),
             value=np.zeros(scratch),
             changed=np.zeros(scratch, np.uint8),
             changed_too=np.zeros(scratch, np.uint8),
             gather=np.zeros(scratch, np.int32),
+            place=np.zeros(scratch, np.int32),
+            listed=np.zeros(couples + 16, np.int32),
+            reach=np.zeros(couples + 16, np.float32),
+            conflict=np.zeros(8 * (couples // 8 + 3), np.uint8),
             price=np.zeros(members),
             must=np.zeros(members, np.uint8),
             losable=np.zeros(members, np.int64),
+            budget=np.zeros(members, np.int64),
+            touched=np.zeros(members),
             path=np.zeros(int(space.most.max()) + 2, np.int64),
             trial_counts=np.zeros(members, np.int32),
             trial_fewer=np.zeros(slots, np.int32),
@@ -220,6 +244,8 @@ def space_of(problem: Problem, T: FloatArray | None = None) -> Searchable:
     worth, exponent = _integers(levels, problem)
     most = d if problem.max_nonzeros is None else min(d, problem.max_nonzeros)
     constraints = problem.constraints
+    roots = _roots(problem, T, np.any(differences != 0, axis=0))
+    reach = max(1.0, float(np.abs(np.append(roots.low, roots.high)).max(initial=0.0)))
     space = Space(
         columns=columns,
         slack=SLACK * size,
@@ -243,8 +269,8 @@ def space_of(problem: Problem, T: FloatArray | None = None) -> Searchable:
         sparse=problem.C > 0 or most < d,
         two_sided=bool(np.any(levels.rival >= 0)),
         slots=levels.slots,
+        couples=couples_of(columns, SLACK * size, reach),
     )
-    roots = _roots(problem, space, np.any(differences != 0, axis=0))
     return Searchable(space, roots, 2.0**-exponent, levels.shift)
 
 
@@ -266,7 +292,7 @@ def _steps(worth: IntArray, levels: Levels) -> IntArray:
     return steps
 
 
-def _roots(problem: Problem, space: Space, varies: NDArray[np.bool_]) -> Boxes:
+def _roots(problem: Problem, T: FloatArray | None, varies: NDArray[np.bool_]) -> Boxes:
     """The faces of the cube where the length of w does not matter, the whole cube where it does.
 
     A weight whose feature is the same in both observations of every pair decides nothing. Without side constraints it
@@ -282,8 +308,8 @@ def _roots(problem: Problem, space: Space, varies: NDArray[np.bool_]) -> Boxes:
         roots.low[row, j] = roots.high[row, j] = end
         roots.used[row, j] = 1
     roots.low[:, d] = roots.high[:, d] = 1.0
-    if not space.fixed:
-        roots.low[:, d] = (1 - 1e-9) / np.abs(np.linalg.inv(space.T)).sum(axis=1).max()
-        roots.high[:, d] = (1 + 1e-9) * np.abs(space.T).sum(axis=1).max()
+    if T is not None:
+        roots.low[:, d] = (1 - 1e-9) / np.abs(np.linalg.inv(T)).sum(axis=1).max()
+        roots.high[:, d] = (1 + 1e-9) * np.abs(T).sum(axis=1).max()
     roots.bound[:] = np.iinfo(np.int64).max
     return roots
