@@ -54,6 +54,7 @@ _NARROW = 1e-13  # width from which a coordinate is not split
 _TRIALS, _SMALL_TRIALS = 63, 7  # boxes between two candidates, powers of two less 1
 _FEW = 6  # open pairs with a rival whose outcomes are all tried
 _SMALL = 1e-3  # width of a box that more candidates are taken from
+_FIXED = 128  # pairs that take as long as what is done for every box
 _NEVER = -(2**62)
 
 
@@ -214,7 +215,7 @@ def _outcomes_bound(space: Space, work: Work, t: int, begin: int, size: int) -> 
                 return work.bound[t]
             work.gather[few] = q
             few += 1
-    largest = np.int64(_NEVER)
+    largest = _NEVER
     for outcome in range(1 << few):
         assign(work.trial_counts, work.counts[t])
         assign(work.trial_fewer, work.fewer[t])
@@ -293,7 +294,7 @@ def search(
                 handed = _hand_back(work, entries, left, handed)
                 spent = max(spent, allowance)  # `left` has room for one stack
                 break
-            spent += (size + 16) * columns // 8
+            spent += (size + _FIXED) * columns // 8
             if not space.fixed:
                 _scale_margin(space, work, t, begin, size)
             if space.A.shape[0] > 0 or space.support < space.T.shape[1]:
