@@ -31,7 +31,7 @@ _GROWTH, _LEAST_GROWTH = 3.0, 1.3  # of the work from target to target
 _FILL = 0.8  # share of the time left that a target may take
 _LAST_GROWTH = 16.0  # expected on the way to `_PAIRS` lost pairs, below which the next target is the value
 _MOMENT = 1e-3  # seconds, the shortest that are told apart
-_POWER, _LEAST_POWER, _MOST_POWER = 2.0, 1.0, 3.0  # of 1 / aim in the work, before it is known and at the ends
+_POWER, _LEAST_POWER, _MOST_POWER = 2.0, 0.4, 3.0  # of 1 / aim in the work, before it is known and at the ends
 _PAIRS = 4
 _LONG = 2_000_000  # pairs looked at on one target, from which better coordinates are looked for
 _CLEARLY = 0.2  # of `adapted`'s gain, a logarithm of boxes, from which they are taken
@@ -109,8 +109,8 @@ class _Schedule:
 
     def advance(self, spent: int, value: float, room: float) -> None:
         """Set the next aim from the work that the last took; there is room for `room` times as much."""
-        if 0 < self._work < spent and 0 < self.aim < self._last:
-            power = math.log(spent / self._work) / math.log(self._last / self.aim)
+        if self._work > 0 and 0 < self.aim < self._last:
+            power = math.log(max(spent / self._work, 1.0)) / math.log(self._last / self.aim)
             self._power = min(max(power, _LEAST_POWER), _MOST_POWER)
         self.value, self._last, self._work = value, self.aim, float(spent)
         growth = min(max(_FILL * room, _LEAST_GROWTH), _GROWTH)
