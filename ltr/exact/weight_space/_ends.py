@@ -205,7 +205,10 @@ def compact(work: Work, t: int, columns: int) -> None:
         kept += is_open[q]
     for j in range(columns):
         _gather(work.columns[j], begin, index, kept, to)
+    for j in range(columns - 1):
+        _gather(work.single[j], begin, index, kept, to)
     _gather(work.slack, begin, index, kept, to)
+    _gather(work.unit, begin, index, kept, to)
     for k in range(kept):
         q = index[k]
         work.owner[to + k] = work.owner[begin + q]
@@ -216,7 +219,8 @@ def compact(work: Work, t: int, columns: int) -> None:
     for k in range(kept, padded):
         for j in range(columns):
             work.columns[j, to + k] = 0.0
-        work.owner[to + k], work.rival[to + k], work.slack[to + k] = 0, -1, 0.0
+            work.single[min(j, columns - 2), to + k] = np.float32(0.0)
+        work.owner[to + k], work.rival[to + k], work.slack[to + k], work.unit[to + k] = 0, -1, 0.0, 1.0
         work.upper[at + k], work.lower[at + k] = 1.0, -1.0
     for k in range(padded):
         work.open[at + k] = np.uint8(k < kept)

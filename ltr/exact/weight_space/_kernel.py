@@ -1,12 +1,12 @@
 r"""Compiled: depth-first search over boxes of weight space, until every box is closed or the allowance is used up.
 
-A box is closed when its bound, from the pairs lost and won on all of it, is not above the target, or when the linear
-conflicts of `_couples` or the linear
-program of `_hinge` show that nothing in it is. Else it is shrunk to where something could be, and split along the
-coordinate with the largest product of ``width_j * sum over open pairs of |e_j| / (upper - lower)``, which says how far
-a split narrows the pairs, and (a + 1)(b + 1) for the a and b pairs that its halves lose at once. Where zeros count, a
-coordinate that may be 0 is split in three: its negative part, 0, and its positive part; the parts are taken closed,
-which can only raise their bounds, and are known to use the weight.
+A box is closed when its bound, from the pairs lost and won on all of it, is not above the target. Else slices of it
+that lose enough are cut off (`_slices`), and where its halves lose a good part of what is needed, or some members must
+win all their pairs, the conflicts of `_couples` and the linear program of `_hinge` may show that nothing is left. What
+is left is split where both halves lose most, or, where no half loses anything, along the coordinate with the largest
+``width_j * sum over open pairs of |e_j| / (upper - lower)``, which says how far a split narrows the pairs. Where zeros
+count, a coordinate that may be 0 is split in three: its negative part, 0, and its positive part; the parts are taken
+closed, which can only raise their bounds, and are known to use the weight.
 
 Source: the bound is that of `ltr.exact.levels`; branch and bound over boxes is Land & Doig (1960) in this space.
 """
@@ -31,7 +31,6 @@ from ltr.exact.weight_space._hinge import (
     GAVE_UP,
     candidate_value,
     costs,
-    decided_by_half,
     descend,
     hinge,
     prices,
@@ -41,15 +40,16 @@ from ltr.exact.weight_space._hinge import (
 )
 from ltr.exact.weight_space._sheets import enter, tidy
 from ltr.exact.weight_space._shrink import refresh, shrink_to_constraints, shrink_to_cut, shrink_to_wins, use
+from ltr.exact.weight_space._slices import cut_slices
 from ltr.exact.weight_space.space import Boxes, FloatArray, IntArray, Space, Work
 
 __all__ = ["search"]
 
-_ROUNDS = 3  # of shrinking a box
+_ROUNDS = 4  # of shrinking a box
+_PROMISING = 0.3  # share of the need that the halves lose from which conflicts and hinges are tried
 _PACKINGS = 2  # of prices into conflicts once more, with the budgets that the last has left
 _WORTH_A_PACKING = 0.3  # share of what is needed that conflicts must cost for that
 _CLEARLY = 1.1  # growth from which another one follows
-_WORTH_A_LOOK = 0.3  # share of the best score from which a split is tried out
 _NARROW = 1e-13  # width from which a coordinate is not split
 _TRIALS, _SMALL_TRIALS = 63, 7  # boxes between two candidates, powers of two less 1
 _FEW = 6  # open pairs with a rival whose outcomes are all tried
@@ -89,18 +89,27 @@ def _conflicts_cost(space: Space, work: Work, t: int, begin: int, size: int, nee
 
 
 @compiled
-def _reduce(space: Space, work: Work, t: int, begin: int, size: int, target: int, tally: IntArray) -> int:
-    """Close box t or shrink it: `CLOSED`, `GAVE_UP` where the hinges cannot close it, or `OPEN`."""
-    outcome = GAVE_UP
+def _reduce(space: Space, work: Work, t: int, begin: int, size: int, target: int, tally: IntArray) -> tuple[int, int]:
+    """Close box t or shrink it: `CLOSED`, `GAVE_UP` where the hinges cannot close it, or `OPEN`; where to split it."""
+    outcome, coordinate, promise = GAVE_UP, -1, work.small[7]
     for _ in range(_ROUNDS):
         if work.bound[t] <= target:
-            return CLOSED
+            return CLOSED, -1
         need = work.bound[t] - target
+        went, coordinate = cut_slices(space, work, t, begin, size, need, promise)
+        if went < 0:
+            return CLOSED, -1
+        if went > 0:
+            refresh(space, work, t, begin, size)
+            continue
         work.budget[:] = need
-        if prices(space, work, t, begin, size, need) > 0:
+        musts = prices(space, work, t, begin, size, need)
+        if musts == 0 and promise[0] < _PROMISING and not space.two_sided:
+            break
+        if musts > 0:
             shrunk = shrink_to_wins(space, work, t, begin, size)
             if shrunk < 0:
-                return CLOSED
+                return CLOSED, -1
             if shrunk > 0:
                 refresh(space, work, t, begin, size)
                 continue
@@ -110,14 +119,14 @@ def _reduce(space: Space, work: Work, t: int, begin: int, size: int, target: int
         if short > 0.0:
             short -= _conflicts_cost(space, work, t, begin, size, need, short)
         if short <= 0.0:
-            return CLOSED
+            return CLOSED, -1
         slopes(work, t, size)
         tally[1] += 1
         best = work.small[5]
         outcome, phi = hinge(space, work, t, begin, size, short, best)
         if outcome == CLOSED:
             tally[2] += 1
-            return CLOSED
+            return CLOSED, -1
         if phi == -np.inf:
             break
         # what is worth more satisfies g·x > -short, and max g·x is at most -phi
@@ -125,7 +134,7 @@ def _reduce(space: Space, work: Work, t: int, begin: int, size: int, target: int
         if not shrink_to_cut(space, work, t, begin, size, best, room):
             break
         refresh(space, work, t, begin, size)
-    return CLOSED if work.bound[t] <= target else outcome
+    return CLOSED if work.bound[t] <= target else outcome, coordinate
 
 
 @compiled
@@ -148,21 +157,14 @@ def _split_side(space: Space, work: Work, t: int) -> int:
 
 @compiled
 def _branch_on(space: Space, work: Work, t: int, begin: int, size: int) -> int:
-    """The coordinate to split, -1 where no width is left."""
-    d = space.T.shape[1]
-    score = work.small[6]
+    """The coordinate to split where no half loses anything, -1 where no width is left."""
+    d, score = space.T.shape[1], work.small[6]
     scores(work, t, begin, size, d, score)
-    widest = 0.0
-    for j in range(d):
-        width = work.high[t, j] - work.low[t, j]
-        score[j] *= width if width > _NARROW else 0.0
-        widest = max(widest, score[j])
     best, largest = -1, 0.0
     for j in range(d):
-        if score[j] > _WORTH_A_LOOK * widest:
-            score[j] *= decided_by_half(work, t, begin, size, j)
-            if score[j] > largest:
-                best, largest = j, score[j]
+        width = work.high[t, j] - work.low[t, j]
+        if width > _NARROW and score[j] * width > largest:
+            best, largest = j, score[j] * width
     if best < 0 and space.sparse:
         for j in range(d):
             if work.used[t, j] == 0 and work.high[t, j] > work.low[t, j]:
@@ -302,7 +304,7 @@ def search(
                     entries -= 1
                     continue
                 refresh(space, work, t, begin, size)
-            outcome = _reduce(space, work, t, begin, size, target, tally)
+            outcome, j = _reduce(space, work, t, begin, size, target, tally)
             if outcome == CLOSED:
                 entries -= 1
                 continue
@@ -312,7 +314,8 @@ def search(
                 if bound <= target:
                     entries -= 1
                     continue
-            j = _branch_on(space, work, t, begin, size)
+            if j < 0:
+                j = _branch_on(space, work, t, begin, size)
             looks += 1
             small = j >= 0 and work.high[t, j] - work.low[t, j] < _SMALL
             if j < 0 or (looks & _TRIALS) == 0 or (small and (looks & _SMALL_TRIALS) == 0):

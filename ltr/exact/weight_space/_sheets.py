@@ -26,6 +26,9 @@ def enter(space: Space, work: Work, roots: Boxes, root: int) -> None:
     assign(work.owner[:pairs], space.owner)
     assign(work.rival[:pairs], space.rival)
     assign(work.slack[:pairs], space.slack)
+    assign(work.unit[:pairs], space.unit)
+    for j in range(space.single.shape[0]):
+        assign(work.single[j, :pairs], space.single[j])
     work.open[:pairs] = 1
     couples = space.couples.one.shape[0]
     for j in range(columns):

@@ -24,7 +24,7 @@ FloatArray = NDArray[np.float64]
 
 _NEAREST = 4  # partners of a pair
 _APART = 1.5  # from this length of f on, of at most 2, a conflict would be luck
-_WIDE, _FEW, _MANY = 12, 2_000, 50_000  # features from which only few pairs get partners; pairs from which none do
+_WIDE, _FEW, _MANY = 12, 2_000, 6_000  # features from which only few pairs get partners; pairs from which none do
 _ROUGHLY = 0.5  # relative error of distances: the nearest neighbours but a few
 
 

@@ -48,6 +48,8 @@ class Space(NamedTuple):
     Attributes:
         columns: pair differences and the margin, one row a coordinate, (d + 1, pairs).
         slack: rounding allowance of each pair, (pairs,).
+        unit: power of two that brings a pair's column to a size of about 1, (pairs,).
+        single: columns times `unit` in single precision, without the margin's, rows of 0 up to a multiple of 8.
         owner, rival, level, start, most, table, slot: as in `Levels`.
         worth: its tables as integers, rounded up.
         step: for each entry of a table, the least that raising a count costs there or before: a nonincreasing
@@ -66,6 +68,8 @@ class Space(NamedTuple):
 
     columns: FloatArray
     slack: FloatArray
+    unit: FloatArray
+    single: NDArray[np.float32]
     owner: IndexArray
     rival: IndexArray
     level: IntArray
@@ -142,6 +146,8 @@ class Work(NamedTuple):
     owner: IndexArray
     rival: IndexArray
     slack: FloatArray
+    unit: FloatArray
+    single: NDArray[np.float32]
     begin: IntArray
     size: IntArray
     couples: Couples
@@ -166,6 +172,11 @@ class Work(NamedTuple):
     trial_counts: IndexArray
     trial_fewer: IndexArray
     small: FloatArray
+    roof: NDArray[np.float32]
+    lost: NDArray[np.uint32]
+    half: NDArray[np.float32]
+    more: IndexArray
+    loss: IntArray
 
     @classmethod
     def of(cls, space: Space, depth: int = 400) -> Work:
@@ -173,7 +184,7 @@ class Work(NamedTuple):
         columns, pairs = space.columns.shape
         members, slots = len(space.level), max(1, space.slots)
         sheets, stack = 5 * pairs + 1024, 12 * pairs + 100_000
-        scratch, couples = 8 * (pairs // 8 + 3), len(space.couples.one)
+        scratch, couples, eights = 8 * (pairs // 8 + 3), len(space.couples.one), len(space.single)
         return cls(
             low=np.zeros((depth, columns)),
             high=np.zeros((depth, columns)),
@@ -192,6 +203,8 @@ class Work(NamedTuple):
             owner=np.zeros(sheets, np.int32),
             rival=np.zeros(sheets, np.int32),
             slack=np.zeros(sheets),
+            unit=np.zeros(sheets),
+            single=np.zeros((eights, sheets), np.float32),
             begin=np.zeros(depth, np.int64),
             size=np.zeros(depth, np.int64),
             couples=Couples.empty(columns, 5 * couples + 1024),
@@ -216,6 +229,11 @@ class Work(NamedTuple):
             trial_counts=np.zeros(members, np.int32),
             trial_fewer=np.zeros(slots, np.int32),
             small=np.zeros((8, columns)),
+            roof=np.zeros(scratch, np.float32),
+            lost=np.zeros(scratch, np.uint32),
+            half=np.zeros(eights, np.float32),
+            more=np.zeros((4, eights, members), np.int32),
+            loss=np.zeros((4, eights), np.int64),
         )
 
 
@@ -241,6 +259,7 @@ def space_of(problem: Problem, T: FloatArray | None = None) -> Searchable:
     differences, margins = problem.X[levels.above] - problem.X[levels.below], problem.margin * levels.steps
     columns = np.ascontiguousarray(np.column_stack([differences @ system, -margins]).T)
     size = (np.abs(differences) @ np.abs(system)).sum(axis=1) + margins
+    unit = np.ldexp(1.0, -np.frexp(size)[1])
     worth, exponent = _integers(levels, problem)
     most = d if problem.max_nonzeros is None else min(d, problem.max_nonzeros)
     constraints = problem.constraints
@@ -249,6 +268,8 @@ def space_of(problem: Problem, T: FloatArray | None = None) -> Searchable:
     space = Space(
         columns=columns,
         slack=SLACK * size,
+        unit=unit,
+        single=_single(columns[:d] * unit),
         owner=levels.owner.astype(np.int32),
         rival=levels.rival.astype(np.int32),
         level=levels.level,
@@ -272,6 +293,13 @@ def space_of(problem: Problem, T: FloatArray | None = None) -> Searchable:
         couples=couples_of(columns, SLACK * size, reach),
     )
     return Searchable(space, roots, 2.0**-exponent, levels.shift)
+
+
+def _single(columns: FloatArray) -> NDArray[np.float32]:
+    """Columns in single precision, with rows of 0 up to a multiple of 8."""
+    single = np.zeros((-(-len(columns) // 8) * 8, columns.shape[1]), np.float32)
+    single[: len(columns)] = columns
+    return single
 
 
 def _integers(levels: Levels, problem: Problem) -> tuple[IntArray, int]:

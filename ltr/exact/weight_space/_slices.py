@@ -1,0 +1,211 @@
+r"""Compiled: what the outer slices of a box lose, which cuts some of them off and tells where to split.
+
+A *slice* is an end of one coordinate: its upper or lower half, its upper or lower quarter. Let x_i be the open pairs of
+member i that are lost on all of a slice. As in `_hinge`, members raised one after the other lose at least
+
+    sum over i of  loss_i(x_i),      loss_i(x) = sum over m = c_i .. c_i + x - 1 of  step[fewer[m + 1] - 1 + m],
+
+so a slice that loses the box's bound minus the target, or more, holds nothing worth more than the target and is cut
+off. Where neither half of any coordinate goes, the box is best split where both halves lose much.
+
+**Counting.** A pair with upper end u over the box has the upper end ``u - h |e_j|`` in the half of coordinate j that is
+the worse one for it, h half the width, and ``u - 1.5 h |e_j|`` in the worse quarter. That is one product for each pair
+and coordinate, and four comparisons, in single precision. Few pairs of a member in a row are counted by one byte for
+each coordinate in a word, many by a sum for each coordinate.
+
+**Rounding.** u is between 0 and ``2 R``, R half the pair's range over the box, and ``h |e_j| <= R``. Rounding u, h,
+e_j, the products and the difference to single precision errs by at most ``10 * 2^-24 R``; `_ROOM` times the range
+``2 R`` is added to u. A power of two brings e to a size of about 1 first, and pairs whose range is too small for single
+precision are taken as not lost. What rounding the middle of a coordinate errs is in the slack of u.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ltr.exact.weight_space._ends import compiled, fast
+from ltr.exact.weight_space._shrink import shrink
+from ltr.exact.weight_space.space import FloatArray, IntArray, Space, Work
+
+__all__ = ["cut_slices"]
+
+SLICES = 4  # upper half, lower half, upper quarter, lower quarter
+_ROOM = 2.0**-20
+_TINY, _NOT_LOST = 1e-30, np.float32(1e30)
+_QUARTER = np.float32(1.5)  # half widths from the better end of a coordinate to the worse quarter
+_LONG = 64  # pairs a member has in a row, on average, from which sums are faster
+_EVEN = 0.02  # share of the need added to what each half loses: one that loses nothing may do
+_JUST = 1.0 - 1e-6  # of a quarter, which single precision knows no better
+_NARROW = 1e-13
+# byte j of the word is bit j of the index
+_BYTES = np.array([sum(((bits >> j) & 1) << (8 * j) for j in range(8)) for bits in range(256)], np.uint64)
+_BYTE, _FULL = np.uint32(255), 255
+
+
+@fast
+def _roofs(work: Work, t: int, begin: int, size: int) -> int:
+    """Upper ends of the open pairs in single precision; returns how many owners follow each other."""
+    at = work.at[t]
+    upper, lower, is_open = work.upper[at : at + size], work.lower[at : at + size], work.open[at : at + size]
+    unit, roof, owner = work.unit[begin : begin + size], work.roof[:size], work.owner[begin : begin + size]
+    for q in range(size):
+        span = (upper[q] - lower[q]) * unit[q]
+        x = np.float32(upper[q] * unit[q] + span * _ROOM)
+        roof[q] = x if (is_open[q] != 0) & (span > _TINY) else _NOT_LOST
+    runs = 1
+    for q in range(1, size):
+        runs += owner[q] != owner[q - 1]
+    return runs
+
+
+@fast
+def _mark(work: Work, begin: int, size: int, first: int) -> None:
+    """Bit ``8 s + j`` of `lost`: whether a pair is lost on slice s of coordinate first + j."""
+    lost, roof, zero = work.lost[:size], work.roof[:size], np.float32(0.0)
+    for q in range(size):
+        lost[q] = np.uint32(0)
+    for j in range(8):
+        h = work.half[first + j]
+        if h == zero:
+            continue
+        e, bit = work.single[first + j, begin : begin + size], np.uint32(j)
+        for q in range(size):
+            x, y = roof[q], h * e[q]
+            a, b = min(y, zero), max(y, zero)
+            marks = np.uint32(x + a < zero) | (np.uint32(x - b < zero) << np.uint32(8))
+            marks |= np.uint32(x + _QUARTER * a < zero) << np.uint32(16)
+            marks |= np.uint32(x - _QUARTER * b < zero) << np.uint32(24)
+            lost[q] |= marks << bit
+
+
+@compiled
+def _add(work: Work, member: int, side: int, first: int, sums: int) -> None:
+    for j in range(8):
+        work.more[side, first + j, member] += np.int32((sums >> np.uint64(8 * j)) & np.uint64(255))
+
+
+@compiled
+def _count_marks(work: Work, begin: int, size: int, first: int) -> None:
+    lost, owner = work.lost[:size], work.owner[begin : begin + size]
+    none = np.uint64(0)
+    a, b, c, d = none, none, none, none
+    i, run = owner[0], 0
+    for q in range(size):
+        if owner[q] != i or run == _FULL:
+            _add(work, i, 0, first, a)
+            _add(work, i, 1, first, b)
+            _add(work, i, 2, first, c)
+            _add(work, i, 3, first, d)
+            a, b, c, d = none, none, none, none
+            i, run = owner[q], 0
+        marks = lost[q]
+        a += _BYTES[marks & _BYTE]
+        b += _BYTES[(marks >> np.uint32(8)) & _BYTE]
+        c += _BYTES[(marks >> np.uint32(16)) & _BYTE]
+        d += _BYTES[marks >> np.uint32(24)]
+        run += 1
+    _add(work, i, 0, first, a)
+    _add(work, i, 1, first, b)
+    _add(work, i, 2, first, c)
+    _add(work, i, 3, first, d)
+
+
+@fast
+def _sum(work: Work, begin: int, end: int, sheet: int, member: int, j: int) -> None:
+    """Count the pairs ``begin .. end - 1`` of a member, on the slices of coordinate j."""
+    roof, e, h = work.roof[begin:end], work.single[j, sheet + begin : sheet + end], work.half[j]
+    zero, one = np.float32(0.0), np.float32(1.0)
+    s0, s1, s2, s3 = zero, zero, zero, zero
+    for q in range(end - begin):
+        x, y = roof[q], h * e[q]
+        a, b = min(y, zero), max(y, zero)
+        s0 += one if x + a < zero else zero
+        s1 += one if x - b < zero else zero
+        s2 += one if x + _QUARTER * a < zero else zero
+        s3 += one if x - _QUARTER * b < zero else zero
+    work.more[0, j, member] += np.int32(s0)
+    work.more[1, j, member] += np.int32(s1)
+    work.more[2, j, member] += np.int32(s2)
+    work.more[3, j, member] += np.int32(s3)
+
+
+@compiled
+def _count_runs(work: Work, begin: int, size: int, d: int) -> None:
+    owner, start = work.owner[begin : begin + size], 0
+    for q in range(1, size + 1):
+        if q < size and owner[q] == owner[start]:
+            continue
+        for j in range(d):
+            if work.half[j] > np.float32(0.0):
+                _sum(work, start, q, begin, owner[start], j)
+        start = q
+
+
+@compiled
+def _losses(space: Space, work: Work, t: int, d: int, loss: IntArray) -> None:
+    """What each slice loses at least, from the pairs counted."""
+    loss[:] = 0
+    path, counts, fewer = work.path, work.counts[t], work.fewer[t]
+    for level in range(space.table.shape[0]):
+        slot, table = space.slot[level], space.table[level]
+        if slot >= 0:
+            total = np.int64(0)
+            path[0] = 0
+            for m in range(space.most[level]):
+                p = fewer[slot + m + 1] - 1
+                if p >= 0:
+                    total += space.step[table + p + m]
+                path[m + 1] = total
+        for i in range(space.start[level], space.start[level + 1]):
+            c = counts[i]
+            if slot < 0:
+                total = np.int64(0)
+                path[c] = 0
+                for m in range(c, space.most[level]):
+                    total += space.step[table + m]
+                    path[m + 1] = total
+            for side in range(SLICES):
+                for j in range(d):
+                    loss[side, j] += path[c + work.more[side, j, i]] - path[c]
+
+
+@compiled
+def cut_slices(
+    space: Space, work: Work, t: int, begin: int, size: int, need: int, promise: FloatArray
+) -> tuple[int, int]:
+    """Cut off the slices of box t that lose the need; returns 1 where one went, -1 where all did, and where to split.
+
+    The coordinate to split is -1 where no half loses anything; `promise` receives the share of the need that its halves
+    lose on average.
+    """
+    d, loss = space.T.shape[1], work.loss
+    work.more[:] = 0
+    for j in range(d):
+        work.half[j] = np.float32(0.5 * (work.high[t, j] - work.low[t, j]))
+    if size >= _LONG * _roofs(work, t, begin, size):
+        _count_runs(work, begin, size, d)
+    else:
+        for first in range(0, work.half.shape[0], 8):
+            _mark(work, begin, size, first)
+            _count_marks(work, begin, size, first)
+    _losses(space, work, t, d, loss)
+    went, best, largest = 0, -1, 0.0
+    promise[0] = 0.0
+    for j in range(d):
+        low, high = work.low[t, j], work.high[t, j]
+        if high - low <= _NARROW:
+            continue
+        above, below = loss[0, j], loss[1, j]
+        if above >= need and below >= need:
+            return -1, -1
+        middle, quarter = 0.5 * (low + high), 0.25 * (high - low) * _JUST
+        to_low = middle if below >= need else low + (quarter if loss[3, j] >= need else 0.0)
+        to_high = middle if above >= need else high - (quarter if loss[2, j] >= need else 0.0)
+        if to_low > low or to_high < high:
+            shrink(space, work, t, begin, size, j, to_low, to_high)
+            went = 1
+        x, y = float(above) / float(need), float(below) / float(need)
+        score = (x + _EVEN) * (y + _EVEN)
+        if above + below > 0 and score > largest:
+            best, largest, promise[0] = j, score, 0.5 * (x + y)
+    return went, best
