@@ -11,7 +11,7 @@ from ltr.exact.weight_space.space import UPDATES, Boxes, Space, Work
 
 __all__ = ["enter", "tidy"]
 
-_DENSE = 0.7  # share of open pairs below which a box gets a sheet of its own
+_DENSE = 0.6  # share of open pairs below which a box gets a sheet of its own
 
 
 @compiled
