@@ -9,12 +9,12 @@ so a slice that loses the box's bound minus the target, or more, holds nothing w
 off. Where neither half of any coordinate goes, the box is best split where both halves lose much.
 
 **Counting.** A pair with upper end u over the box has the upper end ``u - h |e_j|`` in the half of coordinate j that is
-the worse one for it, h half the width, and ``u - 1.5 h |e_j|`` in the worse quarter. That is one product for each pair
-and coordinate, and four comparisons, in single precision. Few pairs of a member in a row are counted by one byte for
-each coordinate in a word, many by a sum for each coordinate.
+the worse one for it, h half the width, and ``u - 1.5 h |e_j|`` in the worse quarter. The sign of e_j tells which half
+that is. So there are one product for each pair and coordinate, and four comparisons, in single precision. Few pairs of
+a member in a row are counted by one byte for each coordinate in a word, many by a sum for each coordinate.
 
 **Rounding.** u is between 0 and ``2 R``, R half the pair's range over the box, and ``h |e_j| <= R``. Rounding u, h,
-e_j, the products and the difference to single precision errs by at most ``10 * 2^-24 R``; `_ROOM` times the range
+e_j, their product and u / 1.5 to single precision errs by at most ``12 * 2^-24 R``; `_ROOM` times the range
 ``2 R`` is added to u. A power of two brings e to a size of about 1 first, and pairs whose range is too small for single
 precision are taken as not lost. What rounding the middle of a coordinate errs is in the slack of u.
 """
@@ -32,7 +32,7 @@ __all__ = ["cut_slices"]
 SLICES = 4  # upper half, lower half, upper quarter, lower quarter
 _ROOM = 2.0**-20
 _TINY, _NOT_LOST = 1e-30, np.float32(1e30)
-_QUARTER = np.float32(1.5)  # half widths from the better end of a coordinate to the worse quarter
+_QUARTER = np.float32(1 / 1.5)  # there are 1.5 half widths from the better end of a coordinate to the worse quarter
 _LONG = 64  # pairs a member has in a row, on average, from which sums are faster
 _EVEN = 0.02  # share of the need added to what each half loses: one that loses nothing may do
 _JUST = 1.0 - 1e-6  # of a quarter, which single precision knows no better
@@ -47,11 +47,13 @@ def _roofs(work: Work, t: int, begin: int, size: int) -> int:
     """Upper ends of the open pairs in single precision; returns how many owners follow each other."""
     at = work.at[t]
     upper, lower, is_open = work.upper[at : at + size], work.lower[at : at + size], work.open[at : at + size]
-    unit, roof, owner = work.unit[begin : begin + size], work.roof[:size], work.owner[begin : begin + size]
+    unit, owner = work.unit[begin : begin + size], work.owner[begin : begin + size]
+    roof, quarter = work.roof[:size], work.roof_quarter[:size]
     for q in range(size):
         span = (upper[q] - lower[q]) * unit[q]
         x = np.float32(upper[q] * unit[q] + span * _ROOM)
-        roof[q] = x if (is_open[q] != 0) & (span > _TINY) else _NOT_LOST
+        x = x if (is_open[q] != 0) & (span > _TINY) else _NOT_LOST
+        roof[q], quarter[q] = x, x * _QUARTER
     runs = 1
     for q in range(1, size):
         runs += owner[q] != owner[q - 1]
@@ -61,20 +63,18 @@ def _roofs(work: Work, t: int, begin: int, size: int) -> int:
 @fast
 def _mark(work: Work, begin: int, size: int, first: int) -> None:
     """Bit ``8 s + j`` of `lost`: whether a pair is lost on slice s of coordinate first + j."""
-    lost, roof, zero = work.lost[:size], work.roof[:size], np.float32(0.0)
+    lost, roof, quarter = work.lost[:size], work.roof[:size], work.roof_quarter[:size]
     for q in range(size):
         lost[q] = np.uint32(0)
     for j in range(8):
         h = work.half[first + j]
-        if h == zero:
+        if h == np.float32(0.0):
             continue
         e, bit = work.single[first + j, begin : begin + size], np.uint32(j)
         for q in range(size):
-            x, y = roof[q], h * e[q]
-            a, b = min(y, zero), max(y, zero)
-            marks = np.uint32(x + a < zero) | (np.uint32(x - b < zero) << np.uint32(8))
-            marks |= np.uint32(x + _QUARTER * a < zero) << np.uint32(16)
-            marks |= np.uint32(x - _QUARTER * b < zero) << np.uint32(24)
+            x, z, y = roof[q], quarter[q], h * e[q]
+            marks = np.uint32(y < -x) | (np.uint32(y > x) << np.uint32(8))
+            marks |= (np.uint32(y < -z) << np.uint32(16)) | (np.uint32(y > z) << np.uint32(24))
             lost[q] |= marks << bit
 
 
@@ -113,16 +113,16 @@ def _count_marks(work: Work, begin: int, size: int, first: int) -> None:
 @fast
 def _sum(work: Work, begin: int, end: int, sheet: int, member: int, j: int) -> None:
     """Count the pairs ``begin .. end - 1`` of a member, on the slices of coordinate j."""
-    roof, e, h = work.roof[begin:end], work.single[j, sheet + begin : sheet + end], work.half[j]
+    e, h = work.single[j, sheet + begin : sheet + end], work.half[j]
+    roof, quarter = work.roof[begin:end], work.roof_quarter[begin:end]
     zero, one = np.float32(0.0), np.float32(1.0)
     s0, s1, s2, s3 = zero, zero, zero, zero
     for q in range(end - begin):
-        x, y = roof[q], h * e[q]
-        a, b = min(y, zero), max(y, zero)
-        s0 += one if x + a < zero else zero
-        s1 += one if x - b < zero else zero
-        s2 += one if x + _QUARTER * a < zero else zero
-        s3 += one if x - _QUARTER * b < zero else zero
+        x, z, y = roof[q], quarter[q], h * e[q]
+        s0 += one if y < -x else zero
+        s1 += one if y > x else zero
+        s2 += one if y < -z else zero
+        s3 += one if y > z else zero
     work.more[0, j, member] += np.int32(s0)
     work.more[1, j, member] += np.int32(s1)
     work.more[2, j, member] += np.int32(s2)

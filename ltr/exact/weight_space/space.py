@@ -173,6 +173,7 @@ class Work(NamedTuple):
     trial_fewer: IndexArray
     small: FloatArray
     roof: NDArray[np.float32]
+    roof_quarter: NDArray[np.float32]
     lost: NDArray[np.uint32]
     half: NDArray[np.float32]
     more: IndexArray
@@ -230,6 +231,7 @@ class Work(NamedTuple):
             trial_fewer=np.zeros(slots, np.int32),
             small=np.zeros((8, columns)),
             roof=np.zeros(scratch, np.float32),
+            roof_quarter=np.zeros(scratch, np.float32),
             lost=np.zeros(scratch, np.uint32),
             half=np.zeros(eights, np.float32),
             more=np.zeros((4, eights, members), np.int32),
