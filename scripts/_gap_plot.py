@@ -54,7 +54,7 @@ def plot(panels: Sequence[tuple[str, Sequence[Json]]], path: Path) -> None:
         layout="constrained",
     )
     handles: dict[str, Line2D] = {}
-    largest = max((gap for _, records in panels for r in records for _, gap in _gaps(r)), default=1.0)
+    largest = max((gap for _, records in panels for r in records for _, gap in _gaps(r)), default=1.0) or 1.0
     for axis, (name, records) in zip(axes.flat, panels, strict=False):
         for record in records:
             handles[record["method"]] = _line(axis, record)
