@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ltr.exact import GradedProblem, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
 from ltr.exact.levels import levels_of
 from ltr.exact.state import Limits, SolveState, Stopped
-from ltr.exact.weight_space import WeightSpaceSearch
+from ltr.exact.weight_space import WeightSpaceSearch, proof
 from ltr.exact.weight_space.coordinates import SYSTEMS, adapted, apply_to
 from ltr.exact.weight_space.crew import Crew
 from ltr.exact.weight_space.proof import _Schedule
@@ -296,3 +296,23 @@ def test_preferences_of_one_pair_are_a_half_space():
     problem = PairwiseProblem([[0.0, 0.0], [1.0, 1.0]], [(1, 0)], C=0.25)
     # one weight suffices: 1 - C
     assert_proven(problem, solve(problem, ALONE, time_limit=20), 0.75)
+
+
+def test_better_weights_are_looked_for_during_a_long_target(monkeypatch):
+    monkeypatch.setattr(proof, "_PAUSE", 0.2)
+    looks = []
+    monkeypatch.setattr(proof, "search_locally", lambda state, seconds, restarts, *, turn: looks.append(turn))
+    problem = hard_list(d=14, n=120)
+    solution = solve(problem, WeightSpaceSearch(threads=2), time_limit=2.0)
+    assert solution.status is Status.TIME_LIMIT
+    assert looks[:2] == [1, 2]
+
+
+def test_a_value_found_elsewhere_raises_the_target():
+    problem = hard_list(n=30, d=3)
+    searchable = space_of(problem)
+    with Crew(searchable, 1, lambda x: None) as crew:
+        best = crew.close(searchable.roots, -(2**61), lambda: None).target
+    with Crew(searchable, 1, lambda x: None) as crew:
+        crew.least_target = best
+        assert crew.close(searchable.roots, -(2**61), lambda: None).target == best

@@ -67,11 +67,12 @@ class Crew:
 
     Attributes:
         boxes: boxes searched so far.
+        least_target: integer below which no target is of use any more, for values found elsewhere meanwhile.
     """
 
     def __init__(self, searchable: Searchable, threads: int, found: Found) -> None:
         """`found` receives the coordinates of every better candidate, in the thread that called `close`."""
-        self.searchable, self.boxes = searchable, 0
+        self.searchable, self.boxes, self.least_target = searchable, 0, _NEVER
         self._threads, self._found = threads, found
         self._best = _NEVER
         self._idle: list[Work] = []
@@ -107,7 +108,11 @@ class Crew:
         try:
             while (pending and done.spent < allowance) or running:
                 while pending and done.spent < allowance and len(running) < self._threads:
-                    running.add(self._pool.submit(self._search, _pop(pending), done.target, max(_PIECE, least)))
+                    running.add(
+                        self._pool.submit(
+                            self._search, _pop(pending), max(done.target, self.least_target), max(_PIECE, least)
+                        )
+                    )
                 finished, running = wait(running, timeout=_POLL, return_when=FIRST_COMPLETED)
                 for future in finished:
                     done = self._take(future.result(), done)

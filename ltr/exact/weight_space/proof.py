@@ -40,6 +40,7 @@ _AROUND = 0.01  # half-width of the first box around the best weights
 _LEAST_AROUND = 1_000_000  # pairs looked at
 _WORTHWHILE = 500_000  # pairs looked at on a target, from which better weights are looked for
 _LEAST_SECONDS = 0.2
+_PAUSE = 5.0  # seconds on one target after which better weights are looked for, twice as many where there were none
 _MANY = 1_000_000  # restarts: as many as fit the time
 _NARROW = "the boxes left are too narrow to decide"
 _NOTHING = -(2**61)  # a target below every value
@@ -64,7 +65,7 @@ def prove(state: SolveState, threads: int, coordinates: str | None = None, local
 
 
 def _prove(state: SolveState, threads: int, coordinates: str | None, local_search: float) -> Ending:
-    search = _Search(state, threads)
+    search = _Search(state, threads, local_search)
     if coordinates == "adapted":
         search.adapt(-math.inf)
     search.attained()
@@ -83,7 +84,7 @@ def _prove(state: SolveState, threads: int, coordinates: str | None, local_searc
             return Ending(Status.INEXACT, _NARROW)
         schedule.advance(spent, state.value, state.remaining / max(state.seconds - started, _MOMENT))
         if local_search > 0 and spent >= _WORTHWHILE:
-            search.search_locally(local_search)
+            search.search_locally()
             search.search_around(max(local_search * spent, _LEAST_AROUND))
         if coordinates is None and spent >= _LONG and search.adaptable:
             search.adapt(_CLEARLY)
@@ -121,10 +122,10 @@ class _Schedule:
 class _Search:
     """A state, and the coordinates in which its boxes are searched."""
 
-    def __init__(self, state: SolveState, threads: int) -> None:
+    def __init__(self, state: SolveState, threads: int, share: float) -> None:
         self.state, self.searchable, self.coordinates = state, space_of(state.problem), "given"
-        self._threads, self._boxes = threads, 0
-        self._looked, self._turn = state.seconds, 0
+        self._threads, self._share, self._boxes = threads, share, 0
+        self._looked, self._turn, self._pause = state.seconds, 0, _PAUSE
         self._adapted = -math.inf
 
     @property
@@ -156,13 +157,14 @@ class _Search:
             self.state.observe(self.state.bound, nodes=self._boxes)
         return done.spent, resolved
 
-    def search_locally(self, share: float) -> None:
+    def search_locally(self) -> None:
         """Look for better weights, for a share of the time since the last look, or a moment where that is no more."""
         self._turn += 1
-        since = self.state.seconds - self._looked
-        seconds = max(share * since, min(_LEAST_SECONDS, since))
+        since, value = self.state.seconds - self._looked, self.state.value
+        seconds = max(self._share * since, min(_LEAST_SECONDS, since))
         search_locally(self.state, seconds, _MANY, turn=self._turn)
         self._looked = self.state.seconds
+        self._pause = _PAUSE if self.state.value > value else 2 * self._pause
 
     def search_around(self, allowance: float) -> None:
         """Search boxes around the best weights, twice as wide each time, as far as the allowance goes."""
@@ -218,6 +220,10 @@ class _Search:
     def _check(self, crew: Crew) -> None:
         self.state.nodes = self._boxes + crew.boxes
         self.state.check()
+        if self._share > 0 and self.state.seconds - self._looked >= self._pause:
+            self.search_locally()
+            if math.isfinite(self.state.value):
+                crew.least_target = max(crew.least_target, self.target(self.state.value))
         self.attained()
         limit = self.state.limits.node_limit
         if limit is not None and self.state.nodes >= limit:
