@@ -48,6 +48,7 @@ __all__ = [
     "OPEN",
     "candidate_value",
     "costs",
+    "decided_by_half",
     "descend",
     "dual",
     "hinge",
@@ -195,6 +196,22 @@ def scores(work: Work, t: int, begin: int, size: int, d: int, out: FloatArray) -
             s0 += share[q] * abs(e0[q])
         out[j] = s0
         j += 1
+
+
+@fast
+def decided_by_half(work: Work, t: int, begin: int, size: int, j: int) -> float:
+    """(a + 1)(b + 1) for the pairs a and b that the halves of coordinate j would lose."""
+    at = work.at[t]
+    upper, share = work.upper[at : at + size], work.value[:size]
+    e = work.columns[j, begin : begin + size]
+    half = 0.5 * (work.high[t, j] - work.low[t, j])
+    below, above = 1.0, 1.0
+    for q in range(size):
+        fall = half * e[q]
+        counts = 1.0 if share[q] > 0.0 else 0.0
+        below += counts if upper[q] < fall else 0.0
+        above += counts if upper[q] < -fall else 0.0
+    return below * above
 
 
 @fast

@@ -1,12 +1,13 @@
 r"""Compiled: depth-first search over boxes of weight space, until every box is closed or the allowance is used up.
 
-A box is closed when its bound, from the pairs lost and won on all of it, is not above the target. Else slices of it
-that lose enough are cut off (`_slices`), and where its halves lose a good part of what is needed, or some members must
-win all their pairs, the conflicts of `_couples` and the linear program of `_hinge` may show that nothing is left. What
-is left is split where both halves lose most, or, where no half loses anything, along the coordinate with the largest
-``width_j * sum over open pairs of |e_j| / (upper - lower)``, which says how far a split narrows the pairs. Where zeros
-count, a coordinate that may be 0 is split in three: its negative part, 0, and its positive part; the parts are taken
-closed, which can only raise their bounds, and are known to use the weight.
+A box is closed when its bound, from the pairs lost and won on all of it, is not above the target. Else, where many
+pairs are open, slices of it that lose enough are cut off (`_slices`); and where few are, or its halves lose a good part
+of what is needed, or some members must win all their pairs, the conflicts of `_couples` and the linear program of
+`_hinge` may show that nothing is left. What is left is split where both halves lose most; where slices do not tell,
+along the coordinate with the largest product of ``width_j * sum over open pairs of |e_j| / (upper - lower)``, which
+says how far a split narrows the pairs, and (a + 1)(b + 1) for the a and b pairs that its halves lose at once. Where
+zeros count, a coordinate that may be 0 is split in three: its negative part, 0, and its positive part; the parts are
+taken closed, which can only raise their bounds, and are known to use the weight.
 
 Source: the bound is that of `ltr.exact.levels`; branch and bound over boxes is Land & Doig (1960) in this space.
 """
@@ -31,6 +32,7 @@ from ltr.exact.weight_space._hinge import (
     GAVE_UP,
     candidate_value,
     costs,
+    decided_by_half,
     descend,
     hinge,
     prices,
@@ -46,6 +48,8 @@ from ltr.exact.weight_space.space import Boxes, FloatArray, IntArray, Space, Wor
 __all__ = ["search"]
 
 _ROUNDS = 4  # of shrinking a box
+_WORTH_A_LOOK = 0.3  # share of the best score from which a split is tried out
+_MANY = 256  # pairs of a sheet from which slices are worth their time
 _PROMISING = 0.3  # share of the need that the halves lose from which conflicts and hinges are tried
 _PACKINGS = 2  # of prices into conflicts once more, with the budgets that the last has left
 _WORTH_A_PACKING = 0.3  # share of what is needed that conflicts must cost for that
@@ -96,12 +100,14 @@ def _reduce(space: Space, work: Work, t: int, begin: int, size: int, target: int
         if work.bound[t] <= target:
             return CLOSED, -1
         need = work.bound[t] - target
-        went, coordinate = cut_slices(space, work, t, begin, size, need, promise)
-        if went < 0:
-            return CLOSED, -1
-        if went > 0:
-            refresh(space, work, t, begin, size)
-            continue
+        promise[0] = 1.0
+        if size >= _MANY:
+            went, coordinate = cut_slices(space, work, t, begin, size, need, promise)
+            if went < 0:
+                return CLOSED, -1
+            if went > 0:
+                refresh(space, work, t, begin, size)
+                continue
         work.budget[:] = need
         musts = prices(space, work, t, begin, size, need)
         if musts == 0 and promise[0] < _PROMISING and not space.two_sided:
@@ -157,14 +163,21 @@ def _split_side(space: Space, work: Work, t: int) -> int:
 
 @compiled
 def _branch_on(space: Space, work: Work, t: int, begin: int, size: int) -> int:
-    """The coordinate to split where no half loses anything, -1 where no width is left."""
-    d, score = space.T.shape[1], work.small[6]
+    """The coordinate to split where slices do not tell, -1 where no width is left."""
+    d = space.T.shape[1]
+    score = work.small[6]
     scores(work, t, begin, size, d, score)
-    best, largest = -1, 0.0
+    widest = 0.0
     for j in range(d):
         width = work.high[t, j] - work.low[t, j]
-        if width > _NARROW and score[j] * width > largest:
-            best, largest = j, score[j] * width
+        score[j] *= width if width > _NARROW else 0.0
+        widest = max(widest, score[j])
+    best, largest = -1, 0.0
+    for j in range(d):
+        if score[j] > _WORTH_A_LOOK * widest:
+            score[j] *= decided_by_half(work, t, begin, size, j)
+            if score[j] > largest:
+                best, largest = j, score[j]
     if best < 0 and space.sparse:
         for j in range(d):
             if work.used[t, j] == 0 and work.high[t, j] > work.low[t, j]:
