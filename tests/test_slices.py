@@ -8,8 +8,9 @@ import pytest
 from ltr.exact import RerankProblem
 from ltr.exact.weight_space import _slices
 from ltr.exact.weight_space._sheets import enter
+from ltr.exact.weight_space._shrink import shrink
 from ltr.exact.weight_space.coordinates import apply_to
-from ltr.exact.weight_space.space import Work, space_of
+from ltr.exact.weight_space.space import UPDATES, Work, space_of
 from tests.reference import random_graded, random_instance, random_pairwise
 
 SIDES = (0.5, 1.0), (0.0, 0.5), (0.75, 1.0), (0.0, 0.25)  # of a coordinate's range, in the order of `_slices`
@@ -51,7 +52,7 @@ def test_no_point_of_a_slice_is_worth_more_than_it_leaves(problem):
         searchable, work = entered(problem, rng, T)
         if work.bound[0] <= 0:
             continue
-        _slices.cut_slices(searchable.space, work, 0, 0, int(work.size[0]), 2**62, np.zeros(1))
+        _slices.cut_slices(searchable.space, work, 0, 0, int(work.size[0]), 2**62)
         low, high = work.low[0, :d].copy(), work.high[0, :d].copy()
         left = (work.bound[0] - work.loss) * searchable.unit + searchable.shift
         for _ in range(60):
@@ -74,7 +75,7 @@ def test_what_is_cut_off_holds_nothing_above_the_target(seed):
     low, high = work.low[0, :d].copy(), work.high[0, :d].copy()
     need = max(1, int(work.bound[0] * rng.uniform(0.001, 0.2)))
     target = (work.bound[0] - need) * searchable.unit + searchable.shift
-    went, _ = _slices.cut_slices(searchable.space, work, 0, 0, int(work.size[0]), need, np.zeros(1))
+    went, _, _ = _slices.cut_slices(searchable.space, work, 0, 0, int(work.size[0]), need)
     new_low, new_high = work.low[0, :d], work.high[0, :d]
     for x in low + rng.uniform(size=(200, d)) * (high - low):
         if went < 0 or np.any(x < new_low) or np.any(x > new_high):
@@ -112,3 +113,17 @@ def test_a_member_with_more_pairs_than_a_byte_counts():
     # w in [-1, -0.5] loses all of them, w in [0, 1] none for sure: at 0 itself they would tie
     assert work.more[3, 0, 0] == 600
     assert work.more[2, 0, 0] == 0
+
+
+def test_many_cuts_do_not_outgrow_the_slack():
+    problem = few_against_many(0)
+    searchable, work = entered(problem, np.random.default_rng(2))
+    space, size = searchable.space, int(work.size[0])
+    for k in range(20 * UPDATES):
+        j = k % problem.d
+        width = work.high[0, j] - work.low[0, j]
+        shrink(space, work, 0, 0, size, j, work.low[0, j] + width / 97, work.high[0, j] - width / 89)
+        assert work.updates[0] <= UPDATES + 2
+    middle, half = 0.5 * (work.low[0] + work.high[0]), 0.5 * (work.high[0] - work.low[0])
+    assert np.all(work.upper[:size] >= middle @ space.columns + half @ np.abs(space.columns))
+    assert np.all(work.lower[:size] <= middle @ space.columns - half @ np.abs(space.columns))

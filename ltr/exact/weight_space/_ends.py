@@ -21,6 +21,8 @@ __all__ = [
     "ends",
     "fast",
     "flag",
+    "level_path",
+    "member_path",
     "norm_interval",
     "raise_count",
     "settle",
@@ -99,6 +101,28 @@ def raise_count(space: Space, counts: IndexArray, fewer: IndexArray, member: int
     counts[member] = c + 1
     at = space.table[level] + p + c
     return space.worth[at + 1] - space.worth[at]
+
+
+@compiled
+def level_path(space: Space, work: Work, t: int, level: int) -> None:
+    """Fill `path`: raising a member of a level with a slot from c to m costs ``path[m] - path[c]`` at least."""
+    fewer, slot, table, total = work.fewer[t], space.slot[level], space.table[level], np.int64(0)
+    work.path[0] = 0
+    for m in range(space.most[level]):
+        p = fewer[slot + m + 1] - 1
+        if p >= 0:
+            total += space.step[table + p + m]
+        work.path[m + 1] = total
+
+
+@compiled
+def member_path(space: Space, work: Work, level: int, first: int, last: int) -> None:
+    """As `level_path` for the one member of a level without a slot, from the count `first` to `last`."""
+    table, total = space.table[level], np.int64(0)
+    work.path[first] = 0
+    for m in range(first, last):
+        total += space.step[table + m]
+        work.path[m + 1] = total
 
 
 @compiled
@@ -219,7 +243,8 @@ def compact(work: Work, t: int, columns: int) -> None:
     for k in range(kept, padded):
         for j in range(columns):
             work.columns[j, to + k] = 0.0
-            work.single[min(j, columns - 2), to + k] = np.float32(0.0)
+        for j in range(columns - 1):
+            work.single[j, to + k] = np.float32(0.0)
         work.owner[to + k], work.rival[to + k], work.slack[to + k], work.unit[to + k] = 0, -1, 0.0, 1.0
         work.upper[at + k], work.lower[at + k] = 1.0, -1.0
     for k in range(padded):

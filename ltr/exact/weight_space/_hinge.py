@@ -39,7 +39,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ltr.exact.weight_space._ends import assign, compiled, fast, raise_count
+from ltr.exact.weight_space._ends import assign, compiled, fast, level_path, member_path, raise_count
 from ltr.exact.weight_space.space import FloatArray, Space, Work
 
 __all__ = [
@@ -83,29 +83,19 @@ def prices(space: Space, work: Work, t: int, begin: int, size: int, need: int) -
             if work.rival[begin + q] >= 0:
                 losable[work.rival[begin + q]] += work.open[at + q]
     must_win = 0
-    counts, fewer = work.counts[t], work.fewer[t]
+    counts = work.counts[t]
     for level in range(space.table.shape[0]):
-        slot, table = space.slot[level], space.table[level]
-        if slot >= 0:
-            total = np.int64(0)
-            path[0] = 0
-            for m in range(space.most[level]):
-                p = fewer[slot + m + 1] - 1
-                if p >= 0:
-                    total += space.step[table + p + m]
-                path[m + 1] = total
+        shared = space.slot[level] >= 0
+        if shared:
+            level_path(space, work, t, level)
         for i in range(space.start[level], space.start[level + 1]):
             price[i] = 0.0
             work.must[i] = 0
             most, c = losable[i], counts[i]
             if most == 0:
                 continue
-            if slot < 0:
-                total = np.int64(0)
-                path[c] = 0
-                for m in range(c, c + most):
-                    total += space.step[table + m]
-                    path[m + 1] = total
+            if not shared:
+                member_path(space, work, level, c, c + most)
             x, beyond = 0, most + 1
             while beyond - x > 1:  # the largest x that the budget affords
                 middle = (x + beyond) >> 1

@@ -43,7 +43,7 @@ from ltr.exact.weight_space._hinge import (
 from ltr.exact.weight_space._sheets import enter, tidy
 from ltr.exact.weight_space._shrink import refresh, shrink_to_constraints, shrink_to_cut, shrink_to_wins, use
 from ltr.exact.weight_space._slices import cut_slices
-from ltr.exact.weight_space.space import Boxes, FloatArray, IntArray, Space, Work
+from ltr.exact.weight_space.space import NARROW, Boxes, FloatArray, IntArray, Space, Work
 
 __all__ = ["search"]
 
@@ -54,7 +54,6 @@ _PROMISING = 0.3  # share of the need that the halves lose from which conflicts 
 _PACKINGS = 2  # of prices into conflicts once more, with the budgets that the last has left
 _WORTH_A_PACKING = 0.3  # share of what is needed that conflicts must cost for that
 _CLEARLY = 1.1  # growth from which another one follows
-_NARROW = 1e-13  # width from which a coordinate is not split
 _TRIALS, _SMALL_TRIALS = 63, 7  # boxes between two candidates, powers of two less 1
 _FEW = 6  # open pairs with a rival whose outcomes are all tried
 _SMALL = 1e-3  # width of a box that more candidates are taken from
@@ -95,14 +94,13 @@ def _conflicts_cost(space: Space, work: Work, t: int, begin: int, size: int, nee
 @compiled
 def _reduce(space: Space, work: Work, t: int, begin: int, size: int, target: int, tally: IntArray) -> tuple[int, int]:
     """Close box t or shrink it: `CLOSED`, `GAVE_UP` where the hinges cannot close it, or `OPEN`; where to split it."""
-    outcome, coordinate, promise = GAVE_UP, -1, work.small[7]
+    outcome, coordinate, promise = GAVE_UP, -1, 1.0
     for _ in range(_ROUNDS):
         if work.bound[t] <= target:
             return CLOSED, -1
         need = work.bound[t] - target
-        promise[0] = 1.0
         if size >= _MANY:
-            went, coordinate = cut_slices(space, work, t, begin, size, need, promise)
+            went, coordinate, promise = cut_slices(space, work, t, begin, size, need)
             if went < 0:
                 return CLOSED, -1
             if went > 0:
@@ -110,7 +108,7 @@ def _reduce(space: Space, work: Work, t: int, begin: int, size: int, target: int
                 continue
         work.budget[:] = need
         musts = prices(space, work, t, begin, size, need)
-        if musts == 0 and promise[0] < _PROMISING and not space.two_sided:
+        if musts == 0 and promise < _PROMISING and not space.two_sided:
             break
         if musts > 0:
             shrunk = shrink_to_wins(space, work, t, begin, size)
@@ -156,7 +154,7 @@ def _split_side(space: Space, work: Work, t: int) -> int:
             continue
         for j in range(space.A.shape[1]):
             width = work.high[t, j] - work.low[t, j]
-            if width > _NARROW and abs(space.A[row, j]) * width > largest:
+            if width > NARROW and abs(space.A[row, j]) * width > largest:
                 best, largest = j, abs(space.A[row, j]) * width
     return best
 
@@ -170,7 +168,7 @@ def _branch_on(space: Space, work: Work, t: int, begin: int, size: int) -> int:
     widest = 0.0
     for j in range(d):
         width = work.high[t, j] - work.low[t, j]
-        score[j] *= width if width > _NARROW else 0.0
+        score[j] *= width if width > NARROW else 0.0
         widest = max(widest, score[j])
     best, largest = -1, 0.0
     for j in range(d):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ltr.exact.weight_space._ends import compiled, cut, flag, settle
-from ltr.exact.weight_space.space import FloatArray, Space, Work
+from ltr.exact.weight_space._ends import compiled, cut, ends, flag, settle
+from ltr.exact.weight_space.space import UPDATES, FloatArray, Space, Work
 
 __all__ = ["refresh", "shrink", "shrink_to_constraints", "shrink_to_cut", "shrink_to_wins", "use"]
 
@@ -21,7 +21,9 @@ def use(space: Space, work: Work, t: int, j: int) -> None:
 
 @compiled
 def shrink(space: Space, work: Work, t: int, begin: int, size: int, j: int, low: float, high: float) -> None:
-    """Shrink coordinate j of box t; its price falls due where 0 is left outside."""
+    """Shrink coordinate j of box t, after many updates with fresh ends; its price falls due where 0 is left outside."""
+    if work.updates[t] >= UPDATES:
+        ends(work, t, begin, size, space.columns.shape[0])
     cut(work, t, begin, size, j, low, high)
     if low > 0.0 or high < 0.0:
         use(space, work, t, j)
@@ -88,7 +90,7 @@ def shrink_to_constraints(space: Space, work: Work, t: int, begin: int, size: in
         if used == space.support:
             for j in range(d):
                 if work.used[t, j] == 0 and work.high[t, j] > work.low[t, j]:
-                    cut(work, t, begin, size, j, 0.0, 0.0)
+                    shrink(space, work, t, begin, size, j, 0.0, 0.0)
     for row in range(space.A.shape[0]):
         least = 0.0
         for j in range(d):

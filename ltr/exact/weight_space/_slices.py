@@ -23,20 +23,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from ltr.exact.weight_space._ends import compiled, fast
+from ltr.exact.weight_space._ends import compiled, fast, level_path, member_path
 from ltr.exact.weight_space._shrink import shrink
-from ltr.exact.weight_space.space import FloatArray, IntArray, Space, Work
+from ltr.exact.weight_space.space import NARROW, IntArray, Space, Work
 
 __all__ = ["cut_slices"]
 
-SLICES = 4  # upper half, lower half, upper quarter, lower quarter
+_SLICES = 4  # upper half, lower half, upper quarter, lower quarter
 _ROOM = 2.0**-20
 _TINY, _NOT_LOST = 1e-30, np.float32(1e30)
 _QUARTER = np.float32(1 / 1.5)  # there are 1.5 half widths from the better end of a coordinate to the worse quarter
 _LONG = 64  # pairs a member has in a row, on average, from which sums are faster
 _EVEN = 0.02  # share of the need added to what each half loses: one that loses nothing may do
 _JUST = 1.0 - 1e-6  # of a quarter, which single precision knows no better
-_NARROW = 1e-13
 # byte j of the word is bit j of the index
 _BYTES = np.array([sum(((bits >> j) & 1) << (8 * j) for j in range(8)) for bits in range(256)], np.uint64)
 _BYTE, _FULL = np.uint32(255), 255
@@ -145,38 +144,27 @@ def _count_runs(work: Work, begin: int, size: int, d: int) -> None:
 def _losses(space: Space, work: Work, t: int, d: int, loss: IntArray) -> None:
     """What each slice loses at least, from the pairs counted."""
     loss[:] = 0
-    path, counts, fewer = work.path, work.counts[t], work.fewer[t]
+    path, counts = work.path, work.counts[t]
     for level in range(space.table.shape[0]):
-        slot, table = space.slot[level], space.table[level]
-        if slot >= 0:
-            total = np.int64(0)
-            path[0] = 0
-            for m in range(space.most[level]):
-                p = fewer[slot + m + 1] - 1
-                if p >= 0:
-                    total += space.step[table + p + m]
-                path[m + 1] = total
+        shared = space.slot[level] >= 0
+        if shared:
+            level_path(space, work, t, level)
         for i in range(space.start[level], space.start[level + 1]):
             c = counts[i]
-            if slot < 0:
-                total = np.int64(0)
-                path[c] = 0
-                for m in range(c, space.most[level]):
-                    total += space.step[table + m]
-                    path[m + 1] = total
-            for side in range(SLICES):
+            if not shared:
+                member_path(space, work, level, c, space.most[level])
+            for side in range(_SLICES):
                 for j in range(d):
                     loss[side, j] += path[c + work.more[side, j, i]] - path[c]
 
 
 @compiled
-def cut_slices(
-    space: Space, work: Work, t: int, begin: int, size: int, need: int, promise: FloatArray
-) -> tuple[int, int]:
-    """Cut off the slices of box t that lose the need; returns 1 where one went, -1 where all did, and where to split.
+def cut_slices(space: Space, work: Work, t: int, begin: int, size: int, need: int) -> tuple[int, int, float]:
+    """Cut off the slices of box t that lose the need.
 
-    The coordinate to split is -1 where no half loses anything; `promise` receives the share of the need that its halves
-    lose on average.
+    Returns:
+        1 where a slice went, -1 where nothing is left, else 0; the coordinate to split, -1 where no half loses
+        anything; the share of the need that its halves lose on average.
     """
     d, loss = space.T.shape[1], work.loss
     work.more[:] = 0
@@ -189,15 +177,14 @@ def cut_slices(
             _mark(work, begin, size, first)
             _count_marks(work, begin, size, first)
     _losses(space, work, t, d, loss)
-    went, best, largest = 0, -1, 0.0
-    promise[0] = 0.0
+    went, best, largest, promise = 0, -1, 0.0, 0.0
     for j in range(d):
         low, high = work.low[t, j], work.high[t, j]
-        if high - low <= _NARROW:
+        if high - low <= NARROW:
             continue
         above, below = loss[0, j], loss[1, j]
         if above >= need and below >= need:
-            return -1, -1
+            return -1, -1, 1.0
         middle, quarter = 0.5 * (low + high), 0.25 * (high - low) * _JUST
         to_low = middle if below >= need else low + (quarter if loss[3, j] >= need else 0.0)
         to_high = middle if above >= need else high - (quarter if loss[2, j] >= need else 0.0)
@@ -207,5 +194,5 @@ def cut_slices(
         x, y = float(above) / float(need), float(below) / float(need)
         score = (x + _EVEN) * (y + _EVEN)
         if above + below > 0 and score > largest:
-            best, largest, promise[0] = j, score, 0.5 * (x + y)
-    return went, best
+            best, largest, promise = j, score, 0.5 * (x + y)
+    return went, best, promise

@@ -53,7 +53,7 @@ def prove(state: SolveState, threads: int, coordinates: str | None = None, local
         state: its best weights, where it has any, are what the search starts from.
         threads: to use.
         coordinates: one of `SYSTEMS`; None for the adapted ones where they gain anything.
-        local_search: share of the time for looking for better weights between two targets.
+        local_search: share of the time for looking for better weights, between two targets and during long ones.
 
     Raises:
         Stopped: by the state's limits.

@@ -23,7 +23,8 @@ class WeightSpaceSearch:
         threads: to use; None is one for each processor that the process may use.
         coordinates: `given` for the weights themselves, `adapted` for those that suit the pairs; None begins with the
             first and changes to the others where they promise fewer boxes.
-        local_search: share of the time given to the local search, at first and between targets; 0 skips it.
+        local_search: share of the time given to the local search, at first, between targets and during long ones; 0
+            skips it.
 
     Raises:
         ValueError: a field out of range.

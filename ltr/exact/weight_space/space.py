@@ -14,7 +14,7 @@ rounded down.
 
 **Rounding.** The ends of ``(v, s)·e`` over a box are floats, updated once for every change of the box. Each update
 errs by at most three half-units of ``2 ||e||_1``; `SLACK` ``* ||e||_1`` is added outwards at the start and leaves room
-for `UPDATES` of them, after which the ends are computed afresh.
+for `UPDATES` of them, at which the ends are computed afresh, and the few that come between two looks at their number.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ from ltr.exact.problem import Problem
 from ltr.exact.state import scalable
 from ltr.exact.weight_space.couples import Couples, couples_of
 
-__all__ = ["SLACK", "UPDATES", "Boxes", "Space", "Work", "space_of"]
+__all__ = ["NARROW", "SLACK", "UPDATES", "Boxes", "Space", "Work", "space_of"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 IndexArray = NDArray[np.int32]
 Flags = NDArray[np.uint8]
 
-UPDATES = 120
-SLACK = 2.0**-43  # 1024 half-units: (UPDATES + columns) * 3 * 2 of them, and room
+UPDATES = 100
+SLACK = 2.0**-43  # 1024 half-units: (UPDATES + 8 + columns) * 3 * 2 of them, and room
+NARROW = 1e-13  # width from which a coordinate is not split
 _BITS = 58  # of the largest bound, of 63
 
 
@@ -229,7 +230,7 @@ class Work(NamedTuple):
             path=np.zeros(int(space.most.max()) + 2, np.int64),
             trial_counts=np.zeros(members, np.int32),
             trial_fewer=np.zeros(slots, np.int32),
-            small=np.zeros((8, columns)),
+            small=np.zeros((7, columns)),
             roof=np.zeros(scratch, np.float32),
             roof_quarter=np.zeros(scratch, np.float32),
             lost=np.zeros(scratch, np.uint32),
