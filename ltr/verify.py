@@ -7,19 +7,38 @@ place where it is not, and with 2 for a file that cannot be read. Every number o
 itself; nothing is rounded but in messages.
 
 **The problem.** Over weights w in [-1, 1]^d with A w <= b and at most max_nonzeros of them other than 0, maximise
-``statistic(w) - C * #{j : w_j != 0}``. The pair (i, k) is won where ``w·δ >= margin > 0``, δ = x_i - x_k, and lost
-elsewhere. A file of the kind "rerank" has labels y and weights 0 <= a_1 <= ... <= a_n; with m positives i, c_i the
-number of lost pairs of i, and the c_i sorted, c_(0) <= c_(1) <= ..., the statistic is
+``statistic(w) - C * #{j : w_j != 0}``. A pair (i, k) is won where ``w·δ >= margin * s``, δ = x_i - x_k, margin > 0, and
+lost elsewhere; s = 1 but where said otherwise. In a file of the kind "pairwise" the statistic is the sum of the weights
+of the pairs won.
 
-    rank "resolved"    sum over p = 0, ..., m - 1 of a[n - p - c_(p)]       pairs of i: every negative
-    rank "subrank"     sum over i of a[n - c_i]                             pairs of i: every other observation
+A file of the kind "graded" gives each observation a gain >= 0 and a list, by its number qid. Of one list let n be the
+number of observations, 0 <= a_1 <= ... <= a_n its weights (in the file one list behind the other, qid ascending),
+0 = v_0 < v_1 < ... the number 0 and the gains in it, and h_i the grade of i, gain_i = v_(h_i). The statistic is the sum
+of gain_i * a[n - c_i] over all i of all lists, where c_i counts within the list of i
 
-or for "auc" (s - m (m + 1) / 2) / (m (n - m)) of this sum s. In a file of the kind "pairwise" the statistic is the sum
-of the weights of the pairs won.
+    rank "resolved"    the observations before i, in the order of the keys w·x - margin * h from the largest down; of
+                       equal keys the larger h comes first, and those of equal h too, of one gain, stand in any order
+    rank "subrank"     the lost pairs (i, k), k any other
+
+A file of the kind "rerank" is of one list, with the gains y, 0 and 1; for "auc" the statistic is
+(s - m (m + 1) / 2) / (m (n - m)) of this sum s, m the sum of y.
+
+**Layers.** As gain_i is the sum of v_t - v_(t-1) over t = 1, ..., h_i, the statistic is the sum over lists and t of
+(v_t - v_(t-1)) S_t, where S_t is the sum of a[n - c_i] over the *members* of the layer, the i with h_i >= t. For
+"resolved" let the pairs be the (i, k) with h_i > h_k, s = h_i - h_k, so that a pair is won where i stands before k; for
+"subrank" all (i, k), s = 1. Let G_i be the number of lost pairs of i with h_k < t, and c_(0) <= c_(1) <= ... numbers of
+the members, sorted. Go down the members in the order of the keys or, for "subrank", of w·x: G never falls. The one in
+place p = 0, 1, ...
+
+* for "resolved" stands behind p members and G_(p) others: c_(p) = p + G_(p), and S_t = sum over p of a[n - p - G_(p)].
+* for "subrank" beats neither the p members before it nor G_(p) others: its c is at least p + G_(p), which never falls
+  either. Sorting keeps that: c_(p) >= p + G_(p).
 
 **Roots.** Where b <= 0 or there are no constraints, feasible weights other than 0 can be scaled up to max |w_j| = 1:
-they stay feasible, win what they won, and keep their zeros. So the value of w = 0 and 2d roots are all that counts, the
-faces w_0 = -1, w_0 = 1, w_1 = -1, ... of the cube. Elsewhere the cube is the one root.
+they stay feasible, win what they won, and keep their zeros. To lose fewer pairs never lowers the statistic: a is
+nondecreasing, and a sum S_t needs the numbers G only, or for "subrank" the numbers c, of lost pairs. So the value of
+w = 0 and 2d roots are all that counts, the faces w_0 = -1, w_0 = 1, w_1 = -1, ... of the cube. Elsewhere the cube is
+the one root.
 
 **Partition.** One text for each root cuts it into boxes, in preorder: "." closes a box; "j" halves it at the middle of
 its interval of w_j, lower half first; "jz" cuts it into the parts w_j < 0, w_j = 0 and w_j > 0. The parts of a box
@@ -28,15 +47,15 @@ the knowledge that w_j is not 0: their pairs are judged on a slightly larger set
 
 **Closed boxes.** A box is rightly closed where a row of A w <= b fails on all of it, where more than max_nonzeros
 weights are known not to be 0, or where its value is bounded by the bound to be proven. In the box with centre c and
-half-widths r, w·δ is at most c·δ + r·|δ|; where that is below the margin the pair is lost everywhere. These lost pairs
+half-widths r, w·δ is at most c·δ + r·|δ|; where that is below margin * s the pair is lost everywhere. These lost pairs
 and the weights known not to be 0 bound the value, for:
 
-* To lose fewer pairs never lowers the statistic: a is nondecreasing, and sorting keeps ``<=`` between lists.
-* A subrank sum is at most ``sum over p of a[n - max(c_(p), p + g_(p))]`` for lower bounds c_i of the numbers of lost
-  pairs and g_i of those with negatives. Let C_i, G_i be these numbers, and go down the positives by score w·x: the one
-  in place p beats neither the p positives before it nor G_(p) negatives, as G never falls on the way down. So
-  p + G_(p), which never falls either, is at most its C, and sorting keeps that: p + G_(p) <= C_(p). At a single w,
-  where c = C and g = G, this sum is the statistic; with c = g it is the sum of the rank "resolved".
+* Let b_i of the lost pairs of i be known, g_i of them with h_k < t. Then b_i <= c_i, as for "resolved" the k of a lost
+  pair stands before i, and g_i <= G_i. Sorting keeps ``<=`` between lists, and a is nondecreasing, so
+
+      S_t <= sum over p of a[n - max(b_(p), p + g_(p))].
+
+  At a single w, where all lost pairs are known, both sides are equal.
 * Pairs with the directions δ and -sδ, s > 0, are never won together. So of the pairs whose δ lie on one line only those
   of one direction count, whichever of the two has the larger weight not yet lost.
 
@@ -49,6 +68,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import itertools
 import json
 import math
 import sys
@@ -61,8 +81,10 @@ Json = Any  # what json.loads returns
 FORMAT, VERSION = "ltr certificate", 1
 PROBLEM = {"C": float, "margin": float, "constraints": ({"A": [[float]], "b": [float]},), "max_nonzeros": (int,)}
 PROBLEM |= {"X": [[float]], "sha256": str}
+RANKED = {"rank": str, "statistic": str, "a": [float]}
 KINDS = {
-    "rerank": {"kind": str, **PROBLEM, "rank": str, "statistic": str, "a": [float], "y": [int]},
+    "rerank": {"kind": str, **PROBLEM, **RANKED, "y": [int]},
+    "graded": {"kind": str, **PROBLEM, **RANKED, "gains": [float], "qid": [int]},
     "pairwise": {"kind": str, **PROBLEM, "pairs": [[int]], "pair_weights": [float]},
 }
 # a type, [of each entry], {name: of each field}, or (that or null,)
@@ -162,15 +184,31 @@ def rank_weights(statistic: str, n: int) -> list[float]:
     return [float(formulas[name, key, at](rank)) if n - rank < top else 0.0 for rank in range(1, n + 1)]
 
 
+def check_weights(statistic: str, a: list[float], first: int, n: int) -> None:
+    """Check that a[first], a[first + 1], ... are the weights a_1, ..., a_n of a statistic."""
+    try:
+        own = rank_weights(statistic, n)
+    except (ValueError, OverflowError):
+        own = []
+    require(len(own) == n, "problem.statistic", f"is not known for {n} observations: {statistic!r:.40}")
+    for at, computed in enumerate(own, first):
+        near = abs(a[at] - computed) <= ULPS * 2.0**-52 * computed
+        require(near, f"problem.a[{at}]", f"must be {computed!r} for {statistic!r:.40}, got {a[at]!r}")
+        require(a[at] >= (a[at - 1] if at > first else 0.0), f"problem.a[{at}]", f"must not fall, got {a[at]!r}")
+
+
 def data_digest(problem: dict[str, Json]) -> str:
     """SHA-256 of the data as ASCII lines, each ended by a line feed.
 
-    One line an observation: its label (kind "rerank" only) and its features as `float.hex` writes them, separated by
-    single spaces; then for the kind "pairwise" one line a pair: above, below, weight.
+    One line an observation: its features as `float.hex` writes them, separated by single spaces, behind its label (kind
+    "rerank") or its gain and list (kind "graded"); then for the kind "pairwise" one line a pair: above, below, weight.
     """
     lines = [[float(v).hex() for v in row] for row in problem["X"]]
     if problem["kind"] == "rerank":
         lines = [[str(label), *row] for label, row in zip(problem["y"], lines, strict=True)]
+    elif problem["kind"] == "graded":
+        lists = zip(problem["gains"], problem["qid"], lines, strict=True)
+        lines = [[float(gain).hex(), str(one), *row] for gain, one, row in lists]
     else:
         edges = zip(problem["pairs"], problem["pair_weights"], strict=True)
         lines += [[str(above), str(below), float(weight).hex()] for (above, below), weight in edges]
@@ -193,14 +231,15 @@ class Problem:
     """The problem of a file, checked, its numbers as integers.
 
     Attributes:
-        n, d, m: observations, features, positives (0 for the kind "pairwise").
+        n, d: observations, features.
         X, unit: features times unit.
-        need: the margin times unit times `ONE`, rounded up.
-        pairs: (i, k, counter, weight). Of the counters of lost pairs, q < m is for positive number q and negatives, and
-            m + q for it and positives, all with weight 1; in the kind "pairwise", 2l is for the pairs of line l in one
-            direction, 2l + 1 for those in the other, with the weights of the file times worth_unit.
-        counters: how many.
-        worth, worth_unit: a_n, ..., a_1, or the weights of all pairs of each counter, times worth_unit.
+        pairs: (i, k, s, counter, weight), the weight being 1 but for the kind "pairwise".
+        counters: of lost pairs, how many.
+        lists: (first, m, layers) of each list. Its m observations with a gain > 0 are numbered from 0, the largest gain
+            first, and the pairs of number q with the k of grade h have the counter first + m * h + q. Layers t = 1, ...
+            are (number of members, which are the first ones; (v_t - v_(t-1)) * (a_n, ..., a_1) times worth_unit).
+        lines, worth_unit: the weights of all pairs of each counter, times worth_unit; for the kind "pairwise", where 2l
+            counts the pairs of line l in one direction, 2l + 1 those in the other, both by weight times worth_unit.
         scale, shift: the statistic is scale * (sum of worths) / worth_unit + shift.
         sides, side_unit: (row of A, entry of b), times side_unit.
         scalable: whether the faces of the cube are the roots.
@@ -217,10 +256,9 @@ class Problem:
         require(1 <= self.most <= d, "problem.max_nonzeros", f"must be from 1 to {d}, got {self.most}")
         flat, self.unit = integers([v for row in X for v in row])
         self.X = [flat[at : at + d] for at in range(0, n * d, d)]
-        self.need = math.ceil(self.margin * self.unit * ONE)
-        self.m, self.scale, self.shift, self.pairs = 0, Fraction(1), Fraction(0), list[tuple[int, int, int, int]]()
-        (self.read_labels if content["kind"] == "rerank" else self.read_pairs)(content)
-        self.counters = 2 * self.m or len(self.worth)
+        self.counters, self.scale, self.shift, self.worth_unit = 0, Fraction(1), Fraction(0), 1
+        self.pairs, self.lists, self.lines = list[tuple[int, int, int, int, int]](), list[Json](), list[int]()
+        (self.read_pairs if content["kind"] == "pairwise" else self.read_lists)(content)
         A, b = (content["constraints"] or {"A": [], "b": []}).values()
         sized(b, len(A), "problem.constraints.b")
         sized(A[0] if A else [0] * d, d, "problem.constraints.A[0]")
@@ -230,34 +268,54 @@ class Problem:
         sha256 = data_digest(content)
         require(content["sha256"] == sha256, "problem.sha256", f"the data have {sha256}")
 
-    def read_labels(self, content: dict[str, Json]) -> None:
-        """Positives, pairs, worth, scale and shift of the kind "rerank"."""
-        n, y, a, rank, statistic = (self.n, *(content[field] for field in ("y", "a", "rank", "statistic")))
+    def read_lists(self, content: dict[str, Json]) -> None:
+        """Lists and pairs of the kinds "rerank" and "graded"."""
+        n, graded, (a, rank, statistic) = self.n, "gains" in content, (content[f] for f in ("a", "rank", "statistic"))
         require(rank in ("resolved", "subrank"), "problem.rank", f"must be 'resolved' or 'subrank', got {rank!r:.40}")
-        sized(y, n, "problem.y")
-        for at, label in enumerate(y):
-            require(label in (0, 1), f"problem.y[{at}]", f"must be 0 or 1, got {label}")
-        m = self.m = sum(y)
-        require(0 < m < n, "problem.y", "must hold both labels")
-        try:
-            own = rank_weights(statistic, n)
-        except (ValueError, OverflowError):
-            own = []
-        require(len(own) == n, "problem.statistic", f"is not known for {n} observations: {statistic!r:.40}")
+        name = "gains" if graded else "y"
+        gains, qid = content[name], content["qid"] if graded else [0] * n
+        sized(gains, n, f"problem.{name}")
+        sized(qid, n, "problem.qid")
         sized(a, n, "problem.a")
-        for at, (given, computed) in enumerate(zip(a, own, strict=True)):
-            near = abs(given - computed) <= ULPS * 2.0**-52 * computed
-            require(near, f"problem.a[{at}]", f"must be {computed!r} for {statistic!r:.40}, got {given!r}")
-            require(given >= (a[at - 1] if at else 0.0), f"problem.a[{at}]", f"must not fall, got {given!r}")
-        if statistic == "auc":
+        for at, gain in enumerate(gains):
+            right, rule = (gain >= 0, ">= 0") if graded else (gain in (0, 1), "0 or 1")
+            require(right, f"problem.{name}[{at}]", f"must be {rule}, got {gain}")
+        require(graded or 0 < sum(gains) < n, "problem.y", "must hold both labels")
+        require(any(gains), "problem.gains", "must hold a number > 0")
+        (whole, unit), (weights, self.worth_unit) = integers(gains), integers(a)
+        self.worth_unit *= unit
+        lists: dict[int, list[int]] = {one: [] for one in sorted(qid)}
+        for i, one in enumerate(qid):
+            lists[one].append(i)
+        at = 0
+        for everyone in lists.values():
+            check_weights(statistic, a, at, len(everyone))
+            self.add_list(everyone, whole, weights[at : at + len(everyone)], rank == "resolved")
+            at += len(everyone)
+        if statistic == "auc" and not graded:
+            m = sum(gains)
             self.scale, self.shift = Fraction(1, m * (n - m)), Fraction(-(m + 1), 2 * (n - m))
-        for q, i in enumerate([i for i in range(n) if y[i]]):
-            rivals = [k for k in range(n) if k != i and (rank == "subrank" or not y[k])]
-            self.pairs += [(i, k, q + m * y[k], 1) for k in rivals]
-        self.worth, self.worth_unit = integers(a[::-1])
+
+    def add_list(self, everyone: list[int], gains: list[int], a: list[int], resolved: bool) -> None:
+        """Add a list of these observations, with gains and a_1, ..., a_n times their units."""
+        values = sorted({0, *(gains[i] for i in everyone)})
+        grades = {i: values.index(gains[i]) for i in everyone}
+        ranked = sorted((i for i in everyone if gains[i]), key=lambda i: -gains[i])
+        for q, i in enumerate(ranked):
+            for k in everyone:
+                s = grades[i] - grades[k] if resolved else int(i != k)
+                if s > 0:
+                    self.pairs.append((i, k, s, self.counters + len(ranked) * grades[k] + q, 1))
+        layers = [
+            (sum(gains[i] >= value for i in ranked), [(value - below) * v for v in reversed(a)])
+            for below, value in itertools.pairwise(values)
+        ]
+        if layers:
+            self.lists.append((self.counters, len(ranked), layers))
+        self.counters += len(ranked) * len(values)
 
     def read_pairs(self, content: dict[str, Json]) -> None:
-        """Pairs and worth of the kind "pairwise"."""
+        """Lines and pairs of the kind "pairwise"."""
         pairs, weights = content["pairs"], content["pair_weights"]
         require(bool(pairs), "problem.pairs", "must hold a pair")
         sized(weights, len(pairs), "problem.pair_weights")
@@ -271,10 +329,11 @@ class Problem:
             delta = self.difference(above, below)
             ray, back = (tuple(sign * v // (math.gcd(*delta) or 1) for v in delta) for sign in (1, -1))
             line = lines.setdefault(max(ray, back), len(lines))
-            self.pairs.append((above, below, 2 * line + (ray < back), weight))
-        self.worth = [0] * (2 * len(lines))
-        for _, _, counter, weight in self.pairs:
-            self.worth[counter] += weight
+            self.pairs.append((above, below, 1, 2 * line + (ray < back), weight))
+        self.counters = 2 * len(lines)
+        self.lines = [0] * self.counters
+        for *_, counter, weight in self.pairs:
+            self.lines[counter] += weight
 
     def difference(self, above: int, below: int) -> tuple[int, ...]:
         """δ of two observations."""
@@ -282,28 +341,38 @@ class Problem:
 
     def total(self, lost: list[int]) -> int:
         """The largest sum of worths where at least so many pairs are lost."""
-        m = self.m
-        if m == 0:
-            won = [worth - weight for worth, weight in zip(self.worth, lost, strict=True)]
+        if self.lines:
+            won = [worth - weight for worth, weight in zip(self.lines, lost, strict=True)]
             return sum(map(max, won[::2], won[1::2]))
-        g, c = sorted(lost[:m]), sorted(a + b for a, b in zip(lost[:m], lost[m:], strict=True))
-        return sum(self.worth[max(c[p], p + g[p])] for p in range(m))
+        total = 0
+        for first, m, layers in self.lists:
+            columns = [lost[at : at + m] for at in range(first, first + m * (len(layers) + 1), m)]
+            every, lower = [sum(row) for row in zip(*columns, strict=True)], [0] * m
+            for (members, worth), column in zip(layers, columns[:-1], strict=True):
+                lower = [g + c for g, c in zip(lower, column, strict=True)]
+                b, g = sorted(every[:members]), sorted(lower[:members])
+                total += sum(worth[max(b[p], p + g[p])] for p in range(members))
+        return total
+
+    def perfect(self) -> int:
+        """The sum of worths where no pair is lost."""
+        return sum(self.lines) or self.total([0] * self.counters)
 
     def objective(self, total: int, nonzero: int) -> Fraction:
         """The objective of a sum of worths and a number of non-zero weights."""
         return self.scale * Fraction(total, self.worth_unit) + self.shift - self.C * nonzero
 
     def size(self) -> Fraction:
-        """The statistic where every positive stands above every negative, or every pair is won."""
-        return self.objective(sum(self.worth[: self.m or self.counters]), 0)
+        """The statistic where no pair is lost."""
+        return self.objective(self.perfect(), 0)
 
     def value(self, weights: list[float]) -> Fraction:
         """The objective at these weights."""
         w, unit = integers(weights)
         scores, need = [dot(w, row) for row in self.X], self.margin * self.unit * unit
         lost = [0] * self.counters
-        for above, below, counter, weight in self.pairs:
-            if scores[above] - scores[below] < need:
+        for above, below, s, counter, weight in self.pairs:
+            if scores[above] - scores[below] < s * need:
                 lost[counter] += weight
         return self.objective(self.total(lost), sum(v != 0 for v in w))
 
@@ -320,15 +389,16 @@ class Box:
     Attributes:
         low, high: ends of the intervals.
         apart: coordinates known not to be 0 though 0 may be an end of their interval.
-        open: pairs neither lost nor won everywhere in the box: (largest w·δ, smallest w·δ, (δ, counter, weight)).
+        open: pairs neither lost nor won everywhere in the box: (the largest w·δ, the smallest, (δ, counter, weight)),
+            both less margin * s.
         lost: counters of the pairs lost everywhere in the box.
     """
 
     def __init__(self, low: list[int], high: list[int], apart: set[int], pairs: list[Json], lost: list[int]) -> None:
         self.low, self.high, self.apart, self.open, self.lost = low, high, apart, pairs, lost
 
-    def part(self, j: int, low: int, high: int, need: int, apart: bool = False) -> Box:
-        """The part with low <= w_j <= high, and w_j not 0 where `apart`; a pair is won from `need` on."""
+    def part(self, j: int, low: int, high: int, apart: bool = False) -> Box:
+        """The part with low <= w_j <= high, and w_j not 0 where `apart`."""
         pairs, lost = self.open, self.lost.copy()
         for shift in filter(None, (low - self.low[j], high - self.high[j])):
             before, pairs = pairs, []
@@ -338,9 +408,9 @@ class Box:
                     largest += change
                 else:
                     smallest += change
-                if largest < need:
+                if largest < 0:
                     lost[pair[1]] += pair[2]
-                elif smallest < need:
+                elif smallest < 0:
                     pairs.append((largest, smallest, pair))
         lows, highs = self.low.copy(), self.high.copy()
         lows[j], highs[j] = low, high
@@ -353,19 +423,19 @@ class Box:
 
 def roots(problem: Problem) -> list[tuple[str, Box]]:
     """Name and box of every root."""
-    d, need = problem.d, problem.need
+    d, margin = problem.d, problem.margin * problem.unit * ONE
     cube = Box([-ONE] * d, [ONE] * d, set(), [], [0] * problem.counters)
-    for above, below, counter, weight in problem.pairs:
-        delta = problem.difference(above, below)
+    for above, below, s, counter, weight in problem.pairs:
+        delta, need = problem.difference(above, below), math.ceil(s * margin)
         reach = ONE * sum(map(abs, delta))
         if reach < need:
             cube.lost[counter] += weight
         else:
-            cube.open.append((reach, -reach, (delta, counter, weight)))
+            cube.open.append((reach - need, -reach - need, (delta, counter, weight)))
     if not problem.scalable:
         return [("the cube", cube)]
     faces = [(j, end) for j in range(d) for end in (-ONE, ONE)]
-    return [(f"w_{j} = {end // ONE}", cube.part(j, end, end, need)) for j, end in faces]
+    return [(f"w_{j} = {end // ONE}", cube.part(j, end, end)) for j, end in faces]
 
 
 def check_partition(problem: Problem, bound: Fraction, partition: list[str]) -> int:
@@ -401,7 +471,7 @@ def check_root(problem: Problem, limits: list[int], words: list[str], root: Box,
         possible = low < middle < high and (bool(z) or middle - low == high - middle)
         require(possible, here, f"cannot cut w_{j} of the box {box}")
         ends = [(middle, high), (0, 0), (low, middle)] if z else [(middle, high), (low, middle)]
-        boxes += [box.part(j, *end, problem.need, apart=bool(z) and end != (0, 0)) for end in ends]
+        boxes += [box.part(j, *end, apart=bool(z) and end != (0, 0)) for end in ends]
     require(not boxes, f"{place}, word {len(words)}", f"is the last, but {len(boxes)} boxes are not closed")
 
 

@@ -329,8 +329,8 @@ def cell_optimum_pairs(
     return best, _scaled(w)
 
 
-def cell_optimum_graded(problem: GradedProblem, *, faces: bool = False) -> tuple[float, np.ndarray]:
-    """As `cell_optimum` for graded lists (margin 0+), side constraints left out."""
+def cell_optimum_graded(problem: GradedProblem, *, faces: bool = False, A=None) -> tuple[float, np.ndarray]:
+    """As `cell_optimum` for graded lists (margin 0+), side constraints of the problem left out."""
     rows, gains, qid = _integer_rows(problem.X), problem.gains.tolist(), problem.qid.tolist()
     differences = [
         tuple(a - b for a, b in zip(rows[i], rows[k], strict=True))
@@ -341,7 +341,7 @@ def cell_optimum_graded(problem: GradedProblem, *, faces: bool = False) -> tuple
     def value(w: Vector) -> float:
         return slow_graded_value([_dot(row, w) for row in rows], gains, qid, str(problem.statistic), problem.rank)
 
-    best, _, w = _best(differences, problem.d, _unit(problem.X), value, problem.C, faces, None)
+    best, _, w = _best(differences, problem.d, _unit(problem.X), value, problem.C, faces, A)
     return best, _scaled(w)
 
 

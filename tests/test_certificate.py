@@ -1,5 +1,6 @@
 """Certificates: what the recorder closes the checker accepts, bounds are true, files come back as they were written."""
 
+import dataclasses
 import json
 import math
 import subprocess
@@ -16,10 +17,17 @@ from ltr.exact.certificate import Certificate, certify
 from ltr.exact.graded import GradedProblem
 from ltr.exact.local_search import local_search
 from ltr.exact.preferences import PairwiseProblem
-from ltr.exact.problem import LinearConstraints, RerankProblem
+from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
 from ltr.exact.solution import Solution, Status
 from ltr.exact.solve import solve
-from tests.reference import cell_optimum, cell_optimum_pairs, random_instance, random_pairwise
+from tests.reference import (
+    cell_optimum,
+    cell_optimum_graded,
+    cell_optimum_pairs,
+    random_graded,
+    random_instance,
+    random_pairwise,
+)
 
 
 def solution(problem, w, bound=None):
@@ -49,6 +57,15 @@ def larger_problem(seed, **options):
     return RerankProblem(X, y, **options)
 
 
+def larger_graded(seed, **options):
+    """24 observations on 3 features, labels 0 to 3 on two lists."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(24, 3))
+    X[:, 2] = rng.integers(0, 4, size=24) / 10
+    labels = np.clip(np.round(X @ rng.normal(size=3) + rng.normal(size=24) + 1), 0, 3)
+    return GradedProblem.from_labels(X, labels, rng.integers(0, 2, size=24), **options)
+
+
 # --- proofs of enumerated optima -------------------------------------------------------------------------------
 
 
@@ -62,6 +79,113 @@ def test_optima_of_all_statistics_prices_and_ranks_are_proven():
         claims.append(certificate.claim)
     # subranks of positives that tie with each other in places can be too many for boxes
     assert claims.count("optimal") >= 75
+
+
+def test_optima_of_graded_lists_are_proven():
+    claims = []
+    for seed in range(156):  # every combination of statistics, prices and ranks, twice
+        p = random_graded(seed)
+        best, w = cell_optimum_graded(p)
+        certificate = checked(p, w, max_boxes=5000)
+        assert certificate.value == pytest.approx(best, abs=1e-9)
+        claims.append(certificate.claim)
+    # where pairs of opposite differences matter, tiny lists of whole numbers can take too many boxes
+    assert claims.count("optimal") >= 148
+
+
+@pytest.mark.parametrize("rank", ["resolved", "subrank"])
+@pytest.mark.parametrize("margin", [0.25, 0.5, 0.1])
+def test_optima_of_graded_lists_under_a_large_margin_are_proven(rank, margin):
+    proven = 0
+    for seed in range(26):
+        p = random_graded(seed, rank=rank)
+        # on one feature w = 0 and the ends of the interval are all there is
+        p = dataclasses.replace(p, X=p.X[:, :1] * (0.1 if margin == 0.1 else 1.0), margin=margin)
+        w = max([[0.0], [-1.0], [1.0]], key=p.evaluate)
+        certificate = checked(p, w)
+        assert certificate.claim == "optimal"
+        grid = np.arange(-40, 41)[:, None] / 40.0
+        assert max(p.evaluate(v) for v in grid) <= certificate.bound
+    for seed in range(26):
+        p = dataclasses.replace(random_graded(seed, rank=rank), margin=margin)
+        grid = np.random.default_rng(seed).integers(-4, 5, size=(200, p.d)) / 4.0
+        values = [p.evaluate(w) for w in grid]
+        certificate = checked(p, grid[np.argmax(values)], max_boxes=2000)
+        proven += certificate.claim == "optimal"
+    assert proven >= 13
+
+
+def test_optima_of_graded_lists_under_side_constraints_are_proven():
+    proven = 0
+    for seed in range(60):
+        base = random_graded(seed)
+        A = np.random.default_rng(seed).integers(-1, 2, size=(2, base.d)).astype(float)
+        p = dataclasses.replace(base, constraints=LinearConstraints(A, [0.0, 0.0]))
+        best, w = cell_optimum_graded(p, A=A)
+        certificate = checked(p, w, max_boxes=5000)
+        assert certificate.value == pytest.approx(best, abs=1e-9)
+        proven += certificate.claim == "optimal"
+        # a cut-off cube: half of every direction is feasible
+        sides = LinearConstraints(np.vstack([np.ones(p.d), np.eye(p.d)]), [0.5, *[0.5] * p.d])
+        p = dataclasses.replace(base, constraints=sides)
+        best, w = cell_optimum_graded(p)
+        certificate = checked(p, w / (2 * p.d), max_boxes=5000)
+        assert certificate.value == pytest.approx(best, abs=1e-9)
+        assert len(certificate.partition or [""]) == 1
+        proven += certificate.claim == "optimal"
+    assert proven >= 108
+
+
+def test_optima_of_few_weights_of_graded_lists_are_proven():
+    proven = 0
+    for seed in range(60):
+        p = random_graded(seed)
+        if p.d == 1:
+            continue
+        parts = [cell_optimum_graded(dataclasses.replace(p, X=np.delete(p.X, j, axis=1))) for j in range(p.d)]
+        j = max(range(p.d), key=lambda j: parts[j][0])
+        p = dataclasses.replace(p, max_nonzeros=p.d - 1)
+        certificate = checked(p, np.insert(parts[j][1], j, 0.0), max_boxes=5000)
+        assert certificate.value == pytest.approx(parts[j][0], abs=1e-9)
+        assert certificate.problem.max_nonzeros == p.d - 1
+        proven += certificate.claim == "optimal"
+    assert proven >= 36
+
+
+def test_gains_of_0_and_1_have_the_certificate_of_the_labels():
+    for seed in range(39):
+        base = random_instance(seed)
+        if str(base.statistic) == "auc":
+            continue
+        options = {"C": base.C, "rank": base.rank}
+        p = GradedProblem(base.X, base.y, None, base.statistic, **options)
+        w = np.random.default_rng(seed).integers(-2, 3, size=p.d) / 2.0
+        one, two = checked(base, w, max_boxes=1000), checked(p, w, max_boxes=1000)
+        assert one.content["proof"] == two.content["proof"]
+        assert (one.value, one.claim) == (two.value, two.claim)
+
+
+def test_the_order_of_rows_and_the_names_of_lists_do_not_matter():
+    for seed in range(26):
+        p = random_graded(seed)
+        order = np.random.default_rng(seed).permutation(p.n)
+        other = dataclasses.replace(p, X=p.X[order], gains=p.gains[order], qid=-10 * p.qid[order] + 3)
+        w = cell_optimum_graded(p)[1]
+        one, two = checked(p, w, max_boxes=1000), checked(other, w, max_boxes=1000)
+        assert (one.claim, one.bound) == (two.claim, pytest.approx(two.bound))
+        assert one.sha256 != two.sha256
+
+
+@pytest.mark.parametrize("rank", ["resolved", "subrank"])
+@pytest.mark.parametrize("options", [{}, {"normalise": True}, {"C": 0.2}, {"gain": "linear", "statistic": "wrs"}])
+def test_solutions_of_graded_lists_are_proven(rank, options):
+    p = larger_graded(0, rank=rank, **options)
+    found = solve(p, time_limit=60.0)
+    assert found.status is Status.OPTIMAL
+    certificate = certify(p, found)
+    claim, _ = verify.check(verify.parse(json.dumps(certificate.content)))
+    assert claim == certificate.claim
+    assert claim == "optimal" or rank == "subrank"  # subranks of observations that tie can take too many boxes
 
 
 def test_optima_of_preferences_are_proven():
@@ -149,11 +273,13 @@ def test_bounds_hold_for_feasible_weights(A, b, C):
 
 def test_bounds_are_true_whatever_the_weights():
     for seed in range(80):
-        p = random_instance(seed)
+        p, graded = random_instance(seed), random_graded(seed)
         best, _ = cell_optimum(p.X, p.y, p.statistic, p.C, p.rank)
-        certificate = checked(p, np.random.default_rng(seed).integers(-2, 3, size=p.d) / 2.0, max_boxes=1000)
-        assert certificate.bound >= best - 1e-9
-        assert certificate.claim != "optimal" or certificate.value >= best - 1e-9
+        for problem, largest in ((p, best), (graded, cell_optimum_graded(graded)[0])):
+            w = np.random.default_rng(seed).integers(-2, 3, size=problem.d) / 2.0
+            certificate = checked(problem, w, max_boxes=1000)
+            assert certificate.bound >= largest - 1e-9
+            assert certificate.claim != "optimal" or certificate.value >= largest - 1e-9
 
 
 def test_rounding_spoils_nothing():
@@ -174,6 +300,24 @@ def test_rounding_spoils_nothing():
     assert boxes > 2000
 
 
+def test_rounding_of_graded_lists_spoils_nothing():
+    # as for labels, and margins times grades are no float64 numbers
+    boxes = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        unit = [0.1, 1e-9, 1e8 / 3, 1e150, 1e-160][seed % 5]
+        X, gains = rng.integers(0, 6, size=(8, 3)) * unit, rng.integers(0, 5, size=8) ** 3 * 0.1
+        margin = [1.0, 0.3, 0.7, 0.5][seed % 4] * unit
+        p = GradedProblem(X, gains, [0, 1][seed % 2] * (np.arange(8) % 3 == 0), ["dcg", "auc", "mrr"][seed % 3])
+        p = dataclasses.replace(p, C=[0.0, 0.01][seed % 2], margin=margin, rank=["resolved", "subrank"][seed // 5 % 2])
+        grid = rng.integers(-8, 9, size=(50, 3)) / 8.0
+        values = [p.evaluate(w) for w in grid]
+        certificate = checked(p, grid[np.argmax(values)], max_boxes=2000)
+        assert max(values) <= certificate.bound
+        boxes += certificate.boxes
+    assert boxes > 2000
+
+
 def test_a_pair_that_wins_by_less_than_rounding_is_not_taken_for_lost():
     fooled = 0
     for seed in range(200):
@@ -188,6 +332,24 @@ def test_a_pair_that_wins_by_less_than_rounding_is_not_taken_for_lost():
             total += v
         fooled += total < margin
         assert checked(p, np.zeros(6), max_boxes=3000).bound >= 1.0
+    assert fooled >= 10
+
+
+def test_a_pair_that_wins_by_three_margins_up_to_rounding_is_not_taken_for_lost():
+    fooled = 0
+    for seed in range(200):
+        delta = np.random.default_rng(seed).uniform(-1, 1, size=6)
+        third = sum(abs(Fraction(v)) for v in delta.tolist()) / 3
+        margin = float(third) if float(third) <= third else math.nextafter(float(third), 0)
+        # the gain 7 is three grades above the gain 0, and far above the others
+        p = GradedProblem([delta, np.zeros(6), -delta, -delta], [7, 0, 1, 3], None, "wta", margin=margin)
+        corner = np.sign(delta)
+        assert p.evaluate(corner) == 7.0
+        total = 0.0
+        for v in np.abs(delta).tolist():
+            total += v
+        fooled += total < 3 * margin
+        assert checked(p, np.zeros(6), max_boxes=3000).bound >= 7.0
     assert fooled >= 10
 
 
@@ -247,8 +409,7 @@ def test_the_checker_makes_as_many_checks_as_were_counted(monkeypatch):
         return part(box, j, low, high, *rest, **options)
 
     monkeypatch.setattr(verify.Box, "part", counted)
-    for C in (0.0, 0.02):
-        p = larger_problem(2, C=C)
+    for p in (larger_problem(2), larger_problem(2, C=0.02), larger_graded(1)):
         w = local_search(p, restarts=30, time_limit=60.0).weights
         made = 0
         whole = checked(p, w)
@@ -320,6 +481,10 @@ SIDES = LinearConstraints([[1.0, 0.1, -1.0 / 3.0]], [0.1])
         PairwiseProblem(
             larger_problem(0).X, [(0, 1), (7, 3)], weights=[0.1, 2.0], C=1e-3, constraints=SIDES, max_nonzeros=2
         ),
+        larger_graded(0),
+        larger_graded(
+            0, statistic="dcg(base=e)@7", C=0.1, margin=1.0 / 3.0, normalise=True, rank="subrank", constraints=SIDES
+        ),
     ],
 )
 @pytest.mark.parametrize("max_boxes", [0, 5000])
@@ -343,6 +508,9 @@ def test_files_come_back_as_they_were_written(problem, max_boxes, tmp_path):
         assert (p.constraints.A.tolist(), p.constraints.b.tolist()) == (SIDES.A.tolist(), SIDES.b.tolist())
     if isinstance(p, PairwiseProblem):
         assert (p.pairs.tolist(), p.weights.tolist()) == (problem.pairs.tolist(), problem.weights.tolist())
+    elif isinstance(p, GradedProblem):
+        assert (p.gains.tolist(), p.qid.tolist()) == (problem.gains.tolist(), problem.qid.tolist())
+        assert (p.statistic, p.rank) == (problem.statistic, problem.rank)
     else:
         assert (p.y.tolist(), p.statistic, p.rank) == (problem.y.tolist(), problem.statistic, problem.rank)
     assert certify(p, solution(p, again.weights), max_boxes=0).sha256 == certificate.sha256
@@ -422,6 +590,12 @@ def test_solutions_of_too_many_weights_are_refused():
         certify(p, solution(p, [0.5, 1.0]))
 
 
+class Other(Problem):
+    """A problem of no known kind."""
+
+    X, C, margin, constraints = np.zeros((1, 3)), 0.0, 1.0, None
+
+
 def test_solutions_of_nothing_and_of_other_problems_are_refused():
     p = larger_problem(0, constraints=LinearConstraints([[1.0, 0.0, 0.0]], [-2.0]))
     with pytest.raises(ValueError, match="solution must have feasible weights"):
@@ -431,9 +605,8 @@ def test_solutions_of_nothing_and_of_other_problems_are_refused():
         certify(other, solution(one, [1.0, 0.0, 0.0]))
     with pytest.raises(ValueError, match=r"w must have shape \(3,\), got \(2,\)"):
         certify(one, solution(random_instance(14), [1.0, 0.0]))
-    graded = GradedProblem([[0.0], [1.0]], [0.0, 1.0])
-    with pytest.raises(TypeError, match="problem must be a RerankProblem or PairwiseProblem, got GradedProblem"):
-        certify(graded, solution(graded, [1.0]))
+    with pytest.raises(TypeError, match="must be a RerankProblem, GradedProblem or PairwiseProblem, got Other"):
+        certify(Other(), solution(one, [1.0, 0.0, 0.0]))
 
 
 def test_importing_certificates_loads_no_compiler_and_no_solver():

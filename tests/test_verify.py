@@ -1,6 +1,7 @@
 """The checker of certificates: right files pass, damaged ones are rejected with the place, and Python is enough."""
 
 import copy
+import dataclasses
 import functools
 import hashlib
 import json
@@ -17,11 +18,22 @@ from hypothesis import strategies as st
 
 from ltr import verify
 from ltr.exact.certificate import Certificate, certify
+from ltr.exact.graded import GradedProblem
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import LinearConstraints, RerankProblem
 from ltr.exact.solution import Solution, Status
 from ltr.statistics import RankStatistic
-from tests.reference import STATISTICS, cell_optimum, cell_optimum_pairs, random_instance, slow_margin_value
+from tests.reference import (
+    STATISTICS,
+    cell_optimum,
+    cell_optimum_graded,
+    cell_optimum_pairs,
+    exact_scores,
+    random_graded,
+    random_instance,
+    slow_graded_value,
+    slow_margin_value,
+)
 from trainers.cli import main as command_line
 
 PROGRAM = Path(verify.__file__)
@@ -46,7 +58,7 @@ def by_hand(partition, bound=0.3, value=0.3, claim=None, weights=(0.5,), **probl
         "version": 1,
         "claim": claim or ("optimal" if partition else "value"),
         "value": value,
-        "claimed_bound": 2.0,
+        "claimed_bound": max(2.0, value),
         "weights": list(weights),
         "problem": {
             "kind": "rerank",
@@ -63,12 +75,18 @@ def by_hand(partition, bound=0.3, value=0.3, claim=None, weights=(0.5,), **probl
         },
         "proof": None if partition is None else {"bound": bound, "partition": partition},
     }
+    if "gains" in problem:
+        del content["problem"]["y"]
     rehash(content)
     return content
 
 
 HALF = {"A": [[1.0]], "b": [0.5]}  # w_0 <= 1/2: weights may not be scaled up, the root is the cube [-1, 1]
 UP = {"A": [[-1.0]], "b": [0.0]}  # w_0 >= 0
+# gains 1, 0, 3 at 0, 1, 2: w = 1/2 ranks them upwards, 1 * 1 + 0 * 2 + 3 * 3
+GRADED = {"kind": "graded", "statistic": "wrs", "C": 0.25, "gains": [1.0, 0.0, 3.0], "qid": [0, 0, 0]}
+# the gains 1 and 0 are list 7, the gain 3 is list -2, alone: 1 * 2 + 3 * 1 for w < 0
+LISTS = {**GRADED, "qid": [7, 7, -2], "a": [1.0, 1.0, 2.0], "weights": [-0.5]}
 RIGHT = [
     # the faces are single points, of value 1/2 - 0.2
     (by_hand([".", "."]), "optimal"),
@@ -88,6 +106,21 @@ RIGHT = [
     # the margin is reached with equality
     (by_hand([".", "."], weights=[0.125]), "optimal"),
     (by_hand([".", "."], rank="subrank", statistic="wrs", bound=1.8, value=1.8), "optimal"),
+    (by_hand([".", "."], 9.75, 9.75, **GRADED), "optimal"),
+    (by_hand([".", "."], 9.75, 9.75, **{**GRADED, "rank": "subrank"}), "optimal"),
+    (by_hand([".", "."], 9.75, 9.75, **{**GRADED, "statistic": "auc"}), "optimal"),  # no share of pairs, as for labels
+    # the 3 is two grades above the 0, at a distance of 1: at 1/4 it wins by two margins of 1/8 with equality
+    (by_hand([".", "."], 9.75, 9.75, weights=[0.25], **GRADED), "optimal"),
+    (by_hand([".", "."], 9.75, 9.75, weights=[0.125], **{**GRADED, "rank": "subrank"}), "optimal"),
+    # below it stands behind the 0, and at 1/16 before the 1, one grade and a distance of 2 off, with equality
+    (by_hand(None, value=0 * 3 + 3 * 2 + 1 * 1 - 0.25, weights=[0.0625], **GRADED), "value"),
+    (by_hand(None, value=0 * 3 + 1 * 2 + 3 * 1 - 0.25, weights=[0.0624], **GRADED), "value"),
+    (by_hand(["0z . . ."], 9.75, 9.75, constraints=HALF, **GRADED), "optimal"),
+    # no gain is 0: 1 of each is worth 1 + 2 + 3 in any order, the rest is as above
+    (by_hand([".", "."], 15.75, 15.75, **{**GRADED, "gains": [2.0, 1.0, 4.0]}), "optimal"),
+    (by_hand([".", "."], 6.0, 6.0, weights=[0.0], **{**GRADED, "gains": [1.0, 1.0, 1.0]}), "optimal"),
+    (by_hand([".", "."], 4.75, 4.75, **LISTS), "optimal"),
+    (by_hand([".", "."], 1.75, 1.75, **{**LISTS, "gains": [1.0, 0.0, 0.0]}), "optimal"),
 ]
 WRONG = [
     (by_hand(["0 . ."], constraints=HALF), r"proof.partition\[0\] \(the cube\), word 2: closes the box \[-1, 0\]"),
@@ -104,6 +137,12 @@ WRONG = [
     (by_hand(None, weights=[1.0], constraints=HALF), "weights: exceed a side constraint by 0.5"),
     (by_hand(None, weights=[-0.5], constraints=UP), "weights: exceed a side constraint by 0.5"),
     (by_hand(None, weights=[-1.5]), r"weights\[0\]: must be from -1 to 1, got -1.5"),
+    (
+        by_hand([".", "."], 9.5, 5.75, weights=[-1.0], **GRADED),
+        r"\[1\] \(w_0 = 1\), .* \[1, 1\], where .* may be 9.75$",
+    ),
+    (by_hand(["0 . ."], 9.75, 9.75, constraints=HALF, **GRADED), r"word 3: closes the box \[0, 1\], .* may be 10$"),
+    (by_hand([".", "."], 4.0, 3.75, **{**LISTS, "weights": [0.5]}), r"\[0\] \(w_0 = -1\), .*, where .* may be 4.75$"),
     *((by_hand(["0z . . ."[:at]], constraints=HALF), "word [1-4]: ") for at in range(8)),
     *((by_hand([word, "."]), "word 1: is not known") for word in ("", "1", "z", "0Z", "00", "-0", "..", "٠", ".\n")),
 ]
@@ -118,6 +157,13 @@ def test_files_by_hand_are_accepted(content, claim):
 def test_files_by_hand_are_rejected(content, message):
     with pytest.raises(verify.CertificateError, match=message):
         verify.check(verify.parse(json.dumps(content)))
+
+
+def test_a_pair_two_grades_apart_needs_two_margins_to_the_last_unit():
+    # margin of 1 1/4 units: the 3 beats the 0, one apart, from 2 1/2 units on, and the 1 never does for w > 0
+    content = by_hand(None, **{**GRADED, "margin": 1.25 / verify.ONE, "constraints": HALF})
+    [(_, cube)] = verify.roots(verify.Problem(content["problem"]))
+    assert [sum(cube.part(0, 0, units).lost) for units in (2, 3)] == [2, 1]
 
 
 def test_boxes_with_too_many_nonzeros_may_be_closed():
@@ -177,9 +223,61 @@ def test_values_are_exact():
         assert float(exact.size()) == pytest.approx(p.trivial_bound, rel=1e-13)
 
 
+def graded_instance(seed, **options):
+    """A tiny graded problem whose differences meet the margin exactly (quarters, halves) or nearly (tenths)."""
+    unit, margin = [(1.0, 1e-4), (1.0, 0.25), (1.0, 0.5), (0.1, 0.1), (0.1, 0.025)][seed % 5]
+    p = random_graded(seed, **options)
+    return dataclasses.replace(p, X=p.X * unit, margin=margin)
+
+
+def test_values_of_graded_lists_are_exact():
+    met = 0
+    for seed in range(390):  # every combination of statistics, prices, ranks and margins
+        p = graded_instance(seed)
+        w = np.random.default_rng(seed).integers(-4, 5, size=p.d) / 4.0
+        exact = verify.Problem(certify(p, solution(p, w), max_boxes=0).content["problem"])
+        scores, margin = exact_scores(p.X, w), Fraction(float(p.margin))
+        slow = slow_graded_value(scores, p.gains.tolist(), p.qid.tolist(), str(p.statistic), p.rank, margin)
+        slow -= p.C * np.count_nonzero(w)
+        assert float(exact.value(w.tolist())) == pytest.approx(slow, rel=1e-13, abs=1e-13)
+        assert float(exact.size()) == pytest.approx(p.trivial_bound, rel=1e-13)
+        met += any(abs(scores[i] - scores[k] - s * margin) < 1e-12 for i, k, s, _, _ in exact.pairs)
+    assert met >= 20  # pairs that meet their margin, exactly or nearly
+
+
+def lost_pairs(exact, w):
+    """The pairs lost at w, as lists of (counter, weight)."""
+    scores = exact_scores([[Fraction(v, exact.unit) for v in row] for row in exact.X], w)
+    return [pair[3:] for pair in exact.pairs if scores[pair[0]] - scores[pair[1]] < pair[2] * exact.margin]
+
+
+def test_what_is_known_of_lost_pairs_bounds_the_value():
+    for seed in range(156):
+        p = graded_instance(seed)
+        rng = np.random.default_rng(seed)
+        exact = verify.Problem(certify(p, solution(p, np.zeros(p.d)), max_boxes=0).content["problem"])
+        for w in rng.integers(-4, 5, size=(5, p.d)) / 4.0:
+            lost, before = lost_pairs(exact, w), None
+            rng.shuffle(lost)
+            # fewer and fewer are known
+            for known in range(len(lost), -1, -1):
+                counts = [0] * exact.counters
+                for counter, weight in lost[:known]:
+                    counts[counter] += weight
+                total = exact.total(counts)
+                if before is None:
+                    assert exact.objective(total, np.count_nonzero(w)) == exact.value(w.tolist())
+                else:
+                    assert total >= before
+                before = total
+
+
 def test_the_hash_is_that_of_the_lines_described():
     lines = "0 0x0.0p+0\n1 0x1.0000000000000p+0\n0 0x1.0000000000000p+1\n"
     assert by_hand(None)["problem"]["sha256"] == hashlib.sha256(lines.encode()).hexdigest()
+    lines = "0x1.0000000000000p+0 7 0x0.0p+0\n0x0.0p+0 7 0x1.0000000000000p+0\n"
+    lines += "0x1.8000000000000p+1 -2 0x1.0000000000000p+1\n"
+    assert by_hand(None, **LISTS)["problem"]["sha256"] == hashlib.sha256(lines.encode()).hexdigest()
     pairs = {"kind": "pairwise", "X": [[0.5], [-1.0]], "pairs": [[1, 0]], "pair_weights": [2.0]}
     lines = "0x1.0000000000000p-1\n-0x1.0000000000000p+0\n1 0 0x1.0000000000000p+1\n"
     assert verify.data_digest(pairs) == hashlib.sha256(lines.encode()).hexdigest()
@@ -216,6 +314,18 @@ def preferred():
     X = rng.integers(0, 9, size=(6, 2)) / 8.0
     p = PairwiseProblem(X, [(0, 1), (1, 2), (2, 0), (3, 4), (5, 3), (4, 1), (2, 5)], weights=[1, 2, 3, 1, 1, 2, 1])
     _, w = cell_optimum_pairs(p.X, p.pairs, p.weights)
+    return certify(p, solution(p, w)).content
+
+
+@pytest.fixture(scope="module")
+def graded():
+    """A proof for two weights under a constraint that costs something: lists of 4 and 5 with gains up to 7."""
+    rng = np.random.default_rng(5)
+    X = rng.integers(0, 9, size=(9, 2)) / 8.0
+    constraints = LinearConstraints([[1.0, -1.0]], [0.0])  # w_0 <= w_1
+    labels, qid = [3, 0, 1, 0, 2, 1, 0, 2, 1], [2, 1, 1, 2, 1, 2, 1, 2, 1]
+    p = GradedProblem.from_labels(X, labels, qid, C=0.05, constraints=constraints)
+    _, w = cell_optimum_graded(p, A=constraints.A)
     return certify(p, solution(p, w)).content
 
 
@@ -311,7 +421,7 @@ DAMAGE = [
     ("rank weight gone", drop("problem", "a", 0), "problem.a: must hold 9 entries, got 8"),
     ("rank", put("problem", "rank", "Subrank"), "problem.rank: must be 'resolved' or 'subrank', got 'Subrank'"),
     ("kind", put("problem", "kind", "pairwise"), "problem: 'pairs' is missing"),
-    ("unknown kind", put("problem", "kind", ["rerank"]), "problem.kind: must be one of rerank, pairwise, got"),
+    ("unknown kind", put("problem", "kind", ["rerank"]), "problem.kind: must be one of rerank, graded, pairwise, got"),
     ("constraints dropped", put("problem", "constraints", None), r"\(w_\d = -?1\), word \d+: closes the box"),
     ("constraint reversed", put("problem", "constraints", "A", 0, [-1.0, 1.0]), "weights: exceed a side constraint"),
     ("constraint loosened", put("problem", "constraints", "b", 0, 1.0), "proof.partition: must hold 1 entries, got 4"),
@@ -386,6 +496,66 @@ def test_damage_to_preferences_is_found_and_named(preferred, change, message):
         verify.check(verify.parse(json.dumps(damaged)))
 
 
+VALUE = "value: is|closes the box"
+GRADED_DAMAGE = [
+    ("value", put("value", lambda v: v + 1e-6), "value: is"),
+    ("value and bounds", lambda c: [put(*at, 40.0)(c) for at in BOUNDS], "value: is"),
+    ("bound", put("proof", "bound", lambda v: v - 1e-6), "proof.bound: must be at least the value"),
+    ("higher bound", put("proof", "bound", lambda v: v + 1e-3), "claim: the file shows 'bound', not 'optimal'"),
+    ("lower values and bounds", lambda c: [put(*at, lambda v: v - 1e-6)(c) for at in BOUNDS], "value: is"),
+    ("margin", put("problem", "margin", 0.5), VALUE),
+    ("C", put("problem", "C", 0.04), VALUE),
+    ("constraints dropped", put("problem", "constraints", None), r"\(w_\d = -?1\), word \d+: closes the box"),
+    ("gain", put("problem", "gains", 0, 6.5), "problem.sha256: the data have"),
+    ("gain, hashed", hashed(put("problem", "gains", 0, 6.5)), VALUE),
+    ("gain of nothing, hashed", hashed(put("problem", "gains", 1, 1.0)), VALUE),
+    ("a grade in between, hashed", hashed(put("problem", "gains", 8, 2.0)), VALUE),
+    ("gain below 0", put("problem", "gains", 3, -1.0), r"problem.gains\[3\]: must be >= 0, got -1.0"),
+    ("gain nan", put("problem", "gains", 3, math.nan), r"problem.gains\[3\]: must be a finite float64, got nan"),
+    ("gain true", put("problem", "gains", 3, True), r"problem.gains\[3\]: must be of type float, got True"),
+    ("gain gone", drop("problem", "gains", 0), "problem.gains: must hold 9 entries, got 8"),
+    ("no gain", put("problem", "gains", [0.0] * 9), "problem.gains: must hold a number > 0"),
+    ("gains gone", drop("problem", "gains"), "problem: 'gains' is missing"),
+    ("labels beside gains", put("problem", "y", [1] * 9), "problem: 'y' is not known"),
+    ("list", put("problem", "qid", 0, 1), r"problem.a\[0\]: must be 0.356"),
+    ("lists swapped", put("problem", "qid", [2, 1, 1, 2, 2, 1, 1, 2, 1]), "problem.sha256: the data have"),
+    ("lists swapped, hashed", hashed(put("problem", "qid", [2, 1, 1, 2, 2, 1, 1, 2, 1])), VALUE),
+    ("lists renamed", hashed(put("problem", "qid", lambda v: [-one for one in v])), r"problem.a\[0\]: must be 0.43"),
+    ("one list", hashed(put("problem", "qid", [1] * 9)), r"problem.a\[0\]: must be"),
+    ("list gone", drop("problem", "qid", 0), "problem.qid: must hold 9 entries, got 8"),
+    ("float for a list", put("problem", "qid", 0, 2.0), r"problem.qid\[0\]: must be of type int, got 2.0"),
+    ("true for a list", put("problem", "qid", 1, True), r"problem.qid\[1\]: must be of type int, got True"),
+    ("lists null", put("problem", "qid", None), "problem.qid: must be of type list, got None"),
+    ("feature", put("problem", "X", 0, 0, lambda v: math.nextafter(v, 2)), "problem.sha256: the data have"),
+    ("feature, hashed", hashed(put("problem", "X", 0, 1, -5.0)), VALUE),
+    ("hash", put("problem", "sha256", "0" * 64), "problem.sha256: the data have"),
+    ("statistic", put("problem", "statistic", "mrr"), r"problem.a\[0\]: must be 0.2 for 'mrr'"),
+    ("cutoff", put("problem", "statistic", "dcg@4"), r"problem.a\[0\]: must be 0.0 for 'dcg@4'"),
+    ("weights of one length", put("problem", "statistic", "weights(0,0,1,1,1)"), r"problem.a\[0\]: must be 0.0"),
+    ("weights of another", put("problem", "statistic", "weights(0,1,1,1)"), "problem.statistic: is not known for 5"),
+    ("rank weight", put("problem", "a", 6, lambda a: a * (1 + 1e-12)), r"problem.a\[6\]: must be"),
+    ("weights of a list gone", put("problem", "a", lambda a: a[:5]), "problem.a: must hold 9 entries, got 5"),
+    ("rank", put("problem", "rank", "subrank"), VALUE),
+    ("rank of another name", put("problem", "rank", "average"), "problem.rank: must be 'resolved' or 'subrank'"),
+    ("kind", put("problem", "kind", "rerank"), "problem: 'y' is missing"),
+    ("truncated", words(CUT, lambda text: text[:-1]), r"\[3\] \(w_1 = 1\), word \d+: is the last, but 1 boxes"),
+    ("cut closed", words(CUT, lambda text: ["."]), r"\(w_1 = 1\), word 1: closes the box \[-1, 1\] x \[1, 1\]"),
+    ("last cut closed", words(CUT, first_cut_closed), r"proof.partition\[3\] \(w_1 = 1\), word \d+: closes the box"),
+    ("root missing", drop("proof", "partition", 0), "proof.partition: must hold 4 entries, got 3"),
+    ("version", put("version", 2), "version: must be 1, got 2"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "message"), [d[1:] for d in GRADED_DAMAGE], ids=[d[0] for d in GRADED_DAMAGE])
+def test_damage_to_graded_lists_is_found_and_named(graded, change, message):
+    assert verify.check(verify.parse(json.dumps(graded)))[0] == "optimal"
+    damaged = copy.deepcopy(graded)
+    change(damaged)
+    with pytest.raises(verify.CertificateError, match=message) as caught:
+        verify.check(verify.parse(json.dumps(damaged)))
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -403,22 +573,30 @@ def test_damage_that_only_a_text_can_have(ranked, old, new, message):
         verify.check(verify.parse(text.replace(old, new)))
 
 
+def optimum(p):
+    """Weights with the largest value."""
+    graded = isinstance(p, GradedProblem)
+    return (cell_optimum_graded(p) if graded else cell_optimum(p.X, p.y, p.statistic, p.C, p.rank))[1]
+
+
 @functools.cache
 def mutable(which):
-    """A proof of optimality, a proof of a bound above the value, and a file without a proof."""
-    seed, w, boxes = [(14, None, 1000), (6, [1.0, -0.5, 0.25], 1000), (9, None, 0)][which]
-    p = random_instance(seed)
-    if w is None:
-        _, w = cell_optimum(p.X, p.y, p.statistic, p.C, p.rank)
-    content = certify(p, solution(p, w), max_boxes=boxes).content
-    assert content["claim"] == ["optimal", "bound", "value"][which]
+    """Proofs of optimality and of a bound above the value, a file without a proof, and graded lists."""
+    p, w, boxes, claim = [
+        (random_instance(14), None, 1000, "optimal"),
+        (random_instance(6), [1.0, -0.5, 0.25], 1000, "bound"),
+        (random_instance(9), None, 0, "value"),
+        (random_graded(20), None, 1000, "optimal"),
+    ][which]
+    content = certify(p, solution(p, optimum(p) if w is None else w), max_boxes=boxes).content
+    assert content["claim"] == claim
     return json.dumps(content)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=800, deadline=None)
 @given(st.data())
 def test_a_file_with_one_character_changed_is_rejected_or_true(data):
-    text = mutable(data.draw(st.integers(0, 2)))
+    text = mutable(data.draw(st.integers(0, 3)))
     at = data.draw(st.integers(0, len(text) - 1))
     changed = text[:at] + data.draw(st.sampled_from('0123456789.-+eE zZ,:"[]{}aw\n')) + text[at + 1 :]
     try:
@@ -431,9 +609,8 @@ def test_a_file_with_one_character_changed_is_rejected_or_true(data):
     assert p.evaluate(certificate.weights) == pytest.approx(certificate.value, rel=1e-11, abs=1e-11)
     assert certificate.value <= certificate.bound
     if claim != "value":
-        _, best = cell_optimum(p.X, p.y, p.statistic, p.C, p.rank)
         others = np.random.default_rng(at).integers(-2, 3, size=(20, p.d)) / 2.0
-        assert max(p.evaluate(w) for w in [best, *others]) <= certificate.bound
+        assert max(p.evaluate(w) for w in [optimum(p), *others]) <= certificate.bound
 
 
 # --- the program -----------------------------------------------------------------------------------------------

@@ -47,11 +47,14 @@ class Tables(NamedTuple):
     Attributes:
         columns: features, one row a feature, (d, n).
         above, below, counter, weight: of each pair, as in `ltr.verify.Problem`, weights as integers, (pairs,).
+        need: w·δ from which a pair is won, rounded down, (pairs,).
         size: sum of |x_ij| + |x_kj|, (pairs,).
         tiny: room for underflow.
-        margin: from which a pair is won.
-        worth: a_n, ..., a_1, or the weights of all pairs of each counter, as integers.
-        positives: how many; 0 where pairs have weights of their own.
+        lists: of each list the first counter, the numbers of observations with a gain > 0, of layers and of all
+            observations, and the first layer, (lists, 5); none where pairs have weights of their own.
+        members: of each layer, (layers,).
+        table: where the worths of a layer begin, (layers,).
+        worth: of one layer after the other, or the weights of all pairs of each counter, as integers.
         limits: the largest sums of worths that the bound allows where 0, 1, ..., d weights are not 0, (d + 1,).
         A, b, row_slack: side constraints.
         sparse: whether the number of zeros matters.
@@ -62,11 +65,13 @@ class Tables(NamedTuple):
     below: IntArray
     counter: IntArray
     weight: IntArray
+    need: FloatArray
     size: FloatArray
     tiny: float
-    margin: float
+    lists: IntArray
+    members: IntArray
+    table: IntArray
     worth: IntArray
-    positives: int
     limits: IntArray
     A: FloatArray
     b: FloatArray
@@ -108,29 +113,49 @@ class Store(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def largest_total(tables: Tables, counts: IntArray, histogram: IntArray) -> int:
-    """The largest sum of worths where at least so many pairs are lost, as `ltr.verify` defines and proves it."""
+def largest_total(tables: Tables, counts: IntArray, scratch: IntArray) -> int:
+    """The largest sum of worths where at least so many pairs are lost, as `ltr.verify` defines and proves it.
+
+    `scratch` has room for four numbers an observation of the longest list.
+    """
     total = 0
-    m = tables.positives
-    if m == 0:
+    if tables.lists.shape[0] == 0:
         for c in range(0, counts.shape[0], 2):
             total += max(tables.worth[c] - counts[c], tables.worth[c + 1] - counts[c + 1])
         return total
-    n = tables.worth.shape[0]
+    for row in range(tables.lists.shape[0]):
+        first, m, layers, n, layer = tables.lists[row]
+        histogram, every, lower = scratch[: 2 * n], scratch[2 * n : 3 * n], scratch[3 * n : 4 * n]
+        for q in range(m):
+            lower[q], every[q] = 0, 0
+            for at in range(first + q, first + m * (layers + 1), m):
+                every[q] += counts[at]
+        for t in range(layers):
+            for q in range(m):
+                lower[q] += counts[first + m * t + q]
+            members, table = tables.members[layer + t], tables.table[layer + t]
+            total += _layer_total(tables.worth[table : table + n], members, every, lower, histogram)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _layer_total(worth: IntArray, members: int, every: IntArray, lower: IntArray, histogram: IntArray) -> int:
+    """The largest sum of worths of a layer whose members have lost so many pairs in all, and with lower grades."""
+    n = worth.shape[0]
     for c in range(2 * n):
         histogram[c] = 0
-    for i in range(m):
-        histogram[counts[i]] += 1
-        histogram[n + counts[i] + counts[m + i]] += 1
-    g, c = 0, n
-    for p in range(m):
+    for q in range(members):
+        histogram[lower[q]] += 1
+        histogram[n + every[q]] += 1
+    total, g, c = 0, 0, n
+    for p in range(members):
         while histogram[g] == 0:
             g += 1
         while histogram[c] == 0:
             c += 1
         histogram[g] -= 1
         histogram[c] -= 1
-        total += tables.worth[max(c - n, p + g)]
+        total += worth[max(c - n, p + g)]
     return total
 
 
@@ -193,11 +218,11 @@ def _examine(tables: Tables, path: Path, t: int, store: Store, counts: IntArray)
             one, other = rise * delta, fall * delta
             largest = store.largest[source] + min(0.0, one) + min(0.0, other)
             smallest = store.smallest[source] + max(0.0, one) + max(0.0, other)
-        if largest + (factor * tables.size[q] + tables.tiny) < tables.margin:
+        if largest + (factor * tables.size[q] + tables.tiny) < tables.need[q]:
             back -= 1
             store.pair[back] = q
             counts[tables.counter[q]] += tables.weight[q]
-        elif not smallest >= tables.margin:
+        elif not smallest >= tables.need[q]:
             store.pair[at], store.largest[at], store.smallest[at] = q, largest, smallest
             at += 1
     # close the gap that the won ones leave
@@ -218,14 +243,14 @@ def _restore(tables: Tables, path: Path, t: int, store: Store, counts: IntArray)
 
 
 @njit(cache=True, nogil=True)
-def _closed(tables: Tables, path: Path, t: int, counts: IntArray, histogram: IntArray) -> bool:
+def _closed(tables: Tables, path: Path, t: int, counts: IntArray, scratch: IntArray) -> bool:
     """Whether no feasible weights of row t have an objective above the bound."""
     d = path.low.shape[1]
     nonzero = 0
     for j in range(d):
         if path.low[t, j] > 0.0 or path.high[t, j] < 0.0 or path.apart[t, j]:
             nonzero += 1
-    if largest_total(tables, counts, histogram) <= tables.limits[nonzero]:
+    if largest_total(tables, counts, scratch) <= tables.limits[nonzero]:
         return True
     for row in range(tables.b.shape[0]):
         least = 0.0
@@ -278,7 +303,7 @@ def _choose(tables: Tables, path: Path, t: int, store: Store) -> int:
 
 @njit(cache=True, nogil=True)
 def advance(
-    tables: Tables, path: Path, store: Store, counts: IntArray, histogram: IntArray, words: IntArray, work: int
+    tables: Tables, path: Path, store: Store, counts: IntArray, scratch: IntArray, words: IntArray, work: int
 ) -> int:
     """Go on with a partition; returns why it stopped. Words: -1 closes a box, others are values of `Path.cut`."""
     d = path.low.shape[1]
@@ -301,11 +326,11 @@ def advance(
         if work <= 0:
             return PAUSED
         path.at[CHECKS] -= 2 * pairs if parts == 3 and path.part[t] == 1 else pairs
-        work -= pairs + histogram.shape[0] + counts.shape[0]
+        work -= pairs + scratch.shape[0] + counts.shape[0]
         _narrow(path, t)
         _examine(tables, path, t, store, counts)
         cut = -1
-        if _closed(tables, path, t + 1, counts, histogram):
+        if _closed(tables, path, t + 1, counts, scratch):
             _restore(tables, path, t + 1, store, counts)
         else:
             cut = _choose(tables, path, t + 1, store)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -34,14 +35,17 @@ class Recorder:
     def __init__(self, problem: Problem, exact: verify.Problem) -> None:
         self._problem, self._exact = problem, exact
         sides = problem.constraints
-        above, below, counter = np.array([pair[:3] for pair in exact.pairs], dtype=np.int64).T.copy()
-        most = sum(exact.worth[: exact.m or exact.counters])
+        pairs = np.array([pair[:4] for pair in exact.pairs], dtype=np.int64).reshape(-1, 4)
+        above, below, steps, counter = pairs.T.copy()
+        most = exact.perfect()
         self._unit = Fraction(2) ** (_BITS - 1 - most.bit_length())  # of a sum of worths, beside exact.worth_unit
-        if exact.m:
-            weight, worth = np.ones(len(counter), dtype=np.int64), self._whole(exact.worth)
-        else:
-            weight, worth = self._whole([pair[3] for pair in exact.pairs]), np.zeros(exact.counters, dtype=np.int64)
+        lists, layers = _layers(exact)
+        if exact.lines:
+            weight, worth = self._whole([pair[4] for pair in exact.pairs]), np.zeros(exact.counters, dtype=np.int64)
             np.add.at(worth, counter, weight)
+        else:
+            weight, worth = np.ones_like(counter), self._whole([v for _, worths in layers for v in worths])
+        needs = np.array([_down(s * exact.margin) for s in range(1 + steps.max(initial=0))])
         A = np.zeros((0, problem.d)) if sides is None else np.array(sides.A)
         with np.errstate(over="ignore"):
             size = np.abs(problem.X).sum(axis=1)
@@ -52,11 +56,13 @@ class Recorder:
             below=below,
             counter=counter,
             weight=weight,
+            need=needs[steps],
             size=sizes,
             tiny=_TINY * 128 * problem.d,
-            margin=problem.margin,
+            lists=lists,
+            members=np.array([members for members, _ in layers], dtype=np.int64),
+            table=np.cumsum([0, *(len(worths) for _, worths in layers)])[:-1],
             worth=worth,
-            positives=exact.m,
             limits=np.zeros(problem.d + 1, dtype=np.int64),
             A=A,
             b=np.zeros(0) if sides is None else np.array(sides.b),
@@ -64,7 +70,7 @@ class Recorder:
             sparse=problem.C > 0 or exact.most < exact.d,
         )
         self._counts = np.zeros(exact.counters, dtype=np.int64)
-        self._histogram = np.zeros(2 * exact.n if exact.m else 0, dtype=np.int64)
+        self._scratch = np.zeros(4 * max(lists[:, 3], default=0), dtype=np.int64)
         self._store = _store(2 * len(above))
 
     def record(self, bound: float, max_boxes: int, max_checks: int, over: Callable[[], bool]) -> list[str] | None:
@@ -123,7 +129,7 @@ class Recorder:
             return True
         lost = np.zeros_like(self._counts)
         np.add.at(lost, tables.counter, tables.weight)
-        return bool(largest_total(tables, lost, self._histogram) <= tables.limits[0])
+        return bool(largest_total(tables, lost, self._scratch) <= tables.limits[0])
 
     def _finish(self, tables: Tables, path: Path, words: IntArray, over: Callable[[], bool]) -> bool:
         """Record the partition of one root; whether that came to an end."""
@@ -131,12 +137,27 @@ class Recorder:
         self._store.pair[:pairs] = np.arange(pairs)
         self._counts[:] = 0
         while not over():
-            reason = advance(tables, path, self._store, self._counts, self._histogram, words, _WORK)
+            reason = advance(tables, path, self._store, self._counts, self._scratch, words, _WORK)
             if reason == FULL:
                 self._store = Store(*(np.concatenate([column, column]) for column in self._store))
             elif reason != PAUSED:
                 return bool(reason == DONE)
         return False
+
+
+def _layers(exact: verify.Problem) -> tuple[IntArray, list[tuple[int, list[int]]]]:
+    """`Tables.lists`, and the layers of all lists."""
+    rows, found = [], list[tuple[int, list[int]]]()
+    for first, m, layers in exact.lists:
+        rows.append((first, m, len(layers), len(layers[0][1]), len(found)))
+        found += layers
+    return np.array(rows, dtype=np.int64).reshape(-1, 5), found
+
+
+def _down(value: Fraction) -> float:
+    """The largest float64 not above a number >= 0, or the next one."""
+    rounded = float(min(value, Fraction(sys.float_info.max)))
+    return rounded if rounded <= value else math.nextafter(rounded, 0.0)
 
 
 def _path(low: FloatArray, high: FloatArray, pairs: int, max_checks: int) -> Path:

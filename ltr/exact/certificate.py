@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr import verify
+from ltr.exact.graded import GradedProblem
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
 from ltr.exact.solution import Solution
@@ -107,7 +108,10 @@ class Certificate:
         }
         if content["kind"] == "pairwise":
             return PairwiseProblem(content["X"], content["pairs"], weights=content["pair_weights"], **options)
-        return RerankProblem(content["X"], content["y"], content["statistic"], rank=content["rank"], **options)
+        options |= {"statistic": content["statistic"], "rank": content["rank"]}
+        if content["kind"] == "graded":
+            return GradedProblem(content["X"], content["gains"], content["qid"], **options)
+        return RerankProblem(content["X"], content["y"], **options)
 
     def verify(self) -> str:
         """Check everything in exact arithmetic, as ``ltr verify`` does.
@@ -169,7 +173,7 @@ def certify(
     features), boxes along w·δ = 0 have to shrink to the size of the margin, which takes too many in three dimensions.
 
     Args:
-        problem: a `RerankProblem` or `PairwiseProblem`.
+        problem: a `RerankProblem`, `GradedProblem` or `PairwiseProblem`.
         solution: of this problem, from any method.
         max_boxes: most boxes of a partition.
         max_checks: most checks of a pair in a box that the verifier has to make, at a few million a second.
@@ -256,11 +260,16 @@ def _described(problem: Problem) -> Content:
     if isinstance(problem, RerankProblem):
         content = {"kind": "rerank", "rank": problem.rank, "statistic": str(problem.statistic), **content}
         content |= {"y": problem.y.tolist(), "a": problem.statistic.weights(problem.n).tolist()}
+    elif isinstance(problem, GradedProblem):
+        content = {"kind": "graded", "rank": problem.rank, "statistic": str(problem.statistic), **content}
+        content |= {"gains": problem.gains.tolist(), "qid": problem.qid.tolist()}
+        content |= {"a": [v for one in problem.lists for v in problem.statistic.weights(len(one)).tolist()]}
     elif isinstance(problem, PairwiseProblem):
         content = {"kind": "pairwise", **content}
         content |= {"pairs": problem.pairs.tolist(), "pair_weights": problem.weights.tolist()}
     else:
-        raise TypeError(f"problem must be a RerankProblem or PairwiseProblem, got {type(problem).__name__}")
+        kinds = "a RerankProblem, GradedProblem or PairwiseProblem"
+        raise TypeError(f"problem must be {kinds}, got {type(problem).__name__}")
     return {**content, "sha256": verify.data_digest(content)}
 
 
