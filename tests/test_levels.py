@@ -59,17 +59,14 @@ def test_the_arrays_fit_together(kind):
                 assert array.dtype == (np.float64 if name == "worth" else np.int64)
                 assert array.flags.c_contiguous
                 assert array.flags.writeable  # read-only arrays are another type to compiled code
-        assert len(levels.below) == len(levels.steps) == len(levels.owner) == len(levels.rival) == pairs
-        assert levels.first.tolist() == np.searchsorted(levels.owner, np.arange(members + 1)).tolist()
+        assert len(levels.below) == len(levels.steps) == len(levels.owner) == pairs
+        assert len(levels.level) == members
         assert levels.start.tolist() == np.searchsorted(levels.level, np.arange(groups + 1)).tolist()
         assert np.all(np.diff(levels.owner) >= 0)
         assert np.all(np.diff(levels.level) >= 0)
         assert np.all(levels.steps >= 1)
         assert levels.observation[levels.owner].tolist() == levels.above.tolist()
-        shared = levels.rival >= 0
-        assert levels.observation[levels.rival[shared]].tolist() == levels.below[shared].tolist()
-        assert np.all(levels.level[levels.rival[shared]] != levels.level[levels.owner[shared]])
-        most = np.bincount(levels.owner, minlength=members) + np.bincount(levels.rival[shared], minlength=members)
+        most = np.bincount(levels.owner, minlength=members)
         sizes = np.diff(levels.start)
         taken = np.zeros(levels.slots, dtype=int)
         for level in range(groups):
@@ -94,10 +91,8 @@ def test_known_pairs_bound_every_value(kind):
         some = [w, w + 0.25 * grid_weights(seed + 1, problem.d), 0.5 * w]
         some = [v / max(1.0, np.abs(v).max()) for v in some]
         won = np.array([won_at(problem, levels, v) for v in some])
-        always, never = won.all(axis=0), ~won.any(axis=0)
+        never = ~won.any(axis=0)
         low = np.bincount(levels.owner[never], minlength=len(levels.observation))
-        rivals = levels.rival[always & (levels.rival >= 0)]
-        low = low + np.bincount(rivals, minlength=len(levels.observation))
         bound = value_of_counts(levels, low)
         values = [problem.statistic_value(v) for v in some]
         assert bound >= max(values) - 1e-12
@@ -115,8 +110,6 @@ def test_one_pair_changes_the_value_by_the_constant_time_rule(kind):
         rng = np.random.default_rng(seed)
         won = rng.random(len(levels.above)) < 0.5
         counts = np.bincount(levels.owner[~won], minlength=len(levels.observation))
-        rivals = levels.rival[won & (levels.rival >= 0)]
-        counts = counts + np.bincount(rivals, minlength=len(levels.observation))
         fewer = np.zeros(levels.slots + 1, dtype=int)
         for i, level in enumerate(levels.level):
             if levels.slot[level] >= 0:
@@ -125,18 +118,16 @@ def test_one_pair_changes_the_value_by_the_constant_time_rule(kind):
         assert total == pytest.approx(value_of_counts(levels, counts), abs=1e-12)
         for q in rng.integers(0, len(won), size=40):
             won[q] = not won[q]
-            for i, falls in ((levels.owner[q], won[q]), (levels.rival[q], not won[q])):
-                if i < 0:
-                    continue
-                level = levels.level[i]
-                slot, worth = levels.slot[level], levels.worth[levels.table[level] :]
-                m = counts[i] if falls else counts[i] + 1
-                p = 0
-                if slot >= 0:
-                    p = fewer[slot + m] if falls else fewer[slot + m] - 1
-                    fewer[slot + m] += 1 if falls else -1
-                counts[i] += -1 if falls else 1
-                total += (worth[p + m - 1] - worth[p + m]) * (1 if falls else -1)
+            i, falls = levels.owner[q], won[q]
+            level = levels.level[i]
+            slot, worth = levels.slot[level], levels.worth[levels.table[level] :]
+            m = counts[i] if falls else counts[i] + 1
+            p = 0
+            if slot >= 0:
+                p = fewer[slot + m] if falls else fewer[slot + m] - 1
+                fewer[slot + m] += 1 if falls else -1
+            counts[i] += -1 if falls else 1
+            total += (worth[p + m - 1] - worth[p + m]) * (1 if falls else -1)
             assert total == pytest.approx(value(levels, won), abs=1e-9)
 
 
@@ -144,21 +135,21 @@ def test_one_pair_changes_the_value_by_the_constant_time_rule(kind):
 
 
 def test_levels_of_graded_gains():
-    # gains 2, 0, 1, 2 of one list, 3 alone in another: levels {0, 3}, {2} and {4}
+    # gains 2, 0, 1, 2 of one list, 3 alone in another: layers {4}, {0, 2, 3} and {0, 3}
     p = GradedProblem(np.zeros((5, 1)), [2, 0, 1, 2, 3], [7, 7, 7, 7, 1], statistic="wrs")
     levels = levels_of(p)
-    assert levels.observation.tolist() == [4, 0, 3, 2]
-    assert levels.level.tolist() == [0, 1, 1, 2]
-    edges = [(0, 1, 2, -1), (0, 2, 1, 3), (3, 1, 2, -1), (3, 2, 1, 3), (2, 1, 1, -1)]
-    assert list(zip(levels.above, levels.below, levels.steps, levels.rival, strict=True)) == edges
-    assert levels.most.tolist() == [0, 2, 3]
+    assert levels.observation.tolist() == [4, 0, 2, 3, 0, 3]
+    assert levels.level.tolist() == [0, 1, 1, 1, 2, 2]
+    edges = [(0, 1, 2, 1), (2, 1, 1, 2), (3, 1, 2, 3), (0, 1, 2, 4), (0, 2, 1, 4), (3, 1, 2, 5), (3, 2, 1, 5)]
+    assert list(zip(levels.above, levels.below, levels.steps, levels.owner, strict=True)) == edges
+    assert levels.most.tolist() == [0, 1, 2]
     tables = [levels.worth[at : at + n].tolist() for at, n in zip(levels.table, (1, 4, 4), strict=True)]
-    assert tables == [[3.0], [8.0, 6.0, 4.0, 2.0], [4.0, 3.0, 2.0, 1.0]]
-    assert levels.slot.tolist() == [-1, 0, -1]
-    assert levels.slots == 4
+    assert tables == [[3.0], [4.0, 3.0, 2.0, 1.0], [4.0, 3.0, 2.0, 1.0]]
+    assert levels.slot.tolist() == [-1, 0, 3]
+    assert levels.slots == 7
     # all won: ranks 4, 3 and 2; all lost: the order 1, 2, {0, 3}
-    assert value(levels, np.ones(5, dtype=bool)) == 3 + 2 * 4 + 2 * 3 + 1 * 2
-    assert value(levels, np.zeros(5, dtype=bool)) == 3 + 1 * 3 + 2 * 2 + 2 * 1
+    assert value(levels, np.ones(7, dtype=bool)) == 3 + 2 * 4 + 2 * 3 + 1 * 2
+    assert value(levels, np.zeros(7, dtype=bool)) == 3 + 1 * 3 + 2 * 2 + 2 * 1
 
 
 def test_levels_of_preferences_share_the_tables_of_equal_weights():

@@ -96,7 +96,6 @@ def search_tables(problem: Problem) -> Tables:
     A = np.zeros((0, problem.d)) if constraints is None else np.array(constraints.A)
     b = np.zeros(0) if constraints is None else np.array(constraints.b)
     levels = levels_of(problem)
-    rival = levels.rival if (levels.rival >= 0).any() else levels.rival[:0]
     places = np.column_stack([levels.table, levels.slot, levels.most])
     return Tables(
         columns=np.array(problem.X.T, order="C"),
@@ -104,7 +103,6 @@ def search_tables(problem: Problem) -> Tables:
         below=levels.below.astype(np.int32),
         limit=np.asarray(problem.margin * levels.steps, dtype=np.float64),
         owner=levels.owner.astype(np.int32),
-        rival=rival.astype(np.int32),
         home=np.ascontiguousarray(places[levels.level, :2]),
         shared=places[levels.slot >= 0],
         worth=levels.worth,

@@ -2,8 +2,8 @@
 
 Along w(t) = w + t v the pair (i, k) has the difference ``f_i - f_k + t (g_i - g_k)`` with f = X w, g = X v, so it
 changes between won and lost at one breakpoint ``t = (limit - f_i + f_k) / (g_i - g_k)``. Sorting the breakpoints and
-stepping through them visits every value the statistic takes on the line; a step changes one or two counts of
-`ltr.exact.levels` by 1, each in constant time as shown there.
+stepping through them visits every value the statistic takes on the line; a step changes a count of `ltr.exact.levels`
+by 1, in constant time as shown there.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ class Tables(NamedTuple):
         below: lower observation, (pairs,).
         limit: score difference from which a pair is won, (pairs,).
         owner: member that counts the pair when it is lost, (pairs,).
-        rival: member that counts it when it is won, or -1, (pairs,); (0,) where no pair has one.
         home: where the level of each member has its worths, and its counters or -1, (members, 2).
         shared: the same and the largest count, for each level of several members, (shared levels, 3).
         worth: all tables of worths.
@@ -50,7 +49,6 @@ class Tables(NamedTuple):
     below: IndexArray
     limit: FloatArray
     owner: IndexArray
-    rival: IndexArray
     home: IntArray
     shared: IntArray
     worth: FloatArray
@@ -97,14 +95,11 @@ def _value_of_counts(tables: Tables, counts: IntArray, fewer: IntArray) -> float
 @njit(cache=True, nogil=True)
 def value_of_scores(tables: Tables, f: FloatArray) -> float:
     """The statistic of scores f = X w, compared in float64."""
-    above, below, limit, owner, rival = tables.above, tables.below, tables.limit, tables.owner, tables.rival
-    rivals = rival.shape[0] > 0
+    above, below, limit, owner = tables.above, tables.below, tables.limit, tables.owner
     counts = np.zeros(tables.home.shape[0], np.int64)
     for q in range(below.shape[0]):
         if f[below[q]] > f[above[q]] - limit[q]:
             counts[owner[q]] += 1
-        elif rivals and rival[q] >= 0:
-            counts[rival[q]] += 1
     return _value_of_counts(tables, counts, np.zeros(tables.slots, np.int64))
 
 
@@ -161,9 +156,8 @@ def line_search(
     if not high > low:
         return best, at
     # plain names, no helper in the loops: compiled code counts references on access to a tuple and on calls
-    above, below, limit, owner, rival = tables.above, tables.below, tables.limit, tables.owner, tables.rival
+    above, below, limit, owner = tables.above, tables.below, tables.limit, tables.owner
     home, worth = tables.home, tables.worth
-    rivals = rival.shape[0] > 0
     counts = np.zeros(home.shape[0], np.int64)
     fewer = np.zeros(tables.slots, np.int64)
     breaks = np.empty(below.shape[0], np.float64)
@@ -180,8 +174,6 @@ def line_search(
         m += 1 if low < t < high else 0  # a branch would be mispredicted too often
         if not won:
             counts[owner[q]] += 1
-        elif rivals and rival[q] >= 0:
-            counts[rival[q]] += 1
     value = _value_of_counts(tables, counts, fewer)
     breaks, inside = _sort(breaks[:m], inside[:m], low, high)
     narrow = _NARROW * (high - low)
@@ -202,17 +194,13 @@ def line_search(
             up = 1 if q < 0 else 0  # a lost pair raises its owner's count by 1, a won one lowers it
             q = ~q if q < 0 else q
             i = owner[q]
-            for _ in range(2):  # the owner, then the rival, the other way round
-                c = counts[i] + up
-                counts[i] = c + up - 1
-                here, slot = home[i, 0] + c, home[i, 1]
-                if slot >= 0:
-                    here += fewer[slot + c] - up
-                    fewer[slot + c] += 1 - 2 * up
-                change = worth[here] - worth[here - 1]
-                value += change if up else -change
-                if not rivals or rival[q] < 0:
-                    break
-                i, up = rival[q], 1 - up
+            c = counts[i] + up
+            counts[i] = c + up - 1
+            here, slot = home[i, 0] + c, home[i, 1]
+            if slot >= 0:
+                here += fewer[slot + c] - up
+                fewer[slot + c] += 1 - 2 * up
+            change = worth[here] - worth[here - 1]
+            value += change if up else -change
             last = following
     return best, at

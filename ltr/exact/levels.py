@@ -4,32 +4,33 @@ Every problem is written as
 
     value = shift + sum over levels L, sum over places p = 0, 1, ... of  worth_L[p + c_(p)]
 
-where worth_L is nonincreasing, the members of a level are observations of one list with equal gain, c_i counts what
-stands above member i outside its own level, and c_(0) <= c_(1) <= ... are the counts of the level, sorted.
+where worth_L is nonincreasing, the members of a level are observations of one list, c_i counts the pairs that member i
+has lost, and c_(0) <= c_(1) <= ... are the counts of the level, sorted. A *pair* belongs to one member, its *owner*,
+and holds two observations, of which `above` is the owner's; it is *won* at w when
+``w·(x_above - x_below) >= margin * steps``, else *lost*.
 
-A *pair* q holds two observations, and is *won* at w when ``w·(x_above - x_below) >= margin * steps``, else *lost*. A
-lost pair adds 1 to the count of its owner (a member of observation `above`), a won one adds 1 to the count of its
-rival (a member of observation `below`), if it has one:
+===================================  =====================  =======================================================
+problem                              levels                 pairs of a member
+===================================  =====================  =======================================================
+`RerankProblem`, resolved            all positives          the negatives; worth[t] = a[n - t]
+`RerankProblem`, subrank             each positive its own  all other observations; worth[t] = a[n - t]
+`GradedProblem`, resolved            each layer             the lower gains of the list; worth[t] = (the layer's
+                                                            gain less that of the layer before) * a[n_list - t]
+`GradedProblem`, subrank             each gain > 0 its own  all others of the list; worth[t] = gain * a[n_list - t]
+`PairwiseProblem`                    each pair its own      the pair; worth = (weight, 0)
+===================================  =====================  =======================================================
 
-    c_i = #{q : owner_q = i, q lost} + #{q : rival_q = i, q won}.
-
-===================================  ======================  ======================================================
-problem                              levels                  pairs of a member
-===================================  ======================  ======================================================
-`RerankProblem`, resolved            all positives           the negatives; worth[t] = a[n - t]
-`RerankProblem`, subrank             each positive its own   all other observations; worth[t] = a[n - t]
-`GradedProblem`, resolved            each gain of each list  lower gains of the list; worth[t] = gain * a[n_list - t],
-                                                             and the rival of a pair is its lower end, where it has a
-                                                             gain itself
-`GradedProblem`, subrank             each gain > 0 its own   all others of the list; worth[t] = gain * a[n_list - t]
-`PairwiseProblem`                    each pair its own       the pair; worth = (weight, 0)
-===================================  ======================  ======================================================
+**Layers.** With v_0 = 0 and 0 < v_1 < v_2 < ... the gains of a list, ``gain_i = sum over t with v_t <= gain_i of
+v_t - v_(t-1)``. So the statistic of graded gains is a sum over layers t of v_t - v_(t-1) times the one of two classes,
+``gain >= v_t`` and the others, under the same permutation. As for two classes, the ranks of the upper class are
+n - p - c_(p), with c_i the number of the others that stand above i: of a permutation, the p-th of the class from above
+has p of its class above it. A pair is in all layers between the gains of its two observations, one owner in each.
 
 **A bound over any set of weights.** Where every pair is known to be won on the whole set, known to be lost on the
-whole set, or open, let ``b_i = #{q : owner_q = i, q known lost} + #{q : rival_q = i, q known won}``. At every w of the
-set b_i <= c_i, for the pairs counted in b_i are counted in c_i. Sorting keeps this order: c_(p) is the smallest number
-with p + 1 counts at or below it, and p + 1 of the b_i are at or below it too, hence b_(p) <= c_(p). As worth is
-nonincreasing, ``shift + sum_L sum_p worth_L[p + b_(p)]`` is at least the value at every w of the set.
+whole set, or open, let b_i be the number of pairs of i known to be lost. At every w of the set b_i <= c_i. Sorting
+keeps this order: c_(p) is the smallest number with p + 1 counts at or below it, and p + 1 of the b_i are at or below it
+too, hence b_(p) <= c_(p). As worth is nonincreasing, ``shift + sum_L sum_p worth_L[p + b_(p)]`` is at least the value
+at every w of the set.
 
 **One pair costs O(1).** With ``fewer[m] = #{members of the level with c < m}``, a count that falls from m to m - 1 is
 the first of the sorted run of m, at place p = fewer[m]:
@@ -41,7 +42,9 @@ and one that rises from m - 1 to m undoes this with p = fewer[m] - 1. In a level
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -65,8 +68,6 @@ class Levels(NamedTuple):
         below: the other observation, (pairs,).
         steps: a pair is won from ``margin * steps`` on, >= 1; 1 but for more than two gains in a list, (pairs,).
         owner: member whose count a lost pair raises, (pairs,), ascending.
-        rival: member whose count a won pair raises, -1 for none, (pairs,).
-        first: the pairs that member i owns are ``first[i] : first[i + 1]``, (members + 1,).
         observation: observation of each member, (members,).
         level: level of each member, ascending, (members,).
         start: the members of level L are ``start[L] : start[L + 1]``, (levels + 1,).
@@ -83,8 +84,6 @@ class Levels(NamedTuple):
     below: IntArray
     steps: IntArray
     owner: IntArray
-    rival: IntArray
-    first: IntArray
     observation: IntArray
     level: IntArray
     start: IntArray
@@ -125,11 +124,8 @@ def levels_of(problem: Problem) -> Levels:
 def value(levels: Levels, won: ArrayLike) -> float:
     """The value where these pairs are won and all others lost, from the definition: slow, for tests."""
     counts = [0] * len(levels.observation)
-    for owner, rival, wins in zip(levels.owner.tolist(), levels.rival.tolist(), np.asarray(won).tolist(), strict=True):
-        if not wins:
-            counts[owner] += 1
-        elif rival >= 0:
-            counts[rival] += 1
+    for owner, wins in zip(levels.owner.tolist(), np.asarray(won).tolist(), strict=True):
+        counts[owner] += not wins
     terms = [levels.shift]
     for level, table in enumerate(levels.table.tolist()):
         members = sorted(counts[levels.start[level] : levels.start[level + 1]])
@@ -144,7 +140,6 @@ def _of_preferences(problem: PairwiseProblem) -> Levels:
         ends=problem.pairs,
         steps=np.ones(len(everyone), dtype=np.int64),
         owner=everyone,
-        rival=np.full(len(everyone), -1),
         observation=problem.pairs[:, 0],
         level=everyone,
         worth=np.column_stack([weights, np.zeros(len(weights))]).ravel(),
@@ -162,40 +157,28 @@ def _of_lists(
     shift: float,
 ) -> Levels:
     """The levels of ranked lists; `grades` numbers the gains of a list in ascending order, `weights` are a_1..a_n."""
-    n = len(gains)
-    member_of = np.full(n, -1)
-    observation, level, ends, worth = [], [], [], []
+    observation, level, ends, owner, worth = [], [], [], [], []
     table: list[int] = []
     known: dict[tuple[int, float], int] = {}
-    length = 0
-    for members, a in zip(lists, weights, strict=True):
-        gainful = members[gains[members] > 0]
-        if resolved:
-            gainful = gainful[np.argsort(-grades[gainful], kind="stable")]
-            pair = grades[gainful, None] > grades[None, members]
-            new = np.diff(grades[gainful], prepend=-1) != 0
-        else:
-            pair = gainful[:, None] != members[None, :]
-            new = np.ones(len(gainful), dtype=bool)
-        level.append(len(table) + np.cumsum(new) - 1)
-        for gain in gains[gainful[new]].tolist():
-            if (len(members), gain) not in known:
-                known[len(members), gain] = length
+    members, length = 0, 0
+    for everyone, a in zip(lists, weights, strict=True):
+        for gain, upper, lower in _layers(everyone, gains[everyone]) if resolved else _singles(everyone, gains):
+            if (len(everyone), gain) not in known:
+                known[len(everyone), gain] = length
                 worth.append(gain * a[::-1])
                 length += len(a)
-            table.append(known[len(members), gain])
-        observation.append(gainful)
-        i, k = np.nonzero(pair)
-        ends.append(np.column_stack([gainful[i], members[k]]))
-    owners, edges = np.concatenate(observation), np.concatenate(ends)
-    member_of[owners] = np.arange(len(owners))
-    above, below = edges.T
+            level.append(np.full(len(upper), len(table)))
+            table.append(known[len(everyone), gain])
+            observation.append(upper)
+            ends.append(np.column_stack([np.repeat(upper, len(lower)), np.tile(lower, len(upper))]))
+            owner.append(np.repeat(np.arange(members, members + len(upper)), len(lower)))
+            members += len(upper)
+    edges = np.concatenate(ends)
     return _assemble(
         ends=edges,
-        steps=grades[above] - grades[below] if resolved else np.ones(len(edges), dtype=np.int64),
-        owner=member_of[above],
-        rival=member_of[below] if resolved else np.full(len(edges), -1),
-        observation=owners,
+        steps=grades[edges[:, 0]] - grades[edges[:, 1]] if resolved else np.ones(len(edges), dtype=np.int64),
+        owner=np.concatenate(owner),
+        observation=np.concatenate(observation),
         level=np.concatenate(level),
         worth=np.concatenate(worth),
         table=np.array(table),
@@ -203,11 +186,23 @@ def _of_lists(
     )
 
 
+def _layers(everyone: IntArray, gains: FloatArray) -> Iterator[tuple[float, IntArray, IntArray]]:
+    """What each layer of a list adds to the gain, its members, and the other observations."""
+    values = np.unique(np.append(gains, 0.0)).tolist()
+    for lower, value in itertools.pairwise(values):
+        yield value - lower, everyone[gains >= value], everyone[gains < value]
+
+
+def _singles(everyone: IntArray, gains: FloatArray) -> Iterator[tuple[float, IntArray, IntArray]]:
+    """The gain of each observation that has one, the observation, and all others."""
+    for i in everyone[gains[everyone] > 0]:
+        yield float(gains[i]), np.array([i]), everyone[everyone != i]
+
+
 def _assemble(
     ends: IntArray,
     steps: IntArray,
     owner: IntArray,
-    rival: IntArray,
     observation: IntArray,
     level: IntArray,
     worth: FloatArray,
@@ -217,17 +212,14 @@ def _assemble(
     """Add the offsets that follow from the rest."""
     members, levels = len(observation), len(table)
     owned = np.bincount(owner, minlength=members)
-    largest = owned + np.bincount(rival[rival >= 0], minlength=members)
     start = np.searchsorted(level, np.arange(levels + 1))
-    most = np.maximum.reduceat(largest, start[:-1])
+    most = np.maximum.reduceat(owned, start[:-1])
     room = np.where(np.diff(start) > 1, most + 2, 0)
     return Levels(
         above=_int64(ends[:, 0]),
         below=_int64(ends[:, 1]),
         steps=_int64(steps),
         owner=_int64(owner),
-        rival=_int64(rival),
-        first=_int64(np.concatenate([[0], np.cumsum(owned)])),
         observation=_int64(observation),
         level=_int64(level),
         start=_int64(start),

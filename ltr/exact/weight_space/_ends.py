@@ -138,9 +138,8 @@ def settle(space: Space, work: Work, t: int, begin: int, size: int, changed: Fla
             if changed[q] == 0:
                 continue
             work.open[at + q] = 0
-            member = work.owner[begin + q] if work.upper[at + q] < 0.0 else work.rival[begin + q]
-            if member >= 0:
-                work.bound[t] += raise_count(space, counts, fewer, member)
+            if work.upper[at + q] < 0.0:
+                work.bound[t] += raise_count(space, counts, fewer, work.owner[begin + q])
 
 
 @compiled
@@ -236,7 +235,6 @@ def compact(work: Work, t: int, columns: int) -> None:
     for k in range(kept):
         q = index[k]
         work.owner[to + k] = work.owner[begin + q]
-        work.rival[to + k] = work.rival[begin + q]
         work.upper[at + k] = work.upper[at + q]
         work.lower[at + k] = work.lower[at + q]
     padded = (kept + 7) & ~7
@@ -245,7 +243,7 @@ def compact(work: Work, t: int, columns: int) -> None:
             work.columns[j, to + k] = 0.0
         for j in range(columns - 1):
             work.single[j, to + k] = np.float32(0.0)
-        work.owner[to + k], work.rival[to + k], work.slack[to + k], work.unit[to + k] = 0, -1, 0.0, 1.0
+        work.owner[to + k], work.slack[to + k], work.unit[to + k] = 0, 0.0, 1.0
         work.upper[at + k], work.lower[at + k] = 1.0, -1.0
     for k in range(padded):
         work.open[at + k] = np.uint8(k < kept)

@@ -26,11 +26,6 @@ what is worth more than T satisfies ``g·x > -need``, which caps the width of th
 ``(max g·x + need) / |g_j|``. The descent on h is a projected subgradient method with Polyak's step towards `need`; it
 gives up at a point with h < need, for then no g closes the box.
 
-*Rivals.* Where gains are graded, an open pair may have a rival that a won pair costs its price; prices then are of all
-pairs that raise a member's count. Won or lost, such a pair costs ``min(price_owner, price_rival)``. These sure losses
-are taken off `need`, and the hinge has the slope of what a lost pair costs beyond. Where neither may lose, nothing of
-the box is worth more than T.
-
 *Rounding.* g and its terms are floats; with A the sum of the s_q in g, ``A * error`` bounds the error of g·x over the
 box and is taken off phi.
 """
@@ -55,7 +50,6 @@ __all__ = [
     "prices",
     "scores",
     "slopes",
-    "sure_loss",
 ]
 
 OPEN, CLOSED, GAVE_UP = 0, 1, 2
@@ -78,10 +72,6 @@ def prices(space: Space, work: Work, t: int, begin: int, size: int, need: int) -
             i, run = owner[q], np.int64(0)
         run += is_open[q]
     losable[i] += run
-    if space.two_sided:
-        for q in range(size):
-            if work.rival[begin + q] >= 0:
-                losable[work.rival[begin + q]] += work.open[at + q]
     must_win = 0
     counts = work.counts[t]
     for level in range(space.table.shape[0]):
@@ -112,39 +102,14 @@ def prices(space: Space, work: Work, t: int, begin: int, size: int, need: int) -
     return must_win
 
 
-@compiled
-def sure_loss(work: Work, t: int, begin: int, size: int, need: int) -> float:
-    """What open pairs with a rival cost in any case."""
-    at, total = work.at[t], 0.0
-    for q in range(size):
-        rival = work.rival[begin + q]
-        if rival < 0 or work.open[at + q] == 0:
-            continue
-        owner = work.owner[begin + q]
-        if work.must[owner] != 0 and work.must[rival] != 0:
-            return float(need) * (1.0 + 1e-15)
-        total += min(work.price[owner], work.price[rival])
-    return total * (1.0 - 1e-13)
-
-
 @fast
-def _own(work: Work, t: int, begin: int, size: int) -> None:
+def costs(work: Work, t: int, begin: int, size: int) -> None:
+    """What each open pair costs when it is lost, in `scale`."""
     at = work.at[t]
     scale, owner, is_open = work.scale[:size], work.owner[begin : begin + size], work.open[at : at + size]
     price = work.price
     for q in range(size):
         scale[q] = price[np.uint32(owner[q])] * is_open[q]
-
-
-@compiled
-def costs(space: Space, work: Work, t: int, begin: int, size: int) -> None:
-    """What each open pair costs when it is lost, beyond what it costs in any case, in `scale`."""
-    _own(work, t, begin, size)
-    if space.two_sided:
-        for q in range(size):
-            if work.rival[begin + q] >= 0:
-                beyond = work.scale[q] - work.price[work.rival[begin + q]]
-                work.scale[q] = max(beyond, 0.0) * (1.0 - 1e-13) * work.open[work.at[t] + q]
 
 
 @fast
@@ -382,6 +347,4 @@ def candidate_value(space: Space, work: Work, t: int, begin: int, size: int) -> 
             continue
         if work.value[q] > -work.slack[begin + q]:
             value += raise_count(space, counts, fewer, work.owner[begin + q])
-        if work.value[q] < work.slack[begin + q] and work.rival[begin + q] >= 0:
-            value += raise_count(space, counts, fewer, work.rival[begin + q])
     return value

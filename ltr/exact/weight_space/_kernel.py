@@ -23,7 +23,6 @@ from ltr.exact.weight_space._ends import (
     copy_entry,
     cut,
     norm_interval,
-    raise_count,
     settle,
     split,
 )
@@ -38,7 +37,6 @@ from ltr.exact.weight_space._hinge import (
     prices,
     scores,
     slopes,
-    sure_loss,
 )
 from ltr.exact.weight_space._sheets import enter, tidy
 from ltr.exact.weight_space._shrink import refresh, shrink_to_constraints, shrink_to_cut, shrink_to_wins, use
@@ -55,7 +53,6 @@ _PACKINGS = 2  # of prices into conflicts once more, with the budgets that the l
 _WORTH_A_PACKING = 0.3  # share of what is needed that conflicts must cost for that
 _CLEARLY = 1.1  # growth from which another one follows
 _TRIALS, _SMALL_TRIALS = 63, 7  # boxes between two candidates, powers of two less 1
-_FEW = 6  # open pairs with a rival whose outcomes are all tried
 _SMALL = 1e-3  # width of a box that more candidates are taken from
 _FIXED = 128  # pairs that take as long as what is done for every box
 _NEVER = -(2**62)
@@ -76,7 +73,7 @@ def _scale_margin(space: Space, work: Work, t: int, begin: int, size: int) -> No
 def _conflicts_cost(space: Space, work: Work, t: int, begin: int, size: int, need: int, short: float) -> float:
     """What the conflicts of box t cost, up to `short`; leaves what prices there are beyond that in `scale`."""
     found = find_conflicts(work, t)
-    costs(space, work, t, begin, size)
+    costs(work, t, begin, size)
     packed = pack(work, t, begin, found)
     for _ in range(_PACKINGS):
         if packed >= short or packed < _WORTH_A_PACKING * short:
@@ -84,7 +81,7 @@ def _conflicts_cost(space: Space, work: Work, t: int, begin: int, size: int, nee
         before = packed
         lower_budgets(work, need, packed)
         prices(space, work, t, begin, size, need)
-        costs(space, work, t, begin, size)
+        costs(work, t, begin, size)
         packed = pack(work, t, begin, found)
         if packed < _CLEARLY * before:
             break
@@ -108,7 +105,7 @@ def _reduce(space: Space, work: Work, t: int, begin: int, size: int, target: int
                 continue
         work.budget[:] = need
         musts = prices(space, work, t, begin, size, need)
-        if musts == 0 and promise < _PROMISING and not space.two_sided:
+        if musts == 0 and promise < _PROMISING:
             break
         if musts > 0:
             shrunk = shrink_to_wins(space, work, t, begin, size)
@@ -118,10 +115,7 @@ def _reduce(space: Space, work: Work, t: int, begin: int, size: int, target: int
                 refresh(space, work, t, begin, size)
                 continue
         short = float(need) * (1.0 + 1e-15)
-        if space.two_sided:
-            short -= sure_loss(work, t, begin, size, need)
-        if short > 0.0:
-            short -= _conflicts_cost(space, work, t, begin, size, need, short)
+        short -= _conflicts_cost(space, work, t, begin, size, need, short)
         if short <= 0.0:
             return CLOSED, -1
         slopes(work, t, size)
@@ -216,32 +210,6 @@ def _part(space: Space, work: Work, t: int, begin: int, size: int, j: int) -> in
 
 
 @compiled
-def _outcomes_bound(space: Space, work: Work, t: int, begin: int, size: int) -> int:
-    """The largest bound that a way in which the open pairs with a rival can come out has, of up to `_FEW` such pairs.
-
-    On a plane where the two ways of a pair meet no smaller box would tell them apart.
-    """
-    at, few = work.at[t], 0
-    for q in range(size):
-        if work.open[at + q] != 0 and work.rival[begin + q] >= 0:
-            if few == _FEW:
-                return work.bound[t]
-            work.gather[few] = q
-            few += 1
-    largest = _NEVER
-    for outcome in range(1 << few):
-        assign(work.trial_counts, work.counts[t])
-        assign(work.trial_fewer, work.fewer[t])
-        bound = work.bound[t]
-        for k in range(few):
-            q = work.gather[k]
-            member = work.owner[begin + q] if (outcome >> k) & 1 else work.rival[begin + q]
-            bound += raise_count(space, work.trial_counts, work.trial_fewer, member)
-        largest = max(largest, bound)
-    return largest
-
-
-@compiled
 def _hand_back(work: Work, entries: int, left: Boxes, row: int) -> int:
     for t in range(entries):
         assign(left.low[row], work.low[t])
@@ -320,17 +288,12 @@ def search(
                 entries -= 1
                 continue
             bound = work.bound[t]
-            if space.two_sided:
-                bound = _outcomes_bound(space, work, t, begin, size)
-                if bound <= target:
-                    entries -= 1
-                    continue
             if j < 0:
                 j = _branch_on(space, work, t, begin, size)
             looks += 1
             small = j >= 0 and work.high[t, j] - work.low[t, j] < _SMALL
             if j < 0 or (looks & _TRIALS) == 0 or (small and (looks & _SMALL_TRIALS) == 0):
-                costs(space, work, t, begin, size)
+                costs(work, t, begin, size)
                 slopes(work, t, size)
                 descend(space, work, t, begin, size)
                 value = candidate_value(space, work, t, begin, size)

@@ -24,7 +24,6 @@ def enter(space: Space, work: Work, roots: Boxes, root: int) -> None:
         work.point[0, j] = 0.5 * (work.low[0, j] + work.high[0, j])
         assign(work.columns[j, :pairs], space.columns[j])
     assign(work.owner[:pairs], space.owner)
-    assign(work.rival[:pairs], space.rival)
     assign(work.slack[:pairs], space.slack)
     assign(work.unit[:pairs], space.unit)
     for j in range(space.single.shape[0]):

@@ -51,7 +51,7 @@ class Space(NamedTuple):
         slack: rounding allowance of each pair, (pairs,).
         unit: power of two that brings a pair's column to a size of about 1, (pairs,).
         single: columns times `unit` in single precision, without the margin's, rows of 0 up to a multiple of 8.
-        owner, rival, level, start, most, table, slot: as in `Levels`.
+        owner, level, start, most, table, slot: as in `Levels`.
         worth: its tables as integers, rounded up.
         step: for each entry of a table, the least that raising a count costs there or before: a nonincreasing
             function below ``worth[t] - worth[t + 1]``.
@@ -62,7 +62,6 @@ class Space(NamedTuple):
         error: rounding error of a sum over pairs, relative to the sum of its multipliers.
         fixed: whether the margin coordinate is known; else it is the norm of T v.
         sparse: whether zeros count, so that a split sets them apart.
-        two_sided: whether won pairs raise counts too.
         slots: as in `Levels`.
         couples: pairs that may be in conflict.
     """
@@ -72,7 +71,6 @@ class Space(NamedTuple):
     unit: FloatArray
     single: NDArray[np.float32]
     owner: IndexArray
-    rival: IndexArray
     level: IntArray
     start: IntArray
     most: IntArray
@@ -88,7 +86,6 @@ class Space(NamedTuple):
     error: float
     fixed: bool
     sparse: bool
-    two_sided: bool
     slots: int
     couples: Couples
 
@@ -145,7 +142,6 @@ class Work(NamedTuple):
     open: Flags
     columns: FloatArray  # of the sheets, from here on
     owner: IndexArray
-    rival: IndexArray
     slack: FloatArray
     unit: FloatArray
     single: NDArray[np.float32]
@@ -203,7 +199,6 @@ class Work(NamedTuple):
             open=np.zeros(stack, np.uint8),
             columns=np.zeros((columns, sheets)),
             owner=np.zeros(sheets, np.int32),
-            rival=np.zeros(sheets, np.int32),
             slack=np.zeros(sheets),
             unit=np.zeros(sheets),
             single=np.zeros((eights, sheets), np.float32),
@@ -274,7 +269,6 @@ def space_of(problem: Problem, T: FloatArray | None = None) -> Searchable:
         unit=unit,
         single=_single(columns[:d] * unit),
         owner=levels.owner.astype(np.int32),
-        rival=levels.rival.astype(np.int32),
         level=levels.level,
         start=levels.start,
         most=levels.most,
@@ -291,7 +285,6 @@ def space_of(problem: Problem, T: FloatArray | None = None) -> Searchable:
         error=(len(levels.owner) + d + 16) * 2.0**-51 * float(size.max(initial=0.0)),
         fixed=fixed,
         sparse=problem.C > 0 or most < d,
-        two_sided=bool(np.any(levels.rival >= 0)),
         slots=levels.slots,
         couples=couples_of(columns, SLACK * size, reach),
     )
