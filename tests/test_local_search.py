@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from ltr.exact._ascent import ascend, clip, new_memory
+from ltr.exact._separation import separating_weights
 from ltr.exact._space import search_tables
 from ltr.exact.graded import GradedProblem
 from ltr.exact.local_search import local_search
+from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
 from ltr.exact.problem import LinearConstraints, RerankProblem
 from tests.reference import (
     cell_optimum,
@@ -273,3 +275,50 @@ def test_the_time_limit_ends_the_search():
 def test_arguments_against_their_rule_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         local_search(larger_problem(0), **options)
+
+
+# --- separating weights ----------------------------------------------------------------------------------------
+
+
+def separable(seed, d=12):
+    """Features and grades 0 to 2 of 30 observations that some weights sort by grade."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(30, d))
+    scores = X @ rng.normal(size=d)
+    grades = np.searchsorted(np.quantile(scores, [0.6, 0.8]), scores)
+    X += 0.05 * np.outer(grades, np.ones(d)) * np.sign(scores @ X)
+    return X, grades
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "kind",
+    [
+        lambda X, g, **options: RerankProblem(X, g > 0, **options),
+        lambda X, g, **options: GradedProblem(X, g, **options),
+        lambda X, g, **options: GradedProblem(X, g, np.arange(30) % 3, **options),
+        lambda X, g, **options: PairwiseProblem(X, multipartite_pairs(g)[::20], **options),
+    ],
+)
+def test_a_separable_list_is_separated(kind, seed):
+    problem = kind(*separable(seed), margin=1e-4)
+    weights = separating_weights(problem, 10.0)
+    assert problem.evaluate(weights) == pytest.approx(problem.trivial_bound, rel=1e-12)
+    result = local_search(problem, time_limit=30.0, restarts=10**6)  # ends where nothing better is possible
+    assert result.value == pytest.approx(problem.trivial_bound, rel=1e-12)
+
+
+def test_separating_weights_keep_side_constraints():
+    X, grades = separable(1)
+    sides = LinearConstraints([[1.0] + [0.0] * 11, [0.0, 1.0] + [0.0] * 10], [-0.25, 0.0])
+    problem = RerankProblem(X, grades > 0, margin=0.5, constraints=sides)
+    weights = separating_weights(problem, 10.0)
+    assert weights[0] < 0
+    assert weights[1] <= 1e-9
+
+
+def test_long_lists_of_few_features_are_not_worth_a_program():
+    assert separating_weights(larger_problem(0), 10.0) is not None  # 40 rows, 5 features
+    X = np.random.default_rng(0).normal(size=(51, 5))
+    assert separating_weights(RerankProblem(X, np.arange(51) % 2), 10.0) is None
+    assert separating_weights(RerankProblem(X[:40], np.arange(40) % 2, rank="subrank"), 10.0) is None  # 20 levels

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.exact._ascent import ascend, clip, new_memory
+from ltr.exact._separation import separating_weights
 from ltr.exact._space import SearchSpace, search_tables, to_surface
 from ltr.exact._sweep import State
 from ltr.exact.problem import Problem, RerankProblem
@@ -27,6 +28,7 @@ FloatArray = NDArray[np.float64]
 _EXTRA = 8  # random directions a round
 _STALE = 30  # ascents without a gain before the search leaves its place
 _ELITES = 8
+_INSTANT = 1e-3  # seconds, where no time is left
 _WORK = 2_000_000  # pairs looked at before the clock is read: about a tenth of a second
 
 
@@ -60,9 +62,10 @@ def local_search(
 ) -> LocalSearchResult:
     """Search for weights with a large objective: ascents from the starts, then from perturbed local optima.
 
-    The result is never worse than any start, than any single feature, or than w = 0, as far as these satisfy the
-    side constraints; a start that does not is first drawn towards the middle of the feasible set. With the same
-    arguments the result is the same, unless the time limit cuts the search short. Compiling, once in a process or
+    The result is never worse than any start; nor, unless the time limit cuts the search short, than any single feature,
+    than w = 0, or than weights of a linear program that separates short lists of many features. Starts that violate the
+    side constraints are first drawn towards the middle of the feasible set. With the same arguments the result is the
+    same, unless the time limit cuts the search short. Compiling, once in a process or
     from the cache on disk, is not counted as search time.
 
     Args:
@@ -104,7 +107,7 @@ def local_search(
 
 
 class _Search:
-    """State of one run: the incumbent, the elites, the clock."""
+    """State of one run: the incumbent, the elites, the clock; it ends at the value of a perfect ranking."""
 
     def __init__(
         self, problem: Problem, space: SearchSpace, seed: int, deadline: float, should_stop: Callable[[], bool] | None
@@ -117,16 +120,26 @@ class _Search:
         self.should_stop = should_stop
         self.interrupted = False
         self.lines = 0
+        perfect = problem.trivial_bound
+        self.enough = perfect - 1e-12 * abs(perfect)
         self.best: tuple[float, FloatArray] = (-math.inf, np.zeros(problem.d))
         self.elites: list[tuple[float, FloatArray]] = []
 
     def run(self, given: list[FloatArray], restarts: int) -> None:
         starts = [self.space.feasible_towards(w) for w in given]
-        simple = [self.space.feasible_towards(w) for w in self._simple_starts()]
-        for w in starts + simple:
+        for w in starts:
             self._offer(w)
-        simple.sort(key=self.problem.evaluate, reverse=True)
-        for w in starts + simple[:1]:
+        separating = separating_weights(self.problem, max(self.deadline - time.perf_counter(), _INSTANT))
+        if separating is not None:
+            starts.append(self.space.feasible_towards(separating))
+            self._offer(starts[-1])
+        simple: list[tuple[float, FloatArray]] = []
+        for start in self._simple_starts():
+            w = self.space.feasible_towards(start)
+            simple.append((self._offer(w), w))
+            if self._over():
+                return
+        for w in [*starts, max(simple, key=lambda offered: offered[0])[1]]:
             self._ascend(w)
             if self._over():
                 return
@@ -202,7 +215,7 @@ class _Search:
     def _over(self) -> bool:
         if not self.interrupted and self.should_stop is not None and self.should_stop():
             self.interrupted = True
-        return self.interrupted or time.perf_counter() > self.deadline
+        return self.interrupted or self.best[0] >= self.enough or time.perf_counter() > self.deadline
 
 
 def compile_kernels() -> None:

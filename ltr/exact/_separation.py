@@ -1,0 +1,89 @@
+r"""Weights that come close to a perfect ranking, or have it, by one linear program.
+
+Every level of `ltr.exact.levels` gets a threshold τ that its members should lie above and what its pairs put below
+them should lie below:
+
+    minimise  sum of s / (number on that side of the level)
+    subject to  w·x - τ >= 1 - s  above,   w·x - τ <= s - 1  below,   s >= 0,   |w_j| <= 1 / unit,   A w <= b / unit.
+
+Where all s = 0, ``unit * w`` wins every pair with a margin of 2 unit, which no search along lines is sure to find.
+In d dimensions about 2d observations can be separated whatever their labels (Cover), so this is for lists that are
+short for their number of features.
+
+Source: Cover, Geometrical and statistical properties of systems of linear inequalities (1965); Bennett & Mangasarian,
+Robust linear programming discrimination of two linearly inseparable sets (1992), for the program.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import linprog
+
+from ltr.exact._space import to_surface
+from ltr.exact.levels import levels_of
+from ltr.exact.problem import Problem
+
+__all__ = ["separating_weights"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+_ROWS = 10  # rows of the program, for each feature, up to which it is worth its time
+_LEAST_UNIT, _MOST_UNIT = 1e-6, 1.0
+
+
+def separating_weights(problem: Problem, seconds: float) -> FloatArray | None:
+    """The weights of the program, scaled to max |w_j| = 1; None where it is not worth its time or time is up.
+
+    Args:
+        problem: a problem that has levels.
+        seconds: for the program.
+
+    Examples:
+        >>> from ltr.exact.problem import RerankProblem
+        >>> problem = RerankProblem([[0, 1], [1, 0], [2, 2], [0, 0]], [1, 0, 1, 0])
+        >>> problem.evaluate(separating_weights(problem, 1.0)) == problem.trivial_bound
+        True
+    """
+    d = problem.d
+    if problem.n > _ROWS * d:
+        return None
+    levels = levels_of(problem)
+    level = levels.level[levels.owner]
+    upper, lower = _sides(level, levels.above), _sides(level, levels.below)
+    rows = len(upper) + len(lower)
+    if not 0 < rows <= _ROWS * d:
+        return None
+    unit = min(max(problem.margin, _LEAST_UNIT), _MOST_UNIT)
+    thresholds = len(levels.table)
+    sign = np.repeat([1.0, -1.0], [len(upper), len(lower)])
+    side, observation = np.concatenate([upper, lower]).T
+    margin = sparse.hstack(
+        [
+            sparse.csr_array(-sign[:, None] * problem.X[observation]),
+            sparse.csr_array((sign, (np.arange(rows), side)), shape=(rows, thresholds)),
+            -sparse.eye_array(rows),
+        ]
+    )
+    A, b = np.zeros((0, d)), np.zeros(0)
+    if problem.constraints is not None:
+        A, b = np.array(problem.constraints.A), problem.constraints.b / unit
+    size = np.array([np.bincount(one[:, 0], minlength=thresholds) for one in (upper, lower)])
+    found = linprog(
+        np.concatenate([np.zeros(d + thresholds), 1 / size[(sign < 0).astype(int), side]]),
+        A_ub=sparse.vstack(
+            [margin, sparse.hstack([sparse.csr_array(A), sparse.csr_array((len(b), thresholds + rows))])]
+        ),
+        b_ub=np.concatenate([np.full(rows, -1.0), b]),
+        bounds=[(-1 / unit, 1 / unit)] * d + [(None, None)] * thresholds + [(0, None)] * rows,
+        method="highs",
+        options={"time_limit": seconds},
+    )
+    return None if found.x is None else to_surface(found.x[:d])
+
+
+def _sides(level: IntArray, observation: IntArray) -> IntArray:
+    """The different (level, observation), one a row."""
+    return np.unique(np.column_stack([level, observation]), axis=0)
