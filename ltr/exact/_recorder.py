@@ -43,16 +43,14 @@ class Recorder:
             weight, worth = self._whole([pair[3] for pair in exact.pairs]), np.zeros(exact.counters, dtype=np.int64)
             np.add.at(worth, counter, weight)
         A = np.zeros((0, problem.d)) if sides is None else np.array(sides.A)
-        with np.errstate(over="ignore"):
-            size = np.abs(problem.X).sum(axis=1)
-            sizes = size[above] + size[below]
+        size = np.abs(problem.X).sum(axis=1)
         self._tables = Tables(
             columns=np.array(problem.X.T, order="C"),
             above=above,
             below=below,
             counter=counter,
             weight=weight,
-            size=sizes,
+            size=size[above] + size[below],
             tiny=_TINY * 128 * problem.d,
             margin=problem.margin,
             worth=worth,
@@ -60,7 +58,6 @@ class Recorder:
             limits=np.zeros(problem.d + 1, dtype=np.int64),
             A=A,
             b=np.zeros(0) if sides is None else np.array(sides.b),
-            row_slack=(problem.d + 8) * 2.0**-52 * np.abs(A).sum(axis=1) + problem.d * _TINY,
             sparse=problem.C > 0 or exact.most < exact.d,
         )
         self._counts = np.zeros(exact.counters, dtype=np.int64)
