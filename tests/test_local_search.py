@@ -221,6 +221,22 @@ def test_stays_inside_side_constraints(A, b, C):
     assert result.value >= max((p.evaluate(w) for w in starts if p.feasible(w)), default=-math.inf)
 
 
+def test_a_start_is_no_better_for_being_small():
+    p = RerankProblem([[0.0], [1e6]], [0, 1], constraints=LinearConstraints([[1.0]], [0.0]))
+    result = local_search(p, starts=[[9e-10]], restarts=5)
+    assert (result.value, p.feasible(result.weights)) == (p.evaluate([0.0]), True)
+
+
+def test_equalities_that_leave_zeros_alone():
+    # w_0 + w_1 = 0 = w_0 - 3 w_1, of which the projection is 0 but for rounding
+    A = np.array([[1.0, 1, 0, 0, 0], [-1.0, -1, 0, 0, 0], [1.0, -3, 0, 0, 0], [-1.0, 3, 0, 0, 0]])
+    p = larger_problem(3, constraints=LinearConstraints(A, np.zeros(4)))
+    part = RerankProblem(p.X[:, 2:], p.y)
+    result = local_search(p, restarts=20, time_limit=60.0)
+    assert result.weights[:2].tolist() == [0.0, 0.0]
+    assert result.value >= 0.99 * local_search(part, restarts=20, time_limit=60.0).value
+
+
 def test_no_weights_satisfy_the_side_constraints():
     p = larger_problem(3, constraints=LinearConstraints([[1.0, 0, 0, 0, 0]], [-2.0]))
     result = local_search(p, starts=[np.ones(5)])

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
-from ltr.exact.problem import LinearConstraints, RerankProblem, resolved_value
+from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, RerankProblem, resolved_value
 from tests.reference import (
     STATISTICS,
     exact_scores,
@@ -72,10 +72,10 @@ def test_comparisons_with_the_margin_are_decided_exactly(data):
 @pytest.mark.parametrize(
     ("X", "w", "margin", "wins"),
     [
-        ([[1e308, 1e308], [1e308, -1e308]], [1.0, 1.0], 1.0, True),  # the sum of scores overflows
-        ([[1e308, -1e308], [-1e308, 1e308]], [1.0, -1.0], 1.0, True),
-        ([[1e308, 1e308, 0.0], [1e308, 1e308, 1.0]], [1.0, 1.0, -1.0], 1.0, True),  # inf - inf, true difference 1
-        ([[1e308, 1e308, 0.0], [1e308, 1e308, 1.0]], [1.0, 1.0, 1.0], 1.0, False),
+        ([[2e307, 2e307], [2e307, -2e307]], [1.0, 1.0], 1.0, True),  # nearly the largest numbers
+        ([[2e307, -2e307], [-2e307, 2e307]], [1.0, -1.0], 1.0, True),
+        ([[1e307, 1e307, 0.0], [1e307, 1e307, 1.0]], [1.0, 1.0, -1.0], 1.0, True),  # equal scores, true difference 1
+        ([[1e307, 1e307, 0.0], [1e307, 1e307, 1.0]], [1.0, 1.0, 1.0], 1.0, False),
         ([[3e-324], [0.0]], [1.0], 5e-324, True),  # 3e-324 reads as the smallest subnormal
         ([[1e-200], [0.0]], [1e-200], 5e-324, False),  # the product underflows to 0, and is below the margin
         ([[1e16 + 2, 0.0], [1e16, 0.0]], [1.0, 0.3], 2.0, True),
@@ -290,6 +290,13 @@ X2, Y2 = [[0.0, 1.0], [1.0, 0.0]], [0, 1]
         (lambda: LinearConstraints(np.zeros((1, 1, 1)), [0.0]), r"A must be \(rows, d\)"),
         (lambda: LinearConstraints([[np.inf]], [0.0]), "A and b must be finite"),
         (lambda: LinearConstraints([[1.0]], [np.nan]), "A and b must be finite"),
+        (lambda: LinearConstraints([[1.0, -3e307]], [0.0]), r"at most 1.49808e\+307 where d = 2, .* got 3e\+307"),
+        (lambda: LinearConstraints([[1.0]], [-3e307]), r"at most 2.24712e\+307 where d = 1, .* got 3e\+307"),
+        (
+            lambda: RerankProblem([[0.0, 1.0], [-1e308, 0.0]], [1, 0]),
+            r"X must be at most 2.24712e\+307 in size where d = 2, .* got -1e\+308 at row 1, column 0",
+        ),
+        (lambda: PairwiseProblem([[1e308], [-1e308]], [(0, 1)]), r"X must be at most 4.49423e\+307 .* got 1e\+308"),
         (lambda: PairwiseProblem(X2, [(0.0, 1.0)]), "pairs must be integers of shape .* got float64"),
         (lambda: PairwiseProblem(X2, [0, 1]), r"pairs must be integers of shape .* shape \(2,\)"),
         (lambda: PairwiseProblem(X2, np.zeros((0, 2), dtype=int)), "at least one edge"),
@@ -367,6 +374,45 @@ def test_side_constraints_hold_for_the_weights_in_the_box():
     assert not p.feasible([-0.1, 0.0])
     assert not p.feasible([2.0, 0.0])  # (1, 0) in the box
     assert RerankProblem(X2, Y2).feasible([9.0, 9.0])
+
+
+@pytest.mark.parametrize(
+    ("A", "b", "w", "satisfied"),
+    [
+        ([1.0], 0.0, [5e-324], False),  # a sign
+        ([-1.0], 0.0, [1e-300], True),
+        ([1.0, 0.0], 0.0, [0.0, 1.0], True),
+        ([1.0, -1.0], 0.0, [1.0, 1.0 - 1.9e-9], True),  # 1.9e-9 <= 1e-9 (1 + 1)
+        ([1.0, -1.0], 0.0, [1.0, 1.0 - 2.1e-9], False),
+        ([1.0, -1.0], 0.0, [0.3, 0.1 + 0.2], True),  # 0.1 + 0.2 is above 0.3
+        ([1.0], 0.5, [0.5 + 9e-10], True),  # 9e-10 <= 1e-9 (0.5 + 0.5)
+        ([1.0], 0.5, [0.5 + 1.1e-9], False),
+        ([1.0], -0.5, [-0.5 + 9e-10], True),
+        ([1.0], -0.5, [-0.5 + 1.1e-9], False),
+        ([0.0], 0.0, [1.0], True),
+        ([0.0], -1e-9, [1.0], False),
+    ],
+)
+def test_the_tolerance_of_side_constraints_is_relative(A, b, w, satisfied):
+    for unit in (1.0, 3e-9, 1e9, 1e-150, 1e150):
+        assert LinearConstraints(np.multiply(A, unit), b * unit).satisfied(np.array(w)) is satisfied
+        if b == 0 and unit < 1:
+            assert LinearConstraints(A, 0.0).satisfied(np.multiply(w, unit)) is (satisfied or w == [5e-324])
+
+
+def test_side_constraints_are_decided_exactly():
+    # 1 - v <= 1e-9 (1 + v) at v = (1 - 1e-9) / (1 + 1e-9)
+    rows, tolerance = LinearConstraints([[1.0, -1.0]], [0.0]), Fraction(SIDE_TOLERANCE)
+    edge = float((1 - tolerance) / (1 + tolerance))
+    for v in (edge, *np.nextafter(edge, [0.0, 1.0]).tolist()):
+        assert rows.satisfied(np.array([1.0, v])) is (1 - Fraction(v) <= tolerance * (1 + Fraction(v)))
+
+
+def test_scaled_rows_are_the_same_rows():
+    A, b = LinearConstraints([[3e200, -1e200], [1e-9, 0.0], [0.0, 0.0]], [0.0, 7e-9, 0.0]).scaled
+    for row, limit, unit in zip(A, b, (3e200, 7e-9, 0.0), strict=True):
+        assert np.max(np.abs([*row, limit])) == np.frexp(unit)[0]
+    assert (A[0, 0] / A[0, 1], b[1] / A[1, 0]) == (3e200 / -1e200, 7e-9 / 1e-9)
 
 
 def test_a_single_constraint_may_be_written_flat():

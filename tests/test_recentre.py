@@ -245,6 +245,19 @@ def test_side_constraints_are_kept(A, b, norm):
     assert (rows @ found).min() > 1.01 * (rows @ w).min()
 
 
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("seed", range(6))
+def test_signs_that_bind_are_kept_exactly(norm, seed):
+    data, w = cloud(seed=seed)
+    signs, one = np.sign(w), seed % 4
+    w[one], signs[one] = 0.0, -signs[one]  # the data ask for the other sign
+    problem = RerankProblem(data.X, data.y, constraints=LinearConstraints(-np.diag(signs), np.zeros(4)))
+    found = recentre(problem, w, norm=norm)
+    assert (signs * found >= 0).all()
+    rows = won_differences(problem, w)
+    assert (rows @ found).min() > 1.01 * (rows @ w).min()
+
+
 def _equal(A, w):
     """The weights moved onto the equalities that the rows state in pairs."""
     if len(A) == 2:
@@ -346,6 +359,12 @@ def test_an_infeasible_answer_of_the_program_is_not_taken(monkeypatch):
     problem = over_origin((2.0, 0.0), (0.0, 2.0), constraints=LinearConstraints([[-1.0, 2.0]], [0.0]))
     monkeypatch.setattr(module, "_widest", lambda *_, **__: np.array([1.0, 1.0]))
     assert recentre(problem, [1.0, 0.1]).tolist() == [1.0, 0.1]
+
+
+def test_pairs_that_the_support_cannot_tell_apart():
+    # rounding may have moved w·δ by more than the margin, but δ is 0 where w is not
+    problem = RerankProblem([[1e9, 0.0], [1e9, 5.0]], [0, 1], C=0.01, margin=1e-9)
+    assert recentre(problem, [1.0, 0.0]).tolist() == [1.0, 0.0]
 
 
 def test_the_problems_own_value_has_the_last_word(monkeypatch):

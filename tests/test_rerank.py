@@ -159,7 +159,7 @@ def test_a_single_class_at_the_top_leaves_the_base_order():
 @pytest.mark.parametrize("norm", ["l2", "max"])
 def test_recentring_widens_the_margin_and_keeps_the_value(norm):
     X, y = sample()
-    ranker = quick(base=Scores(), recentre=norm).fit(X, y)
+    ranker = quick(base=Scores(), top_k=40, recentre=norm).fit(X, y)
     problem = ranker.problem_
     found = ranker.solution_.weights
     scores = (X[ranker.reranked(X)] - ranker.center_) @ ranker.weights_

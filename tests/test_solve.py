@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import highspy
@@ -30,6 +31,7 @@ from ltr.exact import (
     write_model,
 )
 from ltr.exact.interrupts import Interrupts
+from ltr.exact.recentre import recentre
 from ltr.exact.scip import _STATUS, ScipSolver
 from ltr.exact.solve import choose_method
 from ltr.exact.state import Ending, Limits, SolveState, Stopped
@@ -397,6 +399,44 @@ def test_side_constraints_with_room_and_without():
             assert_sound(problem, solution)
             # w_0 - w_1 < 0 loses to the first, 0.5 w_0 - 0.2 w_1 > 0 beats the other: rank 2 of 3
             assert solution.value == pytest.approx(1 / math.log2(3))
+
+
+@pytest.mark.parametrize("method", ["weight_space", "hosted", "local_search"])
+@pytest.mark.parametrize("size", [1e160, 2e307])  # squares overflow; nearly the largest that a problem takes
+def test_features_of_extreme_size(method, size):
+    X = np.array([[1.0, -1.0], [-1.0, 1.0], [1.0, 0.5], [-0.5, -1.0], [-1.0, -1.0]])
+    y = [1, 0, 1, 0, 1]
+    optimum, _ = cell_optimum(X, y, "dcg")
+    for options in ({}, {"max_nonzeros": 1}):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            problem = RerankProblem(size * X, y, **options)
+            solution = solve(problem, method, time_limit=10)
+        assert_sound(problem, solution)
+        assert solution.value == pytest.approx(optimum) or options
+        assert problem.evaluate(recentre(problem, solution.weights)) >= solution.value
+
+
+@pytest.mark.parametrize("method", ["weight_space", "hosted", "local_search"])
+@pytest.mark.parametrize("start", [[], [[9e-10]]])
+def test_a_constraint_through_the_origin_holds_for_tiny_weights(method, start):
+    problem = RerankProblem([[0.0], [1e6]], [0, 1], constraints=LinearConstraints([[1.0]], [0.0]))
+    solution = solve(problem, method, warm_starts=start)
+    assert_sound(problem, solution)
+    assert solution.value == pytest.approx(1 / math.log2(3))
+
+
+@pytest.mark.parametrize("method", ["weight_space", "hosted", "resolved", "resolved_faithful"])
+def test_bounds_and_values_keep_to_the_tolerance_of_side_constraints(method):
+    X, y = [[0.0, 0.0], [1.0, 1.0]], [0, 1]
+    for excess, value in ((2e-9, 1.0), (3e-9, 1 / math.log2(3))):
+        # w_1 <= w_0 / (1 + excess) and w_0 <= w_1 leave w_0 <= 0, but the tolerance admits w = (1, 1) the first time
+        rules = LinearConstraints([[1.0, -1.0], [-1.0, 1.0 + excess]], [0.0, 0.0])
+        problem = RerankProblem(X, y, constraints=rules)
+        solution = solve(problem, NO_SEARCH.get(method, method))
+        assert_sound(problem, solution)
+        assert solution.value == pytest.approx(value)
+        assert solution.bound == pytest.approx(1.0)  # twice the tolerance, for rounding
 
 
 @pytest.mark.parametrize("method", ["resolved", "resolved_faithful", "local_search"])

@@ -20,7 +20,7 @@ from ltr import verify
 from ltr.exact.certificate import Certificate, certify
 from ltr.exact.graded import GradedProblem
 from ltr.exact.preferences import PairwiseProblem
-from ltr.exact.problem import LinearConstraints, RerankProblem
+from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, RerankProblem
 from ltr.exact.solution import Solution, Status
 from ltr.statistics import RankStatistic
 from tests.reference import (
@@ -134,8 +134,11 @@ WRONG = [
     (by_hand(["0z . . . ."], constraints=HALF), r"word 5: stands behind the end"),
     (by_hand(["0z . . .", "."], constraints=HALF), r"proof.partition: must hold 1 entries, got 2"),
     (by_hand([".", ".", "."]), r"proof.partition: must hold 2 entries, got 3"),
-    (by_hand(None, weights=[1.0], constraints=HALF), "weights: exceed a side constraint by 0.5"),
-    (by_hand(None, weights=[-0.5], constraints=UP), "weights: exceed a side constraint by 0.5"),
+    (
+        by_hand(None, weights=[1.0], constraints=HALF),
+        "weights: exceed a side constraint by 0.333333333333 of",
+    ),  # 0.5 / 1.5
+    (by_hand(None, weights=[-1e-9], constraints=UP), "weights: exceed a side constraint by 1 of its terms' size"),
     (by_hand(None, weights=[-1.5]), r"weights\[0\]: must be from -1 to 1, got -1.5"),
     (
         by_hand([".", "."], 9.5, 5.75, weights=[-1.0], **GRADED),
@@ -183,9 +186,20 @@ def test_boxes_with_too_many_nonzeros_may_be_closed():
 def test_weights_may_exceed_side_constraints_by_rounding_only():
     _, words = verify.check(by_hand(None, weights=[0.5 + 5e-10], constraints=HALF))
     assert "the weights exceed a side constraint by 5" in words
-    assert "e-10, which is tolerated" in words
+    assert "e-10 of its terms' size, which is tolerated" in words
     with pytest.raises(verify.CertificateError, match="weights: exceed a side constraint by 2"):
         verify.check(by_hand(None, weights=[0.5 + 2e-9], constraints=HALF))
+    assert Fraction(SIDE_TOLERANCE) == verify.FEASIBLE
+
+
+def test_boxes_are_closed_by_constraints_beyond_the_tolerance_only():
+    # the pair is won from just above 1/8 on; with [0, 1/8] it is lost, so that the next box needs the constraint
+    row = {"X": [[0.0], [1.0]], "y": [0, 1], "a": [1.0, 2.0], "margin": 0.125 + 2.0**-40, "C": 0.0}
+    words = {"partition": ["0 . 0 0 0 . . . ."], "bound": 0.0, "value": 0.0, "weights": [0.0]}
+    far, near = ({"A": [[1.0]], "b": [0.125 - 2.0**-k]} for k in (20, 40))
+    assert verify.check(by_hand(**words, **row, constraints=far))[0] == "optimal"
+    with pytest.raises(verify.CertificateError, match=r"word 7: closes the box \[0.125, 0.25\], where .* may be 1"):
+        verify.check(by_hand(**words, **row, constraints=near))
 
 
 # --- definitions -----------------------------------------------------------------------------------------------

@@ -89,6 +89,18 @@ def test_side_constraints_through_the_origin(rows, C, statistic):
     assert_proven(problem, solve(problem, WeightSpaceSearch(threads=1), time_limit=60), optimum)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_subranks_take_no_more_boxes_than_resolved_ranks(seed):
+    # in general position the optima are equal, and both are found by the local search
+    rng = np.random.default_rng(100 + seed)
+    X = rng.normal(size=(50, 5))
+    y = (X @ rng.normal(size=5) + 2 * rng.normal(size=50) > 0.5).astype(int)
+    problems = [RerankProblem(X, y, rank=rank) for rank in ("resolved", "subrank")]
+    resolved, subrank = (solve(p, WeightSpaceSearch(threads=1), time_limit=60) for p in problems)
+    assert_proven(problems[1], subrank, resolved.value)
+    assert subrank.nodes <= 2 * resolved.nodes
+
+
 def test_constraints_that_fix_the_length_of_the_weights():
     # w_1 = 0.5 and w_0 <= 0.3: x0 beats x1 when w_0 >= w_1, which they forbid, so it ends second of two
     constraints = LinearConstraints([[0.0, 1.0], [0.0, -1.0], [1.0, 0.0]], [0.5, -0.5, 0.3])
@@ -97,6 +109,14 @@ def test_constraints_that_fix_the_length_of_the_weights():
     loose = dataclasses.replace(WeightSpaceSearch(threads=1))
     wider = RerankProblem(problem.X, problem.y, constraints=LinearConstraints(constraints.A, [0.5, -0.5, 0.7]))
     assert_proven(wider, solve(wider, loose, time_limit=20), 1.0)
+
+
+@pytest.mark.parametrize("size", [1e6, 1e8])
+def test_the_sign_of_a_weight_is_kept_however_large_its_feature(size):
+    # w_0 <= 0: with w_1 = 1 the pair would be won from w_0 = 1e-4 / size on
+    constraints = LinearConstraints([[1.0, 0.0]], [0.0])
+    problem = RerankProblem([[0.0, 0.0], [size, 1e-6]], [0, 1], constraints=constraints)
+    assert_proven(problem, solve(problem, ALONE, warm_starts=[[1e-10, 1.0]], time_limit=20), 1 / math.log2(3))
 
 
 def test_constraints_that_nothing_satisfies():

@@ -7,11 +7,14 @@ from numba import njit
 from numpy.typing import NDArray
 
 from ltr.exact._sweep import TIE, State, Tables, line_search, uniform, value_of_scores
+from ltr.exact.problem import SIDE_TOLERANCE
 
 __all__ = ["ascend", "clip", "new_memory"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+_PARALLEL = 1e-14  # slope of a side constraint, relative to its terms, from which a line is not along it
 
 
 @njit(cache=True, nogil=True)
@@ -25,12 +28,15 @@ def clip(tables: Tables, w: FloatArray, v: FloatArray, low: float, high: float) 
         elif abs(w[j]) > 1.0 + 1e-12:
             return 0.0, -1.0
     for row in range(tables.b.shape[0]):
-        slack, slope = tables.b[row], 0.0
+        slack, size, slope, steepest = tables.b[row], abs(tables.b[row]), 0.0, 0.0
         for j in range(d):
-            slack -= tables.A[row, j] * w[j]
-            slope += tables.A[row, j] * v[j]
-        if abs(slope) <= 1e-14:
-            if slack < -1e-9:
+            term, change = tables.A[row, j] * w[j], tables.A[row, j] * v[j]
+            slack -= term
+            size += abs(term)
+            slope += change
+            steepest += abs(change)
+        if abs(slope) <= _PARALLEL * steepest:
+            if slack < -SIDE_TOLERANCE * size:
                 return 0.0, -1.0
         elif slope > 0.0:
             high = min(high, slack / slope)
@@ -84,7 +90,7 @@ def _step_to(tables: Tables, w: FloatArray, f: FloatArray, target: FloatArray) -
     (`ltr.exact.graded`), so the scaling never costs.
     """
     largest = abs(target[_largest(target)])
-    if largest == 0.0 or tables.b.shape[0] > 0:
+    if largest == 0.0 or tables.sides:
         largest = 1.0
     for j in range(w.shape[0]):
         w[j] = min(1.0, max(-1.0, target[j] / largest))
@@ -157,6 +163,17 @@ def _direction(tables: Tables, w: FloatArray, f: FloatArray, value: float, v: Fl
 
 
 @njit(cache=True, nogil=True)
+def _inside(project: FloatArray, v: FloatArray) -> FloatArray:
+    """The direction nearest to v that keeps the equality constraints, v itself where there are none."""
+    if project.shape[0] == 0:
+        return v
+    inside = np.zeros(v.shape[0], np.float64)
+    for j in range(v.shape[0]):
+        inside = _along(inside, v[j], project[j])
+    return inside
+
+
+@njit(cache=True, nogil=True)
 def _random_direction(tables: Tables, w: FloatArray, project: FloatArray, state: State) -> FloatArray:
     """A direction on about 2 to d coordinates, inside the equality constraints.
 
@@ -170,15 +187,10 @@ def _random_direction(tables: Tables, w: FloatArray, project: FloatArray, state:
     for j in range(d):
         if (tables.C == 0.0 or w[j] != 0.0) and uniform(state) < share:
             v[j] = 2.0 * uniform(state) - 1.0
-    if project.shape[0] > 0:
-        inside = np.zeros(d, np.float64)
-        for j in range(d):
-            inside = _along(inside, v[j], project[j])
-        return inside
-    if tables.b.shape[0] == 0 and w[top] != 0.0:
+    if not tables.sides and w[top] != 0.0:
         v = _along(v, -v[top] / w[top], w)
         v[top] = 0.0
-    return v
+    return _inside(project, v)
 
 
 def new_memory(d: int) -> IntArray:
@@ -222,7 +234,7 @@ def ascend(
     _scores(tables, w, f)
     value = value_of_scores(tables, f) - tables.C * _non_zero(w)
     order = memory[2:]
-    length = d + extra + (1 if tables.b.shape[0] > 0 else 0)
+    length = d + extra + (1 if tables.sides else 0)
     while memory[1] < patience * length:
         if lines <= 0:
             return value, 0
@@ -239,7 +251,7 @@ def ascend(
         elif at < d + extra:
             value = _direction(tables, w, f, value, _random_direction(tables, w, project, state), state)
         else:  # the length of w matters to side constraints, and to the margin
-            value = _direction(tables, w, f, value, w.copy(), state)
+            value = _direction(tables, w, f, value, _inside(project, w.copy()), state)
         memory[0] = (at + 1) % length
         memory[1] = 0 if value > before + TIE * (1.0 + abs(before)) else memory[1] + 1
     return value, lines

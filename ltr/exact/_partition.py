@@ -11,9 +11,9 @@ middles are exact. All that is rounded errs on the safe side:
   errs by at most (d + 1) u S in the first order. A cut moves it by a product and rounds once, by u S; the products on a
   path sum up to 2 S at most and err by 4 u S. After t cuts that is (d + t + 5) u S, and half a smallest number for each
   product. The slack is 2 (d + t + 16) u S and room for underflow. Its own rounding, that of S, that of the sum with it
-  and terms of higher order take a few u S, for which there is room. A sum that overflows is infinite or no number, and
-  its pair is not counted as lost.
-* *Side constraints.* The same, with rows of A in place of δ, and anew for each box.
+  and terms of higher order take a few u S, for which there is room.
+* *Side constraints.* A row is summed anew for each box, which errs by at most (d + 4) u of |b| and the terms' sizes
+  in the first order, and half a smallest number for each product. Twice the tolerance of `ltr.verify` is far more.
 * *Sums of rank weights* are integers: each weight times a power of 2, rounded up; all together stay below 2^62. The
   largest sums that the bound allows are computed in fractions and rounded down.
 
@@ -29,6 +29,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from ltr.exact.problem import SIDE_TOLERANCE
+
 __all__ = ["CHECKS", "DONE", "FULL", "PAUSED", "WORDS", "Path", "Store", "Tables", "advance", "largest_total"]
 
 FloatArray = NDArray[np.float64]
@@ -39,6 +41,7 @@ DEPTH, WORDS, CHECKS = 0, 1, 2  # entries of `Path.at`
 
 _SAMPLE = 500  # open pairs that choose a cut, about
 _NARROWEST = 2.0**-49  # intervals of this width are not cut any more
+_LOOSE = 2 * SIDE_TOLERANCE
 
 
 class Tables(NamedTuple):
@@ -56,7 +59,7 @@ class Tables(NamedTuple):
         table: where the worths of a layer begin, (layers,).
         worth: of one layer after the other, or the weights of all pairs of each counter, as integers.
         limits: the largest sums of worths that the bound allows where 0, 1, ..., d weights are not 0, (d + 1,).
-        A, b, row_slack: side constraints.
+        A, b: side constraints.
         sparse: whether the number of zeros matters.
     """
 
@@ -75,7 +78,6 @@ class Tables(NamedTuple):
     limits: IntArray
     A: FloatArray
     b: FloatArray
-    row_slack: FloatArray
     sparse: bool
 
 
@@ -253,11 +255,13 @@ def _closed(tables: Tables, path: Path, t: int, counts: IntArray, scratch: IntAr
     if largest_total(tables, counts, scratch) <= tables.limits[nonzero]:
         return True
     for row in range(tables.b.shape[0]):
-        least = 0.0
+        least, size = 0.0, abs(tables.b[row])
         for j in range(d):
             v = tables.A[row, j]
-            least += v * (path.low[t, j] if v > 0.0 else path.high[t, j])
-        if least - tables.row_slack[row] > tables.b[row]:
+            term = v * (path.low[t, j] if v > 0.0 else path.high[t, j])
+            least += term
+            size += abs(term)
+        if least - tables.b[row] > _LOOSE * size + tables.tiny:
             return True
     return False
 

@@ -47,9 +47,7 @@ class Recorder:
             weight, worth = np.ones_like(counter), self._whole([v for _, worths in layers for v in worths])
         needs = np.array([_down(s * exact.margin) for s in range(1 + steps.max(initial=0))])
         A = np.zeros((0, problem.d)) if sides is None else np.array(sides.A)
-        with np.errstate(over="ignore"):
-            size = np.abs(problem.X).sum(axis=1)
-            sizes = size[above] + size[below]
+        size = np.abs(problem.X).sum(axis=1)
         self._tables = Tables(
             columns=np.array(problem.X.T, order="C"),
             above=above,
@@ -57,7 +55,7 @@ class Recorder:
             counter=counter,
             weight=weight,
             need=needs[steps],
-            size=sizes,
+            size=size[above] + size[below],
             tiny=_TINY * 128 * problem.d,
             lists=lists,
             members=np.array([members for members, _ in layers], dtype=np.int64),
@@ -66,7 +64,6 @@ class Recorder:
             limits=np.zeros(problem.d + 1, dtype=np.int64),
             A=A,
             b=np.zeros(0) if sides is None else np.array(sides.b),
-            row_slack=(problem.d + 8) * 2.0**-52 * np.abs(A).sum(axis=1) + problem.d * _TINY,
             sparse=problem.C > 0 or exact.most < exact.d,
         )
         self._counts = np.zeros(exact.counters, dtype=np.int64)

@@ -11,11 +11,15 @@ from scipy.optimize import linprog
 from ltr.exact._ascent import clip
 from ltr.exact._sweep import Tables
 from ltr.exact.levels import levels_of
-from ltr.exact.problem import Problem
+from ltr.exact.problem import LinearConstraints, Problem
 
 __all__ = ["SearchSpace", "search_tables", "to_surface"]
 
 FloatArray = NDArray[np.float64]
+
+_TIGHT = 1e-9  # room of a row, relative to its size, from which it is an inequality
+_NOISE = 1e-12  # of what is 0 but for rounding
+_JUST = 1.0 - 1e-12  # of the way to a side constraint: rounding would lead beyond it
 
 
 @dataclass(frozen=True)
@@ -23,12 +27,14 @@ class SearchSpace:
     """The problem as the kernels read it, and the feasible set.
 
     Attributes:
-        tables: for the kernels.
+        tables: for the kernels, without the rows that `project` keeps.
+        constraints: the problem's.
         centre: a point in the middle of the feasible set, (d,).
         project: orthogonal projection on the directions that keep the equality constraints; (0, 0) without any.
     """
 
     tables: Tables
+    constraints: LinearConstraints | None
     centre: FloatArray
     project: FloatArray
 
@@ -37,22 +43,26 @@ class SearchSpace:
         """None where no weights satisfy the side constraints."""
         tables = search_tables(problem)
         if problem.constraints is None:
-            return cls(tables, np.zeros(problem.d), np.zeros((0, 0)))
+            return cls(tables, None, np.zeros(problem.d), np.zeros((0, 0)))
         middle = _middle(tables.A, tables.b)
-        return None if middle is None else cls(tables, *middle)
+        if middle is None:
+            return None
+        centre, project, tight = middle
+        tables = tables._replace(A=tables.A[~tight], b=tables.b[~tight])
+        return cls(tables, problem.constraints, centre, project)
 
     def move(self, w: FloatArray, step: FloatArray) -> FloatArray:
         """The point w + step, shortened where a side constraint ends the way; scaled to the box where there is none."""
-        if len(self.tables.b) == 0:
+        if self.constraints is None:
             return to_surface(w + step)
         if len(self.project):
             step = self.project @ step
         _, t = clip(self.tables, w, step, 0.0, 1.0)
-        return w + max(0.0, t) * step
+        return w + (1.0 if t == 1.0 else max(0.0, _JUST * t)) * step
 
     def feasible_towards(self, w: FloatArray) -> FloatArray:
         """A copy of w, or the last feasible point on the way to it from the centre."""
-        holds = np.all(self.tables.A @ w <= self.tables.b + 1e-9)  # the tolerance of `Problem.feasible`
+        holds = self.constraints is None or self.constraints.satisfied(w)
         return w.copy() if holds else self.move(self.centre, w - self.centre)
 
 
@@ -62,17 +72,17 @@ def to_surface(w: FloatArray) -> FloatArray:
     return w / largest if largest > 0 else w
 
 
-def _middle(A: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-    """Centre of a largest ball in {A w <= b} and the box, and the projection on the directions it may move in.
+def _middle(A: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]] | None:
+    """Centre of a largest ball in {A w <= b} and the box, the projection on the directions it may move in, tight rows.
 
-    Rows that can only hold with equality are found by linear programming and set apart.
+    Rows that can only hold with equality are tight: they are found by linear programming and set apart.
     """
     d = A.shape[1]
     if not linprog(np.zeros(d), A_ub=A, b_ub=b, bounds=(-1, 1)).success:
         return None
     room = np.array([bound - linprog(row, A_ub=A, b_ub=b, bounds=(-1, 1)).fun for row, bound in zip(A, b, strict=True)])
     size = np.linalg.norm(A, axis=1)
-    tight = (room <= 1e-9 * np.maximum(1.0, np.abs(b))) & (size > 0)
+    tight = (room <= _TIGHT * (np.abs(b) + np.abs(A).sum(axis=1))) & (size > 0)
     loose = ~tight & (size > 0)
     ball = linprog(
         np.append(np.zeros(d), -1.0),
@@ -84,17 +94,21 @@ def _middle(A: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray] | Non
     )
     centre = ball.x[:d] if ball.success else linprog(np.zeros(d), A_ub=A, b_ub=b, bounds=(-1, 1)).x
     if not tight.any():
-        return centre, np.zeros((0, 0))
+        return centre, np.zeros((0, 0)), tight
     inverse = np.linalg.pinv(A[tight])
     centre = np.clip(centre - inverse @ (A[tight] @ centre - b[tight]), -1.0, 1.0)
-    return centre, np.eye(d) - inverse @ A[tight]
+    return _without_noise(centre), _without_noise(np.eye(d) - inverse @ A[tight]), tight
+
+
+def _without_noise(x: FloatArray) -> FloatArray:
+    """A side constraint on the sign of one weight tells 0 from what is 0 but for rounding."""
+    return np.where(np.abs(x) < _NOISE, 0.0, x)
 
 
 def search_tables(problem: Problem) -> Tables:
     """The problem as the kernels read it."""
     constraints = problem.constraints
-    A = np.zeros((0, problem.d)) if constraints is None else np.array(constraints.A)
-    b = np.zeros(0) if constraints is None else np.array(constraints.b)
+    A, b = (np.zeros((0, problem.d)), np.zeros(0)) if constraints is None else constraints.scaled
     levels = levels_of(problem)
     places = np.column_stack([levels.table, levels.slot, levels.most])
     return Tables(
@@ -109,6 +123,7 @@ def search_tables(problem: Problem) -> Tables:
         slots=levels.slots,
         shift=levels.shift,
         C=problem.C,
+        sides=constraints is not None,
         A=A,
         b=b,
     )

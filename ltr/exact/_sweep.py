@@ -40,7 +40,8 @@ class Tables(NamedTuple):
         slots: number of counters.
         shift: constant part of the value.
         C: as in the problem.
-        A: side constraints A w <= b, no rows when there are none, (rows, d).
+        sides: whether there are side constraints.
+        A: those A w <= b that a line may leave, rows of a size of about 1, (rows, d).
         b: (rows,).
     """
 
@@ -55,6 +56,7 @@ class Tables(NamedTuple):
     slots: int
     shift: float
     C: float
+    sides: bool
     A: FloatArray
     b: FloatArray
 

@@ -35,7 +35,7 @@ def write_model(problem: Problem, path: str | Path, method: str = "auto") -> Pat
 
     ``resolved`` is written as the lattice model even where rank weights are convex: the tangent model lives in a
     constraint handler that no file holds. The objective of a statistic of extreme size is divided by the formulation's
-    `unit`.
+    `unit`. Side constraints are scaled and have room for their tolerance.
 
     Returns:
         The path written.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pyscipopt import SCIP_PARAMSETTING, SCIP_PROPTIMING, SCIP_RESULT, Conshdlr, Model
 
 from ltr.exact.callbacks import Guard
-from ltr.exact.models.base import linear, objective_unit
+from ltr.exact.models.base import linear, objective_unit, side_rows
 from ltr.exact.scip_types import Constraints, ScipSolution, Variable
 from ltr.exact.solution import Status
 from ltr.exact.state import SolveState, Stopped
@@ -94,9 +94,10 @@ class Host:
             model.addCons(-w - g <= 0, name=f"support_minus_{j}")
         if space.support < problem.d:
             model.addCons(linear([1.0] * problem.d, self.gamma) <= space.support, name="max_nonzeros")
-        for r, (row, limit) in enumerate(zip(space.A, space.b, strict=True)):
-            if np.any(row):  # the kernel sees to the others
-                model.addCons(linear(row, self.w) <= float(limit), name=f"side_{r}")
+        if problem.constraints is not None:
+            for r, (row, limit) in enumerate(zip(*side_rows(problem.constraints), strict=True)):
+                if np.any(row):  # the kernel sees to the others
+                    model.addCons(linear(row, self.w) <= float(limit), name=f"side_{r}")
 
     def _configure(self) -> None:
         model, seed = self.model, int(self.state.limits.seed)
@@ -260,7 +261,7 @@ class Handler(Conshdlr):
         printreason: bool,
         completely: bool,
     ) -> dict[str, Any]:
-        """Evaluate the weights."""
+        """Evaluate the weights, whose side constraints SCIP knows with more room."""
         holds = self.host.guard.run(self.model, lambda: self._holds(solution), default=False)
         return {"result": SCIP_RESULT.FEASIBLE if holds else SCIP_RESULT.INFEASIBLE}
 
@@ -276,8 +277,9 @@ class Handler(Conshdlr):
     def _holds(self, solution: ScipSolution) -> bool:
         w = np.clip([self.model.getSolVal(solution, v) for v in self.host.w], -1.0, 1.0)
         theta = self.host.unit * float(self.model.getSolVal(solution, self.host.theta))
-        value = self.host.state.problem.statistic_value(w)
-        return theta <= value + _EPSILON * max(self.host.unit, abs(value))
+        problem = self.host.state.problem
+        value = problem.statistic_value(w)
+        return problem.feasible(w) and theta <= value + _EPSILON * max(self.host.unit, abs(value))
 
     def _searched(self) -> bool:
         """Search the node at hand, once; whether all of it is closed."""

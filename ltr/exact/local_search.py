@@ -162,8 +162,8 @@ class _Search:
         """No feature, every single feature up and down, and the mean difference of the pairs."""
         axes = np.eye(self.problem.d)
         tables = self.space.tables
-        total = (self.problem.X[tables.above] - self.problem.X[tables.below]).sum(axis=0)
-        mean = total / max(1, len(tables.above))
+        pairs = max(1, len(tables.above))  # a sum before the division could overflow
+        mean = (self.problem.X[tables.above] / pairs - self.problem.X[tables.below] / pairs).sum(axis=0)
         return [np.zeros(self.problem.d), *axes, *-axes, to_surface(mean)]
 
     def _ascend(self, w: FloatArray) -> float:

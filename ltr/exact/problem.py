@@ -28,20 +28,36 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.statistics import RankStatistic
 
-__all__ = ["LinearConstraints", "Problem", "RerankProblem", "resolved_value"]
+__all__ = ["SIDE_TOLERANCE", "LinearConstraints", "Problem", "RerankProblem", "resolved_value"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 RankName = Literal["resolved", "subrank"]
+
+SIDE_TOLERANCE = 1e-9
+"""Share of the size of its terms by which weights may exceed a side constraint, see `LinearConstraints`."""
+
+_LARGEST = float(np.finfo(np.float64).max) / 4  # of the sum of an observation's |x_j|, or of a row of side constraints
+_TINY = float(np.finfo(np.float64).smallest_subnormal)
 
 
 @dataclass(frozen=True, eq=False)
 class LinearConstraints:
     """Side constraints ``A w <= b`` on the weights.
 
+    Weights satisfy row r where
+
+        sum_j A_rj w_j  <=  b_r + SIDE_TOLERANCE * (|b_r| + sum_j |A_rj w_j|),
+
+    so equalities, written as two rows, can hold in floating point, and a row with b_r = 0 is about the direction of w
+    alone. A row with b_r = 0 and one term is about its sign: there the tolerance allows nothing.
+
     Attributes:
         A: float64 of shape (rows, d).
         b: float64 of shape (rows,).
+
+    Raises:
+        ValueError: shapes that do not fit, or numbers that are not finite or so large that sums of them are not.
 
     Examples:
         >>> bool(LinearConstraints([[1.0, -1.0]], [0.0]).satisfied(np.array([0.2, 0.5])))  # w_0 <= w_1
@@ -58,11 +74,32 @@ class LinearConstraints:
             raise ValueError(f"constraints: A must be (rows, d) and b (rows,), got {rows.shape} and {limits.shape}")
         if not (np.isfinite(rows).all() and np.isfinite(limits).all()):
             raise ValueError("constraints: A and b must be finite")
+        given, largest = np.abs(np.column_stack([rows, limits])).max(initial=0.0), _LARGEST / (rows.shape[1] + 1)
+        if given > largest:
+            rule = f"at most {largest:.6g} where d = {rows.shape[1]}, so that no sum overflows"
+            raise ValueError(f"constraints: numbers must be {rule} in size, got {float(given)!r}")
         set_fields(self, A=rows, b=limits)
 
-    def satisfied(self, w: FloatArray, tolerance: float = 1e-9) -> bool:
-        """Whether ``A w <= b`` up to `tolerance`."""
-        return bool(np.all(self.A @ w <= self.b + tolerance))
+    @property
+    def scaled(self) -> tuple[FloatArray, FloatArray]:
+        """A and b, each row divided by a power of two that leaves its largest number between 1/2 and 1.
+
+        The rule is the same; solvers whose own tolerance is absolute need rows of that size.
+        """
+        _, exponent = np.frexp(np.maximum(np.abs(self.A).max(axis=1, initial=0.0), np.abs(self.b)))
+        return np.ldexp(self.A, -exponent[:, None]), np.ldexp(self.b, -exponent)
+
+    def satisfied(self, w: FloatArray, tolerance: float = SIDE_TOLERANCE) -> bool:
+        """Whether w satisfies all rows up to `tolerance`, decided exactly as `Problem.beats` is."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            terms = self.A * w
+            size = np.abs(self.b) + np.abs(terms).sum(axis=1)
+            excess = terms.sum(axis=1) - self.b - tolerance * size
+            error = (terms.shape[1] + 8) * (2.0**-52 * size + _TINY)
+            unsure = ~(np.abs(excess) > error)  # an overflow (inf or nan) too
+        if np.any((excess > 0) & ~unsure):
+            return False
+        return all(_satisfied_exactly(self.A[r], self.b[r], w, tolerance) for r in np.flatnonzero(unsure))
 
 
 class Problem:
@@ -123,10 +160,10 @@ class Problem:
         largest = float(np.max(np.abs(weights), initial=0.0))
         return weights / largest if largest > 1 else weights
 
-    def feasible(self, w: ArrayLike, tolerance: float = 1e-9) -> bool:
+    def feasible(self, w: ArrayLike, tolerance: float = SIDE_TOLERANCE) -> bool:
         """Whether w (taken into the box first) satisfies the side constraints and has few enough non-zero weights.
 
-        The tolerance is for the side constraints; non-zero weights are counted exactly.
+        The tolerance is for the side constraints, see `LinearConstraints`; non-zero weights are counted exactly.
         """
         weights = self.in_box(w)
         if self.max_nonzeros is not None and np.count_nonzero(weights) > self.max_nonzeros:
@@ -148,8 +185,7 @@ class Problem:
             # |fl(w·x) - w·x| <= d u |w|·|x| / (1 - d u) and d half-units of underflow; the factor leaves room for
             # the subtraction and the margin
             size = np.abs(self.X) @ np.abs(w)
-            tiny = float(np.finfo(np.float64).smallest_subnormal)
-            error = (self.d + 4) * (2.0**-52 * (size[above, None] + size[None, below] + self.margin) + 4 * tiny)
+            error = (self.d + 4) * (2.0**-52 * (size[above, None] + size[None, below] + self.margin) + 4 * _TINY)
             wins = difference >= self.margin
             # written so that an overflow (inf or nan) is undecided too
             unsure = ~(np.abs(difference - self.margin) > error)
@@ -293,14 +329,25 @@ def _exact_difference(w: FloatArray, x: FloatArray, other: FloatArray) -> Fracti
     return sum(terms, Fraction(0))
 
 
+def _satisfied_exactly(row: FloatArray, limit: float, w: FloatArray, tolerance: float) -> bool:
+    terms = [Fraction(a) * Fraction(v) for a, v in zip(row.tolist(), w.tolist(), strict=True) if a and v]
+    size = sum(map(abs, terms), abs(Fraction(limit)))
+    return sum(terms, Fraction(0)) <= Fraction(limit) + Fraction(tolerance) * size
+
+
 def finite_features(X: ArrayLike) -> FloatArray:
-    """A copy of the features as float64 of shape (n, d); ValueError names what is not finite."""
+    """A copy of the features as float64 of shape (n, d); ValueError names what is not finite or too large."""
     features = np.array(X, dtype=np.float64)
     if features.ndim != 2 or features.shape[0] < 1 or features.shape[1] < 1:
         raise ValueError(f"X must be 2-D with at least one row and one column, got shape {features.shape}")
     if not np.isfinite(features).all():
         row, column = np.argwhere(~np.isfinite(features))[0]
         raise ValueError(f"X must be finite, got {float(features[row, column])!r} at row {row}, column {column}")
+    largest = _LARGEST / features.shape[1]
+    if np.abs(features).max() > largest:
+        row, column = np.argwhere(np.abs(features) > largest)[0]
+        rule = f"at most {largest:.6g} in size where d = {features.shape[1]}, so that no score difference overflows"
+        raise ValueError(f"X must be {rule}, got {float(features[row, column])!r} at row {row}, column {column}")
     return features
 
 

@@ -27,6 +27,10 @@ NormName = Literal["l2", "max"]
 _SHORTFALL = 1e-6
 # how far above the margin the quadratic program ends at least, relative to the margin
 _ROOM = 1e-9
+# a margin this small beside the largest difference is out of reach of float64
+_LEAST = 1e-300
+# weights this small are noise of a program where a side constraint asks for 0
+_NOISE = 1e-9
 # differences of scores agree when they are this close, relative to the largest
 _ROUNDING = 1e-12
 
@@ -79,6 +83,8 @@ def recentre(problem: Problem, w: ArrayLike, *, norm: NormName = "l2") -> FloatA
     support = (weights != 0) if sparse else np.ones(problem.d, dtype=bool)
     program = functools.partial(_widest if euclidean else deepest, problem, support=support)
     found = _by_generation(won, weights, program)
+    if found is not None and not problem.feasible(found):  # a row about signs tells 0 from what is 0 but for rounding
+        found = np.where(np.abs(found) < _NOISE, 0.0, found)
     if found is None or won.margin(found, euclidean) <= won.margin(weights, euclidean):
         return weights
     certain = np.all(won.reached(found) >= problem.margin + won.doubt(found, problem.margin))
@@ -155,10 +161,12 @@ def _widest(problem: Problem, differences: FloatArray, support: BoolArray) -> Fl
         float64 of shape (d,), or None where the program is not solved.
     """
     free = differences[:, support]
-    size = float(np.abs(free).max())
+    size = float(np.abs(free).max(initial=0.0))
+    if size == 0 or problem.margin / size < _LEAST:
+        return None
     free, margin = free / size, (1 + _ROOM) * problem.margin / size
     box = np.vstack([np.eye(free.shape[1]), -np.eye(free.shape[1])])
-    sides = np.zeros((0, free.shape[1])) if problem.constraints is None else -problem.constraints.A[:, support]
+    sides = np.zeros((0, free.shape[1])) if problem.constraints is None else -problem.constraints.scaled[0][:, support]
     rows = np.vstack([free, box, sides])
     unit = margin  # stands for the 1 above: the program in v * unit
     for _ in range(2):  # once more with the unit that makes the answer 1 long, for its digits
@@ -166,9 +174,10 @@ def _widest(problem: Problem, differences: FloatArray, support: BoolArray) -> Fl
         v = _shortest(rows, np.concatenate(limits))
         if v is None or not (free @ v).min() > 0:
             return None
+        v /= np.abs(v).max()
         unit = float((free @ v).min() / np.linalg.norm(v))
         w = np.zeros(problem.d)
-        w[support] = v / np.abs(v).max()
+        w[support] = v
     return w
 
 
@@ -216,8 +225,9 @@ def deepest(problem: Problem, differences: FloatArray, support: BoolArray) -> Fl
     rows = [np.column_stack([-differences, np.ones(len(differences))])]
     limits = [np.full(len(differences), -problem.margin)]
     if problem.constraints is not None:
-        rows.append(np.column_stack([problem.constraints.A, np.zeros(len(problem.constraints.b))]))
-        limits.append(problem.constraints.b)
+        A, b = problem.constraints.scaled
+        rows.append(np.column_stack([A, np.zeros(len(b))]))
+        limits.append(b)
     bounds = [(-1.0, 1.0) if used else (0.0, 0.0) for used in support.tolist()]
     reach = float(np.max(np.abs(differences).sum(axis=1), initial=0.0))
     answer = linprog(

@@ -76,8 +76,9 @@ class Stopped(Exception):  # noqa: N818 - a request, not an error
 def scalable(problem: Problem) -> bool:
     """Whether scaling feasible weights up to max |w_j| = 1 keeps them feasible.
 
-    ``A w <= b`` gives ``A (s w) <= s b <= b`` for s >= 1 where b <= 0. Without a price on size, scaling up loses no
-    comparison and no zero, so it never lowers the objective.
+    ``A w <= b`` gives ``A (s w) <= s b <= b`` for s >= 1 where b <= 0, and so do the terms less their tolerance, for
+    that grows with them. Without a price on size, scaling up loses no comparison and no zero, so it never lowers the
+    objective.
     """
     return problem.constraints is None or bool(np.all(problem.constraints.b <= 0))
 

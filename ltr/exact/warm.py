@@ -110,7 +110,8 @@ def _of_columns(problem: Problem, columns: IntArray) -> Problem:
 def _importance(state: SolveState, seconds: float, restarts: int, turn: int) -> FloatArray:
     """Size of each feature's part in the scores, at the best weights without a limit on their number."""
     weights = _search(state, np.arange(state.problem.d), seconds, restarts, turn)
-    return np.asarray(np.abs(weights) * state.problem.X.std(axis=0))
+    X = state.problem.X
+    return np.asarray(np.abs(weights) * (X / (np.abs(X).max() or 1.0)).std(axis=0))  # squares that do not overflow
 
 
 def _support(

@@ -6,7 +6,7 @@ Variables and constraints of every model, in the paper's symbols, with δ = x_i 
     γ_j in {0, 1},  γ_j >= w_j,  γ_j >= -w_j              support, at a price of C each
     sum_j γ_j <= m                                        where at most m weights may differ from 0
     z_ik in {0, 1},  z_ik <= w·δ + 1 - ε                  z_ik = 1 only where i beats k
-    A w <= b                                              side constraints
+    A w <= b                                              side constraints, see `side_rows`
 
 *Global M (faithful).* As printed, the third row with z_ik >= 0 also says w·δ >= ε - 1 and so restricts w, unless the
 features are small. Dividing features and margin by ``L = max over pairs of ||δ||_1 + ε`` repairs that, for
@@ -40,11 +40,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.exact.callbacks import Guard
-from ltr.exact.problem import Problem, RerankProblem
+from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, Problem, RerankProblem
 from ltr.exact.scip_types import Expression, Variable
 from ltr.exact.state import scalable
 
-__all__ = ["Assignment", "Form", "Formulation", "assign", "kind", "linear"]
+__all__ = ["Assignment", "Form", "Formulation", "assign", "kind", "linear", "side_rows"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -172,7 +172,7 @@ class Formulation:
     def _add_side_constraints(self) -> None:
         if self.problem.constraints is None:
             return
-        for r, (row, limit) in enumerate(zip(self.problem.constraints.A, self.problem.constraints.b, strict=True)):
+        for r, (row, limit) in enumerate(zip(*side_rows(self.problem.constraints), strict=True)):
             if np.any(row):
                 self.model.addCons(linear(row, self.w) <= float(limit), name=f"side_{r}")
             elif limit < 0:  # 0 <= b < 0, a row that SCIP's expressions cannot state
@@ -262,6 +262,21 @@ class Formulation:
         """The pairs (i, k) that a solution of the solver counts as won."""
         won = [value_of(z) > 0.5 for z in self.z]
         return self.pairs[np.array(won, dtype=bool)]
+
+
+def side_rows(constraints: LinearConstraints) -> tuple[FloatArray, FloatArray]:
+    """Rows A and limits b of a linear program that all weights of the box satisfy which satisfy the constraints.
+
+    `LinearConstraints` lets the sum of a row's terms exceed its limit by ``SIDE_TOLERANCE * (|b| + sum_j |A_j w_j|)``,
+    in the box at most ``SIDE_TOLERANCE * (|b| + sum_j |A_j|)``, and with one term alone by about twice
+    ``SIDE_TOLERANCE * |b|``. A solver's feasibility tolerance is no substitute: it says what the solver may return, but
+    the bounds of its relaxations, and what it infers from rows, are those of the limits as given. So the limits are
+    raised, by twice that for rounding. What a solver returns may then break the rule, by this or by the solver's own
+    tolerance; it is offered to a `SolveState`, which takes nothing infeasible.
+    """
+    A, b = constraints.scaled
+    several = np.count_nonzero(A, axis=1) > 1
+    return A, b + 2 * SIDE_TOLERANCE * (np.abs(b) + np.where(several, np.abs(A).sum(axis=1), np.abs(b)))
 
 
 def objective_unit(problem: Problem) -> float:

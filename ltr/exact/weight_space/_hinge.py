@@ -35,6 +35,7 @@ from __future__ import annotations
 import numpy as np
 
 from ltr.exact.weight_space._ends import assign, compiled, fast, level_path, member_path, raise_count
+from ltr.exact.weight_space._shrink import side_term
 from ltr.exact.weight_space.space import FloatArray, Space, Work
 
 __all__ = [
@@ -334,7 +335,7 @@ def candidate_value(space: Space, work: Work, t: int, begin: int, size: int) -> 
     for row in range(space.A.shape[0]):
         activity = 0.0
         for j in range(space.A.shape[1]):
-            activity += space.A[row, j] * x[j]
+            activity += side_term(space.A[row, j] * x[j])
         if activity > space.b[row]:
             return -(2**62)
     counts, fewer, at = work.trial_counts, work.trial_fewer, work.at[t]

@@ -39,7 +39,14 @@ from ltr.exact.weight_space._hinge import (
     slopes,
 )
 from ltr.exact.weight_space._sheets import enter, tidy
-from ltr.exact.weight_space._shrink import refresh, shrink_to_constraints, shrink_to_cut, shrink_to_wins, use
+from ltr.exact.weight_space._shrink import (
+    refresh,
+    shrink_to_constraints,
+    shrink_to_cut,
+    shrink_to_wins,
+    side_term,
+    use,
+)
 from ltr.exact.weight_space._slices import cut_slices
 from ltr.exact.weight_space.space import NARROW, Boxes, FloatArray, IntArray, Space, Work
 
@@ -143,7 +150,7 @@ def _split_side(space: Space, work: Work, t: int) -> int:
         most = 0.0
         for j in range(space.A.shape[1]):
             a = space.A[row, j]
-            most += a * work.high[t, j] if a > 0.0 else a * work.low[t, j]
+            most += side_term(a * (work.high[t, j] if a > 0.0 else work.low[t, j]))
         if most <= space.b[row]:
             continue
         for j in range(space.A.shape[1]):

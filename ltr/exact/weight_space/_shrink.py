@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from ltr.exact.weight_space._ends import compiled, cut, ends, flag, settle
-from ltr.exact.weight_space.space import UPDATES, FloatArray, Space, Work
+from ltr.exact.weight_space.space import LOOSE, UPDATES, FloatArray, Space, Work
 
-__all__ = ["refresh", "shrink", "shrink_to_constraints", "shrink_to_cut", "shrink_to_wins", "use"]
+__all__ = [
+    "refresh",
+    "shrink",
+    "shrink_to_constraints",
+    "shrink_to_cut",
+    "shrink_to_wins",
+    "side_term",
+    "use",
+]
 
 _WORTHWHILE = 0.9  # share of a width from which a cap is worth an update
 _ROOM = 1e-14  # added to caps, for coordinates up to 1
@@ -78,6 +86,18 @@ def shrink_to_cut(space: Space, work: Work, t: int, begin: int, size: int, g: Fl
 
 
 @compiled
+def side_term(y: float) -> float:
+    """What y = A_rj w_j counts in its side constraint, see `ltr.exact.weight_space.space`; it never falls in y."""
+    return y - LOOSE * abs(y)
+
+
+@compiled
+def _least_term(space: Space, work: Work, t: int, row: int, j: int) -> float:
+    a = space.A[row, j]
+    return side_term(a * (work.low[t, j] if a > 0.0 else work.high[t, j]))
+
+
+@compiled
 def shrink_to_constraints(space: Space, work: Work, t: int, begin: int, size: int) -> bool:
     """Shrink box t to its side constraints; whether some of it satisfies them."""
     d = space.T.shape[1]
@@ -92,22 +112,24 @@ def shrink_to_constraints(space: Space, work: Work, t: int, begin: int, size: in
                 if work.used[t, j] == 0 and work.high[t, j] > work.low[t, j]:
                     shrink(space, work, t, begin, size, j, 0.0, 0.0)
     for row in range(space.A.shape[0]):
-        least = 0.0
+        room = space.b[row]
         for j in range(d):
-            a = space.A[row, j]
-            least += a * work.low[t, j] if a > 0.0 else a * work.high[t, j]
-        room = space.b[row] - least
+            room -= _least_term(space, work, t, row, j)
         if room < 0.0:
             return False
         for j in range(d):
             a, low, high = space.A[row, j], work.low[t, j], work.high[t, j]
             if abs(a) * (high - low) * _WORTHWHILE <= room:
                 continue
-            cap = room / abs(a) + _ROOM
+            rest = space.b[row]  # what the others leave, summed without this term: it may be far smaller
+            for other in range(d):
+                if other != j:
+                    rest -= _least_term(space, work, t, row, other)
+            end = rest / (1.0 - LOOSE if rest > 0.0 else 1.0 + LOOSE) / a
             if a > 0.0:
-                shrink(space, work, t, begin, size, j, low, min(high, low + cap))
+                shrink(space, work, t, begin, size, j, low, max(low, min(high, end)))
             else:
-                shrink(space, work, t, begin, size, j, max(low, high - cap), high)
+                shrink(space, work, t, begin, size, j, min(high, max(low, end)), high)
     return True
 
 

@@ -61,7 +61,11 @@ def adapted(problem: Problem, w: FloatArray) -> tuple[FloatArray, float] | None:
     levels = levels_of(problem)
     take = slice(None, None, -(-len(levels.above) // _PAIRS))
     differences = problem.X[levels.above[take]] - problem.X[levels.below[take]]
-    variances, axes = np.linalg.eigh(differences.T @ differences / max(1, len(differences)))
+    with np.errstate(over="ignore"):
+        products = differences.T @ differences / max(1, len(differences))
+    if not np.isfinite(products).all():
+        return None
+    variances, axes = np.linalg.eigh(products)
     if not variances[0] > _CONDITION * variances[-1]:
         return None
     scores = differences @ w

@@ -3,11 +3,16 @@ r"""From boxes to a proof: targets lowered step by step, so that good bounds com
 Closing every box at a target T proves that nothing exceeds T. The work grows as T comes down to the best value known,
 by a factor that shows itself on the way; each target is set where the work is expected to grow `_GROWTH`-fold. So the
 last, which proves the value itself, takes most of the time, and each one before it has left a bound.
+
+*Subranks.* At any weights they are worth no more than ResolvedRanks (`ltr.verify` has the proof). In a box they may
+promise more all the same: of two positives that are not decided, each counts as the winner. ResolvedRanks do without
+such pairs, so their boxes are searched first; where the optima agree, as they do unless positives tie, that is all.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import math
 from collections.abc import Iterator
@@ -15,6 +20,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr.exact.problem import Problem, RerankProblem
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState, Stopped
 from ltr.exact.warm import search_locally
@@ -58,14 +64,21 @@ def prove(state: SolveState, threads: int, coordinates: str | None = None, local
     Raises:
         Stopped: by the state's limits.
     """
+    problem = state.problem
     try:
-        return _prove(state, threads, coordinates, local_search)
+        if isinstance(problem, RerankProblem) and problem.rank == "subrank":
+            resolved = dataclasses.replace(problem, rank="resolved")
+            ending = _prove(state, resolved, threads, coordinates, local_search)
+            if ending.status is not Status.INEXACT:
+                return ending
+        return _prove(state, problem, threads, coordinates, local_search)
     except _Attained:
         return Ending(Status.OPTIMAL, "the bound is attained")
 
 
-def _prove(state: SolveState, threads: int, coordinates: str | None, local_search: float) -> Ending:
-    search = _Search(state, threads, local_search)
+def _prove(state: SolveState, problem: Problem, threads: int, coordinates: str | None, local_search: float) -> Ending:
+    """Prove the value of a state's weights by a problem that is worth no less at any weights."""
+    search = _Search(state, problem, threads, local_search)
     if coordinates == "adapted":
         search.adapt(-math.inf)
     search.attained()
@@ -80,7 +93,8 @@ def _prove(state: SolveState, threads: int, coordinates: str | None, local_searc
             return Ending(Status.INFEASIBLE) if resolved else Ending(Status.INEXACT, _NARROW)
         if state.closed(claimed=False) or state.gap <= state.limits.gap:
             return Ending(Status.OPTIMAL, f"searched in {search.coordinates} coordinates")
-        if schedule.aim == 0 and state.value <= schedule.value:
+        stuck = problem is not state.problem and not resolved  # the bound is the optimum, but of that problem
+        if stuck or (schedule.aim == 0 and state.value <= schedule.value):
             return Ending(Status.INEXACT, _NARROW)
         schedule.advance(spent, state.value, state.remaining / max(state.seconds - started, _MOMENT))
         if local_search > 0 and spent >= _WORTHWHILE:
@@ -120,25 +134,25 @@ class _Schedule:
 
 
 class _Search:
-    """A state, and the coordinates in which its boxes are searched."""
+    """A state, the problem whose boxes are searched for it, and the coordinates of these."""
 
-    def __init__(self, state: SolveState, threads: int, share: float) -> None:
-        self.state, self.searchable, self.coordinates = state, space_of(state.problem), "given"
-        self._threads, self._share, self._boxes = threads, share, 0
+    def __init__(self, state: SolveState, problem: Problem, threads: int, share: float) -> None:
+        self.state, self.searchable, self.coordinates = state, space_of(problem), "given"
+        self._problem, self._threads, self._share, self._boxes = problem, threads, share, state.nodes
         self._looked, self._turn, self._pause = state.seconds, 0, _PAUSE
         self._adapted = -math.inf
 
     @property
     def adaptable(self) -> bool:
         """Whether other coordinates would do, and better weights than the last to adapt them to are known."""
-        return apply_to(self.state.problem) and self.state.value > self._adapted
+        return apply_to(self._problem) and self.state.value > self._adapted
 
     def adapt(self, least: float) -> None:
         """Search in coordinates adapted to the best weights from here on, where they gain enough."""
         self._adapted = self.state.value
-        found = adapted(self.state.problem, self.state.weights)
+        found = adapted(self._problem, self.state.weights)
         if found is not None and found[1] > least:
-            self.searchable, self.coordinates = space_of(self.state.problem, found[0]), "adapted"
+            self.searchable, self.coordinates = space_of(self._problem, found[0]), "adapted"
 
     def target(self, value: float) -> int:
         """A value as an integer of the space that no weights worth as little exceed."""

@@ -15,6 +15,13 @@ rounded down.
 **Rounding.** The ends of ``(v, s)·e`` over a box are floats, updated once for every change of the box. Each update
 errs by at most three half-units of ``2 ||e||_1``; `SLACK` ``* ||e||_1`` is added outwards at the start and leaves room
 for `UPDATES` of them, at which the ends are computed afresh, and the few that come between two looks at their number.
+
+**Side constraints.** With y_j = A_rj w_j, the rule of `ltr.exact.problem.LinearConstraints` compares the sum of
+``y_j - tolerance |y_j|`` with ``b + tolerance |b|``. These terms grow with y_j, so the least of a box is at an end of
+its interval of w_j. The search takes twice the tolerance, `LOOSE`: a superset, with room for rounding. For let y_j be
+of feasible weights in a box, z_j <= y_j the least there. What the sum of least terms leaves of the limit errs by some
+half-units of |b| and all |z_j|, and ``|z_j| <= |y_j| + (y_j - z_j)``. The looser tolerance leaves 1e-9 of |b| and of
+all |y_j|, and terms that exceed their least leave about y_j - z_j: both far more.
 """
 
 from __future__ import annotations
@@ -26,11 +33,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.exact.levels import Levels, levels_of
-from ltr.exact.problem import Problem
+from ltr.exact.problem import SIDE_TOLERANCE, Problem
 from ltr.exact.state import scalable
 from ltr.exact.weight_space.couples import Couples, couples_of
 
-__all__ = ["NARROW", "SLACK", "UPDATES", "Boxes", "Space", "Work", "space_of"]
+__all__ = ["LOOSE", "NARROW", "SLACK", "UPDATES", "Boxes", "Space", "Work", "space_of"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -40,6 +47,7 @@ Flags = NDArray[np.uint8]
 UPDATES = 100
 SLACK = 2.0**-43  # 1024 half-units: (UPDATES + 8 + columns) * 3 * 2 of them, and room
 NARROW = 1e-13  # width from which a coordinate is not split
+LOOSE = 2 * SIDE_TOLERANCE
 _BITS = 58  # of the largest bound, of 63
 
 
@@ -56,7 +64,7 @@ class Space(NamedTuple):
         step: for each entry of a table, the least that raising a count costs there or before: a nonincreasing
             function below ``worth[t] - worth[t + 1]``.
         T: weights of coordinates, w = T v, (d, d).
-        A, b: side constraints A w <= b, with a tolerance; T = I where there are any.
+        A, b: side constraints A w <= b, with `LOOSE` of |b| in b; T = I where there are any.
         price: C as an integer, rounded down.
         support: most non-zero weights, d for no limit.
         error: rounding error of a sum over pairs, relative to the sum of its multipliers.
@@ -278,8 +286,8 @@ def space_of(problem: Problem, T: FloatArray | None = None) -> Searchable:
         step=_steps(worth, levels),
         T=system,
         A=np.zeros((0, d)) if constraints is None else np.array(constraints.A),
-        # the tolerance of `Problem.feasible`, and room for rounding
-        b=np.zeros(0) if constraints is None else constraints.b + 2e-9 * (1 + np.abs(constraints.A).sum(axis=1)),
+        # room for products that underflow
+        b=np.zeros(0) if constraints is None else constraints.b + LOOSE * np.abs(constraints.b) + d * 2.0**-1070,
         price=math.floor(problem.C * 2.0**exponent),
         support=most,
         error=(len(levels.owner) + d + 16) * 2.0**-51 * float(size.max(initial=0.0)),
