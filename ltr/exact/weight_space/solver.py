@@ -10,7 +10,7 @@ from ltr.exact.warm import compile_search, search_locally
 
 __all__ = ["WeightSpaceSearch"]
 
-_LONGEST_SEARCH = 0.25  # seconds, before the first boxes; more follow between targets
+_LONGEST_SEARCH = 0.15  # seconds, before the first boxes; more follow between targets
 _RESTARTS = 100
 _COORDINATES = ("given", "adapted")
 
