@@ -9,12 +9,13 @@ Every loss and metric takes ``(scores, labels, *, mask=None, weight=None, qid=No
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-__all__ = ["Lists", "as_lists"]
+__all__ = ["Lists", "as_lists", "buckets", "check_qid", "numbered"]
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,8 @@ def as_lists(
         >>> lists.scores.tolist(), lists.mask.tolist()
         ([[3.0, 2.0], [1.0, 0.0]], [[True, True], [True, False]])
     """
-    _check(scores, labels, mask, weight, qid)
+    _check(scores, labels, mask, weight)
+    check_qid(scores, qid)
     if scores.dtype in (torch.float16, torch.bfloat16):
         scores = scores.float()
     if mask is None:
@@ -86,24 +88,40 @@ def as_lists(
     return Lists(scores, labels, mask, weight)
 
 
-def _check(scores: Tensor, labels: Tensor, mask: Tensor | None, weight: Tensor | None, qid: Tensor | None) -> None:
+def _check(scores: Tensor, labels: Tensor, mask: Tensor | None, weight: Tensor | None) -> None:
     for name, tensor in (("scores", scores), ("labels", labels)):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"{name} must be a torch tensor, got {type(tensor).__name__}")
     if not scores.is_floating_point():
         raise TypeError(f"scores must be floating point, got {scores.dtype}")
+    if torch._C._functorch.is_batchedtensor(scores):
+        raise TypeError(
+            "scores must be a plain tensor, got one under torch.func.vmap; leading axes are a batch as it is"
+        )
     if scores.ndim == 0:
         raise ValueError("scores must have a list axis, got a 0-D tensor")
-    for name, other in (("labels", labels), ("mask", mask), ("weight", weight), ("qid", qid)):
+    for name, other in (("labels", labels), ("mask", mask), ("weight", weight)):
         if other is not None and other.shape != scores.shape:
             raise ValueError(f"{name} must have the shape of scores {tuple(scores.shape)}, got {tuple(other.shape)}")
     if mask is not None and mask.dtype != torch.bool:
         raise TypeError(f"mask must be boolean, got {mask.dtype}")
-    if qid is not None:
-        if scores.ndim != 1:
-            raise ValueError(f"qid goes with flat 1-D input, got scores of shape {tuple(scores.shape)}")
-        if qid.is_floating_point() or qid.is_complex() or qid.dtype == torch.bool:
-            raise TypeError(f"qid must be of an integer type, got {qid.dtype}")
+
+
+def check_qid(scores: Tensor, qid: Tensor | None) -> None:
+    """Check the ids of flat lists.
+
+    Raises:
+        TypeError: a qid that is not of an integer type.
+        ValueError: a qid beside batched scores, or of another shape.
+    """
+    if qid is None:
+        return
+    if qid.shape != scores.shape:
+        raise ValueError(f"qid must have the shape of scores {tuple(scores.shape)}, got {tuple(qid.shape)}")
+    if scores.ndim != 1:
+        raise ValueError(f"qid goes with flat 1-D input, got scores of shape {tuple(scores.shape)}")
+    if qid.is_floating_point() or qid.is_complex() or qid.dtype == torch.bool:
+        raise TypeError(f"qid must be of an integer type, got {qid.dtype}")
 
 
 def _first_bad(values: Tensor) -> float:
@@ -118,19 +136,52 @@ def _pad(
     if items == 0:
         empty = scores.reshape(0, 0)
         return empty, labels.reshape(0, 0), mask.reshape(0, 0), None if weight is None else empty
-    _, group = torch.unique(qid, return_inverse=True)
-    lists = int(group.max()) + 1
-    index = torch.arange(items, device=qid.device)
-    # renumber the groups by first appearance, then count each item's place within its group
-    first = torch.full((lists,), items, device=qid.device).scatter_reduce(0, group, index, "amin")
-    group = torch.argsort(torch.argsort(first))[group]
-    sizes = torch.bincount(group, minlength=lists)
+    group = numbered(qid)
+    sizes = torch.bincount(group)
     order = torch.argsort(group, stable=True)
-    place = torch.empty_like(index)
-    place[order] = index - torch.repeat_interleave(torch.cumsum(sizes, 0) - sizes, sizes)
-    shape = (lists, int(sizes.max()))
+    place = torch.empty_like(order)
+    place[order] = torch.arange(items, device=qid.device) - torch.repeat_interleave(sizes.cumsum(0) - sizes, sizes)
+    shape = (len(sizes), int(sizes.max()))
 
     def scatter(values: Tensor) -> Tensor:
         return torch.zeros(shape, dtype=values.dtype, device=values.device).index_put((group, place), values)
 
     return scatter(scores), scatter(labels), scatter(mask), None if weight is None else scatter(weight)
+
+
+def numbered(qid: Tensor) -> Tensor:
+    """The number of each item's list, lists numbered in the order in which their ids first appear.
+
+    Examples:
+        >>> numbered(torch.tensor([7, 5, 7, 9])).tolist()
+        [0, 1, 0, 2]
+    """
+    ids, group = torch.unique(qid, return_inverse=True)
+    index = torch.arange(len(qid), device=qid.device)
+    first = torch.full((len(ids),), len(qid), device=qid.device).scatter_reduce(0, group, index, "amin")
+    return torch.argsort(torch.argsort(first))[group]
+
+
+def buckets(group: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Items of one group after the other as rows, groups of about one size together: at most half is padding.
+
+    Args:
+        group: integers >= 0, the group of each item, (items,).
+
+    Yields:
+        Places of the items of each group, in their order, a place of the group in padding; where it is none. Both
+        (groups, longest), for all groups of a size from 2^k to 2^(k+1) - 1; groups in ascending order.
+
+    Examples:
+        >>> [(places.tolist(), mask.tolist()) for places, mask in buckets(torch.tensor([4, 0, 4, 4, 2]))]
+        [([[1], [4]], [[True], [True]]), ([[0, 2, 3]], [[True, True, True]])]
+    """
+    order = torch.argsort(group, stable=True)
+    sizes = torch.unique_consecutive(group[order], return_counts=True)[1]
+    starts = sizes.cumsum(0) - sizes
+    classes = torch.frexp(sizes.double()).exponent
+    for size_class in torch.unique(classes).tolist():
+        chosen = (classes == size_class).nonzero().squeeze(-1)
+        place = torch.arange(int(sizes[chosen].max()), device=group.device)
+        mask = place < sizes[chosen, None]
+        yield order[starts[chosen, None] + torch.where(mask, place, 0)], mask

@@ -18,8 +18,9 @@ import torch
 from torch import Tensor
 
 from ltr.lists import Lists, as_lists
+from ltr.statistics import RankStatistic
 
-__all__ = ["rank_cv", "resolved_rank", "subrank"]
+__all__ = ["order_items", "position_weights", "rank_cv", "resolved_rank", "subrank"]
 
 
 def rank_cv(scores: Tensor, *, mask: Tensor | None = None) -> Tensor:
@@ -90,6 +91,21 @@ def order_items(lists: Lists, tie_break: Tensor) -> Tensor:
     order = order.gather(-1, by_score)
     real_first = torch.argsort((~lists.mask).to(torch.int8).gather(-1, order), dim=-1, stable=True)
     return order.gather(-1, real_first)
+
+
+def position_weights(statistic: RankStatistic, n: Tensor, longest: int) -> Tensor:
+    """``a[n - position]`` of lists of n items, 0 in padding: float64 of shape ``(lists, longest)``.
+
+    Examples:
+        >>> position_weights(RankStatistic("wrs"), torch.tensor([2, 3]), 3).tolist()
+        [[2.0, 1.0, 0.0], [3.0, 2.0, 1.0]]
+    """
+    lengths, which = torch.unique(n, return_inverse=True)
+    table = torch.zeros(len(lengths), longest, dtype=torch.float64)
+    for row, length in enumerate(lengths.tolist()):
+        if length:
+            table[row, :length] = torch.from_numpy(statistic.weights(length)[::-1].copy())
+    return table.to(n.device)[which]
 
 
 def _count_below(lists: Lists, thresholds: Tensor, *, inclusive: bool) -> Tensor:

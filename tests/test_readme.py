@@ -3,15 +3,19 @@
 import doctest
 from pathlib import Path
 
+import pytest
+
 from trainers.config import describe_keys
 from trainers.tracking import markdown_table
 
 README = Path(__file__).parents[1] / "README.md"
+PAGES = [README, *sorted((README.parent / "docs").glob("*.md"))]
 
 
-def test_the_python_examples_run():
-    failed, attempted = doctest.testfile(str(README), module_relative=False)
-    assert attempted > 5
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_python_examples_run(page):
+    failed, attempted = doctest.testfile(str(page), module_relative=False)
+    assert attempted > 2
     assert failed == 0
 
 

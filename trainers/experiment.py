@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from ltr.fitting import FitOptions
-from ltr.losses import LogisticLoss, parse_loss
+from ltr.losses import PairwiseHingeLoss, parse_loss
 from trainers.baselines import fit_baseline
 from trainers.config import EXACT, Config
 from trainers.context import Context, load_scores, statistic_of
@@ -70,21 +70,21 @@ def run_experiment(config: Config, *, fresh: bool = False, display: Display | No
     return results
 
 
-# a pair loss holds about five square matrices at a time; with this many entries each, a step takes a second or more
+# the smoothed hinge holds about eight numbers a pair; with this many pairs a step takes a second or more
 _LARGE = 2e7
-_MATRICES = 5
+_NUMBERS = 8
 
 
 def _note_size(context: Context) -> None:
-    """Say beforehand that the pair losses of the run will take long: their work grows with the square of the rows."""
-    options, rows = context.config.surrogate, len(context.split.train.y)
-    slow = [name for name in options.losses if not isinstance(parse_loss(name), LogisticLoss)]
-    at_once = min(options.batch_size or rows, rows)
-    if slow and at_once**2 > _LARGE:
+    """Say beforehand that a hinge loss under L-BFGS will take long: it is solved with a multiplier for every pair."""
+    options, y = context.config.surrogate, context.split.train.y
+    slow = [name for name in options.losses if isinstance(parse_loss(name), PairwiseHingeLoss)]
+    pairs = float((y > y.min()).sum()) * float((y == y.min()).sum())
+    if slow and options.optimizer == "lbfgs" and pairs > _LARGE:
         context.display.note(
-            f"{', '.join(slow)}: every step compares {at_once} rows with one another, which takes a second or more "
-            f"and about {_MATRICES * 8 * at_once**2 / 1e9:.0f} GB of memory; fewer rows (data.train_fraction), or "
-            "surrogate.optimizer=adam with surrogate.batch_size=1000, need far less"
+            f"{', '.join(slow)}: every step looks at {pairs:.3g} pairs, which takes a second or more and about "
+            f"{_NUMBERS * 8 * pairs / 1e9:.0f} GB of memory; fewer rows (data.train_fraction), squared_hinge, or "
+            "surrogate.optimizer=adam need far less"
         )
 
 

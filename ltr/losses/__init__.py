@@ -5,6 +5,7 @@ arguments, has a functional twin, and prints as the string that `parse_loss` rea
 """
 
 from ltr.losses.contract import PairsName, RankingLoss, Reduction
+from ltr.losses.listwise import ListMLELoss, ListNetLoss, list_mle_loss, list_net_loss
 from ltr.losses.p_norm_push import InnerName, PNormPushLoss, p_norm_push_loss
 from ltr.losses.pairwise import (
     PairwiseExponentialLoss,
@@ -19,9 +20,13 @@ from ltr.losses.pairwise import (
 )
 from ltr.losses.parsing import parse_loss
 from ltr.losses.pointwise import LogisticLoss, logistic_loss
+from ltr.losses.statistic import LambdaLoss, SmoothStatisticLoss, lambda_loss, smooth_statistic_loss
 
 __all__ = [
     "InnerName",
+    "LambdaLoss",
+    "ListMLELoss",
+    "ListNetLoss",
     "LogisticLoss",
     "PNormPushLoss",
     "PairsName",
@@ -32,6 +37,10 @@ __all__ = [
     "RankNetLoss",
     "RankingLoss",
     "Reduction",
+    "SmoothStatisticLoss",
+    "lambda_loss",
+    "list_mle_loss",
+    "list_net_loss",
     "logistic_loss",
     "p_norm_push_loss",
     "pairwise_exponential_loss",
@@ -39,4 +48,5 @@ __all__ = [
     "pairwise_squared_hinge_loss",
     "parse_loss",
     "ranknet_loss",
+    "smooth_statistic_loss",
 ]

@@ -26,7 +26,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from ltr.lists import Lists, as_lists
+from ltr.lists import Lists, as_lists, buckets, check_qid, numbered
 
 __all__ = ["PairsName", "RankingLoss", "Reduction"]
 
@@ -47,6 +47,8 @@ class RankingLoss(nn.Module, abc.ABC):
 
     key: ClassVar[str]
     option_types: ClassVar[Mapping[str, Callable[[str], float | str]]] = {"reduction": str, "pairs": str}
+    short: ClassVar[int] = 64
+    """Length up to which all pairs of a list are looked at, which is faster there."""
 
     def __init__(self, *, reduction: Reduction = "mean", pairs: PairsName = "mean") -> None:
         super().__init__()
@@ -91,9 +93,21 @@ class RankingLoss(nn.Module, abc.ABC):
         Raises:
             TypeError, ValueError: inputs that `ltr.lists.as_lists` refuses.
         """
-        lists = as_lists(scores, labels, mask=mask, weight=weight, qid=qid)
+        check_qid(scores, qid)
+        lists = as_lists(scores, labels, mask=mask, weight=weight)
         with torch.autocast(lists.scores.device.type, enabled=False):
-            return _reduce(self.list_values(lists), self.reduction)
+            values = self.list_values(lists) if qid is None else self._ragged_values(lists, numbered(qid))
+            return _reduce(values, self.reduction)
+
+    def _ragged_values(self, items: Lists, group: Tensor) -> Tensor:
+        """The value of each list of flat items, lists of about one size together."""
+        values = items.scores.new_zeros(int(group.max()) + 1 if group.numel() else 0)
+        for members, mask in buckets(group):
+            mask &= items.mask[members]
+            weight = None if items.weight is None else items.weight[members].masked_fill(~mask, 0.0)
+            scores, labels = (x[members].masked_fill(~mask, 0.0) for x in (items.scores, items.labels))
+            values = values.index_copy(0, group[members[:, 0]], self.list_values(Lists(scores, labels, mask, weight)))
+        return values
 
     def extra_repr(self) -> str:
         """The options, for torch's own printing of modules."""

@@ -5,15 +5,28 @@ from __future__ import annotations
 import math
 from typing import ClassVar, Literal
 
+import torch
 from torch import Tensor
 
 from ltr.lists import Lists
 from ltr.losses.contract import PairsName, RankingLoss, Reduction, one_of
-from ltr.losses.pairs import bounded_exp, comparable_pairs, item_weights, kept_logsumexp, log_softplus
+from ltr.losses.pairs import (
+    bounded_exp,
+    comparable_pairs,
+    grouped_logsumexp,
+    item_weights,
+    kept_logsumexp,
+    log_softplus,
+    logsumexp,
+)
+from ltr.losses.transforms import Logistic, transform
+from ltr.losses.two_classes import on_rows, two_classes
 
 __all__ = ["InnerName", "PNormPushLoss", "p_norm_push_loss"]
 
 InnerName = Literal["exponential", "logistic"]
+
+_TINY = 1e-300  # below what can be told from 0 among sums that matter
 
 
 class PNormPushLoss(RankingLoss):
@@ -78,6 +91,32 @@ class PNormPushLoss(RankingLoss):
 
     def list_values(self, lists: Lists) -> Tensor:
         """``exp(logsumexp over k of p logsumexp over i)`` of the logarithms of inner loss and weights."""
+        return self._from_pairs(lists) if lists.scores.shape[-1] <= self.short else on_rows(self._without_pairs, lists)
+
+    def _without_pairs(self, lists: Lists) -> Tensor:
+        """Inner sums by part: a product of exponentials, or a transform of weights."""
+        mean, shape = self.pairs == "mean", lists.scores.shape
+        weight = item_weights(lists, rescaled=mean)
+        inner, above, items = [], [], []
+        for part in two_classes(lists, weight):
+            two = part.two
+            low = two.lower > 0
+            log_above = logsumexp(two.upper.log()).unsqueeze(-1).expand_as(two.scores)
+            if self.inner == "exponential":
+                log_inner = logsumexp(two.upper.log() - two.scores).unsqueeze(-1) + two.scores
+            else:
+                log_inner = transform(Logistic(), two, two.upper, up=True).clamp(min=_TINY).log()
+                log_inner = log_inner.masked_fill(log_above == -math.inf, -math.inf)
+            inner.append(log_inner[low])
+            above.append(log_above[low])
+            items.append(part.items[low])
+        index = torch.cat(items)
+        log_inner, counted = (x.reshape(shape) for x in grouped_logsumexp(torch.cat(inner), index, weight.numel()))
+        if mean:
+            log_inner = log_inner - grouped_logsumexp(torch.cat(above), index, weight.numel())[0].reshape(shape)
+        return self._pushed(log_inner, counted, weight.double().log(), lists.scores.dtype)
+
+    def _from_pairs(self, lists: Lists) -> Tensor:
         difference, comparable = comparable_pairs(lists)
         counted = comparable.any(-2)
         log_weight = item_weights(lists, rescaled=self.pairs == "mean").log()
@@ -85,10 +124,14 @@ class PNormPushLoss(RankingLoss):
         log_inner = kept_logsumexp(log_above + self.log_inner(difference), comparable, -2)
         if self.pairs == "mean":
             log_inner = log_inner - kept_logsumexp(log_above, comparable, -2)
+        return self._pushed(log_inner, counted, log_weight, log_inner.dtype)
+
+    def _pushed(self, log_inner: Tensor, counted: Tensor, log_weight: Tensor, dtype: torch.dtype) -> Tensor:
+        """The value from the logarithms of the inner sums or means of the items that have one."""
         log_value = kept_logsumexp(log_weight + self.p * log_inner, counted, -1)
         if self.pairs == "mean":
             log_value = log_value - kept_logsumexp(log_weight, counted, -1)
-        return bounded_exp(log_value, slope=self.p).masked_fill(~counted.any(-1), 0.0)
+        return bounded_exp(log_value.to(dtype), slope=self.p).masked_fill(~counted.any(-1), 0.0)
 
 
 def p_norm_push_loss(

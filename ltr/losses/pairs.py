@@ -10,7 +10,15 @@ from torch.nn import functional as F
 
 from ltr.lists import Lists
 
-__all__ = ["bounded_exp", "comparable_pairs", "item_weights", "kept_logsumexp", "log_softplus"]
+__all__ = [
+    "bounded_exp",
+    "comparable_pairs",
+    "grouped_logsumexp",
+    "item_weights",
+    "kept_logsumexp",
+    "log_softplus",
+    "logsumexp",
+]
 
 
 def comparable_pairs(lists: Lists) -> tuple[Tensor, Tensor]:
@@ -50,6 +58,31 @@ def kept_logsumexp(terms: Tensor, keep: Tensor, dim: int | tuple[int, ...]) -> T
     fill = torch.where(keep.any(dim, keepdim=True), -math.inf, 0.0)
     total = torch.logsumexp(torch.where(keep, terms, fill.to(terms.dtype)), dim)
     return total.masked_fill(~keep.any(dim), 0.0)
+
+
+def grouped_logsumexp(terms: Tensor, group: Tensor, groups: int) -> tuple[Tensor, Tensor]:
+    """``log sum exp`` of the terms of each group, terms of -inf left out; 0 with gradient 0 where none is left.
+
+    Args:
+        terms: (terms,).
+        group: of each term, (terms,).
+        groups: how many.
+
+    Returns:
+        (groups,), and the boolean that says which groups have a term.
+    """
+    keep = terms.detach() > -math.inf
+    terms, group = terms[keep], group[keep]
+    largest = terms.new_zeros(groups).scatter_reduce(0, group, terms.detach(), "amax", include_self=False)
+    total = terms.new_zeros(groups).index_add(0, group, torch.exp(terms - largest[group]))
+    has_term = total > 0
+    return (total.masked_fill(~has_term, 1.0).log() + largest).masked_fill(~has_term, 0.0), has_term
+
+
+def logsumexp(terms: Tensor) -> Tensor:
+    """``log sum exp`` along the last axis; -inf with gradient 0 where all terms are."""
+    keep = terms > -math.inf
+    return kept_logsumexp(terms, keep, -1).masked_fill(~keep.any(-1), -math.inf)
 
 
 def log_softplus(x: Tensor) -> Tensor:

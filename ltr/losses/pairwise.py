@@ -15,6 +15,7 @@ Inputs, pairs, weights and reductions are those of `ltr.losses.contract`.
 from __future__ import annotations
 
 import abc
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -22,7 +23,9 @@ from torch.nn import functional as F
 
 from ltr.lists import Lists
 from ltr.losses.contract import PairsName, RankingLoss, Reduction
-from ltr.losses.pairs import bounded_exp, comparable_pairs, item_weights, kept_logsumexp
+from ltr.losses.pairs import bounded_exp, comparable_pairs, grouped_logsumexp, item_weights, kept_logsumexp, logsumexp
+from ltr.losses.transforms import HingePower, Logistic, PairFunction, pair_sums
+from ltr.losses.two_classes import on_rows, two_classes
 
 __all__ = [
     "PairwiseExponentialLoss",
@@ -45,12 +48,31 @@ class PairwiseLoss(RankingLoss):
         pairs: ``"mean"`` or ``"sum"`` over the comparable pairs of a list.
     """
 
+    transformed: ClassVar[PairFunction | None] = None
+    """The pair function in a form whose sums need no pairs; None looks at every pair whatever the length of a list."""
+
     @abc.abstractmethod
     def pair_function(self, z: Tensor) -> Tensor:
         """The loss of pairs whose score difference is `z`, elementwise."""
 
     def list_values(self, lists: Lists) -> Tensor:
         """The weighted mean or sum of the pair function over each list's comparable pairs."""
+        if self.transformed is None or lists.scores.shape[-1] <= self.short:
+            return self._from_pairs(lists)
+        return on_rows(self._without_pairs, lists)
+
+    def _without_pairs(self, lists: Lists) -> Tensor:
+        assert self.transformed is not None
+        mean = self.pairs == "mean"
+        total = lists.scores.new_zeros(len(lists.scores), dtype=torch.float64)
+        weight = torch.zeros_like(total)
+        for part in two_classes(lists, item_weights(lists, rescaled=mean)):
+            total = total.index_add(0, part.source, pair_sums(self.transformed, part.two))
+            if mean:
+                weight = weight.index_add(0, part.source, part.two.upper.sum(-1) * part.two.lower.sum(-1))
+        return (total / torch.where(weight > 0, weight, 1.0)).to(lists.scores.dtype)
+
+    def _from_pairs(self, lists: Lists) -> Tensor:
         difference, comparable = comparable_pairs(lists)
         share = _pair_weights(lists, comparable, mean=self.pairs == "mean")
         return (share * self.pair_function(difference)).sum((-2, -1))
@@ -72,6 +94,7 @@ class RankNetLoss(PairwiseLoss):
     """
 
     key = "ranknet"
+    transformed = Logistic()
 
     def pair_function(self, z: Tensor) -> Tensor:
         """``log(1 + exp(-z))``."""
@@ -94,6 +117,7 @@ class PairwiseHingeLoss(PairwiseLoss):
     """
 
     key = "hinge"
+    transformed = HingePower(1)
 
     def pair_function(self, z: Tensor) -> Tensor:
         """``max(0, 1 - z)``."""
@@ -115,6 +139,7 @@ class PairwiseSquaredHingeLoss(PairwiseLoss):
     """
 
     key = "squared_hinge"
+    transformed = HingePower(2)
 
     def pair_function(self, z: Tensor) -> Tensor:
         """``max(0, 1 - z)^2``."""
@@ -140,6 +165,23 @@ class PairwiseExponentialLoss(RankingLoss):
 
     def list_values(self, lists: Lists) -> Tensor:
         """``exp(logsumexp(log weight - z))`` over each list's pairs, less the log of the weights' sum for a mean."""
+        return self._from_pairs(lists) if lists.scores.shape[-1] <= self.short else on_rows(self._without_pairs, lists)
+
+    def _without_pairs(self, lists: Lists) -> Tensor:
+        """The sum over pairs of an exponential is a product of sums over items."""
+        mean = self.pairs == "mean"
+        terms, weights, source = [], [], []
+        for part in two_classes(lists, item_weights(lists, rescaled=mean)):
+            upper, lower = part.two.upper.log(), part.two.lower.log()
+            terms.append(logsumexp(upper - part.two.scores) + logsumexp(lower + part.two.scores))
+            weights.append(logsumexp(upper) + logsumexp(lower))
+            source.append(part.source)
+        log_value, has_pair = grouped_logsumexp(torch.cat(terms), torch.cat(source), len(lists.scores))
+        if mean:
+            log_value = log_value - grouped_logsumexp(torch.cat(weights), torch.cat(source), len(lists.scores))[0]
+        return bounded_exp(log_value.to(lists.scores.dtype)).masked_fill(~has_pair, 0.0)
+
+    def _from_pairs(self, lists: Lists) -> Tensor:
         difference, comparable = comparable_pairs(lists)
         pairs = (-2, -1)
         log_item = item_weights(lists, rescaled=self.pairs == "mean").log()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 
 from ltr.losses.contract import RankingLoss
+from ltr.losses.listwise import ListMLELoss, ListNetLoss
 from ltr.losses.p_norm_push import PNormPushLoss
 from ltr.losses.pairwise import PairwiseExponentialLoss, PairwiseHingeLoss, PairwiseSquaredHingeLoss, RankNetLoss
 from ltr.losses.pointwise import LogisticLoss
+from ltr.losses.statistic import LambdaLoss, SmoothStatisticLoss
 
 __all__ = ["parse_loss"]
 
@@ -20,18 +22,23 @@ _LOSSES: dict[str, type[RankingLoss]] = {
         PairwiseExponentialLoss,
         LogisticLoss,
         PNormPushLoss,
+        ListNetLoss,
+        ListMLELoss,
+        LambdaLoss,
+        SmoothStatisticLoss,
     )
 }
-_GRAMMAR = re.compile(r"(?P<key>\w+)(?:\((?P<options>[^()]*)\))?")
+_GRAMMAR = re.compile(r"(?P<key>\w+)(?:\((?P<options>.*)\))?")
+_COMMA = re.compile(r",(?![^()]*\))")  # outside the parentheses of a statistic
 
 
 def parse_loss(text: str | RankingLoss) -> RankingLoss:
     """The loss that a string names; a loss passes through.
 
     Args:
-        text: ``"ranknet"``, ``"hinge"``, ``"squared_hinge"``, ``"exponential"``, ``"logistic"`` or ``"p_norm_push"``,
-            with options as in ``"p_norm_push(p=4,inner=logistic)"`` or ``"ranknet(pairs=sum)"``; white space is
-            ignored.
+        text: ``"ranknet"``, ``"hinge"``, ``"squared_hinge"``, ``"exponential"``, ``"logistic"``, ``"p_norm_push"``,
+            ``"list_net"``, ``"list_mle"``, ``"lambda"`` or ``"smooth"``, with options as in ``"ranknet(pairs=sum)"`` or
+            ``"smooth(statistic=dcg(base=e)@10,temperature=0.1)"``; white space is ignored.
 
     Raises:
         TypeError: neither a string nor a loss.
@@ -52,7 +59,7 @@ def parse_loss(text: str | RankingLoss) -> RankingLoss:
         raise ValueError(f"loss: unknown name {match['key']!r}; known are {', '.join(_LOSSES)}")
     loss = _LOSSES[match["key"]]
     options: dict[str, float | str] = {}
-    for part in (match["options"] or "").split(",") if match["options"] is not None else ():
+    for part in _COMMA.split(match["options"]) if match["options"] is not None else ():
         key, equals, value = part.partition("=")
         if not equals or key not in loss.option_types or key in options:
             allowed = ", ".join(f"{name}=..." for name in loss.option_types)

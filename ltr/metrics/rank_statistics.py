@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ltr.metrics.ranked import RankedLists, Ties, rank_lists
+from ltr.ranks import position_weights
 from ltr.statistics import RankStatistic
 
 __all__ = ["auc", "dcg", "ndcg", "normalized_rank_statistic", "pairwise_misranking_error", "rank_statistic"]
@@ -177,7 +178,7 @@ def pairwise_misranking_error(
 
 def _statistic(ranked: RankedLists, statistic: RankStatistic, gain: Gain, ties: Ties, empty: float) -> Tensor:
     gains = _gains(ranked.labels_under(ties), gain)
-    value = ranked.total(gains, _position_weights(statistic, ranked), ties)
+    value = ranked.total(gains, position_weights(statistic, ranked.n, ranked.labels.shape[-1]), ties)
     if statistic.name != "auc":
         return value
     if bool(((ranked.labels != 0) & (ranked.labels != 1)).any()):
@@ -193,13 +194,3 @@ def _gains(labels: Tensor, gain: Gain) -> Tensor:
     if gain == "exp2":
         return torch.exp2(labels) - 1.0
     raise ValueError(f"gain must be 'linear' or 'exp2', got {gain!r}")
-
-
-def _position_weights(statistic: RankStatistic, ranked: RankedLists) -> Tensor:
-    """``a[n - position]`` of each list, 0 in padding: float64 of shape ``(lists, longest)``."""
-    lengths, which = torch.unique(ranked.n, return_inverse=True)
-    table = torch.zeros(len(lengths), ranked.labels.shape[-1], dtype=torch.float64)
-    for row, n in enumerate(lengths.tolist()):
-        if n:
-            table[row, :n] = torch.from_numpy(statistic.weights(n)[::-1].copy())
-    return table.to(ranked.labels.device)[which]

@@ -1,0 +1,233 @@
+"""Losses made from a rank statistic: any one of `ltr.statistics`, with graded gains.
+
+Both know the ideal value of each list, that of gains descending, and have the value 0 where it is 0. Items have no
+weights here, for positions count items; inputs and reductions are those of `ltr.losses.contract` otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from ltr.lists import Lists
+from ltr.losses.contract import PairsName, RankingLoss, Reduction, one_of
+from ltr.losses.pairs import comparable_pairs
+from ltr.losses.transforms import Logistic, TwoClasses, transform
+from ltr.losses.two_classes import on_rows
+from ltr.ranks import order_items, position_weights
+from ltr.statistics import RankStatistic
+
+__all__ = ["GainName", "LambdaLoss", "SmoothStatisticLoss", "lambda_loss", "smooth_statistic_loss"]
+
+GainName = Literal["linear", "exp2"]
+
+
+class _StatisticLoss(RankingLoss):
+    """What the losses of a rank statistic share: its weights, gains, and the ideal value of a list."""
+
+    option_types: ClassVar = {"statistic": str, "gain": str, **RankingLoss.option_types}
+
+    def __init__(
+        self, *, statistic: RankStatistic | str, gain: GainName, reduction: Reduction, pairs: PairsName
+    ) -> None:
+        super().__init__(reduction=reduction, pairs=pairs)
+        self.statistic = RankStatistic.parse(statistic)
+        self.gain = one_of("gain", gain, ("linear", "exp2"))
+
+    def options(self) -> dict[str, str]:
+        """The statistic always, other options where they differ from their defaults."""
+        gain = {} if self.gain == "linear" else {"gain": self.gain}
+        return {"statistic": str(self.statistic), **gain, **super().options()}
+
+    def list_values(self, lists: Lists) -> Tensor:
+        """Refuse weights; the rest is by rows."""
+        if lists.weight is not None:
+            raise ValueError(f"weight does not go with {self.key}: positions count items")
+        if bool((lists.labels < 0).any()):
+            raise ValueError(f"labels must be >= 0, got {float(lists.labels.min()):g}")
+        return on_rows(self._row_values, lists).to(lists.scores.dtype)
+
+    def _row_values(self, lists: Lists) -> Tensor:
+        raise NotImplementedError
+
+    def _parts(self, lists: Lists) -> tuple[Tensor, Tensor, Tensor]:
+        """Gains, weights of positions, and what the loss is divided by, 0 where a list has nothing to gain."""
+        labels = lists.labels.double()
+        gains = (torch.exp2(labels) - 1.0 if self.gain == "exp2" else labels).masked_fill(~lists.mask, 0.0)
+        weights = position_weights(self.statistic, lists.mask.sum(-1), lists.scores.shape[-1])
+        ideal = (gains.sort(-1, descending=True).values * weights).sum(-1)
+        if self.statistic.name == "auc":
+            if bool(((lists.labels != 0) & (lists.labels != 1)).any()):
+                raise ValueError("labels must be 0 and 1 for auc; for graded labels take wrs or a pairwise loss")
+            ideal = gains.sum(-1) * (lists.mask.sum(-1) - gains.sum(-1))
+        return gains, weights, ideal
+
+    def _share(self, value: Tensor, ideal: Tensor) -> Tensor:
+        """The value as a share of the ideal one, unless sums are asked for; 0 where nothing is to be gained."""
+        divisor = torch.where(ideal > 0, ideal, 1.0) if self.pairs == "mean" else torch.ones_like(ideal)
+        return (value / divisor).masked_fill(ideal <= 0, 0.0)
+
+
+class SmoothStatisticLoss(_StatisticLoss):
+    r"""How much a rank statistic with smooth positions falls short of its ideal value, as a share of it.
+
+    ``1 - (sum over i of  gain_i A(p_i)) / ideal,    p_i = sum over k != i of  sigmoid((s_k - s_i) / temperature)``
+
+    with A the weights of the statistic by position, 0 on top, and straight lines between them. As the temperature goes
+    to 0 the positions become those of a list without ties, and the loss 1 minus the normalised statistic (for ``auc``
+    1 minus the share of pairs in order). It is not convex. With ``pairs="sum"`` it is the difference itself.
+
+    Source: Taylor, Guiver, Robertson & Minka, *SoftRank* (2008), and Qin, Liu & Li, *A general approximation framework
+    for direct optimization of information retrieval measures* (2010), for such positions.
+
+    Args:
+        statistic: a `RankStatistic` or its name.
+        temperature: score difference at which an item counts as above another by about 3/4, > 0.
+        gain: ``"linear"`` takes the label itself, ``"exp2"`` takes ``2**label - 1``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
+        pairs: ``"mean"`` or ``"sum"``, as above.
+
+    Raises:
+        ValueError: an option outside its range; when called, weights of items or labels below 0.
+
+    Examples:
+        >>> scores, labels = torch.tensor([2.0, 1.0, 0.0]), torch.tensor([1, 0, 1])
+        >>> loss = SmoothStatisticLoss(statistic="dcg", temperature=0.01)
+        >>> round(loss(scores, labels).item(), 4)  # 1 - (1 + 1/2) / (1 + 1/log2(3))
+        0.0803
+    """
+
+    key = "smooth"
+    option_types: ClassVar = {"temperature": float, **_StatisticLoss.option_types}
+
+    def __init__(
+        self,
+        *,
+        statistic: RankStatistic | str = "dcg",
+        temperature: float = 1.0,
+        gain: GainName = "linear",
+        reduction: Reduction = "mean",
+        pairs: PairsName = "mean",
+    ) -> None:
+        super().__init__(statistic=statistic, gain=gain, reduction=reduction, pairs=pairs)
+        if not (math.isfinite(temperature) and temperature > 0):
+            raise ValueError(f"temperature must be a finite number > 0, got {temperature!r}")
+        self.temperature = float(temperature)
+
+    def options(self) -> dict[str, str]:
+        """The statistic always, other options where they differ from their defaults."""
+        own = {} if self.temperature == 1.0 else {"temperature": repr(self.temperature).removesuffix(".0")}
+        return {**super().options(), **own}
+
+    def _row_values(self, lists: Lists) -> Tensor:
+        gains, weights, ideal = self._parts(lists)
+        if gains.shape[-1] == 0:
+            return lists.scores.double().sum(-1)
+        position = self._positions(lists).clamp(0.0, float(gains.shape[-1] - 1))
+        whole = position.detach().floor().long()
+        here = weights.gather(-1, whole)
+        following = weights.gather(-1, (whole + 1).clamp(max=gains.shape[-1] - 1))
+        value = (gains * (here + (position - whole) * (following - here))).sum(-1)
+        best = (gains.sort(-1, descending=True).values * weights).sum(-1)
+        return self._share(best - value, ideal)
+
+    def _positions(self, lists: Lists) -> Tensor:
+        """Of each item: the sum of the others' sigmoids."""
+        scores, real = lists.scores.double() / self.temperature, lists.mask.double()
+        if scores.shape[-1] <= self.short:
+            above = torch.sigmoid(scores.unsqueeze(-2) - scores.unsqueeze(-1)) * real.unsqueeze(-2)
+            return above.sum(-1) - 0.5 * real
+        # the derivative of log(1 + exp(-z)) is -sigmoid(-z)
+        return -transform(Logistic(), TwoClasses(scores, real, real), real, order=1) - 0.5 * real
+
+
+class LambdaLoss(_StatisticLoss):
+    r"""RankNet with each pair weighed by what exchanging its two items would change: LambdaRank as a loss.
+
+    ``sum over pairs with labels_i > labels_k of  D_ik log(1 + exp(-(s_i - s_k))) / ideal,``
+    ``D_ik = |gain_i - gain_k| |A(p_i) - A(p_k)|``
+
+    with A the weights of the statistic by position and p the positions at the scores, ties as ResolvedRank has them; no
+    gradient flows through positions. With ``pairs="sum"`` it is not divided by the ideal value. All pairs are looked
+    at: a list of n items takes memory for several n x n matrices.
+
+    Source: Burges, *From RankNet to LambdaRank to LambdaMART* (2010); Wang, Li, Golbandi, Bendersky & Najork, *The
+    LambdaLoss Framework for Ranking Metric Optimization* (2018).
+
+    Args:
+        statistic: a `RankStatistic` or its name.
+        gain: ``"linear"`` takes the label itself, ``"exp2"`` takes ``2**label - 1``.
+        reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
+        pairs: ``"mean"`` or ``"sum"``, as above.
+
+    Raises:
+        ValueError: an unknown option; when called, weights of items or labels below 0.
+
+    Examples:
+        >>> loss = LambdaLoss(statistic="mrr")
+        >>> round(loss(torch.tensor([0.0, 1.0]), torch.tensor([1, 0])).item(), 4)  # (1 - 1/2) log(1 + e)
+        0.6566
+    """
+
+    key = "lambda"
+
+    def __init__(
+        self,
+        *,
+        statistic: RankStatistic | str = "dcg",
+        gain: GainName = "linear",
+        reduction: Reduction = "mean",
+        pairs: PairsName = "mean",
+    ) -> None:
+        super().__init__(statistic=statistic, gain=gain, reduction=reduction, pairs=pairs)
+
+    def _row_values(self, lists: Lists) -> Tensor:
+        gains, weights, ideal = self._parts(lists)
+        order = order_items(lists, -lists.labels)
+        # the weight of each item's position, back in the order of the items
+        own = torch.zeros_like(weights).scatter(-1, order, weights)
+        difference, comparable = comparable_pairs(lists)
+        change = (gains.unsqueeze(-1) - gains.unsqueeze(-2)).abs() * (own.unsqueeze(-1) - own.unsqueeze(-2)).abs()
+        terms = change.masked_fill(~comparable, 0.0) * -F.logsigmoid(difference.double())
+        return self._share(terms.sum((-2, -1)), ideal)
+
+
+def smooth_statistic_loss(
+    scores: Tensor,
+    labels: Tensor,
+    *,
+    mask: Tensor | None = None,
+    weight: Tensor | None = None,
+    qid: Tensor | None = None,
+    statistic: RankStatistic | str = "dcg",
+    temperature: float = 1.0,
+    gain: GainName = "linear",
+    reduction: Reduction = "mean",
+    pairs: PairsName = "mean",
+) -> Tensor:
+    """`SmoothStatisticLoss` as a function."""
+    loss = SmoothStatisticLoss(
+        statistic=statistic, temperature=temperature, gain=gain, reduction=reduction, pairs=pairs
+    )
+    return loss(scores, labels, mask=mask, weight=weight, qid=qid)
+
+
+def lambda_loss(
+    scores: Tensor,
+    labels: Tensor,
+    *,
+    mask: Tensor | None = None,
+    weight: Tensor | None = None,
+    qid: Tensor | None = None,
+    statistic: RankStatistic | str = "dcg",
+    gain: GainName = "linear",
+    reduction: Reduction = "mean",
+    pairs: PairsName = "mean",
+) -> Tensor:
+    """`LambdaLoss` as a function."""
+    loss = LambdaLoss(statistic=statistic, gain=gain, reduction=reduction, pairs=pairs)
+    return loss(scores, labels, mask=mask, weight=weight, qid=qid)

@@ -1,0 +1,293 @@
+"""Listwise losses and those of a rank statistic, against their definitions written out."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from ltr import losses, metrics
+from ltr.losses import LambdaLoss, ListMLELoss, ListNetLoss, RankingLoss, SmoothStatisticLoss, parse_loss
+from ltr.statistics import RankStatistic
+
+STATISTICS = ["dcg", "dcg(base=e)@3", "mrr", "wta", "wrs", "power(p=2)", "pauc@4"]
+NAMES = [
+    "list_net",
+    "list_mle",
+    "list_mle(pairs=sum)",
+    "lambda(statistic=dcg)",
+    "lambda(statistic=mrr,gain=exp2,pairs=sum)",
+    "smooth(statistic=dcg,temperature=0.5)",
+    "smooth(statistic=wrs,gain=exp2,pairs=sum)",
+]
+all_losses = pytest.mark.parametrize("name", NAMES)
+
+
+@pytest.fixture(autouse=True, params=["all pairs", "no pairs"])
+def form(request, monkeypatch):
+    monkeypatch.setattr(RankingLoss, "short", 10**9 if request.param == "all pairs" else 0)
+
+
+def draw(*shape, seed=0, grades=3):
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randn(shape, dtype=torch.float64, generator=generator)
+    return scores, torch.randint(0, grades, shape, generator=generator)
+
+
+def list_net(scores, labels):
+    target, own = ([math.exp(v) for v in values] for values in (labels, scores))
+    return -sum(t / sum(target) * math.log(o / sum(own)) for t, o in zip(target, own, strict=True))
+
+
+def list_mle(scores, labels):
+    terms = [
+        math.log(sum(math.exp(s) for s, other in zip(scores, labels, strict=True) if other <= label)) - score
+        for score, label in zip(scores, labels, strict=True)
+        if label > min(labels)
+    ]
+    return sum(terms), len(terms)
+
+
+def gain_of(label, gain):
+    return 2.0**label - 1 if gain == "exp2" else float(label)
+
+
+def smooth(scores, labels, statistic, temperature, gain="linear"):
+    n = len(scores)
+    weights = statistic.weights(n)[::-1]
+    value = 0.0
+    for i in range(n):
+        p = sum(1 / (1 + math.exp(-(scores[k] - scores[i]) / temperature)) for k in range(n) if k != i)
+        below = min(int(p), n - 1)
+        line = weights[below] + (p - below) * (weights[min(below + 1, n - 1)] - weights[below])
+        value += gain_of(labels[i], gain) * line
+    ideal = sum(g * w for g, w in zip(sorted((gain_of(v, gain) for v in labels), reverse=True), weights, strict=True))
+    return ideal - value, ideal
+
+
+def lambdas(scores, labels, statistic, gain="linear"):
+    n = len(scores)
+    weights = statistic.weights(n)[::-1]
+    order = sorted(range(n), key=lambda i: (-scores[i], labels[i], i))
+    position = {i: p for p, i in enumerate(order)}
+    value = 0.0
+    for i, k in itertools.permutations(range(n), 2):
+        if labels[i] > labels[k]:
+            change = abs(gain_of(labels[i], gain) - gain_of(labels[k], gain))
+            change *= abs(weights[position[i]] - weights[position[k]])
+            value += change * math.log1p(math.exp(-(scores[i] - scores[k])))
+    ideal = sum(g * w for g, w in zip(sorted((gain_of(v, gain) for v in labels), reverse=True), weights, strict=True))
+    return value, ideal
+
+
+# --- values ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_list_net_is_the_cross_entropy_of_torch(seed):
+    scores, labels = draw(9, seed=seed)
+    value = ListNetLoss()(scores, labels).item()
+    assert value == pytest.approx(list_net(scores.tolist(), labels.tolist()), rel=1e-13)
+    assert value == pytest.approx(F.cross_entropy(scores, labels.double().softmax(-1)).item(), rel=1e-13)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_list_mle_is_the_likelihood(seed):
+    scores, labels = draw(9, seed=seed)
+    total, count = list_mle(scores.tolist(), labels.tolist())
+    assert ListMLELoss(pairs="sum")(scores, labels).item() == pytest.approx(total, rel=1e-13)
+    assert ListMLELoss()(scores, labels).item() == pytest.approx(total / count, rel=1e-13)
+
+
+def test_list_mle_of_different_labels_is_plackett_and_luce():
+    scores, _ = draw(4)
+    labels = torch.tensor([1, 3, 0, 2])
+    # the probability of an order, added up over all orders, is 1
+    total = 0.0
+    for order in itertools.permutations(range(4)):
+        given = torch.tensor([order.index(label) for label in range(4)])
+        total += math.exp(-ListMLELoss(pairs="sum")(scores, given).item())
+    assert total == pytest.approx(1.0, rel=1e-13)
+    s1, s3, s0 = scores[1], scores[3], scores[0]  # drawn first, second, third
+    rest = [scores, scores[[0, 2, 3]], scores[[0, 2]]]
+    expected = sum(torch.logsumexp(r, 0) - s for r, s in zip(rest, (s1, s3, s0), strict=True))
+    assert ListMLELoss(pairs="sum")(scores, labels).item() == pytest.approx(expected.item(), rel=1e-13)
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+@pytest.mark.parametrize("gain", ["linear", "exp2"])
+def test_smooth_statistics_and_lambdas_equal_their_definitions(statistic, gain):
+    parsed = RankStatistic.parse(statistic)
+    for seed in range(3):
+        scores, labels = draw(8, seed=seed)
+        missing, ideal = smooth(scores.tolist(), labels.tolist(), parsed, 0.7, gain)
+        loss = SmoothStatisticLoss(statistic=statistic, temperature=0.7, gain=gain)
+        assert loss(scores, labels).item() == pytest.approx(missing / ideal, rel=1e-11)
+        value, ideal = lambdas(scores.tolist(), labels.tolist(), parsed, gain)
+        loss = LambdaLoss(statistic=statistic, gain=gain, pairs="sum")
+        assert loss(scores, labels).item() == pytest.approx(value, rel=1e-12)
+        assert LambdaLoss(statistic=statistic, gain=gain)(scores, labels).item() == pytest.approx(value / ideal)
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_without_temperature_the_smooth_statistic_is_the_statistic(statistic):
+    scores, labels = draw(3, 12)
+    exact = metrics.normalized_rank_statistic(scores, labels, statistic)
+    loss = SmoothStatisticLoss(statistic=statistic, temperature=1e-5, reduction="none")
+    torch.testing.assert_close(1 - loss(scores, labels), exact, rtol=1e-10, atol=1e-10)
+
+
+def test_the_smooth_auc_counts_pairs():
+    scores, labels = draw(20, grades=2)
+    loss = SmoothStatisticLoss(statistic="auc", temperature=1e-5)
+    assert 1 - loss(scores, labels).item() == pytest.approx(metrics.auc(scores, labels).item(), rel=1e-12)
+    soft = SmoothStatisticLoss(statistic="auc", temperature=0.3)(scores, labels)
+    z = (scores[labels == 1][:, None] - scores[labels == 0]) / 0.3
+    assert soft.item() == pytest.approx(torch.sigmoid(-z).mean().item(), rel=1e-11)
+    with pytest.raises(ValueError, match="labels must be 0 and 1 for auc"):
+        SmoothStatisticLoss(statistic="auc")(scores, labels + 1)
+
+
+def test_a_long_list_of_a_smooth_statistic():
+    scores, labels = draw(2_000)
+    loss = parse_loss("smooth(statistic=dcg,temperature=0.01)")
+    given = scores.requires_grad_()
+    value = loss(given, labels)
+    (slope,) = torch.autograd.grad(value, given)
+    above = torch.sigmoid((given.unsqueeze(0) - given.unsqueeze(1)) / 0.01).sum(1) - 0.5
+    table = torch.from_numpy(RankStatistic("dcg").weights(2_000)[::-1].copy())
+    whole = above.detach().floor().long()
+    line = table[whole] + (above - whole) * (table[(whole + 1).clamp(max=1_999)] - table[whole])
+    ideal = (labels.sort(descending=True).values * table).sum()
+    expected = 1 - (labels * line).sum() / ideal
+    assert value.item() == pytest.approx(expected.item(), rel=1e-11)
+    torch.testing.assert_close(slope, torch.autograd.grad(expected, given)[0], rtol=1e-8, atol=1e-12)
+
+
+# --- what all losses keep ----------------------------------------------------------------------------------------
+
+
+@all_losses
+def test_derivatives(name):
+    scores, labels = draw(2, 6, seed=4)
+    scores.requires_grad_()
+    assert torch.autograd.gradcheck(lambda s: parse_loss(name)(s, labels), (scores,))
+    assert torch.autograd.gradgradcheck(lambda s: parse_loss(name)(s, labels), (scores,))
+
+
+@all_losses
+def test_padding_order_batches_and_ids_never_matter(name):
+    loss = parse_loss(name)
+    loss.reduction = "none"
+    scores, labels = draw(3, 7, seed=1)
+    values = loss(scores, labels)
+    padded = loss(
+        F.pad(scores, (0, 3), value=math.nan),
+        F.pad(labels, (0, 3), value=7),
+        mask=F.pad(torch.ones(3, 7, dtype=torch.bool), (0, 3)),
+    )
+    torch.testing.assert_close(padded, values)
+    order = torch.randperm(7, generator=torch.Generator().manual_seed(3))
+    torch.testing.assert_close(loss(scores[:, order], labels[:, order]), values)
+    torch.testing.assert_close(loss(scores[1], labels[1]), values[1])
+    qid = torch.arange(3).repeat_interleave(7)
+    shuffled = torch.randperm(21, generator=torch.Generator().manual_seed(4))
+    first = torch.stack([(qid[shuffled] == q).nonzero()[0, 0] for q in range(3)]).argsort()
+    flat = loss(scores.reshape(-1)[shuffled], labels.reshape(-1)[shuffled], qid=qid[shuffled])
+    torch.testing.assert_close(flat, values[first])
+
+
+@all_losses
+def test_a_shift_never_matters_and_large_scores_are_finite(name):
+    scores, labels = draw(2, 9, seed=2)
+    loss = parse_loss(name)
+    torch.testing.assert_close(loss(scores + 100.0, labels), loss(scores, labels), rtol=1e-9, atol=1e-12)
+    for dtype in (torch.float32, torch.float64):
+        given = (1e4 * scores).to(dtype).requires_grad_()
+        value = loss(given, labels)
+        assert torch.isfinite(value)
+        assert torch.isfinite(torch.autograd.grad(value, given)[0]).all()
+    assert loss(scores.bfloat16(), labels).dtype == torch.float32
+
+
+@all_losses
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 4), (0, 0)])
+def test_empty_lists_and_batches(name, shape):
+    scores = torch.zeros(shape, requires_grad=True)
+    value = parse_loss(name)(scores, torch.zeros(shape))
+    assert value.item() == 0
+    assert torch.autograd.grad(value, scores)[0].shape == shape
+
+
+@all_losses
+def test_lists_that_say_nothing_are_zero(name):
+    loss = parse_loss(name)
+    scores = torch.tensor([[1.0, -2.0, 0.5]], requires_grad=True)
+    nothing = loss(scores, torch.ones(1, 3), mask=torch.zeros(1, 3, dtype=torch.bool))
+    assert nothing.item() == 0
+    assert not torch.autograd.grad(nothing, scores)[0].any()
+    if name != "list_net":  # whose labels of one value ask for scores of one value
+        tied = loss(scores, torch.zeros(1, 3))
+        assert tied.item() == 0
+        assert not torch.autograd.grad(tied, scores)[0].any()
+
+
+@pytest.mark.parametrize("name", ["list_net", "list_mle", "list_mle(pairs=sum)"])
+def test_a_weight_of_two_equals_the_item_twice(name):
+    scores, labels = draw(6)
+    weight = torch.tensor([2.0, 1, 1, 3, 1, 0], dtype=torch.float64)
+    copies = torch.repeat_interleave(torch.arange(6), weight.long())
+    loss = parse_loss(name)
+    torch.testing.assert_close(loss(scores, labels, weight=weight), loss(scores[copies], labels[copies]))
+
+
+def test_functions_are_their_modules():
+    scores, labels = draw(3, 8)
+    pairs = [
+        (losses.list_net_loss, {}),
+        (losses.list_mle_loss, {"pairs": "sum"}),
+        (losses.lambda_loss, {"statistic": "mrr"}),
+        (losses.smooth_statistic_loss, {"statistic": "dcg@3", "temperature": 0.2}),
+    ]
+    for (function, options), module in zip(
+        pairs, (ListNetLoss, ListMLELoss, LambdaLoss, SmoothStatisticLoss), strict=True
+    ):
+        assert torch.equal(function(scores, labels, **options), module(**options)(scores, labels))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *NAMES,
+        "smooth(statistic=dcg(base=e)@10,temperature=0.25)",
+        "lambda(statistic=power(p=4),gain=exp2,reduction=none)",
+        "smooth(statistic=weights(0,0.5,1))",
+    ],
+)
+def test_names_read_back(text):
+    assert parse_loss(str(parse_loss(text))).name == parse_loss(text).name
+    assert str(parse_loss("lambda( statistic = dcg )")) == "lambda(statistic=dcg)"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("smooth(temperature=0)", "temperature must be a finite number > 0, got 0.0"),
+        ("smooth(statistic=nope)", "unknown name 'nope'"),
+        ("lambda(gain=log)", "gain must be one of 'linear', 'exp2', got 'log'"),
+        ("list_net(pairs=sum)", "takes reduction=..., each once, got 'pairs=sum'"),
+    ],
+)
+def test_mistakes_are_named(text, message):
+    with pytest.raises(ValueError, match=message):
+        parse_loss(text)
+
+
+@pytest.mark.parametrize("name", ["lambda(statistic=dcg)", "smooth(statistic=dcg)"])
+def test_statistics_take_no_weights_and_no_negative_labels(name):
+    scores, labels = draw(5)
+    with pytest.raises(ValueError, match="weight does not go with"):
+        parse_loss(name)(scores, labels, weight=torch.ones(5))
+    with pytest.raises(ValueError, match="labels must be >= 0, got -1"):
+        parse_loss(name)(scores, labels - 1)

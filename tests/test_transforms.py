@@ -1,0 +1,278 @@
+"""Losses of long lists, in the form that looks at no pairs, against the pairs."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional as F
+
+from ltr import losses
+from ltr.lists import Lists, buckets
+from ltr.losses.transforms import HingePower, Logistic, TwoClasses, pair_sums, transform
+from ltr.losses.two_classes import two_classes
+
+FUNCTIONS = {
+    "hinge": (HingePower(1), lambda z: F.relu(1 - z)),
+    "squared hinge": (HingePower(2), lambda z: F.relu(1 - z).square()),
+    "cubed hinge": (HingePower(3), lambda z: F.relu(1 - z) ** 3),
+    "logistic": (Logistic(), lambda z: -F.logsigmoid(z)),
+}
+functions = pytest.mark.parametrize("name", FUNCTIONS)
+PAIR_LOSSES = [
+    "ranknet",
+    "hinge",
+    "squared_hinge",
+    "exponential",
+    "p_norm_push(p=2)",
+    "p_norm_push(p=3,inner=logistic)",
+]
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def two_class_lists(seed=0, shape=(3, 120), spread=1.0, ties=False):
+    random = generator(seed)
+    scores = torch.randn(shape, dtype=torch.float64, generator=random) * spread
+    if ties:
+        scores = scores.round()
+    weight = torch.rand(shape, dtype=torch.float64, generator=random)
+    weight[..., ::7] = 0.0
+    upper = torch.rand(shape, generator=random) < 0.4
+    return TwoClasses(scores.requires_grad_(), weight * upper, weight * ~upper)
+
+
+def all_pairs(pair_function, two):
+    z = two.scores.unsqueeze(-1) - two.scores.unsqueeze(-2)
+    return (two.upper.unsqueeze(-1) * two.lower.unsqueeze(-2) * pair_function(z)).sum((-2, -1))
+
+
+def close(actual, expected, tolerance=1e-13):
+    """Relative to the largest entry."""
+    size = max(float(expected.detach().abs().max()), 1e-300) if expected.numel() else 1.0
+    torch.testing.assert_close(actual / size, expected / size, rtol=0.0, atol=tolerance)
+
+
+# --- transforms --------------------------------------------------------------------------------------------------
+
+
+@functions
+@pytest.mark.parametrize("spread", [0.0, 1e-3, 1.0, 30.0, 1e4, 1e9])
+@pytest.mark.parametrize("ties", [False, True])
+def test_sums_and_their_derivatives_equal_those_over_all_pairs(name, spread, ties):
+    function, pair_function = FUNCTIONS[name]
+    two = two_class_lists(spread=spread, ties=ties)
+    direction = torch.randn(two.scores.shape, dtype=torch.float64, generator=generator(1))
+    found, expected = [], []
+    for results, sums in ((found, pair_sums(function, two)), (expected, all_pairs(pair_function, two))):
+        (slope,) = torch.autograd.grad(sums.sum(), two.scores, create_graph=True)
+        results += [sums, slope]
+        if name != "hinge":  # flat on both sides
+            results += torch.autograd.grad((slope * direction).sum(), two.scores)
+    at_a_kink = ties and name in ("hinge", "squared hinge")  # where derivatives are those of either side
+    for actual, exact in zip(found[:1] if at_a_kink else found, expected, strict=False):
+        close(actual, exact, 1e-12)
+
+
+@functions
+@pytest.mark.parametrize("up", [False, True])
+def test_both_transforms_and_their_derivatives(name, up):
+    function, pair_function = FUNCTIONS[name]
+    two = two_class_lists(2, (2, 60), spread=3.0)
+    charges = torch.randn(two.scores.shape, dtype=torch.float64, generator=generator(3)).requires_grad_()
+    upper, lower = (two.upper > 0).double(), (two.lower > 0).double()
+    matrix = (
+        upper.unsqueeze(-1) * lower.unsqueeze(-2) * pair_function(two.scores.unsqueeze(-1) - two.scores.unsqueeze(-2))
+    )
+    expected = torch.einsum("bik,bi->bk" if up else "bik,bk->bi", matrix, charges)
+    actual = transform(function, two, charges, up=up)
+    close(actual, expected)
+    probe = torch.randn(actual.shape, dtype=torch.float64, generator=generator(4))
+    for a, b in zip(
+        torch.autograd.grad(actual, (two.scores, charges), probe),
+        torch.autograd.grad(expected, (two.scores, charges), probe),
+        strict=True,
+    ):
+        close(a, b)
+
+
+@functions
+def test_outliers_do_not_spoil_the_others(name):
+    function, pair_function = FUNCTIONS[name]
+    two = two_class_lists(5, (1, 80))
+    scores = two.scores.detach().clone()
+    scores[0, 1], scores[0, 2] = 1e12, -1e12  # upper and lower as they come, with pairs on either side
+    for a, b in ((two.upper, two.lower), (two.lower, two.upper)):
+        far = TwoClasses(scores, a, b)
+        close(pair_sums(function, far), all_pairs(pair_function, far), 1e-12)
+    one_sided = TwoClasses(scores, two.upper.index_fill(1, torch.tensor([2]), 0.0), two.lower)
+    one_sided.lower[0, 1] = 0.0  # no pair is far on the side that costs
+    close(pair_sums(Logistic(), one_sided), all_pairs(FUNCTIONS["logistic"][1], one_sided), 1e-12)
+
+
+@functions
+def test_lists_do_not_touch_each_other(name):
+    function, _ = FUNCTIONS[name]
+    two = two_class_lists(6, (4, 50), spread=20.0)
+    together = pair_sums(function, two)
+    for row in range(4):
+        alone = TwoClasses(*(x[row : row + 1] for x in (two.scores, two.upper, two.lower)))
+        torch.testing.assert_close(pair_sums(function, alone)[0], together[row], rtol=1e-14, atol=0.0)
+
+
+@functions
+def test_lists_without_items_of_a_class(name):
+    function, _ = FUNCTIONS[name]
+    two = two_class_lists(7, (2, 9))
+    for upper, lower in ((0, 1), (1, 0), (0, 0)):
+        scores = two.scores.detach().clone().requires_grad_()
+        total = pair_sums(function, TwoClasses(scores, two.upper * upper, two.lower * lower)).sum()
+        assert total == 0
+        assert not torch.autograd.grad(total, scores)[0].any()
+    assert pair_sums(function, TwoClasses(*(x[:, :0] for x in (two.scores, two.upper, two.lower)))).tolist() == [0, 0]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.sampled_from(sorted(FUNCTIONS)),
+    st.lists(
+        st.tuples(st.floats(-60, 60), st.booleans(), st.sampled_from([0.0, 0.5, 1.0, 3.0])), min_size=1, max_size=12
+    ),
+)
+def test_any_scores(name, items):
+    function, pair_function = FUNCTIONS[name]
+    scores, upper, weight = (torch.tensor([column], dtype=torch.float64) for column in zip(*items, strict=True))
+    two = TwoClasses(scores, weight * upper, weight * (1 - upper))
+    expected = all_pairs(pair_function, two)
+    # pairs won by more than 38 count as 0
+    torch.testing.assert_close(pair_sums(function, two), expected, rtol=1e-12, atol=1e-14)
+
+
+def test_the_path_of_other_devices_is_the_same(monkeypatch):
+    from ltr.losses import _bins, transforms
+
+    two = two_class_lists(8, (3, 500), spread=5.0)
+    compiled = pair_sums(Logistic(), two)
+    (slope,) = torch.autograd.grad(compiled.sum(), two.scores)
+    monkeypatch.setattr(transforms, "_COMPILED_FOR", ())
+    monkeypatch.setattr(transforms, "_CHUNK", 128)
+    monkeypatch.setattr(_bins, "moments", None)
+    plain = pair_sums(Logistic(), two)
+    close(plain, compiled)
+    close(torch.autograd.grad(plain.sum(), two.scores)[0], slope)
+
+
+# --- graded labels and ragged lists ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("grades", [1, 2, 3, 4, 5, 9, 40])
+def test_every_comparable_pair_is_in_one_part(grades):
+    random = generator(grades)
+    labels = torch.randint(0, grades, (4, 15), generator=random).double()
+    mask = torch.rand(labels.shape, generator=random) < 0.8
+    weight = torch.rand(labels.shape, generator=random)
+    weight[:, 3] = 0.0
+    scores = torch.arange(labels.numel(), dtype=torch.float64).reshape(labels.shape)
+    found = []
+    for part in two_classes(Lists(scores, labels, mask), weight):
+        for row, source in enumerate(part.source.tolist()):
+            upper, lower = ((w[row] > 0).nonzero().squeeze(-1) for w in (part.two.upper, part.two.lower))
+            items = part.items[row]
+            assert torch.equal(part.two.scores[row][upper], scores.reshape(-1)[items[upper]])
+            assert torch.equal(part.two.upper[row][upper], weight.double().reshape(-1)[items[upper]])
+            found += [(source, int(i), int(k)) for i in items[upper] for k in items[lower]]
+    expected = [
+        (row, 15 * row + i, 15 * row + k)
+        for row in range(4)
+        for i in range(15)
+        for k in range(15)
+        if mask[row, i] and mask[row, k] and weight[row, i] * weight[row, k] > 0 and labels[row, i] > labels[row, k]
+    ]
+    assert sorted(found) == expected
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.integers(0, 9), max_size=60))
+def test_buckets_hold_every_item_once_with_little_padding(groups):
+    group = torch.tensor(groups, dtype=torch.int64)
+    seen = []
+    for members, mask in buckets(group):
+        assert mask.sum() > mask.numel() / 2
+        assert (group[members] == group[members[:, :1]]).all()
+        for row, real in zip(members.tolist(), mask, strict=True):
+            items = row[: int(real.sum())]
+            assert real[: len(items)].all()
+            assert items == sorted(items)
+            seen += items
+    assert sorted(seen) == list(range(len(groups)))
+
+
+@pytest.mark.parametrize("name", PAIR_LOSSES)
+def test_ragged_lists_of_very_different_lengths(name):
+    """Padded to the longest, these 2,001 lists would take 40 million items."""
+    sizes = torch.cat([torch.tensor([20_000]), torch.full((2_000,), 3)])
+    qid = torch.repeat_interleave(torch.arange(2_001), sizes)
+    random = generator(9)
+    scores = torch.randn(len(qid), dtype=torch.float64, generator=random)
+    labels = torch.randint(0, 3, (len(qid),), generator=random)
+    loss = losses.parse_loss(name)
+    loss.reduction = "none"
+    values = loss(scores, labels, qid=qid)
+    torch.testing.assert_close(values[0], loss(scores[:20_000], labels[:20_000]))
+    torch.testing.assert_close(values[1:], loss(scores[20_000:].reshape(-1, 3), labels[20_000:].reshape(-1, 3)))
+
+
+# --- losses ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PAIR_LOSSES)
+@pytest.mark.parametrize(("grades", "spread"), [(2, 1.0), (5, 1.0), (2, 25.0)])
+def test_a_long_list_equals_its_pairs(name, grades, spread, monkeypatch):
+    random = generator(grades)
+    scores = torch.randn(3_000, dtype=torch.float64, generator=random) * spread
+    labels = torch.randint(0, grades, (3_000,), generator=random)
+    loss = losses.parse_loss(name)
+    results = []
+    for short in (0, 10**9):
+        monkeypatch.setattr(losses.RankingLoss, "short", short)
+        given = scores.clone().requires_grad_()
+        value = loss(given, labels)
+        results.append((value.detach(), *torch.autograd.grad(value, given)))
+    (value, slope), (exact, exact_slope) = results
+    assert math.isfinite(exact)
+    assert abs(value - exact) <= 1e-12 * abs(exact)
+    assert (slope - exact_slope).abs().max() <= 1e-10 * exact_slope.abs().max()
+
+
+@pytest.mark.parametrize("name", PAIR_LOSSES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_lower_precision_is_that_of_the_scores(name, dtype):
+    random = generator(1)
+    scores = torch.randn(200, generator=random).to(dtype)
+    labels = torch.randint(0, 3, (200,), generator=random)
+    loss = losses.parse_loss(name)
+    value, exact = loss(scores, labels), loss(scores.double(), labels)
+    assert value.dtype == torch.float32
+    assert value.item() == pytest.approx(exact.item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("name", PAIR_LOSSES)
+@pytest.mark.parametrize("items", [20, 200])
+def test_function_transforms_and_compilers(name, items):
+    random = generator(2)
+    scores = torch.randn(items, dtype=torch.float64, generator=random)
+    labels = torch.randint(0, 3, (items,), generator=random)
+    loss = losses.parse_loss(name)
+    given = scores.clone().requires_grad_()
+    value = loss(given, labels)
+    (slope,) = torch.autograd.grad(value, given)
+    close(torch.func.grad(lambda s: loss(s, labels))(scores), slope)
+    torch._dynamo.reset()
+    compiled = torch.compile(loss, backend="eager")(given, labels)
+    close(compiled, value)
+    close(torch.autograd.grad(compiled, given)[0], slope)
+    with pytest.raises(TypeError, match=r"scores must be a plain tensor, got one under torch\.func\.vmap"):
+        torch.func.vmap(loss)(scores.reshape(2, -1), labels.reshape(2, -1))
