@@ -281,7 +281,8 @@ def test_a_small_penalty_finds_the_largest_margin(l2):
     ("arguments", "message"),
     [
         ({"loss": "ranknet(pairs=sum)"}, r"reduction and pairs 'mean', got ranknet\(pairs=sum\)"),
-        ({"loss": "lambda"}, "unknown name 'lambda'"),
+        ({"loss": "nope"}, "unknown name 'nope'"),
+        ({"loss": "lambda"}, "no convex optimum is known for lambda"),
         ({"l2": -1.0}, "l2 must be a finite number >= 0, got -1.0"),
         ({"l2": math.nan}, "l2 must be a finite number >= 0, got nan"),
         ({"X": [[0.0], [math.inf]]}, "X must be finite, got inf"),
