@@ -48,7 +48,7 @@ class RankingLoss(nn.Module, abc.ABC):
     key: ClassVar[str]
     option_types: ClassVar[Mapping[str, Callable[[str], float | str]]] = {"reduction": str, "pairs": str}
     short: ClassVar[int] = 64
-    """Length up to which all pairs of a list are looked at, which is faster there."""
+    """Length, in about, up to which all pairs of a list are looked at, which is faster there."""
 
     def __init__(self, *, reduction: Reduction = "mean", pairs: PairsName = "mean") -> None:
         super().__init__()

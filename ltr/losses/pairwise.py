@@ -57,7 +57,7 @@ class PairwiseLoss(RankingLoss):
 
     def list_values(self, lists: Lists) -> Tensor:
         """The weighted mean or sum of the pair function over each list's comparable pairs."""
-        if self.transformed is None or lists.scores.shape[-1] <= self.short:
+        if self.transformed is None or lists.scores.shape[-1] <= self.short * self.transformed.overhead:
             return self._from_pairs(lists)
         return on_rows(self._without_pairs, lists)
 

@@ -31,6 +31,7 @@ import abc
 import functools
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -69,6 +70,9 @@ class Plan(abc.ABC):
 
 class PairFunction(abc.ABC):
     """A function f of score differences, with its derivatives."""
+
+    overhead: ClassVar[float] = 1.0
+    """What its transforms cost lists of any length, in about what sorting costs."""
 
     @abc.abstractmethod
     def plan(self, two: TwoClasses) -> Plan:
@@ -177,6 +181,8 @@ def _running(values: Tensor, *, backwards: bool) -> Tensor:
 
 class Logistic(PairFunction):
     """``log(1 + exp(-z))``, with derivatives up to the third."""
+
+    overhead = 3.0
 
     def plan(self, two: TwoClasses) -> Plan:
         """Put the items into bins."""
