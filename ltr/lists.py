@@ -65,26 +65,24 @@ def as_lists(
     check_qid(scores, qid)
     if scores.dtype in (torch.float16, torch.bfloat16):
         scores = scores.float()
+    padded = mask is not None or qid is not None
     if mask is None:
         mask = torch.ones_like(scores, dtype=torch.bool)
-    real = scores.detach()[mask]
-    if not bool(torch.isfinite(real).all()):
-        raise ValueError(f"scores must be finite, got {_first_bad(real)}")
-    if labels.is_floating_point():
-        real = labels[mask]
-        if not bool(torch.isfinite(real).all()):
-            raise ValueError(f"labels must be finite, got {_first_bad(real)}")
+        real = scores.detach(), labels, weight
+    else:
+        real = scores.detach()[mask], labels[mask], None if weight is None else weight[mask]
+    for name, values in zip(("scores", "labels"), real[:2], strict=True):
+        if values.is_floating_point() and not bool(torch.isfinite(values).all()):
+            raise ValueError(f"{name} must be finite, got {_first_bad(values)}")
+    if real[2] is not None and not bool((torch.isfinite(real[2]) & (real[2] >= 0)).all()):
+        raise ValueError("weight must be finite and nonnegative")
     labels = labels.to(scores.dtype)
-    if weight is not None:
-        weight = weight.to(scores.dtype)
-        real = weight[mask]
-        if not bool((torch.isfinite(real) & (real >= 0)).all()):
-            raise ValueError("weight must be finite and nonnegative")
+    weight = None if weight is None else weight.to(scores.dtype)
     if qid is not None:
         scores, labels, mask, weight = _pad(scores, labels, mask, weight, qid)
-    scores = scores.masked_fill(~mask, 0.0)
-    labels = labels.masked_fill(~mask, 0.0)
-    weight = None if weight is None else weight.masked_fill(~mask, 0.0)
+    if padded:
+        scores, labels = scores.masked_fill(~mask, 0.0), labels.masked_fill(~mask, 0.0)
+        weight = None if weight is None else weight.masked_fill(~mask, 0.0)
     return Lists(scores, labels, mask, weight)
 
 
