@@ -50,6 +50,11 @@ BAD = [
     ("data.label", "y", 'data.label: goes with path only: a named data set knows its columns, got "y"'),
     ("data.train_fraction", 1.0, "data.train_fraction: must be < 1"),
     ("surrogate", 3, "surrogate: must be a table of keys, got 3"),
+    (
+        "surrogate.losses",
+        ["ranknet", "smooth(statistic=dcg)"],
+        "surrogate.losses[1]: must be convex, which smooth is not",
+    ),
     ("surrogate.losses", ["ranknet", "hing"], "surrogate.losses[1]: loss: unknown name 'hing'; known are ranknet"),
     ("surrogate.losses", ["p_norm_push(q=2)"], "surrogate.losses[0]: loss p_norm_push: takes p=..."),
     ("surrogate.losses", ["ranknet", "ranknet"], "surrogate.losses: must not name 'ranknet' twice"),

@@ -50,7 +50,10 @@ def _statistic(text: str) -> str:
 
 
 def _loss(text: str) -> str:
-    return str(parse_loss(text))
+    loss = parse_loss(text)
+    if not loss.convex:
+        raise ValueError(f"must be convex, which {loss.key} is not: it has no optimum to converge to from 0")
+    return str(loss)
 
 
 def _method(text: str) -> str:

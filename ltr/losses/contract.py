@@ -47,6 +47,8 @@ class RankingLoss(nn.Module, abc.ABC):
 
     key: ClassVar[str]
     option_types: ClassVar[Mapping[str, Callable[[str], float | str]]] = {"reduction": str, "pairs": str}
+    convex: ClassVar[bool] = True
+    """Whether it is a convex function of the scores."""
     short: ClassVar[int] = 64
     """Length, in about, up to which all pairs of a list are looked at, which is faster there."""
 
