@@ -182,7 +182,7 @@ def _running(values: Tensor, *, backwards: bool) -> Tensor:
 class Logistic(PairFunction):
     """``log(1 + exp(-z))``, with derivatives up to the third."""
 
-    overhead = 3.0
+    overhead = 1.5
 
     def plan(self, two: TwoClasses) -> Plan:
         """Put the items into bins."""
@@ -200,11 +200,13 @@ class Logistic(PairFunction):
         lists = two.scores.shape[0]
         sums = value.new_zeros(lists).index_add(0, row, value)
         place = 2.0 * (scores - floor) - 1.0
+        key = step.cumsum(0).long()
         return _Bins(
             shape=two.scores.shape,
             upper=_Items(upper, bin_of[: len(upper)], place[: len(upper)]),
             lower=_Items(lower, bin_of[len(upper) :], place[len(upper) :]),
-            key=step.cumsum(0).long(),
+            key=key,
+            span=int((key - key[first]).max()) if len(key) else 0,
             row=row,
             column=bins - first,
             centre=value - (sums / torch.bincount(row, minlength=lists).clamp(min=1))[row],
@@ -224,6 +226,7 @@ class _Bins(Plan):
     upper: _Items
     lower: _Items
     key: Tensor  # of each bin, ascending; two of one list are as far apart as their keys, up to _REACH, (bins,)
+    span: int  # the largest difference of two keys of a list
     row: Tensor  # the list of each bin, (bins,)
     column: Tensor  # its number among the bins of the list, (bins,)
     centre: Tensor  # from the mean of the list's bins, (bins,)
@@ -294,7 +297,7 @@ def _near(plan: _Bins, moments: Tensor, order: int, up: bool) -> Tensor:
     """Effect of bins within reach: the matrix of their distance, in both directions of it."""
     matrices = _matrices(order).to(moments)
     effect = torch.zeros_like(moments)
-    for distance in range(_REACH + 1):
+    for distance in range(min(_REACH, plan.span) + 1):
         above = torch.searchsorted(plan.key, plan.key + distance).clamp(max=max(len(plan.key) - 1, 0))
         below = (plan.key[above] == plan.key + distance).nonzero().squeeze(-1)
         if len(below) == 0:
