@@ -14,13 +14,18 @@ Source: Rudin & Wang, *Direct Learning to Rank and Rerank* (2018), section 2.6.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 from torch import Tensor
 
 from ltr.lists import Lists, as_lists
 from ltr.statistics import RankStatistic
 
-__all__ = ["order_items", "position_weights", "rank_cv", "resolved_rank", "subrank"]
+__all__ = ["GainName", "gains_of", "order_items", "position_weights", "rank_cv", "resolved_rank", "subrank"]
+
+
+GainName = Literal["linear", "exp2"]
 
 
 def rank_cv(scores: Tensor, *, mask: Tensor | None = None) -> Tensor:
@@ -91,6 +96,19 @@ def order_items(lists: Lists, tie_break: Tensor) -> Tensor:
     order = order.gather(-1, by_score)
     real_first = torch.argsort((~lists.mask).to(torch.int8).gather(-1, order), dim=-1, stable=True)
     return order.gather(-1, real_first)
+
+
+def gains_of(labels: Tensor, gain: GainName) -> Tensor:
+    """The gain of each label: the label itself (``linear``) or ``2**label - 1`` (``exp2``).
+
+    Raises:
+        ValueError: another name.
+    """
+    if gain == "linear":
+        return labels
+    if gain == "exp2":
+        return torch.exp2(labels) - 1.0
+    raise ValueError(f"gain must be 'linear' or 'exp2', got {gain!r}")
 
 
 def position_weights(statistic: RankStatistic, n: Tensor, longest: int) -> Tensor:

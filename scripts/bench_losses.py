@@ -1,8 +1,8 @@
 """Measure the pairwise losses: seconds for value and gradient, and memory, against all pairs in torch and other kits.
 
 Every measurement runs in a process of its own, so that its peak of memory is its own; imports, compilation and a first
-call come before the clock, and the best of several calls counts. What a form computes is compared with the product's
-value before anything is timed. Peers (``allrank``, ``pytorchltr``) are measured where they can be imported. A Markdown
+call come before the clock, and the best of several calls counts. No table is written where what a form computes differs
+from the product's value. Peers (``allrank``, ``pytorchltr``) are measured where they can be imported. A Markdown
 table and a plot are written beside ``losses.jsonl``, which holds what is not measured again.
 
     python scripts/bench_losses.py --out runs/losses

@@ -95,8 +95,8 @@ class RankingLoss(nn.Module, abc.ABC):
         Raises:
             TypeError, ValueError: inputs that `ltr.lists.as_lists` refuses.
         """
-        check_qid(scores, qid)
         lists = as_lists(scores, labels, mask=mask, weight=weight)
+        check_qid(scores, qid)
         with torch.autocast(lists.scores.device.type, enabled=False):
             values = self.list_values(lists) if qid is None else self._ragged_values(lists, numbered(qid))
             return _reduce(values, self.reduction)

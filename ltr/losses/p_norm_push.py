@@ -11,6 +11,7 @@ from torch import Tensor
 from ltr.lists import Lists
 from ltr.losses.contract import PairsName, RankingLoss, Reduction, one_of
 from ltr.losses.pairs import (
+    PairLoss,
     bounded_exp,
     comparable_pairs,
     grouped_logsumexp,
@@ -20,7 +21,7 @@ from ltr.losses.pairs import (
     logsumexp,
 )
 from ltr.losses.transforms import Logistic, transform
-from ltr.losses.two_classes import on_rows, two_classes
+from ltr.losses.two_classes import two_classes
 
 __all__ = ["InnerName", "PNormPushLoss", "p_norm_push_loss"]
 
@@ -29,7 +30,7 @@ InnerName = Literal["exponential", "logistic"]
 _TINY = 1e-300  # below what can be told from 0 among sums that matter
 
 
-class PNormPushLoss(RankingLoss):
+class PNormPushLoss(PairLoss):
     r"""P-norm push: the p-th power of how far each negative stands above its positives.
 
     With ``P_k = {i : labels_i > labels_k}``, the positives of item k, and the inner loss ``l(z) = exp(-z)`` or
@@ -89,11 +90,7 @@ class PNormPushLoss(RankingLoss):
         """The logarithm of the inner loss of pairs whose score difference is `z`, elementwise."""
         return -z if self.inner == "exponential" else log_softplus(-z)
 
-    def list_values(self, lists: Lists) -> Tensor:
-        """``exp(logsumexp over k of p logsumexp over i)`` of the logarithms of inner loss and weights."""
-        return self._from_pairs(lists) if lists.scores.shape[-1] <= self.short else on_rows(self._without_pairs, lists)
-
-    def _without_pairs(self, lists: Lists) -> Tensor:
+    def without_pairs(self, lists: Lists) -> Tensor:
         """Inner sums by part: a product of exponentials, or a transform of weights."""
         mean, shape = self.pairs == "mean", lists.scores.shape
         weight = item_weights(lists, rescaled=mean)
@@ -116,7 +113,8 @@ class PNormPushLoss(RankingLoss):
             log_inner = log_inner - grouped_logsumexp(torch.cat(above), index, weight.numel())[0].reshape(shape)
         return self._pushed(log_inner, counted, weight.double().log(), lists.scores.dtype)
 
-    def _from_pairs(self, lists: Lists) -> Tensor:
+    def from_pairs(self, lists: Lists) -> Tensor:
+        """``exp(logsumexp over k of p logsumexp over i)`` of the logarithms of inner loss and weights."""
         difference, comparable = comparable_pairs(lists)
         counted = comparable.any(-2)
         log_weight = item_weights(lists, rescaled=self.pairs == "mean").log()

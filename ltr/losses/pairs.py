@@ -1,7 +1,8 @@
-"""Comparable pairs, and the arithmetic that keeps sums over them inside the floating point range."""
+"""Comparable pairs: losses of them, and the arithmetic that keeps sums over them inside the floating point range."""
 
 from __future__ import annotations
 
+import abc
 import math
 
 import torch
@@ -9,8 +10,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ltr.lists import Lists
+from ltr.losses.contract import RankingLoss
+from ltr.losses.two_classes import on_rows
 
 __all__ = [
+    "PairLoss",
     "bounded_exp",
     "comparable_pairs",
     "grouped_logsumexp",
@@ -19,6 +23,27 @@ __all__ = [
     "log_softplus",
     "logsumexp",
 ]
+
+
+class PairLoss(RankingLoss):
+    """A loss of the comparable pairs of lists, which looks at all of them where lists are short and else at none."""
+
+    @property
+    def longest(self) -> float:
+        """Length of a list up to which all its pairs are looked at."""
+        return self.short
+
+    def list_values(self, lists: Lists) -> Tensor:
+        """The value of each list, in the form that is faster at their length."""
+        return self.from_pairs(lists) if lists.scores.shape[-1] <= self.longest else on_rows(self.without_pairs, lists)
+
+    @abc.abstractmethod
+    def from_pairs(self, lists: Lists) -> Tensor:
+        """The value of each list from all its pairs, ``(*batch,)``."""
+
+    @abc.abstractmethod
+    def without_pairs(self, lists: Lists) -> Tensor:
+        """The same from sums over items, for lists of shape (lists, items)."""
 
 
 def comparable_pairs(lists: Lists) -> tuple[Tensor, Tensor]:

@@ -15,6 +15,7 @@ Inputs, pairs, weights and reductions are those of `ltr.losses.contract`.
 from __future__ import annotations
 
 import abc
+import math
 from typing import ClassVar
 
 import torch
@@ -22,10 +23,18 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ltr.lists import Lists
-from ltr.losses.contract import PairsName, RankingLoss, Reduction
-from ltr.losses.pairs import bounded_exp, comparable_pairs, grouped_logsumexp, item_weights, kept_logsumexp, logsumexp
+from ltr.losses.contract import PairsName, Reduction
+from ltr.losses.pairs import (
+    PairLoss,
+    bounded_exp,
+    comparable_pairs,
+    grouped_logsumexp,
+    item_weights,
+    kept_logsumexp,
+    logsumexp,
+)
 from ltr.losses.transforms import HingePower, Logistic, PairFunction, pair_sums
-from ltr.losses.two_classes import on_rows, two_classes
+from ltr.losses.two_classes import two_classes
 
 __all__ = [
     "PairwiseExponentialLoss",
@@ -40,7 +49,7 @@ __all__ = [
 ]
 
 
-class PairwiseLoss(RankingLoss):
+class PairwiseLoss(PairLoss):
     """``mean over pairs with labels_i > labels_k of pair_function(s_i - s_k)``; a subclass supplies the function.
 
     Args:
@@ -55,13 +64,13 @@ class PairwiseLoss(RankingLoss):
     def pair_function(self, z: Tensor) -> Tensor:
         """The loss of pairs whose score difference is `z`, elementwise."""
 
-    def list_values(self, lists: Lists) -> Tensor:
-        """The weighted mean or sum of the pair function over each list's comparable pairs."""
-        if self.transformed is None or lists.scores.shape[-1] <= self.short * self.transformed.overhead:
-            return self._from_pairs(lists)
-        return on_rows(self._without_pairs, lists)
+    @property
+    def longest(self) -> float:
+        """Length of a list up to which all its pairs are looked at."""
+        return math.inf if self.transformed is None else self.short * self.transformed.overhead
 
-    def _without_pairs(self, lists: Lists) -> Tensor:
+    def without_pairs(self, lists: Lists) -> Tensor:
+        """The weighted mean or sum of the pair function, by its transform."""
         assert self.transformed is not None
         mean = self.pairs == "mean"
         total = lists.scores.new_zeros(len(lists.scores), dtype=torch.float64)
@@ -72,7 +81,8 @@ class PairwiseLoss(RankingLoss):
                 weight = weight.index_add(0, part.source, part.two.upper.sum(-1) * part.two.lower.sum(-1))
         return (total / torch.where(weight > 0, weight, 1.0)).to(lists.scores.dtype)
 
-    def _from_pairs(self, lists: Lists) -> Tensor:
+    def from_pairs(self, lists: Lists) -> Tensor:
+        """The weighted mean or sum of the pair function over each list's comparable pairs."""
         difference, comparable = comparable_pairs(lists)
         share = _pair_weights(lists, comparable, mean=self.pairs == "mean")
         return (share * self.pair_function(difference)).sum((-2, -1))
@@ -146,7 +156,7 @@ class PairwiseSquaredHingeLoss(PairwiseLoss):
         return F.relu(1.0 - z).square()
 
 
-class PairwiseExponentialLoss(RankingLoss):
+class PairwiseExponentialLoss(PairLoss):
     """Pairwise exponential loss ``exp(-(s_i - s_k))``, finite whenever its mean or sum over the list is.
 
     Source: Freund et al., *An Efficient Boosting Algorithm for Combining Preferences* (2003).
@@ -163,11 +173,7 @@ class PairwiseExponentialLoss(RankingLoss):
 
     key = "exponential"
 
-    def list_values(self, lists: Lists) -> Tensor:
-        """``exp(logsumexp(log weight - z))`` over each list's pairs, less the log of the weights' sum for a mean."""
-        return self._from_pairs(lists) if lists.scores.shape[-1] <= self.short else on_rows(self._without_pairs, lists)
-
-    def _without_pairs(self, lists: Lists) -> Tensor:
+    def without_pairs(self, lists: Lists) -> Tensor:
         """The sum over pairs of an exponential is a product of sums over items."""
         mean = self.pairs == "mean"
         terms, weights, source = [], [], []
@@ -181,7 +187,8 @@ class PairwiseExponentialLoss(RankingLoss):
             log_value = log_value - grouped_logsumexp(torch.cat(weights), torch.cat(source), len(lists.scores))[0]
         return bounded_exp(log_value.to(lists.scores.dtype)).masked_fill(~has_pair, 0.0)
 
-    def _from_pairs(self, lists: Lists) -> Tensor:
+    def from_pairs(self, lists: Lists) -> Tensor:
+        """``exp(logsumexp(log weight - z))`` over each list's pairs, less the log of the weights' sum for a mean."""
         difference, comparable = comparable_pairs(lists)
         pairs = (-2, -1)
         log_item = item_weights(lists, rescaled=self.pairs == "mean").log()

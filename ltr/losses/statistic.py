@@ -6,8 +6,9 @@ weights here, for positions count items; inputs and reductions are those of `ltr
 
 from __future__ import annotations
 
+import abc
 import math
-from typing import ClassVar, Literal
+from typing import ClassVar, get_args
 
 import torch
 from torch import Tensor
@@ -18,12 +19,10 @@ from ltr.losses.contract import PairsName, RankingLoss, Reduction, one_of
 from ltr.losses.pairs import comparable_pairs
 from ltr.losses.transforms import Logistic, TwoClasses, transform
 from ltr.losses.two_classes import on_rows
-from ltr.ranks import order_items, position_weights
+from ltr.ranks import GainName, gains_of, order_items, position_weights
 from ltr.statistics import RankStatistic
 
-__all__ = ["GainName", "LambdaLoss", "SmoothStatisticLoss", "lambda_loss", "smooth_statistic_loss"]
-
-GainName = Literal["linear", "exp2"]
+__all__ = ["LambdaLoss", "SmoothStatisticLoss", "lambda_loss", "smooth_statistic_loss"]
 
 
 class _StatisticLoss(RankingLoss):
@@ -37,7 +36,8 @@ class _StatisticLoss(RankingLoss):
     ) -> None:
         super().__init__(reduction=reduction, pairs=pairs)
         self.statistic = RankStatistic.parse(statistic)
-        self.gain = one_of("gain", gain, ("linear", "exp2"))
+        self.gain: GainName = gain
+        one_of("gain", gain, get_args(GainName))
 
     def options(self) -> dict[str, str]:
         """The statistic always, other options where they differ from their defaults."""
@@ -52,25 +52,26 @@ class _StatisticLoss(RankingLoss):
             raise ValueError(f"labels must be >= 0, got {float(lists.labels.min()):g}")
         return on_rows(self._row_values, lists).to(lists.scores.dtype)
 
+    @abc.abstractmethod
     def _row_values(self, lists: Lists) -> Tensor:
-        raise NotImplementedError
+        """The value of each list, float64, for lists of shape (lists, items)."""
 
     def _parts(self, lists: Lists) -> tuple[Tensor, Tensor, Tensor]:
-        """Gains, weights of positions, and what the loss is divided by, 0 where a list has nothing to gain."""
-        labels = lists.labels.double()
-        gains = (torch.exp2(labels) - 1.0 if self.gain == "exp2" else labels).masked_fill(~lists.mask, 0.0)
+        """Gains, weights of positions, and the ideal value."""
+        gains = gains_of(lists.labels.double(), self.gain).masked_fill(~lists.mask, 0.0)
         weights = position_weights(self.statistic, lists.mask.sum(-1), lists.scores.shape[-1])
-        ideal = (gains.sort(-1, descending=True).values * weights).sum(-1)
+        return gains, weights, (gains.sort(-1, descending=True).values * weights).sum(-1)
+
+    def _share(self, value: Tensor, ideal: Tensor, lists: Lists) -> Tensor:
+        """The value as a share of the ideal one, for ``auc`` of the pairs, unless sums are asked for; 0 of nothing."""
+        whole = ideal
         if self.statistic.name == "auc":
             if bool(((lists.labels != 0) & (lists.labels != 1)).any()):
                 raise ValueError("labels must be 0 and 1 for auc; for graded labels take wrs or a pairwise loss")
-            ideal = gains.sum(-1) * (lists.mask.sum(-1) - gains.sum(-1))
-        return gains, weights, ideal
-
-    def _share(self, value: Tensor, ideal: Tensor) -> Tensor:
-        """The value as a share of the ideal one, unless sums are asked for; 0 where nothing is to be gained."""
-        divisor = torch.where(ideal > 0, ideal, 1.0) if self.pairs == "mean" else torch.ones_like(ideal)
-        return (value / divisor).masked_fill(ideal <= 0, 0.0)
+            positives = lists.labels.double().sum(-1)
+            whole = positives * (lists.mask.sum(-1) - positives)
+        divisor = torch.where(whole > 0, whole, 1.0) if self.pairs == "mean" else torch.ones_like(whole)
+        return (value / divisor).masked_fill(whole <= 0, 0.0)
 
 
 class SmoothStatisticLoss(_StatisticLoss):
@@ -133,8 +134,7 @@ class SmoothStatisticLoss(_StatisticLoss):
         here = weights.gather(-1, whole)
         following = weights.gather(-1, (whole + 1).clamp(max=gains.shape[-1] - 1))
         value = (gains * (here + (position - whole) * (following - here))).sum(-1)
-        best = (gains.sort(-1, descending=True).values * weights).sum(-1)
-        return self._share(best - value, ideal)
+        return self._share(ideal - value, ideal, lists)
 
     def _positions(self, lists: Lists) -> Tensor:
         """Of each item: the sum of the others' sigmoids."""
@@ -194,7 +194,7 @@ class LambdaLoss(_StatisticLoss):
         difference, comparable = comparable_pairs(lists)
         change = (gains.unsqueeze(-1) - gains.unsqueeze(-2)).abs() * (own.unsqueeze(-1) - own.unsqueeze(-2)).abs()
         terms = change.masked_fill(~comparable, 0.0) * -F.logsigmoid(difference.double())
-        return self._share(terms.sum((-2, -1)), ideal)
+        return self._share(terms.sum((-2, -1)), ideal, lists)
 
 
 def smooth_statistic_loss(

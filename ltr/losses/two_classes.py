@@ -44,7 +44,7 @@ def two_classes(lists: Lists, weight: Tensor) -> Iterator[Part]:
         weight: of each item, 0 where it does not count, same shape.
     """
     real = lists.mask & (weight > 0)
-    number = _numbered(lists.labels, real)
+    number = _label_numbers(lists.labels, real)
     most = int(number.max()) if number.numel() else 0
     scores, weight = lists.scores.double(), weight.double()
     if most <= 1:
@@ -81,7 +81,7 @@ def on_rows(values: Callable[[Lists], Tensor], lists: Lists) -> Tensor:
     return values(flat).reshape(batch)
 
 
-def _numbered(labels: Tensor, real: Tensor) -> Tensor:
+def _label_numbers(labels: Tensor, real: Tensor) -> Tensor:
     """The number of each item's label among the different labels of its list, from 0 upwards; 0 where not real."""
     if labels.shape[-1] == 0:
         return labels.long()

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 import torch
 from torch import Tensor
 
 from ltr.metrics.ranked import RankedLists, Ties, rank_lists
-from ltr.ranks import position_weights
+from ltr.ranks import GainName, gains_of, position_weights
 from ltr.statistics import RankStatistic
 
 __all__ = ["auc", "dcg", "ndcg", "normalized_rank_statistic", "pairwise_misranking_error", "rank_statistic"]
-
-Gain = Literal["linear", "exp2"]
 
 
 def rank_statistic(
@@ -22,7 +19,7 @@ def rank_statistic(
     labels: Tensor,
     statistic: RankStatistic | str,
     *,
-    gain: Gain = "linear",
+    gain: GainName = "linear",
     ties: Ties = "resolved",
     mask: Tensor | None = None,
     qid: Tensor | None = None,
@@ -69,7 +66,7 @@ def normalized_rank_statistic(
     labels: Tensor,
     statistic: RankStatistic | str,
     *,
-    gain: Gain = "linear",
+    gain: GainName = "linear",
     ties: Ties = "resolved",
     mask: Tensor | None = None,
     qid: Tensor | None = None,
@@ -98,7 +95,7 @@ def dcg(
     *,
     k: int | None = None,
     base: float = 2.0,
-    gain: Gain = "linear",
+    gain: GainName = "linear",
     ties: Ties = "resolved",
     mask: Tensor | None = None,
     qid: Tensor | None = None,
@@ -118,7 +115,7 @@ def ndcg(
     labels: Tensor,
     *,
     k: int | None = None,
-    gain: Gain = "linear",
+    gain: GainName = "linear",
     ties: Ties = "resolved",
     mask: Tensor | None = None,
     qid: Tensor | None = None,
@@ -176,8 +173,8 @@ def pairwise_misranking_error(
     return torch.where(value.isnan(), empty, 1.0 - value)
 
 
-def _statistic(ranked: RankedLists, statistic: RankStatistic, gain: Gain, ties: Ties, empty: float) -> Tensor:
-    gains = _gains(ranked.labels_under(ties), gain)
+def _statistic(ranked: RankedLists, statistic: RankStatistic, gain: GainName, ties: Ties, empty: float) -> Tensor:
+    gains = gains_of(ranked.labels_under(ties), gain)
     value = ranked.total(gains, position_weights(statistic, ranked.n, ranked.labels.shape[-1]), ties)
     if statistic.name != "auc":
         return value
@@ -186,11 +183,3 @@ def _statistic(ranked: RankedLists, statistic: RankStatistic, gain: Gain, ties: 
     positives = ranked.labels.sum(-1)
     pairs = positives * (ranked.n - positives)
     return torch.where(pairs > 0, (value - positives * (positives + 1) / 2) / pairs, empty)
-
-
-def _gains(labels: Tensor, gain: Gain) -> Tensor:
-    if gain == "linear":
-        return labels
-    if gain == "exp2":
-        return torch.exp2(labels) - 1.0
-    raise ValueError(f"gain must be 'linear' or 'exp2', got {gain!r}")
