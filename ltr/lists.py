@@ -9,6 +9,7 @@ Every loss and metric takes ``(scores, labels, *, mask=None, weight=None, qid=No
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -72,9 +73,9 @@ def as_lists(
     else:
         real = scores.detach()[mask], labels[mask], None if weight is None else weight[mask]
     for name, values in zip(("scores", "labels"), real[:2], strict=True):
-        if values.is_floating_point() and not bool(torch.isfinite(values).all()):
+        if values.is_floating_point() and not _all_finite(values):
             raise ValueError(f"{name} must be finite, got {_first_bad(values)}")
-    if real[2] is not None and not bool((torch.isfinite(real[2]) & (real[2] >= 0)).all()):
+    if real[2] is not None and not (_all_finite(real[2]) and bool((real[2] >= 0).all())):
         raise ValueError("weight must be finite and nonnegative")
     labels = labels.to(scores.dtype)
     weight = None if weight is None else weight.to(scores.dtype)
@@ -120,6 +121,11 @@ def check_qid(scores: Tensor, qid: Tensor | None) -> None:
         raise ValueError(f"qid goes with flat 1-D input, got scores of shape {tuple(scores.shape)}")
     if qid.is_floating_point() or qid.is_complex() or qid.dtype == torch.bool:
         raise TypeError(f"qid must be of an integer type, got {qid.dtype}")
+
+
+def _all_finite(values: Tensor) -> bool:
+    # a sum is finite only if all its terms are, and quick; only if it is not they are looked at one by one
+    return math.isfinite(float(values.detach().sum())) or bool(torch.isfinite(values).all())
 
 
 def _first_bad(values: Tensor) -> float:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from ltr import losses
+from ltr.losses import transforms
 from tests.loss_reference import CASES, PAIRWISE_CASES, Case
 
 all_losses = pytest.mark.parametrize("case", CASES, ids=str)
@@ -15,10 +16,12 @@ DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 both_pairs = pytest.mark.parametrize("pairs", ["mean", "sum"])
 
 
-@pytest.fixture(autouse=True, params=["all pairs", "no pairs"])
+@pytest.fixture(autouse=True, params=["compiled", "all pairs", "no pairs"])
 def form(request, monkeypatch):
-    """Every test sees both forms of each loss, on lists of any length."""
-    monkeypatch.setattr(losses.RankingLoss, "short", 10**9 if request.param == "all pairs" else 0)
+    """Every test sees all forms of each loss, on lists of any length."""
+    monkeypatch.setattr(losses.RankingLoss, "short", 0 if request.param == "no pairs" else 10**9)
+    if request.param == "all pairs":
+        monkeypatch.setattr(transforms, "COMPILED_FOR", ())
 
 
 def draw(case: Case, *shape: int, seed: int = 0, grades: int = 3):

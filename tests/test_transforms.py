@@ -157,7 +157,7 @@ def test_the_path_of_other_devices_is_the_same(monkeypatch):
     two = two_class_lists(8, (3, 500), spread=5.0)
     compiled = pair_sums(Logistic(), two)
     (slope,) = torch.autograd.grad(compiled.sum(), two.scores)
-    monkeypatch.setattr(transforms, "_COMPILED_FOR", ())
+    monkeypatch.setattr(transforms, "COMPILED_FOR", ())
     monkeypatch.setattr(transforms, "_CHUNK", 128)
     monkeypatch.setattr(_bins, "moments", None)
     plain = pair_sums(Logistic(), two)

@@ -49,7 +49,7 @@ class RankingLoss(nn.Module, abc.ABC):
     option_types: ClassVar[Mapping[str, Callable[[str], float | str]]] = {"reduction": str, "pairs": str}
     convex: ClassVar[bool] = True
     """Whether it is a convex function of the scores."""
-    short: ClassVar[int] = 64
+    short: ClassVar[int] = 128
     """Length, in about, up to which all pairs of a list are looked at, which is faster there."""
 
     def __init__(self, *, reduction: Reduction = "mean", pairs: PairsName = "mean") -> None:

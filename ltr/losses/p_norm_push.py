@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -22,6 +23,9 @@ from ltr.losses.pairs import (
 )
 from ltr.losses.transforms import Logistic, transform
 from ltr.losses.two_classes import two_classes
+
+if TYPE_CHECKING:
+    from ltr.losses._short import Kernel
 
 __all__ = ["InnerName", "PNormPushLoss", "p_norm_push_loss"]
 
@@ -89,6 +93,12 @@ class PNormPushLoss(PairLoss):
     def log_inner(self, z: Tensor) -> Tensor:
         """The logarithm of the inner loss of pairs whose score difference is `z`, elementwise."""
         return -z if self.inner == "exponential" else log_softplus(-z)
+
+    def kernel(self) -> Kernel:
+        """That of its power and inner loss."""
+        from ltr.losses._short import p_norm_push
+
+        return functools.partial(p_norm_push, power=self.p, logistic=self.inner == "logistic")
 
     def without_pairs(self, lists: Lists) -> Tensor:
         """Inner sums by part: a product of exponentials, or a transform of weights."""

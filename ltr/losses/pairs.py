@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import abc
 import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from ltr.lists import Lists
+from ltr.losses import transforms
 from ltr.losses.contract import RankingLoss
 from ltr.losses.two_classes import on_rows
+
+if TYPE_CHECKING:
+    from ltr.losses._short import Kernel
 
 __all__ = [
     "PairLoss",
@@ -35,7 +41,17 @@ class PairLoss(RankingLoss):
 
     def list_values(self, lists: Lists) -> Tensor:
         """The value of each list, in the form that is faster at their length."""
-        return self.from_pairs(lists) if lists.scores.shape[-1] <= self.longest else on_rows(self.without_pairs, lists)
+        if lists.scores.shape[-1] > self.longest:
+            return on_rows(self.without_pairs, lists)
+        compiled = lists.scores.device.type in transforms.COMPILED_FOR and not torch.compiler.is_compiling()
+        if not compiled or self.kernel() is None:
+            return self.from_pairs(lists)
+        values: Tensor = _OnePass.apply(lists.scores, lists, self)[0]
+        return values
+
+    def kernel(self) -> Kernel | None:
+        """What computes `from_pairs` with its gradient in one pass on the CPU, None where nothing does."""
+        return None
 
     @abc.abstractmethod
     def from_pairs(self, lists: Lists) -> Tensor:
@@ -44,6 +60,41 @@ class PairLoss(RankingLoss):
     @abc.abstractmethod
     def without_pairs(self, lists: Lists) -> Tensor:
         """The same from sums over items, for lists of shape (lists, items)."""
+
+
+class _OnePass(torch.autograd.Function):
+    """The value of each list by a kernel; its gradient's gradient is that of `PairLoss.from_pairs`."""
+
+    @staticmethod
+    def forward(scores: Tensor, lists: Lists, loss: PairLoss) -> tuple[Tensor, Tensor]:
+        kernel = loss.kernel()
+        assert kernel is not None
+        weight = lists.mask if lists.weight is None else lists.weight
+        batch = scores.shape[:-1]
+        rows = (math.prod(batch), scores.shape[-1])
+        s, y, w = (x.detach().reshape(rows).contiguous().numpy() for x in (scores, lists.labels, weight))
+        values, slopes = scores.new_empty(rows[0]), scores.new_empty(rows)
+        kernel(s, y, w, loss.pairs == "mean", values.numpy(), slopes.numpy())
+        return values.reshape(batch), slopes.reshape(scores.shape)
+
+    @staticmethod
+    def setup_context(
+        ctx: torch.autograd.function.FunctionCtx, inputs: tuple[Tensor, Lists, PairLoss], output: tuple[Tensor, Tensor]
+    ) -> None:
+        scores, *what = inputs
+        _, slopes = output
+        ctx.mark_non_differentiable(slopes)
+        ctx.save_for_backward(scores, slopes)
+        ctx.what = what  # type: ignore[attr-defined]
+
+    @staticmethod
+    def backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor, _: Tensor) -> tuple[Tensor, None, None]:
+        scores, slopes = ctx.saved_tensors  # type: ignore[attr-defined]
+        if not torch.is_grad_enabled():
+            return grad.unsqueeze(-1) * slopes, None, None
+        lists, loss = ctx.what  # type: ignore[attr-defined]
+        pull_back = torch.func.vjp(lambda s: loss.from_pairs(replace(lists, scores=s)), scores)[1]
+        return pull_back(grad)[0], None, None
 
 
 def comparable_pairs(lists: Lists) -> tuple[Tensor, Tensor]:

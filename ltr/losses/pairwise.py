@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import abc
 import math
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
@@ -35,6 +35,9 @@ from ltr.losses.pairs import (
 )
 from ltr.losses.transforms import HingePower, Logistic, PairFunction, pair_sums
 from ltr.losses.two_classes import two_classes
+
+if TYPE_CHECKING:
+    from ltr.losses._short import Kernel
 
 __all__ = [
     "PairwiseExponentialLoss",
@@ -67,7 +70,7 @@ class PairwiseLoss(PairLoss):
     @property
     def longest(self) -> float:
         """Length of a list up to which all its pairs are looked at."""
-        return math.inf if self.transformed is None else self.short * self.transformed.overhead
+        return math.inf if self.transformed is None else self.short
 
     def without_pairs(self, lists: Lists) -> Tensor:
         """The weighted mean or sum of the pair function, by its transform."""
@@ -106,6 +109,12 @@ class RankNetLoss(PairwiseLoss):
     key = "ranknet"
     transformed = Logistic()
 
+    def kernel(self) -> Kernel:
+        """That of its pair function."""
+        from ltr.losses._short import ranknet
+
+        return ranknet
+
     def pair_function(self, z: Tensor) -> Tensor:
         """``log(1 + exp(-z))``."""
         # logsigmoid, for torch's softplus is the identity beyond 20, an error of 2e-9
@@ -129,6 +138,12 @@ class PairwiseHingeLoss(PairwiseLoss):
     key = "hinge"
     transformed = HingePower(1)
 
+    def kernel(self) -> Kernel:
+        """That of its pair function."""
+        from ltr.losses._short import hinge
+
+        return hinge
+
     def pair_function(self, z: Tensor) -> Tensor:
         """``max(0, 1 - z)``."""
         return F.relu(1.0 - z)
@@ -151,6 +166,12 @@ class PairwiseSquaredHingeLoss(PairwiseLoss):
     key = "squared_hinge"
     transformed = HingePower(2)
 
+    def kernel(self) -> Kernel:
+        """That of its pair function."""
+        from ltr.losses._short import squared_hinge
+
+        return squared_hinge
+
     def pair_function(self, z: Tensor) -> Tensor:
         """``max(0, 1 - z)^2``."""
         return F.relu(1.0 - z).square()
@@ -172,6 +193,12 @@ class PairwiseExponentialLoss(PairLoss):
     """
 
     key = "exponential"
+
+    def kernel(self) -> Kernel:
+        """That of the exponential, measured from its largest term."""
+        from ltr.losses._short import exponential
+
+        return exponential
 
     def without_pairs(self, lists: Lists) -> Tensor:
         """The sum over pairs of an exponential is a product of sums over items."""

@@ -31,7 +31,6 @@ import abc
 import functools
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -42,7 +41,7 @@ __all__ = ["HingePower", "Logistic", "PairFunction", "Plan", "TwoClasses", "pair
 _NODES = 14
 _REACH = 38
 _CHUNK = 1 << 16  # items whose polynomials are held at a time
-_COMPILED_FOR = ("cpu",)  # devices that the sums over items are compiled for
+COMPILED_FOR = ("cpu",)  # devices that the sums over items are compiled for
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,9 +69,6 @@ class Plan(abc.ABC):
 
 class PairFunction(abc.ABC):
     """A function f of score differences, with its derivatives."""
-
-    overhead: ClassVar[float] = 1.0
-    """What its transforms cost lists of any length, in about what sorting costs."""
 
     @abc.abstractmethod
     def plan(self, two: TwoClasses) -> Plan:
@@ -182,8 +178,6 @@ def _running(values: Tensor, *, backwards: bool) -> Tensor:
 class Logistic(PairFunction):
     """``log(1 + exp(-z))``, with derivatives up to the third."""
 
-    overhead = 1.5
-
     def plan(self, two: TwoClasses) -> Plan:
         """Put the items into bins."""
         upper, lower = ((weight > 0).reshape(-1).nonzero().squeeze(-1) for weight in (two.upper, two.lower))
@@ -260,7 +254,7 @@ def _occupied(row: Tensor, floor: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def _moments(items: _Items, q: Tensor, bins: int) -> Tensor:
     """The sum of q times each Chebyshev polynomial, over the items of each bin, (bins, _NODES)."""
     total = q.new_zeros(bins, _NODES)
-    if q.device.type in _COMPILED_FOR:
+    if q.device.type in COMPILED_FOR:
         from ltr.losses import _bins
 
         _bins.moments(q.numpy(), items.bin.numpy(), items.place.numpy(), total.numpy())
@@ -274,7 +268,7 @@ def _moments(items: _Items, q: Tensor, bins: int) -> Tensor:
 def _interpolated(items: _Items, coefficients: Tensor) -> Tensor:
     """The polynomials of each bin at its items."""
     out = torch.empty_like(items.place)
-    if out.device.type in _COMPILED_FOR:
+    if out.device.type in COMPILED_FOR:
         from ltr.losses import _bins
 
         _bins.interpolate(coefficients.numpy(), items.bin.numpy(), items.place.numpy(), out.numpy())

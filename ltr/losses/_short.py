@@ -1,0 +1,231 @@
+"""Compiled for the CPU: values and gradients of the losses of all pairs of short lists, one pass over the pairs.
+
+A kernel takes ``(scores, labels, weight, mean, values, slopes)``: the first three of shape (lists, items), weight 0 (or
+False) where an item does not count; it writes the value of each list, (lists,), and the gradient of each with respect
+to its scores, (lists, items). Sums are float64; pair functions are evaluated in the precision of the scores.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+__all__ = ["Kernel", "exponential", "hinge", "p_norm_push", "ranknet", "squared_hinge"]
+
+FloatArray = NDArray[Any]  # float32 or float64
+IntArray = NDArray[np.int64]
+Kernel = Callable[[FloatArray, FloatArray, NDArray[Any], bool, FloatArray, FloatArray], None]
+
+
+@njit(cache=True, nogil=True)
+def _sort(
+    labels: FloatArray, weight: NDArray[Any], order: IntArray, below: IntArray, share: FloatArray
+) -> tuple[int, float]:
+    """Items that count by label, the highest first; where the items of lower labels begin; their shares of the weight.
+
+    Shares, unlike weights, have products that do not underflow.
+    """
+    count, total = 0, 0.0
+    for item in range(len(labels)):
+        if weight[item] > 0:
+            at = count
+            while at > 0 and labels[order[at - 1]] < labels[item]:
+                order[at] = order[at - 1]
+                at -= 1
+            order[at] = item
+            count += 1
+            total += weight[item]
+    for at in range(count - 1, -1, -1):
+        last = at + 1 == count or labels[order[at + 1]] < labels[order[at]]
+        below[at] = at + 1 if last else below[at + 1]
+        share[at] = weight[order[at]] / total
+    return count, total
+
+
+def _pairwise(function: Callable[[float], tuple[float, float]]) -> Kernel:
+    """The kernel of a function of score differences, which gives its value and its derivative."""
+
+    @njit(cache=True, nogil=True)
+    def kernel(
+        scores: FloatArray,
+        labels: FloatArray,
+        weight: NDArray[Any],
+        mean: bool,
+        values: FloatArray,
+        slopes: FloatArray,
+    ) -> None:
+        n = scores.shape[1]
+        order, below = np.empty(n, np.int64), np.empty(n, np.int64)
+        share, slope, s = np.empty(n), np.empty(n), np.empty(n)
+        for row in range(scores.shape[0]):
+            count, weights = _sort(labels[row], weight[row], order, below, share)
+            for at in range(count):
+                s[at], slope[at] = scores[row, order[at]], 0.0
+            total, pairs = 0.0, 0.0
+            for i in range(count):
+                own, beside, steps = 0.0, 0.0, 0.0
+                for k in range(below[i], count):
+                    value, step = function(s[i] - s[k])
+                    own += share[k] * value
+                    beside += share[k]
+                    steps += share[k] * step
+                    slope[k] -= share[i] * share[k] * step
+                total += share[i] * own
+                pairs += share[i] * beside
+                slope[i] += share[i] * steps
+            unit = 1.0 / (pairs if pairs > 0.0 else 1.0) if mean else weights * weights
+            values[row] = total * unit
+            slopes[row] = 0.0
+            for at in range(count):
+                slopes[row, order[at]] = slope[at] * unit
+
+    compiled: Kernel = kernel
+    return compiled
+
+
+@njit(cache=True, nogil=True)
+def _logistic(z: float) -> tuple[float, float]:
+    far = math.exp(-abs(z))
+    one_more = 1.0 + far
+    inverse = 1.0 / one_more
+    # log1p(far) in half its time: what rounding took from 1 + far, to first order
+    value = math.log(one_more) + (far - (one_more - 1.0)) * inverse
+    return (value, -far * inverse) if z > 0.0 else (value - z, -inverse)
+
+
+@njit(cache=True, nogil=True)
+def _hinge(z: float) -> tuple[float, float]:
+    short = max(1.0 - z, 0.0)
+    return short, -1.0 if short > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def _squared_hinge(z: float) -> tuple[float, float]:
+    short = max(1.0 - z, 0.0)
+    return short * short, -2.0 * short
+
+
+ranknet: Kernel = _pairwise(_logistic)
+hinge: Kernel = _pairwise(_hinge)
+squared_hinge: Kernel = _pairwise(_squared_hinge)
+
+
+@njit(cache=True, nogil=True)
+def exponential(
+    scores: FloatArray, labels: FloatArray, weight: NDArray[Any], mean: bool, values: FloatArray, slopes: FloatArray
+) -> None:
+    """Of ``exp(-z)``; terms are measured from the largest."""
+    n = scores.shape[1]
+    order, below = np.empty(n, np.int64), np.empty(n, np.int64)
+    share, slope, s = np.empty(n), np.empty(n), np.empty(n)
+    limit = math.log(np.finfo(scores.dtype).max) - 1.0
+    for row in range(scores.shape[0]):
+        count, weights = _sort(labels[row], weight[row], order, below, share)
+        values[row], slopes[row] = 0.0, 0.0
+        if count == 0 or below[0] == count:
+            continue
+        for at in range(count):
+            s[at], slope[at] = scores[row, order[at]], 0.0
+        largest, highest, k = -math.inf, -math.inf, count
+        for i in range(count - 1, -1, -1):
+            while k > below[i]:
+                k -= 1
+                highest = max(highest, s[k])
+            largest = max(largest, highest - s[i])
+        total, pairs = 0.0, 0.0
+        for i in range(count):
+            own, beside = 0.0, 0.0
+            for k in range(below[i], count):
+                term = share[i] * share[k] * math.exp(s[k] - s[i] - largest)
+                own += term
+                beside += share[k]
+                slope[k] += term
+            slope[i] -= own
+            pairs += share[i] * beside
+            total += own
+        log_value = largest + math.log(total) + (-math.log(pairs) if mean else 2.0 * math.log(weights))
+        values[row] = math.exp(log_value)
+        unit = math.exp(min(log_value, limit))
+        for at in range(count):
+            slopes[row, order[at]] = slope[at] / total * unit
+
+
+@njit(cache=True, nogil=True)
+def p_norm_push(
+    scores: FloatArray,
+    labels: FloatArray,
+    weight: NDArray[Any],
+    mean: bool,
+    values: FloatArray,
+    slopes: FloatArray,
+    power: float,
+    logistic: bool,
+) -> None:
+    """Of the p-th powers of the inner sums or means of ``exp(-z)`` or ``log(1 + exp(-z))``, all in logarithms."""
+    n = scores.shape[1]
+    order, below = np.empty(n, np.int64), np.empty(n, np.int64)
+    share, slope, s = np.empty(n), np.empty(n), np.empty(n)
+    log_inner, steps, inner = np.empty(n), np.empty((n, n)), np.empty(n)
+    limit = math.log(np.finfo(scores.dtype).max) - math.log(power) - 1.0
+    for row in range(scores.shape[0]):
+        count, weights = _sort(labels[row], weight[row], order, below, share)
+        values[row], slopes[row] = 0.0, 0.0
+        first = below[0] if count else 0
+        if first == count:
+            continue
+        for at in range(count):
+            s[at], slope[at] = scores[row, order[at]], 0.0
+        # items from `first` on stand below some others: those before `above`
+        above, largest, counted = 0, -math.inf, 0.0
+        for k in range(first, count):
+            while below[above] <= k:
+                above += 1
+            highest = -math.inf
+            for i in range(above):
+                z = s[i] - s[k]
+                log_inner[i], steps[k, i] = _log_softplus(z) if logistic else (-z, -1.0)
+                highest = max(highest, log_inner[i])
+            total, beside = 0.0, 0.0
+            for i in range(above):
+                term = share[i] * math.exp(log_inner[i] - highest)
+                total += term
+                beside += share[i]
+                steps[k, i] *= term
+            for i in range(above):
+                steps[k, i] /= total
+            inner[k] = power * (highest + math.log(total) - (math.log(beside) if mean else 0.0))
+            largest = max(largest, inner[k])
+            counted += share[k]
+        total = 0.0
+        for k in range(first, count):
+            inner[k] = share[k] * math.exp(inner[k] - largest)
+            total += inner[k]
+        log_value = largest + math.log(total)
+        log_value += -math.log(counted) if mean else (power + 1.0) * math.log(weights)
+        values[row] = math.exp(log_value)
+        unit = power * math.exp(min(log_value, limit))
+        above = 0
+        for k in range(first, count):
+            while below[above] <= k:
+                above += 1
+            own = 0.0
+            for i in range(above):
+                slope[i] += inner[k] * steps[k, i]
+                own += steps[k, i]
+            slope[k] -= inner[k] * own
+        for at in range(count):
+            slopes[row, order[at]] = slope[at] / total * unit
+
+
+@njit(cache=True, nogil=True)
+def _log_softplus(z: float) -> tuple[float, float]:
+    """``log(log(1 + exp(-z)))`` and its derivative; beyond 40 the inner logarithm is its argument."""
+    if z > 40.0:
+        return -z, -1.0
+    value, step = _logistic(z)
+    return math.log(value), step / value
