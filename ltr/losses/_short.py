@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["Kernel", "exponential", "hinge", "p_norm_push", "ranknet", "squared_hinge"]
+__all__ = ["Kernel", "hinge", "p_norm_push", "ranknet", "squared_hinge"]
 
 FloatArray = NDArray[Any]  # float32 or float64
 IntArray = NDArray[np.int64]
@@ -116,46 +116,6 @@ squared_hinge: Kernel = _pairwise(_squared_hinge)
 
 
 @njit(cache=True, nogil=True)
-def exponential(
-    scores: FloatArray, labels: FloatArray, weight: NDArray[Any], mean: bool, values: FloatArray, slopes: FloatArray
-) -> None:
-    """Of ``exp(-z)``; terms are measured from the largest."""
-    n = scores.shape[1]
-    order, below = np.empty(n, np.int64), np.empty(n, np.int64)
-    share, slope, s = np.empty(n), np.empty(n), np.empty(n)
-    limit = math.log(np.finfo(scores.dtype).max) - 1.0
-    for row in range(scores.shape[0]):
-        count, weights = _sort(labels[row], weight[row], order, below, share)
-        values[row], slopes[row] = 0.0, 0.0
-        if count == 0 or below[0] == count:
-            continue
-        for at in range(count):
-            s[at], slope[at] = scores[row, order[at]], 0.0
-        largest, highest, k = -math.inf, -math.inf, count
-        for i in range(count - 1, -1, -1):
-            while k > below[i]:
-                k -= 1
-                highest = max(highest, s[k])
-            largest = max(largest, highest - s[i])
-        total, pairs = 0.0, 0.0
-        for i in range(count):
-            own, beside = 0.0, 0.0
-            for k in range(below[i], count):
-                term = share[i] * share[k] * math.exp(s[k] - s[i] - largest)
-                own += term
-                beside += share[k]
-                slope[k] += term
-            slope[i] -= own
-            pairs += share[i] * beside
-            total += own
-        log_value = largest + math.log(total) + (-math.log(pairs) if mean else 2.0 * math.log(weights))
-        values[row] = math.exp(log_value)
-        unit = math.exp(min(log_value, limit))
-        for at in range(count):
-            slopes[row, order[at]] = slope[at] / total * unit
-
-
-@njit(cache=True, nogil=True)
 def p_norm_push(
     scores: FloatArray,
     labels: FloatArray,
@@ -164,41 +124,34 @@ def p_norm_push(
     values: FloatArray,
     slopes: FloatArray,
     power: float,
-    logistic: bool,
 ) -> None:
-    """Of the p-th powers of the inner sums or means of ``exp(-z)`` or ``log(1 + exp(-z))``, all in logarithms."""
+    """Of the powers of the inner sums or means of ``log(1 + exp(-z))``, in logarithms."""
     n = scores.shape[1]
     order, below = np.empty(n, np.int64), np.empty(n, np.int64)
     share, slope, s = np.empty(n), np.empty(n), np.empty(n)
-    log_inner, steps, inner = np.empty(n), np.empty((n, n)), np.empty(n)
+    pull, sums, inner = np.empty((n, n)), np.empty(n), np.empty(n)
     limit = math.log(np.finfo(scores.dtype).max) - math.log(power) - 1.0
     for row in range(scores.shape[0]):
         count, weights = _sort(labels[row], weight[row], order, below, share)
         values[row], slopes[row] = 0.0, 0.0
-        first = below[0] if count else 0
+        first = below[0] if count else 0  # items from here on stand below others: those before `above`
         if first == count:
             continue
         for at in range(count):
             s[at], slope[at] = scores[row, order[at]], 0.0
-        # items from `first` on stand below some others: those before `above`
         above, largest, counted = 0, -math.inf, 0.0
         for k in range(first, count):
             while below[above] <= k:
                 above += 1
-            highest = -math.inf
+            highest = _log_softplus(s[:above].min() - s[k])[0]
+            sums[k], beside = 0.0, 0.0
             for i in range(above):
-                z = s[i] - s[k]
-                log_inner[i], steps[k, i] = _log_softplus(z) if logistic else (-z, -1.0)
-                highest = max(highest, log_inner[i])
-            total, beside = 0.0, 0.0
-            for i in range(above):
-                term = share[i] * math.exp(log_inner[i] - highest)
-                total += term
+                value, step = _log_softplus(s[i] - s[k])
+                term = share[i] * math.exp(value - highest)
+                sums[k] += term
                 beside += share[i]
-                steps[k, i] *= term
-            for i in range(above):
-                steps[k, i] /= total
-            inner[k] = power * (highest + math.log(total) - (math.log(beside) if mean else 0.0))
+                pull[k, i] = term * step
+            inner[k] = power * (highest + math.log(sums[k]) - (math.log(beside) if mean else 0.0))
             largest = max(largest, inner[k])
             counted += share[k]
         total = 0.0
@@ -213,11 +166,9 @@ def p_norm_push(
         for k in range(first, count):
             while below[above] <= k:
                 above += 1
-            own = 0.0
             for i in range(above):
-                slope[i] += inner[k] * steps[k, i]
-                own += steps[k, i]
-            slope[k] -= inner[k] * own
+                slope[i] += inner[k] / sums[k] * pull[k, i]
+                slope[k] -= inner[k] / sums[k] * pull[k, i]
         for at in range(count):
             slopes[row, order[at]] = slope[at] / total * unit
 

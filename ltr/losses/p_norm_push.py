@@ -96,9 +96,15 @@ class PNormPushLoss(PairLoss):
 
     def kernel(self) -> Kernel:
         """That of its power and inner loss."""
-        from ltr.losses._short import p_norm_push
+        from ltr.losses import _linear, _short
 
-        return functools.partial(p_norm_push, power=self.p, logistic=self.inner == "logistic")
+        kernels = _linear if self.linear_kernel else _short
+        return functools.partial(kernels.p_norm_push, power=self.p)
+
+    @property
+    def linear_kernel(self) -> bool:
+        """Whether its kernel looks at no pairs: that of the exponential inner loss."""
+        return self.inner == "exponential"
 
     def without_pairs(self, lists: Lists) -> Tensor:
         """Inner sums by part: a product of exponentials, or a transform of weights."""

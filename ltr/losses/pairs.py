@@ -39,19 +39,33 @@ class PairLoss(RankingLoss):
         """Length of a list up to which all its pairs are looked at."""
         return self.short
 
-    def list_values(self, lists: Lists) -> Tensor:
-        """The value of each list, in the form that is faster at their length."""
-        if lists.scores.shape[-1] > self.longest:
-            return on_rows(self.without_pairs, lists)
-        compiled = lists.scores.device.type in transforms.COMPILED_FOR and not torch.compiler.is_compiling()
-        if not compiled or self.kernel() is None:
-            return self.from_pairs(lists)
-        values: Tensor = _OnePass.apply(lists.scores, lists, self)[0]
-        return values
+    @property
+    def linear_kernel(self) -> bool:
+        """Whether the kernel looks at no pairs, and so is for lists of any length."""
+        return False
 
     def kernel(self) -> Kernel | None:
-        """What computes `from_pairs` with its gradient in one pass on the CPU, None where nothing does."""
+        """What computes value and gradient in one pass on the CPU, None where nothing does."""
         return None
+
+    def list_values(self, lists: Lists) -> Tensor:
+        """The value of each list, in the form that is faster at their length."""
+        if self._is_compiled(lists):
+            values: Tensor = _OnePass.apply(lists.scores, lists, self)[0]
+            return values
+        return self.differentiable_values(lists)
+
+    def differentiable_values(self, lists: Lists) -> Tensor:
+        """The value of each list, differentiable as often as the loss is."""
+        return self.from_pairs(lists) if self._is_short(lists) else on_rows(self.without_pairs, lists)
+
+    def _is_short(self, lists: Lists) -> bool:
+        return lists.scores.shape[-1] <= self.longest
+
+    def _is_compiled(self, lists: Lists) -> bool:
+        if lists.scores.device.type not in transforms.COMPILED_FOR or torch.compiler.is_compiling():
+            return False
+        return self.kernel() is not None and (self.linear_kernel or self._is_short(lists))
 
     @abc.abstractmethod
     def from_pairs(self, lists: Lists) -> Tensor:
@@ -63,7 +77,7 @@ class PairLoss(RankingLoss):
 
 
 class _OnePass(torch.autograd.Function):
-    """The value of each list by a kernel; its gradient's gradient is that of `PairLoss.from_pairs`."""
+    """The value of each list by a kernel; the gradient of its gradient is that of `differentiable_values`."""
 
     @staticmethod
     def forward(scores: Tensor, lists: Lists, loss: PairLoss) -> tuple[Tensor, Tensor]:
@@ -93,7 +107,7 @@ class _OnePass(torch.autograd.Function):
         if not torch.is_grad_enabled():
             return grad.unsqueeze(-1) * slopes, None, None
         lists, loss = ctx.what  # type: ignore[attr-defined]
-        pull_back = torch.func.vjp(lambda s: loss.from_pairs(replace(lists, scores=s)), scores)[1]
+        pull_back = torch.func.vjp(lambda s: loss.differentiable_values(replace(lists, scores=s)), scores)[1]
         return pull_back(grad)[0], None, None
 
 

@@ -193,10 +193,11 @@ class PairwiseExponentialLoss(PairLoss):
     """
 
     key = "exponential"
+    linear_kernel = True
 
     def kernel(self) -> Kernel:
-        """That of the exponential, measured from its largest term."""
-        from ltr.losses._short import exponential
+        """That of the exponential."""
+        from ltr.losses._linear import exponential
 
         return exponential
 

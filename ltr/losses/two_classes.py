@@ -87,6 +87,10 @@ def _label_numbers(labels: Tensor, real: Tensor) -> Tensor:
         return labels.long()
     # what is not real takes a label that the list has
     lowest = labels.masked_fill(~real, torch.inf).amin(-1, keepdim=True)
+    above = real & (labels > lowest)
+    highest = labels.masked_fill(~real, -torch.inf).amax(-1, keepdim=True)
+    if not bool((above & (labels < highest)).any()):
+        return above.long()  # two labels need no sorting
     values, order = torch.where(real, labels, lowest).sort(dim=-1)
     new = torch.zeros_like(values, dtype=torch.int64)
     new[..., 1:] = values[..., 1:] > values[..., :-1]
