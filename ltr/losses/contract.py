@@ -103,7 +103,9 @@ class RankingLoss(nn.Module, abc.ABC):
 
     def _ragged_values(self, items: Lists, group: Tensor) -> Tensor:
         """The value of each list of flat items, lists of about one size together."""
-        values = items.scores.new_zeros(int(group.max()) + 1 if group.numel() else 0)
+        if group.numel() == 0:
+            return items.scores  # no lists, differentiable
+        values = items.scores.new_zeros(int(group.max()) + 1)
         for members, mask in buckets(group):
             mask &= items.mask[members]
             weight = None if items.weight is None else items.weight[members].masked_fill(~mask, 0.0)

@@ -50,6 +50,8 @@ class _StatisticLoss(RankingLoss):
             raise ValueError(f"weight does not go with {self.key}: positions count items")
         if bool((lists.labels < 0).any()):
             raise ValueError(f"labels must be >= 0, got {float(lists.labels.min()):g}")
+        if lists.scores.shape[-1] == 0:
+            return lists.scores.sum(-1)
         return on_rows(self._row_values, lists).to(lists.scores.dtype)
 
     @abc.abstractmethod
@@ -63,8 +65,12 @@ class _StatisticLoss(RankingLoss):
         return gains, weights, (gains.sort(-1, descending=True).values * weights).sum(-1)
 
     def _share(self, value: Tensor, ideal: Tensor, lists: Lists) -> Tensor:
-        """The value as a share of the ideal one, for ``auc`` of the pairs, unless sums are asked for; 0 of nothing."""
-        whole = ideal
+        """The value as a share of the ideal one, for ``auc`` of the pairs, unless sums are asked for.
+
+        It is 0 for a list without a comparable pair, however its items stand.
+        """
+        lowest = lists.labels.masked_fill(~lists.mask, torch.inf).amin(-1)
+        whole = ideal.masked_fill(lists.labels.amax(-1) <= lowest, 0.0)  # in padding labels are 0, gains >= 0
         if self.statistic.name == "auc":
             if bool(((lists.labels != 0) & (lists.labels != 1)).any()):
                 raise ValueError("labels must be 0 and 1 for auc; for graded labels take wrs or a pairwise loss")
@@ -127,8 +133,6 @@ class SmoothStatisticLoss(_StatisticLoss):
 
     def _row_values(self, lists: Lists) -> Tensor:
         gains, weights, ideal = self._parts(lists)
-        if gains.shape[-1] == 0:
-            return lists.scores.double().sum(-1)
         position = self._positions(lists).clamp(0.0, float(gains.shape[-1] - 1))
         whole = position.detach().floor().long()
         here = weights.gather(-1, whole)

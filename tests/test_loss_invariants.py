@@ -1,0 +1,175 @@
+"""What holds for every loss on any lists: the table of invariants, each on random lists with ties and extremes."""
+
+import itertools
+import math
+from unittest import mock
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ltr.losses import RankingLoss, parse_loss, transforms
+from tests.loss_reference import CASES
+from tests.test_listwise import NAMES
+
+LOSSES = [*(case.name for case in CASES), *NAMES]
+FORMS = {"compiled": (RankingLoss.short, transforms.COMPILED_FOR), "all pairs": (10**9, ()), "no pairs": (0, ())}
+
+all_losses = pytest.mark.parametrize("name", LOSSES)
+many = settings(max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+
+
+def value_and_grad(loss, scores, *args, **kwargs):
+    scores = scores.clone().requires_grad_()
+    values = loss(scores, *args, **kwargs)
+    (grad,) = torch.autograd.grad(values.sum(), scores)
+    return values.detach(), grad
+
+
+@st.composite
+def a_list(draw, name):
+    """Scores and labels of up to 6 items, with ties, no two scores 1 apart: the hinge has its kink there."""
+    score = (st.integers(-4, 4) | st.integers(-1200, 1200)).map(lambda i: i * 0.0073)
+    items = draw(st.lists(st.tuples(score, st.integers(0, 1 if name == "logistic" else 3)), max_size=6))
+    scores = torch.tensor([s for s, _ in items], dtype=torch.float64)
+    return scores, torch.tensor([y for _, y in items], dtype=torch.int64)
+
+
+@pytest.fixture
+def loss(name):
+    """The loss of each list, looked at in a form that changes with each call."""
+    found = parse_loss(name)
+    found.reduction = "none"
+    forms = itertools.cycle(FORMS.values())
+
+    def values(*args, **kwargs):
+        short, compiled_for = next(forms)
+        with (
+            mock.patch.object(RankingLoss, "short", short),
+            mock.patch.object(transforms, "COMPILED_FOR", compiled_for),
+        ):
+            return found(*args, **kwargs)
+
+    return values
+
+
+def close(a, b, tolerance=1e-10):
+    return torch.allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+def gradients_close(name, a, b):
+    """Smooth statistics have kinks at whole positions, which ties and symmetric lists reach."""
+    return name.startswith("smooth") or close(a, b)
+
+
+@all_losses
+@many
+@given(data=st.data())
+def test_padding_and_batch_mates_never_matter(name, loss, data):
+    alone = [data.draw(a_list(name)) for _ in range(2)]
+    shape = (2, max(len(scores) for scores, _ in alone) + 1)
+    scores = torch.full(shape, data.draw(st.sampled_from([math.nan, math.inf, 1e30, 0.0])), dtype=torch.float64)
+    labels, mask = torch.full(shape, 7), torch.zeros(shape, dtype=torch.bool)
+    for row, (s, y) in enumerate(alone):
+        scores[row, : len(s)], labels[row, : len(s)], mask[row, : len(s)] = s, y, True
+    values, grads = value_and_grad(loss, scores, labels, mask=mask)
+    for one, value, grad, real in zip(alone, values, grads, mask, strict=True):
+        own, own_grad = value_and_grad(loss, *one)
+        assert close(value, own)
+        assert gradients_close(name, grad[real], own_grad)
+        assert not grad[~real].any()
+
+
+@all_losses
+@many
+@given(data=st.data())
+def test_flat_lists_in_any_order_under_any_ids(name, loss, data):
+    alone = [data.draw(a_list(name)) for _ in range(2)]
+    ids = data.draw(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=2, max_size=2, unique=True))
+    scores, labels = (torch.cat(parts) for parts in zip(*alone, strict=True))
+    qid = torch.tensor([one for one, (s, _) in zip(ids, alone, strict=True) for _ in s], dtype=torch.int64)
+    order = torch.tensor(data.draw(st.permutations(range(len(qid)))), dtype=torch.int64)
+    values, grads = value_and_grad(loss, scores[order], labels[order], qid=qid[order])
+    for one, value in zip(dict.fromkeys(qid[order].tolist()), values, strict=True):
+        own, own_grad = value_and_grad(loss, *alone[ids.index(one)])
+        assert close(value, own)
+        if name.startswith("lambda"):  # of two equal items the first stands higher: they may exchange gradients
+            own_grad = own_grad.sort().values
+            assert close(grads[qid[order] == one].sort().values, own_grad)
+        else:
+            assert gradients_close(name, torch.empty_like(grads).index_copy(0, order, grads)[qid == one], own_grad)
+
+
+@all_losses
+@many
+@given(data=st.data())
+def test_shifts_never_matter_and_gradients_add_up_to_zero(name, loss, data):
+    scores, labels = data.draw(a_list(name))
+    value, grad = value_and_grad(loss, scores, labels)
+    if name == "logistic":
+        assert (grad * (2 * labels - 1) < 0).all()  # a loss of items: shifts do matter to it
+        return
+    assert abs(grad.sum()) <= 1e-10 * (1 + grad.abs().sum())
+    shifted, its_grad = value_and_grad(loss, scores + data.draw(st.sampled_from([-64.0, 0.5, 16.0])), labels)
+    assert close(shifted, value)
+    assert gradients_close(name, its_grad, grad)
+
+
+@all_losses
+@many
+@given(data=st.data())
+def test_large_scores_give_no_nan(name, loss, data):
+    scores, labels = data.draw(a_list(name))
+    dtype = data.draw(st.sampled_from([torch.float32, torch.float64]))
+    value, grad = value_and_grad(loss, (data.draw(st.sampled_from([1e2, 1e4, 1e30])) * scores).to(dtype), labels)
+    assert not value.isnan()
+    assert not grad.isnan().any()
+
+
+@all_losses
+@many
+@given(data=st.data())
+def test_precision_changes_the_rounding_only(name, loss, data):
+    scores, labels = data.draw(a_list(name))
+    dtype = data.draw(st.sampled_from([torch.float32, torch.bfloat16]))
+    scores = (scores / 4).to(dtype)
+    value, grad = value_and_grad(loss, scores, labels)
+    exact, exact_grad = value_and_grad(loss, scores.double(), labels)
+    assert (value.dtype, grad.dtype) == (torch.float32, dtype)
+    assert close(value.double(), exact, 1e-4)
+    room = 1e-4 if dtype == torch.float32 else 0.01  # the gradient is rounded to the precision of the scores
+    assert name.startswith("smooth") or close(grad.double(), exact_grad, room)
+
+
+@all_losses
+@many
+@given(data=st.data())
+def test_lists_that_say_nothing_are_zero(name, loss, data):
+    scores, labels = data.draw(a_list(name))
+    value, grad = value_and_grad(loss, scores, torch.full_like(labels, data.draw(st.integers(0, 1))))
+    if len(scores) and (name == "logistic" or (name == "list_net" and len(scores) > 1)):
+        assert value > 0  # one speaks of items, the other asks equal labels for equal scores
+    else:
+        assert value == 0
+        assert not grad.any()
+
+
+@all_losses
+@many
+@given(data=st.data())
+def test_an_item_given_twice_is_one_of_weight_two(name, loss, data):
+    scores, labels = data.draw(a_list(name))
+    if len(scores) == 0:
+        return
+    if name.startswith(("lambda", "smooth")):
+        with pytest.raises(ValueError, match="weight"):
+            loss(scores, labels, weight=torch.ones_like(scores))
+        return
+    weight = torch.ones_like(scores)
+    weight[0] = 2.0
+    value, grad = value_and_grad(loss, scores, labels, weight=weight)
+    both, both_grad = value_and_grad(loss, torch.cat([scores[:1], scores]), torch.cat([labels[:1], labels]))
+    assert close(value, both)
+    assert close(grad[1:], both_grad[2:])
+    assert close(grad[0], both_grad[:2].sum())
