@@ -2,7 +2,7 @@
 
 Every measurement runs in a process of its own, so that its peak of memory is its own; imports, compilation and a first
 call come before the clock, and the best of several calls counts. No table is written where what a form computes differs
-from the product's value. Peers (``allrank``, ``pytorchltr``) are measured where they can be imported. A Markdown
+from the product's value. Peers (``allrank``, ``pytorchltr``, ``libauc``) are measured where they can be imported. A Markdown
 table and a plot are written beside ``losses.jsonl``, which holds what is not measured again.
 
     python scripts/bench_losses.py --out runs/losses
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import math
 import resource
 import subprocess
 import sys
@@ -88,12 +89,25 @@ def _pytorchltr(name: str) -> Callable[[Tensor, Tensor], Tensor] | None:
     return value
 
 
+def _libauc(name: str) -> Callable[[Tensor, Tensor], Tensor] | None:
+    """Its losses are means over the pairs of one list."""
+    if name not in ("hinge", "squared_hinge", "ranknet") or importlib.util.find_spec("libauc") is None:
+        return None
+    from libauc.losses.auc import PairwiseAUCLoss
+
+    value: Callable[[Tensor, Tensor], Tensor] = PairwiseAUCLoss("logistic" if name == "ranknet" else name)
+    return value
+
+
 _FORMS: dict[str, Callable[[str], Callable[[Tensor, Tensor], Tensor] | None]] = {
     "ltr": parse_loss,
     "all pairs in torch": _pairs,
     "allRank": _allrank,
     "pytorchltr": _pytorchltr,
+    "LibAUC": _libauc,
 }
+_OF_ONE_LIST = ("ltr", "all pairs in torch", "LibAUC")
+_OF_BATCHES = ("ltr", "all pairs in torch", "allRank", "pytorchltr")
 
 
 def _data(request: Json) -> tuple[Tensor, Tensor]:
@@ -119,7 +133,7 @@ def measure(request: Json) -> Json:
         (gradient,) = torch.autograd.grad(value, scores)
         return float(value.detach()) + 0.0 * float(gradient.sum())
 
-    for items in (20, 120):  # compilation, of both forms
+    for items in (20, 300):  # compilation, of both forms
         small = _data(request | {"shape": [2, items]})
         loss(small[0].requires_grad_(), small[1]).backward()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -140,10 +154,11 @@ def requests(threads: int) -> list[Json]:
     found: list[Json] = []
     for name in _NAMES:
         for form in _FORMS:
-            for n in _LONG:
-                if form == "ltr" or (form == "all pairs in torch" and n <= _LONGEST_OF_PAIRS):
-                    found.append({"form": form, "loss": name, "shape": [2 * n], "dtype": "float64"})
-            found += [{"form": form, "loss": name, "shape": list(shape), "dtype": "float32"} for shape in _BATCHES]
+            longest = math.inf if form == "ltr" else _LONGEST_OF_PAIRS
+            lists = [n for n in _LONG if n <= longest] if form in _OF_ONE_LIST else []
+            batches = _BATCHES if form in _OF_BATCHES else ()
+            found += [{"form": form, "loss": name, "shape": [2 * n], "dtype": "float64"} for n in lists]
+            found += [{"form": form, "loss": name, "shape": list(shape), "dtype": "float32"} for shape in batches]
     return [request | {"threads": threads} for request in found]
 
 
