@@ -2,8 +2,8 @@
 
 Every measurement runs in a process of its own, so that its peak of memory is its own; imports, compilation and a first
 call come before the clock, and the best of several calls counts. No table is written where what a form computes differs
-from the product's value. Peers (``allrank``, ``pytorchltr``, ``libauc``) are measured where they can be imported. A Markdown
-table and a plot are written beside ``losses.jsonl``, which holds what is not measured again.
+from the product's value. Peers (``allrank``, ``pytorchltr``, ``libauc``) are measured where they can be imported. A
+Markdown table and a plot are written beside ``losses.jsonl``, which holds what is not measured again.
 
     python scripts/bench_losses.py --out runs/losses
     python scripts/bench_losses.py --out runs/losses --docs docs/losses.md --image docs/images/losses.png
