@@ -1,16 +1,26 @@
 """Two stages: a base ranker for the whole list, the exact reranker for its top.
 
-Training: the base ranker f_0 is fitted, the threshold is the K-th largest training score, and the exact stage finds
-the linear weights with the largest rank statistic on the training items at or above the threshold (more than K
-when scores tie there). Prediction: items at or above the threshold are ordered by the exact stage and stand on top
-of the others, which keep the order of f_0.
+*One list.* Training: the base ranker f_0 is fitted, the threshold is the K-th largest training score, and the exact
+stage finds the linear weights with the largest rank statistic on the training items at or above the threshold.
+Prediction: items at or above the threshold are ordered by the exact stage and stand on top of the others, which keep
+the order of f_0.
+
+*Lists by query*, given by `qid`. Training: f_0 is fitted on all lists, each list is cut at its own K-th score, and the
+exact stage finds the one set of linear weights with the largest sum of the statistic over the tops of the lists,
+comparing items of one query only. Prediction: a query's items at or above its own K-th score are ordered by the exact
+stage and stand on top of its others. There is no threshold that holds for all queries, so the score of an item depends
+on the others of its query.
+
+In both cases all items whose base score ties with the K-th are reranked.
+
+*Graded labels*, whole numbers from 0 up, are taken with `qid`, and in one list where there are more than two different
+ones. Their worth is ``2^label - 1`` or the label itself, see `gain`.
 
 Source: Rudin & Wang (2018), section 2.1.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -20,16 +30,22 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.base_rankers import BaseRanker, load_base_ranker, make_base_ranker
+from ltr.base_rankers.logistic import linear_scores
+from ltr.data.dataset import checked_features, checked_labels, checked_queries, is_graded
+from ltr.exact.graded import GradedProblem
 from ltr.exact.problem import LinearConstraints, RankName, RerankProblem
 from ltr.exact.recentre import NormName
 from ltr.exact.recentre import recentre as recentred
 from ltr.exact.solution import Progress, Solution
 from ltr.exact.solve import solve
+from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
+from ltr.top_lists import TopLists, cut
 
 __all__ = ["TwoStageRanker"]
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 
 class TwoStageRanker:
@@ -37,11 +53,13 @@ class TwoStageRanker:
 
     Args:
         base: ``"logistic"``, ``"rankboost"``, the name of a loss (a linear surrogate), or a base ranker object.
-        statistic: the rank statistic to maximise on the top K.
-        top_k: how many training items to rerank; None takes the full list.
+        statistic: the rank statistic to maximise on the top K. Of graded labels and queries ``auc`` is refused: the
+            rank sums that it counts there are ``wrs``.
+        top_k: how many training items to rerank, of each query where there are queries; None takes the full list.
         C: price of each non-zero weight.
         margin: score difference that counts, on standardised features.
         rank: ``"resolved"`` or ``"subrank"``, how the exact stage ranks ties.
+        gain: worth of graded labels, ``"exp2"`` for 2^label - 1 or ``"linear"``; of 0 and 1 both are the same.
         method: solver method of `ltr.exact.solve`.
         time_limit: seconds for the exact stage.
         gap: relative gap at which the exact stage may stop.
@@ -53,12 +71,12 @@ class TwoStageRanker:
 
     Attributes:
         base_: the fitted base ranker.
-        threshold_: base score from which items are reranked.
+        threshold_: base score from which items are reranked; None after a fit on queries, which have each their own.
         weights_: the exact stage's weights on the raw features, float64 of shape (d,), recentred if so asked; None
             when the exact stage had nothing to order (a single class at the top).
         solution_: the `Solution` of the exact stage, its weights as the solver found them, on the list's standardised
             varying features.
-        problem_: the `RerankProblem` that was solved.
+        problem_: the `RerankProblem` that was solved, or the `GradedProblem` of queries or graded labels.
         note_: what happened beyond the usual, empty when nothing did.
 
     Raises:
@@ -73,6 +91,10 @@ class TwoStageRanker:
         True
         >>> int(ranker.reranked(X).sum())
         20
+        >>> qid = np.repeat([7, 8, 9], 20)  # three queries of 20 items, of which the top 5 are reranked
+        >>> grouped = TwoStageRanker("ranknet", top_k=5, time_limit=5.0).fit(X, rng.integers(0, 5, 60), qid)
+        >>> np.bincount(qid, weights=grouped.reranked(X, qid))[7:].tolist()
+        [5.0, 5.0, 5.0]
     """
 
     def __init__(
@@ -84,6 +106,7 @@ class TwoStageRanker:
         C: float = 0.0,
         margin: float = 1e-4,
         rank: RankName = "resolved",
+        gain: GainName = "exp2",
         method: str = "auto",
         time_limit: float = 60.0,
         gap: float = 0.0,
@@ -96,12 +119,15 @@ class TwoStageRanker:
             raise ValueError(f"top_k must be an integer >= 2 or None for the full list, got {top_k!r}")
         if recentre not in (None, *get_args(NormName)):
             raise ValueError(f"recentre must be 'l2', 'max' or None, got {recentre!r}")
+        if gain not in get_args(GainName):
+            raise ValueError(f"gain must be 'exp2' or 'linear', got {gain!r}")
         self.base = base
         self.statistic = RankStatistic.parse(statistic)
         self.top_k = top_k
         self.C = C
         self.margin = margin
         self.rank = rank
+        self.gain = gain
         self.method = method
         self.time_limit = time_limit
         self.gap = gap
@@ -114,6 +140,7 @@ class TwoStageRanker:
         self,
         X: ArrayLike,
         y: ArrayLike,
+        qid: ArrayLike | None = None,
         *,
         base_is_fitted: bool = False,
         warm_starts: Iterable[ArrayLike] = (),
@@ -124,13 +151,17 @@ class TwoStageRanker:
 
         Args:
             X: observations, (n, d), finite.
-            y: labels 0 and 1, (n,), both present.
+            y: labels 0 and 1, (n,), both present, or graded ones.
+            qid: the query of each row, integers or texts, (n,), in any order; None means that all rows are one list.
             base_is_fitted: take the base ranker object as it is.
             warm_starts: weights on the raw features to start the exact stage from, beside the base ranker's own.
             constraints: side constraints ``A w <= b`` on the weights of the standardised features.
             on_progress: called with each `TracePoint` of the exact stage.
         """
-        features, labels = _checked(X, y)
+        features, labels, queries = _checked(X, y, qid)
+        graded = is_graded(labels, queries)
+        if graded and self.statistic.name == "auc":
+            raise ValueError("statistic must not be auc with queries or graded labels: take wrs, the sum of the ranks")
         if isinstance(self.base, str):
             if base_is_fitted:
                 raise ValueError(f"base_is_fitted goes with a ranker object, got base={self.base!r}")
@@ -138,40 +169,84 @@ class TwoStageRanker:
         else:
             self.base_ = self.base
         if not base_is_fitted:
-            self.base_.fit(features, labels)
+            self.base_.fit(features, labels, **({} if queries is None else {"qid": queries}))
         scores = self.base_.decision_function(features)
+        cuts = cut(scores, queries, self.top_k)
         self.n_features_ = features.shape[1]
-        self.threshold_ = _threshold(scores, self.top_k)
-        self._rerank(features, labels, scores, warm_starts, constraints, on_progress)
+        self.threshold_: float | None = float(cuts[0]) if queries is None else None
+        chosen = scores >= cuts
+        self._rerank(
+            features[chosen],
+            labels[chosen],
+            None if queries is None else queries[chosen],
+            graded,
+            warm_starts,
+            constraints,
+            on_progress,
+        )
         return self
 
-    def decision_function(self, X: ArrayLike) -> FloatArray:
-        """Scores (n,) whose order is the spliced list: reranked items above all others.
+    def decision_function(self, X: ArrayLike, qid: ArrayLike | None = None) -> FloatArray:
+        """Scores (n,) whose order within each list is the spliced one: reranked items above all others.
 
-        A row's score depends on no other row. Items below the threshold have their base score; the exact score s of
-        the others enters as ``threshold + 2 + s`` for s >= 0 and ``threshold + 1 + 1 / (1 - s)`` below: increasing, and
-        above the threshold. Scores that differ by less than rounding at that size come out equal.
+        Items below the threshold have their base score; the exact score s of the others enters as ``threshold + 2 + s``
+        for s >= 0 and ``threshold + 1 + 1 / (1 - s)`` below: increasing, and above the threshold. Scores that differ by
+        less than rounding at that size come out equal.
+
+        After a fit on one list, a row's score depends on no other row. After a fit on queries the threshold is the K-th
+        largest base score of the row's query, and scores of different queries are not comparable.
+
+        Args:
+            X: observations, (n, d), finite.
+            qid: the query of each row, as for `fit`; None means that all rows are of one query.
+
+        Raises:
+            ValueError: another number of columns, a `qid` after a fit without.
         """
-        features = self._features(X)
-        scores = self.base_.decision_function(features)
+        features, scores, cuts, queries = self._first_stage(X, qid)
         if self.weights_ is None:
             return scores
-        exact = (features - self.center_) @ self.weights_
-        lift = 0.0 if math.isinf(self.threshold_) else self.threshold_
+        chosen = scores >= cuts
+        exact = linear_scores(features - self.center_, self.weights_)
+        if self.threshold_ is None:
+            exact -= _mean_of_chosen(exact, chosen, queries)
+        lift = np.where(np.isneginf(cuts), 0.0, cuts)
         above = np.where(exact >= 0, 2.0 + exact, 1.0 + 1.0 / (1.0 - np.minimum(exact, 0.0)))
-        return np.where(scores >= self.threshold_, lift + above, scores)
+        return np.where(chosen, lift + above, scores)
 
-    def predict(self, X: ArrayLike) -> FloatArray:
+    def predict(self, X: ArrayLike, qid: ArrayLike | None = None) -> FloatArray:
         """The scores of `decision_function`, as rankers in scikit-learn's style return them."""
-        return self.decision_function(X)
+        return self.decision_function(X, qid)
 
-    def order(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Indices of the rows from the top of the list to its bottom; equal scores by index."""
-        return np.argsort(-self.decision_function(X), kind="stable")
+    def order(self, X: ArrayLike, qid: ArrayLike | None = None) -> IntArray:
+        """Indices of the rows from the top of the list to its bottom; equal scores by index.
 
-    def reranked(self, X: ArrayLike) -> NDArray[np.bool_]:
-        """Whether each row is at or above the threshold and so ordered by the exact stage."""
-        return self.base_.decision_function(self._features(X)) >= self.threshold_
+        With `qid` one list after the other, in the order in which the queries first appear.
+        """
+        scores = self.decision_function(X, qid)
+        if qid is None:
+            return np.argsort(-scores, kind="stable")
+        return np.lexsort((-scores, checked_queries(qid, len(scores))[0]))
+
+    def reranked(self, X: ArrayLike, qid: ArrayLike | None = None) -> NDArray[np.bool_]:
+        """Whether each row is at or above the threshold (of its query) and so ordered by the exact stage."""
+        _, scores, cuts, _ = self._first_stage(X, qid)
+        return scores >= cuts
+
+    def _first_stage(
+        self, X: ArrayLike, qid: ArrayLike | None
+    ) -> tuple[FloatArray, FloatArray, FloatArray, IntArray | None]:
+        """Features, base scores, the score from which each row is reranked, and the number of its query."""
+        features = np.asarray(X, dtype=np.float64)
+        if features.ndim != 2 or features.shape[1] != self.n_features_:
+            raise ValueError(f"X must have {self.n_features_} columns, got shape {features.shape}")
+        scores = self.base_.decision_function(features)
+        if self.threshold_ is not None:
+            if qid is not None:
+                raise ValueError("qid must be None: the ranker was fitted on one list, fit(X, y, qid) takes queries")
+            return features, scores, np.full(len(scores), self.threshold_), None
+        queries = None if qid is None else checked_queries(qid, len(features))[0]
+        return features, scores, cut(scores, queries, self.top_k), queries
 
     def save(self, path: str | Path) -> None:
         """Write the fitted ranker to one file that `load` reads without running code from it."""
@@ -209,48 +284,50 @@ class TwoStageRanker:
 
     def _rerank(
         self,
-        features: FloatArray,
-        labels: NDArray[np.int64],
-        scores: FloatArray,
+        top: FloatArray,
+        labels: IntArray,
+        queries: IntArray | None,
+        graded: bool,
         warm_starts: Iterable[ArrayLike],
         constraints: LinearConstraints | None,
         on_progress: Progress | None,
     ) -> None:
-        """Solve the exact stage on the items at or above the threshold."""
-        chosen = scores >= self.threshold_
-        top, top_labels = features[chosen], labels[chosen]
-        self.center_ = top.mean(axis=0)
+        """Solve the exact stage on the items at or above the threshold of their list."""
+        lists = TopLists.of(top, queries)
+        self.center_ = lists.center
         self.note_ = ""
         self.weights_: FloatArray | None = None
         self.solution_: Solution | None = None
-        self.problem_: RerankProblem | None = None
+        self.problem_: RerankProblem | GradedProblem | None = None
         self.warm_starts_: list[FloatArray] = []
-        if top_labels.min() == top_labels.max():
-            self.note_ = f"the top {chosen.sum()} hold a single class: the base ranker's order stands"
+        if (missing := _nothing_to_order(lists, labels, queries)) is not None:
+            self.note_ = f"{missing}: the base ranker's order stands"
             return
-        deviation = _deviation(top - self.center_)
-        varying = deviation > 1e-12 * np.max(np.abs(top), axis=0)  # more than the rounding of a constant column
-        if not varying.any():
-            self.note_ = f"the top {chosen.sum()} do not differ in any feature: the base ranker's order stands"
-            return
-        scale = np.where(varying, deviation, 1.0)
-        self.problem_ = RerankProblem(
-            ((top - self.center_) / scale)[:, varying],
-            top_labels,
-            self.statistic,
-            self.C,
-            self.margin,
-            rank=self.rank,
-            constraints=_on_columns(constraints, varying),
-        )
+        sides = _on_columns(constraints, lists.varying)
+        if graded:
+            self.problem_ = GradedProblem.from_labels(
+                lists.Z,
+                labels,
+                queries,
+                self.statistic,
+                self.C,
+                self.margin,
+                gain=self.gain,
+                rank=self.rank,
+                constraints=sides,
+            )
+        else:
+            self.problem_ = RerankProblem(
+                lists.Z, labels, self.statistic, self.C, self.margin, rank=self.rank, constraints=sides
+            )
         starts = [np.asarray(w, dtype=np.float64) for w in warm_starts]
         if self.base_.linear_weights is not None:
             starts.insert(0, self.base_.linear_weights)
         for start in starts:
-            if start.shape != (features.shape[1],):
-                raise ValueError(f"warm_starts: weights must have shape ({features.shape[1]},), got {start.shape}")
-        # standardised weights are the raw ones times the scale, brought to the largest size in the box
-        self.warm_starts_ = [_unit(w[varying] * scale[varying]) for w in starts]
+            if start.shape != (top.shape[1],):
+                raise ValueError(f"warm_starts: weights must have shape ({top.shape[1]},), got {start.shape}")
+        # brought to the largest size in the box
+        self.warm_starts_ = [lists.standardised(w) for w in starts]
         self.solution_ = solve(
             self.problem_,
             self.method,
@@ -262,11 +339,9 @@ class TwoStageRanker:
             warm_starts=self.warm_starts_,
             on_progress=on_progress,
         )
-        weights = self._best_on_list(self.problem_, self.solution_)
-        self.weights_ = np.zeros(features.shape[1])
-        self.weights_[varying] = weights / scale[varying]
+        self.weights_ = lists.raw(self._best_on_list(self.problem_, self.solution_))
 
-    def _best_on_list(self, problem: RerankProblem, solution: Solution) -> FloatArray:
+    def _best_on_list(self, problem: RerankProblem | GradedProblem, solution: Solution) -> FloatArray:
         """The solution's weights, recentred if so asked, or others that order the list better below the margin.
 
         The problem counts a pair within the margin as lost, a list of scores does not: only there can a warm start
@@ -288,39 +363,59 @@ class TwoStageRanker:
         )
         return candidates[best]
 
-    def _features(self, X: ArrayLike) -> FloatArray:
-        features = np.asarray(X, dtype=np.float64)
-        if features.ndim != 2 or features.shape[1] != self.n_features_:
-            raise ValueError(f"X must have {self.n_features_} columns, got shape {features.shape}")
-        return features
-
 
 _PLAIN_OPTIONS = (
-    *("top_k", "C", "margin", "rank", "method", "time_limit", "gap", "node_limit", "memory_limit", "recentre", "seed"),
+    *(
+        "top_k",
+        "C",
+        "margin",
+        "rank",
+        "gain",
+        "method",
+        "time_limit",
+        "gap",
+        "node_limit",
+        "memory_limit",
+        "recentre",
+        "seed",
+    ),
 )
 
 
-def _checked(X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, NDArray[np.int64]]:
-    problem = RerankProblem(X, y)  # its rules are ours: finite features, labels 0 and 1, both present
-    return problem.X.copy(), problem.y.copy()  # writable, as base rankers may expect of arrays
+def _checked(X: ArrayLike, y: ArrayLike, qid: ArrayLike | None) -> tuple[FloatArray, IntArray, IntArray | None]:
+    if not is_graded(y, qid):
+        problem = RerankProblem(X, y)  # its rules are ours: finite features, labels 0 and 1, both present
+        return problem.X.copy(), problem.y.copy(), None  # writable, as base rankers may expect of arrays
+    features = np.array(checked_features(X))
+    queries = None if qid is None else checked_queries(qid, len(features))[0]
+    return features, checked_labels(y, len(features), graded=True), queries
 
 
-def _threshold(scores: FloatArray, top_k: int | None) -> float:
-    if top_k is None or top_k >= len(scores):
-        return -math.inf
-    return float(np.sort(scores)[-top_k])
+def _nothing_to_order(lists: TopLists, labels: IntArray, queries: IntArray | None) -> str | None:
+    """Why there is nothing to order at the top, None where there is."""
+    if queries is None:
+        top, hold, differ = f"the top {len(labels)}", "hold a single class", "do not differ in any feature"
+    else:
+        top, hold, differ = "the tops of the queries", "hold a single label each", "do not differ in any feature each"
+    lowest = labels.min() if queries is None else _least(labels, queries)[queries]
+    if np.all(labels == lowest):
+        return f"{top} {hold}"
+    return None if lists.varying.any() else f"{top} {differ}"
 
 
-def _deviation(centered: FloatArray) -> FloatArray:
-    """The standard deviation of centred columns, whatever their units: squares of 1e-200 would be 0."""
-    reach = np.max(np.abs(centered), axis=0)
-    unit = np.where(reach > 0, reach, 1.0)
-    return np.asarray(np.sqrt(np.mean((centered / unit) ** 2, axis=0)) * unit)
+def _least(labels: IntArray, queries: IntArray) -> IntArray:
+    """The smallest label of each query."""
+    least = np.full(queries.max() + 1, np.iinfo(np.int64).max)
+    np.minimum.at(least, queries, labels)
+    return least
 
 
-def _unit(weights: FloatArray) -> FloatArray:
-    largest = float(np.max(np.abs(weights), initial=0.0))
-    return weights / largest if largest > 0 else weights
+def _mean_of_chosen(values: FloatArray, chosen: NDArray[np.bool_], queries: IntArray | None) -> FloatArray | float:
+    """For each row, the mean over the chosen rows of its query; every query has one."""
+    if queries is None:
+        return float(values[chosen].mean()) if chosen.any() else 0.0
+    totals = np.bincount(queries, weights=values * chosen)
+    return (totals / np.bincount(queries, weights=chosen))[queries]
 
 
 def _on_columns(constraints: LinearConstraints | None, columns: NDArray[np.bool_]) -> LinearConstraints | None:
@@ -330,7 +425,11 @@ def _on_columns(constraints: LinearConstraints | None, columns: NDArray[np.bool_
     return LinearConstraints(constraints.A[:, columns], constraints.b)
 
 
-def _without_margin(problem: RerankProblem) -> RerankProblem:
+def _without_margin(problem: RerankProblem | GradedProblem) -> RerankProblem | GradedProblem:
     """The same problem with a margin just wide enough to keep rounding from breaking ties."""
     margin = min(problem.margin, 1e-9)
+    if isinstance(problem, GradedProblem):
+        return GradedProblem(
+            problem.X, problem.gains, problem.qid, problem.statistic, problem.C, margin, rank=problem.rank
+        )
     return RerankProblem(problem.X, problem.y, problem.statistic, problem.C, margin, rank=problem.rank)

@@ -17,7 +17,7 @@ LAYERS = [
     ["ltr.metrics", "ltr.losses", "ltr.scorers", "ltr.data", "ltr.exact"],
     ["ltr.fitting", "ltr.convex"],
     ["ltr.base_rankers"],
-    ["ltr.rerank"],
+    ["ltr.rerank", "ltr.top_lists"],
     ["trainers"],
 ]
 # a package -> the only places that may import it

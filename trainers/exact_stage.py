@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.exact.certificate import certify
+from ltr.exact.graded import GradedProblem
+from ltr.exact.problem import RerankProblem
 from ltr.exact.solution import Solution, Status, TracePoint
 from ltr.rerank import TwoStageRanker
 from trainers.config import EXACT
@@ -152,11 +154,19 @@ def _save(folder: MethodFolder, context: Context, ranker: TwoStageRanker, scores
     if ranker.solution_ is not None and ranker.problem_ is not None:
         value["certificate"] = _certificate(context, ranker.solution_, ranker)
         buffer = io.BytesIO()
-        np.savez(buffer, X=ranker.problem_.X, y=ranker.problem_.y, weights=ranker.solution_.weights)
+        _write_problem(buffer, ranker.problem_, ranker.solution_)
         write_atomic(folder.problem, buffer.getvalue())
         if context.config.exact.certificate:
             certify(ranker.problem_, ranker.solution_).write(folder.certificate)
     write_json(folder.solution, value)
+
+
+def _write_problem(file: io.BytesIO, problem: RerankProblem | GradedProblem, solution: Solution) -> None:
+    """What the value of the weights is made of: features, and labels or gains and lists."""
+    if isinstance(problem, GradedProblem):
+        np.savez(file, X=problem.X, gains=problem.gains, qid=problem.qid, weights=solution.weights)
+    else:
+        np.savez(file, X=problem.X, y=problem.y, weights=solution.weights)
 
 
 def _certificate(context: Context, solution: Solution, ranker: TwoStageRanker) -> Json:
@@ -170,7 +180,7 @@ def _certificate(context: Context, solution: Solution, ranker: TwoStageRanker) -
         "C": problem.C,
         "margin": problem.margin,
         "n": problem.n,
-        "positives": int(problem.y.sum()),
+        **_sizes(problem),
         "d": problem.d,
         "method": solution.method,
         "status": solution.status.value,
@@ -184,6 +194,12 @@ def _certificate(context: Context, solution: Solution, ranker: TwoStageRanker) -
         "weights": solution.weights,
         "trace": [asdict(point) for point in solution.trace],
     }
+
+
+def _sizes(problem: RerankProblem | GradedProblem) -> Json:
+    if isinstance(problem, RerankProblem):
+        return {"positives": int(problem.y.sum())}
+    return {"positives": int((problem.gains > 0).sum()), "lists": len(problem.lists)}
 
 
 def reranked_rows(scores: NDArray[np.float64], top_k: int | str) -> NDArray[np.bool_]:

@@ -1,12 +1,13 @@
 """First-stage rankers: they score the whole list; the top of it goes to the exact stage.
 
-A base ranker has ``fit(X, y)``, ``decision_function(X)`` (scores, float64 of shape (n,)), ``linear_weights`` (float64
-of shape (d,) on the raw features, or None when the scorer is not linear) and a plain state that `load_base_ranker`
-turns back into the ranker.
+A base ranker has ``fit(X, y)``, with ``qid=`` where it is to learn from several queries, ``decision_function(X)``
+(scores, float64 of shape (n,)), ``linear_weights`` (float64 of shape (d,) on the raw features, or None when the scorer
+is not linear) and a plain state that `load_base_ranker` turns back into the ranker.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,8 +19,9 @@ __all__ = ["BaseRanker", "load_base_ranker", "make_base_ranker"]
 class BaseRanker(Protocol):
     """What the two-stage ranker needs of its first stage."""
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Any:  # noqa: ANN401 (each ranker returns its own type)
-        """Learn from observations (n, d) and labels 0 and 1 (n,)."""
+    @property
+    def fit(self) -> Callable[..., Any]:
+        """``fit(X, y)`` learns from observations (n, d) and labels (n,), ``fit(X, y, qid=qid)`` from queries."""
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scores (n,), larger is higher in the list."""

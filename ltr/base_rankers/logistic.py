@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.data.dataset import checked_features, checked_labels
+from ltr.data.dataset import DataError, checked_features, checked_labels, is_graded
 
 __all__ = ["LogisticRegressionRanker", "linear_scores"]
 
@@ -60,12 +60,21 @@ class LogisticRegressionRanker:
         """The constructor's fields by name (scikit-learn's convention)."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> LogisticRegressionRanker:
-        """Learn the weights from features (n, d) and labels 0/1 (n,)."""
+    def fit(self, X: ArrayLike, y: ArrayLike, *, qid: ArrayLike | None = None) -> LogisticRegressionRanker:
+        """Learn the weights from features (n, d) and labels (n,): 0 and 1, or graded.
+
+        The model is pointwise: with `qid`, or where there are more than two different labels, the positive class is
+        label > 0, and which query a row belongs to makes no difference.
+        """
         from sklearn.linear_model import LogisticRegression
 
         features = checked_features(X)
-        labels = checked_labels(y, len(features))
+        if is_graded(y, qid):
+            labels = (checked_labels(y, len(features), graded=True) > 0).astype(np.int64)
+            if labels.all():
+                raise DataError("y: graded labels must hold a 0, the negative class, got none")
+        else:
+            labels = checked_labels(y, len(features))
         mean, scale = np.zeros(features.shape[1]), np.ones(features.shape[1])
         if self.standardize:
             mean, deviation = features.mean(axis=0), features.std(axis=0)

@@ -37,7 +37,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.data.dataset import checked_features, checked_labels
+from ltr.data.dataset import DataError, checked_features, checked_labels
 
 __all__ = ["RankBoostRanker", "exponential_pair_loss"]
 
@@ -97,8 +97,10 @@ class RankBoostRanker:
         """The constructor's fields by name (scikit-learn's convention)."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> RankBoostRanker:
-        """Boost on features (n, d) and labels 0/1 (n,)."""
+    def fit(self, X: ArrayLike, y: ArrayLike, *, qid: ArrayLike | None = None) -> RankBoostRanker:
+        """Boost on features (n, d) and labels 0/1 (n,) of one list: a `qid` is refused."""
+        if qid is not None:
+            raise DataError("qid: RankBoost learns from one list with labels 0 and 1; the loss exponential takes qid")
         features = checked_features(X)
         positive = checked_labels(y, len(features)) == 1
         cuts = [candidate_cuts(column, self.thresholds) for column in features.T]

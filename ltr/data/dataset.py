@@ -6,19 +6,30 @@ Sizes are bounded so that squares of features, and variances, stay inside the fl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["DataError", "Dataset", "checked_features", "checked_labels", "checked_names"]
+__all__ = [
+    "DataError",
+    "Dataset",
+    "checked_features",
+    "checked_labels",
+    "checked_names",
+    "checked_queries",
+    "is_graded",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 _LARGEST = 1e150
 _SMALLEST_RANGE = 1e-150
+_LARGEST_LABEL = 1000  # of graded labels: 2^label - 1 is a number, and row numbers or ids are no labels
 
 
 class DataError(ValueError):
@@ -117,35 +128,101 @@ def checked_features(X: ArrayLike, names: Sequence[str] | None = None, where: st
     return features
 
 
-def checked_labels(y: ArrayLike, n: int, where: str = "y") -> IntArray:
-    """The labels as int64 of shape (n,), 0 and 1, both present.
+def checked_labels(y: ArrayLike, n: int, where: str = "y", *, graded: bool = False) -> IntArray:
+    """The labels as int64 of shape (n,): 0 and 1, both present, or graded.
 
     Args:
         y: numbers or booleans, (n,).
         n: how many labels there must be.
         where: what messages begin with.
+        graded: whether any whole numbers from 0 to 1000 will do, two different ones among them.
 
     Raises:
-        DataError: another shape, something other than 0 and 1 (with its row, counted from 1), a single class.
+        DataError: another shape, something that is no such label (with its row, counted from 1), a single class.
 
     Examples:
         >>> checked_labels([0, 1, 2], 3)
         Traceback (most recent call last):
         ltr.data.dataset.DataError: y: labels must be 0 or 1, got 2 in row 3
+        >>> checked_labels([0, 1, 2], 3, graded=True).tolist()
+        [0, 1, 2]
     """
     labels = np.asarray(y)
+    rule, kinds = (
+        (f"whole numbers from 0 to {_LARGEST_LABEL}", "whole numbers") if graded else ("0 or 1", "the numbers 0 and 1")
+    )
     if labels.shape != (n,):
         raise DataError(f"{where}: one label a row is needed ({n}), got shape {labels.shape}")
     if labels.dtype.kind not in "biuf":
-        raise DataError(f"{where}: labels must be the numbers 0 and 1, got an array of {labels.dtype}")
-    bad = (labels != 0) & (labels != 1)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise DataError(f"{where}: labels must be 0 or 1, got {_number(labels[row])} in row {row + 1}")
+        raise DataError(f"{where}: labels must be {kinds}, got an array of {labels.dtype}")
+    if labels.dtype.kind == "b":
+        labels = labels.astype(np.int64)
+    good = (labels >= 0) & (labels <= _LARGEST_LABEL) & (labels % 1 == 0) if graded else (labels == 0) | (labels == 1)
+    if not good.all():
+        row = int(np.argmin(good))
+        raise DataError(f"{where}: labels must be {rule}, got {_number(labels[row])} in row {row + 1}")
     checked = labels.astype(np.int64)
     if checked.min() == checked.max():
-        raise DataError(f"{where}: labels must hold both classes, got only {int(checked[0])}")
+        needed = "two different values" if graded else "both classes"
+        raise DataError(f"{where}: labels must hold {needed}, got only {int(checked[0])}")
     return checked
+
+
+def is_graded(y: ArrayLike, qid: ArrayLike | None) -> bool:
+    """Whether labels are to be read as grades: where there are queries, or more than two different labels.
+
+    Two labels without a query are two classes, which are 0 and 1: anything else there is a mistake.
+
+    Examples:
+        >>> is_graded([0, 1, 0], None), is_graded([0, 1, 4], None), is_graded([0, 1, 0], [7, 7, 7])
+        (False, True, True)
+    """
+    labels = np.asarray(y)
+    return qid is not None or (labels.dtype.kind in "iuf" and len(np.unique(labels)) > 2)
+
+
+def checked_queries(qid: ArrayLike, n: int, where: str = "qid") -> tuple[IntArray, NDArray[Any]]:
+    """The queries numbered in the order in which their ids first appear, and the ids themselves.
+
+    Args:
+        qid: the query of each row, integers of any size or texts, (n,), in any order.
+        n: how many rows there must be.
+        where: what messages begin with.
+
+    Returns:
+        int64 of shape (n,), the number of each row's query from 0; an array of the ids by number.
+
+    Raises:
+        DataError: another shape, ids that are neither integers nor texts, a missing one (with its row, from 1).
+
+    Examples:
+        >>> numbers, ids = checked_queries(["b", "a", "b"], 3)
+        >>> numbers.tolist(), ids.tolist()
+        ([0, 1, 0], ['b', 'a'])
+    """
+    given = np.asarray(qid)
+    if given.shape != (n,):
+        raise DataError(f"{where}: one query id a row is needed ({n}), got shape {given.shape}")
+    if given.dtype.kind == "f" or given.dtype.kind == "O":
+        missing = np.array([value is None or bool(value != value) for value in _without_na(given)], dtype=bool)
+        if missing.any():
+            raise DataError(f"{where}: query ids must not be missing, got none in row {int(np.argmax(missing)) + 1}")
+    if given.dtype.kind == "O":
+        for kind in (str, int):
+            if all(isinstance(value, kind) and not isinstance(value, bool) for value in given.tolist()):
+                given = np.array(given.tolist(), dtype=str if kind is str else None)
+    if given.dtype.kind not in "iuUT":
+        raise DataError(f"{where}: query ids must be integers or texts, got an array of {given.dtype}")
+    ids, first, inverse = np.unique(given, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    number = np.empty(len(ids), dtype=np.int64)
+    number[order] = np.arange(len(ids))
+    return number[inverse], ids[order]
+
+
+def _without_na(values: NDArray[Any]) -> list[Any]:
+    """The values as a list, NaN for pandas' NA, which compares to nothing."""
+    return [math.nan if type(value).__name__ in ("NAType", "NaTType") else value for value in values.tolist()]
 
 
 def checked_names(names: Sequence[str], where: str) -> tuple[str, ...]:
