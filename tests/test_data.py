@@ -20,7 +20,7 @@ from ltr.data import (
     theorem1,
 )
 from ltr.data.dataset import checked_features, checked_labels
-from ltr.data.named import FILES
+from ltr.data.named import FILES, LISTS_BY_QUERY
 from ltr.metrics import rank_statistic
 
 DATA_DIR = Path(os.environ.get("LTR_DATA") or Path(__file__).parents[2] / "shared" / "data")
@@ -146,7 +146,7 @@ FACTS = [  # name, rows, features, positives
 
 def test_facts_cover_every_file():
     assert {name for name, *_ in FACTS} == set(FILES)
-    assert dataset_names() == ("gaussians", "theorem1", *FILES)
+    assert dataset_names() == ("gaussians", "theorem1", "grouped", *FILES, *LISTS_BY_QUERY)
 
 
 @needs_files

@@ -39,7 +39,7 @@ def fit_baseline(context: Context, name: str, *, level_to: int) -> Row:
         else:
             context.display.begin(name, None)
             ranker = LogisticRegressionRanker(**context.config.baselines.logistic_regression.model_dump())
-            ranker.fit(context.split.train.X, context.split.train.y)
+            ranker.fit(context.split.train.X, context.split.train.y, qid=context.split.train.qid)
             loss, steps = _logistic_loss(context, ranker), None
         seconds = time.perf_counter() - started
         scores = context.scores_of(ranker)
@@ -93,4 +93,5 @@ def _rankboost(context: Context, tracker: Tracker) -> tuple[Any, float, int]:
 
 def _logistic_loss(context: Context, ranker: LogisticRegressionRanker) -> float:
     train = context.split.train
-    return float(logistic_loss(torch.from_numpy(ranker.decision_function(train.X)), torch.from_numpy(train.y)))
+    labels = torch.from_numpy(train.y > 0).long()  # of graded labels the class that it learns
+    return float(logistic_loss(torch.from_numpy(ranker.decision_function(train.X)), labels))

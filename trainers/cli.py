@@ -117,12 +117,14 @@ def _parser() -> argparse.ArgumentParser:
     predict = commands.add_parser(
         "predict",
         help="rank new, unlabelled rows with a run",
-        description="Rank the rows of a table with a run. Feature columns are found by name, others are carried "
-        "along. Rows come out from the top of the list down, with position (0 is the top), score, and the stage "
-        "that placed them.",
+        description="Rank the rows of a table or sparse file with a run. Feature columns are found by name, others are "
+        "carried along. Rows come out from the top of the list down, with position (0 is the top), score, and the "
+        "stage that placed them; query by query where the run was on data by query.",
     )
     predict.add_argument("run", metavar="RUN", help="a run folder, or the name of one in runs/")
-    predict.add_argument("data", metavar="DATA", type=Path, help="a table with the run's feature columns")
+    predict.add_argument(
+        "data", metavar="DATA", type=Path, help="a table with the run's features, or a sparse file"
+    )
     predict.add_argument("-o", "--output", metavar="FILE", type=Path, help="write CSV here instead of to stdout")
     predict.add_argument("--method", help="a method of the run; its exact stage by default")
     verify = commands.add_parser(

@@ -65,7 +65,8 @@ class Config(Section):
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     """The config of a TOML file with overrides such as ``exact.top_k=100`` applied.
 
-    A relative ``data.path`` is meant from the config file's folder, one given as an override from the current one.
+    A relative ``data.path`` or ``data.test_path`` is meant from the config file's folder, one given as an override from
+    the current one.
 
     Raises:
         ConfigError: everything that is wrong, at once.
@@ -74,9 +75,10 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     tree, given, findings = apply_overrides(read_toml(path), overrides)
     tree.setdefault("name", path.stem)
     data = tree.get("data")
-    if isinstance(data, dict) and isinstance(data.get("path"), str):
-        base = Path() if "data.path" in given else path.parent
-        data["path"] = str((base / Path(data["path"]).expanduser()).absolute())
+    for key in ("path", "test_path"):
+        if isinstance(data, dict) and isinstance(data.get(key), str):
+            base = Path() if f"data.{key}" in given else path.parent
+            data[key] = str((base / Path(data[key]).expanduser()).absolute())
     return parse_config(tree, source=str(path), overrides=given, findings=findings)
 
 

@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from ltr.base_rankers import BaseRanker, load_base_ranker
 from ltr.metrics import rank_statistic
 from ltr.statistics import RankStatistic
+from ltr.top_lists import cut
+from trainers.by_query import mean_share, share_name, sum_over_queries
 from trainers.config import Config
 from trainers.display import Display
 from trainers.files import reading, write_atomic
-from trainers.inputs import Split
+from trainers.inputs import Half, Split
 from trainers.runs import MethodFolder, RunFolder
 from trainers.stopping import StopFlag
 
@@ -59,12 +61,49 @@ class Context:
         """A ranker's scores of both halves."""
         return Scores(ranker.decision_function(self.split.train.X), ranker.decision_function(self.split.test.X))
 
+    @property
+    def reported(self) -> tuple[str, ...]:
+        """What the reported statistics are called: by query they are shares of the best value, see `by_query`."""
+        names = self.config.reported
+        return tuple(share_name(name) for name in names) if self.split.by_query else names
+
     def statistics(self, scores: Scores) -> dict[str, dict[str, float | None]]:
         """The reported statistics of both halves, ``{"train": {...}, "test": {...}}``; None where undefined."""
-        halves = (("train", scores.train, self.split.train.y), ("test", scores.test, self.split.test.y))
+        halves = (("train", scores.train, self.split.train), ("test", scores.test, self.split.test))
         return {
-            half: {name: statistic_of(values, y, name) for name in self.config.reported} for half, values, y in halves
+            name: {
+                shown: self._statistic(values, half, statistic)
+                for shown, statistic in zip(self.reported, self.config.reported, strict=True)
+            }
+            for name, values, half in halves
         }
+
+    def _statistic(self, scores: FloatArray, half: Half, name: str) -> float | None:
+        if half.qid is None:
+            return statistic_of(scores, half.y, name)
+        return mean_share(scores, half, name, self.config.statistics)
+
+    def statistic_on_top(self, base: Scores, scores: Scores) -> float | None:
+        """The statistic of the exact stage on what it reranks, the top of `base`; by query the sum over queries."""
+        exact, train = self.config.exact, self.split.train
+        chosen = self.reranked(base)
+        if train.qid is None:
+            return statistic_of(scores.train[chosen], train.y[chosen], exact.statistic)
+        return sum_over_queries(
+            scores.train[chosen], train.y[chosen], train.qid[chosen], exact.statistic, self.config.statistics
+        )
+
+    def reranked(self, base: Scores) -> NDArray[np.bool_]:
+        """The training rows at the top of `base`, as the two-stage ranker cuts them."""
+        top_k = self.config.exact.top_k
+        cuts = cut(base.train, self.split.train.qid, None if top_k == "full" else int(top_k))
+        return base.train >= cuts
+
+    @property
+    def top(self) -> str:
+        """What is reranked of a list, such as "top 50"."""
+        top_k = self.config.exact.top_k
+        return "full list" if top_k == "full" else f"top {top_k}"
 
     def hyperparameters(self, method: str) -> dict[str, bool | int | float | str]:
         """What TensorBoard compares methods and runs by: the same keys for every method."""

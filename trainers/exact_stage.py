@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr.exact.certificate import certify
 from ltr.exact.graded import GradedProblem
@@ -55,6 +54,7 @@ def run_exact_stage(context: Context, rows: Sequence[Row], *, level_to: int) -> 
         node_limit=config.node_limit,
         memory_limit=config.memory_limit,
         recentre=config.recentre,
+        gain=context.config.statistics.gain,
         seed=context.config.seed if config.seed is None else config.seed,
     )
     _check_length(context, ranker)
@@ -63,11 +63,11 @@ def run_exact_stage(context: Context, rows: Sequence[Row], *, level_to: int) -> 
     context.display.begin(EXACT, None)
     with Tracker(folder.path, folder.records, tensorboard=context.config.tracking.tensorboard) as tracker:
         started = time.perf_counter()
-        train = context.split.train
+        train, test = context.split.train, context.split.test
         log = _TraceLog(context, tracker)
-        ranker.fit(train.X, train.y, base_is_fitted=True, warm_starts=starts, on_progress=log)
+        ranker.fit(train.X, train.y, train.qid, base_is_fitted=True, warm_starts=starts, on_progress=log)
         seconds = time.perf_counter() - started
-        scores = Scores(ranker.decision_function(train.X), ranker.decision_function(context.split.test.X))
+        scores = Scores(ranker.decision_function(train.X, train.qid), ranker.decision_function(test.X, test.qid))
         row = _row(context, ranker, scores, seconds)
         statistics = {"train": row.train, "test": row.test}
         tracker.level(level_to, by_tag(statistics))
@@ -91,8 +91,8 @@ def _earlier_weights(folder: MethodFolder, feature_names: Sequence[str]) -> list
 def _check_length(context: Context, ranker: TwoStageRanker) -> None:
     """A user's own rank weights must fit the list, which ties at its end make longer than K."""
     array = ranker.statistic.array
-    scores = ranker.base.decision_function(context.split.train.X)  # type: ignore[union-attr]
-    length = int(reranked_rows(scores, context.config.exact.top_k).sum())
+    base = context.scores_of(ranker.base)  # type: ignore[arg-type]
+    length = int(context.reranked(base).sum())
     if array is not None and len(array) != length:
         raise RunError(f"exact.statistic: must hold one weight a rank, got {len(array)} for a list of {length} rows")
 
@@ -200,10 +200,3 @@ def _sizes(problem: RerankProblem | GradedProblem) -> Json:
     if isinstance(problem, RerankProblem):
         return {"positives": int(problem.y.sum())}
     return {"positives": int((problem.gains > 0).sum()), "lists": len(problem.lists)}
-
-
-def reranked_rows(scores: NDArray[np.float64], top_k: int | str) -> NDArray[np.bool_]:
-    """The rows at or above the K-th largest score, as the two-stage ranker cuts them."""
-    if top_k == "full" or int(top_k) >= len(scores):
-        return np.ones(len(scores), dtype=bool)
-    return scores >= np.sort(scores)[-int(top_k)]

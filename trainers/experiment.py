@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from ltr.fitting import FitOptions
 from ltr.losses import PairwiseHingeLoss, parse_loss
 from trainers.baselines import fit_baseline
+from trainers.by_query import check_lists, count_empty, count_pairs
 from trainers.config import EXACT, Config
 from trainers.context import Context, load_scores, statistic_of
 from trainers.display import Display
-from trainers.exact_stage import reranked_rows, run_exact_stage
+from trainers.exact_stage import run_exact_stage
 from trainers.figures import RankedList, ranked_list_figure
 from trainers.files import reading
 from trainers.inputs import load_split
@@ -49,12 +50,14 @@ def run_experiment(config: Config, *, fresh: bool = False, display: Display | No
 
     Raises:
         DataError: data that cannot be used.
-        ConfigError: a config that differs from that of the run to continue.
+        ConfigError: a config that differs from that of the run to continue, or asks of data by query what those do not
+            have.
         RunError: a run folder or an option that cannot be used.
     """
     display = Display() if display is None else display
     _check_device(config)
     split = load_split(config)
+    check_lists(config, split)
     with open_run(config, split.facts, fresh=fresh) as run, StopFlag() as stop:
         context = Context(config, split, run, display, stop)
         rows: list[Row] = []
@@ -77,9 +80,8 @@ _NUMBERS = 8
 
 def _note_size(context: Context) -> None:
     """Say beforehand that a hinge loss under L-BFGS will take long: it is solved with a multiplier for every pair."""
-    options, y = context.config.surrogate, context.split.train.y
+    options, pairs = context.config.surrogate, count_pairs(context.split.train)
     slow = [name for name in options.losses if isinstance(parse_loss(name), PairwiseHingeLoss)]
-    pairs = float((y > y.min()).sum()) * float((y == y.min()).sum())
     if slow and options.optimizer == "lbfgs" and pairs > _LARGE:
         context.display.note(
             f"{', '.join(slow)}: every step looks at {pairs:.3g} pairs, which takes a second or more and about "
@@ -151,25 +153,46 @@ def _results(context: Context, rows: Sequence[Row]) -> Results:
     config = context.config
     top = None
     if config.exact.enabled:
-        length = "full list" if config.exact.top_k == "full" else f"top {config.exact.top_k}"
-        top = f"{length} of {config.exact.base}"
+        each = f" in each of {context.split.train.n_queries} queries" if context.split.by_query else ""
+        top = f"{context.top} of {config.exact.base}{each}"
         rows = _with_top(context, rows)
     done = [row.method for row in rows if row.status != _INTERRUPTED]
-    return Results(config.name, config.reported, top, config.exact.C > 0, done == list(config.methods), tuple(rows))
+    return Results(
+        config.name,
+        context.reported,
+        top,
+        config.exact.C > 0,
+        done == list(config.methods),
+        tuple(rows),
+        on_list=config.exact.statistic,
+        note=_note_by_query(context) if context.split.by_query else "",
+    )
+
+
+def _note_by_query(context: Context) -> str:
+    """How values by query are to be read."""
+    config, split = context.config, context.split
+    first, shown = config.reported[0], context.reported[0]
+    gain = "2^label - 1" if config.statistics.gain == "exp2" else "label"
+    empty = "are left out" if config.statistics.empty == "skip" else f"count {config.statistics.empty}"
+    counts = " and ".join(
+        f"{count_empty(half)} of {half.n_queries} {name}"
+        for name, half in (("training", split.train), ("test", split.test))
+    )
+    means = f"{shown} is the mean over queries of {first} divided by its best value"
+    on_list = f"; {first} on list and bound are sums over queries" if config.exact.enabled else ""
+    return f"{means}{on_list}; a label is worth {gain}; queries without a label above 0 ({counts}) {empty}"
 
 
 def _with_top(context: Context, rows: Sequence[Row]) -> list[Row]:
     """The rows with their statistic on the reranked list, once there is one."""
-    exact = context.config.exact
-    base = load_scores(context.run.method(exact.base))
+    base = load_scores(context.run.method(context.config.exact.base))
     if base is None:
         return list(rows)
-    chosen = reranked_rows(base.train, exact.top_k)
-    labels = context.split.train.y[chosen]
     with_top = []
     for row in rows:
         scores = load_scores(context.run.method(row.method))
-        value = None if scores is None else statistic_of(scores.train[chosen], labels, exact.statistic)
+        value = None if scores is None else context.statistic_on_top(base, scores)
         with_top.append(dataclasses.replace(row, top=value))
     return with_top
 
@@ -183,10 +206,9 @@ def _write_overview(context: Context, results: Results | None) -> None:
     for half, figure in figures.items():
         figure.savefig(context.run.path / f"ranked_list_{half}.png")
     if config.tracking.tensorboard:
-        top = "full list" if config.exact.top_k == "full" else f"top {config.exact.top_k}"
         write_overview(
             context.run.path / _OVERVIEW,
-            chart_layout(config.reported, top),
+            chart_layout(context.reported, context.top, config.exact.statistic),
             texts={} if results is None else {f"results/{tag}": text for tag, text in markdown_tables(results).items()},
             figures={f"ranked_list/{half}": figure for half, figure in figures.items()},
         )
@@ -195,9 +217,9 @@ def _write_overview(context: Context, results: Results | None) -> None:
 def _figures(context: Context) -> dict[str, Figure]:
     exact = context.config.exact
     base, after = (load_scores(context.run.method(name)) for name in (exact.base, EXACT))
-    if not exact.enabled or base is None or after is None:
+    if not exact.enabled or base is None or after is None or context.split.by_query:
         return {}
-    threshold = base.train[reranked_rows(base.train, exact.top_k)].min()
+    threshold = base.train[context.reranked(base)].min()
     figures = {}
     for half, before, later, y in (
         ("training", base.train, after.train, context.split.train.y),

@@ -1,4 +1,7 @@
-"""The data of a run: loaded, hashed and split into a training and a test half."""
+"""The data of a run: loaded, hashed and split into a training and a test half.
+
+Rows by query are split by whole queries. Data that come with a test part are not split.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.data import DataError, Dataset, half_split, load, read_table
+from ltr.data import DataError, Dataset, half_split, load, load_test, read_data
 from trainers.config import Config
 from trainers.provenance import sha256_of
 
@@ -20,10 +23,16 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Half:
-    """Features (n, d) and labels (n,) of one half."""
+    """One half: features (n, d), labels (n,) and, where rows belong to queries, the number of each row's query (n,)."""
 
     X: FloatArray
     y: IntArray
+    qid: IntArray | None = None
+
+    @property
+    def n_queries(self) -> int:
+        """Number of lists, 1 without queries."""
+        return 1 if self.qid is None else len(np.unique(self.qid))
 
 
 @dataclass(frozen=True)
@@ -42,43 +51,89 @@ class Split:
     feature_names: tuple[str, ...]
     facts: dict[str, Any]
 
+    @property
+    def by_query(self) -> bool:
+        """Whether rows belong to queries."""
+        return self.train.qid is not None
+
 
 def load_split(config: Config) -> Split:
-    """Load the config's data and split it.
+    """Load the config's data and split it, unless a test part comes with it.
 
     Raises:
-        DataError: data that cannot be read, or a half that holds a single class.
+        DataError: data that cannot be read, or a half in which there is nothing to rank.
     """
-    data = _load(config)
-    seed = config.seed if config.data.split_seed is None else config.data.split_seed
-    order = np.concatenate(half_split(data.n, seed))
-    cut = int(data.n * config.data.train_fraction)
-    halves = []
-    for name, rows in (("training", order[:cut]), ("test", order[cut:])):
-        labels = data.y[rows]
-        if len(np.unique(labels)) < 2:
-            found = f"only label {labels[0]}" if len(labels) else "no rows"
-            raise DataError(
-                f"data: the {name} half holds {found} ({len(rows)} of {data.n} rows, {data.n_pos} positive in all); "
-                "change data.split_seed or data.train_fraction"
-            )
-        halves.append(Half(data.X[rows], labels))
-    facts = {
-        "name": data.name,
-        "rows": data.n,
-        "positives": data.n_pos,
-        "features": list(data.feature_names),
-        "sha256": sha256_of(data.X, data.y),
-        "split_seed": seed,
-        "training_rows": cut,
-    }
+    data, test = _load(config)
+    facts: dict[str, Any] = {"name": data.name, "rows": data.n, "positives": data.n_pos}
+    if test is not None:
+        halves = [Half(part.X, part.y, part.qid) for part in (data, test)]
+        facts |= {"test_rows": test.n, "sha256": sha256_of(*_arrays(data), *_arrays(test))}
+    else:
+        seed = config.seed if config.data.split_seed is None else config.data.split_seed
+        halves = _halves(data, seed, config.data.train_fraction)
+        facts |= {"sha256": sha256_of(*_arrays(data)), "split_seed": seed, "training_rows": len(halves[0].y)}
+    if data.qid is not None:
+        facts["queries"] = {"train": halves[0].n_queries, "test": halves[1].n_queries}
+        facts["query"] = config.data.query
+    facts["features"] = list(data.feature_names)
     return Split(halves[0], halves[1], data.feature_names, facts)
 
 
-def _load(config: Config) -> Dataset:
+def _halves(data: Dataset, seed: int, train_fraction: float) -> list[Half]:
+    """The two halves of a data set, of whole queries where there are queries."""
+    if data.qid is not None and data.n_queries < 2:
+        raise DataError("data: a single query cannot be split; give the test half as data.test_path")
+    order = np.concatenate(half_split(data.n if data.qid is None else data.n_queries, seed))
+    cut = int(len(order) * train_fraction)
+    halves = []
+    for name, members in (("training", order[:cut]), ("test", order[cut:])):
+        rows = members if data.qid is None else _rows_of(members, data.qid)
+        half = Half(data.X[rows], data.y[rows], None if data.qid is None else _numbered(data.qid[rows]))
+        if not _has_a_pair(half):
+            if data.qid is None:
+                found = f"only label {half.y[0]}" if len(rows) else "no rows"
+                of = f"{len(rows)} of {data.n} rows, {data.n_pos} positive in all"
+            else:
+                found, of = "no query with two different labels", f"{len(members)} of {data.n_queries} queries"
+            advice = "change data.split_seed or data.train_fraction"
+            raise DataError(f"data: the {name} half holds {found} ({of}); {advice}")
+        halves.append(half)
+    return halves
+
+
+def _rows_of(queries: IntArray, qid: IntArray) -> IntArray:
+    """The rows of these queries, query after query, each in the order of the file."""
+    by_query = np.split(np.argsort(qid, kind="stable"), np.cumsum(np.bincount(qid))[:-1])
+    return np.concatenate([by_query[query] for query in queries]) if len(queries) else qid[:0]
+
+
+def _numbered(qid: IntArray) -> IntArray:
+    """The queries of the rows numbered from 0."""
+    return np.unique(qid, return_inverse=True)[1].astype(np.int64)
+
+
+def _has_a_pair(half: Half) -> bool:
+    if half.qid is None:
+        return len(np.unique(half.y)) > 1
+    return any(len(np.unique(half.y[half.qid == query])) > 1 for query in np.unique(half.qid))
+
+
+def _arrays(data: Dataset) -> list[NDArray[Any]]:
+    return [data.X, data.y] if data.qid is None else [data.X, data.y, data.qid]
+
+
+def _load(config: Config) -> tuple[Dataset, Dataset | None]:
+    """The data, and the test part where it is given apart."""
     options = config.data
-    if options.path is not None:
-        assert options.label is not None
-        return read_table(options.path, label=options.label, drop=options.drop, features=options.features)
-    assert options.name is not None
-    return load(options.name, seed=options.seed)
+    if options.path is None:
+        assert options.name is not None
+        return load(options.name, seed=options.seed), load_test(options.name)
+    common: dict[str, Any] = {"format": options.format, "label": options.label, "query": options.query}
+    data = read_data(options.path, drop=options.drop, features=options.features, cache=options.cache, **common)
+    if options.test_path is None:
+        return data, None
+    test = read_data(options.test_path, features=data.feature_names, cache=options.cache, **common)
+    if (data.qid is None) != (test.qid is None):
+        neither = options.path if data.qid is None else options.test_path
+        raise DataError(f"{neither}: has no queries, which the other file of data.path and data.test_path has")
+    return data, test

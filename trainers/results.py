@@ -76,6 +76,8 @@ class Results:
         priced: whether non-zero weights have a price, so that objective and statistic differ.
         complete: whether every method is finished.
         rows: in the order of the run.
+        on_list: name of the statistic on the reranked list; the first of the reported ones by default.
+        note: how the values are to be read, where there is something to say.
     """
 
     name: str
@@ -84,6 +86,8 @@ class Results:
     priced: bool
     complete: bool
     rows: tuple[Row, ...]
+    on_list: str = ""
+    note: str = ""
 
     def columns(self, statistics: Sequence[str] | None = None) -> Columns:
         """Headings and cells for reading; columns that would be empty are left out.
@@ -91,7 +95,6 @@ class Results:
         Args:
             statistics: names of those to show; all by default.
         """
-        first = self.statistics[0]
         rows = self.rows
         columns = [
             ("method", [row.method for row in rows]),
@@ -101,7 +104,7 @@ class Results:
         for name in self.statistics if statistics is None else statistics:
             columns.append((f"train {name}", [number(row.train.get(name)) for row in rows]))
             columns.append((f"test {name}", [number(row.test.get(name)) for row in rows]))
-        columns.append((f"{first} on list", [number(row.top) for row in rows]))
+        columns.append((f"{self.on_list or self.statistics[0]} on list", [number(row.top) for row in rows]))
         if self.priced:
             columns.append(("objective", [number(row.objective) for row in rows]))
         columns += [
@@ -118,6 +121,7 @@ class Results:
         notes = []
         if self.top is not None:
             notes.append(f"list: {self.top} on the training half")
+        notes += [self.note] if self.note else []
         notes += [f"{row.method}: {row.message}" for row in self.rows if row.message]
         if not self.complete:
             notes.append("unfinished: run the same command again to go on")

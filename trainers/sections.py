@@ -20,9 +20,11 @@ from pydantic import (
     StrictStr,
 )
 
-from ltr.data import dataset_names
+from ltr.data import FormatName, dataset_names, format_of
+from ltr.data.named import LISTS_BY_QUERY
 from ltr.exact import METHODS, RerankProblem
 from ltr.losses import parse_loss
+from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 from trainers.config_errors import nearest
 
@@ -137,16 +139,26 @@ class DataConfig(Section):
         default=None, min_length=1, description="a known data set: gaussians, travel, pima, ..."
     )
     path: StrictStr | None = Field(
-        default=None, min_length=1, description="your own table (CSV), relative to the config file"
+        default=None, min_length=1, description="your own table (CSV) or sparse text, relative to the config file"
+    )
+    test_path: StrictStr | None = Field(
+        default=None, min_length=1, description="file of the test half; path is split when left out"
+    )
+    format: FormatName = Field(
+        default="auto", description="table, svmlight (also libsvm, LETOR), or auto to tell by the file"
     )
     label: StrictStr | None = Field(
-        default=None, min_length=1, description="label column of your table, values 0 and 1"
+        default=None, min_length=1, description="label column of your table, values 0 and 1, with queries 0, 1, 2, ..."
+    )
+    query: StrictStr | None = Field(
+        default=None, min_length=1, description="query column of your table; a file of sizes PATH.query does as well"
     )
     drop: Names = Field(default=(), description="columns of your table that are no features, such as ids")
     features: Names | None = Field(default=None, description="feature columns of your table; all others when left out")
-    train_fraction: float = Field(default=0.5, gt=0, lt=1, description="share of the rows used for training")
+    train_fraction: float = Field(default=0.5, gt=0, lt=1, description="share of the rows (queries) used for training")
     split_seed: Seed | None = Field(default=None, description="seed of the split; the run's seed when left out")
     seed: Seed = Field(default=0, description="of generated data sets")
+    cache: bool = Field(default=True, description="keep what was parsed of a large sparse file, in LTR_CACHE")
 
     def clashes(self) -> Iterator[Clash]:
         """A data set by name or a table by path, and the table's columns only with a table."""
@@ -157,16 +169,38 @@ class DataConfig(Section):
             yield "name", f"unknown data set{hint}; known are {', '.join(dataset_names())}", self.name, ()
         if self.name is not None and self.path is not None:
             yield "path", "must not stand beside name: the data come from one place", self.path, ("name",)
-        elif self.path is not None and self.label is None:
-            yield "label", "is required with path: the column that holds 0 and 1", None, ("path",)
-        if self.path is None:
-            for field in ("label", "drop", "features"):
-                if value := getattr(self, field):
-                    yield field, "goes with path only: a named data set knows its columns", value, ("path",)
+        elif self.path is not None and self.label is None and self._format != "svmlight":
+            yield "label", "is required with path: the column that holds 0 and 1", None, ("path", "format")
+        yield from self._misplaced()
         if self.features and (both := sorted(set(self.features) & set(self.drop))):
             yield "drop", f"must not name the feature {both[0]!r}", list(self.drop), ("features",)
-        if self.label is not None and self.label in (*(self.features or ()), *self.drop):
-            yield "label", "must be neither a feature nor dropped", self.label, ("features", "drop")
+        for field in ("label", "query"):
+            if getattr(self, field) in (*(self.features or ()), *self.drop):
+                yield field, "must be neither a feature nor dropped", getattr(self, field), ("features", "drop")
+        if self.label is not None and self.label == self.query:
+            yield "query", "must not be the label column", self.query, ("label",)
+
+    @property
+    def _format(self) -> FormatName:
+        """The format of the file at path."""
+        return format_of(self.path) if self.format == "auto" and self.path is not None else self.format
+
+    def _misplaced(self) -> Iterator[Clash]:
+        """Keys that go with data of another kind."""
+        if self.path is None:
+            for field in ("test_path", "label", "query", "drop", "features"):
+                if value := getattr(self, field):
+                    yield field, "goes with path only: a named data set knows its columns", value, ("path",)
+        elif self._format == "svmlight":
+            for field in ("label", "query", "drop"):
+                if value := getattr(self, field):
+                    yield field, "goes with tables only: a sparse file has no such columns", value, ("path", "format")
+        if self.test_path is not None or self.name in LISTS_BY_QUERY:
+            whole = type(self)()
+            for field in ("train_fraction", "split_seed"):
+                if (value := getattr(self, field)) != getattr(whole, field):
+                    rule = "goes with data that are split: here the test half is given"
+                    yield field, rule, value, ("test_path", "name")
 
 
 class SurrogateConfig(Section):
@@ -189,7 +223,7 @@ class SurrogateConfig(Section):
     max_steps: StrictInt = Field(default=1000, ge=1, description="optimizer steps at most")
     learning_rate: float = Field(default=0.01, gt=0, description="of adam")
     batch_size: StrictInt | None = Field(
-        default=None, ge=2, description="rows of an adam batch; all rows when left out"
+        default=None, ge=2, description="rows (queries) of an adam batch; all when left out"
     )
     l2: float = Field(default=1e-4, ge=0, description="price of the squared weights, l2/2 ||w||^2")
     tolerance: float = Field(default=1e-8, gt=0, description="relative accuracy at which a fit has converged")
@@ -247,7 +281,7 @@ class ExactConfig(Section):
         default="logistic_regression", description="any method of this run, by name"
     )
     top_k: Annotated[int | str, _whole_or("full", 2)] = Field(
-        default=50, description='length of the list to rerank, or "full"'
+        default=50, description='length of the list (of every query) to rerank, or "full"'
     )
     statistic: Statistic = Field(default="dcg", description="the rank statistic to maximise, and to report first")
     C: float = Field(default=0.0, ge=0, description="price of each non-zero weight")
@@ -294,6 +328,10 @@ class StatisticsConfig(Section):
     report: Annotated[tuple[Statistic, ...], BeforeValidator(_split), Field(strict=False), AfterValidator(_unique)] = (
         Field(default=("dcg", "auc"), description="beside the statistic of the exact stage, which is always reported")
     )
+    gain: GainName = Field(default="exp2", description="worth of graded labels: exp2 is 2^label - 1, or linear")
+    empty: Literal["skip", 0, 1] = Field(
+        default="skip", description="what queries without a label above 0 count in a mean over queries; skip: nothing"
+    )
 
     def clashes(self) -> Iterator[Clash]:
         """A user's own weights belong to a list of one length, not to both halves."""
@@ -307,4 +345,4 @@ class TrackingConfig(Section):
 
     tensorboard: bool = Field(default=True, description="write TensorBoard events")
     every: StrictInt = Field(default=1, ge=1, description="log every so many steps (the last always)")
-    figures: bool = Field(default=True, description="draw the ranked lists before and after reranking")
+    figures: bool = Field(default=True, description="draw the ranked list before and after reranking; not by query")

@@ -97,7 +97,7 @@ class _Training:
         train = self._context.split.train
         self._context.display.begin(self._name, self._context.config.surrogate.max_steps)
         try:
-            self.ranker.fit(train.X, train.y, resume=state)
+            self.ranker.fit(train.X, train.y, qid=train.qid, resume=state)
         except KeyboardInterrupt:
             if self.ranker.fit_ is None:
                 raise
@@ -111,6 +111,7 @@ class _Training:
         ranker, train = self.ranker, self._context.split.train
         assert ranker.fit_ is not None
         scores = torch.from_numpy(ranker.decision_function(train.X))
+        qid = None if train.qid is None else torch.from_numpy(train.qid)
         weights = ranker.linear_weights
         status = "interrupted" if interrupted else "converged" if ranker.converged_ else ranker.fit_.stopped
         return Row(
@@ -119,7 +120,7 @@ class _Training:
             seconds=ranker.fit_.state_dict()["seconds"],
             train=statistics["train"],
             test=statistics["test"],
-            loss=float(parse_loss(self._name)(scores, torch.from_numpy(train.y))),
+            loss=float(parse_loss(self._name)(scores, torch.from_numpy(train.y), qid=qid)),
             excess=None if self._optimum is None else ranker.objective_ - self._optimum,
             steps=ranker.steps_,
             weights=None if weights is None else weights.tolist(),

@@ -169,21 +169,23 @@ def read_records(path: Path) -> Iterator[dict[str, Any]]:
                 yield json.loads(line)
 
 
-def chart_layout(statistics: Sequence[str], top: str) -> dict[str, dict[str, list[object]]]:
+def chart_layout(statistics: Sequence[str], top: str, on_list: str | None = None) -> dict[str, dict[str, list[object]]]:
     """Custom charts: the convex loss beside the first statistic, the exact stage's incumbent and bound in one chart.
 
     Args:
         statistics: names of the reported statistics, the one that matters first.
         top: name of the reranked list, for the titles.
+        on_list: name of the statistic that the exact stage maximises there; the first one by default.
     """
     first = statistics[0]
+    on_list = on_list or first
     beside = {
         "convex loss": _lines(["loss/convex"]),
         f"{first} on the training half": _lines([f"train/{first}"]),
         f"{first} on the test half": _lines([f"test/{first}"]),
     }
     exact = {
-        f"{first} on the {top}: incumbent and bound (step = ms)": _lines(["exact/incumbent", "exact/bound"]),
+        f"{on_list} on the {top}: incumbent and bound (step = ms)": _lines(["exact/incumbent", "exact/bound"]),
         "relative gap (step = ms)": _lines(["exact/gap"]),
     }
     others = {

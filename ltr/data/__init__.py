@@ -1,24 +1,35 @@
-"""Data: the paper's data sets by name, a user's own tables, and the split of the experiments.
+"""Data: the paper's data sets by name, a user's own files and frames, and the split of the experiments.
 
-`load` gives a named data set (``gaussians`` needs no files), `read_table` a user's own file, `read_features` one
-without labels to predict on, and `read_texts` its fields as they stand there. Every bad input is a `DataError` that
-names the file, column and row.
+`load` gives a named data set (``gaussians`` needs no files), `read_data` a user's own file, table or sparse text,
+`from_frame` a frame in memory; `read_rows` and `read_features` read what is to be predicted on, and `read_texts` the
+fields of a text table as they stand there. Every bad input is a `DataError` that names the file, column and row.
 """
 
 from ltr.data.dataset import DataError, Dataset
-from ltr.data.generated import gaussians, theorem1
-from ltr.data.named import dataset_names, load
+from ltr.data.files import FormatName, format_of, read_data, read_rows
+from ltr.data.frames import from_frame
+from ltr.data.generated import gaussians, grouped, theorem1
+from ltr.data.named import dataset_names, load, load_test
 from ltr.data.splits import half_split
+from ltr.data.svmlight import read_svmlight
 from ltr.data.tables import read_features, read_table, read_texts
 
 __all__ = [
     "DataError",
     "Dataset",
+    "FormatName",
     "dataset_names",
+    "format_of",
+    "from_frame",
     "gaussians",
+    "grouped",
     "half_split",
     "load",
+    "load_test",
+    "read_data",
     "read_features",
+    "read_rows",
+    "read_svmlight",
     "read_table",
     "read_texts",
     "theorem1",

@@ -1,7 +1,9 @@
-"""A labelled list of observations, and the rules every one of them is held to.
+"""Labelled observations, one list or several by query, and the rules every one of them is held to.
 
-Features are finite float64 of shape (n, d), each column with a name of its own; labels are 0 and 1, both present.
-Sizes are bounded so that squares of features, and variances, stay inside the floating point range.
+Features are finite float64 of shape (n, d), each column with a name of its own. Labels of one list are 0 and 1, both
+present. Where rows belong to queries labels are grades, whole numbers from 0 to 1000 of which 0 is worth nothing, and
+some query holds two different ones; a query may hold a single row, and its rows stand anywhere. Sizes of features are
+bounded so that their squares, and variances, stay inside the floating point range.
 """
 
 from __future__ import annotations
@@ -38,13 +40,18 @@ class DataError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """One labelled list: features, binary labels and the names of the features.
+    """One labelled list, or one for each query: features, labels and the names of the features.
 
     Args:
         name: how reports call it.
         X: features, (n, d), at most 1e150 in size; a column is constant or spans at least 1e-150.
-        y: labels, (n,), 0 or 1, both present.
+        y: labels, (n,), 0 or 1, both present; with qid grades.
         feature_names: d different names, in the order of the columns; ``x0, x1, ...`` by default.
+        qid: the query of each row, integers or texts, (n,); None is one list.
+
+    Attributes:
+        qid: number of each row's query, int64 of shape (n,), in the order in which queries first appear; or None.
+        query_ids: the ids as they were given, by that number; or None.
 
     Raises:
         DataError: an argument against its rule, named with the data set, the row and the column.
@@ -53,14 +60,26 @@ class Dataset:
         >>> data = Dataset("toy", [[0.0, 1.0], [2.0, 3.0]], [0, 1])
         >>> data.n, data.d, data.n_pos, data.n_neg, data.feature_names
         (2, 2, 1, 1, ('x0', 'x1'))
+        >>> data = Dataset("toy", [[0.0], [2.0], [1.0]], [0, 4, 1], qid=["b", "b", "a"])
+        >>> data.qid.tolist(), data.query_ids.tolist(), data.n_queries
+        ([0, 0, 1], ['b', 'a'], 2)
     """
 
     name: str
     X: FloatArray
     y: IntArray
     feature_names: tuple[str, ...]
+    qid: IntArray | None
+    query_ids: NDArray[Any] | None
 
-    def __init__(self, name: str, X: ArrayLike, y: ArrayLike, feature_names: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        X: ArrayLike,
+        y: ArrayLike,
+        feature_names: Sequence[str] | None = None,
+        qid: ArrayLike | None = None,
+    ) -> None:
         where = f"data set {name}"
         features = np.asarray(X)
         names = None if feature_names is None else checked_names(feature_names, where)
@@ -68,7 +87,13 @@ class Dataset:
         _check_ranges(features, names, where)
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "X", features)
-        object.__setattr__(self, "y", checked_labels(y, len(features), where))
+        queries, ids = (None, None) if qid is None else checked_queries(qid, len(features), where)
+        labels = checked_labels(y, len(features), where, graded=queries is not None)
+        if queries is not None and not _some_query_has_a_pair(labels, queries):
+            raise DataError(f"{where}: some query must hold two different labels, got none such")
+        object.__setattr__(self, "y", labels)
+        object.__setattr__(self, "qid", queries)
+        object.__setattr__(self, "query_ids", ids)
         object.__setattr__(self, "feature_names", names or tuple(f"x{j}" for j in range(features.shape[1])))
 
     @property
@@ -83,13 +108,18 @@ class Dataset:
 
     @property
     def n_pos(self) -> int:
-        """Number of positives."""
-        return int(self.y.sum())
+        """Number of positives: labels above 0."""
+        return int((self.y > 0).sum())
 
     @property
     def n_neg(self) -> int:
         """Number of negatives."""
         return self.n - self.n_pos
+
+    @property
+    def n_queries(self) -> int:
+        """Number of lists: of queries, 1 without."""
+        return 1 if self.query_ids is None else len(self.query_ids)
 
 
 def checked_features(X: ArrayLike, names: Sequence[str] | None = None, where: str = "X") -> FloatArray:
@@ -239,6 +269,12 @@ def checked_names(names: Sequence[str], where: str) -> tuple[str, ...]:
             raise DataError(f"{where}: column names must differ, got {name!r} for columns {seen[name]} and {at}")
         seen[name] = at
     return tuple(names)
+
+
+def _some_query_has_a_pair(labels: IntArray, queries: IntArray) -> bool:
+    order = np.lexsort((labels, queries))
+    same_query = queries[order][1:] == queries[order][:-1]
+    return bool(np.any(same_query & (labels[order][1:] != labels[order][:-1])))
 
 
 def _check_ranges(features: FloatArray, names: Sequence[str] | None, where: str) -> None:

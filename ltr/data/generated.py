@@ -1,4 +1,4 @@
-"""Data sets of the paper that are generated: they need no files.
+"""Data sets that are generated: two of the paper, and one of lists by query. They need no files.
 
 Source: Rudin & Wang, *Direct Learning to Rank and Rerank* (2018), sections 2.4 (theorem 1) and 5 (Gaussians).
 """
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ltr.data.dataset import Dataset
 
-__all__ = ["gaussians", "theorem1"]
+__all__ = ["gaussians", "grouped", "theorem1"]
 
 FloatArray = NDArray[np.float64]
 
@@ -74,6 +74,37 @@ def theorem1(seed: int = 0) -> Dataset:
     """
     clumps = ((10, 0, (3.0,), 0.05), (3000, 1, (1.0,), 0.05), (3000, 0, (0.0,), 0.05), (80, 1, (-10.0,), 0.05))
     return Dataset("theorem1", *_draw(np.random.default_rng(seed), clumps))
+
+
+def grouped(seed: int = 0, *, queries: int = 60, d: int = 5) -> Dataset:
+    """Queries of 5 to 25 items with labels 0 to 4 that follow a linear score, the better at its top.
+
+    Item i of query q has the features x_i + m_q, where m_q, the query's own level, tells nothing. Labels are the grades
+    of ``w·x_i + noise``: the lower 50 percent of all items have 0, the next 25, 15, 7 and 3 percent 1 to 4. The noise
+    is three times as large where ``w·x_i`` is below 0: the top of a list can be ordered, its rest hardly.
+
+    Args:
+        seed: of everything.
+        queries: number of queries, at least 2.
+        d: number of features, at least 1.
+
+    Raises:
+        ValueError: a number below its least.
+
+    Examples:
+        >>> data = grouped()
+        >>> data.n_queries, data.d, sorted(set(data.y.tolist()))
+        (60, 5, [0, 1, 2, 3, 4])
+    """
+    if queries < 2 or d < 1:
+        raise ValueError(f"queries must be at least 2 and d at least 1, got {queries!r} and {d!r}")
+    rng = np.random.default_rng(seed)
+    qid = np.repeat(np.arange(queries), rng.integers(5, 26, queries))
+    own, level = rng.normal(size=(len(qid), d)), 2 * rng.normal(size=(queries, d))
+    score = own @ np.linspace(1, 0.2, d)
+    noisy = score + rng.normal(size=len(qid)) * np.where(score > 0, 0.5, 1.5)
+    y = np.searchsorted(np.quantile(noisy, [0.5, 0.75, 0.9, 0.97]), noisy)
+    return Dataset("grouped", own + level[qid], y, qid=qid)
 
 
 def _draw(

@@ -18,6 +18,9 @@ pima           last column                 8; zeros that stand for missing value
 haberman       status 2 (died)             3; six feature rows carry both labels
 polypharm      POLYPHARMACY = 1            12: all but ID; the year 2007 (so that YEAR is constant)
 glow500        FRACTURE = 1                13: SUB_ID dropped, for it tells the label
+grouped        generated, graded 0 to 4    5; 60 queries
+lightgbm       graded 0 to 4               300, sparse; 201 queries for training, and 50 as a test part: the example
+_lambdarank                                lambdarank of LightGBM
 =============  ==========================  ====================================================================
 
 The paper states d = 21, 13 and 14 for NHANES, Polypharm and GLOW500, and not which rows and columns it took: those
@@ -31,7 +34,7 @@ import difflib
 import hashlib
 import importlib.util
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,14 +42,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data.dataset import DataError, Dataset
-from ltr.data.generated import gaussians, theorem1
+from ltr.data.generated import gaussians, grouped, theorem1
+from ltr.data.svmlight import read_svmlight
 
-__all__ = ["FILES", "NamedFile", "dataset_names", "load"]
+__all__ = ["FILES", "LISTS_BY_QUERY", "NamedFile", "NamedLists", "dataset_names", "load", "load_test"]
 
 FloatArray = NDArray[np.float64]
 Rows = list[list[str]]
 
-_GENERATED: dict[str, Callable[[int], Dataset]] = {"gaussians": gaussians, "theorem1": theorem1}
+_GENERATED: dict[str, Callable[[int], Dataset]] = {
+    "gaussians": gaussians,
+    "theorem1": theorem1,
+    "grouped": grouped,
+}
 
 
 @dataclass(frozen=True)
@@ -72,8 +80,25 @@ class NamedFile:
     separator: str = ","
 
 
+@dataclass(frozen=True)
+class NamedLists:
+    """Published sparse files of lists by query: a training and a test part, each with a file of query sizes beside it.
+
+    Attributes:
+        train: path of the training part, relative to the data directory.
+        test: path of the test part.
+        sha256: of all four files, by path.
+        source: the public repository, folder and commit that the files were found at.
+    """
+
+    train: str
+    test: str
+    sha256: Mapping[str, str]
+    source: str
+
+
 def load(name: str = "gaussians", *, data_dir: str | os.PathLike[str] | None = None, seed: int = 0) -> Dataset:
-    """A data set by name; see the module for what each holds.
+    """A data set by name; see the module for what each holds. Of one with a test part, the training part.
 
     Args:
         name: one of `dataset_names()`.
@@ -93,19 +118,16 @@ def load(name: str = "gaussians", *, data_dir: str | os.PathLike[str] | None = N
     """
     if name in _GENERATED:
         return _GENERATED[name](seed)
+    if name in LISTS_BY_QUERY:
+        return _load_lists(name, LISTS_BY_QUERY[name].train, data_dir)
     if name not in FILES:
         close = difflib.get_close_matches(str(name).lower(), dataset_names(), n=1)
         hint = f"did you mean {close[0]!r}? " if close else "files of your own are read by read_table. "
         raise DataError(f"unknown data set {name!r}; {hint}Known are {', '.join(dataset_names())}")
     spec = FILES[name]
-    path = _find(name, spec, data_dir)
+    path = _find(name, spec.path, spec.source, data_dir)
     content = path.read_bytes()
-    digest = hashlib.sha256(content).hexdigest()
-    if digest != spec.sha256:
-        raise DataError(
-            f"{path}: this is not the documented file of {name}: its SHA-256 is {digest}, expected {spec.sha256}; "
-            f"restore it from {spec.source}, or read it with read_table"
-        )
+    _check_sha256(name, path, content, spec.sha256, spec.source)
     lines = csv.reader(content.decode("utf-8").splitlines(), delimiter=spec.separator, skipinitialspace=True)
     rows = [row for row in lines if row]
     columns = spec.columns or rows.pop(0)
@@ -115,25 +137,65 @@ def load(name: str = "gaussians", *, data_dir: str | os.PathLike[str] | None = N
     return data
 
 
+def load_test(name: str, *, data_dir: str | os.PathLike[str] | None = None) -> Dataset | None:
+    """The test part of a named data set that comes with one, with the features of its training part; None else.
+
+    Args:
+        name: one of `dataset_names()`.
+        data_dir: as for `load`.
+
+    Raises:
+        DataError: as `load`.
+
+    Examples:
+        >>> load_test("gaussians") is None
+        True
+    """
+    if name not in LISTS_BY_QUERY:
+        return None
+    features = load(name, data_dir=data_dir).feature_names
+    return _load_lists(name, LISTS_BY_QUERY[name].test, data_dir, features)
+
+
+def _load_lists(
+    name: str, part: str, data_dir: str | os.PathLike[str] | None, features: Sequence[str] | None = None
+) -> Dataset:
+    spec = LISTS_BY_QUERY[name]
+    for file in (part, f"{part}.query"):
+        path = _find(name, file, spec.source, data_dir)
+        _check_sha256(name, path, path.read_bytes(), spec.sha256[file], spec.source)
+    data = read_svmlight(_find(name, part, spec.source, data_dir), features=features)
+    return Dataset(name, data.X, data.y, data.feature_names, data.qid)
+
+
+def _check_sha256(name: str, path: Path, content: bytes, expected: str, source: str) -> None:
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != expected:
+        raise DataError(
+            f"{path}: this is not the documented file of {name}: its SHA-256 is {digest}, expected {expected}; "
+            f"restore it from {source}, or read it with read_table"
+        )
+
+
 def dataset_names() -> tuple[str, ...]:
     """The names that `load` knows, generated data first.
 
     Examples:
-        >>> dataset_names()[:3]
-        ('gaussians', 'theorem1', 'abalone19')
+        >>> dataset_names()[:4]
+        ('gaussians', 'theorem1', 'grouped', 'abalone19')
     """
-    return (*_GENERATED, *FILES)
+    return (*_GENERATED, *FILES, *LISTS_BY_QUERY)
 
 
-def _find(name: str, spec: NamedFile, data_dir: str | os.PathLike[str] | None) -> Path:
+def _find(name: str, file: str, source: str, data_dir: str | os.PathLike[str] | None) -> Path:
     given = os.environ.get("LTR_DATA", "") if data_dir is None else os.fspath(data_dir)
     origin = "LTR_DATA" if data_dir is None else "data_dir"
     if given:
         directory = Path(given).expanduser()
         if not directory.is_dir():
             raise DataError(f"{origin} must be a directory, got {given!r}")
-        if (directory / spec.path).is_file():
-            return directory / spec.path
+        if (directory / file).is_file():
+            return directory / file
     elsewhere = _installed_copy() if name == "travel" else None
     if elsewhere is not None:
         return elsewhere
@@ -143,7 +205,7 @@ def _find(name: str, spec: NamedFile, data_dir: str | os.PathLike[str] | None) -
             f"data set {name} is read from files: set the environment variable LTR_DATA to their directory, or pass "
             f"data_dir ({built_in} need no files)"
         )
-    raise DataError(f"{directory / spec.path}: no such file; data set {name} was found at {spec.source}")
+    raise DataError(f"{directory / file}: no such file; data set {name} was found at {source}")
 
 
 def _installed_copy() -> Path | None:
@@ -261,5 +323,19 @@ FILES: dict[str, NamedFile] = {
         shape=(500, 13, 125),
         parse=_parse_plain("FRACTURE", drop=("SUB_ID",)),
         separator="\t",
+    ),
+}
+
+LISTS_BY_QUERY: dict[str, NamedLists] = {
+    "lightgbm_lambdarank": NamedLists(
+        train="lightgbm_lambdarank/rank.train",
+        test="lightgbm_lambdarank/rank.test",
+        sha256={
+            "lightgbm_lambdarank/rank.train": "a0c7201c89120879c14a5059e091f441cbf2a29b8aaef363885ccb1a530448df",
+            "lightgbm_lambdarank/rank.train.query": "40cb5fef637229311cd30fab13cb7fb633b023e86a87ff04ec55db420143d6af",
+            "lightgbm_lambdarank/rank.test": "3b1219ce117a0a36d2f76c02de7e7831c1d79af0d40f5195c03178bbe26c824b",
+            "lightgbm_lambdarank/rank.test.query": "36dca82ba3bf99201bac3987b00a8fbf6fe5f563e9fa6d0da90e783710a32df4",
+        },
+        source="github.com/microsoft/LightGBM, examples/lambdarank, commit bae0b7ba953341a32b2a9c5c5c437a1b976f576f",
     ),
 }

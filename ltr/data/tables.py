@@ -12,7 +12,8 @@ suffix                 columns
 =====================  ============================================================================================
 
 Columns are numbers or booleans, without missing values: other columns are errors unless dropped. Rows are counted
-from 1, below the header; blank lines are not rows.
+from 1, below the header; blank lines are not rows. The query of each row is a column of numbers or texts, or stands in
+a file of sizes beside the table (`ltr.data.queries`).
 """
 
 from __future__ import annotations
@@ -21,21 +22,23 @@ import csv
 import os
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.data.dataset import DataError, Dataset, checked_features, checked_labels, checked_names
+from ltr.data.dataset import DataError, Dataset, checked_names
+from ltr.data.frames import Columns, count_rows, dataset_of, features_of, ids_of
+from ltr.data.queries import read_query_sizes, side_file
 
-__all__ = ["read_features", "read_table", "read_texts"]
+__all__ = ["BINARY_SUFFIXES", "read_features", "read_table", "read_table_rows", "read_texts"]
 
 FloatArray = NDArray[np.float64]
-Columns = Mapping[str, Any]  # name -> a pandas Series or a 1-D array
 
 _TEXT = {".csv": None, ".txt": None, ".dat": None, ".tsv": "\t", ".tab": "\t"}
+BINARY_SUFFIXES = (".parquet", ".pq", ".npy", ".npz")
 _SEPARATORS = (",", ";", "\t", "|")
 
 
@@ -43,6 +46,7 @@ def read_table(
     path: str | os.PathLike[str],
     *,
     label: str,
+    query: str | None = None,
     drop: Sequence[str] = (),
     features: Sequence[str] | None = None,
     separator: str | None = None,
@@ -51,9 +55,11 @@ def read_table(
 
     Args:
         path: the file.
-        label: the column of the labels, 0 and 1.
+        label: the column of the labels, 0 and 1, with queries grades.
+        query: the column of the query of each row. Without it, a file of query sizes beside the table, if there is
+            one, tells the queries; else all rows are one list.
         drop: columns to leave out.
-        features: the columns to take, in this order; all but label and drop, in the file's order, by default.
+        features: the columns to take, in this order; all but label, query and drop, in the file's order, by default.
         separator: one character between the fields of a text file.
 
     Returns:
@@ -61,7 +67,7 @@ def read_table(
 
     Raises:
         DataError: a missing, empty or unreadable file; a column name twice, or one that the file does not have; a
-            value that is not a finite number, a label other than 0 and 1 (both with their row), a single class.
+            value that is not a finite number, a label or query against the rules of `Dataset` (all with their row).
 
     Examples:
         >>> import tempfile
@@ -72,23 +78,28 @@ def read_table(
         >>> data.name, data.feature_names, data.X.tolist(), data.y.tolist()
         ('machines', ('hours',), [[10.5], [99.0]], [0, 1])
     """
-    columns = _read(path, separator)
-    _require(path, columns, (label,), "label column")
-    _require(path, columns, drop, "column to drop")
-    if features is None:
-        features = [name for name in columns if name != label and name not in drop]
-        if not features:
-            raise DataError(f"{path}: no feature column is left beside the label {label!r}")
-    for name in features:
-        if name == label or name in drop:
-            raise DataError(f"{path}: feature column {name!r} is also {'the label' if name == label else 'dropped'}")
-    X = _features(path, columns, features)
-    labels = _column(path, label, columns[label])
-    missing = np.isnan(labels)
-    if missing.any():
-        row = int(np.argmax(missing)) + 1
-        raise DataError(f"{path}: labels must be 0 or 1, got a missing value in column {label!r}, row {row}")
-    return Dataset(Path(path).stem, X, checked_labels(labels, len(X), f"{path}: column {label!r}"), features)
+    columns = _read(path, separator, texts=query)
+    beside = side_file(path) if query is None else None
+    given = None if beside is None else read_query_sizes(beside, count_rows(columns))
+    return dataset_of(
+        columns, str(path), Path(path).stem, label=label, query=query, drop=drop, features=features, queries=given
+    )
+
+
+def read_table_rows(
+    path: str | os.PathLike[str], features: Sequence[str], *, query: str | None = None, separator: str | None = None
+) -> tuple[FloatArray, NDArray[Any] | None]:
+    """Features (n, len(features)) and query ids of a table to predict on, None where no place tells the queries.
+
+    Raises:
+        DataError: as `read_table`; all missing columns are named at once.
+    """
+    columns = _read(path, separator, texts=query)
+    X = features_of(columns, str(path), features)
+    if query is not None:
+        return X, ids_of(columns, str(path), query)
+    beside = side_file(path)
+    return X, None if beside is None else read_query_sizes(beside, len(X))
 
 
 def read_features(path: str | os.PathLike[str], features: Sequence[str], *, separator: str | None = None) -> FloatArray:
@@ -105,7 +116,7 @@ def read_features(path: str | os.PathLike[str], features: Sequence[str], *, sepa
     Raises:
         DataError: as `read_table`; all missing columns are named at once.
     """
-    return _features(path, _read(path, separator), features)
+    return features_of(_read(path, separator), str(path), features)
 
 
 def read_texts(path: str | os.PathLike[str], *, separator: str | None = None) -> dict[str, list[str]]:
@@ -135,26 +146,9 @@ def read_texts(path: str | os.PathLike[str], *, separator: str | None = None) ->
     return {name: column.tolist() for name, column in columns.items()}
 
 
-def _features(path: str | os.PathLike[str], columns: Columns, features: Sequence[str]) -> FloatArray:
-    if isinstance(features, str) or len(features) == 0:
-        raise DataError(f"features must be a sequence of at least one column name, got {features!r}")
-    names = checked_names(features, "features")
-    _require(path, columns, names, "feature column")
-    return checked_features(np.column_stack([_column(path, name, columns[name]) for name in names]), names, str(path))
-
-
-def _require(path: str | os.PathLike[str], columns: Columns, names: Sequence[str], role: str) -> None:
-    if isinstance(names, str):
-        raise DataError(f"{role}s must be given as a sequence of names, got the string {names!r}")
-    missing = [name for name in names if name not in columns]
-    if not missing:
-        return
-    shown = ", ".join(list(columns)[:20]) + (", ..." if len(columns) > 20 else "")
-    hint = "; the first line must hold the column names" if all(_is_number(name) for name in columns) else ""
-    raise DataError(f"{path}: no {role} {', '.join(map(repr, missing))}; the file has {shown}{hint}")
-
-
-def _read(path: str | os.PathLike[str], separator: str | None, *, as_text: bool = False) -> Columns:
+def _read(
+    path: str | os.PathLike[str], separator: str | None, *, as_text: bool = False, texts: str | None = None
+) -> Columns:
     file = Path(path)
     if not file.is_file():
         raise DataError(f"{path}: {'is not a file' if file.exists() else 'no such file'}")
@@ -164,19 +158,19 @@ def _read(path: str | os.PathLike[str], separator: str | None, *, as_text: bool 
     if separator is not None and (suffix not in _TEXT or len(separator) != 1):
         raise DataError(f"separator must be one character and goes with text files, got {separator!r} for {path}")
     if suffix in _TEXT:
-        columns = _read_text(file, separator or _TEXT[suffix], as_text=as_text)
+        columns = _read_text(file, separator or _TEXT[suffix], as_text=as_text, texts=texts)
     elif suffix in (".parquet", ".pq"):
         columns = _read_parquet(file)
     elif suffix in (".npy", ".npz"):
         columns = _read_numpy(file)
     else:
-        raise DataError(f"{path}: unknown file type {suffix!r}; known are {' '.join(_TEXT)} .parquet .pq .npy .npz")
+        raise DataError(f"{path}: unknown file type {suffix!r}; known are {' '.join((*_TEXT, *BINARY_SUFFIXES))}")
     if any(len(column) == 0 for column in columns.values()) or not columns:
         raise DataError(f"{path}: the table has no rows")
     return columns
 
 
-def _read_text(file: Path, separator: str | None, *, as_text: bool) -> Columns:
+def _read_text(file: Path, separator: str | None, *, as_text: bool, texts: str | None) -> Columns:
     import pandas as pd
 
     try:
@@ -192,6 +186,8 @@ def _read_text(file: Path, separator: str | None, *, as_text: bool) -> Columns:
             options: dict[str, Any] = {"index_col": False, "skipinitialspace": True, "low_memory": False}
             if as_text:
                 options |= {"dtype": str, "na_filter": False}
+            elif texts in names:
+                options |= {"dtype": {texts: str}}  # ids stay as they stand there: 007 is not 7
             frame = pd.read_csv(stream, sep=separator, header=None, names=list(names), **options)
     except UnicodeDecodeError as error:
         raise DataError(f"{file}: must be UTF-8 text, got byte {error.object[error.start]:#x}") from None
@@ -261,31 +257,3 @@ def _read_numpy(file: Path) -> Columns:
         if length != next(iter(lengths.values())):
             raise DataError(f"{file}: columns must be equally long, got {length} rows in column {name!r}")
     return columns
-
-
-def _column(path: str | os.PathLike[str], name: str, column: Any) -> FloatArray:  # noqa: ANN401 - Series or array
-    """A column as float64, missing values as NaN."""
-    import pandas as pd
-
-    series = pd.Series(column)
-    if isinstance(series.dtype, pd.CategoricalDtype):
-        series = series.astype(series.cat.categories.dtype)
-    kinds = pd.api.types
-    if kinds.is_numeric_dtype(series.dtype) and not kinds.is_complex_dtype(series.dtype):
-        return series.to_numpy(dtype=np.float64, na_value=np.nan)
-    if not (kinds.is_string_dtype(series.dtype) or kinds.is_object_dtype(series.dtype)):
-        raise DataError(f"{path}: column {name!r} must hold numbers, got {series.dtype}")
-    values = pd.to_numeric(series, errors="coerce").astype(np.float64)
-    bad = (values.isna() & series.notna()).to_numpy()
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise DataError(f"{path}: column {name!r} must hold numbers, got {series.iloc[row]!r} in row {row + 1}")
-    return values.to_numpy(dtype=np.float64)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -1,0 +1,87 @@
+"""Any data file: a table, or sparse text; which of the two is told by suffix and content."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.data.dataset import DataError, Dataset
+from ltr.data.svmlight import looks_like_svmlight, read_svmlight, read_svmlight_rows
+from ltr.data.tables import BINARY_SUFFIXES, read_table, read_table_rows
+
+__all__ = ["FormatName", "format_of", "read_data", "read_rows"]
+
+FormatName = Literal["auto", "table", "svmlight"]
+
+
+def format_of(path: str | os.PathLike[str]) -> FormatName:
+    """``"svmlight"`` for a text file whose first observation reads ``label [qid:ID] index:value``, else ``"table"``."""
+    file = Path(path)
+    if file.suffix.lower() in BINARY_SUFFIXES or not file.is_file():
+        return "table"
+    return "svmlight" if looks_like_svmlight(file) else "table"
+
+
+def read_data(
+    path: str | os.PathLike[str],
+    *,
+    format: FormatName = "auto",  # noqa: A002 - its name in configs
+    label: str | None = None,
+    query: str | None = None,
+    drop: Sequence[str] = (),
+    features: Sequence[str] | None = None,
+    cache: bool = True,
+) -> Dataset:
+    """The labelled observations of a file, in one list or by query.
+
+    Args:
+        path: the file.
+        format: ``"table"`` (`read_table`), ``"svmlight"`` (`read_svmlight`), or ``"auto"`` to find out.
+        label: the label column, of tables only, which need it.
+        query: the query column, of tables only.
+        drop: columns to leave out, of tables only.
+        features: the features to take; all by default.
+        cache: whether to keep what was parsed of a large sparse file.
+
+    Raises:
+        DataError: a file or an option against the rules of its reader.
+    """
+    if (format_of(path) if format == "auto" else format) == "table":
+        if label is None:
+            raise DataError(f"{path}: a table needs the name of its label column, got none")
+        return read_table(path, label=label, query=query, drop=drop, features=features)
+    for name, given in (("label", label), ("query", query), ("drop", list(drop))):
+        if given:
+            raise DataError(f"{path}: {name} goes with tables, a sparse file has no columns by name; got {given!r}")
+    return read_svmlight(path, features=features, cache=cache)
+
+
+def read_rows(
+    path: str | os.PathLike[str],
+    features: Sequence[str],
+    *,
+    format: FormatName = "auto",  # noqa: A002
+    query: str | None = None,
+    cache: bool = True,
+) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
+    """Features (n, len(features)) and query ids, None without, of a file to predict on.
+
+    Args:
+        path: the file.
+        features: the features to take, in this order; a table must have them all, in a sparse file what is not there
+            is 0. Others are ignored.
+        format: as for `read_data`.
+        query: the query column of a table; a sparse file tells its queries itself.
+        cache: as for `read_data`.
+
+    Raises:
+        DataError: as `read_data`.
+    """
+    if (format_of(path) if format == "auto" else format) == "table":
+        return read_table_rows(path, features, query=query)
+    return read_svmlight_rows(path, features, cache=cache)

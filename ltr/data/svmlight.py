@@ -1,0 +1,197 @@
+r"""Sparse text files: svmlight, libsvm and LETOR.
+
+A line is an observation, ``label [qid:ID] index:value index:value ... # comment``; indices ascend, and what is not
+there is 0. Lines that are blank or comments are passed over.
+
+* A feature is named after its index, ``f1``, ``f2``, ..., from 0 or 1 (as the smallest index of the file has it) to the
+  largest index. Where features are asked for by name, those that the file does not have are 0.
+* Queries are the ``qid:`` of the lines (any texts, in any order), or sizes in a file beside it (`ltr.data.queries`).
+* Without queries labels are 0 and 1, or libsvm's -1 and +1.
+
+Features are held as dense float64, as everything else here works on them: a file that would take more than 4 GB is
+refused. What is parsed of a large file is kept (`ltr.data.cache`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.data.cache import Arrays, cached
+from ltr.data.dataset import DataError, Dataset
+from ltr.data.queries import read_query_sizes, side_file
+
+__all__ = ["looks_like_svmlight", "read_svmlight", "read_svmlight_rows"]
+
+FloatArray = NDArray[np.float64]
+
+_PARSER = "svmlight-1"
+_LARGEST_DENSE = 4e9
+_LARGEST_INDEX = 2**31 - 1
+_LINE = re.compile(rb"\s*[-+.\d][-+.\deE]*(\s+qid:\S+)?(\s+\d+:\S+)+\s*(#.*)?")
+
+
+def looks_like_svmlight(path: str | os.PathLike[str]) -> bool:
+    """Whether the first line that is neither blank nor a comment has the form of an observation."""
+    with Path(path).open("rb") as file:
+        for line in file:
+            if line.partition(b"#")[0].strip():
+                return _LINE.fullmatch(line) is not None
+    return False
+
+
+def read_svmlight(
+    path: str | os.PathLike[str], *, features: Sequence[str] | None = None, cache: bool = True
+) -> Dataset:
+    r"""The labelled observations of a file.
+
+    Args:
+        path: the file.
+        features: the features to take, such as those of the training file for a test file; all by default.
+        cache: whether to keep what was parsed of a large file, and to take it from there.
+
+    Returns:
+        the `Dataset`, named after the file, with queries where there are some.
+
+    Raises:
+        DataError: a missing, empty or malformed file (with the line), labels or sizes of queries against their rules.
+
+    Examples:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "letor.txt")
+        ...     _ = path.write_text("2 qid:7 1:0.5 3:1 # best\n0 qid:7 2:0.25\n1 qid:9 1:2\n")
+        ...     data = read_svmlight(path)
+        >>> data.feature_names, data.X.tolist()
+        (('f1', 'f2', 'f3'), [[0.5, 0.0, 1.0], [0.0, 0.25, 0.0], [2.0, 0.0, 0.0]])
+        >>> data.y.tolist(), data.qid.tolist(), data.query_ids.tolist()
+        ([2, 0, 1], [0, 0, 1], ['7', '9'])
+    """
+    rows = _read(path, features, cache)
+    labels = rows.labels
+    if rows.queries is None and set(np.unique(labels)) <= {-1.0, 1.0}:
+        labels = (labels > 0).astype(np.float64)
+    return Dataset(Path(path).stem, rows.X, labels, rows.names, rows.queries)
+
+
+def read_svmlight_rows(
+    path: str | os.PathLike[str], features: Sequence[str], *, cache: bool = True
+) -> tuple[FloatArray, NDArray[Any] | None]:
+    """Features (n, len(features)) and query ids (None without) of a file to predict on, whatever its labels say.
+
+    Raises:
+        DataError: as `read_svmlight`, but for labels.
+    """
+    rows = _read(path, features, cache)
+    return rows.X, rows.queries
+
+
+class _Rows(NamedTuple):
+    X: FloatArray
+    labels: FloatArray
+    names: list[str]
+    queries: NDArray[Any] | None
+
+
+def _read(path: str | os.PathLike[str], features: Sequence[str] | None, cache: bool) -> _Rows:
+    file = Path(path)
+    if not file.is_file():
+        raise DataError(f"{path}: {'is not a file' if file.exists() else 'no such file'}")
+    parsed = cached(file, _PARSER, lambda: _parse(file)) if cache else _parse(file)
+    labels, indices, indptr = parsed["labels"], parsed["indices"], parsed["indptr"]
+    first, last = (0, 0) if len(indices) == 0 else (min(1, int(indices.min())), int(indices.max()))
+    names = [f"f{j}" for j in range(first, last + 1)] if features is None else list(features)
+    size = 8.0 * len(labels) * len(names)
+    if size > _LARGEST_DENSE:
+        shape = f"{len(labels)} rows of {len(names)} features"
+        limit = f"the limit is {_LARGEST_DENSE / 1e9:g} GB"
+        raise DataError(f"{path}: {shape} would take {size / 1e9:.1f} GB as dense float64, {limit}; take fewer of them")
+    place = np.full(last + 1, -1, dtype=np.int64)  # column of each index
+    for column, name in enumerate(names):
+        if re.fullmatch(r"f(0|[1-9]\d{0,9})", name) and int(name[1:]) <= last:
+            place[int(name[1:])] = column
+    columns, rows = place[indices], np.repeat(np.arange(len(labels)), np.diff(indptr))
+    X = np.zeros((len(labels), len(names)))
+    X[rows[columns >= 0], columns[columns >= 0]] = parsed["values"][columns >= 0]
+    return _Rows(X, labels, names, _queries(file, parsed))
+
+
+def _queries(file: Path, parsed: Arrays) -> NDArray[Any] | None:
+    ids, beside = parsed["queries"], side_file(file)
+    if len(ids) > 0 and beside is not None:
+        raise DataError(f"{file}: queries must come from one place, got qid: in its lines and {beside.name} beside it")
+    if beside is not None:
+        return read_query_sizes(beside, len(parsed["labels"]))
+    return ids if len(ids) > 0 else None
+
+
+def _parse(file: Path) -> Arrays:
+    """Labels, ids of queries (none where lines have none), and the features in compressed rows."""
+    from sklearn.datasets import load_svmlight_file
+
+    queries = _query_texts(file)
+    try:
+        X, labels = load_svmlight_file(str(file), dtype=np.float64, zero_based=True)
+    except (ValueError, OverflowError) as error:
+        raise DataError(f"{file}: {_first_mistake(file) or error}") from None
+    if len(labels) == 0:
+        raise DataError(f"{file}: the file holds no observation")
+    return {
+        "labels": labels,
+        "queries": np.array(queries, dtype=str),
+        "values": X.data,
+        "indices": X.indices.astype(np.int64),
+        "indptr": X.indptr.astype(np.int64),
+    }
+
+
+def _query_texts(file: Path) -> list[str]:
+    """The id in each observation's line; all have one or none has."""
+    found: list[str] = []
+    count = 0
+    with file.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            tokens = line.partition(b"#")[0].split(None, 2)
+            if not tokens:
+                continue
+            count += 1
+            if len(tokens) > 1 and tokens[1].startswith(b"qid:"):
+                found.append(tokens[1][4:].decode("utf-8", errors="replace"))
+                if not found[-1]:
+                    raise DataError(f"{file}: qid: must be followed by an id, got none in line {number}")
+            if len(found) not in (0, count):
+                raise DataError(f"{file}: all lines must have a qid: or none, got line {number} unlike those before")
+    return found
+
+
+def _first_mistake(file: Path) -> str | None:
+    """Line, rule and value of the first token that is malformed."""
+    with file.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            tokens = line.partition(b"#")[0].decode("utf-8", errors="replace").split()
+            if tokens and not _is_number(tokens[0]):
+                return f"a line must begin with a number, its label, got {tokens[0]!r} in line {number}"
+            before = -1
+            for token in tokens[2 if len(tokens) > 1 and tokens[1].startswith("qid:") else 1 :]:
+                index, colon, value = token.partition(":")
+                if not (colon and index.isdecimal() and _is_number(value)):
+                    return f"features must read index:value, got {token!r} in line {number}"
+                if not before < int(index) <= _LARGEST_INDEX:
+                    rule = f"ascend within a line, to at most {_LARGEST_INDEX}"
+                    return f"indices of features must {rule}, got {index} in line {number}"
+                before = int(index)
+    return None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

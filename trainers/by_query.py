@@ -1,0 +1,121 @@
+"""What is different where rows belong to queries: statistics are means over queries, and some options make no sense.
+
+A statistic of a query is divided by its value for the query's perfect order, so that 1 is the best there is:
+``ndcg@10`` is the mean of these shares for ``dcg@10``. Labels are worth ``2^label - 1``, or themselves
+(``statistics.gain``). A query without a label above 0 has no such share: it is left out of the mean, or counts as 0 or
+1 (``statistics.empty``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ltr.exact import METHODS, GradedProblem
+from ltr.losses import LogisticLoss, parse_loss
+from ltr.metrics import normalized_rank_statistic, rank_statistic
+from ltr.statistics import RankStatistic
+from trainers.config import Config
+from trainers.config_errors import ConfigError, Finding
+from trainers.inputs import Half, Split
+from trainers.sections import StatisticsConfig
+
+__all__ = ["check_lists", "count_pairs", "mean_share", "share_name", "sum_over_queries"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+def share_name(statistic: str) -> str:
+    """The name of a statistic divided by its best value.
+
+    Examples:
+        >>> share_name("dcg@10"), share_name("auc")
+        ('ndcg@10', 'auc')
+    """
+    return statistic if statistic == "auc" else f"n{statistic}"
+
+
+def mean_share(scores: FloatArray, half: Half, statistic: str, options: StatisticsConfig) -> float | None:
+    """The mean over queries of a statistic's share of its best value; None where no query has one."""
+    values = normalized_rank_statistic(*_tensors(scores, half.y), statistic, gain=options.gain, qid=_tensor(half.qid))
+    if options.empty == "skip":
+        values = values[~values.isnan()]
+    value = float(values.nan_to_num(float(options.empty) if options.empty != "skip" else 0.0).mean())
+    return None if math.isnan(value) else value
+
+
+def sum_over_queries(
+    scores: FloatArray, y: IntArray, qid: IntArray, statistic: str, options: StatisticsConfig
+) -> float:
+    """The sum over queries of a statistic as it is: what the exact stage maximises."""
+    return float(rank_statistic(*_tensors(scores, y), statistic, gain=options.gain, qid=_tensor(qid)).sum())
+
+
+def count_empty(half: Half) -> int:
+    """Queries without a label above 0."""
+    assert half.qid is not None
+    return half.n_queries - len(np.unique(half.qid[half.y > 0]))
+
+
+def count_pairs(half: Half) -> float:
+    """Pairs of rows of one list whose labels differ."""
+    qid = np.zeros_like(half.y) if half.qid is None else half.qid
+    _, sizes = np.unique(qid, return_counts=True)
+    _, alike = np.unique(np.stack([qid, half.y]), axis=1, return_counts=True)
+    return float((sizes.astype(float) ** 2).sum() - (alike.astype(float) ** 2).sum()) / 2
+
+
+def check_lists(config: Config, split: Split) -> None:
+    """Refuse what a config asks for that lists by query do not have, before anything is computed.
+
+    Raises:
+        ConfigError: all of it at once.
+    """
+    if split.by_query and (findings := list(_findings(config, split))):
+        raise ConfigError("config, with data by query", findings)
+
+
+def _findings(config: Config, split: Split) -> Iterator[Finding]:
+    graded = max(split.train.y.max(), split.test.y.max()) > 1
+    for at, name in enumerate(config.surrogate.losses):
+        if graded and isinstance(parse_loss(name), LogisticLoss):
+            rule = "takes labels 0 and 1 only, here some are larger; baselines.methods has logistic_regression"
+            yield Finding(f"surrogate.losses[{at}]", rule, name)
+    if config.surrogate.certify:
+        yield Finding("surrogate.certify", "goes with one list only", True)
+    if "rankboost" in config.baselines.methods:
+        rule = "must not name rankboost, which learns from one list; surrogate.losses has exponential, its loss"
+        yield Finding("baselines.methods", rule, list(config.baselines.methods))
+    for at, name in enumerate(config.statistics.report):
+        if graded and name == "auc":
+            yield Finding(f"statistics.report[{at}]", "takes labels 0 and 1 only, here some are larger", name)
+    if config.exact.enabled:
+        yield from _exact_findings(config)
+
+
+def _exact_findings(config: Config) -> Iterator[Finding]:
+    exact = config.exact
+    statistic = RankStatistic.parse(exact.statistic)
+    if statistic.name == "auc":
+        yield Finding("exact.statistic", "has no sum over queries; wrs, the sum of ranks, has", exact.statistic)
+    elif statistic.array is not None:
+        yield Finding("exact.statistic", "cannot be weights(...): queries differ in length", exact.statistic)
+    elif exact.method != "auto":
+        small = GradedProblem(np.eye(4), [0, 1, 2, 0], [0, 0, 0, 1], statistic, rank=exact.rank)
+        try:
+            METHODS[exact.method].check(small)
+        except ValueError as error:
+            yield Finding("exact.method", str(error), exact.method)
+
+
+def _tensors(scores: FloatArray, y: IntArray) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.from_numpy(scores), torch.from_numpy(y)
+
+
+def _tensor(qid: IntArray | None) -> torch.Tensor | None:
+    return None if qid is None else torch.from_numpy(qid)
