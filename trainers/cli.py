@@ -122,9 +122,7 @@ def _parser() -> argparse.ArgumentParser:
         "stage that placed them; query by query where the run was on data by query.",
     )
     predict.add_argument("run", metavar="RUN", help="a run folder, or the name of one in runs/")
-    predict.add_argument(
-        "data", metavar="DATA", type=Path, help="a table with the run's features, or a sparse file"
-    )
+    predict.add_argument("data", metavar="DATA", type=Path, help="a table with the run's features, or a sparse file")
     predict.add_argument("-o", "--output", metavar="FILE", type=Path, help="write CSV here instead of to stdout")
     predict.add_argument("--method", help="a method of the run; its exact stage by default")
     verify = commands.add_parser(

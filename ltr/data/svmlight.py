@@ -34,7 +34,8 @@ FloatArray = NDArray[np.float64]
 _PARSER = "svmlight-1"
 _LARGEST_DENSE = 4e9
 _LARGEST_INDEX = 2**31 - 1
-_LINE = re.compile(rb"\s*[-+.\d][-+.\deE]*(\s+qid:\S+)?(\s+\d+:\S+)+\s*(#.*)?")
+_NAME = re.compile(r"f(0|[1-9]\d{0,9})")
+_LINE = re.compile(rb"[-+.\d][-+.\deE]*(\s+qid:\S+)?(\s+\d+:\S+)+\s*(#.*)?")
 
 
 def looks_like_svmlight(path: str | os.PathLike[str]) -> bool:
@@ -42,7 +43,7 @@ def looks_like_svmlight(path: str | os.PathLike[str]) -> bool:
     with Path(path).open("rb") as file:
         for line in file:
             if line.partition(b"#")[0].strip():
-                return _LINE.fullmatch(line) is not None
+                return _LINE.fullmatch(line.strip()) is not None
     return False
 
 
@@ -105,20 +106,21 @@ def _read(path: str | os.PathLike[str], features: Sequence[str] | None, cache: b
         raise DataError(f"{path}: {'is not a file' if file.exists() else 'no such file'}")
     parsed = cached(file, _PARSER, lambda: _parse(file)) if cache else _parse(file)
     labels, indices, indptr = parsed["labels"], parsed["indices"], parsed["indptr"]
-    first, last = (0, 0) if len(indices) == 0 else (min(1, int(indices.min())), int(indices.max()))
-    names = [f"f{j}" for j in range(first, last + 1)] if features is None else list(features)
-    size = 8.0 * len(labels) * len(names)
+    used = np.unique(indices)
+    first, last = (0, 0) if len(used) == 0 else (min(1, int(used[0])), int(used[-1]))
+    width = last + 1 - first if features is None else len(features)
+    size = 8.0 * len(labels) * width
     if size > _LARGEST_DENSE:
-        shape = f"{len(labels)} rows of {len(names)} features"
+        shape = f"{len(labels)} rows of {width} features"
         limit = f"the limit is {_LARGEST_DENSE / 1e9:g} GB"
         raise DataError(f"{path}: {shape} would take {size / 1e9:.1f} GB as dense float64, {limit}; take fewer of them")
-    place = np.full(last + 1, -1, dtype=np.int64)  # column of each index
-    for column, name in enumerate(names):
-        if re.fullmatch(r"f(0|[1-9]\d{0,9})", name) and int(name[1:]) <= last:
-            place[int(name[1:])] = column
-    columns, rows = place[indices], np.repeat(np.arange(len(labels)), np.diff(indptr))
-    X = np.zeros((len(labels), len(names)))
-    X[rows[columns >= 0], columns[columns >= 0]] = parsed["values"][columns >= 0]
+    names = [f"f{j}" for j in range(first, last + 1)] if features is None else list(features)
+    column_of = {int(name[1:]): column for column, name in enumerate(names) if _NAME.fullmatch(name)}
+    columns = np.array([column_of.get(int(index), -1) for index in used], dtype=np.int64)
+    place = columns[np.searchsorted(used, indices)]
+    rows = np.repeat(np.arange(len(labels)), np.diff(indptr))
+    X = np.zeros((len(labels), width))
+    X[rows[place >= 0], place[place >= 0]] = parsed["values"][place >= 0]
     return _Rows(X, labels, names, _queries(file, parsed))
 
 

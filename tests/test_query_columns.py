@@ -1,0 +1,191 @@
+"""Tables and frames with a query column; data sets and labels by query."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ltr.data import DataError, Dataset, from_frame, grouped, read_data, read_rows, read_table
+from ltr.data.dataset import checked_labels, checked_queries
+
+CSV = "shop,price,sold\nb,3,0\na,2.5,4\nb,9,1\n"
+
+
+def written(folder, text, name="table.csv", sizes=None):
+    path = folder / name
+    path.write_text(text)
+    if sizes is not None:
+        (folder / f"{name}.query").write_text(sizes)
+    return path
+
+
+def test_a_column_tells_the_queries_in_any_order(tmp_path):
+    data = read_table(written(tmp_path, CSV), label="sold", query="shop")
+    assert (data.feature_names, data.y.tolist()) == (("price",), [0, 4, 1])
+    assert (data.qid.tolist(), data.query_ids.tolist()) == ([0, 1, 0], ["b", "a"])
+    X, ids = read_rows(tmp_path / "table.csv", ["price"], query="shop")
+    assert (X.tolist(), ids.tolist()) == ([[3.0], [2.5], [9.0]], ["b", "a", "b"])
+
+
+def test_ids_in_text_tables_stay_as_they_stand_there(tmp_path):
+    text = "q,a,y\n007,1,0\n7,2,1\n7,3,0\n18446744073709551617,3,0\n"
+    data = read_table(written(tmp_path, text), label="y", query="q")
+    assert data.query_ids.tolist() == ["007", "7", "18446744073709551617"]
+
+
+def test_sizes_beside_a_table_tell_the_queries(tmp_path):
+    data = read_table(written(tmp_path, CSV, sizes="2\n1\n"), label="sold", drop=["shop"])
+    assert data.qid.tolist() == [0, 0, 1]
+    assert read_rows(tmp_path / "table.csv", ["price"])[1].tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "npy", "npz"])
+def test_other_tables(tmp_path, suffix):
+    columns = {"q": np.array([2**62, 5, 2**62]), "a": np.array([1.0, 2.0, 3.0]), "y": np.array([3, 0, 1])}
+    path = tmp_path / f"table.{suffix}"
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow")
+        pd.DataFrame(columns).to_parquet(path)
+    elif suffix == "npy":
+        np.save(path, pd.DataFrame(columns).to_records(index=False))
+    else:
+        np.savez(path, **columns)
+    data = read_data(path, label="y", query="q")
+    assert (data.query_ids.tolist(), data.qid.tolist()) == ([2**62, 5], [0, 1, 0])
+
+
+class Polars:
+    """As much of a polars frame as is used: ``columns``, ``frame[name]``, and columns that NumPy converts."""
+
+    class Series:
+        def __init__(self, values):
+            self.values = values
+
+        def __len__(self):
+            return len(self.values)
+
+        def __array__(self, dtype=None, copy=None):
+            return np.array(self.values, dtype=dtype)
+
+    def __init__(self, columns):
+        self.columns = list(columns)
+        self._columns = columns
+
+    def __getitem__(self, name):
+        return self.Series(self._columns[name])
+
+
+FRAMES = {"pandas": pd.DataFrame, "dict": dict, "polars, as far as used": Polars}
+try:
+    import polars
+
+    FRAMES["polars"] = polars.DataFrame
+except ImportError:
+    pass
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+@pytest.mark.parametrize("ids", [["b", "a", "b"], [2**40, 1, 2**40]])
+def test_frames(kind, ids):
+    frame = FRAMES[kind]({"q": ids, "a": [1.0, 2.0, 3.0], "flag": [True, False, True], "y": [0, 1, 2]})
+    data = from_frame(frame, label="y", query="q")
+    assert data.X.tolist() == [[1.0, 1.0], [2.0, 0.0], [3.0, 1.0]]
+    assert (data.feature_names, data.y.tolist()) == (("a", "flag"), [0, 1, 2])
+    assert (data.qid.tolist(), data.query_ids.tolist()) == ([0, 1, 0], ids[:2])
+    assert from_frame(frame, label="flag", drop=["q"], name="t").qid is None
+
+
+def test_pandas_types_of_its_own():
+    ids = {
+        "Int64": pd.array([5, 7, 5], dtype="Int64"),
+        "string": pd.array(["x", "y", "x"], dtype="string"),
+        "category": pd.Categorical(["x", "y", "x"]),
+    }
+    for name, values in ids.items():
+        data = from_frame(pd.DataFrame({"q": values, "a": [1.0, 2, 3], "y": [0, 1, 2]}), label="y", query="q")
+        assert data.qid.tolist() == [0, 1, 0], name
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "message"),
+    [
+        ({"q": [1, 1, 2]}, {"query": "w"}, "t: no query column 'w'; the file has"),
+        ({"q": [1, None, 2]}, {}, "t: column 'q': query ids must not be missing, got none in row 2"),
+        ({"q": [1.0, 1.0, np.nan]}, {}, "query ids must not be missing, got none in row 3"),
+        ({"q": pd.array([1, 1, None], dtype="Int64")}, {}, "query ids must not be missing, got none in row 3"),
+        ({"q": ["a", "a", None]}, {}, "query ids must not be missing, got none in row 3"),
+        ({"q": [1.5, 1.5, 2.0]}, {}, "query ids must be integers or texts, got an array of float64"),
+        ({"q": [True, True, False]}, {}, "query ids must be integers or texts, got an array of bool"),
+        ({"q": np.array(["a", 1, 1], dtype=object)}, {}, "query ids must be integers or texts, got an array of object"),
+        (
+            {"q": [1, 1, 2], "y": [0, -1, 2]},
+            {},
+            "column 'y': labels must be whole numbers from 0 to 1000, got -1 in row",
+        ),
+        ({"q": [1, 1, 2], "y": [0, 0.5, 2]}, {}, "labels must be whole numbers from 0 to 1000, got 0.5 in row 2"),
+        (
+            {"q": [1, 1, 2], "y": [0, None, 2]},
+            {},
+            "labels must be whole numbers, got a missing value in column 'y', row",
+        ),
+        ({"q": [1, 2, 3]}, {}, "data set t: some query must hold two different labels, got none such"),
+        ({"q": [1, 1, 1], "y": [2, 2, 2]}, {}, "labels must hold two different values, got only 2"),
+        ({"q": [1, 1, 2]}, {"query": "y"}, "query column 'y' is also the label"),
+        ({"q": [1, 1, 2]}, {"drop": ["q"]}, "query column 'q' is also dropped"),
+        ({"q": [1, 1, 2]}, {"features": ["q"]}, "feature column 'q' is also the query"),
+        ({"q": [1, 1]}, {}, "columns must be equally long, with at least one row, got lengths"),
+    ],
+)
+def test_bad_frames_are_named(columns, options, message):
+    frame = {"a": [1.0, 2.0, 3.0], "y": [0, 1, 2], **columns}
+    with pytest.raises(DataError) as error:
+        from_frame(frame, **{"label": "y", "query": "q", "name": "t", **options})
+    assert message in str(error.value)
+
+
+def test_what_is_no_frame_is_refused():
+    with pytest.raises(TypeError, match="frame must be a data frame or a mapping of columns, got list"):
+        from_frame([[1.0, 0]], label="y")
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes", "query", "message"),
+    [
+        ("q,a,y\n1,2,0\n,3,1\n", None, "q", "table.csv: column 'q': query ids must not be missing, got none in row 2"),
+        (CSV, None, "store", "table.csv: no query column 'store'; the file has shop, price, sold"),
+        (CSV, "2\n2\n", None, "table.csv.query: query sizes must add up to the 3 rows of the data, got 4"),
+    ],
+)
+def test_bad_tables_are_named(tmp_path, text, sizes, query, message):
+    path = written(tmp_path, text, sizes=sizes)
+    label = "y" if "y" in text.split("\n")[0].split(",") else "sold"
+    with pytest.raises(DataError) as error:
+        read_table(path, label=label, query=query, drop=[] if query else ["shop"])
+    assert message in str(error.value)
+
+
+def test_a_query_of_one_row_is_fine():
+    data = Dataset("t", [[1.0], [2.0], [3.0]], [0, 4, 2], qid=[7, 7, -1])
+    assert (data.n_queries, data.n_pos, data.n_neg) == (2, 2, 1)
+
+
+@pytest.mark.parametrize("ids", [[3, 1, 3, 2], ["c", "a", "c", "b"], np.array([3, 1, 3, 2], dtype=np.uint64)])
+def test_queries_are_numbered_as_they_first_appear(ids):
+    numbers, kept = checked_queries(ids, 4)
+    assert numbers.tolist() == [0, 1, 0, 2]
+    assert kept[numbers].tolist() == list(ids)
+
+
+@pytest.mark.parametrize(("graded", "y"), [(True, [0, 4, 1000]), (True, [True, False, True]), (False, [0.0, 1.0, 1.0])])
+def test_labels_come_as_whole_numbers(graded, y):
+    labels = checked_labels(y, 3, graded=graded)
+    assert (labels.dtype, labels.tolist()) == (np.int64, [int(v) for v in y])
+
+
+def test_the_generated_queries():
+    data = grouped(seed=3, queries=200)
+    sizes = np.bincount(data.qid)
+    assert (len(sizes), sizes.min(), sizes.max()) == (200, 5, 25)
+    np.testing.assert_allclose(np.bincount(data.y) / data.n, [0.5, 0.25, 0.15, 0.07, 0.03], atol=0.002)
+    np.testing.assert_array_equal(data.X, grouped(seed=3, queries=200).X)
+    with pytest.raises(ValueError, match="queries must be at least 2 and d at least 1, got 1 and 5"):
+        grouped(queries=1)
