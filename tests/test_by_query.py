@@ -1,0 +1,351 @@
+"""Runs on data by query: splits, means over queries, the exact stage, going on, prediction on new data."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import ndcg_score
+
+from ltr.data import DataError, grouped
+from ltr.exact import GradedProblem
+from trainers.by_query import count_pairs, mean_share, sum_over_queries
+from trainers.cli import main
+from trainers.config import load_config, parse_config
+from trainers.config_errors import ConfigError
+from trainers.context import load_scores
+from trainers.display import Display
+from trainers.experiment import run_experiment
+from trainers.inputs import Half, load_split
+from trainers.predict import predict_csv
+from trainers.results import read_results
+from trainers.runs import RunFolder
+from trainers.sections import StatisticsConfig
+from trainers.tracking import read_records
+
+
+def config_for(folder, **sections):
+    """A small experiment on generated queries: two surrogates, a baseline, the heuristic in place of the solver."""
+    tree = {
+        "name": "small",
+        "runs_dir": str(folder),
+        "data": {"name": "grouped"},
+        "surrogate": {"losses": ["ranknet", "hinge"], "max_steps": 6, "tolerance": 1e-15},
+        "baselines": {"methods": ["logistic_regression"]},
+        "exact": {"top_k": 5, "statistic": "dcg@5", "method": "local_search", "time_limit": 1.0},
+        "statistics": {"report": ["mrr"]},
+    }
+    for name, section in sections.items():
+        tree[name] = tree.get(name, {}) | section if isinstance(section, dict) else section
+    return parse_config(tree)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A finished run, its config and its results; tests do not write to it."""
+    config = config_for(tmp_path_factory.mktemp("runs"))
+    return config, run_experiment(config)
+
+
+def svmlight(data, rows, *, qid):
+    lines = []
+    for i in rows:
+        features = " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(data.X[i].tolist()) if v)
+        lines.append(f"{data.y[i]} " + (f"qid:{data.qid[i]} " if qid else "") + features)
+    return "\n".join(lines) + "\n"
+
+
+def table(data, rows, label=True):
+    lines = [",".join(["shop", *data.feature_names, *(["sold"] if label else [])])]
+    lines += [
+        ",".join([f"s{data.qid[i]:02d}", *map(repr, data.X[i].tolist()), *([str(data.y[i])] if label else [])])
+        for i in rows
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def test_queries_are_never_split():
+    data = grouped()
+    split = load_split(parse_config({"name": "x", "data": {"name": "grouped", "train_fraction": 0.3}}))
+    assert (split.train.n_queries, split.test.n_queries) == (18, 42)
+    seen = []
+    for half in (split.train, split.test):
+        assert sorted(set(half.qid.tolist())) == list(range(half.n_queries))
+        for query in range(half.n_queries):
+            X = half.X[half.qid == query]
+            own = data.qid[np.flatnonzero((X[0] == data.X).all(axis=1))[0]]
+            np.testing.assert_array_equal(X, data.X[data.qid == own])
+            seen.append(own)
+    assert sorted(seen) == list(range(60))
+
+
+@pytest.mark.parametrize("gain", ["exp2", "linear"])
+@pytest.mark.parametrize("empty", ["skip", 0, 1])
+def test_means_over_queries_are_those_of_scikit_learn(gain, empty):
+    rng = np.random.default_rng(0)
+    qid, y, scores = np.repeat([0, 1, 2, 3], 6), rng.integers(0, 4, 24), rng.normal(size=24)
+    y[qid == 2] = 0
+    worth = 2.0**y - 1 if gain == "exp2" else y.astype(float)
+    shares = [ndcg_score(worth[qid == q][None], scores[qid == q][None], k=3) for q in (0, 1, 3)]
+    expected = np.mean(shares if empty == "skip" else [*shares, empty])
+    options = StatisticsConfig(gain=gain, empty=empty)
+    order = rng.permutation(24)
+    half = Half(np.zeros((24, 1)), y[order], qid[order])
+    assert mean_share(scores[order], half, "dcg@3", options) == pytest.approx(expected)
+
+
+def test_pairs_are_counted_within_queries():
+    data = grouped(queries=7)
+    half = Half(data.X, data.y, data.qid)
+    pairs = sum(data.qid[i] == data.qid[k] and data.y[i] > data.y[k] for i in range(data.n) for k in range(data.n))
+    assert count_pairs(half) == pairs
+    assert count_pairs(Half(data.X, data.y)) == sum((data.y[:, None] > data.y[None]).ravel())
+
+
+def test_the_values_are_those_of_the_scores(finished):
+    config, results = finished
+    split = load_split(config)
+    assert results.complete
+    assert results.statistics == ("ndcg@5", "nmrr")
+    run = RunFolder(config.folder)
+    base = load_scores(run.method("logistic_regression")).train
+    chosen = np.zeros(len(base), dtype=bool)
+    for query in range(split.train.n_queries):
+        rows = np.flatnonzero(split.train.qid == query)
+        chosen[rows[np.argsort(-base[rows], kind="stable")[:5]]] = True
+    for row in results.rows:
+        scores = load_scores(run.method(row.method))
+        for name, half in (("train", split.train), ("test", split.test)):
+            for shown, statistic in (("ndcg@5", "dcg@5"), ("nmrr", "mrr")):
+                value = mean_share(getattr(scores, name), half, statistic, config.statistics)
+                assert getattr(row, name)[shown] == value
+        top = [values[chosen] for values in (scores.train, split.train.y, split.train.qid)]
+        assert row.top == pytest.approx(sum_over_queries(*top, "dcg@5", config.statistics))
+
+
+def test_the_exact_stage_is_at_least_as_good_as_every_linear_method_on_the_tops(finished):
+    config, results = finished
+    rows = {row.method: row for row in results.rows}
+    assert rows["exact"].top >= max(row.top for row in results.rows) - 1e-9
+    assert rows["exact"].bound >= rows["exact"].objective
+    solution = json.loads((config.folder / "exact" / "solution.json").read_text())["certificate"]
+    with np.load(config.folder / "exact" / "problem.npz") as arrays:
+        problem = GradedProblem(
+            arrays["X"], arrays["gains"], arrays["qid"], solution["statistic"], solution["C"], solution["margin"]
+        )
+        assert problem.evaluate(arrays["weights"]) == solution["value"] == rows["exact"].objective
+    assert (solution["lists"], solution["n"]) == (30, 150)
+
+
+def test_the_table_says_what_it_shows(finished):
+    config, results = finished
+    headings = [heading for heading, _ in results.columns()]
+    assert {"train ndcg@5", "test nmrr", "dcg@5 on list", "bound"} <= set(headings)
+    assert "top 5 of logistic_regression in each of 30 queries" in results.caption
+    assert "ndcg@5 is the mean over queries of dcg@5 divided by its best value" in results.caption
+    assert "a label is worth 2^label - 1" in results.caption
+    assert read_results(RunFolder(config.folder)) == results
+
+
+def test_every_step_logs_the_means(finished):
+    config, results = finished
+    *steps, final = read_records(config.folder / "ranknet" / "scalars.jsonl")
+    assert all({"loss/convex", "train/ndcg@5", "test/nmrr"} <= set(step["values"]) for step in steps)
+    assert final["values"]["final/train/ndcg@5"] == results.rows[0].train["ndcg@5"]
+    assert not list(config.folder.glob("*.png"))
+
+
+class StopsAt(Display):
+    """Stops the run at a step of a method."""
+
+    def __init__(self, method, step):
+        self.place = method, step
+
+    def step(self, method, index, values):
+        if (method, index) == self.place:
+            raise KeyboardInterrupt
+
+
+def test_an_interrupted_run_goes_on_to_the_same_end(finished, tmp_path):
+    _, results = finished
+    config = config_for(tmp_path)
+    stopped = run_experiment(config, display=StopsAt("hinge", 3))
+    assert not stopped.complete
+    again = run_experiment(config)
+    assert again.complete
+    for one, other in zip(again.rows[:-1], results.rows[:-1], strict=True):
+        assert (one.weights, one.train, one.loss) == (other.weights, other.train, other.loss)
+
+
+def by_hand(text):
+    queries = {}
+    for row in csv.DictReader(io.StringIO(text)):
+        queries.setdefault(row["query"], []).append(row)
+    return queries
+
+
+@pytest.mark.parametrize("kind", ["table", "qid", "sizes"])
+@pytest.mark.parametrize("method", [None, "ranknet"])
+def test_files_and_prediction_by_query(kind, method, tmp_path, monkeypatch):
+    data = grouped(queries=24)
+    parts = {"a.train": np.flatnonzero(data.qid < 15), "a.test": np.flatnonzero(data.qid >= 15)}
+    for name, rows in parts.items():
+        path = tmp_path / (f"{name}.csv" if kind == "table" else name)
+        path.write_text(table(data, rows) if kind == "table" else svmlight(data, rows, qid=kind == "qid"))
+        if kind == "sizes":
+            sizes = np.unique(data.qid[rows], return_counts=True)[1]
+            path.with_name(f"{name}.query").write_text("\n".join(map(str, sizes)))
+    suffix = ".csv" if kind == "table" else ""
+    columns = 'label = "sold"\nquery = "shop"' if kind == "table" else ""
+    (tmp_path / "own.toml").write_text(
+        f"""[data]
+        path = "a.train{suffix}"
+        test_path = "a.test{suffix}"
+        {columns}
+        [surrogate]
+        losses = ["ranknet"]
+        max_steps = 5
+        [baselines]
+        methods = []
+        [exact]
+        base = "ranknet"
+        top_k = 4
+        method = "local_search"
+        time_limit = 0.5
+        [statistics]
+        report = []
+        """
+    )
+    monkeypatch.chdir(tmp_path)
+    config = load_config("own.toml")
+    split = load_split(config)
+    np.testing.assert_array_equal(split.test.X, data.X[parts["a.test"]])
+    assert (split.train.n_queries, split.test.n_queries) == (15, 9)
+    if method is None or kind == "table":
+        assert main(["run", "own.toml", "-q"]) == 0
+    else:
+        run_experiment(config)
+
+    rows = parts["a.test"]
+    text = predict_csv(RunFolder(config.folder), tmp_path / f"a.test{suffix}", method=method)
+    ranked = by_hand(text)
+    scores = load_scores(RunFolder(config.folder).method(method or "exact")).test
+    assert len(ranked) == 9
+    for number, (query, lines) in enumerate(ranked.items()):
+        own = np.flatnonzero(data.qid[rows] == 15 + number)
+        assert query == {"table": f"s{15 + number}", "qid": str(15 + number), "sizes": str(number)}[kind]
+        assert [int(line["position"]) for line in lines] == list(range(len(own)))
+        assert [int(line["row"]) - 1 for line in lines] == own[np.argsort(-scores[own], kind="stable")].tolist()
+        assert [float(line["score"]) for line in lines] == sorted(scores[own].tolist(), reverse=True)
+        stages = [line["stage"] for line in lines]
+        assert stages == (["base"] * len(own) if method else ["exact"] * 4 + ["base"] * (len(own) - 4))
+        if kind == "table":
+            assert all(line["shop"] == query for line in lines)
+
+
+def test_new_data_without_queries_are_refused(finished, tmp_path):
+    config, _ = finished
+    (tmp_path / "new.csv").write_text("x0,x1,x2,x3,x4\n1,2,3,4,5\n")
+    with pytest.raises(
+        DataError, match=r"the run ranks by query, so each row's query is needed: in a query column, as"
+    ):
+        predict_csv(RunFolder(config.folder), tmp_path / "new.csv")
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        (
+            {"surrogate": {"losses": ["ranknet", "logistic"]}},
+            "surrogate.losses[1]: takes labels 0 and 1 only, here some are larger; baselines.methods has logistic_regr",
+        ),
+        ({"surrogate": {"certify": True}}, "surrogate.certify: goes with one list only, got true"),
+        (
+            {"baselines": {"methods": ["logistic_regression", "rankboost"]}},
+            "baselines.methods: must not name rankboost, which learns from one list; surrogate.losses has exponential",
+        ),
+        ({"statistics": {"report": ["dcg", "auc"]}}, "statistics.report[1]: takes labels 0 and 1 only"),
+        ({"exact": {"statistic": "auc"}}, "exact.statistic: has no sum over queries; wrs, the sum of ranks, has"),
+        (
+            {"exact": {"statistic": "weights(0,1,1,1,1)"}},
+            "exact.statistic: cannot be weights(...): queries differ in length",
+        ),
+        ({"exact": {"method": "resolved_faithful"}}, "exact.method: "),
+    ],
+)
+def test_what_lists_by_query_do_not_have_is_refused_before_anything_is_computed(sections, message, tmp_path):
+    config = config_for(tmp_path, **sections)
+    with pytest.raises(ConfigError) as error:
+        run_experiment(config)
+    assert message in str(error.value)
+    assert not config.folder.exists()
+
+
+def test_all_of_it_is_said_at_once(tmp_path):
+    config = config_for(tmp_path, surrogate={"certify": True}, exact={"statistic": "auc"})
+    with pytest.raises(ConfigError) as error:
+        run_experiment(config)
+    assert [finding.path for finding in error.value.findings] == ["surrogate.certify", "exact.statistic"]
+
+
+def test_binary_labels_by_query_take_auc_and_the_logistic_loss(tmp_path):
+    data = grouped(queries=12)
+    lines = table(data, range(data.n)).splitlines()
+    binary = [lines[0], *(f"{line.rsplit(',', 1)[0]},{int(not line.endswith(',0'))}" for line in lines[1:])]
+    (tmp_path / "t.csv").write_text("\n".join(binary))
+    config = config_for(
+        tmp_path,
+        data={"name": None, "path": str(tmp_path / "t.csv"), "label": "sold", "query": "shop"},
+        surrogate={"losses": ["logistic"]},
+        statistics={"report": ["auc"]},
+    )
+    results = run_experiment(config)
+    assert results.statistics == ("ndcg@5", "auc")
+    split, scores = load_split(config), load_scores(RunFolder(config.folder).method("logistic")).train
+    values = []
+    for query in range(split.train.n_queries):
+        s, y = (torch.from_numpy(v[split.train.qid == query]) for v in (scores, split.train.y))
+        if 0 < y.sum() < len(y):
+            values.append(float((s[y == 1][:, None] > s[y == 0][None]).double().mean()))
+    assert results.rows[0].train["auc"] == pytest.approx(np.mean(values))
+
+
+BAD_DATA = [
+    ({"path": "a.csv", "label": "y", "query": "y"}, "data.query: must not be the label column"),
+    ({"path": "a.csv", "label": "y", "query": "q", "drop": ["q"]}, "data.query: must be neither a feature nor dropped"),
+    ({"name": "grouped", "query": "q"}, "data.query: goes with path only: a named data set knows its columns"),
+    ({"name": "grouped", "test_path": "b.csv"}, "data.test_path: goes with path only"),
+    ({"path": "a.csv", "format": "svmlight", "label": "y"}, "data.label: goes with tables only: a sparse file has no"),
+    ({"path": "a.csv", "format": "libsvm"}, "data.format: must be 'auto', 'table' or 'svmlight', got \"libsvm\""),
+    (
+        {"path": "a", "format": "svmlight", "test_path": "b", "train_fraction": 0.7},
+        "data.train_fraction: goes with data that are split: here the test half is given, got 0.7",
+    ),
+    ({"name": "lightgbm_lambdarank", "split_seed": 3}, "data.split_seed: goes with data that are split"),
+]
+
+
+@pytest.mark.parametrize(("data", "message"), BAD_DATA)
+def test_bad_keys_are_named(data, message):
+    with pytest.raises(ConfigError) as error:
+        parse_config({"name": "x", "data": data})
+    assert any(str(finding).startswith(message) for finding in error.value.findings)
+
+
+@pytest.mark.parametrize(
+    ("train", "test", "message"),
+    [
+        ("1 qid:1 1:1\n0 qid:1 1:2\n", "1 1:1\n0 1:2\n", "has no queries, which the other file"),
+        ("1 qid:1 1:1\n0 qid:1 1:2\n", None, "a single query cannot be split; give the test half as data.test_path"),
+        ("1 qid:1 1:1\n0 qid:1 1:2\n1 qid:2 1:1\n", None, "half holds no query with two different labels (1 of 2 quer"),
+    ],
+)
+def test_bad_data_are_named(train, test, message, tmp_path):
+    (tmp_path / "train").write_text(train)
+    (tmp_path / "test").write_text(test or "")
+    data = {"path": str(tmp_path / "train")} | ({"test_path": str(tmp_path / "test")} if test else {})
+    with pytest.raises(DataError) as error:
+        load_split(parse_config({"name": "x", "data": data}))
+    assert message in str(error.value)
