@@ -4,24 +4,23 @@ The files are not part of this project. They are looked for under the directory 
 variable) or `data_dir`, one folder a data set, and accepted only with the SHA-256 given here: the numbers of two
 people agree only if their files do. `read_table` reads any other version of them.
 
-=============  ==========================  ====================================================================
-name           label (positive)            features
-=============  ==========================  ====================================================================
-gaussians      generated                   2
-theorem1       generated                   1
-abalone19      class is "positive"         8: sex (M 0, F 1, I 2) and seven measures
-uis            DFREE = 1                   8: all but ID; IVHX as two dummies (previous, recent)
-travel         choice = 1                  7: all but the mode, which names the alternative
-nhanes         OBESE = 1                   16: ID dropped, and WT, HT, BMI, which define the label; the first
-                                           600 rows without a missing value
-pima           last column                 8; zeros that stand for missing values are kept
-haberman       status 2 (died)             3; six feature rows carry both labels
-polypharm      POLYPHARMACY = 1            12: all but ID; the year 2007 (so that YEAR is constant)
-glow500        FRACTURE = 1                13: SUB_ID dropped, for it tells the label
-grouped        generated, graded 0 to 4    5; 60 queries
-lightgbm       graded 0 to 4               300, sparse; 201 queries for training, and 50 as a test part: the example
-_lambdarank                                lambdarank of LightGBM
-=============  ==========================  ====================================================================
+===================  ==========================  ====================================================================
+name                 label (positive)            features
+===================  ==========================  ====================================================================
+gaussians            generated                   2
+theorem1             generated                   1
+abalone19            class is "positive"         8: sex (M 0, F 1, I 2) and seven measures
+uis                  DFREE = 1                   8: all but ID; IVHX as two dummies (previous, recent)
+travel               choice = 1                  7: all but the mode, which names the alternative
+nhanes               OBESE = 1                   16: ID dropped, and WT, HT, BMI, which define the label; the first
+                                                 600 rows without a missing value
+pima                 last column                 8; zeros that stand for missing values are kept
+haberman             status 2 (died)             3; six feature rows carry both labels
+polypharm            POLYPHARMACY = 1            12: all but ID; the year 2007 (so that YEAR is constant)
+glow500              FRACTURE = 1                13: SUB_ID dropped, for it tells the label
+grouped              generated, graded 0 to 4    5; 60 queries
+lightgbm_lambdarank  graded 0 to 4               300, sparse; 201 queries for training, 50 as a test part
+===================  ==========================  ====================================================================
 
 The paper states d = 21, 13 and 14 for NHANES, Polypharm and GLOW500, and not which rows and columns it took: those
 three are our reading. Its ROC Flexibility data is no longer public.
