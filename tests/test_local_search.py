@@ -269,6 +269,19 @@ def test_ctrl_c_returns_the_best_so_far():
     assert result.value == p.evaluate(result.weights) > p.evaluate(np.zeros(5))
 
 
+def test_features_that_promise_nothing_are_not_evaluated_exactly(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 40)), np.arange(60) % 3
+    problem = GradedProblem(X, y)
+    start = np.linalg.lstsq(X, y - y.mean(), rcond=None)[0]
+    assert problem.evaluate(start) > max(problem.evaluate(w) for w in (*np.eye(40), *-np.eye(40)))
+    calls = []
+    evaluate = GradedProblem.evaluate
+    monkeypatch.setattr(GradedProblem, "evaluate", lambda self, w: calls.append(w) or evaluate(self, w))
+    local_search(problem, starts=[start], restarts=0)
+    assert len(calls) < 10
+
+
 def test_the_time_limit_ends_the_search():
     p = larger_problem(4)
     began = time.perf_counter()

@@ -30,9 +30,10 @@ def written(folder, text, sizes=None, name="some.letor"):
 
 
 @pytest.fixture(autouse=True)
-def cache_of_its_own(tmp_path_factory, monkeypatch):
+def cache_of_its_own(tmp_path, monkeypatch):
     """An empty cache directory."""
-    folder = tmp_path_factory.mktemp("cache")
+    folder = tmp_path / "cache-folder"
+    folder.mkdir()
     monkeypatch.setenv("LTR_CACHE", str(folder))
     return folder
 

@@ -163,7 +163,7 @@ def _load_lists(
     for file in (part, f"{part}.query"):
         path = _find(name, file, spec.source, data_dir)
         _check_sha256(name, path, path.read_bytes(), spec.sha256[file], spec.source)
-    data = read_svmlight(_find(name, part, spec.source, data_dir), features=features)
+    data = read_svmlight(_find(name, part, spec.source, data_dir), features=features, cache=False)
     return Dataset(name, data.X, data.y, data.feature_names, data.qid)
 
 

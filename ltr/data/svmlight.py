@@ -148,7 +148,7 @@ def _parse(file: Path) -> Arrays:
         "labels": labels,
         "queries": np.array(queries, dtype=str),
         "values": X.data,
-        "indices": X.indices.astype(np.int64),
+        "indices": X.indices,
         "indptr": X.indptr.astype(np.int64),
     }
 
