@@ -179,6 +179,12 @@ def test_an_interrupted_run_goes_on_to_the_same_end(finished, tmp_path):
         assert (one.weights, one.train, one.loss) == (other.weights, other.train, other.loss)
 
 
+def test_a_run_goes_on_when_only_the_cache_changes(finished):
+    config, results = finished
+    again = run_experiment(config.model_copy(update={"data": config.data.model_copy(update={"cache": False})}))
+    assert again == results
+
+
 def by_hand(text):
     queries = {}
     for row in csv.DictReader(io.StringIO(text)):

@@ -34,8 +34,8 @@ from trainers.provenance import run_facts
 
 __all__ = ["MethodFolder", "RunError", "RunFolder", "open_run"]
 
-# keys that say where and how to write, not what to compute: a run goes on when they change
-_FREE_KEYS = frozenset({"runs_dir"})
+# keys that say where to write, not what to compute: a run goes on when they change
+_FREE_KEYS = frozenset({"runs_dir", "data.cache"})
 
 
 class MethodFolder:
