@@ -1,0 +1,2 @@
+from ltr.estimators.exact import ExactRanker, ReproducibleSearch
+from ltr.estimators.linear import LinearRanker
