@@ -1,7 +1,8 @@
 """Learning to rank in PyTorch: convex surrogates first, then an exact reranker with a proof.
 
 ``ltr.losses`` and ``ltr.metrics`` work on any torch tensors; ``ltr.exact`` finds and certifies the best linear
-scorer of a list; `TwoStageRanker` joins them. Submodules load when first used.
+scorer of a list; `TwoStageRanker` joins them, and ``ltr.estimators`` brings all to scikit-learn. Submodules load when
+first used.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ltr.statistics import RankStatistic
 
 if TYPE_CHECKING:
-    from ltr import base_rankers, convex, data, exact, fitting, losses, metrics, ranks, scorers, statistics
+    from ltr import base_rankers, convex, data, estimators, exact, fitting, losses, metrics, ranks, scorers, statistics
     from ltr.rerank import TwoStageRanker
 
 __version__ = "0.1.0"
@@ -23,6 +24,7 @@ __all__ = [
     "base_rankers",
     "convex",
     "data",
+    "estimators",
     "exact",
     "fitting",
     "losses",

@@ -18,6 +18,7 @@ LAYERS = [
     ["ltr.fitting", "ltr.convex"],
     ["ltr.base_rankers"],
     ["ltr.rerank", "ltr.top_lists"],
+    ["ltr.estimators"],
     ["trainers"],
 ]
 # a package -> the only places that may import it

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ltr.base_rankers.logistic import linear_scores
-from ltr.estimators.base import FloatArray, IntArray, Ranker, relevance
+from ltr.estimators.base import FloatArray, IntArray, Ranker
 from ltr.exact import GradedProblem, Problem, RerankProblem, Solution, solve
 from ltr.exact.levels import levels_of
 from ltr.exact.problem import RankName
@@ -20,8 +20,8 @@ from ltr.exact.state import Ending, SolveState
 from ltr.exact.warm import search_locally
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.ranks import GainName
-from ltr.scorers import Standardize
 from ltr.statistics import RankStatistic
+from ltr.top_lists import TopLists
 
 __all__ = ["ExactRanker", "ReproducibleSearch", "solver_of"]
 
@@ -70,7 +70,7 @@ class ExactRanker(Ranker):
         C: price of each non-zero weight, >= 0.
         margin: score difference that counts, on standardised features, > 0.
         rank: ``"resolved"`` or ``"subrank"``, how ties are ranked in `fit`.
-        gain: ``"linear"`` or ``"exp2"``, what a graded label is worth.
+        gain: what a graded label is worth, ``"exp2"`` for 2^label - 1 or ``"linear"``.
         normalize: whether to divide the statistic of each list by that of its ideal order (NDCG, for ``"dcg"``).
         max_nonzeros: most weights that may differ from 0; None for no limit.
         method: ``"reproducible"`` (`ReproducibleSearch`), or a method of `ltr.exact.solve`, of which ``"auto"`` uses
@@ -109,7 +109,7 @@ class ExactRanker(Ranker):
         C: float = 0.0,
         margin: float = 1e-4,
         rank: RankName = "resolved",
-        gain: GainName = "linear",
+        gain: GainName = "exp2",
         normalize: bool = False,
         max_nonzeros: int | None = None,
         method: str | Solver = "reproducible",
@@ -141,27 +141,23 @@ class ExactRanker(Ranker):
         Args:
             X: features, (n, d), finite, one of which varies.
             y: labels, (n,), 0 and 1 or graded.
-            qid: the list of each row, (n,), numbers or strings; None means that all rows are one list.
+            qid: the list of each row, (n,), integers or texts, in any order; None means that all rows are one list.
         """
         self._check_measure()
         check_norm(self.recentre)
         limits = limits_of(self)
         features, labels, groups = self._training_data(X, y, qid)
-        standardize = Standardize.fit(features)
-        self._mean, self._scale = standardize.mean.numpy(), standardize.scale.numpy()
-        varying = np.ptp(features, axis=0) > 0
-        if not varying.any():
-            raise ValueError("X must have a feature that varies, got constant columns only")
-        Z = (features - self._mean) / self._scale
-        self.problem_: Problem | None = self._problem(Z, varying, relevance(labels), groups)
+        lists = TopLists.of(features, groups)
+        if not lists.varying.any():
+            raise ValueError("X must have a feature that varies in some list, got constant columns only")
+        self.problem_: Problem | None = self._problem(lists.Z, labels, groups)
         self.solution_: Solution = solve(self.problem_, solver_of(self.method), **limits, seed=self._seed())
-        found = self.solution_.weights
+        weights = self.solution_.weights
         if self.recentre is not None:
-            found = recentred(self.problem_, found, norm=self.recentre)
-        self._weights = np.zeros(features.shape[1])
-        self._weights[varying] = found
-        self.coef_ = self._weights / self._scale
-        self.intercept_ = -float(self.coef_ @ self._mean)
+            weights = recentred(self.problem_, weights, norm=self.recentre)
+        self.coef_ = lists.raw(weights)
+        self._center = lists.center
+        self.intercept_ = -float(self.coef_ @ self._center)
         return self
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
@@ -171,20 +167,17 @@ class ExactRanker(Ranker):
             X: features, (n, d).
         """
         features = self._features(X)
-        return linear_scores((features - self._mean) / self._scale, self._weights)
+        return linear_scores(features - self._center, self.coef_)
 
     def __getstate__(self) -> dict[str, Any]:
         # the training data does not belong in a copy of the model
         return {**super().__getstate__(), **({"problem_": None} if hasattr(self, "problem_") else {})}
 
-    def _problem(
-        self, Z: FloatArray, varying: NDArray[np.bool_], labels: FloatArray, groups: IntArray | None
-    ) -> Problem:
+    def _problem(self, Z: FloatArray, labels: FloatArray, groups: IntArray | None) -> Problem:
         statistic = RankStatistic.parse(self.statistic)
         options: dict[str, Any] = {"C": self._number("C"), "margin": self._number("margin"), "rank": self.rank}
         if self.max_nonzeros is not None:
-            options["max_nonzeros"] = min(self._option("max_nonzeros"), int(varying.sum()))
-        columns = Z[:, varying]
+            options["max_nonzeros"] = min(self._option("max_nonzeros"), Z.shape[1])
         lists = [labels] if groups is None else [labels[groups == group] for group in range(groups.max() + 1)]
         if all(np.all(one == one[0]) for one in lists):
             raise ValueError("y must hold two different labels in some list, got none such")
@@ -194,11 +187,11 @@ class ExactRanker(Ranker):
                 raise ValueError("statistic 'auc' takes the labels 0 and 1: of graded labels take 'wrs' or 'dcg'")
             if groups is not None:
                 # AUC is the rank sum by the number of pairs, less a constant
-                return GradedProblem(columns, _shares_of_pairs(labels, groups), groups, "wrs", **options)
+                return GradedProblem(Z, _shares_of_pairs(labels, groups), groups, "wrs", **options)
         if binary and groups is None and (statistic.name == "auc" or not self.normalize):
-            return RerankProblem(columns, labels, statistic, **options)
+            return RerankProblem(Z, labels, statistic, **options)
         options |= {"gain": self.gain, "normalise": self.normalize}
-        return GradedProblem.from_labels(columns, labels, groups, statistic, **options)
+        return GradedProblem.from_labels(Z, labels, groups, statistic, **options)
 
 
 def limits_of(estimator: Ranker) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from ltr.base_rankers.surrogate import SurrogateRanker
-from ltr.estimators.base import FloatArray, Ranker, relevance
+from ltr.estimators.base import FloatArray, Ranker
 from ltr.fitting import DeviceName
+from ltr.losses import parse_loss
 from ltr.losses.contract import RankingLoss
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -31,7 +32,7 @@ class LinearRanker(Ranker):
         tolerance: relative accuracy of the objective at which the fit has converged, > 0.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
         statistic: what `score` reports, a `RankStatistic` or its name.
-        gain: ``"linear"`` or ``"exp2"``, what a graded label is worth in `score`.
+        gain: what a graded label is worth in `score`, ``"exp2"`` for 2^label - 1 or ``"linear"``.
         normalize: whether `score` divides by the value of the ideal order (NDCG, for ``"dcg"``).
 
     Attributes:
@@ -61,7 +62,7 @@ class LinearRanker(Ranker):
         tolerance: float = 1e-8,
         device: DeviceName = "cpu",
         statistic: RankStatistic | str = "dcg",
-        gain: GainName = "linear",
+        gain: GainName = "exp2",
         normalize: bool = False,
     ) -> None:
         self.loss = loss
@@ -79,10 +80,10 @@ class LinearRanker(Ranker):
         Args:
             X: features, (n, d), finite.
             y: labels, (n,), 0 and 1 or graded, at least two different ones in some list.
-            qid: the list of each row, (n,), numbers or strings; None means that all rows are one list.
+            qid: the list of each row, (n,), integers or texts, in any order; None means that all rows are one list.
         """
         ranker = SurrogateRanker(
-            self.loss,
+            str(parse_loss(self.loss)),
             l2=self._number("l2"),
             max_steps=self._option("max_steps"),
             tolerance=self._number("tolerance"),
@@ -90,7 +91,7 @@ class LinearRanker(Ranker):
         )
         self._check_measure()
         features, labels, groups = self._training_data(X, y, qid)
-        self.ranker_ = ranker.fit(features, relevance(labels), qid=groups)
+        self.ranker_ = ranker.fit(features, labels, qid=groups)
         self.coef_ = ranker.linear_weights
         self.intercept_ = float(ranker.decision_function(np.zeros((1, features.shape[1])))[0])
         self.n_iter_ = ranker.steps_

@@ -1,0 +1,546 @@
+"""The scikit-learn estimators: scikit-learn's own checks, metadata routing, equality with what they are built on."""
+
+import copy
+import io
+import math
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+import torch
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning, NotFittedError, UnsetMetadataPassedError
+from sklearn.feature_selection import SelectFromModel
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import ltr
+from ltr.base_rankers.surrogate import SurrogateRanker
+from ltr.estimators import ExactRanker, ExactReranker, LinearRanker, ReproducibleSearch
+from ltr.exact import GradedProblem, RerankProblem, Status, solve
+from ltr.metrics import auc, ndcg, rank_statistic
+from ltr.top_lists import TopLists
+
+QUICK = {"node_limit": 50, "method": ReproducibleSearch(restarts=3)}
+
+
+def rankers():
+    return [LinearRanker(), ExactRanker(**QUICK), ExactReranker(top_k=5, **QUICK)]
+
+
+def each_ranker(test):
+    return pytest.mark.parametrize("ranker", rankers(), ids=lambda r: type(r).__name__)(test)
+
+
+def one_list(n=60, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n, d))
+    y = (Z[:, 0] - Z[:, 1] + rng.normal(size=n) > 0.5).astype(int)
+    return Z * np.logspace(-1, 2, d) + 5, y
+
+
+def queries(n=60, lists=6, d=3, seed=0):
+    """Graded labels and lists with names, their rows all over the place."""
+    rng = np.random.default_rng(seed)
+    X, qid = rng.normal(size=(n, d)), rng.permutation(np.arange(n) % lists)
+    y = np.clip(np.round(X[:, 0] - X[:, 1] + rng.normal(size=n) + 1), 0, 3).astype(int)
+    return X, y, np.array([f"query {number}" for number in qid])
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+def routed(estimator):
+    """The estimator with a qid requested for all of its methods that take one."""
+    for method in ("fit", "score", "predict", "decision_function"):
+        if hasattr(estimator, f"set_{method}_request"):
+            getattr(estimator, f"set_{method}_request")(qid=True)
+    if isinstance(getattr(estimator, "base", None), BaseEstimator):
+        routed(estimator.base)
+    return estimator
+
+
+# scikit-learn's contract
+
+
+@parametrize_with_checks(
+    [
+        LinearRanker(),
+        LinearRanker("hinge", normalize=True),
+        ExactRanker(node_limit=200),
+        ExactRanker("mrr", C=0.01, normalize=True, recentre="l2", **QUICK),
+        ExactReranker(node_limit=200),
+        ExactReranker(Ridge(), top_k=10, **QUICK),
+    ]
+)
+def test_scikit_learns_own_checks(estimator, check):
+    check(estimator)
+
+
+@each_ranker
+def test_rankers_are_neither_classifiers_nor_regressors(ranker):
+    assert not is_classifier(ranker)
+    assert not is_regressor(ranker)
+
+
+@each_ranker
+@pytest.mark.parametrize(
+    "copied",
+    [
+        lambda ranker: pickle.loads(pickle.dumps(ranker)),
+        copy.deepcopy,
+        lambda ranker: joblib.load(_dumped(ranker)),
+    ],
+    ids=["pickle", "deepcopy", "joblib"],
+)
+def test_a_copy_scores_alike_and_holds_no_training_data(ranker, copied):
+    X, y = one_list(n=300)
+    ranker = clone(ranker).fit(X, y)
+    fresh = one_list(seed=1)[0]
+    other = copied(ranker)
+    np.testing.assert_array_equal(other.decision_function(fresh), ranker.decision_function(fresh))
+    assert len(pickle.dumps(ranker)) < X.nbytes
+    inner = getattr(ranker, "ranker_", ranker)
+    if hasattr(inner, "problem_"):
+        assert inner.problem_ is not None
+        assert getattr(other, "ranker_", other).problem_ is None
+
+
+def _dumped(ranker):
+    file = io.BytesIO()
+    joblib.dump(ranker, file)
+    file.seek(0)
+    return file
+
+
+def test_parameters_are_stored_untouched_and_nested_ones_can_be_set():
+    loss, l2, top_k = ltr.losses.RankNetLoss(), np.float64(0.1), np.int64(10)
+    ranker = ExactReranker(LinearRanker(loss, l2=l2, max_steps=np.int64(50)), top_k=top_k, **QUICK)
+    ranker.fit(*one_list())
+    assert ranker.base.loss is loss
+    assert ranker.base.l2 is l2
+    assert ranker.top_k is top_k
+    assert not hasattr(ranker.base, "coef_")
+    ranker.set_params(base__l2=0.5, C=0.25)
+    assert clone(ranker).get_params()["base__l2"] == 0.5
+    assert ranker.get_params(deep=False)["C"] == 0.25
+
+
+@each_ranker
+def test_names_of_features_are_kept_and_compared(ranker):
+    X, y = one_list()
+    frame = pd.DataFrame(X, columns=["age", "dose", "weight"])
+    ranker = clone(ranker).fit(frame, pd.Series(y))
+    assert ranker.feature_names_in_.tolist() == ["age", "dose", "weight"]
+    assert ranker.n_features_in_ == 3
+    np.testing.assert_array_equal(ranker.predict(frame), clone(ranker).fit(X, y).predict(X))
+    with pytest.raises(ValueError, match="feature names should match those that were passed during fit"):
+        ranker.predict(frame[["dose", "age", "weight"]])
+    with pytest.raises(ValueError, match=r"X has 2 features, but .* is expecting 3 features"):
+        ranker.predict(X[:, :2])
+
+
+@each_ranker
+def test_it_prints_as_what_was_changed(ranker):
+    assert repr(clone(ranker).set_params(statistic="mrr")).startswith(f"{type(ranker).__name__}(")
+    assert "statistic='mrr'" in repr(clone(ranker).set_params(statistic="mrr"))
+    assert type(ranker).__name__ in ranker._repr_html_()
+
+
+def test_the_base_shows_in_the_html():
+    assert "RandomForestClassifier" in ExactReranker(RandomForestClassifier())._repr_html_()
+
+
+@each_ranker
+def test_scores_are_refused_before_the_fit(ranker):
+    with pytest.raises(NotFittedError):
+        ranker.predict([[1.0]])
+    with pytest.raises(NotFittedError):
+        ranker.score([[1.0]], [1])
+
+
+# pipelines and searches
+
+
+@each_ranker
+def test_area_under_the_roc_curve_is_that_of_the_decision_function(ranker):
+    X, y = one_list()
+    cv = StratifiedKFold(3)
+    scores = cross_val_score(make_pipeline(StandardScaler(), ranker), X, y, cv=cv, scoring="roc_auc")
+    for (train, test), score in zip(cv.split(X, y), scores, strict=True):
+        scale = StandardScaler().fit(X[train])
+        own = clone(ranker).fit(scale.transform(X[train]), y[train])
+        assert score == roc_auc_score(y[test], own.decision_function(scale.transform(X[test])))
+
+
+@pytest.mark.usefixtures("routing")
+@pytest.mark.parametrize(
+    ("ranker", "grid"),
+    [
+        (LinearRanker(normalize=True), {"loss": ["ranknet", "exponential"], "l2": np.logspace(-4, 0, 2)}),
+        (ExactRanker(normalize=True, **QUICK), {"C": [0.0, 0.1]}),
+        (ExactReranker(LinearRanker(), top_k=5, **QUICK), {"C": [0.0, 0.5], "base__loss": ["ranknet"]}),
+        (ExactReranker("ranknet", **QUICK), {"top_k": np.array([3, 6])}),
+    ],
+    ids=["linear", "exact", "reranker", "named"],
+)
+@pytest.mark.parametrize("piped", [False, True], ids=["alone", "piped"])
+def test_a_grid_search_routes_the_queries_to_fit_and_score(ranker, grid, piped):
+    X, y, qid = queries()
+    model = routed(clone(ranker))
+    if piped:
+        name = type(ranker).__name__.lower()
+        model, grid = make_pipeline(StandardScaler(), model), {f"{name}__{key}": grid[key] for key in grid}
+    search = GridSearchCV(model, grid, cv=GroupKFold(2), error_score="raise").fit(X, y, qid=qid, groups=qid)
+    by_hand = []
+    for train, test in GroupKFold(2).split(X, y, qid):
+        best = clone(model).set_params(**search.best_params_).fit(X[train], y[train], qid=qid[train])
+        by_hand.append(best.score(X[test], y[test], qid=qid[test]))
+    assert search.best_score_ == pytest.approx(np.mean(by_hand), abs=1e-9)
+    # which is another score than that of all rows as one list
+    best = search.best_estimator_
+    assert best.score(X, y, qid=qid) != pytest.approx(best.score(X, y))
+
+
+@pytest.mark.usefixtures("routing")
+def test_a_pipeline_takes_the_queries_in_prediction():
+    X, y, qid = queries()
+    model = make_pipeline(StandardScaler(), routed(ExactReranker(top_k=4, **QUICK))).fit(X, y, qid=qid)
+    expected = model[-1].decision_function(StandardScaler().fit_transform(X), qid)
+    np.testing.assert_array_equal(model.decision_function(X, qid=qid), expected)
+    np.testing.assert_array_equal(model.predict(X, qid=qid), expected)
+
+
+def test_a_price_selects_features():
+    X, y = one_list(d=4)
+    ranker = ExactRanker(C=0.3, node_limit=500).fit(X, y)
+    chosen = SelectFromModel(ranker, prefit=True, threshold=1e-12).get_support()
+    np.testing.assert_array_equal(chosen, ranker.coef_ != 0)
+    assert 0 < chosen.sum() < 4
+
+
+# equality with what they are built on
+
+
+@pytest.mark.parametrize("loss", ["ranknet", "hinge", "logistic"])
+def test_the_linear_ranker_is_the_surrogate_ranker(loss):
+    X, y = one_list()
+    ranker, surrogate = LinearRanker(loss, l2=1e-3).fit(X, y), SurrogateRanker(loss, l2=1e-3).fit(X, y)
+    np.testing.assert_array_equal(ranker.coef_, surrogate.linear_weights)
+    np.testing.assert_array_equal(ranker.predict(X), surrogate.decision_function(X))
+    np.testing.assert_allclose(X @ ranker.coef_ + ranker.intercept_, ranker.predict(X), atol=1e-9)
+    assert ranker.n_iter_ == surrogate.steps_
+
+
+def test_lists_of_the_linear_ranker_are_those_of_the_surrogate_ranker():
+    X, y, qid = queries()
+    number = np.unique(qid, return_inverse=True)[1]
+    ranker, surrogate = LinearRanker().fit(X, y, qid=qid), SurrogateRanker().fit(X, y, qid=number)
+    np.testing.assert_allclose(ranker.coef_, surrogate.linear_weights, rtol=1e-6)
+    assert not np.allclose(ranker.coef_, LinearRanker().fit(X, y).coef_, rtol=1e-3)
+
+
+@pytest.mark.parametrize("options", [{}, {"C": 0.1}, {"max_nonzeros": 1}, {"rank": "subrank"}, {"margin": 0.1}])
+@pytest.mark.parametrize("statistic", ["dcg", "auc"])
+def test_the_exact_ranker_solves_the_problem_of_the_standardised_list(statistic, options):
+    X, y = one_list()
+    ranker = ExactRanker(statistic, node_limit=300, **options).fit(X, y)
+    lists = TopLists.of(X, None)
+    problem = RerankProblem(lists.Z, y, statistic, **options)
+    solution = solve(problem, ReproducibleSearch(), node_limit=300)
+    np.testing.assert_array_equal(ranker.solution_.weights, solution.weights)
+    assert (ranker.solution_.value, ranker.solution_.bound) == (solution.value, solution.bound)
+    np.testing.assert_array_equal(ranker.coef_, lists.raw(solution.weights))
+    np.testing.assert_allclose(X @ ranker.coef_ + ranker.intercept_, ranker.predict(X), atol=1e-9)
+    assert ranker.problem_.evaluate(ranker.solution_.weights) == solution.value
+
+
+@pytest.mark.parametrize("options", [{}, {"normalize": True}, {"gain": "linear"}])
+@pytest.mark.parametrize("statistic", ["dcg", "mrr", "dcg@3"])
+def test_the_exact_ranker_maximises_what_it_reports(statistic, options):
+    X, y, qid = queries()
+    ranker = ExactRanker(statistic, **QUICK, **options).fit(X, y, qid)
+    best = ranker.solution_.value / (1 if "normalize" in options else 6)  # the sum of six lists, or already the mean
+    assert ranker.score(X, y, qid) == pytest.approx(best, rel=1e-12)
+
+
+def test_the_exact_ranker_maximises_the_mean_auc_of_lists():
+    X, y, qid = queries(n=48, lists=4)
+    y = (y > 1).astype(int)
+    y[qid == "query 0"] = 0  # no pair, no AUC
+    ranker = ExactRanker("auc", node_limit=300).fit(X, y, qid)
+    number = np.unique(qid, return_inverse=True)[1]
+    angles = np.random.default_rng(1).normal(size=(300, 3))
+
+    def mean_auc(scores):
+        return auc(torch.from_numpy(scores), torch.from_numpy(y), qid=torch.from_numpy(number)).nanmean().item()
+
+    assert ranker.score(X, y, qid) == mean_auc(X @ ranker.coef_) >= max(mean_auc(X @ w) for w in angles)
+    constant = ranker.solution_.value - mean_auc(X @ ranker.coef_)
+    pairs = [(int(y[qid == q].sum()), int((qid == q).sum() - y[qid == q].sum())) for q in np.unique(qid)]
+    assert constant == pytest.approx(np.mean([(p + 1) / (2 * m) for p, m in pairs if p * m > 0]))
+
+
+def test_two_features_are_searched_in_full():
+    X, y, qid = queries(n=30, lists=3, d=2)
+    ranker = ExactRanker(normalize=True).fit(X, y, qid)
+    assert ranker.solution_.status is Status.OPTIMAL
+    number = torch.from_numpy(np.unique(qid, return_inverse=True)[1])
+    found = ranker.score(X, y, qid)
+    for angle in np.linspace(0, 2 * math.pi, 2000):
+        scores = torch.from_numpy(X @ [math.cos(angle), math.sin(angle)])
+        assert ndcg(scores, torch.from_numpy(y), gain="exp2", qid=number).mean().item() <= found + 1e-12
+
+
+@pytest.mark.parametrize("grouped", [False, True], ids=["list", "queries"])
+@pytest.mark.parametrize("base", ["ranknet", "logistic"])
+def test_the_reranker_is_the_two_stage_ranker(base, grouped):
+    X, y, qid = queries(n=90)
+    qid = qid if grouped else None
+    options = {"top_k": 8 if grouped else 40, "C": 0.01, "recentre": "max", "node_limit": 100}
+    ranker = ExactReranker(base, "mrr", **options).fit(X, y, qid)
+    two_stage = ltr.TwoStageRanker(base, "mrr", method=ReproducibleSearch(), **options).fit(X, y, qid)
+    np.testing.assert_array_equal(ranker.coef_, two_stage.weights_)
+    np.testing.assert_array_equal(ranker.decision_function(X, qid), two_stage.decision_function(X, qid))
+    np.testing.assert_array_equal(ranker.predict(X, qid), ranker.decision_function(X, qid))
+    assert ranker.solution_.value == two_stage.solution_.value
+
+
+def test_the_reranker_orders_the_top_no_worse_than_its_base():
+    X, y = one_list(n=100)
+    ranker = ExactReranker(LogisticRegression(), top_k=15, node_limit=200).fit(X, y)
+    top = ranker.ranker_.reranked(X)
+    labels = torch.from_numpy(y[top])
+    own, base = (torch.from_numpy(r.decision_function(X)[top]) for r in (ranker, ranker.base_))
+    assert rank_statistic(own, labels, "dcg") >= rank_statistic(base, labels, "dcg")
+
+
+@each_ranker
+def test_neither_the_order_of_rows_nor_the_type_of_ids_matters(ranker):
+    X, y, qid = queries()
+    order = np.argsort(qid, kind="stable")
+    number = np.unique(qid, return_inverse=True)[1]
+    reference = clone(ranker).fit(X, y, qid)
+    for rows, ids in [
+        (order, qid[order].tolist()),
+        (order, pd.Series(qid[order], dtype="category")),
+        (np.arange(60), number * 7 - 3),
+    ]:
+        other = clone(ranker).fit(X[rows], y[rows], ids)
+        assert other.score(X[rows], y[rows], ids) == pytest.approx(reference.score(X, y, qid), rel=0.02)
+        assert reference.score(X[rows], y[rows], ids) == pytest.approx(reference.score(X, y, qid), rel=1e-12)
+
+
+@pytest.mark.parametrize("ranker", [ExactRanker, ExactReranker])
+def test_a_fit_with_a_node_limit_is_reproducible(ranker):
+    X, y = one_list(n=80, d=5)
+    options = {"node_limit": 300, "time_limit": math.inf, "random_state": 3}
+    one, two = (ranker(**options).fit(X, y) for _ in range(2))
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    assert one.solution_.nodes == two.solution_.nodes >= 300
+    assert one.solution_.status is Status.NODE_LIMIT
+
+
+def test_any_source_of_randomness_is_a_seed():
+    X, y = one_list(d=5)
+    seeds = [7, np.int64(7), np.random.RandomState(0), None]
+    found = [ExactRanker(random_state=seed, **QUICK).fit(X, y).solution_ for seed in seeds]
+    np.testing.assert_array_equal(found[0].weights, found[1].weights)
+    assert all(solution.value <= solution.bound for solution in found)
+
+
+# bases of the reranker
+
+
+class Recorder(BaseEstimator):
+    """A base that scores by one column and remembers the lists of its fit."""
+
+    def __init__(self, column=0):
+        self.column = column
+
+    def fit(self, X, y, qid=None):
+        self.qid_ = None if qid is None else np.array(qid)
+        return self
+
+    def predict(self, X):
+        return X[:, self.column]
+
+
+@pytest.mark.parametrize(
+    ("base", "scores"),
+    [
+        (Ridge(), lambda base, X: base.predict(X)),
+        (LogisticRegression(), lambda base, X: base.decision_function(X)),
+        (RandomForestClassifier(10, random_state=0), lambda base, X: base.predict_proba(X)[:, 1]),
+        (SurrogateRanker("hinge"), lambda base, X: base.decision_function(X)),
+        (make_pipeline(StandardScaler(), Ridge()), lambda base, X: base.predict(X)),
+    ],
+    ids=["regressor", "decision_function", "predict_proba", "surrogate", "pipeline"],
+)
+def test_any_estimator_can_be_the_base(base, scores):
+    X, y = one_list()
+    ranker = ExactReranker(base, top_k=10, **QUICK).fit(X, y)
+    below = ~ranker.ranker_.reranked(X)
+    assert below.sum() >= 30
+    np.testing.assert_array_equal(ranker.predict(X)[below], scores(ranker.base_, X)[below])
+
+
+def test_the_base_learns_from_queries_if_it_can():
+    X, y, qid = queries()
+    number = np.unique(qid, return_inverse=True)[1]
+    found = ExactReranker(Recorder(), top_k=4, **QUICK).fit(X, y, qid).base_.qid_
+    np.testing.assert_array_equal(np.equal.outer(found, found), np.equal.outer(number, number))
+    assert ExactReranker(Ridge(), top_k=4, **QUICK).fit(X, y, qid).coef_ is not None
+
+
+@pytest.mark.usefixtures("routing")
+def test_the_base_learns_from_queries_if_it_asks_for_them():
+    X, y, qid = queries()
+    asking = ExactReranker(Recorder().set_fit_request(qid=True), top_k=4, **QUICK).fit(X, y, qid=qid)
+    assert asking.base_.qid_ is not None
+    declining = ExactReranker(Recorder().set_fit_request(qid=False), top_k=4, **QUICK).fit(X, y, qid=qid)
+    assert declining.base_.qid_ is None
+    with pytest.raises(UnsetMetadataPassedError, match=r"\[qid\] are passed but are not explicitly set"):
+        ExactReranker(Recorder(), top_k=4, **QUICK).fit(X, y, qid=qid)
+
+
+def test_after_a_fit_on_one_list_scores_hold_for_any():
+    X, y, qid = queries()
+    ranker = ExactReranker(top_k=10, **QUICK).fit(X, y)
+    by_list = [ranker.score(X[qid == q], y[qid == q]) for q in np.unique(qid)]
+    assert ranker.score(X, y, qid) == pytest.approx(np.mean(by_list))
+    with pytest.raises(ValueError, match="qid must be None: the ranker was fitted on one list"):
+        ranker.predict(X, qid)
+
+
+def test_with_nothing_to_order_the_base_stands():
+    X, y = np.arange(20.0)[:, None], (np.arange(20) >= 10).astype(int)
+    ranker = ExactReranker(Ridge(), top_k=5, **QUICK).fit(X, y)
+    assert ranker.coef_ is None
+    assert ranker.solution_ is None
+    np.testing.assert_array_equal(ranker.predict(X), ranker.base_.predict(X))
+
+
+# score
+
+
+def test_lists_weigh_what_their_rows_do_on_average():
+    X, y, qid = queries(n=40, lists=2)
+    ranker = LinearRanker(normalize=True).fit(X, y, qid)
+    one, two = (ranker.score(X[qid == q], y[qid == q]) for q in np.unique(qid))
+    first = (qid == "query 0").astype(float)
+    assert ranker.score(X, y, qid) == pytest.approx((one + two) / 2)
+    assert ranker.score(X, y, qid, sample_weight=3 * first + 1) == pytest.approx((4 * one + two) / 5)
+    assert ranker.score(X, y, qid, sample_weight=first) == pytest.approx(one)
+    assert ranker.score(X, y, sample_weight=3 * first + 1) == pytest.approx(ranker.score(X, y), rel=1e-12)
+
+
+def test_a_score_that_no_list_defines_is_nan():
+    X, y = one_list()
+    ranker = LinearRanker(statistic="auc").fit(X, y)
+    assert math.isnan(ranker.score(X, np.zeros(60)))
+    assert ranker.score(X, np.r_[y[:30], np.zeros(30)], np.arange(60) // 30) == ranker.score(X[:30], y[:30])
+
+
+# errors
+
+
+def test_a_fit_cut_short_warns():
+    with pytest.warns(ConvergenceWarning, match="stopped at max_steps=2 before the tolerance was reached"):
+        LinearRanker(max_steps=2).fit(*one_list())
+
+
+@pytest.mark.parametrize(
+    ("ranker", "message"),
+    [
+        (LinearRanker("hing"), "loss: unknown name 'hing'"),
+        (LinearRanker(3), "loss must be a string or a loss module, got int"),
+        (LinearRanker(l2=-1.0), "l2 must be a finite number >= 0, got -1.0"),
+        (LinearRanker(l2="1"), "l2 must be a number, got '1'"),
+        (LinearRanker(max_steps=0), "max_steps must be an integer >= 1, got 0"),
+        (LinearRanker(statistic="ndcg"), "statistic: unknown name 'ndcg'"),
+        (LinearRanker(gain="exp"), "gain must be 'exp2' or 'linear', got 'exp'"),
+        (LinearRanker(normalize=1), "normalize must be true or false, got 1"),
+        (ExactRanker("pauc"), "statistic pauc: a cutoff is needed"),
+        (ExactRanker(C=-1), "C must be a finite number >= 0, got -1"),
+        (ExactRanker(margin=None), "margin must be a number, got None"),
+        (ExactRanker(rank="up"), "rank must be 'resolved' or 'subrank', got 'up'"),
+        (ExactRanker(recentre="l1"), "recentre must be 'l2', 'max' or None, got 'l1'"),
+        (ExactRanker(method="magic"), "method must be one of auto, .*, got 'magic'"),
+        (ExactRanker(max_nonzeros=0), "max_nonzeros must be an integer from 1 to 3, .*, got 0"),
+        (ExactRanker(time_limit=None), "time_limit must be a number, got None"),
+        (ExactRanker(node_limit="many"), "node_limit must be a number, got 'many'"),
+        (ExactRanker(random_state=-1), r"seed must be an integer from 0 to 2\*\*31 - 1, got -1"),
+        (ExactReranker("nope"), "unknown name 'nope'"),
+        (ExactReranker(3), "base must be a name or an estimator, got 3"),
+        (ExactReranker(top_k=1), "top_k must be an integer >= 2 or None for the full list, got 1"),
+        (ExactReranker(recentre="l1"), "recentre must be 'l2', 'max' or None, got 'l1'"),
+    ],
+    ids=str,
+)
+def test_bad_parameters_are_named_by_fit(ranker, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        ranker.fit(*one_list())
+
+
+@each_ranker
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, y, qid: (X, y, qid[:-1]), r"qid: one query id a row is needed \(60\), got shape \(59,\)"),
+        (lambda X, y, qid: (X, y, np.where(qid == "query 1", None, qid)), "query ids must not be missing"),
+        (lambda X, y, qid: (X, y, np.linspace(0, 1, 60)), "query ids must be integers or texts"),
+        (lambda X, y, qid: (X, y - 1, qid), "y must hold finite labels >= 0, 0 and 1 or graded, got -1"),
+        (lambda X, y, qid: (X, y.astype(str) + "th", qid), "y must hold numbers >= 0, got an array of <U"),
+        (lambda X, y, qid: (X, y[:-1], qid), "inconsistent numbers of samples"),
+        (lambda X, y, qid: (X, 0 * y, qid), "two different"),
+    ],
+    ids=["short", "missing", "fractions", "negative", "text", "labels", "equal"],
+)
+def test_bad_data_is_named(ranker, change, message):
+    with pytest.raises(ValueError, match=message):
+        clone(ranker).fit(*change(*queries()))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda X, y, qid: ExactRanker("auc", **QUICK).fit(X, y), "statistic 'auc' takes the labels 0 and 1"),
+        (lambda X, y, qid: ExactRanker(**QUICK).fit(0 * X, y), "X must have a feature that varies"),
+        (lambda X, y, qid: ExactReranker("rankboost").fit(X, y > 1, qid), "RankBoost learns from one list"),
+        (
+            lambda X, y, qid: ExactReranker(LogisticRegression()).fit(X, y),
+            r"base must give one score a row, got shape \(60, 4\): of graded labels take a regressor or ranker",
+        ),
+        (lambda X, y, qid: LinearRanker().fit(X, y).score(X, y[:5]), r"y must have one label a row of X \(60\)"),
+        (
+            lambda X, y, qid: LinearRanker().fit(X, y).score(X, y, sample_weight=[1.0]),
+            r"sample_weight must have one weight a row of X \(60\), got shape \(1,\)",
+        ),
+        (
+            lambda X, y, qid: LinearRanker().fit(X, y).score(X, y, sample_weight=-(X[:, 0] ** 2)),
+            "sample_weight must hold finite weights >= 0, got -",
+        ),
+    ],
+)
+def test_what_cannot_be_is_said(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(*queries())
+
+
+def test_a_graded_list_without_queries_has_its_gains():
+    X, y, _ = queries()
+    ranker = ExactRanker("dcg@5", gain="linear", **QUICK).fit(X, y)
+    assert isinstance(ranker.problem_, GradedProblem)
+    np.testing.assert_array_equal(ranker.problem_.gains, y)
