@@ -1,9 +1,11 @@
 """The scikit-learn estimators: scikit-learn's own checks, metadata routing, equality with what they are built on."""
 
 import copy
+import importlib
 import io
 import math
 import pickle
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -544,3 +546,11 @@ def test_a_graded_list_without_queries_has_its_gains():
     ranker = ExactRanker("dcg@5", gain="linear", **QUICK).fit(X, y)
     assert isinstance(ranker.problem_, GradedProblem)
     np.testing.assert_array_equal(ranker.problem_.gains, y)
+
+
+def test_the_example_script_compares_the_rankers(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "scripts"))
+    importlib.import_module("example_estimators").main(["--rows", "60", "--folds", "2", "--top-k", "20"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "gaussians: 60 rows, 2 features, 31 positives; 2 folds"
+    assert [line.split()[0] for line in lines[1:]] == ["linear", "reranked", "exact"]

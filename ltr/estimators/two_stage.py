@@ -66,9 +66,9 @@ class ExactReranker(Ranker):
         >>> from sklearn.linear_model import LogisticRegression
         >>> X, y = load_breast_cancer(return_X_y=True)
         >>> X, y = X[:, :3], 1 - y  # malignant is positive
-        >>> ranker = ExactReranker(LogisticRegression(), top_k=30).fit(X, y)
+        >>> ranker = ExactReranker(LogisticRegression(), top_k=150).fit(X, y)
         >>> ranker.solution_.status.value, ranker.base_, int(ranker.ranker_.reranked(X).sum())
-        ('optimal', LogisticRegression(), 30)
+        ('optimal', LogisticRegression(), 150)
     """
 
     def __init__(
