@@ -481,6 +481,7 @@ def test_a_fit_cut_short_warns():
         (ExactRanker(recentre="l1"), "recentre must be 'l2', 'max' or None, got 'l1'"),
         (ExactRanker(method="magic"), "method must be one of auto, .*, got 'magic'"),
         (ExactRanker(max_nonzeros=0), "max_nonzeros must be an integer from 1 to 3, .*, got 0"),
+        (ExactRanker(max_nonzeros="few"), "max_nonzeros must be a number, got 'few'"),
         (ExactRanker(time_limit=None), "time_limit must be a number, got None"),
         (ExactRanker(node_limit="many"), "node_limit must be a number, got 'many'"),
         (ExactRanker(random_state=-1), r"seed must be an integer from 0 to 2\*\*31 - 1, got -1"),

@@ -177,9 +177,9 @@ class ExactRanker(Ranker):
         statistic = RankStatistic.parse(self.statistic)
         options: dict[str, Any] = {"C": self._number("C"), "margin": self._number("margin"), "rank": self.rank}
         if self.max_nonzeros is not None:
-            options["max_nonzeros"] = min(self._option("max_nonzeros"), Z.shape[1])
-        lists = [labels] if groups is None else [labels[groups == group] for group in range(groups.max() + 1)]
-        if all(np.all(one == one[0]) for one in lists):
+            options["max_nonzeros"] = min(self._number("max_nonzeros"), Z.shape[1])
+        lists = np.zeros(len(labels), dtype=np.int64) if groups is None else groups
+        if np.unique(np.stack([lists, labels]), axis=1).shape[1] == lists.max() + 1:
             raise ValueError("y must hold two different labels in some list, got none such")
         binary = bool(np.isin(labels, (0, 1)).all())
         if statistic.name == "auc":
