@@ -14,6 +14,7 @@ Source: Rudin & Wang, *Direct Learning to Rank and Rerank* (2018), section 2.6.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -31,6 +32,7 @@ __all__ = [
     "rank_cv",
     "resolved_rank",
     "subrank",
+    "weights_at",
 ]
 
 
@@ -129,19 +131,48 @@ def gains_of(labels: Tensor, gain: GainName) -> Tensor:
     return labels if check_gain(gain) == "linear" else torch.exp2(labels) - 1.0
 
 
+def weights_at(statistic: RankStatistic, position: Tensor, n: Tensor) -> Tensor:
+    """``a[n - position]``: the weight of each position in its list of n items, float64.
+
+    All named weights depend on the position alone or on the rank alone, so those of one list serve for all.
+
+    Args:
+        statistic: whose weights.
+        position: int64, 0 at the top, less than n.
+        n: int64, items of the list of each position, same shape.
+
+    Raises:
+        ValueError: a user's own weights, and a list of another length.
+
+    Examples:
+        >>> weights_at(RankStatistic("wrs"), torch.tensor([0, 0, 1]), torch.tensor([2, 3, 3])).tolist()
+        [2.0, 3.0, 2.0]
+    """
+    if not position.numel():
+        return position.double()
+    by_rank = statistic.name in ("auc", "wrs", "pauc", "power")
+    lowest, longest = (int(end) for end in n.aminmax())
+    if statistic.name == "weights":
+        statistic.weights(lowest)
+    cutoff = longest if statistic.cutoff is None else min(statistic.cutoff, longest)
+    whole = RankStatistic("wrs") if statistic.name == "pauc" else replace(statistic, cutoff=None)
+    table = torch.from_numpy(whole.weights(longest if by_rank else cutoff)[:: 1 if by_rank else -1].copy())
+    values = table.to(n.device)[n - position - 1 if by_rank else position.clamp(max=cutoff - 1)]
+    return values if cutoff == longest else values.masked_fill(position >= cutoff, 0.0)
+
+
 def position_weights(statistic: RankStatistic, n: Tensor, longest: int) -> Tensor:
-    """``a[n - position]`` of lists of n items, 0 in padding: float64 of shape ``(lists, longest)``.
+    """`weights_at` all positions of lists of n items, 0 in padding: float64 of shape ``(lists, longest)``.
 
     Examples:
         >>> position_weights(RankStatistic("wrs"), torch.tensor([2, 3]), 3).tolist()
         [[2.0, 1.0, 0.0], [3.0, 2.0, 1.0]]
     """
-    lengths, which = torch.unique(n, return_inverse=True)
-    table = torch.zeros(len(lengths), longest, dtype=torch.float64)
-    for row, length in enumerate(lengths.tolist()):
-        if length:
-            table[row, :length] = torch.from_numpy(statistic.weights(length)[::-1].copy())
-    return table.to(n.device)[which]
+    real = torch.arange(longest, device=n.device) < n.unsqueeze(-1)
+    row, position = real.nonzero(as_tuple=True)
+    return torch.zeros(real.shape, dtype=torch.float64, device=n.device).masked_scatter(
+        real, weights_at(statistic, position, n[row])
+    )
 
 
 def _count_below(lists: Lists, thresholds: Tensor, *, inclusive: bool) -> Tensor:

@@ -66,6 +66,7 @@ class Measure(ABC):
             empty: the value of a list for which the metric is undefined.
 
         Examples:
+            >>> import torch
             >>> parse_measure("precision@2")(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1])).item()
             0.5
         """
@@ -210,6 +211,7 @@ def evaluate(
         By name as the measure prints it, one float64 value a list.
 
     Examples:
+        >>> import torch
         >>> values = evaluate(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([0, 1, 0]), ["auc", "mrr", "precision@2"])
         >>> {name: value.item() for name, value in values.items()}
         {'auc': 0.5, 'mrr': 0.5, 'precision@2': 0.5}
