@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from ltr.metrics.ranked import RankedLists, Ties, check_ties, rank_lists
-from ltr.metrics.segments import positions_within
-from ltr.ranks import GainName, gains_of, weights_at
+from ltr.ranks import GainName, weights_at
 from ltr.statistics import RankStatistic
 
 __all__ = ["auc", "dcg", "ndcg", "normalized_rank_statistic", "pairwise_misranking_error", "rank_statistic"]
@@ -178,8 +177,7 @@ def statistic_of(ranked: RankedLists, statistic: RankStatistic, gain: GainName, 
     """`rank_statistic` of lists sorted already, (lists,)."""
     if statistic.name == "auc":
         return _auc_of(ranked, ties, empty)
-    gains = gains_of(ranked.ordered(ties).labels, gain)
-    return ranked.total(gains * ranked.weights(partial(weights_at, statistic), ties))
+    return ranked.total(ranked.ordered(ties).gains(gain) * ranked.weights(partial(weights_at, statistic), ties))
 
 
 def normalized_of(ranked: RankedLists, statistic: RankStatistic, gain: GainName, ties: Ties, empty: float) -> Tensor:
@@ -187,8 +185,7 @@ def normalized_of(ranked: RankedLists, statistic: RankStatistic, gain: GainName,
     value = statistic_of(ranked, statistic, gain, ties, empty)
     if statistic.name == "auc":  # a share already
         return value
-    weights = weights_at(statistic, positions_within(ranked.relevant), ranked.n[ranked.owner])
-    best = ranked.total(gains_of(ranked.ideal_labels, gain) * weights)
+    best = statistic_of(ranked.ideal, statistic, gain, "resolved", empty)
     return torch.where(best > 0, value / best, empty)
 
 

@@ -19,12 +19,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from ltr.lists import as_flat_lists
 from ltr.metrics.segments import offsets, positions_within, segment_sum
 from ltr.metrics.sorting import sort_items, sorted_values
+from ltr.ranks import GainName, check_gain
 
 __all__ = ["RankedLists", "TieGroups", "Ties", "check_ties", "rank_lists"]
 
@@ -95,10 +97,17 @@ class RankedLists:
     end: Tensor
     tied: bool
 
-    @cached_property
+    @property
     def labels(self) -> Tensor:
         """The label of each relevant item, float64."""
         return self.levels[self.grade]
+
+    def gains(self, gain: GainName) -> Tensor:
+        """The gain of each relevant item, float64."""
+        if check_gain(gain) == "linear":
+            return self.labels
+        # by numpy: where in a tensor a number stands can change the last bit of torch's exp2
+        return (torch.from_numpy(np.exp2(self.levels.numpy(force=True)) - 1.0)).to(self.levels.device)[self.grade]
 
     @property
     def binary(self) -> bool:
@@ -136,13 +145,14 @@ class RankedLists:
         return replace(self, grade=self.grade[last - inside], position=self.start + inside)
 
     @cached_property
-    def ideal_labels(self) -> Tensor:
-        """The labels of relevant items with those of each list in descending order."""
-        if len(self.levels) <= 2:
-            return self.labels
-        bits = (len(self.levels) - 1).bit_length()
-        keys = (self.owner << bits) | (len(self.levels) - 1 - self.grade)
-        return self.levels[len(self.levels) - 1 - (sorted_values(keys) & ((1 << bits) - 1))]
+    def ideal(self) -> RankedLists:
+        """The lists in descending order of their labels, without ties."""
+        grade, place = self.grade, positions_within(self.relevant)
+        if len(self.levels) > 2:
+            bits = (len(self.levels) - 1).bit_length()
+            keys = (self.owner << bits) | (len(self.levels) - 1 - grade)
+            grade = len(self.levels) - 1 - (sorted_values(keys) & ((1 << bits) - 1))
+        return replace(self, grade=grade, position=place, start=place, end=place, tied=False)
 
     def ordered(self, ties: Ties) -> RankedLists:
         """The lists in the order that `ties` supposes."""
