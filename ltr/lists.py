@@ -13,10 +13,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["Lists", "as_lists", "buckets", "check_qid", "numbered"]
+__all__ = ["FlatLists", "Lists", "as_flat_lists", "as_lists", "buckets", "check_qid", "numbered", "unique"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,25 @@ class Lists:
     labels: Tensor
     mask: Tensor
     weight: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class FlatLists:
+    """The real items of all lists one after the other, however long each list is.
+
+    Attributes:
+        scores: floating point, at least float32, (items,).
+        labels: as they were given, (items,).
+        number: int64, the number of each item's list, (items,), in any order.
+        n: int64, items of each list, (lists,).
+        batch: the shape that one value a list takes.
+    """
+
+    scores: Tensor
+    labels: Tensor
+    number: Tensor
+    n: Tensor
+    batch: torch.Size
 
 
 def as_lists(
@@ -64,17 +84,14 @@ def as_lists(
     """
     _check(scores, labels, mask, weight)
     check_qid(scores, qid)
-    if scores.dtype in (torch.float16, torch.bfloat16):
-        scores = scores.float()
+    scores = _raised(scores)
     padded = mask is not None or qid is not None
     if mask is None:
         mask = torch.ones_like(scores, dtype=torch.bool)
         real = scores.detach(), labels, weight
     else:
         real = scores.detach()[mask], labels[mask], None if weight is None else weight[mask]
-    for name, values in zip(("scores", "labels"), real[:2], strict=True):
-        if values.is_floating_point() and not _all_finite(values):
-            raise ValueError(f"{name} must be finite, got {_first_bad(values)}")
+    _check_finite(real[0], real[1])
     if real[2] is not None and not (_all_finite(real[2]) and bool((real[2] >= 0).all())):
         raise ValueError("weight must be finite and nonnegative")
     labels = labels.to(scores.dtype)
@@ -85,6 +102,47 @@ def as_lists(
         scores, labels = scores.masked_fill(~mask, 0.0), labels.masked_fill(~mask, 0.0)
         weight = None if weight is None else weight.masked_fill(~mask, 0.0)
     return Lists(scores, labels, mask, weight)
+
+
+def as_flat_lists(
+    scores: Tensor, labels: Tensor, *, mask: Tensor | None = None, qid: Tensor | None = None
+) -> FlatLists:
+    """Check the inputs of a metric as `as_lists` does, and drop the padding.
+
+    Examples:
+        >>> scores, mask = torch.tensor([[3.0, 1.0], [2.0, 0.0]]), torch.tensor([[True, True], [True, False]])
+        >>> lists = as_flat_lists(scores, torch.tensor([[1, 0], [0, 0]]), mask=mask)
+        >>> lists.scores.tolist(), lists.number.tolist(), lists.n.tolist()
+        ([3.0, 1.0, 2.0], [0, 0, 1], [2, 1])
+    """
+    _check(scores, labels, mask, None)
+    check_qid(scores, qid)
+    batch, length = scores.shape[:-1], scores.shape[-1]
+    if qid is not None:
+        number = numbered(qid if mask is None else qid[mask])
+        n = torch.bincount(number)
+        batch = n.shape
+    elif mask is None:
+        n = torch.full((math.prod(batch),), length, device=scores.device)
+        number = torch.arange(len(n), device=scores.device).repeat_interleave(length)
+    else:
+        n = mask.reshape(math.prod(batch), length).sum(-1)
+        number = torch.arange(len(n), device=scores.device).repeat_interleave(n)
+    scores = scores.detach()
+    real = (scores.reshape(-1), labels.reshape(-1)) if mask is None else (scores[mask], labels[mask])
+    _check_finite(_raised(real[0]), real[1])
+    return FlatLists(_raised(real[0]), real[1], number, n, batch)
+
+
+def _raised(scores: Tensor) -> Tensor:
+    """Half precision as float32."""
+    return scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
+
+
+def _check_finite(scores: Tensor, labels: Tensor) -> None:
+    for name, values in (("scores", scores), ("labels", labels)):
+        if values.is_floating_point() and not _all_finite(values):
+            raise ValueError(f"{name} must be finite, got {_first_bad(values)}")
 
 
 def _check(scores: Tensor, labels: Tensor, mask: Tensor | None, weight: Tensor | None) -> None:
@@ -160,10 +218,28 @@ def numbered(qid: Tensor) -> Tensor:
         >>> numbered(torch.tensor([7, 5, 7, 9])).tolist()
         [0, 1, 0, 2]
     """
-    ids, group = torch.unique(qid, return_inverse=True)
-    index = torch.arange(len(qid), device=qid.device)
-    first = torch.full((len(ids),), len(qid), device=qid.device).scatter_reduce(0, group, index, "amin")
-    return torch.argsort(torch.argsort(first))[group]
+    change = torch.ones_like(qid, dtype=torch.bool)
+    change[1:] = qid[1:] != qid[:-1]
+    begins = change.nonzero().squeeze(-1)
+    ids, group = unique(qid[begins])  # of runs of equal ids: few where lists stand together
+    run = torch.arange(len(begins), device=qid.device)
+    first = torch.full((len(ids),), len(begins), device=qid.device).scatter_reduce(0, group, run, "amin")
+    number = torch.argsort(torch.argsort(first))[group]
+    return number.repeat_interleave(torch.diff(begins, append=begins.new_tensor([len(qid)])))
+
+
+def unique(values: Tensor) -> tuple[Tensor, Tensor]:
+    """The different values in ascending order, and the place of each value among them.
+
+    Examples:
+        >>> [found.tolist() for found in unique(torch.tensor([7, 5, 7]))]
+        [[5, 7], [1, 0, 1]]
+    """
+    if values.device.type != "cpu":
+        return torch.unique(values, return_inverse=True)
+    # several times faster than torch on a CPU
+    found, place = np.unique(values.detach().numpy(), return_inverse=True)
+    return torch.from_numpy(found), torch.from_numpy(place)
 
 
 def buckets(group: Tensor) -> Iterator[tuple[Tensor, Tensor]]:

@@ -14,6 +14,7 @@ Source: Rudin & Wang, *Direct Learning to Rank and Rerank* (2018), section 2.6.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -22,7 +23,17 @@ from torch import Tensor
 from ltr.lists import Lists, as_lists
 from ltr.statistics import RankStatistic
 
-__all__ = ["GainName", "gains_of", "order_items", "position_weights", "rank_cv", "resolved_rank", "subrank"]
+__all__ = [
+    "GainName",
+    "check_gain",
+    "gains_of",
+    "order_items",
+    "position_weights",
+    "rank_cv",
+    "resolved_rank",
+    "subrank",
+    "weights_at",
+]
 
 
 GainName = Literal["linear", "exp2"]
@@ -98,32 +109,70 @@ def order_items(lists: Lists, tie_break: Tensor) -> Tensor:
     return order.gather(-1, real_first)
 
 
+def check_gain(gain: str) -> GainName:
+    """The name of a gain.
+
+    Raises:
+        ValueError: a string that names none.
+    """
+    if gain == "linear":
+        return "linear"
+    if gain == "exp2":
+        return "exp2"
+    raise ValueError(f"gain must be 'linear' or 'exp2', got {gain!r}")
+
+
 def gains_of(labels: Tensor, gain: GainName) -> Tensor:
     """The gain of each label: the label itself (``linear``) or ``2**label - 1`` (``exp2``).
 
     Raises:
         ValueError: another name.
     """
-    if gain == "linear":
-        return labels
-    if gain == "exp2":
-        return torch.exp2(labels) - 1.0
-    raise ValueError(f"gain must be 'linear' or 'exp2', got {gain!r}")
+    return labels if check_gain(gain) == "linear" else torch.exp2(labels) - 1.0
+
+
+def weights_at(statistic: RankStatistic, position: Tensor, n: Tensor) -> Tensor:
+    """``a[n - position]``: the weight of each position in its list of n items, float64.
+
+    All named weights depend on the position alone or on the rank alone, so those of one list serve for all.
+
+    Args:
+        statistic: whose weights.
+        position: int64, 0 at the top, less than n.
+        n: int64, items of the list of each position, same shape.
+
+    Raises:
+        ValueError: a user's own weights, and a list of another length.
+
+    Examples:
+        >>> weights_at(RankStatistic("wrs"), torch.tensor([0, 0, 1]), torch.tensor([2, 3, 3])).tolist()
+        [2.0, 3.0, 2.0]
+    """
+    if not position.numel():
+        return position.double()
+    by_rank = statistic.name in ("auc", "wrs", "pauc", "power")
+    lowest, longest = (int(end) for end in n.aminmax())
+    if statistic.name == "weights":
+        statistic.weights(lowest)
+    cutoff = longest if statistic.cutoff is None else min(statistic.cutoff, longest)
+    whole = RankStatistic("wrs") if statistic.name == "pauc" else replace(statistic, cutoff=None)
+    table = torch.from_numpy(whole.weights(longest if by_rank else cutoff)[:: 1 if by_rank else -1].copy())
+    values = table.to(n.device)[n - position - 1 if by_rank else position.clamp(max=cutoff - 1)]
+    return values if cutoff == longest else values.masked_fill(position >= cutoff, 0.0)
 
 
 def position_weights(statistic: RankStatistic, n: Tensor, longest: int) -> Tensor:
-    """``a[n - position]`` of lists of n items, 0 in padding: float64 of shape ``(lists, longest)``.
+    """`weights_at` all positions of lists of n items, 0 in padding: float64 of shape ``(lists, longest)``.
 
     Examples:
         >>> position_weights(RankStatistic("wrs"), torch.tensor([2, 3]), 3).tolist()
         [[2.0, 1.0, 0.0], [3.0, 2.0, 1.0]]
     """
-    lengths, which = torch.unique(n, return_inverse=True)
-    table = torch.zeros(len(lengths), longest, dtype=torch.float64)
-    for row, length in enumerate(lengths.tolist()):
-        if length:
-            table[row, :length] = torch.from_numpy(statistic.weights(length)[::-1].copy())
-    return table.to(n.device)[which]
+    real = torch.arange(longest, device=n.device) < n.unsqueeze(-1)
+    row, position = real.nonzero(as_tuple=True)
+    return torch.zeros(real.shape, dtype=torch.float64, device=n.device).masked_scatter(
+        real, weights_at(statistic, position, n[row])
+    )
 
 
 def _count_below(lists: Lists, thresholds: Tensor, *, inclusive: bool) -> Tensor:

@@ -7,7 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from ltr.metrics.ranked import RankedLists, Ties, rank_lists
+from ltr.metrics.ranked import RankedLists, Ties, Weight, check_ties, rank_lists
+from ltr.metrics.segments import positions_within, running_product, segment_sum
 
 __all__ = ["average_precision", "mrr", "precision", "recall"]
 
@@ -40,10 +41,10 @@ def precision(
         >>> precision(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1]), k=2).item()
         0.5
     """
-    ranked = rank_lists(scores, labels, ties=ties, mask=mask, qid=qid)
-    hits = _hits(ranked, k, ties)
-    size = ranked.n.double() if k is None else torch.full_like(hits, k)
-    return ranked.reshape(torch.where(ranked.n > 0, hits / size, empty))
+    check_k(k)
+    check_ties(ties)
+    ranked = rank_lists(scores, labels, mask=mask, qid=qid)
+    return ranked.reshape(precision_of(ranked, k, ties, empty))
 
 
 def recall(
@@ -62,9 +63,10 @@ def recall(
         >>> recall(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1]), k=2).item()
         0.5
     """
-    ranked = rank_lists(scores, labels, ties=ties, mask=mask, qid=qid)
-    relevant = (ranked.labels > 0).sum(-1)
-    return ranked.reshape(torch.where(relevant > 0, _hits(ranked, k, ties) / relevant, empty))
+    check_k(k)
+    check_ties(ties)
+    ranked = rank_lists(scores, labels, mask=mask, qid=qid)
+    return ranked.reshape(recall_of(ranked, k, ties, empty))
 
 
 def mrr(
@@ -87,18 +89,10 @@ def mrr(
         >>> mrr(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([0, 1, 1])).item()
         0.5
     """
-    ranked = rank_lists(scores, labels, ties=ties, mask=mask, qid=qid)
-    _check_k(k)
-    limit = ranked.labels.shape[-1] if k is None else k
-    reciprocal = torch.where(ranked.position < limit, 1.0 / (ranked.position + 1.0).double(), 0.0)
-    reciprocal = reciprocal.expand_as(ranked.labels)
-    relevant = ranked.labels_under(ties) > 0
-    if ties == "average":
-        value = _expected_reciprocal(ranked, relevant, reciprocal)
-    else:
-        weights = ranked.weights_under(ties, reciprocal)
-        value = (weights * relevant).amax(-1) if weights.shape[-1] else weights.sum(-1)
-    return ranked.reshape(torch.where(relevant.any(-1), value, empty))
+    check_k(k)
+    check_ties(ties)
+    ranked = rank_lists(scores, labels, mask=mask, qid=qid)
+    return ranked.reshape(mrr_of(ranked, k, ties, empty))
 
 
 def average_precision(
@@ -119,55 +113,95 @@ def average_precision(
         >>> round(average_precision(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1])).item(), 6)  # (1 + 2/3) / 2
         0.833333
     """
-    ranked = rank_lists(scores, labels, ties=ties, mask=mask, qid=qid)
-    relevant = (ranked.labels_under(ties) > 0).double()
-    found = relevant.cumsum(-1)
-    place = (ranked.position + 1.0).double()
-    if ties == "subrank":
-        terms = relevant * found.gather(-1, ranked.end) / (ranked.end + 1.0)
-    elif ties == "average":
-        size = (ranked.end - ranked.start + 1).double()
-        inside = ranked.group_sum(relevant)
-        above = (found - relevant).gather(-1, ranked.start)
-        offset = (ranked.position - ranked.start).double()
-        others = offset * (inside - 1.0) / (size - 1.0).clamp(min=1.0)
-        terms = inside / size * (above + 1.0 + others) / place
+    check_ties(ties)
+    ranked = rank_lists(scores, labels, mask=mask, qid=qid)
+    return ranked.reshape(average_precision_of(ranked, ties, empty))
+
+
+def precision_of(ranked: RankedLists, k: int | None, ties: Ties, empty: float) -> Tensor:
+    """`precision` of lists sorted already, (lists,)."""
+    hits = _hits(ranked, k, ties)
+    size = ranked.n.double() if k is None else torch.full_like(hits, k)
+    return torch.where(ranked.n > 0, hits / size, empty)
+
+
+def recall_of(ranked: RankedLists, k: int | None, ties: Ties, empty: float) -> Tensor:
+    """`recall` of lists sorted already, (lists,)."""
+    return torch.where(ranked.relevant > 0, _hits(ranked, k, ties) / ranked.relevant, empty)
+
+
+def mrr_of(ranked: RankedLists, k: int | None, ties: Ties, empty: float) -> Tensor:
+    """`mrr` of lists sorted already, (lists,)."""
+
+    def reciprocal(position: Tensor, n: Tensor) -> Tensor:
+        return torch.where(position < (n if k is None else k), 1.0 / (position + 1).double(), 0.0)
+
+    some = ranked.relevant > 0
+    first = ranked.beginning[some]
+    if ties == "average" and ranked.tied:
+        found = _expected_reciprocal(ranked, ranked.groups.number[first], reciprocal)
     else:
-        terms = relevant * found / place
-    count = relevant.sum(-1)
-    return ranked.reshape(torch.where(count > 0, terms.sum(-1) / count, empty))
+        position = (ranked.end if ties == "subrank" else ranked.ordered(ties).position)[first]
+        found = reciprocal(position, ranked.n[some])
+    return torch.full_like(some, empty, dtype=torch.float64).masked_scatter(some, found)
+
+
+def average_precision_of(ranked: RankedLists, ties: Ties, empty: float) -> Tensor:
+    """`average_precision` of lists sorted already, (lists,)."""
+    found = (positions_within(ranked.relevant) + 1).double()  # relevant items down to this one
+    if ties == "average" and ranked.tied:
+        total = _expected_precisions(ranked)
+    elif ties == "subrank" and ranked.tied:
+        last = ranked.groups.relevant.cumsum(0) - 1
+        total = ranked.total(found[last[ranked.groups.number]] / (ranked.end + 1))
+    else:
+        total = ranked.total(found / (ranked.ordered(ties).position + 1))
+    return torch.where(ranked.relevant > 0, total / ranked.relevant, empty)
 
 
 def _hits(ranked: RankedLists, k: int | None, ties: Ties) -> Tensor:
     """(Expected) number of relevant items among the top k positions."""
-    _check_k(k)
-    limit = ranked.labels.shape[-1] if k is None else k
-    counted = (ranked.position < limit).double().expand_as(ranked.labels)
-    return ranked.total((ranked.labels_under(ties) > 0).double(), counted, ties)
+    if k is None:
+        return ranked.relevant.double()
+    return ranked.total(ranked.weights(lambda position, _: (position < k).double(), ties))
 
 
-def _expected_reciprocal(ranked: RankedLists, relevant: Tensor, reciprocal: Tensor) -> Tensor:
-    """The mean of the first relevant item's reciprocal over all orders of its tie group.
+def _expected_precisions(ranked: RankedLists) -> Tensor:
+    """The sum of precisions at relevant items, its mean over all orders of ties.
 
-    In a group of m items, r of them relevant, the first relevant one stands at offset j with probability
-    C(m - j - 1, r - 1) / C(m, r).
+    Position p of a group of m items from position s, r of them relevant with c above, holds a relevant item with
+    probability r / m; if so, (p - s)(r - 1) / (m - 1) relevant items of the group are expected above it.
     """
-    inside = ranked.group_sum(relevant.double())
-    found_above = (relevant.double().cumsum(-1) - relevant.double()).gather(-1, ranked.start)
-    decisive = (inside > 0) & (found_above == 0)
-    m = (ranked.end - ranked.start + 1).double()
-    j = (ranked.position - ranked.start).double()
-    possible = decisive & (m - j - 1 >= inside - 1)
-    r = torch.where(possible, inside, 1.0)
-    rest = torch.where(possible, m - j - 1, 0.0)
-    log_probability = _log_choose(rest, r - 1.0) - _log_choose(torch.where(possible, m, 1.0), r)
-    return torch.where(possible, log_probability.exp() * reciprocal, 0.0).sum(-1)
+    groups = ranked.groups
+    r, m = groups.relevant.double(), groups.size.double()
+    above = groups.relevant.cumsum(0) - groups.relevant - ranked.beginning[groups.owner]
+    inside = (r - 1.0) / (m - 1.0).clamp(min=1.0)
+    found = (above + 1).double().repeat_interleave(groups.size) + positions_within(
+        groups.size
+    ) * inside.repeat_interleave(groups.size)
+    expected = segment_sum(found / (groups.positions + 1), groups.size) * r / m
+    return segment_sum(expected, torch.bincount(groups.owner, minlength=len(ranked.n)))
 
 
-def _log_choose(n: Tensor, k: Tensor) -> Tensor:
-    return torch.lgamma(n + 1.0) - torch.lgamma(k + 1.0) - torch.lgamma(n - k + 1.0)
+def _expected_reciprocal(ranked: RankedLists, chosen: Tensor, reciprocal: Weight) -> Tensor:
+    """The mean of the first relevant item's reciprocal over all orders of the chosen tie groups.
+
+    In a group of m items, r of them relevant, the first relevant one stands at offset 0 with probability r / m, and
+    at offset j with (m - j - r + 1) / (m - j) times the probability of j - 1.
+    """
+    size, relevant = ranked.groups.size[chosen], ranked.groups.relevant[chosen]
+    offset = positions_within(size)
+    m, r = (x.double().repeat_interleave(size) for x in (size, relevant))
+    factor = torch.where(offset == 0, r / m, (m - offset - r + 1.0).clamp(min=0.0) / (m - offset))
+    start, n = (x[chosen].repeat_interleave(size) for x in (ranked.groups.start, ranked.n[ranked.groups.owner]))
+    return segment_sum(running_product(factor, size) * reciprocal(start + offset, n), size)
 
 
-def _check_k(k: int | None) -> None:
+def check_k(k: int | None) -> None:
+    """Check a cutoff.
+
+    Raises:
+        ValueError: no integer of at least 1.
+    """
     if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
         raise ValueError(f"k must be an integer >= 1, got {k!r}")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import torch
 from torch import Tensor
 
-from ltr.metrics.ranked import RankedLists, Ties, rank_lists
-from ltr.ranks import GainName, gains_of, position_weights
+from ltr.metrics.ranked import RankedLists, Ties, check_ties, rank_lists
+from ltr.ranks import GainName, weights_at
 from ltr.statistics import RankStatistic
 
 __all__ = ["auc", "dcg", "ndcg", "normalized_rank_statistic", "pairwise_misranking_error", "rank_statistic"]
@@ -57,8 +58,9 @@ def rank_statistic(
         6.5
     """
     parsed = RankStatistic.parse(statistic)
-    ranked = rank_lists(scores, labels, ties=ties, mask=mask, qid=qid)
-    return ranked.reshape(_statistic(ranked, parsed, gain, ties, empty))
+    check_ties(ties)
+    ranked = rank_lists(scores, labels, mask=mask, qid=qid)
+    return ranked.reshape(statistic_of(ranked, parsed, gain, ties, empty))
 
 
 def normalized_rank_statistic(
@@ -81,12 +83,9 @@ def normalized_rank_statistic(
         0.5
     """
     parsed = RankStatistic.parse(statistic)
-    ranked = rank_lists(scores, labels, ties=ties, mask=mask, qid=qid)
-    value = _statistic(ranked, parsed, gain, ties, empty)
-    ideal_labels = ranked.labels.sort(-1, descending=True).values
-    ideal = RankedLists(ideal_labels, ranked.real, ranked.position.expand_as(ranked.start), ranked.end, ranked.batch)
-    best = _statistic(ideal, parsed, gain, "resolved", empty)
-    return ranked.reshape(torch.where(best > 0, value / best, empty))
+    check_ties(ties)
+    ranked = rank_lists(scores, labels, mask=mask, qid=qid)
+    return ranked.reshape(normalized_of(ranked, parsed, gain, ties, empty))
 
 
 def dcg(
@@ -169,17 +168,42 @@ def pairwise_misranking_error(
         >>> pairwise_misranking_error(torch.tensor([2.0, 1.0, 1.0]), torch.tensor([1, 1, 0])).item()
         0.5
     """
-    value = auc(scores, labels, ties=ties, mask=mask, qid=qid)
+    check_ties(ties)
+    ranked = rank_lists(scores, labels, mask=mask, qid=qid)
+    return ranked.reshape(misranking_error_of(ranked, ties, empty))
+
+
+def statistic_of(ranked: RankedLists, statistic: RankStatistic, gain: GainName, ties: Ties, empty: float) -> Tensor:
+    """`rank_statistic` of lists sorted already, (lists,)."""
+    if statistic.name == "auc":
+        return _auc_of(ranked, ties, empty)
+    return ranked.total(ranked.ordered(ties).gains(gain) * ranked.weights(partial(weights_at, statistic), ties))
+
+
+def normalized_of(ranked: RankedLists, statistic: RankStatistic, gain: GainName, ties: Ties, empty: float) -> Tensor:
+    """`normalized_rank_statistic` of lists sorted already, (lists,)."""
+    value = statistic_of(ranked, statistic, gain, ties, empty)
+    if statistic.name == "auc":  # a share already
+        return value
+    best = statistic_of(ranked.ideal, statistic, gain, "resolved", empty)
+    return torch.where(best > 0, value / best, empty)
+
+
+def misranking_error_of(ranked: RankedLists, ties: Ties, empty: float) -> Tensor:
+    """`pairwise_misranking_error` of lists sorted already, (lists,)."""
+    value = statistic_of(ranked, RankStatistic("auc"), "linear", ties, math.nan)
     return torch.where(value.isnan(), empty, 1.0 - value)
 
 
-def _statistic(ranked: RankedLists, statistic: RankStatistic, gain: GainName, ties: Ties, empty: float) -> Tensor:
-    gains = gains_of(ranked.labels_under(ties), gain)
-    value = ranked.total(gains, position_weights(statistic, ranked.n, ranked.labels.shape[-1]), ties)
-    if statistic.name != "auc":
-        return value
-    if bool(((ranked.labels != 0) & (ranked.labels != 1)).any()):
+def _auc_of(ranked: RankedLists, ties: Ties, empty: float) -> Tensor:
+    """Twice the pairs won over twice the pairs there are, both counted in integers."""
+    if not ranked.binary:
         raise ValueError("labels must be 0 and 1 for auc; of graded labels take a pairwise loss or ndcg")
-    positives = ranked.labels.sum(-1)
-    pairs = positives * (ranked.n - positives)
-    return torch.where(pairs > 0, (value - positives * (positives + 1) / 2) / pairs, empty)
+    if ties == "average":
+        places = ranked.total(ranked.start + ranked.end)
+    else:
+        places = 2 * ranked.total(ranked.end if ties == "subrank" else ranked.ordered(ties).position)
+    n, positives = ranked.n, ranked.relevant
+    won = 2 * n * positives - places - positives * (positives + 1)
+    pairs = 2 * positives * (n - positives)
+    return torch.where(pairs > 0, won.double() / pairs, empty)

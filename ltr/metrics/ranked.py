@@ -1,119 +1,200 @@
 """Lists sorted once: what every metric is computed from.
 
-Sorting brings each list into the pessimistic order (score descending, a tied item of lower label first) and
-marks the tie groups. Every treatment of ties follows from these marks, for a weight b[position] of each position:
+Items are in pessimistic order: score descending, of tied items the one of lower label first. Every treatment of ties
+is a weight for each item, given a weight b[position] of each position:
 
-* ``resolved``: each item has the weight of its own position: tied negatives stand above tied positives;
+* ``resolved``: the weight of the item's own position: tied negatives stand above tied positives;
 * ``optimistic``: the same with each tie group turned over: tied positives stand above tied negatives;
-* ``average``: each item has the mean weight of its tie group: the expectation over a random order of ties;
-* ``subrank``: each item has the weight of the last position of its tie group: it beats only what scores less.
+* ``average``: the mean weight of its tie group: the expectation over a random order of ties;
+* ``subrank``: the weight of the last position of its tie group: it beats only what scores less.
+
+Items of label 0 add nothing to any metric but the places they take. So of n items only the relevant ones are kept,
+those with a label above 0, each with its position and the ends of its tie group.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from ltr.lists import as_lists
-from ltr.ranks import order_items
+from ltr.lists import as_flat_lists
+from ltr.metrics.segments import offsets, positions_within, segment_sum
+from ltr.metrics.sorting import sort_items, sorted_values
+from ltr.ranks import GainName, check_gain
 
-__all__ = ["RankedLists", "Ties", "rank_lists"]
+__all__ = ["RankedLists", "TieGroups", "Ties", "check_ties", "rank_lists"]
 
 Ties = Literal["resolved", "subrank", "average", "optimistic"]
 TIES: tuple[Ties, ...] = ("resolved", "subrank", "average", "optimistic")
 
+Weight = Callable[[Tensor, Tensor], Tensor]
+"""A weight for each position, given positions and the number of items of the list that each is in."""
 
-@dataclass(frozen=True)
-class RankedLists:
-    """Sorted lists, each tensor of shape ``(lists, longest)``, positions counting from 0 at the top.
+
+def check_ties(ties: str) -> None:
+    """Check the name of a treatment of ties.
+
+    Raises:
+        ValueError: an unknown one.
+    """
+    if ties not in TIES:
+        raise ValueError(f"ties must be one of {', '.join(TIES)}, got {ties!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class TieGroups:
+    """Tie groups that hold a relevant item, list by list from the top.
 
     Attributes:
-        labels: float64 labels in pessimistic order, 0 in padding.
-        real: True where the position holds an item.
-        start: first position of the tie group at each position.
-        end: last position of the tie group at each position.
-        batch: the batch shape that values take.
+        number: the group of each relevant item, (relevant,).
+        relevant: relevant items of each group, (groups,).
+        start: first position of each group, (groups,).
+        size: items of each group, (groups,).
+        owner: the list of each group, (groups,).
     """
 
-    labels: Tensor
-    real: Tensor
+    number: Tensor
+    relevant: Tensor
+    start: Tensor
+    size: Tensor
+    owner: Tensor
+
+    @cached_property
+    def positions(self) -> Tensor:
+        """All positions of all groups one after the other, (sum of size,)."""
+        return positions_within(self.size) + self.start.repeat_interleave(self.size)
+
+
+@dataclass(frozen=True, eq=False)
+class RankedLists:
+    """Sorted lists; positions count from 0 at the top of each list.
+
+    Attributes:
+        batch: the shape that one value a list takes.
+        n: items of each list, int64, (lists,).
+        relevant: items with a label > 0 of each list, int64, (lists,).
+        grade: the number of the label of these items, list by list in pessimistic order, (sum of relevant,).
+        levels: float64, the labels by number; the first is 0.
+        position: the positions of these items in their lists, (sum of relevant,).
+        start: first position of the tie group of each, same shape.
+        end: last position of the tie group of each, same shape.
+        tied: whether any two scores of a list are equal.
+    """
+
+    batch: torch.Size
+    n: Tensor
+    relevant: Tensor
+    grade: Tensor
+    levels: Tensor
+    position: Tensor
     start: Tensor
     end: Tensor
-    batch: torch.Size
+    tied: bool
 
     @property
-    def n(self) -> Tensor:
-        """Items of each list, int64 of shape ``(lists,)``."""
-        return self.real.sum(-1)
+    def labels(self) -> Tensor:
+        """The label of each relevant item, float64."""
+        return self.levels[self.grade]
 
-    @property
-    def position(self) -> Tensor:
-        """Positions 0, 1, ... of shape ``(longest,)``."""
-        return torch.arange(self.labels.shape[-1], device=self.labels.device)
-
-    def labels_under(self, ties: Ties) -> Tensor:
-        """The labels in the order that `ties` supposes."""
-        if ties != "optimistic":
+    def gains(self, gain: GainName) -> Tensor:
+        """The gain of each relevant item, float64."""
+        if check_gain(gain) == "linear":
             return self.labels
-        return self.labels.gather(-1, self.start + self.end - self.position)
+        # by numpy: where in a tensor a number stands can change the last bit of torch's exp2
+        return (torch.from_numpy(np.exp2(self.levels.numpy(force=True)) - 1.0)).to(self.levels.device)[self.grade]
 
-    def group_sum(self, values: Tensor) -> Tensor:
-        """At each position, the sum of `values` over its tie group."""
-        return torch.zeros_like(values).scatter_add(-1, self.start, values).gather(-1, self.start)
+    @property
+    def binary(self) -> bool:
+        """Whether all labels are 0 or 1."""
+        return len(self.levels) <= 2 and self.levels.tolist() in ([0.0], [0.0, 1.0])
 
-    def weights_under(self, ties: Ties, weights: Tensor) -> Tensor:
-        """The weight that the item at each position receives, given the weight of each position."""
-        if ties == "subrank":
-            return weights.gather(-1, self.end)
-        if ties == "average":
-            return self.group_sum(weights) / (self.end - self.start + 1)
-        return weights
+    @cached_property
+    def owner(self) -> Tensor:
+        """The list of each relevant item."""
+        return torch.arange(len(self.n), device=self.n.device).repeat_interleave(self.relevant)
 
-    def total(self, gains: Tensor, weights: Tensor, ties: Ties) -> Tensor:
-        """``sum of gain * weight`` of each list; `gains` in the order that `ties` supposes."""
-        return (gains * self.weights_under(ties, weights)).sum(-1)
+    @cached_property
+    def beginning(self) -> Tensor:
+        """Where the relevant items of each list begin."""
+        return offsets(self.relevant)
+
+    @cached_property
+    def groups(self) -> TieGroups:
+        """The tie groups that hold a relevant item."""
+        fresh = torch.ones_like(self.start, dtype=torch.bool)
+        fresh[1:] = (self.start[1:] != self.start[:-1]) | (self.owner[1:] != self.owner[:-1])
+        first = fresh.nonzero().squeeze(-1)
+        relevant = torch.diff(first, append=first.new_tensor([len(fresh)]))
+        size = self.end[first] - self.start[first] + 1
+        return TieGroups(fresh.cumsum(0) - 1, relevant, self.start[first], size, self.owner[first])
+
+    @cached_property
+    def turned_over(self) -> RankedLists:
+        """The lists in optimistic order: within each tie group labels descend from its first position."""
+        if not self.tied:
+            return self
+        groups = self.groups
+        inside = positions_within(groups.relevant)
+        last = (groups.relevant.cumsum(0) - 1)[groups.number]
+        return replace(self, grade=self.grade[last - inside], position=self.start + inside)
+
+    @cached_property
+    def ideal(self) -> RankedLists:
+        """The lists in descending order of their labels, without ties."""
+        grade, place = self.grade, positions_within(self.relevant)
+        if len(self.levels) > 2:
+            bits = (len(self.levels) - 1).bit_length()
+            keys = (self.owner << bits) | (len(self.levels) - 1 - grade)
+            grade = len(self.levels) - 1 - (sorted_values(keys) & ((1 << bits) - 1))
+        return replace(self, grade=grade, position=place, start=place, end=place, tied=False)
+
+    def ordered(self, ties: Ties) -> RankedLists:
+        """The lists in the order that `ties` supposes."""
+        return self.turned_over if ties == "optimistic" else self
+
+    def weights(self, weight: Weight, ties: Ties) -> Tensor:
+        """What each relevant item receives under `ties`, in the order of ``ordered(ties)``: (sum of relevant,)."""
+        if ties == "average" and self.tied:
+            groups = self.groups
+            n = self.n[groups.owner].repeat_interleave(groups.size)
+            return (segment_sum(weight(groups.positions, n), groups.size) / groups.size)[groups.number]
+        position = self.end if ties == "subrank" else self.ordered(ties).position
+        return weight(position, self.n[self.owner])
+
+    def total(self, values: Tensor) -> Tensor:
+        """The sum over the relevant items of each list, (lists,)."""
+        return segment_sum(values, self.relevant)
 
     def reshape(self, values: Tensor) -> Tensor:
         """Per-list values in the batch shape: 0-D for a single list."""
         return values.reshape(self.batch)
 
 
-def rank_lists(
-    scores: Tensor,
-    labels: Tensor,
-    *,
-    ties: str = "resolved",
-    mask: Tensor | None = None,
-    qid: Tensor | None = None,
-) -> RankedLists:
+def rank_lists(scores: Tensor, labels: Tensor, *, mask: Tensor | None = None, qid: Tensor | None = None) -> RankedLists:
     """Check the inputs of a metric and sort its lists.
 
-    Half-precision scores are compared as they are; labels must be nonnegative.
+    Time and memory are those of sorting the items, whatever the lengths of the lists. Half-precision scores are
+    compared as they are; labels must be nonnegative.
 
     Raises:
-        ValueError: an unknown `ties`, a negative label, and what `ltr.lists.as_lists` raises.
-    """
-    if ties not in TIES:
-        raise ValueError(f"ties must be one of {', '.join(TIES)}, got {ties!r}")
-    lists = as_lists(scores.detach(), labels, mask=mask, qid=qid)
-    if bool((lists.labels < 0).any()):
-        raise ValueError(f"labels must be >= 0, got {float(lists.labels.min())!r}")
-    order = order_items(lists, -lists.labels)
-    length = lists.scores.shape[-1]
-    shape = (-1, length) if length else (lists.scores[..., :0].sum(-1).numel(), 0)
-    ordered_scores = lists.scores.gather(-1, order).reshape(shape)
-    ordered_labels = lists.labels.gather(-1, order).reshape(shape).double()
-    real = lists.mask.gather(-1, order).reshape(shape)
+        TypeError, ValueError: what `ltr.lists.as_lists` refuses, and a negative label.
 
-    position = torch.arange(length, device=real.device).expand_as(real)
-    fresh = torch.ones_like(real)  # whether a tie group begins here; padding forms groups of one
-    if length > 1:
-        fresh[:, 1:] = (ordered_scores[:, 1:] != ordered_scores[:, :-1]) | ~real[:, 1:]
-    start = torch.where(fresh, position, 0).cummax(-1).values if length else position
-    last = torch.ones_like(real)
-    last[:, :-1] = fresh[:, 1:]
-    end = torch.where(last, position, length).flip(-1).cummin(-1).values.flip(-1) if length else position
-    return RankedLists(ordered_labels, real, start, end, lists.scores.shape[:-1])
+    Examples:
+        >>> ranked = rank_lists(torch.tensor([3.0, 1.0, 2.0, 2.0]), torch.tensor([0, 2, 1, 0]))
+        >>> ranked.labels.tolist(), ranked.position.tolist(), ranked.start.tolist(), ranked.end.tolist()
+        ([1.0, 2.0], [2, 3], [1, 3], [2, 3])
+    """
+    lists = as_flat_lists(scores, labels, mask=mask, qid=qid)
+    items = sort_items(lists)
+    first = offsets(lists.n)
+    relevant = torch.diff(torch.searchsorted(items.place, torch.cat((first, lists.n.sum().reshape(1)))))
+    own = first.repeat_interleave(relevant)
+    position = items.place - own
+    start, end = (items.start - own, items.end - own) if items.tied else (position, position)
+    return RankedLists(lists.batch, lists.n, relevant, items.grade, items.levels, position, start, end, items.tied)

@@ -1,0 +1,33 @@
+"""The values that other systems have given: `scripts/golden_metrics.py` asks them again."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from ltr.metrics import parse_measure
+
+GOLDEN = json.loads((Path(__file__).parent / "golden_metrics.json").read_text(encoding="utf-8"))
+# torchmetrics and allRank compute in single precision
+ERROR = {"scikit-learn": 1e-12, "pytrec_eval": 1e-12, "ir_measures": 1e-12, "torchmetrics": 1e-6, "allRank": 1e-6}
+CASES = [(name, case) for name, system in GOLDEN["systems"].items() for case in system["values"]]
+
+
+def test_every_system_is_there():
+    assert set(GOLDEN["systems"]) == set(ERROR)
+
+
+@pytest.mark.parametrize(("system", "case"), CASES)
+def test_agrees_with(system, case):
+    ties, _, name = case.partition(" ")
+    lists = [x for x in GOLDEN["lists"] if ties != "untied" or not x["tied"]]
+    expected = GOLDEN["systems"][system]["values"][case]
+    assert len(lists) == len(expected) >= 12
+    measure = parse_measure(name)
+    for one, value in zip(lists, expected, strict=True):
+        scores, labels = torch.tensor(one["scores"]), torch.tensor(one["labels"])
+        if name == "auc" or (system, name.split("@")[0]) == ("allRank", "mrr"):
+            labels = labels > 0
+        for treatment in ("resolved", "average", "optimistic") if ties == "untied" else (ties,):
+            assert measure(scores, labels, ties=treatment).item() == pytest.approx(value, abs=ERROR[system])

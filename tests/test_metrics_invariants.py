@@ -1,0 +1,373 @@
+"""Every measure under every treatment of ties: its slow definition, and what must not change it.
+
+An example is a few tiny lists, and each example meets all measures and treatments: lists and their variants go in
+together as flat lists, so that equal values come from one call. "Unchanged" means the same bits.
+"""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ltr.metrics import evaluate, parse_measure, rank_lists
+from tests.reference import slow_weights
+
+TIES = ["resolved", "subrank", "average", "optimistic"]
+EVERY = settings(max_examples=200, derandomize=True, deadline=None)
+
+# --- slow definitions: of (position, label) of the items, positions shared under subrank ---------------------------
+
+
+def relevant(items):
+    return sorted(p for p, y in items if y > 0)
+
+
+def statistic(name, gain="linear"):
+    def value(items):
+        a = slow_weights(name, len(items)) if items else []
+        return math.fsum((2**y - 1 if gain == "exp2" else y) * a[len(items) - 1 - p] for p, y in items)
+
+    return value
+
+
+def normalized(name, gain="linear"):
+    def value(items):
+        ideal = statistic(name, gain)(list(enumerate(sorted((y for _, y in items), reverse=True))))
+        return statistic(name, gain)(items) / ideal if ideal else math.nan
+
+    return value
+
+
+def auc(items):
+    places, n = relevant(items), len(items)
+    pairs = len(places) * (n - len(places))
+    # the sum of ranks, less the smallest sum that so many ranks can have
+    return (sum(n - p for p in places) - sum(range(1, len(places) + 1))) / pairs if pairs else math.nan
+
+
+def reciprocal(k=math.inf):
+    return lambda items: next((1 / (p + 1) if p < k else 0.0 for p in relevant(items)), math.nan)
+
+
+def average_precision(items):
+    places = relevant(items)
+    return np.mean([sum(q <= p for q in places) / (p + 1) for p in places]) if places else math.nan
+
+
+def precision(k=None):
+    def value(items):
+        hits = sum(p < (k or len(items)) for p in relevant(items))
+        return hits / (k or len(items)) if items else math.nan
+
+    return value
+
+
+def recall(k=math.inf):
+    def value(items):
+        places = relevant(items)
+        return sum(p < k for p in places) / len(places) if places else math.nan
+
+    return value
+
+
+BINARY = {"auc": auc, "normalized(auc)": auc, "pairwise_misranking_error": lambda items: 1 - auc(items)}
+GRADED = {
+    "wrs": statistic("wrs"),
+    "pauc@2": statistic("pauc@2"),
+    "wta": statistic("wta"),
+    "statistic(mrr)": statistic("mrr"),
+    "statistic(mrr@2)": statistic("mrr@2"),
+    "dcg": statistic("dcg"),
+    "dcg(base=e)@3": statistic("dcg(base=e)@3"),
+    "dcg(gain=exp2)@2": statistic("dcg@2", "exp2"),
+    "power(p=0.5)@2": statistic("power(p=0.5)@2"),
+    "ndcg": normalized("dcg"),
+    "ndcg@2": normalized("dcg@2"),
+    "ndcg(gain=exp2)@3": normalized("dcg@3", "exp2"),
+    "normalized(pauc@2)": normalized("pauc@2"),
+    "mrr": reciprocal(),
+    "mrr@2": reciprocal(2),
+    "map": average_precision,
+    "precision": precision(),
+    "precision@2": precision(2),
+    "recall": recall(),
+    "recall@2": recall(2),
+}
+MEASURES = {**BINARY, **GRADED}
+
+
+def slow(function, scores, labels, ties):
+    n = len(scores)
+    if ties == "subrank":
+        return function([(n - 1 - sum(o < s for o in scores), y) for s, y in zip(scores, labels, strict=True)])
+    if ties == "average":
+        levels = sorted(set(scores), reverse=True)
+        groups = [[y for s, y in zip(scores, labels, strict=True) if s == level] for level in levels]
+        orders = itertools.product(*map(itertools.permutations, groups))
+        return np.mean([function(list(enumerate(itertools.chain(*order)))) for order in orders])
+    sign = -1 if ties == "optimistic" else 1
+    items = sorted(zip(scores, labels, strict=True), key=lambda item: (-item[0], sign * item[1]))
+    return function([(p, y) for p, (_, y) in enumerate(items)])
+
+
+# --- lists and their values --------------------------------------------------------------------------------------
+
+
+def lists(min_size=0, max_size=5, most=3):
+    """Lists of (score, label) that tie often; the scores are exact in every precision."""
+
+    def items(levels):
+        pair = st.tuples(st.sampled_from([-2.0, -0.5, 0.0, 1.0, 3.0]), st.sampled_from(levels))
+        return st.lists(st.lists(pair, min_size=min_size, max_size=max_size), min_size=1, max_size=most)
+
+    return st.booleans().flatmap(lambda some: items([0, 0.5, 1, 3] if some else [0, 1]))
+
+
+def columns(pairs):
+    return [s for s, _ in pairs], [y for _, y in pairs]
+
+
+def names_for(labels):
+    return MEASURES if set(labels) <= {0, 1} else GRADED
+
+
+def values_of(scores, labels, **form):
+    """All measures under all treatments: name, ties -> one value a list."""
+    names = names_for(labels[form["mask"]].tolist() if "mask" in form else labels.reshape(-1).tolist())
+    return {(n, t): v for t in TIES for n, v in evaluate(scores, labels, names, ties=t, **form).items()}
+
+
+def flat_values(data, dtype=torch.float64):
+    """Values of lists of (score, label) in one flat call; a list without items has no id and is left out."""
+    pairs = [pair for items in data for pair in items]
+    qid = torch.tensor([7 * at - 2**62 for at, items in enumerate(data) for _ in items], dtype=torch.int64)
+    scores, labels = columns(pairs)
+    return values_of(torch.tensor(scores, dtype=dtype), torch.tensor(labels, dtype=torch.float64), qid=qid)
+
+
+def same(values, expected):
+    """The same bits, NaN being itself."""
+    for key, found in values.items():
+        assert torch.equal(found.nan_to_num(-99.0), expected[key].nan_to_num(-99.0)), key
+
+
+@EVERY
+@given(lists(min_size=1))
+def test_values_are_their_slow_definitions(data):
+    found = flat_values(data)
+    for (name, ties), values in found.items():
+        for value, items in zip(values.tolist(), data, strict=True):
+            assert value == pytest.approx(slow(MEASURES[name], *columns(items), ties), abs=1e-12, nan_ok=True), (
+                name,
+                ties,
+            )
+
+
+@EVERY
+@given(lists(min_size=1, max_size=8))
+def test_ties_are_ordered_from_pessimistic_to_optimistic(data):
+    found = flat_values(data)
+    for name in {name for name, _ in found}:
+        low, mean, high = (found[name, t].nan_to_num(0.0) for t in ("resolved", "average", "optimistic"))
+        if name == "pairwise_misranking_error":
+            low, high = high, low
+        assert bool(((low <= mean + 1e-12) & (mean <= high + 1e-12)).all()), name
+
+
+# --- what changes nothing: lists -> lists of the same values -------------------------------------------------------
+
+
+def mapped(function):
+    """The distinct scores of a list, ascending, given other values in the same order."""
+
+    def variant(items, rng):
+        levels = sorted({s for s, _ in items})
+        new = dict(zip(levels, function(len(levels), rng), strict=True))
+        return [(new[s], y) for s, y in items]
+
+    return variant
+
+
+VARIANTS = {
+    "permutation": lambda items, rng: [items[i] for i in rng.permutation(len(items))],
+    "shift": lambda items, rng: [(s + by, y) for by in [2.0 ** rng.integers(0, 40)] for s, y in items],
+    "power of two": lambda items, rng: [(s * by, y) for by in [2.0 ** rng.integers(-900, 900)] for s, y in items],
+    "negative zero": lambda items, rng: [(-0.0 if s == 0 and rng.random() < 0.5 else s, y) for s, y in items],
+    "ranks": mapped(lambda m, rng: range(m)),
+    "any increasing values": mapped(lambda m, rng: np.sort(rng.normal(size=m)).tolist()),
+    "neighbouring floats": mapped(lambda m, rng: [1.0 + at * 2.0**-52 for at in range(m)]),
+    "next to zero": mapped(lambda m, rng: [(at - 2) * 5e-324 for at in range(m)]),
+    "scores of 1e4": mapped(lambda m, rng: np.linspace(-1e4, 1e4, max(m, 2))[:m].tolist()),
+    "scores of 1e300": mapped(lambda m, rng: np.linspace(-1e300, 1e300, max(m, 2))[:m].tolist()),
+    "all of float64": mapped(lambda m, rng: [-1.7e308, -5e-324, 0.0, 5e-324, 1.7e308][:m]),
+}
+
+
+@EVERY
+@given(lists(min_size=1, most=2), st.integers(0, 2**32))
+def test_maps_and_orders_change_nothing(data, seed):
+    rng = np.random.default_rng(seed)
+    variants = [variant(items, rng) for variant in VARIANTS.values() for items in data]
+    found = flat_values(data + variants)
+    n = len(data)
+    for key, values in found.items():
+        for at, name in enumerate(VARIANTS, start=1):
+            expected, value = values[:n].nan_to_num(-99.0), values[at * n : (at + 1) * n].nan_to_num(-99.0)
+            assert torch.equal(value, expected), (key, name)
+
+
+@EVERY
+@given(lists(min_size=1))
+def test_precision_of_scores_and_labels_changes_nothing(data):
+    expected = flat_values(data)
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        same(flat_values(data, dtype), expected)
+
+
+@EVERY
+@given(lists(), st.integers(0, 2**32))
+def test_padding_batch_mates_and_layout_change_nothing(data, seed):
+    rng = np.random.default_rng(seed)
+    width = max(map(len, data)) + 2
+    scores = torch.full((len(data), width), math.nan, dtype=torch.float64)
+    labels = torch.full((len(data), width), -7.0, dtype=torch.float64)
+    mask = torch.zeros(len(data), width, dtype=torch.bool)
+    for row, items in enumerate(data):
+        at = torch.tensor(np.sort(rng.permutation(width)[: len(items)]), dtype=torch.long)
+        scores[row, at], labels[row, at] = (torch.tensor(c, dtype=torch.float64) for c in columns(items))
+        mask[row, at] = True
+    expected = values_of(scores, labels, mask=mask)
+
+    stacked = values_of(scores[None, :, None], labels[None, :, None], mask=mask[None, :, None])
+    same({key: values[0, :, 0] for key, values in stacked.items()}, expected)
+    strided = [x.T.contiguous().T for x in (scores, labels, mask)]
+    same(values_of(strided[0], strided[1], mask=strided[2]), expected)
+    alone = [values_of(*(torch.tensor(c, dtype=torch.float64) for c in columns(items))) for items in data]
+    same({key: torch.stack([values[key] for values in alone]) for key in expected}, expected)
+
+    full = [row for row, items in enumerate(data) if items]
+    shuffled = torch.tensor(rng.permutation(int(mask.sum())), dtype=torch.long)
+    ids = torch.tensor(rng.permutation(len(data)) * 2**60 - 2**61)
+    qid = ids[mask.nonzero()[:, 0]][shuffled]
+    found = values_of(scores[mask][shuffled], labels[mask][shuffled], qid=qid)
+    seen = list(dict.fromkeys(qid.tolist()))  # lists come in the order in which their ids first appear
+    places = torch.tensor([seen.index(int(ids[row])) for row in full], dtype=torch.long)
+    same({key: values[places] for key, values in found.items()}, {key: v[full] for key, v in expected.items()})
+
+
+# --- chosen cases ------------------------------------------------------------------------------------------------
+
+CASES = {  # scores, labels
+    "no item": ([], []),
+    "one positive": ([1.0], [1]),
+    "one negative": ([1.0], [0]),
+    "all tied": ([2.0] * 5, [0, 1, 1, 0, 1]),
+    "positives only": ([3.0, 1.0, 1.0], [1, 1, 1]),
+    "negatives only": ([3.0, 1.0, 1.0], [0, 0, 0]),
+    "duplicates": ([1.0, 1.0, 0.0, 0.0], [1, 1, 0, 0]),
+    "1e300": ([1e300, -1e300, 1e300, 0.0], [0, 1, 1, 0]),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("ties", TIES)
+def test_chosen_cases(case, ties):
+    scores, labels = CASES[case]
+    found = evaluate(torch.tensor(scores, dtype=torch.float64), torch.tensor(labels), MEASURES, ties=ties, empty=-5.0)
+    for name, value in found.items():
+        expected = slow(MEASURES[name], scores, labels, ties)
+        assert value.item() == pytest.approx(-5.0 if math.isnan(expected) else expected, abs=1e-12), name
+
+
+SHARES = ["auc", "ndcg", "ndcg@2", "ndcg(gain=exp2)@3", "normalized(pauc@2)", "mrr", "mrr@2", "map", "recall"]
+
+
+@pytest.mark.parametrize("name", SHARES)
+@pytest.mark.parametrize("ties", TIES)
+def test_a_perfect_list_has_exactly_the_value_one(name, ties):
+    rng = np.random.default_rng(0)
+    labels = torch.tensor(np.sort(rng.integers(0, 2 if name in BINARY else 5, 1000))[::-1].copy())
+    assert parse_measure(name)(torch.arange(1000, 0, -1.0), labels, ties=ties).item() == 1.0
+    if ties in ("resolved", "optimistic"):  # equal labels may be tied
+        assert parse_measure(name)(labels.double(), labels, ties=ties).item() == 1.0
+
+
+# --- longer lists, and every way of sorting ----------------------------------------------------------------------
+
+
+def long_lists(seed, dtype=torch.float64, decimals=None, labels="binary", count=40):
+    rng = np.random.default_rng(seed)
+    sizes = np.r_[3000, rng.integers(0, 60, count)]
+    scores = rng.normal(size=sizes.sum()) * 10.0 ** rng.integers(-200, 200, sizes.sum()) ** (dtype == torch.float64)
+    if decimals is not None:
+        scores = rng.normal(size=sizes.sum()).round(decimals)
+    y = {
+        "binary": lambda n: rng.integers(0, 2, n),
+        "graded": lambda n: rng.integers(0, 5, n),
+        "real": lambda n: rng.gamma(1.0, size=n) * rng.integers(0, 2, n),
+        "large": lambda n: rng.integers(0, 2**40, n),
+    }[labels](sizes.sum())
+    return torch.tensor(scores, dtype=dtype), torch.tensor(y), torch.tensor(np.repeat(np.arange(count + 1), sizes))
+
+
+@pytest.mark.parametrize("labels", ["binary", "graded", "real", "large"])
+@pytest.mark.parametrize("decimals", [None, 1])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_long_lists_beside_short_ones_have_the_bits_that_each_has_alone(dtype, decimals, labels):
+    scores, y, qid = long_lists(0, dtype, decimals, labels)
+    names = [name for name in names_for(y.tolist()) if labels in ("binary", "graded") or "exp2" not in name]
+    for ties in TIES:
+        together = evaluate(scores, y, names, qid=qid, ties=ties)
+        for at, number in enumerate(qid.unique().tolist()):
+            alone = evaluate(scores[qid == number], y[qid == number], names, ties=ties)
+            for name in names:
+                assert torch.equal(alone[name].nan_to_num(-9), together[name][at].nan_to_num(-9)), (name, ties)
+
+
+@pytest.mark.parametrize("room", [63, 30, 13])
+def test_however_few_bits_there_are_the_order_is_the_same(monkeypatch, room):
+    # with fewer bits, scores and then lists and scores are numbered before they are put together
+    scores, y, qid = long_lists(1, decimals=1, labels="graded")
+    expected = [sorted(zip((-scores[qid == q]).tolist(), y[qid == q].tolist(), strict=True)) for q in qid.unique()]
+    monkeypatch.setattr("ltr.metrics.sorting._ROOM", room)
+    ranked = rank_lists(scores, y, qid=qid)
+    assert ranked.labels.tolist() == [y for items in expected for _, y in items if y]
+    assert ranked.position.tolist() == [at for items in expected for at, (_, y) in enumerate(items) if y]
+    assert ranked.start.tolist() == [[s for s, _ in items].index(s) for items in expected for s, y in items if y]
+
+
+@pytest.mark.parametrize("name", ["dcg", "mrr", "map", "ndcg@100", "precision@100"])
+def test_the_average_over_orders_of_long_tie_groups(name):
+    # 400 items of one score, 37 relevant: the mean over random orders, and its standard error
+    rng, n, k = np.random.default_rng(0), 400, 37
+    labels = torch.tensor((np.arange(n) < k).astype(int))
+    exact = parse_measure(name)(torch.zeros(n), labels, ties="average").item()
+    shuffled = torch.tensor(np.stack([rng.permutation(n) for _ in range(4000)])).double()
+    drawn = parse_measure(name)(shuffled, labels.expand(4000, n))
+    assert abs(exact - drawn.mean().item()) < 5 * drawn.std().item() / math.sqrt(4000)
+
+
+def test_reciprocal_rank_of_a_million_tied_items_is_the_mean_of_reciprocals():
+    # one relevant item: each of n places is as likely, so the mean is the harmonic number H_n over n
+    n = 10**6
+    value = parse_measure("mrr")(torch.zeros(n), torch.arange(n) == 17, ties="average").item()
+    assert value == pytest.approx(math.fsum(1 / p for p in range(1, n + 1)) / n, rel=1e-14)
+
+
+@pytest.mark.parametrize("n", [10, 1000, 100_000])
+def test_sums_of_long_lists_are_rounded_once_or_so(n):
+    rng = np.random.default_rng(n)
+    labels = rng.integers(0, 5, n)
+    value = parse_measure("dcg")(torch.arange(n, 0, -1.0), torch.tensor(labels)).item()
+    assert value == pytest.approx(math.fsum(labels / np.log2(np.arange(n) + 2.0)), rel=3e-16)
+
+
+def test_ids_of_any_length_and_lists_that_come_back():
+    qid = torch.tensor([2**63 - 1, -(2**63), 5, -(2**63), 2**63 - 1, 5])
+    scores, labels = torch.tensor([1.0, 2.0, 1.0, 1.0, 2.0, 2.0]), torch.tensor([1, 1, 0, 0, 0, 1])
+    assert parse_measure("mrr")(scores, labels, qid=qid).tolist() == [1 / 2, 1.0, 1.0]
+    assert parse_measure("mrr")(scores, labels, qid=qid, mask=qid != 5).tolist() == [1 / 2, 1.0]
