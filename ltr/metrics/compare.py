@@ -1,0 +1,344 @@
+"""Whether one ranker is better than another, from one value of a measure for each list.
+
+The lists are the sample: they are what is resampled, paired and counted. Values come as tensors, arrays or sequences
+of any one shape; a list on which a value is NaN (undefined) is left out, of a pair of rankers for both. Values and
+differences are taken to 12 digits of the largest value, so that 0.6 - 0.4 ties with 0.4 - 0.2. Every function is
+deterministic: random draws follow from `seed`.
+
+For two rankers on one single list, see `ltr.metrics.one_list`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+__all__ = ["Comparison", "Interval", "compare", "compare_all", "holm", "mean_interval"]
+
+BootstrapMethod = Literal["bca", "percentile"]
+DIGITS = 40
+"""Binary digits of the largest value that count; what is below is rounding."""
+BATCH = 2**20
+"""Numbers that are resampled at once, which bounds the memory that is taken."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate and its confidence interval.
+
+    Examples:
+        >>> print(Interval(0.25, low=0.125, high=0.5, confidence=0.95))
+        0.25 [0.125, 0.5]
+    """
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two rankers on the same lists.
+
+    Attributes:
+        mean_a: mean of the first ranker's values.
+        mean_b: mean of the second ranker's values.
+        difference: ``mean_a - mean_b`` with its bootstrap interval.
+        p_permutation: of the paired randomisation test: how often a difference so far from 0 arises when a coin
+            decides, for each list, which value is whose. Supposes nothing else; the one to quote when in doubt.
+        p_t: of the paired t-test, which supposes normal differences, or many lists.
+        p_wilcoxon: of the signed-rank test, which supposes symmetric differences and looks at their ranks.
+        wins: lists on which the first ranker's value is the larger one.
+        ties: lists on which the values are equal.
+        losses: lists on which the second ranker's value is the larger one.
+        effect_size: mean of the differences over their standard deviation (Cohen's d of pairs); 0 when there is no
+            difference, infinite when all are the same.
+        pairs: pairs of rankers for which Holm's procedure has adjusted the p values; 1 when none has.
+    """
+
+    mean_a: float
+    mean_b: float
+    difference: Interval
+    p_permutation: float
+    p_t: float
+    p_wilcoxon: float
+    wins: int
+    ties: int
+    losses: int
+    effect_size: float
+    pairs: int = 1
+
+    def __str__(self) -> str:
+        holm = "" if self.pairs == 1 else f", Holm over {self.pairs} pairs"
+        return (
+            f"{self.mean_a:.4g} against {self.mean_b:.4g}: difference {self.difference}, "
+            f"p = {self.p_permutation:.2g} (permutation{holm}), "
+            f"{self.wins} wins, {self.ties} ties, {self.losses} losses, effect size {self.effect_size:.2g}"
+        )
+
+
+def mean_interval(
+    values: Tensor | ArrayLike,
+    *,
+    confidence: float = 0.95,
+    method: BootstrapMethod = "bca",
+    resamples: int = 9999,
+    seed: int = 0,
+) -> Interval:
+    """Bootstrap confidence interval of the mean over lists.
+
+    Args:
+        values: one value a list, NaN where undefined.
+        confidence: of the interval, between 0 and 1.
+        method: ``"bca"`` (bias-corrected and accelerated) or ``"percentile"``; they agree for many lists, and for
+            many thousands the latter is quicker.
+        resamples: how often the lists are drawn anew.
+        seed: of the draws.
+
+    Raises:
+        ValueError: fewer than 2 defined values, an infinite one, or an option outside its range.
+
+    Source: Efron & Tibshirani, *An Introduction to the Bootstrap* (1993), chapters 13 and 14.
+
+    Examples:
+        >>> print(mean_interval([0.5, 0.75, 1.0, 0.25, 0.5, 0.75, float("nan")]))
+        0.625 [0.4167, 0.8333]
+    """
+    check_options(confidence, resamples)
+    one_of_methods(method)
+    flat = _flat("values", values)
+    defined = _enough(flat[~np.isnan(flat)])
+    return _bootstrap(rounded(defined, np.abs(defined).max()), confidence, method, resamples, seed)
+
+
+def compare(
+    a: Tensor | ArrayLike,
+    b: Tensor | ArrayLike,
+    *,
+    confidence: float = 0.95,
+    method: BootstrapMethod = "bca",
+    resamples: int = 9999,
+    seed: int = 0,
+) -> Comparison:
+    """Compare two rankers by their values on the same lists.
+
+    The randomisation test flips the sign of each difference; with up to 13 differing lists (2^n <= `resamples`) it
+    goes through all ways of doing so, and its p value is exact. When no list differs, every p value is 1.
+
+    Args:
+        a: the first ranker's values, one a list, NaN where undefined.
+        b: the second ranker's values of the same lists in the same order.
+        confidence: of the interval of the difference.
+        method: of the bootstrap, as in `mean_interval`.
+        resamples: of the bootstrap and of the randomisation test.
+        seed: of both.
+
+    Raises:
+        ValueError: values of different shapes, fewer than 2 lists on which both are defined, an infinite value, or an
+            option outside its range.
+
+    Source: Smucker, Allan & Carterette, *A Comparison of Statistical Significance Tests for Information Retrieval
+    Evaluation* (CIKM 2007).
+
+    Examples:
+        >>> first, second = [0.9, 0.8, 0.7, 0.9, 0.6, 0.5], [0.7, 0.7, 0.75, 0.6, 0.5, 0.5]
+        >>> print(compare(first, second))
+        0.7333 against 0.625: difference 0.1083 [0.025, 0.2167], p = 0.12 (permutation), 4 wins, 1 ties, 1 losses, ...
+    """
+    check_options(confidence, resamples)
+    one_of_methods(method)
+    first, second = _flat("a", a), _flat("b", b)
+    if first.shape != second.shape:
+        raise ValueError(f"a and b must hold values of the same lists, got {first.size} and {second.size}")
+    both = ~(np.isnan(first) | np.isnan(second))
+    first, second = _enough(first[both]), second[both]
+    difference = rounded(first - second, max(np.abs(first).max(), np.abs(second).max()))
+    moved = difference[difference != 0]
+    return Comparison(
+        mean_a=float(first.mean()),
+        mean_b=float(second.mean()),
+        difference=_bootstrap(difference, confidence, method, resamples, seed),
+        p_permutation=_permutation_p(moved, resamples, seed),
+        p_t=_t_test_p(difference),
+        p_wilcoxon=float(scipy.stats.wilcoxon(moved).pvalue) if moved.size else 1.0,
+        wins=int((moved > 0).sum()),
+        ties=difference.size - moved.size,
+        losses=int((moved < 0).sum()),
+        effect_size=_effect_size(difference),
+    )
+
+
+def compare_all(
+    values: Mapping[str, Tensor | ArrayLike],
+    *,
+    confidence: float = 0.95,
+    method: BootstrapMethod = "bca",
+    resamples: int = 9999,
+    seed: int = 0,
+) -> dict[tuple[str, str], Comparison]:
+    """Compare every two of several rankers; p values are adjusted by `holm` over the pairs, each test on its own.
+
+    The intervals are those of each pair by itself.
+
+    Args:
+        values: for each ranker, its values on the same lists.
+        confidence: as in `compare`, and so are the other options.
+        method: of the bootstrap.
+        resamples: of the bootstrap and of the randomisation test.
+        seed: of both.
+
+    Returns:
+        The comparison of each pair of names, in the order of `values`.
+
+    Raises:
+        ValueError: fewer than 2 rankers, and what `compare` raises.
+
+    Examples:
+        >>> rankers = {"a": [0.9, 0.8, 0.7, 0.9], "b": [0.7, 0.6, 0.75, 0.6], "c": [0.1, 0.3, 0.2, 0.1]}
+        >>> {pair: round(result.p_t, 3) for pair, result in compare_all(rankers).items()}
+        {('a', 'b'): 0.118, ('a', 'c'): 0.015, ('b', 'c'): 0.015}
+    """
+    if len(values) < 2:
+        raise ValueError(f"values must hold at least 2 rankers, got {len(values)}")
+    options: dict[str, Any] = {"confidence": confidence, "method": method, "resamples": resamples, "seed": seed}
+    pairs = list(itertools.combinations(values, 2))
+    results = [compare(values[a], values[b], **options) for a, b in pairs]
+    tests = ("p_permutation", "p_t", "p_wilcoxon")
+    adjusted = zip(*(holm([getattr(result, test) for result in results]) for test in tests), strict=True)
+    return {
+        pair: dataclasses.replace(result, pairs=len(pairs), **dict(zip(tests, p_values, strict=True)))
+        for pair, result, p_values in zip(pairs, results, adjusted, strict=True)
+    }
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """P values adjusted for their number, so that rejecting those below alpha errs at all with probability <= alpha.
+
+    The j-th smallest of m (j = 0, 1, ...) becomes the largest ``min(1, (m - i) p_(i))`` over i <= j.
+
+    Raises:
+        ValueError: a p value outside 0 to 1.
+
+    Source: Holm, *A Simple Sequentially Rejective Multiple Test Procedure* (1979).
+
+    Examples:
+        >>> holm([0.02, 0.5, 0.01])  # 0.01 * 3, 0.02 * 2, 0.5 * 1
+        [0.04, 0.5, 0.03]
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    if not bool(((p >= 0) & (p <= 1)).all()):
+        raise ValueError(f"p_values must lie between 0 and 1, got {list(p_values)}")
+    order = np.argsort(p, kind="stable")
+    stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(stepped, 1.0)
+    return [float(value) for value in adjusted]
+
+
+def rounded(values: np.ndarray, largest: float) -> np.ndarray:
+    """The values to 40 binary digits of `largest`, the absolute value of what they were computed from."""
+    unit = math.ldexp(1.0, math.frexp(largest)[1] - DIGITS)
+    return np.rint(values / unit) * unit
+
+
+def check_options(confidence: float, resamples: int) -> None:
+    """Check the options that all comparisons share.
+
+    Raises:
+        ValueError: an option outside its range.
+    """
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
+    if isinstance(resamples, bool) or not isinstance(resamples, int) or resamples < 1:
+        raise ValueError(f"resamples must be an integer >= 1, got {resamples!r}")
+
+
+def one_of_methods(method: str) -> None:
+    """Check the name of a bootstrap method.
+
+    Raises:
+        ValueError: another name.
+    """
+    if method not in ("bca", "percentile"):
+        raise ValueError(f"method must be 'bca' or 'percentile', got {method!r}")
+
+
+def _flat(name: str, values: Tensor | ArrayLike) -> np.ndarray:
+    array = values.detach().cpu().numpy() if isinstance(values, Tensor) else values
+    flat = np.asarray(array, dtype=np.float64).reshape(-1)
+    if bool(np.isinf(flat).any()):
+        raise ValueError(f"{name} must be finite or NaN, got {flat[np.isinf(flat)][0]}")
+    return flat
+
+
+def _enough(values: np.ndarray) -> np.ndarray:
+    if values.size < 2:
+        raise ValueError(f"a comparison takes at least 2 lists with defined values, got {values.size}")
+    return values
+
+
+def _constant(values: np.ndarray) -> bool:
+    return bool((values == values[0]).all())
+
+
+def _bootstrap(values: np.ndarray, confidence: float, method: str, resamples: int, seed: int) -> Interval:
+    mean = float(values.mean())
+    if _constant(values):
+        return Interval(mean, mean, mean, confidence)
+    found = scipy.stats.bootstrap(
+        (values,),
+        np.mean,
+        vectorized=True,
+        batch=_batch(values.size),
+        n_resamples=resamples,
+        confidence_level=confidence,
+        method=method,
+        rng=np.random.default_rng(seed),
+    ).confidence_interval
+    return Interval(mean, float(found.low), float(found.high), confidence)
+
+
+def _permutation_p(moved: np.ndarray, resamples: int, seed: int) -> float:
+    """Lists that do not differ are left out: flipping their sign changes nothing, as it does of a single difference."""
+    if moved.size < 2:
+        return 1.0
+    result = scipy.stats.permutation_test(
+        (moved,),
+        np.mean,
+        permutation_type="samples",
+        vectorized=True,
+        batch=_batch(moved.size),
+        n_resamples=resamples,
+        rng=np.random.default_rng(seed),
+    )
+    return float(result.pvalue)
+
+
+def _t_test_p(difference: np.ndarray) -> float:
+    if _constant(difference):
+        return 0.0 if difference.any() else 1.0
+    return float(scipy.stats.ttest_1samp(difference, 0.0).pvalue)
+
+
+def _effect_size(difference: np.ndarray) -> float:
+    mean = float(difference.mean())
+    if _constant(difference):
+        return math.copysign(math.inf, mean) if mean else 0.0
+    return mean / float(difference.std(ddof=1))
+
+
+def _batch(size: int) -> int:
+    return max(1, BATCH // size)
