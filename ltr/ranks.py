@@ -22,7 +22,16 @@ from torch import Tensor
 from ltr.lists import Lists, as_lists
 from ltr.statistics import RankStatistic
 
-__all__ = ["GainName", "gains_of", "order_items", "position_weights", "rank_cv", "resolved_rank", "subrank"]
+__all__ = [
+    "GainName",
+    "check_gain",
+    "gains_of",
+    "order_items",
+    "position_weights",
+    "rank_cv",
+    "resolved_rank",
+    "subrank",
+]
 
 
 GainName = Literal["linear", "exp2"]
@@ -98,17 +107,26 @@ def order_items(lists: Lists, tie_break: Tensor) -> Tensor:
     return order.gather(-1, real_first)
 
 
+def check_gain(gain: str) -> GainName:
+    """The name of a gain.
+
+    Raises:
+        ValueError: a string that names none.
+    """
+    if gain == "linear":
+        return "linear"
+    if gain == "exp2":
+        return "exp2"
+    raise ValueError(f"gain must be 'linear' or 'exp2', got {gain!r}")
+
+
 def gains_of(labels: Tensor, gain: GainName) -> Tensor:
     """The gain of each label: the label itself (``linear``) or ``2**label - 1`` (``exp2``).
 
     Raises:
         ValueError: another name.
     """
-    if gain == "linear":
-        return labels
-    if gain == "exp2":
-        return torch.exp2(labels) - 1.0
-    raise ValueError(f"gain must be 'linear' or 'exp2', got {gain!r}")
+    return labels if check_gain(gain) == "linear" else torch.exp2(labels) - 1.0
 
 
 def position_weights(statistic: RankStatistic, n: Tensor, longest: int) -> Tensor:

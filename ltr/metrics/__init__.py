@@ -6,6 +6,7 @@ get the value `empty` (NaN by default).
 """
 
 from ltr.metrics.binary import average_precision, mrr, precision, recall
+from ltr.metrics.measures import Measure, evaluate, parse_measure
 from ltr.metrics.rank_statistics import (
     auc,
     dcg,
@@ -14,18 +15,23 @@ from ltr.metrics.rank_statistics import (
     pairwise_misranking_error,
     rank_statistic,
 )
-from ltr.metrics.ranked import Ties
+from ltr.metrics.ranked import RankedLists, Ties, rank_lists
 
 __all__ = [
+    "Measure",
+    "RankedLists",
     "Ties",
     "auc",
     "average_precision",
     "dcg",
+    "evaluate",
     "mrr",
     "ndcg",
     "normalized_rank_statistic",
     "pairwise_misranking_error",
+    "parse_measure",
     "precision",
+    "rank_lists",
     "rank_statistic",
     "recall",
 ]

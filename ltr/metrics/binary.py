@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from ltr.metrics.ranked import RankedLists, Ties, rank_lists
+from ltr.metrics.ranked import RankedLists, Ties, check_ties, rank_lists
 
 __all__ = ["average_precision", "mrr", "precision", "recall"]
 
@@ -40,10 +40,10 @@ def precision(
         >>> precision(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1]), k=2).item()
         0.5
     """
-    ranked = rank_lists(scores, labels, ties=ties, mask=mask, qid=qid)
-    hits = _hits(ranked, k, ties)
-    size = ranked.n.double() if k is None else torch.full_like(hits, k)
-    return ranked.reshape(torch.where(ranked.n > 0, hits / size, empty))
+    check_k(k)
+    check_ties(ties)
+    ranked = rank_lists(scores, labels, mask=mask, qid=qid)
+    return ranked.reshape(precision_of(ranked, k, ties, empty))
 
 
 def recall(
@@ -62,9 +62,10 @@ def recall(
         >>> recall(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1]), k=2).item()
         0.5
     """
-    ranked = rank_lists(scores, labels, ties=ties, mask=mask, qid=qid)
-    relevant = (ranked.labels > 0).sum(-1)
-    return ranked.reshape(torch.where(relevant > 0, _hits(ranked, k, ties) / relevant, empty))
+    check_k(k)
+    check_ties(ties)
+    ranked = rank_lists(scores, labels, mask=mask, qid=qid)
+    return ranked.reshape(recall_of(ranked, k, ties, empty))
 
 
 def mrr(
@@ -87,18 +88,10 @@ def mrr(
         >>> mrr(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([0, 1, 1])).item()
         0.5
     """
-    ranked = rank_lists(scores, labels, ties=ties, mask=mask, qid=qid)
-    _check_k(k)
-    limit = ranked.labels.shape[-1] if k is None else k
-    reciprocal = torch.where(ranked.position < limit, 1.0 / (ranked.position + 1.0).double(), 0.0)
-    reciprocal = reciprocal.expand_as(ranked.labels)
-    relevant = ranked.labels_under(ties) > 0
-    if ties == "average":
-        value = _expected_reciprocal(ranked, relevant, reciprocal)
-    else:
-        weights = ranked.weights_under(ties, reciprocal)
-        value = (weights * relevant).amax(-1) if weights.shape[-1] else weights.sum(-1)
-    return ranked.reshape(torch.where(relevant.any(-1), value, empty))
+    check_k(k)
+    check_ties(ties)
+    ranked = rank_lists(scores, labels, mask=mask, qid=qid)
+    return ranked.reshape(mrr_of(ranked, k, ties, empty))
 
 
 def average_precision(
@@ -119,7 +112,40 @@ def average_precision(
         >>> round(average_precision(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1])).item(), 6)  # (1 + 2/3) / 2
         0.833333
     """
-    ranked = rank_lists(scores, labels, ties=ties, mask=mask, qid=qid)
+    check_ties(ties)
+    ranked = rank_lists(scores, labels, mask=mask, qid=qid)
+    return ranked.reshape(average_precision_of(ranked, ties, empty))
+
+
+def precision_of(ranked: RankedLists, k: int | None, ties: Ties, empty: float) -> Tensor:
+    """`precision` of lists sorted already, (lists,)."""
+    hits = _hits(ranked, k, ties)
+    size = ranked.n.double() if k is None else torch.full_like(hits, k)
+    return torch.where(ranked.n > 0, hits / size, empty)
+
+
+def recall_of(ranked: RankedLists, k: int | None, ties: Ties, empty: float) -> Tensor:
+    """`recall` of lists sorted already, (lists,)."""
+    relevant = (ranked.labels > 0).sum(-1)
+    return torch.where(relevant > 0, _hits(ranked, k, ties) / relevant, empty)
+
+
+def mrr_of(ranked: RankedLists, k: int | None, ties: Ties, empty: float) -> Tensor:
+    """`mrr` of lists sorted already, (lists,)."""
+    limit = ranked.labels.shape[-1] if k is None else k
+    reciprocal = torch.where(ranked.position < limit, 1.0 / (ranked.position + 1.0).double(), 0.0)
+    reciprocal = reciprocal.expand_as(ranked.labels)
+    relevant = ranked.labels_under(ties) > 0
+    if ties == "average":
+        value = _expected_reciprocal(ranked, relevant, reciprocal)
+    else:
+        weights = ranked.weights_under(ties, reciprocal)
+        value = (weights * relevant).amax(-1) if weights.shape[-1] else weights.sum(-1)
+    return torch.where(relevant.any(-1), value, empty)
+
+
+def average_precision_of(ranked: RankedLists, ties: Ties, empty: float) -> Tensor:
+    """`average_precision` of lists sorted already, (lists,)."""
     relevant = (ranked.labels_under(ties) > 0).double()
     found = relevant.cumsum(-1)
     place = (ranked.position + 1.0).double()
@@ -135,12 +161,11 @@ def average_precision(
     else:
         terms = relevant * found / place
     count = relevant.sum(-1)
-    return ranked.reshape(torch.where(count > 0, terms.sum(-1) / count, empty))
+    return torch.where(count > 0, terms.sum(-1) / count, empty)
 
 
 def _hits(ranked: RankedLists, k: int | None, ties: Ties) -> Tensor:
     """(Expected) number of relevant items among the top k positions."""
-    _check_k(k)
     limit = ranked.labels.shape[-1] if k is None else k
     counted = (ranked.position < limit).double().expand_as(ranked.labels)
     return ranked.total((ranked.labels_under(ties) > 0).double(), counted, ties)
@@ -168,6 +193,11 @@ def _log_choose(n: Tensor, k: Tensor) -> Tensor:
     return torch.lgamma(n + 1.0) - torch.lgamma(k + 1.0) - torch.lgamma(n - k + 1.0)
 
 
-def _check_k(k: int | None) -> None:
+def check_k(k: int | None) -> None:
+    """Check a cutoff.
+
+    Raises:
+        ValueError: no integer of at least 1.
+    """
     if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
         raise ValueError(f"k must be an integer >= 1, got {k!r}")

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from ltr.metrics.ranked import RankedLists, Ties, rank_lists
+from ltr.metrics.ranked import RankedLists, Ties, check_ties, rank_lists
 from ltr.ranks import GainName, gains_of, position_weights
 from ltr.statistics import RankStatistic
 
@@ -57,8 +57,9 @@ def rank_statistic(
         6.5
     """
     parsed = RankStatistic.parse(statistic)
-    ranked = rank_lists(scores, labels, ties=ties, mask=mask, qid=qid)
-    return ranked.reshape(_statistic(ranked, parsed, gain, ties, empty))
+    check_ties(ties)
+    ranked = rank_lists(scores, labels, mask=mask, qid=qid)
+    return ranked.reshape(statistic_of(ranked, parsed, gain, ties, empty))
 
 
 def normalized_rank_statistic(
@@ -81,12 +82,9 @@ def normalized_rank_statistic(
         0.5
     """
     parsed = RankStatistic.parse(statistic)
-    ranked = rank_lists(scores, labels, ties=ties, mask=mask, qid=qid)
-    value = _statistic(ranked, parsed, gain, ties, empty)
-    ideal_labels = ranked.labels.sort(-1, descending=True).values
-    ideal = RankedLists(ideal_labels, ranked.real, ranked.position.expand_as(ranked.start), ranked.end, ranked.batch)
-    best = _statistic(ideal, parsed, gain, "resolved", empty)
-    return ranked.reshape(torch.where(best > 0, value / best, empty))
+    check_ties(ties)
+    ranked = rank_lists(scores, labels, mask=mask, qid=qid)
+    return ranked.reshape(normalized_of(ranked, parsed, gain, ties, empty))
 
 
 def dcg(
@@ -169,11 +167,13 @@ def pairwise_misranking_error(
         >>> pairwise_misranking_error(torch.tensor([2.0, 1.0, 1.0]), torch.tensor([1, 1, 0])).item()
         0.5
     """
-    value = auc(scores, labels, ties=ties, mask=mask, qid=qid)
-    return torch.where(value.isnan(), empty, 1.0 - value)
+    check_ties(ties)
+    ranked = rank_lists(scores, labels, mask=mask, qid=qid)
+    return ranked.reshape(misranking_error_of(ranked, ties, empty))
 
 
-def _statistic(ranked: RankedLists, statistic: RankStatistic, gain: GainName, ties: Ties, empty: float) -> Tensor:
+def statistic_of(ranked: RankedLists, statistic: RankStatistic, gain: GainName, ties: Ties, empty: float) -> Tensor:
+    """`rank_statistic` of lists sorted already, (lists,)."""
     gains = gains_of(ranked.labels_under(ties), gain)
     value = ranked.total(gains, position_weights(statistic, ranked.n, ranked.labels.shape[-1]), ties)
     if statistic.name != "auc":
@@ -183,3 +183,18 @@ def _statistic(ranked: RankedLists, statistic: RankStatistic, gain: GainName, ti
     positives = ranked.labels.sum(-1)
     pairs = positives * (ranked.n - positives)
     return torch.where(pairs > 0, (value - positives * (positives + 1) / 2) / pairs, empty)
+
+
+def normalized_of(ranked: RankedLists, statistic: RankStatistic, gain: GainName, ties: Ties, empty: float) -> Tensor:
+    """`normalized_rank_statistic` of lists sorted already, (lists,)."""
+    value = statistic_of(ranked, statistic, gain, ties, empty)
+    ideal_labels = ranked.labels.sort(-1, descending=True).values
+    ideal = RankedLists(ideal_labels, ranked.real, ranked.position.expand_as(ranked.start), ranked.end, ranked.batch)
+    best = statistic_of(ideal, statistic, gain, "resolved", empty)
+    return torch.where(best > 0, value / best, empty)
+
+
+def misranking_error_of(ranked: RankedLists, ties: Ties, empty: float) -> Tensor:
+    """`pairwise_misranking_error` of lists sorted already, (lists,)."""
+    value = statistic_of(ranked, RankStatistic("auc"), "linear", ties, math.nan)
+    return torch.where(value.isnan(), empty, 1.0 - value)

@@ -20,10 +20,20 @@ from torch import Tensor
 from ltr.lists import as_lists
 from ltr.ranks import order_items
 
-__all__ = ["RankedLists", "Ties", "rank_lists"]
+__all__ = ["RankedLists", "Ties", "check_ties", "rank_lists"]
 
 Ties = Literal["resolved", "subrank", "average", "optimistic"]
 TIES: tuple[Ties, ...] = ("resolved", "subrank", "average", "optimistic")
+
+
+def check_ties(ties: str) -> None:
+    """Check the name of a treatment of ties.
+
+    Raises:
+        ValueError: an unknown one.
+    """
+    if ties not in TIES:
+        raise ValueError(f"ties must be one of {', '.join(TIES)}, got {ties!r}")
 
 
 @dataclass(frozen=True)
@@ -85,7 +95,6 @@ def rank_lists(
     scores: Tensor,
     labels: Tensor,
     *,
-    ties: str = "resolved",
     mask: Tensor | None = None,
     qid: Tensor | None = None,
 ) -> RankedLists:
@@ -94,10 +103,8 @@ def rank_lists(
     Half-precision scores are compared as they are; labels must be nonnegative.
 
     Raises:
-        ValueError: an unknown `ties`, a negative label, and what `ltr.lists.as_lists` raises.
+        ValueError: a negative label, and what `ltr.lists.as_lists` raises.
     """
-    if ties not in TIES:
-        raise ValueError(f"ties must be one of {', '.join(TIES)}, got {ties!r}")
     lists = as_lists(scores.detach(), labels, mask=mask, qid=qid)
     if bool((lists.labels < 0).any()):
         raise ValueError(f"labels must be >= 0, got {float(lists.labels.min())!r}")

@@ -1,0 +1,241 @@
+"""Metrics by name: ``parse_measure(str(measure))`` is the measure again, and `evaluate` computes many from one sort.
+
+A name reads as the call of a function of this package does: ``ndcg(gain=exp2)@10`` is ``ndcg(..., gain="exp2", k=10)``.
+
+=============================  ====================================================================================
+name                           value of a list
+=============================  ====================================================================================
+``ndcg@10``                    DCG of the top 10 over that of the ideal order; ``ndcg(gain=exp2)``: 2^label - 1
+``mrr@10``                     reciprocal rank of the first relevant item, 0 if it stands below the top 10
+``map``                        average precision
+``precision@10``               share of relevant items among the top 10
+``recall@10``                  share of the relevant items that stand among the top 10
+``pairwise_misranking_error``  share of positive-negative pairs in the wrong order
+``auc``, ``dcg(base=e)@10``,   the rank statistic of that name (`ltr.statistics.RankStatistic`), with
+``wrs``, ``pauc@100``, ...     ``gain=exp2`` beside its options if wanted: ``dcg(base=e,gain=exp2)@10``
+``statistic(mrr)``             the one rank statistic whose name means something else here: reciprocals summed
+``normalized(pauc@100)``       a rank statistic over its value for the ideal order
+=============================  ====================================================================================
+
+``@10`` may be left out everywhere but behind ``pauc``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from ltr.metrics.binary import average_precision_of, check_k, mrr_of, precision_of, recall_of
+from ltr.metrics.rank_statistics import misranking_error_of, normalized_of, statistic_of
+from ltr.metrics.ranked import RankedLists, Ties, check_ties, rank_lists
+from ltr.ranks import GainName, check_gain
+from ltr.statistics import RankStatistic
+
+__all__ = ["Measure", "evaluate", "parse_measure"]
+
+_GRAMMAR = re.compile(r"(?P<name>[a-z_]+)(?:\((?P<options>.*)\))?(?:@(?P<k>\d+))?")
+_GAIN = re.compile(r"(?:^|,)gain=([^,()]*)(?=,|$)")
+
+
+class Measure(ABC):
+    """A metric with its options; `str` prints its name and `parse_measure` reads it back."""
+
+    def __call__(
+        self,
+        scores: Tensor,
+        labels: Tensor,
+        *,
+        mask: Tensor | None = None,
+        qid: Tensor | None = None,
+        ties: Ties = "resolved",
+        empty: float = math.nan,
+    ) -> Tensor:
+        """The value of each list, float64, as the functions of `ltr.metrics` give it.
+
+        Args:
+            scores: floating point, ``(*batch, list)``.
+            labels: nonnegative, same shape.
+            mask: boolean, True where an item is real.
+            qid: list ids of flat input.
+            ties: ``"resolved"``, ``"subrank"``, ``"average"`` or ``"optimistic"``; see `ltr.metrics.ranked`.
+            empty: the value of a list for which the metric is undefined.
+
+        Examples:
+            >>> parse_measure("precision@2")(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1])).item()
+            0.5
+        """
+        check_ties(ties)
+        ranked = rank_lists(scores, labels, mask=mask, qid=qid)
+        return ranked.reshape(self.of(ranked, ties=ties, empty=empty))
+
+    @abstractmethod
+    def of(self, ranked: RankedLists, *, ties: Ties = "resolved", empty: float = math.nan) -> Tensor:
+        """The value of each of the lists, sorted already: float64, (lists,)."""
+
+    @abstractmethod
+    def __str__(self) -> str: ...
+
+    def __repr__(self) -> str:
+        return f"parse_measure({str(self)!r})"
+
+
+@dataclass(frozen=True, repr=False)
+class _Statistic(Measure):
+    """A rank statistic; with `normalized`, over its value for the ideal order."""
+
+    statistic: RankStatistic
+    gain: GainName = "linear"
+    normalized: bool = False
+
+    def __post_init__(self) -> None:
+        check_gain(self.gain)
+
+    def of(self, ranked: RankedLists, *, ties: Ties = "resolved", empty: float = math.nan) -> Tensor:
+        value = normalized_of if self.normalized else statistic_of
+        return value(ranked, self.statistic, self.gain, ties, empty)
+
+    def __str__(self) -> str:
+        name, options, k = _parts(str(self.statistic))
+        gain = "" if self.gain == "linear" else f"gain={self.gain}"
+        if self.normalized and name == "dcg" and not options:
+            return f"ndcg{_call(gain)}{k}"
+        if self.normalized or name == "mrr":
+            return f"{'normalized' if self.normalized else 'statistic'}{_call(str(self.statistic), gain)}"
+        return f"{name}{_call(options, gain)}{k}"
+
+
+@dataclass(frozen=True, repr=False)
+class _Binary(Measure):
+    """A metric of relevant and irrelevant items."""
+
+    name: str
+    k: int | None = None
+
+    def __post_init__(self) -> None:
+        check_k(self.k)
+        if self.k is not None and self.name in _WHOLE:
+            raise ValueError(f"measure {self.name}: takes no cutoff, got @{self.k}")
+
+    def of(self, ranked: RankedLists, *, ties: Ties = "resolved", empty: float = math.nan) -> Tensor:
+        if self.name in _WHOLE:
+            return _WHOLE[self.name](ranked, ties, empty)
+        return _CUT[self.name](ranked, self.k, ties, empty)
+
+    def __str__(self) -> str:
+        return self.name if self.k is None else f"{self.name}@{self.k}"
+
+
+_WHOLE: dict[str, Callable[[RankedLists, Ties, float], Tensor]] = {
+    "map": average_precision_of,
+    "pairwise_misranking_error": misranking_error_of,
+}
+_CUT: dict[str, Callable[[RankedLists, int | None, Ties, float], Tensor]] = {
+    "mrr": mrr_of,
+    "precision": precision_of,
+    "recall": recall_of,
+}
+
+
+def parse_measure(text: str | Measure) -> Measure:
+    """The measure that a string names; a measure passes through.
+
+    Args:
+        text: see the table of this module, or `docs/metrics.md`; white space is ignored.
+
+    Raises:
+        TypeError: neither a string nor a measure.
+        ValueError: a string that names no measure, or an option outside its range.
+
+    Examples:
+        >>> parse_measure("ndcg(gain = exp2) @ 10")
+        parse_measure('ndcg(gain=exp2)@10')
+        >>> parse_measure("normalized(dcg@5)")
+        parse_measure('ndcg@5')
+    """
+    if isinstance(text, Measure):
+        return text
+    if not isinstance(text, str):
+        raise TypeError(f"measure must be a string or a Measure, got {type(text).__name__}")
+    whole = re.sub(r"\s+", "", text)
+    name, options, k = _parts(whole)
+    if name in _WHOLE or name in _CUT:
+        if options:
+            raise ValueError(f"measure {name}: takes no options, got {options!r} in {text!r}")
+        return _Binary(name, int(k[1:]) if k else None)
+    rest, gain = _without_gain(options, text)
+    if name in ("statistic", "normalized"):
+        if k:
+            raise ValueError(
+                f"measure {name}: the cutoff belongs to the statistic, as in '{name}(dcg@10)', got {text!r}"
+            )
+        return _Statistic(RankStatistic.parse(rest), gain, normalized=name == "normalized")
+    if name == "ndcg":
+        if rest:
+            raise ValueError(f"measure ndcg: takes gain=..., got {rest!r} in {text!r}")
+        return _Statistic(RankStatistic.parse(f"dcg{k}"), gain, normalized=True)
+    try:
+        return _Statistic(RankStatistic.parse(f"{name}{_call(rest)}{k}"), gain)
+    except ValueError as error:
+        known = ", ".join(("ndcg", *_CUT, *_WHOLE, "statistic(...)", "normalized(...)"))
+        raise ValueError(f"measure {text!r}: none of {known}, and no rank statistic: {error}") from None
+
+
+def evaluate(
+    scores: Tensor,
+    labels: Tensor,
+    measures: Iterable[str | Measure],
+    *,
+    mask: Tensor | None = None,
+    qid: Tensor | None = None,
+    ties: Ties = "resolved",
+    empty: float = math.nan,
+) -> dict[str, Tensor]:
+    """The values of many measures from one sort of the lists.
+
+    Args:
+        scores: floating point, ``(*batch, list)``.
+        labels: nonnegative, same shape.
+        measures: names or measures; see `parse_measure`.
+        mask: boolean, True where an item is real.
+        qid: list ids of flat input.
+        ties: as in `ltr.metrics.rank_statistic`.
+        empty: the value of a list for which a measure is undefined.
+
+    Returns:
+        By name as the measure prints it, one float64 value a list.
+
+    Examples:
+        >>> values = evaluate(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([0, 1, 0]), ["auc", "mrr", "precision@2"])
+        >>> {name: value.item() for name, value in values.items()}
+        {'auc': 0.5, 'mrr': 0.5, 'precision@2': 0.5}
+    """
+    check_ties(ties)
+    parsed = [parse_measure(measure) for measure in measures]
+    ranked = rank_lists(scores, labels, mask=mask, qid=qid)
+    return {str(measure): ranked.reshape(measure.of(ranked, ties=ties, empty=empty)) for measure in parsed}
+
+
+def _parts(text: str) -> tuple[str, str, str]:
+    """Name, what stands in its parentheses, and @k."""
+    match = _GRAMMAR.fullmatch(text)
+    if match is None:
+        raise ValueError(f"measure must read name, name(option=value) or name@k, got {text!r}")
+    return match["name"], match["options"] or "", f"@{match['k']}" if match["k"] else ""
+
+
+def _call(*arguments: str) -> str:
+    inside = ",".join(filter(None, arguments))
+    return f"({inside})" if inside else ""
+
+
+def _without_gain(options: str, text: str) -> tuple[str, GainName]:
+    """Options without gain=..., and the gain."""
+    found = _GAIN.findall(options)
+    if len(found) > 1:
+        raise ValueError(f"measure: gain=... can be given once, got {text!r}")
+    return _GAIN.sub("", options).removeprefix(","), check_gain(found[0] if found else "linear")
