@@ -312,19 +312,23 @@ def _bootstrap(values: np.ndarray, confidence: float, method: str, resamples: in
 
 
 def _permutation_p(moved: np.ndarray, resamples: int, seed: int) -> float:
-    """Lists that do not differ are left out: flipping their sign changes nothing, as it does of a single difference."""
-    if moved.size < 2:
-        return 1.0
-    result = scipy.stats.permutation_test(
-        (moved,),
-        np.mean,
-        permutation_type="samples",
-        vectorized=True,
-        batch=_batch(moved.size),
-        n_resamples=resamples,
-        rng=np.random.default_rng(seed),
-    )
-    return float(result.pvalue)
+    """The share of sign flips that bring the sum as far from 0 as it is, of all or of drawn ones (and none, then).
+
+    Lists that do not differ are left out: flipping their sign changes nothing. Rounded values add up without error, so
+    that equal sums compare as equal. (scipy.stats.permutation_test does the same, ten times slower.)
+    """
+    total = moved.sum()
+    exact = 2**moved.size <= resamples
+    rng = np.random.default_rng(seed)
+    count, far = 2**moved.size if exact else resamples, 0 if exact else 1
+    for start in range(0, count, _batch(moved.size)):
+        rows = min(_batch(moved.size), count - start)
+        if exact:
+            kept = np.arange(start, start + rows)[:, None] >> np.arange(moved.size) & 1
+        else:
+            kept = rng.integers(0, 2, size=(rows, moved.size), dtype=np.int8)
+        far += int((np.abs(2.0 * (kept @ moved) - total) >= abs(total)).sum())
+    return far / (count if exact else count + 1)
 
 
 def _t_test_p(difference: np.ndarray) -> float:
@@ -341,4 +345,4 @@ def _effect_size(difference: np.ndarray) -> float:
 
 
 def _batch(size: int) -> int:
-    return max(1, BATCH // size)
+    return max(1, BATCH // max(size, 1))
