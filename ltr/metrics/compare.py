@@ -121,7 +121,7 @@ def mean_interval(
     one_of_methods(method)
     flat = _flat("values", values)
     defined = _enough(flat[~np.isnan(flat)])
-    return _bootstrap(rounded(defined, np.abs(defined).max()), confidence, method, resamples, seed)
+    return _bootstrap(rounded(defined, resolution(defined)), confidence, method, resamples, seed)
 
 
 def compare(
@@ -165,13 +165,14 @@ def compare(
         raise ValueError(f"a and b must hold values of the same lists, got {first.size} and {second.size}")
     both = ~(np.isnan(first) | np.isnan(second))
     first, second = _enough(first[both]), second[both]
-    difference = rounded(first - second, max(np.abs(first).max(), np.abs(second).max()))
+    unit = resolution(first, second)
+    difference = rounded(first - second, unit)
     moved = difference[difference != 0]
     return Comparison(
         mean_a=float(first.mean()),
         mean_b=float(second.mean()),
         difference=_bootstrap(difference, confidence, method, resamples, seed),
-        p_permutation=_permutation_p(moved, resamples, seed),
+        p_permutation=_permutation_p(moved, unit, resamples, seed),
         p_t=_t_test_p(difference),
         p_wilcoxon=float(scipy.stats.wilcoxon(moved).pvalue) if moved.size else 1.0,
         wins=int((moved > 0).sum()),
@@ -248,9 +249,14 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(value) for value in adjusted]
 
 
-def rounded(values: np.ndarray, largest: float) -> np.ndarray:
-    """The values to 40 binary digits of `largest`, the absolute value of what they were computed from."""
-    unit = math.ldexp(1.0, math.frexp(largest)[1] - DIGITS)
+def resolution(*values: np.ndarray) -> float:
+    """The last of the binary digits that count, for differences of these values."""
+    largest = max(float(np.abs(array).max()) for array in values)
+    return math.ldexp(1.0, math.frexp(largest)[1] - DIGITS)
+
+
+def rounded(values: np.ndarray, unit: float) -> np.ndarray:
+    """The nearest multiples of `unit`."""
     return np.rint(values / unit) * unit
 
 
@@ -311,13 +317,14 @@ def _bootstrap(values: np.ndarray, confidence: float, method: str, resamples: in
     return Interval(mean, float(found.low), float(found.high), confidence)
 
 
-def _permutation_p(moved: np.ndarray, resamples: int, seed: int) -> float:
+def _permutation_p(moved: np.ndarray, unit: float, resamples: int, seed: int) -> float:
     """The share of sign flips that bring the sum as far from 0 as it is, of all or of drawn ones (and none, then).
 
-    Lists that do not differ are left out: flipping their sign changes nothing. Rounded values add up without error, so
-    that equal sums compare as equal. (scipy.stats.permutation_test does the same, ten times slower.)
+    Lists that do not differ are left out: flipping their sign changes nothing. (scipy.stats.permutation_test does the
+    same, ten times slower.)
     """
     total = moved.sum()
+    reached = abs(total) - moved.size * unit  # equal sums may be so far apart once the differences are rounded
     exact = 2**moved.size <= resamples
     rng = np.random.default_rng(seed)
     count, far = 2**moved.size if exact else resamples, 0 if exact else 1
@@ -327,7 +334,7 @@ def _permutation_p(moved: np.ndarray, resamples: int, seed: int) -> float:
             kept = np.arange(start, start + rows)[:, None] >> np.arange(moved.size) & 1
         else:
             kept = rng.integers(0, 2, size=(rows, moved.size), dtype=np.int8)
-        far += int((np.abs(2.0 * (kept @ moved) - total) >= abs(total)).sum())
+        far += int((np.abs(2.0 * (kept @ moved) - total) >= reached).sum())
     return far / (count if exact else count + 1)
 
 

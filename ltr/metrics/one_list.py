@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ltr.lists import as_lists
-from ltr.metrics.compare import BATCH, Interval, check_options, rounded
+from ltr.metrics.compare import BATCH, Interval, check_options, resolution, rounded
 from ltr.metrics.measures import Measure, parse_measure
 from ltr.metrics.ranked import Ties
 
@@ -111,7 +111,7 @@ def compare_on_list(
         chosen = torch.from_numpy(items).to(labels.device)
         drawn.append(measure(scores[:, chosen], labels[chosen].expand(2, -1, -1), ties=ties).cpu().numpy())
     a, b = np.concatenate(drawn, axis=1)
-    differences = rounded(a - b, max(np.abs(a).max(), np.abs(b).max()))
+    differences = rounded(a - b, resolution(a, b))
     low, high = np.quantile(differences, [(1 - confidence) / 2, (1 + confidence) / 2])
     beyond = min((differences <= 0).sum(), (differences >= 0).sum())
     return ListComparison(
