@@ -10,7 +10,8 @@ of that name); `compare` and its relatives say whether two rankers differ.
 
 from ltr.metrics.binary import average_precision, mrr, precision, recall
 from ltr.metrics.collection import RankingMetrics
-from ltr.metrics.compare import Comparison, Interval, compare, compare_all, holm, mean_interval
+from ltr.metrics.comparison import Comparison, compare, compare_all, holm
+from ltr.metrics.interval import Interval, mean_interval
 from ltr.metrics.measures import Measure, evaluate, parse_measure
 from ltr.metrics.one_list import ListComparison, compare_on_list, delong
 from ltr.metrics.rank_statistics import (

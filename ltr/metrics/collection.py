@@ -119,7 +119,7 @@ class RankingMetrics:
     def values(self, *, sync: bool = True) -> dict[str, Tensor]:
         """The value of each list, float64, process after process, in the order in which lists first came in.
 
-        `ltr.metrics.compare` takes these. `sync` as in `compute`.
+        `ltr.metrics.compare` takes those of two rankers. `sync` as in `compute`.
         """
         if sync:
             return self.gathered().values(sync=False)

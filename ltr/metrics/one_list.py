@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ltr.lists import as_lists
-from ltr.metrics.compare import BATCH, Interval, check_options, resolution, rounded
+from ltr.metrics.interval import Interval, batch_of, check_options, resolution, rounded
 from ltr.metrics.measures import Measure, parse_measure
 from ltr.metrics.ranked import Ties
 
@@ -101,7 +101,7 @@ def compare_on_list(
 
     rng = np.random.default_rng(seed)
     strata = [np.flatnonzero(labels.cpu().numpy() == label) for label in np.unique(labels.cpu().numpy())]
-    rows = max(1, BATCH // len(labels))
+    rows = batch_of(len(labels))
     drawn = []
     for start in range(0, resamples, rows):
         count = min(rows, resamples - start)
@@ -149,7 +149,7 @@ def delong(scores_a: Tensor, scores_b: Tensor, labels: Tensor, *, confidence: fl
         >>> print(delong(good, poor, labels))
         auc: 1 against 0.375, difference 0.625 [0.1488, 1.101], p = 0.01 (DeLong)
     """
-    check_options(confidence, resamples=1)
+    check_options(confidence)
     for scores in (scores_a, scores_b):
         _check_one_list(scores, labels)
     target = labels.cpu().numpy()

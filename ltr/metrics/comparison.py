@@ -1,9 +1,7 @@
 """Whether one ranker is better than another, from one value of a measure for each list.
 
-The lists are the sample: they are what is resampled, paired and counted. Values come as tensors, arrays or sequences
-of any one shape; a list on which a value is NaN (undefined) is left out, of a pair of rankers for both. Values and
-differences are taken to 12 digits of the largest value, so that 0.6 - 0.4 ties with 0.4 - 0.2. Every function is
-deterministic: random draws follow from `seed`.
+The lists are the sample: they are what is resampled, paired and counted. Values come as in `ltr.metrics.interval`; a
+list counts when it has a value for both rankers. Every function is deterministic: random draws follow from `seed`.
 
 For two rankers on one single list, see `ltr.metrics.one_list`.
 """
@@ -15,38 +13,27 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-__all__ = ["Comparison", "Interval", "compare", "compare_all", "holm", "mean_interval"]
+from ltr.metrics.interval import (
+    BootstrapMethod,
+    Interval,
+    batch_of,
+    bootstrap,
+    check_options,
+    constant,
+    enough,
+    resolution,
+    rounded,
+    values_of_lists,
+)
 
-BootstrapMethod = Literal["bca", "percentile"]
-DIGITS = 40
-"""Binary digits of the largest value that count; what is below is rounding."""
-BATCH = 2**20
-"""Numbers that are resampled at once, which bounds the memory that is taken."""
-
-
-@dataclass(frozen=True)
-class Interval:
-    """An estimate and its confidence interval.
-
-    Examples:
-        >>> print(Interval(0.25, low=0.125, high=0.5, confidence=0.95))
-        0.25 [0.125, 0.5]
-    """
-
-    value: float
-    low: float
-    high: float
-    confidence: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
+__all__ = ["Comparison", "compare", "compare_all", "holm"]
 
 
 @dataclass(frozen=True)
@@ -90,40 +77,6 @@ class Comparison:
         )
 
 
-def mean_interval(
-    values: Tensor | ArrayLike,
-    *,
-    confidence: float = 0.95,
-    method: BootstrapMethod = "bca",
-    resamples: int = 9999,
-    seed: int = 0,
-) -> Interval:
-    """Bootstrap confidence interval of the mean over lists.
-
-    Args:
-        values: one value a list, NaN where undefined.
-        confidence: of the interval, between 0 and 1.
-        method: ``"bca"`` (bias-corrected and accelerated) or ``"percentile"``; they agree for many lists, and for
-            many thousands the latter is quicker.
-        resamples: how often the lists are drawn anew.
-        seed: of the draws.
-
-    Raises:
-        ValueError: fewer than 2 defined values, an infinite one, or an option outside its range.
-
-    Source: Efron & Tibshirani, *An Introduction to the Bootstrap* (1993), chapters 13 and 14.
-
-    Examples:
-        >>> print(mean_interval([0.5, 0.75, 1.0, 0.25, 0.5, 0.75, float("nan")]))
-        0.625 [0.4167, 0.8333]
-    """
-    check_options(confidence, resamples)
-    one_of_methods(method)
-    flat = _flat("values", values)
-    defined = _enough(flat[~np.isnan(flat)])
-    return _bootstrap(rounded(defined, resolution(defined)), confidence, method, resamples, seed)
-
-
 def compare(
     a: Tensor | ArrayLike,
     b: Tensor | ArrayLike,
@@ -158,20 +111,19 @@ def compare(
         >>> print(compare(first, second))
         0.7333 against 0.625: difference 0.1083 [0.025, 0.2167], p = 0.12 (permutation), 4 wins, 1 ties, 1 losses, ...
     """
-    check_options(confidence, resamples)
-    one_of_methods(method)
-    first, second = _flat("a", a), _flat("b", b)
+    check_options(confidence, resamples, method)
+    first, second = values_of_lists("a", a), values_of_lists("b", b)
     if first.shape != second.shape:
         raise ValueError(f"a and b must hold values of the same lists, got {first.size} and {second.size}")
     both = ~(np.isnan(first) | np.isnan(second))
-    first, second = _enough(first[both]), second[both]
+    first, second = enough(first[both]), second[both]
     unit = resolution(first, second)
     difference = rounded(first - second, unit)
     moved = difference[difference != 0]
     return Comparison(
         mean_a=float(first.mean()),
         mean_b=float(second.mean()),
-        difference=_bootstrap(difference, confidence, method, resamples, seed),
+        difference=bootstrap(difference, confidence, method, resamples, seed),
         p_permutation=_permutation_p(moved, unit, resamples, seed),
         p_t=_t_test_p(difference),
         p_wilcoxon=float(scipy.stats.wilcoxon(moved).pvalue) if moved.size else 1.0,
@@ -249,74 +201,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(value) for value in adjusted]
 
 
-def resolution(*values: np.ndarray) -> float:
-    """The last of the binary digits that count, for differences of these values."""
-    largest = max(float(np.abs(array).max()) for array in values)
-    return math.ldexp(1.0, math.frexp(largest)[1] - DIGITS)
-
-
-def rounded(values: np.ndarray, unit: float) -> np.ndarray:
-    """The nearest multiples of `unit`."""
-    return np.rint(values / unit) * unit
-
-
-def check_options(confidence: float, resamples: int) -> None:
-    """Check the options that all comparisons share.
-
-    Raises:
-        ValueError: an option outside its range.
-    """
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
-    if isinstance(resamples, bool) or not isinstance(resamples, int) or resamples < 1:
-        raise ValueError(f"resamples must be an integer >= 1, got {resamples!r}")
-
-
-def one_of_methods(method: str) -> None:
-    """Check the name of a bootstrap method.
-
-    Raises:
-        ValueError: another name.
-    """
-    if method not in ("bca", "percentile"):
-        raise ValueError(f"method must be 'bca' or 'percentile', got {method!r}")
-
-
-def _flat(name: str, values: Tensor | ArrayLike) -> np.ndarray:
-    array = values.detach().cpu().numpy() if isinstance(values, Tensor) else values
-    flat = np.asarray(array, dtype=np.float64).reshape(-1)
-    if bool(np.isinf(flat).any()):
-        raise ValueError(f"{name} must be finite or NaN, got {flat[np.isinf(flat)][0]}")
-    return flat
-
-
-def _enough(values: np.ndarray) -> np.ndarray:
-    if values.size < 2:
-        raise ValueError(f"a comparison takes at least 2 lists with defined values, got {values.size}")
-    return values
-
-
-def _constant(values: np.ndarray) -> bool:
-    return bool((values == values[0]).all())
-
-
-def _bootstrap(values: np.ndarray, confidence: float, method: str, resamples: int, seed: int) -> Interval:
-    mean = float(values.mean())
-    if _constant(values):
-        return Interval(mean, mean, mean, confidence)
-    found = scipy.stats.bootstrap(
-        (values,),
-        np.mean,
-        vectorized=True,
-        batch=_batch(values.size),
-        n_resamples=resamples,
-        confidence_level=confidence,
-        method=method,
-        rng=np.random.default_rng(seed),
-    ).confidence_interval
-    return Interval(mean, float(found.low), float(found.high), confidence)
-
-
 def _permutation_p(moved: np.ndarray, unit: float, resamples: int, seed: int) -> float:
     """The share of sign flips that bring the sum as far from 0 as it is, of all or of drawn ones (and none, then).
 
@@ -328,8 +212,8 @@ def _permutation_p(moved: np.ndarray, unit: float, resamples: int, seed: int) ->
     exact = 2**moved.size <= resamples
     rng = np.random.default_rng(seed)
     count, far = 2**moved.size if exact else resamples, 0 if exact else 1
-    for start in range(0, count, _batch(moved.size)):
-        rows = min(_batch(moved.size), count - start)
+    for start in range(0, count, batch_of(moved.size)):
+        rows = min(batch_of(moved.size), count - start)
         if exact:
             kept = np.arange(start, start + rows)[:, None] >> np.arange(moved.size) & 1
         else:
@@ -339,17 +223,13 @@ def _permutation_p(moved: np.ndarray, unit: float, resamples: int, seed: int) ->
 
 
 def _t_test_p(difference: np.ndarray) -> float:
-    if _constant(difference):
+    if constant(difference):
         return 0.0 if difference.any() else 1.0
     return float(scipy.stats.ttest_1samp(difference, 0.0).pvalue)
 
 
 def _effect_size(difference: np.ndarray) -> float:
     mean = float(difference.mean())
-    if _constant(difference):
+    if constant(difference):
         return math.copysign(math.inf, mean) if mean else 0.0
     return mean / float(difference.std(ddof=1))
-
-
-def _batch(size: int) -> int:
-    return max(1, BATCH // max(size, 1))
