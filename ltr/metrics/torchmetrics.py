@@ -1,0 +1,134 @@
+"""The measures as metrics of the torchmetrics library, for its collections and for Lightning's ``self.log``.
+
+Needs the extra ``torchmetrics``: ``pip install ltr[torchmetrics]``. Without the library, `ltr.metrics.RankingMetrics`
+does the same.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ltr.metrics.collection import items_of
+from ltr.metrics.measures import Measure, parse_measure
+from ltr.metrics.ranked import Ties, check_ties
+
+try:
+    from torchmetrics import Metric
+except ModuleNotFoundError as error:
+    raise ImportError(
+        "ltr.metrics.torchmetrics needs torchmetrics: install it, or the extra: pip install 'ltr[torchmetrics]'"
+    ) from error
+
+__all__ = ["RankingMetric"]
+
+
+class RankingMetric(Metric):
+    """The mean of a measure over lists, as a ``torchmetrics.Metric``.
+
+    Args:
+        measure: a measure or its name, such as ``"ndcg@10"``; see `ltr.metrics.parse_measure`.
+        ties: as in `ltr.metrics.rank_statistic`.
+        empty: the value of a list for which the measure is undefined; NaN leaves it out of the mean.
+        joined: whether the items of one list may come in several calls, as in `ltr.metrics.RankingMetrics`.
+        options: those of every ``torchmetrics.Metric``, such as ``sync_on_compute``.
+
+    Raises:
+        ValueError: an unknown measure or treatment of ties.
+
+    Examples:
+        >>> from torchmetrics import MetricCollection
+        >>> metrics = MetricCollection({name: RankingMetric(name) for name in ("mrr", "ndcg@10")})
+        >>> batch = metrics(torch.tensor([[3.0, 2.0, 1.0]]), torch.tensor([[0, 1, 0]]))
+        >>> metrics.update(torch.tensor([[3.0, 2.0, 1.0]]), torch.tensor([[1, 0, 0]]))
+        >>> {name: round(value.item(), 3) for name, value in metrics.compute().items()}
+        {'mrr': 0.75, 'ndcg@10': 0.815}
+
+        In a module for Lightning, which computes, reduces over processes and resets by itself:
+
+        >>> class Ranker(torch.nn.Module):  # or lightning.LightningModule
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.scorer, self.ndcg = torch.nn.Linear(5, 1), RankingMetric("ndcg@10")
+        ...     def validation_step(self, batch, index):
+        ...         self.ndcg(self.scorer(batch["x"]).squeeze(-1), batch["y"], mask=batch["mask"])
+        ...         self.log("ndcg@10", self.ndcg, on_epoch=True)
+    """
+
+    is_differentiable = False
+    full_state_update = False
+
+    def __init__(
+        self,
+        measure: str | Measure,
+        *,
+        ties: Ties = "resolved",
+        empty: float = math.nan,
+        joined: bool = False,
+        **options: Any,  # noqa: ANN401 (torchmetrics' own)
+    ) -> None:
+        super().__init__(**options)
+        check_ties(ties)
+        self.measure = parse_measure(measure)
+        self.ties = ties
+        self.empty = float(empty)
+        self.joined = joined
+        # a constant of the class to torchmetrics, which refuses to set it
+        self.__dict__["higher_is_better"] = str(self.measure) != "pairwise_misranking_error"
+        # A collection lets metrics whose states look alike after the first batch share one from then on. Items may be
+        # shared; sums may not, so they go by names of their own.
+        self._state = "items" if joined else f"sum and count of {self.measure}, ties={ties}, empty={self.empty}"
+        if joined:
+            self.add_state(self._state, default=[], dist_reduce_fx="cat")
+            self.set_dtype(torch.float64)  # of what a process without items sends
+        else:
+            self.add_state(self._state, default=torch.zeros(2, dtype=torch.float64), dist_reduce_fx="sum")
+
+    def update(self, scores: Tensor, labels: Tensor, *, mask: Tensor | None = None, qid: Tensor | None = None) -> None:
+        """Take in a batch of lists (of pieces of lists with ``joined``), as `ltr.metrics.RankingMetrics.update` does.
+
+        Raises:
+            TypeError, ValueError: what the measure refuses; the state is then as it was.
+        """
+        values = self.measure(scores, labels, mask=mask, qid=qid, ties=self.ties, empty=self.empty)
+        state = getattr(self, self._state)
+        if self.joined:
+            state.append(_packed(**items_of(scores, labels, mask, qid)).to(self.device))
+        else:
+            defined = values[~values.isnan()].to(state.device)
+            setattr(self, self._state, state + torch.stack([defined.sum(), torch.ones_like(defined).sum()]))
+
+    def compute(self) -> Tensor:
+        """The mean over the lists on which the measure is defined, float64; NaN without any."""
+        state = getattr(self, self._state)
+        if not self.joined:
+            return state[0] / state[1]
+        if isinstance(state, list):  # a tensor after reducing over processes
+            state = torch.cat(state) if state else torch.zeros(0, dtype=torch.float64, device=self.device)
+        if not len(state):
+            return state.new_tensor(math.nan)
+        scores, labels, qid = _unpacked(state)
+        return self.measure(scores, labels, qid=qid, ties=self.ties, empty=self.empty).nanmean()
+
+
+def _packed(scores: Tensor, labels: Tensor, qid: Tensor | None = None) -> Tensor:
+    """Items as rows of four float64, laid out flat: torchmetrics then gathers them at once, also from nowhere.
+
+    The two halves of an id of 64 bits are exact in float64; they are NaN when there are no ids.
+    """
+    nothing = torch.full_like(scores, math.nan)
+    halves = (nothing, nothing) if qid is None else ((qid >> 32).double(), (qid & 0xFFFFFFFF).double())
+    return torch.stack([scores, labels, *halves], dim=-1).flatten()
+
+
+def _unpacked(flat: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    scores, labels, high, low = flat.reshape(-1, 4).unbind(-1)
+    without = high.isnan()
+    if bool(without.all()):
+        return scores, labels, None
+    if bool(without.any()):
+        raise ValueError("qid must be given in every call or in none")
+    return scores, labels, (high.long() << 32) | low.long()

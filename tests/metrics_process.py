@@ -1,0 +1,83 @@
+"""One of several processes that share the lists of a data set; writes what it computes."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import distributed as dist
+
+from ltr.metrics import RankingMetrics
+
+MEASURES = ["ndcg@3", "mrr", "auc"]
+OWNERS = {2: [0] * 12, 3: [0] * 3 + [2] * 9}
+"""The process of each of 12 lists: one of the processes has none."""
+
+
+def lists():
+    """Twelve lists of 1 to 8 items, some without a positive."""
+    rng = np.random.default_rng(5)
+    sizes = rng.integers(1, 9, 12)
+    return [(torch.tensor(rng.normal(size=n)), torch.tensor(rng.integers(0, 2, n))) for n in sizes]
+
+
+def pieces(process, world):
+    """Items of the flattened lists with their ids that a process has: dealt out in turn, none to the last process."""
+    scores, labels = (torch.cat(column) for column in zip(*lists(), strict=True))
+    qid = torch.cat([torch.full((len(s),), 2**40 * k - 3) for k, (s, _) in enumerate(lists())])
+    mine = torch.arange(len(scores)) % max(world - 1, 1) == process
+    return scores[mine], labels[mine], qid[mine]
+
+
+def record(metrics):
+    values = {name: values.tolist() for name, values in metrics.values().items()}
+    return {"means": metrics.compute(), "again": metrics.compute(), "counts": metrics.counts(), "values": values}
+
+
+def main(rank, world, folder):
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=world, timeout=timedelta(seconds=60)
+    )
+    found = {}
+    whole = RankingMetrics(MEASURES)
+    for (scores, labels), owner in zip(lists(), OWNERS[world], strict=True):
+        if owner == rank:
+            whole.update(scores, labels)
+    found["whole"] = record(whole)
+    found["own"] = whole.counts(sync=False)
+    pair = dist.new_group([0, 1])
+    if rank < 2:
+        found["pair"] = whole.gathered(pair).counts(sync=False)
+
+    scores, labels, qid = pieces(rank, world)
+    for name, ids in (("joined", qid), ("one list", None)):
+        metrics = RankingMetrics(MEASURES, joined=True)
+        if len(scores):
+            metrics.update(scores, labels, qid=ids)
+        found[name] = record(metrics)
+    found["torchmetrics"] = with_torchmetrics(rank, world)
+    Path(folder, str(rank)).write_text(json.dumps(found))
+    dist.destroy_process_group()
+
+
+def with_torchmetrics(rank, world):
+    try:
+        from ltr.metrics.torchmetrics import RankingMetric
+    except ImportError:
+        return None
+    found = {}
+    metrics = {"whole": RankingMetric("ndcg@3")}
+    for (scores, labels), owner in zip(lists(), OWNERS[world], strict=True):
+        if owner == rank:
+            metrics["whole"].update(scores, labels)
+    scores, labels, qid = pieces(rank, world)
+    for name, ids in (("joined", qid), ("one list", None)):
+        metrics[name] = RankingMetric("ndcg@3", joined=True)
+        if len(scores):
+            metrics[name].update(scores, labels, qid=ids)
+    for name, metric in metrics.items():
+        first = metric.compute().item()
+        metric._computed = None  # the value is cached
+        found[name] = [first, metric.compute().item()]
+    return found

@@ -1,0 +1,331 @@
+"""Comparisons against scipy, enumeration, slow definitions and simulated coverage; edge cases are named and chosen."""
+
+import dataclasses
+import itertools
+import math
+import statistics
+import warnings
+
+import numpy as np
+import pytest
+import scipy.stats
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ltr.metrics import auc, compare, compare_all, compare_on_list, delong, evaluate, holm, mean_interval
+
+
+@pytest.fixture(autouse=True)
+def _no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def drawn(seed, lists=40, shift=0.05):
+    """Values of two rankers on the same lists, the first one better by about `shift`, with a few ties."""
+    rng = np.random.default_rng(seed)
+    b = rng.beta(4, 3, lists)
+    return np.where(rng.random(lists) < 0.1, b, np.clip(b + rng.normal(shift, 0.1, lists), 0, 1)), b
+
+
+# --- values of many lists ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["bca", "percentile"])
+@pytest.mark.parametrize("seed", range(3))
+def test_intervals_and_tests_are_those_of_scipy(method, seed):
+    a, b = drawn(seed)
+    result = compare(a, b, confidence=0.9, method=method, resamples=500, seed=seed)
+    options = {"confidence_level": 0.9, "n_resamples": 500, "method": method}
+    expected = scipy.stats.bootstrap((a - b,), np.mean, rng=np.random.default_rng(seed), **options).confidence_interval
+    assert (result.difference.low, result.difference.high) == pytest.approx(tuple(expected), abs=1e-12)
+    assert result.difference.value == pytest.approx((a - b).mean(), abs=1e-12)
+    assert result.p_t == pytest.approx(scipy.stats.ttest_rel(a, b).pvalue, rel=1e-9)
+    moved = (a - b)[a != b]
+    assert result.p_wilcoxon == pytest.approx(scipy.stats.wilcoxon(moved).pvalue, rel=1e-12)
+    assert result.effect_size == pytest.approx(statistics.fmean(a - b) / statistics.stdev(a - b), rel=1e-9)
+    assert (result.wins, result.ties, result.losses) == ((a > b).sum(), (a == b).sum(), (a < b).sum())
+
+    expected = scipy.stats.bootstrap((a,), np.mean, rng=np.random.default_rng(seed), **options).confidence_interval
+    interval = mean_interval(a, confidence=0.9, method=method, resamples=500, seed=seed)
+    assert (interval.value, interval.low, interval.high) == pytest.approx((a.mean(), *expected), abs=1e-12)
+
+
+@given(st.lists(st.integers(-4, 4), min_size=2, max_size=9))
+@settings(max_examples=100, deadline=None)
+def test_the_exact_permutation_p_counts_all_sign_flips(tenths):
+    a = [0.1 * (5 + t) for t in tenths]
+    result = compare(a, [0.5] * len(a), resamples=512)
+    flips = [
+        abs(sum(s * t for s, t in zip(signs, tenths, strict=True)))
+        for signs in itertools.product((-1, 1), repeat=len(a))
+    ]
+    assert result.p_permutation == sum(flip >= abs(sum(tenths)) for flip in flips) / len(flips)
+    assert result.ties == tenths.count(0)
+
+
+def test_the_exact_permutation_p_is_that_of_scipy():
+    a, b = drawn(1, lists=12)
+    expected = scipy.stats.permutation_test((a - b,), np.mean, permutation_type="samples", n_resamples=2**12).pvalue
+    assert compare(a, b).p_permutation == expected
+
+
+def test_the_drawn_permutation_p_is_close_to_the_exact_one():
+    a, b = drawn(2, lists=14, shift=0.04)
+    exact, random = (compare(a, b, resamples=n).p_permutation for n in (2**14, 2**14 - 1))
+    assert 0.05 < exact < 0.5
+    assert random == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 2**14))
+    assert compare(np.ones(50) * 1.0 + np.arange(50) / 99, np.zeros(50), resamples=99).p_permutation == 0.01  # never 0
+
+
+@given(seed=st.integers(0, 10**6), lists=st.integers(2, 30))
+@settings(max_examples=50, deadline=None)
+def test_swapping_the_rankers_turns_everything_over(seed, lists):
+    a, b = drawn(seed, lists)
+    one, other = compare(a, b, resamples=200), compare(b, a, resamples=200)
+    assert (one.p_permutation, one.p_t, one.p_wilcoxon) == (other.p_permutation, other.p_t, other.p_wilcoxon)
+    assert (one.wins, one.ties, one.losses) == (other.losses, other.ties, other.wins)
+    assert one.effect_size == pytest.approx(-other.effect_size, rel=1e-12)
+    assert (one.difference.low, one.difference.high) == pytest.approx(
+        (-other.difference.high, -other.difference.low), abs=1e-12
+    )
+
+
+def test_the_seed_decides():
+    a, b = drawn(4)
+    assert compare(a, b, seed=7) == compare(a, b, seed=7)
+    assert compare(a, b, seed=7).difference != compare(a, b, seed=8).difference
+
+
+@pytest.mark.parametrize("method", ["bca", "percentile"])
+def test_intervals_cover_the_mean_about_as_often_as_they_say(method):
+    # 300 samples of 40 exponential values of mean 1, 90%: binomial standard deviation 1.7%; small samples of a skewed
+    # distribution are covered a little less often
+    rng = np.random.default_rng(0)
+    intervals = [
+        mean_interval(rng.exponential(size=40), confidence=0.9, method=method, resamples=300) for _ in range(300)
+    ]
+    covered = sum(interval.low <= 1 <= interval.high for interval in intervals) / 300
+    assert 0.83 < covered < 0.95
+
+
+@pytest.mark.parametrize("test", ["p_permutation", "p_t", "p_wilcoxon"])
+def test_p_values_are_uniform_where_there_is_no_difference(test, same_rankers):
+    # 300 p values: below 0.1 in 30 of them, standard deviation 5.2
+    below = sum(getattr(result, test) <= 0.1 for result in same_rankers)
+    assert 15 <= below <= 45
+
+
+@pytest.fixture(scope="module")
+def same_rankers():
+    rng = np.random.default_rng(1)
+    return [compare(rng.random(25), rng.random(25), resamples=199, method="percentile") for _ in range(300)]
+
+
+@pytest.mark.parametrize("values", [[0.3, 0.3], [0.0, 0.0, 0.0], [1.0] * 50])
+def test_equal_rankers_do_not_differ(values):
+    result = compare(values, values)
+    assert (result.p_permutation, result.p_t, result.p_wilcoxon, result.effect_size) == (1, 1, 1, 0)
+    assert (result.difference.low, result.difference.value, result.difference.high) == (0, 0, 0)
+    assert (result.wins, result.ties, result.losses) == (0, len(values), 0)
+    assert mean_interval(values).low == mean_interval(values).high == pytest.approx(values[0], abs=1e-12)
+
+
+def test_a_constant_difference_is_certain_to_the_t_test_alone():
+    result = compare([0.3, 0.5, 0.4], [0.2, 0.4, 0.3])  # in floating point the differences are not quite equal
+    assert (result.p_t, result.effect_size, result.wins) == (0.0, math.inf, 3)
+    assert result.p_permutation == 2 / 2**3
+    assert result.difference.low == result.difference.high
+    assert compare([0.2, 0.4, 0.3], [0.3, 0.5, 0.4]).effect_size == -math.inf
+
+
+def test_a_single_differing_list_proves_nothing():
+    result = compare([0.0, 0.5, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0])
+    assert (result.p_permutation, result.p_wilcoxon) == (1.0, 1.0)
+
+
+def test_undefined_lists_are_left_out_in_pairs():
+    a, b = drawn(5, lists=20)
+    a[3] = b[7] = a[9] = b[9] = math.nan
+    keep = [k for k in range(20) if k not in (3, 7, 9)]
+    assert compare(a, b) == compare(a[keep], b[keep])
+    assert mean_interval(a) == mean_interval(a[~np.isnan(a)])
+
+
+def test_tensors_arrays_and_sequences_of_any_shape_are_the_same():
+    a, b = drawn(6, lists=12)
+    tensors = [torch.tensor(values).reshape(3, 4).requires_grad_() for values in (a, b)]
+    assert compare(*tensors, resamples=99) == compare(a.tolist(), b.tolist(), resamples=99)
+
+
+@given(st.lists(st.floats(0, 1), max_size=6))
+def test_holm_steps_down(p_values):
+    adjusted = holm(p_values)
+    m = len(p_values)
+    for alpha in (0.01, 0.05, 0.3):
+        rejected, order = set(), sorted(range(m), key=lambda k: p_values[k])
+        for step, k in enumerate(order):
+            if p_values[k] * (m - step) > alpha:
+                break
+            rejected.add(k)
+        assert {k for k in range(m) if adjusted[k] <= alpha} == rejected
+
+
+def test_all_pairs_are_adjusted_together():
+    (a, b), c = drawn(7), drawn(8)[0]
+    results = compare_all({"a": a, "b": b, "c": c})
+    assert list(results) == [("a", "b"), ("a", "c"), ("b", "c")]
+    alone = [compare(a, b), compare(a, c), compare(b, c)]
+    for test in ("p_permutation", "p_t", "p_wilcoxon"):
+        assert [getattr(r, test) for r in results.values()] == holm([getattr(r, test) for r in alone])
+    assert [r.difference for r in results.values()] == [r.difference for r in alone]
+    assert all("Holm over 3 pairs" in str(r) for r in results.values())
+    assert compare_all({"a": a, "b": b}) == {("a", "b"): alone[0]}
+
+
+def test_a_result_is_one_line():
+    result = compare(*drawn(9))
+    assert "\n" not in str(result)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        result.p_t = 0.0
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda: compare([1.0], [2.0]), "at least 2 lists with defined values, got 1"),
+        (lambda: compare([1.0, math.nan, 1.0], [2.0, 1.0, math.nan]), "at least 2 lists with defined values, got 1"),
+        (lambda: mean_interval([math.nan] * 5), "at least 2 lists with defined values, got 0"),
+        (lambda: compare([1.0, 2.0], [2.0]), "a and b must hold values of the same lists, got 2 and 1"),
+        (lambda: compare([1.0, 2.0], [2.0, math.inf]), "b must be finite or NaN, got inf"),
+        (lambda: mean_interval([1.0, 2.0], confidence=95), "confidence must lie between 0 and 1, got 95"),
+        (lambda: mean_interval([1.0, 2.0], resamples=0), "resamples must be an integer >= 1, got 0"),
+        (lambda: mean_interval([1.0, 2.0], method="basic"), "method must be 'bca' or 'percentile', got 'basic'"),
+        (lambda: compare_all({"a": [1.0, 2.0]}), "values must hold at least 2 rankers, got 1"),
+        (lambda: holm([0.1, 1.1]), "p_values must lie between 0 and 1"),
+    ],
+)
+def test_bad_arguments_are_named(act, message):
+    with pytest.raises(ValueError, match=message):
+        act()
+
+
+# --- one list ----------------------------------------------------------------------------------------------------
+
+
+def one_list(seed, n=60, decimals=None):
+    """Scores of two rankers of different skill, and labels."""
+    rng = np.random.default_rng(seed)
+    labels = np.r_[0, 0, 1, 1, rng.integers(0, 2, n - 4)]
+    common = rng.normal(size=n)
+    scores = [common + rng.normal(size=n) + skill * labels for skill in (1.5, 0.8)]
+    rounded = scores if decimals is None else [np.round(s, decimals) for s in scores]
+    return (*(torch.tensor(s) for s in rounded), torch.tensor(labels))
+
+
+def slow_delong(scores_a, scores_b, labels):
+    """Difference of the AUCs and its variance, pair by pair."""
+    positives, negatives = labels.nonzero().flatten().tolist(), (labels == 0).nonzero().flatten().tolist()
+    won = np.zeros((2, len(positives), len(negatives)))
+    for which, scores in enumerate((scores_a.tolist(), scores_b.tolist())):
+        for i, k in itertools.product(range(len(positives)), range(len(negatives))):
+            x, y = scores[positives[i]], scores[negatives[k]]
+            won[which, i, k] = 1.0 if x > y else 0.5 if x == y else 0.0
+    covariance = np.cov(won.mean(2)) / len(positives) + np.cov(won.mean(1)) / len(negatives)
+    contrast = np.array([1, -1])
+    return contrast @ won.mean((1, 2)), contrast @ covariance @ contrast
+
+
+@pytest.mark.parametrize("decimals", [None, 0])
+@pytest.mark.parametrize("seed", range(5))
+def test_delong_is_its_slow_definition(seed, decimals):
+    a, b, labels = one_list(seed, decimals=decimals)
+    result = delong(a, b, labels, confidence=0.9)
+    difference, variance = slow_delong(a, b, labels)
+    normal = statistics.NormalDist(difference, math.sqrt(variance))
+    assert (result.difference.value, result.difference.low, result.difference.high) == pytest.approx(
+        (difference, normal.inv_cdf(0.05), normal.inv_cdf(0.95)), abs=1e-12
+    )
+    assert result.p == pytest.approx(2 * statistics.NormalDist().cdf(-abs(difference) / math.sqrt(variance)), rel=1e-9)
+    assert result.value_a == pytest.approx(auc(a, labels, ties="average").item(), abs=1e-12)
+
+
+def test_delong_of_equal_and_of_certain_rankers():
+    a, _, labels = one_list(0)
+    same = delong(a, a.exp(), labels)
+    assert (same.p, same.difference.low, same.difference.high) == (1.0, 0.0, 0.0)
+    certain = delong(labels.double(), -labels.double(), labels)
+    assert (certain.p, certain.difference.low, certain.difference.high) == (0.0, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("measure", ["auc", "dcg@10", "ndcg(gain=exp2)"])
+def test_the_bootstrap_draws_within_each_label(measure):
+    a, b, labels = one_list(3, n=20)
+    labels[:3] = torch.tensor([3, 1, 1]) if measure != "auc" else labels[:3]  # a label of its own is always drawn
+    result = compare_on_list(a, b, labels, measure, resamples=64, confidence=0.8, seed=2)
+    rng = np.random.default_rng(2)
+    strata = [np.flatnonzero(labels.numpy() == label) for label in sorted(set(labels.tolist()))]
+    columns = [stratum[rng.integers(len(stratum), size=(64, len(stratum)))] for stratum in strata]
+    differences = []
+    for items in np.concatenate(columns, axis=1):
+        assert labels[items].sort().values.equal(labels.sort().values)
+        values = [evaluate(scores[items], labels[items], [measure])[measure].item() for scores in (a, b)]
+        differences.append(values[0] - values[1])
+    expected = np.quantile(differences, [0.1, 0.9])
+    assert (result.difference.low, result.difference.high) == pytest.approx(tuple(expected), abs=1e-9)
+    beyond = min(sum(d <= 1e-9 for d in differences), sum(d >= -1e-9 for d in differences))
+    assert result.p == min(1, 2 * (1 + beyond) / 65)
+
+
+def test_the_bootstrap_and_delong_agree_on_a_long_list():
+    a, b, labels = one_list(11, n=400)
+    by_draws, by_formula = compare_on_list(a, b, labels, "auc", resamples=1000), delong(a, b, labels)
+    width = by_formula.difference.high - by_formula.difference.low
+    assert by_draws.difference.value == pytest.approx(by_formula.difference.value, abs=1e-12)
+    assert by_draws.difference.low == pytest.approx(by_formula.difference.low, abs=0.1 * width)
+    assert by_draws.difference.high == pytest.approx(by_formula.difference.high, abs=0.1 * width)
+
+
+@pytest.mark.parametrize("method", [delong, lambda *list_, **o: compare_on_list(*list_, "auc", resamples=200, **o)])
+def test_intervals_on_one_list_cover_the_true_difference(method):
+    # AUC of normal scores: Phi(skill / sqrt(2 * variance)), variance 2; 200 lists, standard deviation 2.1%
+    normal = statistics.NormalDist()
+    truth = normal.cdf(1.5 / 2) - normal.cdf(0.8 / 2)
+    intervals = [method(*one_list(seed), confidence=0.9).difference for seed in range(200)]
+    assert 0.83 < sum(interval.low <= truth <= interval.high for interval in intervals) / 200 < 0.96
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=30, deadline=None)
+def test_swapping_the_rankers_on_one_list_turns_everything_over(seed):
+    a, b, labels = one_list(seed, n=12)
+    for method in (delong, lambda *list_: compare_on_list(*list_, "mrr", resamples=50)):
+        one, other = method(a, b, labels), method(b, a, labels)
+        assert one.p == pytest.approx(other.p, abs=1e-12)
+        assert one.difference.low == pytest.approx(-other.difference.high, abs=1e-12)
+
+
+def test_rankers_of_one_order_do_not_differ():
+    a, _, labels = one_list(1)
+    result = compare_on_list(a, 3 * a + 1, labels, "dcg", resamples=50)
+    assert (result.p, result.difference.low, result.difference.high) == (1.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda a, b, y: compare_on_list(a, b, 0 * y, "auc"), "measure auc is undefined on this list"),
+        (lambda a, b, y: compare_on_list(a, b, y, "auc", ties="subrank"), "ties must not be 'subrank'"),
+        (lambda a, b, y: compare_on_list(a[None], b[None], y[None], "auc"), r"must be one list.* got \(1, 60\)"),
+        (lambda a, b, y: compare_on_list(a, b[1:], y, "auc"), "labels must have the shape of scores"),
+        (lambda a, b, y: compare_on_list(a, b, y, "auc", resamples=0), "resamples must be an integer >= 1"),
+        (lambda a, b, y: delong(a, b, y + 1), "labels must be 0 and 1, at least two of each"),
+        (lambda a, b, y: delong(a[1:4], b[1:4], y[1:4]), "at least two of each, got 1 and 2 of 3"),
+        (lambda a, b, y: delong(a, b, y, confidence=1.0), "confidence must lie between 0 and 1, got 1.0"),
+    ],
+)
+def test_bad_lists_are_named(act, message):
+    with pytest.raises(ValueError, match=message):
+        act(*one_list(0))

@@ -1,0 +1,226 @@
+"""Metrics over batches and processes: the same as the metric of all lists at once, whatever way they come."""
+
+import itertools
+import json
+import math
+import multiprocessing
+import pickle
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ltr.metrics import RankingMetrics, evaluate
+from tests.metrics_process import MEASURES, OWNERS, lists, main, pieces
+
+ITEMS = sum(len(scores) for scores, _ in lists())
+
+
+def expected(measures=MEASURES, **options):
+    """The values of the lists, each evaluated by itself."""
+    values = [evaluate(scores, labels, measures, **options) for scores, labels in lists()]
+    return {name: torch.stack([value[name] for value in values]) for name in values[0]}
+
+
+def assert_same(found, values):
+    assert list(found) == list(values)
+    for name in values:
+        torch.testing.assert_close(found[name], values[name], rtol=1e-14, atol=0, equal_nan=True)
+
+
+def updated(metrics, chosen=None):
+    for scores, labels in lists() if chosen is None else [lists()[k] for k in chosen]:
+        metrics.update(scores, labels)
+    return metrics
+
+
+@pytest.mark.parametrize("ties", ["resolved", "average"])
+@pytest.mark.parametrize("empty", [math.nan, 0.0])
+def test_the_mean_over_batches_is_that_of_all_lists(ties, empty):
+    values = expected(ties=ties, empty=empty)
+    metrics = updated(RankingMetrics(MEASURES, ties=ties, empty=empty))
+    assert_same(metrics.values(), values)
+    for name, mean in metrics.compute().items():
+        defined = [value for value in values[name].tolist() if not math.isnan(value)]
+        assert mean == pytest.approx(math.fsum(defined) / len(defined), abs=1e-15)
+        assert metrics.counts()[name] == len(defined)
+    assert metrics.counts()["auc"] == (12 if empty == 0.0 else values["auc"].isfinite().sum())
+
+
+@given(order=st.permutations(range(12)), cuts=st.lists(st.integers(0, 12), max_size=4), data=st.data())
+@settings(max_examples=200, deadline=None)
+def test_batches_padding_flat_lists_and_merging_change_nothing(order, cuts, data):
+    values = expected()
+    parts = [RankingMetrics(MEASURES), RankingMetrics(MEASURES)]
+    seen = [[], []]
+    for start, end in itertools.pairwise([0, *sorted(cuts), 12]):
+        chosen = [lists()[k] for k in order[start:end]]
+        at = data.draw(st.integers(0, 1))
+        seen[at] += order[start:end]
+        scores, labels = (list(both) for both in zip(*chosen, strict=True)) if chosen else ([], [])
+        if data.draw(st.booleans()) and chosen:
+            padded = [torch.nn.utils.rnn.pad_sequence(column, batch_first=True) for column in (scores, labels)]
+            sizes = torch.tensor([len(row) for row in scores])
+            parts[at].update(*padded, mask=torch.arange(padded[0].shape[1]) < sizes[:, None])
+        else:
+            qid = [torch.full((len(row),), k) for k, row in enumerate(scores)]
+            nothing = [torch.zeros(0, dtype=torch.float64)]
+            flat = (torch.cat(scores or nothing), torch.cat(labels or nothing))
+            parts[at].update(*flat, qid=torch.cat(qid or [torch.zeros(0, dtype=torch.int64)]))
+    parts[0].merge(parts[1])
+    assert_same(parts[0].values(), {name: value[seen[0] + seen[1]] for name, value in values.items()})
+
+
+@given(order=st.permutations(range(ITEMS)), batch=st.integers(1, ITEMS))
+@settings(max_examples=60, deadline=None)
+def test_joined_items_are_one_data_set_in_any_order(order, batch):
+    scores, labels, qid = (column[list(order)] for column in pieces(0, 1))
+    by_id, alone = RankingMetrics(MEASURES, joined=True), RankingMetrics(MEASURES, joined=True)
+    for start in range(0, len(scores), batch):
+        part = slice(start, start + batch)
+        by_id.update(scores[part], labels[part], qid=qid[part])
+        alone.update(scores[part], labels[part])
+    first = [(int(k) + 3) // 2**40 for k in dict.fromkeys(qid.tolist())]
+    assert_same(by_id.values(), {name: value[first] for name, value in expected().items()})
+    whole = evaluate(scores, labels, MEASURES)
+    assert alone.compute() == pytest.approx({name: value.item() for name, value in whole.items()}, abs=1e-14)
+    assert set(alone.counts().values()) == {1}
+
+
+def test_joined_batches_leave_padding_out():
+    metrics = RankingMetrics(["auc"], joined=True)
+    mask = torch.tensor([[True, True, False], [True, False, True]])
+    metrics.update(
+        torch.tensor([[3.0, 2.0, math.nan], [1.0, 9.0, 4.0]]), torch.tensor([[1, 0, 7], [0, 7, 1]]), mask=mask
+    )
+    assert metrics.compute() == {"auc": 1.0}  # 3 and 4 above 2 and 1
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_nothing_seen_is_undefined(joined):
+    metrics = RankingMetrics(["auc"], joined=joined)
+    assert math.isnan(metrics.compute()["auc"])
+    assert metrics.counts() == {"auc": 0}
+    updated(metrics)
+    metrics.reset()
+    assert math.isnan(metrics.compute()["auc"])
+    assert metrics.values()["auc"].shape == (0,)
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_the_state_survives_pickling_and_saving(joined, tmp_path):
+    metrics = updated(RankingMetrics(MEASURES, joined=joined), range(6))
+    torch.save(metrics.state_dict(), tmp_path / "state.pt")
+    loaded = RankingMetrics(MEASURES, joined=joined)
+    loaded.load_state_dict(torch.load(tmp_path / "state.pt", weights_only=True))
+    for copy in (loaded, pickle.loads(pickle.dumps(metrics))):
+        assert_same(updated(copy, range(6, 12)).values(), updated(RankingMetrics(MEASURES, joined=joined)).values())
+    assert_same(metrics.values(), updated(RankingMetrics(MEASURES, joined=joined), range(6)).values())
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_no_gradient_and_no_input_is_kept(joined):
+    scores, labels = torch.tensor([2.0, 1.0, 0.0], requires_grad=True), torch.tensor([0.0, 1.0, 0.0])
+    metrics = RankingMetrics(["mrr"], joined=joined)
+    metrics.update(scores, labels)
+    labels[:] = torch.tensor([1.0, 0.0, 0.0])
+    with torch.no_grad():
+        scores[:] = -scores
+    assert metrics.compute() == {"mrr": 0.5}
+    assert not any(values.requires_grad for values in metrics.state_dict().values())
+
+
+@pytest.mark.parametrize(
+    ("scores", "labels", "options", "message"),
+    [
+        ([1.0, 2.0], [0, 2], {}, "labels must be 0 and 1 for auc"),
+        ([1.0, 2.0], [0, -1], {}, "labels must be >= 0"),
+        ([1.0, math.nan], [0, 1], {}, "scores must be finite, got nan"),
+        ([1.0, 2.0], [0, 1, 1], {}, "labels must have the shape of scores"),
+        ([1.0, 2.0], [0, 1], {"qid": torch.tensor([1])}, "qid must have the shape of scores"),
+    ],
+)
+@pytest.mark.parametrize("joined", [False, True])
+def test_a_bad_batch_leaves_the_state_as_it_was(joined, scores, labels, options, message):
+    metrics = updated(RankingMetrics(["mrr", "auc"], joined=joined))
+    before = metrics.values()
+    with pytest.raises(ValueError, match=message):
+        metrics.update(torch.tensor(scores), torch.tensor(labels), **options)
+    assert_same(metrics.values(), before)
+
+
+def test_ids_come_in_every_call_or_in_none():
+    metrics = RankingMetrics(["auc"], joined=True)
+    metrics.update(torch.tensor([1.0, 2.0]), torch.tensor([0, 1]))
+    with pytest.raises(ValueError, match="qid must be given in every call or in none"):
+        metrics.update(torch.tensor([1.0, 2.0]), torch.tensor([0, 1]), qid=torch.tensor([1, 1]))
+    assert metrics.compute() == {"auc": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("act", "error", "message"),
+    [
+        (lambda: RankingMetrics("ndcg"), TypeError, r"measures must be several, such as \['ndcg'\]"),
+        (lambda: RankingMetrics([]), ValueError, "measures must hold at least one, got none"),
+        (lambda: RankingMetrics(["ndgc"]), ValueError, "measure 'ndgc'"),
+        (lambda: RankingMetrics(["ndcg"], ties="random"), ValueError, "ties must be one of .* got 'random'"),
+        (lambda: RankingMetrics(["auc"]).merge(RankingMetrics(["auc"], joined=True)), ValueError, "must be the same"),
+        (lambda: RankingMetrics(["auc"]).load_state_dict({"mrr": torch.ones(1)}), ValueError, "got one with mrr"),
+    ],
+)
+def test_bad_arguments_are_named(act, error, message):
+    with pytest.raises(error, match=message):
+        act()
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def processes(request, tmp_path_factory):
+    """What each of 2 or 3 processes computes."""
+    world, folder = request.param, tmp_path_factory.mktemp("processes")
+    context = multiprocessing.get_context("forkserver")  # torch is imported once, not by each process
+    context.set_forkserver_preload(["tests.metrics_process", "torchmetrics"])
+    running = [context.Process(target=main, args=(rank, world, str(folder))) for rank in range(world)]
+    for process in running:
+        process.start()
+    for process in running:
+        process.join(timeout=120)
+    assert [process.exitcode for process in running] == [0] * world
+    return [json.loads((folder / f"{rank}").read_text()) for rank in range(world)]
+
+
+def test_processes_agree_with_one_process(processes):
+    values = expected()
+    one_list = evaluate(*pieces(0, 1)[:2], MEASURES)
+    for found in processes:
+        for way, means in (("whole", values), ("joined", values), ("one list", one_list)):
+            for name in MEASURES:
+                numbers = means[name].reshape(-1)
+                assert found[way]["means"][name] == pytest.approx(numbers.nanmean().item(), abs=1e-15)
+                assert found[way]["counts"][name] == numbers.isfinite().sum()
+                sorted_values = torch.tensor(found[way]["values"][name], dtype=torch.float64).sort().values
+                torch.testing.assert_close(sorted_values, numbers.sort().values, rtol=1e-14, atol=0, equal_nan=True)
+
+
+def test_every_process_gets_the_same_values_as_often_as_it_asks(processes):
+    for way in ("whole", "joined", "one list"):
+        texts = {json.dumps(found[way]) for found in processes}
+        assert len(texts) == 1
+        assert processes[0][way]["means"] == processes[0][way]["again"]
+
+
+def test_a_process_keeps_its_own_lists_and_a_group_its_own(processes):
+    owners = OWNERS[len(processes)]
+    for rank, found in enumerate(processes):
+        assert found["own"]["ndcg@3"] == sum(
+            owner == rank and bool((labels > 0).any()) for owner, (_, labels) in zip(owners, lists(), strict=True)
+        )
+    pair = {name: sum(found["own"][name] for found in processes[:2]) for name in MEASURES}
+    assert [found["pair"] for found in processes[:2]] == [pair, pair]
+
+
+def test_torchmetrics_agrees_over_processes(processes):
+    pytest.importorskip("torchmetrics")
+    for found in processes:
+        for way, (first, again) in found["torchmetrics"].items():
+            assert first == again == pytest.approx(found[way]["means"]["ndcg@3"], abs=1e-15)
