@@ -300,7 +300,7 @@ def test_the_seed_decides_the_batches_and_leaves_the_global_generator_alone():
 
 def test_the_best_state_is_the_lowest_objective_so_far_not_the_last():
     X, y = problem(60)
-    options = FitOptions("adam", learning_rate=3.0, max_steps=12, batch_size=10)
+    options = FitOptions("adam", learning_rate=3.0, max_steps=12, batch_size=10, seed=1)
     fit = Fit(LinearScorer(4), RankNetLoss(), X, y, options)
     start = fit.best_objective
     assert fit.best_index == 0

@@ -19,6 +19,7 @@ from ltr.statistics import RankStatistic
 from trainers.config import Config
 from trainers.display import Display
 from trainers.files import reading, write_atomic
+from trainers.helpers import Helpers
 from trainers.inputs import Split
 from trainers.runs import MethodFolder, RunFolder
 from trainers.stopping import StopFlag
@@ -47,6 +48,7 @@ class Context:
         run: the folder.
         display: what the user sees.
         stop: up when the user asked to stop.
+        helpers: the other processes under torchrun.
     """
 
     config: Config
@@ -54,6 +56,7 @@ class Context:
     run: RunFolder
     display: Display
     stop: StopFlag
+    helpers: Helpers
 
     def scores_of(self, ranker: BaseRanker) -> Scores:
         """A ranker's scores of both halves."""
