@@ -21,7 +21,7 @@ from _lists import Case
 from ltr.exact import METHODS, Problem, RerankProblem, Solution, TracePoint, solve
 from ltr.exact.solve import Solver
 
-__all__ = ["OWN_MODEL", "measure", "method_names", "threads_used"]
+__all__ = ["OWN_MODEL", "measure", "method_names", "peak", "threads_used"]
 
 Json = dict[str, Any]
 
@@ -54,7 +54,7 @@ def measure(request: Json) -> Json:
         return record | {"status": "not for this problem", "message": str(error)}
     _warm_up(solver)
     own = request["method"] in OWN_MODEL
-    before = _peak()
+    before = peak()
     solution = solve(problem, solver, request["time_limit"], warm_starts=[request["start"]])
     return record | {
         "status": solution.status.value,
@@ -64,7 +64,7 @@ def measure(request: Json) -> Json:
         "start_value": problem.evaluate(request["start"]),
         "bound": _bound(solution, own),
         "nodes": solution.nodes,
-        "memory": _peak(),
+        "memory": peak(),
         "memory_before": before,
         "trace": _thinned(solution, own, problem.evaluate(request["start"])),
     }
@@ -118,7 +118,7 @@ def _thinned(solution: Solution, own: bool, start: float) -> list[list[float]]:
     return kept
 
 
-def _peak() -> float:
+def peak() -> float:
     """Megabytes of memory at the highest so far.
 
     Linux counts into `ru_maxrss` what the parent held when it started this process, and not into `VmHWM`.

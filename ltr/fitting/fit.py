@@ -63,8 +63,8 @@ class Step:
         loss: the loss alone.
         grad_norm: Euclidean norm of the objective's gradient (the smoothed objective's where there is a width).
         seconds: wall time of the fit so far, over all its resumptions.
-        gap: bound on objective minus optimum, as the module docstring says; with l2 = 0 or a scorer that is not
-            linear an estimate of what is left to gain.
+        gap: bound on objective minus optimum, as the module docstring says; with l2 = 0, a scorer that is not linear
+            or a loss that is not convex an estimate of what is left to gain nearby.
         width: width of the smoothing that L-BFGS works on, 0 for a smooth loss and for Adam.
     """
 
@@ -117,6 +117,18 @@ class Fit:
         >>> fit = Fit(LinearScorer(1), RankNetLoss(), [[0.0], [2.0], [1.0]], [0, 0, 1], FitOptions(l2=0.1))
         >>> [round(step.objective, 6) for step in fit][-1], fit.converged
         (0.693147, True)
+
+        A loss that is not convex starts from the weights of one that is:
+
+        >>> from ltr.losses import LambdaLoss
+        >>> X, y = [[0.0, 1.0], [2.0, 0.0], [1.0, 2.0], [3.0, 1.0]], [0, 1, 0, 1]
+        >>> scorer = LinearScorer(2)
+        >>> Fit(scorer, RankNetLoss(), X, y, FitOptions(l2=0.1)).run()
+        >>> fit = Fit(scorer, LambdaLoss(statistic="dcg@2"), X, y, FitOptions("adam", max_steps=50, l2=0.1))
+        >>> start = fit.best_objective
+        >>> fit.run()
+        >>> fit.best_objective < start
+        True
     """
 
     def __init__(
