@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
-from _cell import peak
+from _memory import peak
 from _tables import insert, machine, markdown
 
 from ltr.fitting import Fit, FitOptions
