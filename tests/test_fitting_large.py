@@ -117,7 +117,7 @@ def test_the_hinge_of_many_pairs_is_that_of_all_pairs_with_multipliers_one_half(
     assert value.item() == pytest.approx(expected.item() + width / 8 * total, rel=1e-9)
     slopes = [torch.autograd.grad(v, scores)[0] for v in (value, expected)]
     torch.testing.assert_close(*slopes, rtol=0, atol=1e-9 * total)
-    slack, least = float(hinge.slack(scores, labels, qid=ids)), float(reference.slack(scores))
+    slack, least = hinge.slack(scores, labels, qid=ids).item(), reference.slack(scores).item()
     assert least <= slack <= least + 1e-9 * total
 
 

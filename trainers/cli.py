@@ -32,7 +32,7 @@ examples:
   ltr predict runs/pima patients.csv -o ranked.csv   rank new, unlabelled rows
   ltr verify certificate.json --require-proof        check a proof in exact arithmetic
   ltr options                                        every key of a config with its default
-  torchrun --nproc-per-node 4 -m trainers run configs/pima.toml
+  torchrun --standalone --nproc-per-node 4 -m trainers run configs/pima.toml
                                                      several processes train the surrogates
   tensorboard --logdir runs                          losses and statistics side by side
 
@@ -91,7 +91,7 @@ def _main(argv: Sequence[str] | None) -> int:
 
 def _complain(text: str) -> None:
     """Say it on stderr, of the processes that torchrun started on one machine only in the first."""
-    if os.environ.get("LOCAL_RANK", "0") == "0":
+    if "TORCHELASTIC_RUN_ID" not in os.environ or os.environ["LOCAL_RANK"] == "0":
         sys.stderr.write(f"ltr: {text}\n")
 
 

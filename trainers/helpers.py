@@ -1,6 +1,6 @@
 """A run under torchrun: the first process runs it, the others help to train the surrogates and then leave.
 
-    torchrun --nproc-per-node 4 -m trainers run config.toml
+    torchrun --standalone --nproc-per-node 4 -m trainers run config.toml
 
 The first process does all that one process alone does: it writes the run folder, shows and logs, fits the baselines and
 runs the exact stage. A helper loads the data and waits to be told which surrogate is trained next and from which
