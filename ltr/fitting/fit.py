@@ -171,8 +171,8 @@ class Fit:
             raise self._not_finite(objective)
         if isinstance(loss, RankingLoss) and not loss.convex and self._objective.slope() == 0:
             raise ValueError(
-                f"scorer must start where the loss has a slope, which {loss.name} has not where scores are tied, as "
-                "they are at weights 0: fit a convex loss such as ranknet first and start from its weights"
+                f"scorer must start where the loss has a slope, and {loss.name}, which is not convex, has none there (at "
+                "weights 0 all scores are tied): fit a convex loss such as ranknet first and start from its weights"
             )
         self.best_index, self.best_objective = 0, objective
         self.best: dict[str, Tensor] = _copy(dict(scorer.state_dict()))
