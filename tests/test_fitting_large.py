@@ -12,7 +12,7 @@ from torch import nn
 from ltr.fitting import Fit, FitOptions
 from ltr.fitting.labelled import lists_in_blocks
 from ltr.fitting.minibatches import list_batches
-from ltr.fitting.smoothing import HingePairs, HuberHinge, SmoothedHinge, Solved
+from ltr.fitting.smoothing import HingePairs, HuberHinge, SmoothedHinge
 from ltr.fitting.team import BLOCKS, blocks_of
 from ltr.losses import LambdaLoss, PairwiseHingeLoss, RankNetLoss, SmoothStatisticLoss, parse_loss
 from ltr.scorers import LinearScorer, MLPScorer
@@ -114,11 +114,11 @@ def test_the_hinge_of_many_pairs_is_that_of_all_pairs_with_multipliers_one_half(
     hinge = HuberHinge(loss, width)
     value, expected = hinge(scores, labels, qid=ids), reference(scores)
     total = float(reference.pairs.share.sum())
-    assert value.item() == pytest.approx(expected.item() + width / 8 * total, rel=1e-9)
+    assert value.item() == pytest.approx(expected.item() + width / 8 * total, rel=1e-12)
     slopes = [torch.autograd.grad(v, scores)[0] for v in (value, expected)]
-    torch.testing.assert_close(*slopes, rtol=0, atol=1e-9 * total)
+    torch.testing.assert_close(*slopes, rtol=0, atol=1e-13 * total)
     slack, least = hinge.slack(scores, labels, qid=ids).item(), reference.slack(scores).item()
-    assert least <= slack <= least + 1e-9 * total
+    assert slack == pytest.approx(least, rel=1e-9, abs=1e-15 * total)
 
 
 @pytest.mark.parametrize("noise", [2.0, 0.0])
@@ -134,15 +134,6 @@ def test_a_fit_of_many_pairs_is_certified_by_one_of_few(noise, monkeypatch):
     assert fit.stopped == "tolerance"
     assert all(step.objective - optimum.best_objective <= step.gap * (1 + 1e-9) for step in steps)
     assert fit.best_objective == pytest.approx(optimum.best_objective, rel=1e-7)
-
-
-def test_a_width_that_rounding_would_undo_is_not_taken():
-    scores, loss = torch.zeros(10**6), 0.5
-    narrow = HuberHinge(PairwiseHingeLoss(), 1e-5)
-    assert narrow.sharper(Solved(scores, loss, 2e-8), 1.0, 1e-9) is None
-    wide = HuberHinge(PairwiseHingeLoss(), 1e-2)
-    sharper = wide.sharper(Solved(scores, loss, 1e-6), 1.0, 1e-7)
-    assert sharper.width == pytest.approx(1e-2 * np.sqrt(1e-7 / 2e-6), rel=0.01)
 
 
 @pytest.mark.parametrize("loss", ["ranknet", "hinge", "squared_hinge", "exponential", "logistic", "p_norm_push(p=2)"])

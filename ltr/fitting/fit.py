@@ -37,7 +37,7 @@ from torch import Tensor, nn
 from ltr.fitting.minibatches import item_batches, list_batches
 from ltr.fitting.objective import Objective
 from ltr.fitting.options import FitOptions
-from ltr.fitting.smoothing import Smoothing, Solved, smoothed_hinge
+from ltr.fitting.smoothing import Smoothing, smoothed_hinge
 from ltr.losses import PairwiseHingeLoss
 from ltr.losses.contract import RankingLoss
 
@@ -171,8 +171,8 @@ class Fit:
             raise self._not_finite(objective)
         if isinstance(loss, RankingLoss) and not loss.convex and self._objective.slope() == 0:
             raise ValueError(
-                f"scorer must start where the loss has a slope, and {loss.name}, which is not convex, has none there (at "
-                "weights 0 all scores are tied): fit a convex loss such as ranknet first and start from its weights"
+                f"scorer must start where the loss has a slope, and {loss.name}, which is not convex, has none there "
+                "(at weights 0 all scores are tied): fit a convex loss such as ranknet first and start from its weights"
             )
         self.best_index, self.best_objective = 0, objective
         self.best: dict[str, Tensor] = _copy(dict(scorer.state_dict()))
@@ -265,8 +265,8 @@ class Fit:
         small = self.options.tolerance * abs(step.objective)
         if step.gap <= small:
             self._stopped = "tolerance"
-        elif slack > small / 2 and step.gap - slack <= slack / 2 and self._sharpen(step.loss, slack, small / 2):
-            pass
+        elif slack > small / 2 and step.gap - slack <= slack / 2:
+            self._sharpen(slack, small / 2)
         elif before - seen > _NO_PROGRESS * abs(before):
             self._restarted = False
         elif not self._restarted:
@@ -277,16 +277,13 @@ class Fit:
             self._stopped = "stalled"
         return step
 
-    def _sharpen(self, loss: float, slack: float, wanted: float) -> bool:
-        """Go on to the next smoothed hinge; whether there is one."""
+    def _sharpen(self, slack: float, wanted: float) -> None:
+        """Go on to the next smoothed hinge."""
         assert self._smoothed is not None
-        sharper = self._smoothed.sharper(Solved(self._objective.scores(), loss, slack), self._last_slack, wanted)
-        if sharper is None:
-            return False
-        self._smoothed, self._last_slack = sharper, slack
+        self._smoothed = self._smoothed.sharper(self._objective.scores(), slack, self._last_slack, wanted)
+        self._last_slack = slack
         self._restarted = False
         self._optimizer = self._new_optimizer()
-        return True
 
     @property
     def _width(self) -> float:

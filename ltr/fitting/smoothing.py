@@ -16,13 +16,13 @@ continuously differentiable with slope α*, and ``max(0, u) - mu/2 <= h(u; a) <=
 the dual (the method of multipliers): it converges to the true hinge's solution at a width that keeps the problem well
 conditioned, where smoothing alone would need a width of the order of the accuracy. It remembers every pair.
 
-*Many pairs* (`HuberHinge`). With ``a = 1/2``, h is the Huberised hinge, but for a constant a difference of two squared
-hinges,
+*Many pairs* (`HuberHinge`). With ``a = 1/2`` h is, but for a constant, the Huberised hinge,
 
-    h(u; 1/2) + mu/8  =  (max(0, u + mu/2)² - max(0, u - mu/2)²) / (2 mu),
+    h(u; 1/2) + mu/8  =  max(0, u) + (mu/8) max(0, 1 - 2 |u| / mu)²,
 
-which `ltr.losses` adds up without looking at pairs. Only pairs with ``|u| < mu/2`` have slack, of at most mu/16. Of
-many pairs a share of about mu is there, so that the slack falls with mu², and widths of 1e-3 or 1e-4 close the gap.
+which `ltr.losses` and `ltr.fitting.band` add up without looking at pairs. Only pairs with ``|u| < mu/2`` have slack,
+``|u| / 2 - u² / mu``. Of many pairs a share of about mu is there, so that the slack falls with mu², and widths of 1e-3
+or 1e-4 close the gap.
 
 Sources: Nesterov, *Smooth minimization of non-smooth functions* (2005); Rockafellar, *Augmented Lagrangians and
 applications of the proximal point algorithm in convex programming* (1976).
@@ -40,9 +40,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ltr.losses import PairsName, PairwiseHingeLoss, PairwiseSquaredHingeLoss, Reduction
+from ltr.fitting.band import Band, Huber
+from ltr.losses import PairsName, PairwiseHingeLoss, PairwiseLoss, Reduction
 
-__all__ = ["HingePairs", "HuberHinge", "SmoothedHinge", "Smoothing", "Solved", "smoothed_hinge"]
+__all__ = ["HingePairs", "HuberHinge", "SmoothedHinge", "Smoothing", "smoothed_hinge"]
 
 _WIDEST = 0.1
 _MANY = 1_000_000  # pairs beyond which looking at each takes longer than sorting
@@ -64,28 +65,20 @@ class Smoothing(Protocol):
         """The smoothed loss, differentiable once."""
 
     def slack(self, scores: Tensor, labels: Tensor, *, qid: Tensor | None = None) -> Tensor:
-        """The slack at the scores, reduced as the loss is; what rounding may hide of it is added."""
+        """The slack at the scores, reduced as the loss is."""
 
-    def sharper(self, now: Solved, last: float, wanted: float) -> Smoothing | None:
-        """The smoothed loss to solve after this one, None where rounding leaves nothing to gain.
+    def sharper(self, scores: Tensor, slack: float, last: float, wanted: float) -> Smoothing:
+        """The smoothed loss to solve after this one.
 
         Args:
-            now: this one's solution.
+            scores: of this one's solution.
+            slack: there.
             last: slack of the solution before, infinite for the first one.
             wanted: how small it should become.
         """
 
     def at(self, width: float, multipliers: Tensor | None) -> Smoothing:
         """The smoothed loss of another width and other multipliers."""
-
-
-@dataclass(frozen=True)
-class Solved:
-    """The solution of a smoothed problem: its scores, their true loss and slack."""
-
-    scores: Tensor
-    loss: float
-    slack: float
 
 
 def smoothed_hinge(
@@ -109,75 +102,63 @@ def _pairs(labels: NDArray[np.float64]) -> int:
     return (len(labels) ** 2 - int((np.unique(labels, return_counts=True)[1] ** 2).sum())) // 2
 
 
-@dataclass(frozen=True, eq=False)
+class _PairSum(PairwiseLoss):
+    """The loss of any pair function that can be summed up without pairs."""
+
+    key = "pair_sum"
+
+    def __init__(self, function: Huber | Band, like: PairwiseHingeLoss) -> None:
+        super().__init__(reduction=cast(Reduction, like.reduction), pairs=cast(PairsName, like.pairs))
+        self.transformed = function  # type: ignore[misc]
+
+    def pair_function(self, z: Tensor) -> Tensor:
+        return cast(Huber | Band, self.transformed)(z)
+
+
 class HuberHinge:
     """The Huberised hinge plus ``width / 8``, from sums without pairs.
 
-    Attributes:
+    Args:
         loss: the hinge, whose reductions count.
-        width: mu, greater than 0 and less than 2.
-        multipliers: none; that of every pair is 1/2.
+        width: mu, greater than 0.
 
     Examples:
         >>> hinge = HuberHinge(PairwiseHingeLoss(), 1.0)
         >>> scores, labels = torch.tensor([0.75, 0.0]), torch.tensor([1, 0])  # u = 0.25, α* = 0.75
-        >>> round(hinge(scores, labels).item(), 6), round(hinge.slack(scores, labels).item(), 6)
+        >>> hinge(scores, labels).item(), hinge.slack(scores, labels).item()
         (0.28125, 0.0625)
     """
 
-    loss: PairwiseHingeLoss
-    width: float
     multipliers: None = None
 
+    def __init__(self, loss: PairwiseHingeLoss, width: float) -> None:
+        self.loss, self.width = loss, width
+        half = width / 2
+        self._value = _PairSum(Huber(half), loss)
+        # |u| / 2 - u² / mu
+        self._slack = _PairSum(Band(half, (0.0, -half / 2, -half / 2), (0.0, half / 2, -half / 2)), loss)
+
     @property
-    def reduction(self) -> Reduction:
+    def reduction(self) -> str:
         """That of the loss."""
-        return cast(Reduction, self.loss.reduction)
+        return self.loss.reduction
 
     def __call__(self, scores: Tensor, labels: Tensor, *, qid: Tensor | None = None) -> Tensor:
         """The smoothed loss."""
-        wide, narrow = (self._power(2, shift, scores, labels, qid) for shift in self._shifts)
-        return ((wide - narrow) / (2 * self.width)).to(scores.dtype)
+        return cast(Tensor, self._value(scores, labels, qid=qid))
 
     def slack(self, scores: Tensor, labels: Tensor, *, qid: Tensor | None = None) -> Tensor:
-        """The slack, from ``α* u`` in powers of ``max(0, u + mu/2)`` and ``max(0, u - mu/2)``, and what they round."""
-        true = self._power(1, 0.0, scores, labels, qid)
-        second = [self._power(2, shift, scores, labels, qid) for shift in self._shifts]
-        first = [self._power(1, shift, scores, labels, qid) for shift in self._shifts]
-        taken = (second[0] - second[1]) / self.width - (first[0] + first[1]) / 2
-        return (true - taken).clamp(min=0) + self._rounding(true, len(scores), self.width)
+        """The slack."""
+        return cast(Tensor, self._slack(scores, labels, qid=qid)).clamp(min=0)
 
-    def sharper(self, now: Solved, last: float, wanted: float) -> HuberHinge | None:
+    def sharper(self, scores: Tensor, slack: float, last: float, wanted: float) -> HuberHinge:
         """A narrower one, such that the slack, which falls with the square of the width, is half of what is wanted."""
-        n, loss = len(now.scores), torch.tensor(now.loss, dtype=torch.float64)
-        raw = now.slack - float(self._rounding(loss, n, self.width))
-        factor = min(max(math.sqrt(wanted / (2 * raw)) if raw > 0 else 1.0, _LEAST), _MOST)
-        width = factor * self.width
-        expected = raw * factor**2 + float(self._rounding(loss, n, width))
-        return HuberHinge(self.loss, width) if expected < now.slack else None
+        factor = min(max(math.sqrt(wanted / (2 * slack)), _LEAST), _MOST)
+        return HuberHinge(self.loss, factor * self.width)
 
     def at(self, width: float, multipliers: Tensor | None) -> HuberHinge:
         """Of another width."""
         return HuberHinge(self.loss, width)
-
-    @property
-    def _shifts(self) -> tuple[float, float]:
-        return self.width / 2, -self.width / 2
-
-    def _power(self, power: int, shift: float, scores: Tensor, labels: Tensor, qid: Tensor | None) -> Tensor:
-        """The loss of ``max(0, u + shift)^power``: a hinge loss of scores in units of ``1 + shift``."""
-        kind = PairwiseSquaredHingeLoss if power == 2 else PairwiseHingeLoss
-        unit = 1 + shift
-        hinge = kind(reduction=self.reduction, pairs=cast(PairsName, self.loss.pairs))
-        return unit**power * hinge(scores.double() / unit, labels, qid=qid)
-
-    @staticmethod
-    def _rounding(loss: Tensor, n: int, width: float) -> Tensor:
-        """What may be lost where running sums of n terms are subtracted and divided by the width.
-
-        For n of 2e3 to 1e6 it is 5 to 10 times what was seen.
-        """
-        return torch.finfo(torch.float64).eps * math.sqrt(n) / width * loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,10 +232,10 @@ class SmoothedHinge:
         u = self._shortfall(scores)
         return (self.pairs.share * (u.clamp(min=0) - self._slope(u) * u)).sum()
 
-    def sharper(self, now: Solved, last: float, wanted: float) -> SmoothedHinge:
+    def sharper(self, scores: Tensor, slack: float, last: float, wanted: float) -> SmoothedHinge:
         """That whose multipliers are the α* of the solution, narrower when they alone close the slack too slowly."""
-        width = self.width if now.slack < 0.1 * last else self.width * _LEAST
-        return SmoothedHinge(self.pairs, width, self._slope(self._shortfall(now.scores)))
+        width = self.width if slack < 0.1 * last else self.width * _LEAST
+        return SmoothedHinge(self.pairs, width, self._slope(self._shortfall(scores)))
 
     def at(self, width: float, multipliers: Tensor | None) -> SmoothedHinge:
         """Of another width and other multipliers of the same pairs."""
