@@ -9,14 +9,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import re
-import resource
 import sys
-from pathlib import Path
 from typing import Any
 
 from _highs import HighsSolver
 from _lists import Case
+from _memory import peak
 
 from ltr.exact import METHODS, Problem, RerankProblem, Solution, TracePoint, solve
 from ltr.exact.solve import Solver
@@ -54,7 +52,7 @@ def measure(request: Json) -> Json:
         return record | {"status": "not for this problem", "message": str(error)}
     _warm_up(solver)
     own = request["method"] in OWN_MODEL
-    before = _peak()
+    before = peak()
     solution = solve(problem, solver, request["time_limit"], warm_starts=[request["start"]])
     return record | {
         "status": solution.status.value,
@@ -64,7 +62,7 @@ def measure(request: Json) -> Json:
         "start_value": problem.evaluate(request["start"]),
         "bound": _bound(solution, own),
         "nodes": solution.nodes,
-        "memory": _peak(),
+        "memory": peak(),
         "memory_before": before,
         "trace": _thinned(solution, own, problem.evaluate(request["start"])),
     }
@@ -116,19 +114,6 @@ def _thinned(solution: Solution, own: bool, start: float) -> list[list[float]]:
             kept.append([point.seconds, point.incumbent, _bound(point, own), point.nodes])
             last = difference
     return kept
-
-
-def _peak() -> float:
-    """Megabytes of memory at the highest so far.
-
-    Linux counts into `ru_maxrss` what the parent held when it started this process, and not into `VmHWM`.
-    """
-    status = Path("/proc/self/status")
-    found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
-    if found:
-        return int(found[1]) / 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**20 if sys.platform == "darwin" else 1024)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from sklearn.metrics import ndcg_score
 
 from ltr.data import DataError, grouped
 from ltr.exact import GradedProblem
-from trainers.by_query import count_pairs, mean_share, sum_over_queries
+from trainers.by_query import mean_share, sum_over_queries
 from trainers.cli import main
 from trainers.config import load_config, parse_config
 from trainers.config_errors import ConfigError
@@ -94,14 +94,6 @@ def test_means_over_queries_are_those_of_scikit_learn(gain, empty):
     order = rng.permutation(24)
     half = Half(np.zeros((24, 1)), y[order], qid[order])
     assert mean_share(scores[order], half, "dcg@3", options) == pytest.approx(expected)
-
-
-def test_pairs_are_counted_within_queries():
-    data = grouped(queries=7)
-    half = Half(data.X, data.y, data.qid)
-    pairs = sum(data.qid[i] == data.qid[k] and data.y[i] > data.y[k] for i in range(data.n) for k in range(data.n))
-    assert count_pairs(half) == pairs
-    assert count_pairs(Half(data.X, data.y)) == sum((data.y[:, None] > data.y[None]).ravel())
 
 
 def test_the_values_are_those_of_the_scores(finished):

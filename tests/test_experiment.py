@@ -510,30 +510,6 @@ def test_a_damaged_run_is_one_message_and_fresh_starts_over(finished, tmp_path, 
         assert numbers(run_experiment(copy, fresh=True))[:-1] == numbers(results)[:-1]
 
 
-def test_a_hinge_loss_of_many_pairs_is_announced(tmp_path, monkeypatch):
-    class Notes(Display):
-        def __init__(self):
-            self.notes = []
-
-        def note(self, text):
-            self.notes.append(text)
-
-    quick = {"baselines": {"methods": []}, "exact": {"enabled": False}, "tracking": {"figures": False}}
-    monkeypatch.setattr("trainers.experiment._LARGE", 9e4)
-    display = Notes()
-    losses = {"losses": ["hinge", "ranknet"], "max_steps": 1}
-    run_experiment(config_for(tmp_path / "a", surrogate=losses, **quick), display=display)
-    assert len(display.notes) == 1
-    assert display.notes[0].startswith("hinge: every step looks at 9.7")
-    for at, options in enumerate(({"losses": ["ranknet"]}, {"optimizer": "adam"})):
-        display = Notes()
-        run_experiment(config_for(tmp_path / str(at), surrogate=losses | options, **quick), display=display)
-        assert display.notes == []
-    monkeypatch.setattr("trainers.experiment._LARGE", 1e5)
-    run_experiment(config_for(tmp_path / "c", surrogate=losses, **quick), display=display)
-    assert display.notes == []
-
-
 def test_a_diverging_training_names_the_cure(tmp_path):
     surrogate = {"losses": ["exponential"], "scorer": "mlp", "optimizer": "adam", "learning_rate": 1e300}
     with pytest.raises(RunError, match=r"surrogate: training on exponential failed: .*learning_rate"):

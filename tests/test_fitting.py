@@ -300,7 +300,7 @@ def test_the_seed_decides_the_batches_and_leaves_the_global_generator_alone():
 
 def test_the_best_state_is_the_lowest_objective_so_far_not_the_last():
     X, y = problem(60)
-    options = FitOptions("adam", learning_rate=3.0, max_steps=12, batch_size=10)
+    options = FitOptions("adam", learning_rate=3.0, max_steps=12, batch_size=10, seed=1)
     fit = Fit(LinearScorer(4), RankNetLoss(), X, y, options)
     start = fit.best_objective
     assert fit.best_index == 0
@@ -347,6 +347,7 @@ def test_a_start_out_of_range_is_an_error():
         ({"learning_rate": 0.0}, "learning_rate must be a finite number > 0, got 0.0"),
         ({"tolerance": float("nan")}, "tolerance must be a finite number > 0, got nan"),
         ({"l2": float("inf")}, "l2 must be a finite number >= 0, got inf"),
+        ({"chunk_rows": 0}, "chunk_rows must be an integer >= 1, got 0"),
         ({"optimizer": "adam", "batch_size": 0}, "batch_size must be an integer >= 1, got 0"),
         ({"batch_size": 8}, "batch_size goes with optimizer 'adam', got 8 with 'lbfgs'"),
     ],

@@ -24,7 +24,7 @@ from trainers.config_errors import ConfigError, Finding
 from trainers.inputs import Half, Split
 from trainers.sections import StatisticsConfig
 
-__all__ = ["check_lists", "count_pairs", "mean_share", "share_name", "sum_over_queries"]
+__all__ = ["check_lists", "count_empty", "mean_share", "share_name", "sum_over_queries"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -60,14 +60,6 @@ def count_empty(half: Half) -> int:
     """Queries without a label above 0."""
     assert half.qid is not None
     return half.n_queries - len(np.unique(half.qid[half.y > 0]))
-
-
-def count_pairs(half: Half) -> float:
-    """Pairs of rows of one list whose labels differ."""
-    qid = np.zeros_like(half.y) if half.qid is None else half.qid
-    _, sizes = np.unique(qid, return_counts=True)
-    _, alike = np.unique(np.stack([qid, half.y]), axis=1, return_counts=True)
-    return float((sizes.astype(float) ** 2).sum() - (alike.astype(float) ** 2).sum()) / 2
 
 
 def check_lists(config: Config, split: Split) -> None:

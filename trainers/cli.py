@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,6 +32,8 @@ examples:
   ltr predict runs/pima patients.csv -o ranked.csv   rank new, unlabelled rows
   ltr verify certificate.json --require-proof        check a proof in exact arithmetic
   ltr options                                        every key of a config with its default
+  torchrun --standalone --nproc-per-node 4 -m trainers run configs/pima.toml
+                                                     several processes train the surrogates
   tensorboard --logdir runs                          losses and statistics side by side
 
 A run that was interrupted (Ctrl-C, crash) goes on when the same command is given again; finished methods
@@ -48,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _main(argv)
     except KeyboardInterrupt:
-        sys.stderr.write("ltr: interrupted\n")
+        _complain("interrupted")
         return 130
 
 
@@ -81,8 +85,14 @@ def _main(argv: Sequence[str] | None) -> int:
             return _verify(arguments.file, arguments.require_proof, arguments.data)
         return _options()
     except (ConfigError, DataError, RunError) as error:
-        sys.stderr.write(f"ltr: error: {error}\n")
+        _complain(f"error: {error}")
         return 2
+
+
+def _complain(text: str) -> None:
+    """Say it on stderr, of the processes that torchrun started on one machine only in the first."""
+    if "TORCHELASTIC_RUN_ID" not in os.environ or os.environ["LOCAL_RANK"] == "0":
+        sys.stderr.write(f"ltr: {text}\n")
 
 
 _MODULES = {
@@ -146,11 +156,18 @@ def _run(path: str, overrides: Sequence[str], fresh: bool, quiet: bool) -> int:
     from trainers.config import load_config
     from trainers.display import display_for
     from trainers.experiment import run_experiment
+    from trainers.helpers import is_helper, together
+    from trainers.surrogates import assist
 
     config = load_config(path, overrides)
     console = Console(stderr=True)
-    with display_for(console, quiet=quiet) as display:
-        results = run_experiment(config, fresh=fresh, display=display)
+    with together(config.surrogate.device) as helpers:
+        if is_helper():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process says when to stop
+            assist(config, helpers)
+            return 0
+        with display_for(console, quiet=quiet) as display:
+            results = run_experiment(config, fresh=fresh, display=display, helpers=helpers)
     if results.rows:
         _print_table(results)
     if not quiet:

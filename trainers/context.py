@@ -21,6 +21,7 @@ from trainers.by_query import mean_share, share_name, sum_over_queries
 from trainers.config import Config
 from trainers.display import Display
 from trainers.files import reading, write_atomic
+from trainers.helpers import Helpers
 from trainers.inputs import Half, Split
 from trainers.runs import MethodFolder, RunFolder
 from trainers.stopping import StopFlag
@@ -49,6 +50,7 @@ class Context:
         run: the folder.
         display: what the user sees.
         stop: up when the user asked to stop.
+        helpers: the other processes under torchrun.
     """
 
     config: Config
@@ -56,6 +58,7 @@ class Context:
     run: RunFolder
     display: Display
     stop: StopFlag
+    helpers: Helpers
 
     def scores_of(self, ranker: BaseRanker) -> Scores:
         """A ranker's scores of both halves."""

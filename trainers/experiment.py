@@ -15,15 +15,15 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from ltr.fitting import FitOptions
-from ltr.losses import PairwiseHingeLoss, parse_loss
 from trainers.baselines import fit_baseline
-from trainers.by_query import check_lists, count_empty, count_pairs
+from trainers.by_query import check_lists, count_empty
 from trainers.config import EXACT, Config
 from trainers.context import Context, load_scores, statistic_of
 from trainers.display import Display
 from trainers.exact_stage import run_exact_stage
 from trainers.figures import RankedList, ranked_list_figure
 from trainers.files import reading
+from trainers.helpers import Helpers
 from trainers.inputs import load_split
 from trainers.results import Results, Row, markdown_tables, number, write_results
 from trainers.runs import RunError, open_run
@@ -37,7 +37,9 @@ _OVERVIEW = "results"
 """The TensorBoard run that belongs to no method."""
 
 
-def run_experiment(config: Config, *, fresh: bool = False, display: Display | None = None) -> Results:
+def run_experiment(
+    config: Config, *, fresh: bool = False, display: Display | None = None, helpers: Helpers | None = None
+) -> Results:
     """Run the experiment of a config, or go on with it, in the folder ``runs_dir/name``.
 
     Ctrl-C (and KeyboardInterrupt from the display) stops it between two steps; the results so far are written and
@@ -47,6 +49,7 @@ def run_experiment(config: Config, *, fresh: bool = False, display: Display | No
         config: of the run.
         fresh: throw away an earlier run of this name.
         display: what the user sees; nothing by default.
+        helpers: processes that help to train the surrogates; none by default.
 
     Raises:
         DataError: data that cannot be used.
@@ -59,9 +62,8 @@ def run_experiment(config: Config, *, fresh: bool = False, display: Display | No
     split = load_split(config)
     check_lists(config, split)
     with open_run(config, split.facts, fresh=fresh) as run, StopFlag() as stop:
-        context = Context(config, split, run, display, stop)
+        context = Context(config, split, run, display, stop, Helpers() if helpers is None else helpers)
         rows: list[Row] = []
-        _note_size(context)
         _write_overview(context, None)
         try:
             _run_all(context, rows)
@@ -73,27 +75,12 @@ def run_experiment(config: Config, *, fresh: bool = False, display: Display | No
     return results
 
 
-# the smoothed hinge holds about eight numbers a pair; with this many pairs a step takes a second or more
-_LARGE = 2e7
-_NUMBERS = 8
-
-
-def _note_size(context: Context) -> None:
-    """Say beforehand that a hinge loss under L-BFGS will take long: it is solved with a multiplier for every pair."""
-    options, pairs = context.config.surrogate, count_pairs(context.split.train)
-    slow = [name for name in options.losses if isinstance(parse_loss(name), PairwiseHingeLoss)]
-    if slow and options.optimizer == "lbfgs" and pairs > _LARGE:
-        context.display.note(
-            f"{', '.join(slow)}: every step looks at {pairs:.3g} pairs, which takes a second or more and about "
-            f"{_NUMBERS * 8 * pairs / 1e9:.0f} GB of memory; fewer rows (data.train_fraction), squared_hinge, or "
-            "surrogate.optimizer=adam need far less"
-        )
-
-
 def _run_all(context: Context, rows: list[Row]) -> None:
     """Append the row of each method until all are done or the user stops the run."""
     try:
         for name in context.config.methods:
+            if name not in context.config.surrogate.losses:
+                context.helpers.release()
             rows.append(_run_or_read(context, name, rows))
             if rows[-1].status == _INTERRUPTED:
                 return

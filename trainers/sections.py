@@ -225,6 +225,11 @@ class SurrogateConfig(Section):
     batch_size: StrictInt | None = Field(
         default=None, ge=2, description="rows (queries) of an adam batch; all when left out"
     )
+    chunk_rows: StrictInt | None = Field(
+        default=None,
+        ge=1,
+        description="rows on the device at a time, for data larger than its memory; all when left out",
+    )
     l2: float = Field(default=1e-4, ge=0, description="price of the squared weights, l2/2 ||w||^2")
     tolerance: float = Field(default=1e-8, gt=0, description="relative accuracy at which a fit has converged")
     device: Literal["cpu", "cuda", "auto"] = Field(default="cpu", description="where to train")

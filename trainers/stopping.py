@@ -1,4 +1,4 @@
-"""Ctrl-C as a flag: a run stops between two steps, never in the middle of one."""
+"""Ctrl-C and SIGTERM as a flag: a run stops between two steps, never in the middle of one."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import Any, Self
 
 __all__ = ["StopFlag"]
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
 
 class StopFlag:
-    """A context in which the first SIGINT only raises a flag; the second raises KeyboardInterrupt as usual.
+    """A context in which the first SIGINT or SIGTERM only raises a flag; the second raises KeyboardInterrupt.
 
     In a thread other than the main one signals cannot be handled, and nothing changes.
 
@@ -24,19 +26,19 @@ class StopFlag:
 
     def __init__(self) -> None:
         self.raised = False
-        self._previous: Any = None
-        self._handled = False
+        self._previous: list[Any] = []
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            self._previous = signal.signal(signal.SIGINT, self._on_signal)
-            self._handled = True
+            self._previous = [signal.signal(number, self._on_signal) for number in _SIGNALS]
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._handled:
-            signal.signal(signal.SIGINT, signal.default_int_handler if self._previous is None else self._previous)
-            self._handled = False
+        for number, previous in zip(_SIGNALS, self._previous, strict=False):
+            # a handler that was not installed from Python reads as None
+            default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+            signal.signal(number, default if previous is None else previous)
+        self._previous = []
 
     def check(self) -> None:
         """Raise KeyboardInterrupt when the flag is up."""

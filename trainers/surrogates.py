@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -12,13 +14,16 @@ from ltr.base_rankers.surrogate import SurrogateRanker
 from ltr.fitting import Fit, Step
 from ltr.losses import parse_loss
 from ltr.scorers import Standardize
+from trainers.config import Config
 from trainers.context import Context, by_tag, save_ranker, save_scores, save_torch
 from trainers.files import read_json, reading, write_json
+from trainers.helpers import Helpers, Stopped
+from trainers.inputs import load_split
 from trainers.results import Row
 from trainers.runs import MethodFolder, RunError
 from trainers.tracking import Tracker
 
-__all__ = ["train_surrogate"]
+__all__ = ["assist", "train_surrogate"]
 
 _SECONDS_BETWEEN_CHECKPOINTS = 5.0
 
@@ -57,6 +62,37 @@ def train_surrogate(context: Context, name: str) -> Row:
     return row
 
 
+def assist(config: Config, helpers: Helpers) -> None:
+    """What a helper does: train on what the first process trains on, until that needs no help any more."""
+    train = load_split(config).train
+    with contextlib.suppress(ConnectionError):
+        while (job := helpers.next_job()) is not None:
+            name, state = job
+            ranker = _new_ranker(config, name, lambda step, ranker: helpers.check(False))
+            # the first process meets the same, and says so
+            with contextlib.suppress(Stopped, FloatingPointError, ValueError):
+                ranker.fit(train.X, train.y, qid=train.qid, resume=state)
+
+
+def _new_ranker(config: Config, name: str, on_step: Callable[[Step, SurrogateRanker], None]) -> SurrogateRanker:
+    options = config.surrogate
+    return SurrogateRanker(
+        name,
+        scorer=options.scorer,
+        hidden=options.hidden or (64, 32),
+        l2=options.l2,
+        optimizer=options.optimizer,
+        max_steps=options.max_steps,
+        learning_rate=options.learning_rate,
+        batch_size=options.batch_size,
+        chunk_rows=options.chunk_rows,
+        tolerance=options.tolerance,
+        seed=config.seed,
+        device=options.device,
+        on_step=on_step,
+    )
+
+
 def _checkpoint(folder: MethodFolder) -> dict[str, Any] | None:
     """The state of an earlier training that did not end, None when there is none."""
     if not folder.checkpoint.exists():
@@ -73,35 +109,30 @@ class _Training:
     def __init__(
         self, context: Context, name: str, folder: MethodFolder, tracker: Tracker, optimum: float | None
     ) -> None:
-        options = context.config.surrogate
         self._context, self._name, self._folder, self._tracker = context, name, folder, tracker
         self._optimum = optimum
         self._saved = time.monotonic()
-        self.ranker = SurrogateRanker(
-            name,
-            scorer=options.scorer,
-            hidden=options.hidden or (64, 32),
-            l2=options.l2,
-            optimizer=options.optimizer,
-            max_steps=options.max_steps,
-            learning_rate=options.learning_rate,
-            batch_size=options.batch_size,
-            tolerance=options.tolerance,
-            seed=context.config.seed,
-            device=options.device,
-            on_step=self._on_step,
-        )
+        self.ranker = _new_ranker(context.config, name, self._on_step)
 
     def run(self, state: dict[str, Any] | None) -> bool:
         """Train to the end; whether the user stopped it before."""
         train = self._context.split.train
         self._context.display.begin(self._name, self._context.config.surrogate.max_steps)
         try:
-            self.ranker.fit(train.X, train.y, qid=train.qid, resume=state)
+            with self._context.helpers.training(self._name, state):
+                self.ranker.fit(train.X, train.y, qid=train.qid, resume=state)
         except KeyboardInterrupt:
             if self.ranker.fit_ is None:
                 raise
             return True
+        except ConnectionError as error:
+            if self.ranker.fit_ is None:
+                raise RunError(f"surrogate: training on {self._name} could not begin: {error}") from error
+            self._save_checkpoint(self.ranker.fit_)
+            if self._context.stop.raised:  # the user stopped the helpers too
+                return True
+            done = f"training on {self._name} ended after step {self.ranker.fit_.index}, which is kept"
+            raise RunError(f"surrogate: {done}: {error}") from error
         except FloatingPointError as error:
             raise RunError(f"surrogate: training on {self._name} failed: {error}") from error
         return False
@@ -128,7 +159,7 @@ class _Training:
 
     def _on_step(self, step: Step, ranker: SurrogateRanker) -> None:
         assert ranker.fit_ is not None
-        context = self._context
+        context, stop = self._context, False
         if step.index % context.config.tracking.every == 0 or ranker.fit_.stopped:
             values = {"loss/convex": step.loss, "loss/objective": step.objective}
             if self._optimum is not None:
@@ -138,11 +169,11 @@ class _Training:
             try:
                 context.display.step(self._name, step.index, values)
             except KeyboardInterrupt:
-                self._save_checkpoint(ranker.fit_)
-                raise
-        if context.stop.raised or time.monotonic() - self._saved >= _SECONDS_BETWEEN_CHECKPOINTS:
+                stop = True
+        stop = stop or context.stop.raised
+        if stop or time.monotonic() - self._saved >= _SECONDS_BETWEEN_CHECKPOINTS:
             self._save_checkpoint(ranker.fit_)
-        context.stop.check()
+        context.helpers.check(stop)
 
     def _save_checkpoint(self, fit: Fit) -> None:
         # the lines first: a checkpoint never stands behind steps that are not logged

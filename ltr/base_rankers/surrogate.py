@@ -41,6 +41,7 @@ class SurrogateRanker:
         optimizer: ``"lbfgs"`` reaches the optimum of a linear scorer to `tolerance`; ``"adam"`` takes mini-batches.
         max_steps: at most that many iterations of L-BFGS, or passes of Adam over the data.
         learning_rate, batch_size: of Adam; a batch_size of None takes everything at once.
+        chunk_rows: rows on the device at a time, for data larger than its memory; None holds all there.
         tolerance: relative accuracy of the objective at which a fit has converged, > 0.
         seed: of an mlp's starting weights and of mini-batches, >= 0.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
@@ -72,6 +73,7 @@ class SurrogateRanker:
     max_steps: int = field(default=1000, kw_only=True)
     learning_rate: float = field(default=0.01, kw_only=True)
     batch_size: int | None = field(default=None, kw_only=True)
+    chunk_rows: int | None = field(default=None, kw_only=True)
     tolerance: float = field(default=1e-8, kw_only=True)
     seed: int = field(default=0, kw_only=True)
     device: DeviceName = field(default="cpu", kw_only=True)

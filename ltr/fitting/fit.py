@@ -12,26 +12,34 @@ Losses of pairs never see the bias; for the pointwise loss, whose bias is free, 
 of smooth losses instead (`ltr.fitting.smoothing`), each started from the last one's solution, until the gap of the
 true hinge closes: to the bound above, with the smooth objective's gradient, comes the slack between the two. Logged
 objectives and losses are always those of the true loss.
+
+*Many rows.* With `FitOptions.chunk_rows` features stay where they are, in memory or in a memory-mapped file, and so
+many rows at a time come to the device; everything else takes a few numbers a row.
+
+*Many processes.* Inside an initialised process group of `torch.distributed` every process makes the same fit of the
+same data, and all work on it together: they deal out chunks of rows, and lists, and end with the same weights, bit for
+bit those of one process alone (that uses as many threads as each of them).
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from ltr.fitting.minibatches import item_batches, list_batches
 from ltr.fitting.objective import Objective
 from ltr.fitting.options import FitOptions
-from ltr.fitting.smoothing import HingePairs, SmoothedHinge
+from ltr.fitting.smoothing import Smoothing, smoothed_hinge
 from ltr.losses import PairwiseHingeLoss
+from ltr.losses.contract import RankingLoss
 
 __all__ = ["Fit", "Step", "StopReason"]
 
@@ -42,8 +50,6 @@ _LINE_SEARCH = 25
 _OUT_OF_RANGE = 1e120  # told to a line search where the objective is not finite: finite, so that it can interpolate
 _NO_PROGRESS = 1e-14  # relative fall of an objective that is rounding error
 _SCALE = 2.0**30  # torch's L-BFGS forgets curvature below an absolute 1e-10; a power of two rounds nothing
-_WIDEST, _NARROW = 0.1, 0.1
-
 _RESUMED = ("optimizer", "learning_rate", "batch_size", "l2", "seed")
 
 
@@ -57,8 +63,8 @@ class Step:
         loss: the loss alone.
         grad_norm: Euclidean norm of the objective's gradient (the smoothed objective's where there is a width).
         seconds: wall time of the fit so far, over all its resumptions.
-        gap: bound on objective minus optimum, as the module docstring says; with l2 = 0 or a scorer that is not
-            linear an estimate of what is left to gain.
+        gap: bound on objective minus optimum, as the module docstring says; with l2 = 0, a scorer that is not linear
+            or a loss that is not convex an estimate of what is left to gain nearby.
         width: width of the smoothing that L-BFGS works on, 0 for a smooth loss and for Adam.
     """
 
@@ -81,9 +87,10 @@ class Fit:
     resumed from `state_dict` continues bit for bit on the CPU as if it had not stopped.
 
     Args:
-        scorer: module from (..., list, d) to (..., list), with its starting parameters.
+        scorer: module from (..., list, d) to (..., list), with its starting parameters. A score depends on its own row
+            alone.
         loss: called as ``loss(scores, labels)``, with ``qid=`` when there is one; gives one number.
-        X: observations, (n, d), finite.
+        X: observations, (n, d), finite; copied unless ``options.chunk_rows`` is given.
         y: labels, (n,), at least two different ones in some list.
         options: how to fit.
         qid: integers, (n,), the list of each observation; None means that all are one list.
@@ -99,8 +106,10 @@ class Fit:
             descent cannot lower the objective in floating point), ``"max_steps"``.
 
     Raises:
-        ValueError: an argument against its rule; dropout with L-BFGS, which needs the same objective at each call.
+        ValueError: an argument against its rule; dropout with L-BFGS, which needs the same objective at each call; a
+            loss that is not convex from a start at which it has no slope.
         FloatingPointError: while iterating or at the start: an objective that is not finite.
+        ConnectionError: another process of the group has ended; the fit is where it was before the step.
 
     Examples:
         >>> from ltr.losses import RankNetLoss
@@ -108,6 +117,18 @@ class Fit:
         >>> fit = Fit(LinearScorer(1), RankNetLoss(), [[0.0], [2.0], [1.0]], [0, 0, 1], FitOptions(l2=0.1))
         >>> [round(step.objective, 6) for step in fit][-1], fit.converged
         (0.693147, True)
+
+        A loss that is not convex starts from the weights of one that is:
+
+        >>> from ltr.losses import LambdaLoss
+        >>> X, y = [[0.0, 1.0], [2.0, 0.0], [1.0, 2.0], [3.0, 1.0]], [0, 1, 0, 1]
+        >>> scorer = LinearScorer(2)
+        >>> Fit(scorer, RankNetLoss(), X, y, FitOptions(l2=0.1)).run()
+        >>> fit = Fit(scorer, LambdaLoss(statistic="dcg@2"), X, y, FitOptions("adam", max_steps=50, l2=0.1))
+        >>> start = fit.best_objective
+        >>> fit.run()
+        >>> fit.best_objective < start
+        True
     """
 
     def __init__(
@@ -122,28 +143,37 @@ class Fit:
         self.scorer = scorer
         self.loss = loss
         self.options = FitOptions() if options is None else options
-        if self.options.batch_size == 1 and qid is None:
-            raise ValueError("batch_size must be at least 2 observations, got 1: one alone holds no pair")
-        if self.options.optimizer == "lbfgs" and any(
-            isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0 for m in scorer.modules()
-        ):
-            raise ValueError("scorer must not drop units under L-BFGS: use optimizer 'adam' or dropout 0")
+        _check(scorer, loss, self.options, qid)
         self.device = self.options.torch_device()
-        self._objective = Objective(scorer, loss, X, y, qid=qid, l2=self.options.l2, device=self.device)
+        self._objective = Objective(
+            scorer,
+            loss,
+            X,
+            y,
+            qid=qid,
+            l2=self.options.l2,
+            device=self.device,
+            chunk_rows=self.options.chunk_rows,
+        )
         self.index = 0
         self.seconds = 0.0
         self._stopped: StopReason = ""
         self._restarted = False
-        self._smoothed: SmoothedHinge | None = None
+        self._smoothed: Smoothing | None = None
         self._last_slack = math.inf
         if isinstance(loss, PairwiseHingeLoss) and self.options.optimizer == "lbfgs":
-            pairs = HingePairs.of(loss, self._objective.labels, self._objective.groups).to(self._objective.y)
-            self._smoothed = SmoothedHinge.start(pairs, _WIDEST)
+            labelled, like = self._objective.labelled, self._objective.parameters[0]
+            self._smoothed = smoothed_hinge(loss, labelled.labels, labelled.groups, like.detach())
         self._optimizer = self._new_optimizer()
         scorer.eval()
         objective, _ = self._objective.measure()
         if not math.isfinite(objective):
             raise self._not_finite(objective)
+        if isinstance(loss, RankingLoss) and not loss.convex and self._objective.slope() == 0:
+            raise ValueError(
+                f"scorer must start where the loss has a slope, and {loss.name}, which is not convex, has none there "
+                "(at weights 0 all scores are tied): fit a convex loss such as ranknet first and start from its weights"
+            )
         self.best_index, self.best_objective = 0, objective
         self.best: dict[str, Tensor] = _copy(dict(scorer.state_dict()))
 
@@ -202,8 +232,7 @@ class Fit:
                 )
         self.scorer.load_state_dict(state["scorer"])
         if self._smoothed is not None:
-            multipliers = state["multipliers"].to(self._smoothed.multipliers)
-            self._smoothed = SmoothedHinge(self._smoothed.pairs, state["width"], multipliers)
+            self._smoothed = self._smoothed.at(state["width"], state["multipliers"])
         self._last_slack = state["last_slack"]
         self._optimizer.load_state_dict(_copy(state["optimizer"]))
         self.index, self.seconds = state["index"], state["seconds"]
@@ -237,7 +266,7 @@ class Fit:
         if step.gap <= small:
             self._stopped = "tolerance"
         elif slack > small / 2 and step.gap - slack <= slack / 2:
-            self._sharpen(slack)
+            self._sharpen(slack, small / 2)
         elif before - seen > _NO_PROGRESS * abs(before):
             self._restarted = False
         elif not self._restarted:
@@ -248,11 +277,10 @@ class Fit:
             self._stopped = "stalled"
         return step
 
-    def _sharpen(self, slack: float) -> None:
-        """Move the multipliers of the smoothed hinge, and narrow it when that alone closes the slack too slowly."""
-        if self._smoothed is not None:
-            width = self._width if slack < 0.1 * self._last_slack else self._width * _NARROW
-            self._smoothed = self._smoothed.next(self._objective.scores(), width)
+    def _sharpen(self, slack: float, wanted: float) -> None:
+        """Go on to the next smoothed hinge."""
+        assert self._smoothed is not None
+        self._smoothed = self._smoothed.sharper(self._objective.scores(), slack, self._last_slack, wanted)
         self._last_slack = slack
         self._restarted = False
         self._optimizer = self._new_optimizer()
@@ -270,18 +298,14 @@ class Fit:
         return seen.objective * _SCALE if usable else _OUT_OF_RANGE
 
     def _adam(self, start: float) -> Step:
-        generator = np.random.default_rng((self.options.seed, self.index))
-        devices = [] if self.device.type == "cpu" else [self.device]
-        with torch.random.fork_rng(devices):
-            torch.manual_seed(int(generator.integers(2**62)))
+        seed = (self.options.seed, self.index)
+        with torch.random.fork_rng([] if self.device.type == "cpu" else [self.device]):
             self.scorer.train()
             try:
-                for rows in self._batches(generator):
-                    objective, _ = self._objective.value(rows)
-                    if not bool(objective.detach().isfinite()):
-                        raise self._not_finite(float(objective.detach()))
-                    self._optimizer.zero_grad()
-                    objective.backward()
+                for number, rows in enumerate(self._batches(np.random.default_rng(seed))):
+                    objective = self._objective.estimate(rows, (*seed, number))
+                    if not math.isfinite(objective):
+                        raise self._not_finite(objective)
                     self._optimizer.step()
             finally:
                 self.scorer.eval()
@@ -290,14 +314,13 @@ class Fit:
             self._stopped = "tolerance"
         return step
 
-    def _batches(self, generator: np.random.Generator) -> Iterator[Tensor | None]:
-        size, groups, labels = self.options.batch_size, self._objective.groups, self._objective.labels
+    def _batches(self, generator: np.random.Generator) -> Sequence[NDArray[np.int64] | None]:
+        size, labelled = self.options.batch_size, self._objective.labelled
         if size is None:
-            yield None
-            return
-        batches = item_batches(labels, size, generator) if groups is None else list_batches(groups, size, generator)
-        for rows in batches:
-            yield torch.from_numpy(rows).to(self.device)
+            return [None]
+        if labelled.groups is None:
+            return item_batches(labelled.labels, size, generator)
+        return list_batches(labelled.groups, size, generator)
 
     def _report(self, start: float) -> tuple[Step, float, float]:
         """The step that led here, the objective that the optimiser sees, and the slack between the two."""
@@ -305,7 +328,7 @@ class Fit:
         objective, loss, slack = seen.objective, seen.loss, 0.0
         if self._smoothed is not None:
             objective, loss = self._objective.measure()
-            slack = float(self._smoothed.slack(self._objective.scores()))
+            slack = self._objective.slack(self._smoothed)
         rest = (
             seen.grad_norm**2 / (2 * self.options.l2)
             if self.options.l2 > 0
@@ -339,6 +362,24 @@ class Fit:
             f"step {self.index}: the objective is {objective}; {cure} or raise l2 ({options.l2:g}). "
             f"`best` keeps the parameters of step {self.best_index}, objective {self.best_objective:g}"
         )
+
+
+def _check(scorer: nn.Module, loss: nn.Module, options: FitOptions, qid: ArrayLike | None) -> None:
+    """What does not go together."""
+    if options.batch_size == 1 and qid is None:
+        raise ValueError("batch_size must be at least 2 observations, got 1: one alone holds no pair")
+    if options.batch_size is not None and isinstance(loss, RankingLoss):
+        sums = {"reduction": loss.reduction} | ({"pairs": loss.pairs} if qid is None else {})
+        if "sum" in sums.values():
+            raise ValueError(
+                f"loss must be a mean, of which a mini-batch gives an estimate, for batch_size; got {loss.name}"
+            )
+    if options.optimizer == "lbfgs" and any(
+        isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0 for m in scorer.modules()
+    ):
+        raise ValueError("scorer must not drop units under L-BFGS: use optimizer 'adam' or dropout 0")
+    if options.optimizer == "adam" and any(isinstance(m, nn.modules.batchnorm._NormBase) for m in scorer.modules()):
+        raise ValueError("scorer must score each row by itself, got one that normalises batches: use LayerNorm")
 
 
 def _copy(value: Any) -> Any:  # noqa: ANN401 (a tree of any leaves)

@@ -1,7 +1,20 @@
-"""What a fit minimises: the loss of a scorer on labelled observations plus an L2 penalty."""
+"""What a fit minimises: the loss of a scorer on labelled observations plus an L2 penalty.
+
+The loss of a list looks at all of its scores, so rows cannot be dealt out to processes, or taken one chunk after the
+other, as if each had a loss of its own. Scores are no more than one number a row, though. So every evaluation has
+three parts:
+
+1. the scores, chunk by chunk;
+2. the loss of all scores and its derivative by each of them, near-linear in their number;
+3. the derivatives by the parameters, chunk by chunk, from those by the scores.
+
+Processes share the first and the last part, and of many lists the second. What they add up is cut into pieces and put
+together again in an order that does not depend on their number, so that results do not either, to the last bit.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,9 +22,16 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from ltr.fitting.smoothing import SmoothedHinge
+from ltr.fitting.labelled import Labelled
+from ltr.fitting.rows import Rows
+from ltr.fitting.smoothing import Smoothing
+from ltr.fitting.team import Team, blocks_of
 
 __all__ = ["Evaluation", "Objective"]
+
+_CHUNK = 1 << 14  # rows of a chunk unless the user asks for fewer: enough that calls cost little beside the work
+
+IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -26,19 +46,26 @@ class Evaluation:
 class Objective:
     """``loss(f(X), y) + (l2/2) ||weights||²`` as a function of the scorer's parameters.
 
-    The penalty takes every trainable parameter but those whose name ends in ``bias``.
+    The penalty takes every trainable parameter but those whose name ends in ``bias``. In a process group all processes
+    make the same calls; they start from the first one's parameters.
 
     Args:
-        scorer: module from (..., list, d) to (..., list); moved to `device`.
+        scorer: module from (..., list, d) to (..., list), each score from its own row alone; moved to `device`.
         loss: called as ``loss(scores, labels)``, with ``qid=`` when there is one; gives one number.
         X: observations, (n, d), finite.
         y: labels, (n,), finite, 0 or more; some list must hold two different ones.
         qid: integers, (n,), the list of each observation; None means that all are one list.
         l2: price of squared weights.
         device: where to compute.
+        chunk_rows: rows on the device at a time; None holds them all there.
+
+    Attributes:
+        rows: number of observations.
+        labelled: their labels and lists.
 
     Raises:
         ValueError: an argument against its rule.
+        ConnectionError: in any call, when another process of the group has ended.
     """
 
     def __init__(
@@ -51,6 +78,7 @@ class Objective:
         qid: ArrayLike | None,
         l2: float,
         device: torch.device,
+        chunk_rows: int | None,
     ) -> None:
         self.scorer = scorer.to(device)
         self.loss = loss
@@ -60,108 +88,143 @@ class Objective:
         self.parameters = list(trainable.values())
         self.penalised = [p for name, p in trainable.items() if not name.endswith("bias")]
         self.l2 = l2
-        features, self.labels, self.groups = _checked(X, y, qid)
-        self.X = torch.from_numpy(features).to(device, self.parameters[0].dtype)
-        self.y = torch.from_numpy(self.labels).to(device, self.parameters[0].dtype)
-        self.qid = None if qid is None else torch.from_numpy(_integers("qid", qid)).to(device)
-        self._memo: tuple[SmoothedHinge | None, Tensor, Evaluation, list[Tensor]] | None = None
+        dtype = self.parameters[0].dtype
+        self._device, self._team = device, Team()
+        self._chunk, self._keep_graphs = chunk_rows or _CHUNK, chunk_rows is None
+        self._X = Rows(X, dtype=dtype, device=device, resident=chunk_rows is None)
+        self.rows = len(self._X)
+        self.labelled = Labelled(self.rows, y, qid, dtype=dtype, device=device, chunk=self._chunk, team=self._team)
+        self._team.check_same([self._X.ends, self.labelled.labels, self.labelled.ids], device)
+        for tensor in (*scorer.parameters(), *scorer.buffers()):
+            self._team.follow(tensor.data)
+        self._scored: tuple[Tensor, Tensor] | None = None
+        self._evaluated: tuple[Smoothing | None, Tensor, Evaluation, list[Tensor]] | None = None
 
-    def value(self, rows: Tensor | None = None, smoothed: SmoothedHinge | None = None) -> tuple[Tensor, Tensor]:
-        """Objective and loss, differentiable, on all rows or on some; NaN where a score is not finite.
+    def evaluate(self, smoothed: Smoothing | None = None) -> Evaluation:
+        """The objective on all rows, its gradient left in the parameters' ``grad``.
+
+        A line search, the optimiser and the log ask for the same point in turn: the last one is remembered.
 
         Args:
-            rows: indices of the rows; None means all.
-            smoothed: what takes the place of the loss, on all rows.
+            smoothed: what takes the place of the loss.
 
         Raises:
             ValueError: a loss that is not one number.
         """
-        X, y, qid = self.X, self.y, self.qid
-        if rows is not None:
-            X, y, qid = X[rows], y[rows], None if qid is None else qid[rows]
-        scores = self.scorer(X)
-        if not bool(torch.isfinite(scores.detach()).all()):
-            # losses refuse such scores; what a point out of range means is the caller's business
-            value = scores.sum() * torch.nan
-        elif smoothed is not None:
-            value = smoothed(scores)
+        point = self._point()
+        if self._evaluated is not None and self._evaluated[0] is smoothed and torch.equal(self._evaluated[1], point):
+            _, _, evaluation, gradient = self._evaluated
         else:
-            value = self.loss(scores, y) if qid is None else self.loss(scores, y, qid=qid)
-        if value.ndim != 0:
-            raise ValueError(f"loss must give one number, got shape {tuple(value.shape)}; set its reduction to 'mean'")
-        penalty = sum(((p**2).sum() for p in self.penalised), value.new_zeros(()))
-        return value + (self.l2 / 2) * penalty, value
-
-    def evaluate(self, smoothed: SmoothedHinge | None = None) -> Evaluation:
-        """The objective on all rows, its gradient left in the parameters' ``grad``.
-
-        A line search, the optimiser and the log ask for the same point in turn: the last one is remembered.
-        """
-        point = torch.cat([p.detach().reshape(-1) for p in self.parameters])
-        if self._memo is not None and self._memo[0] is smoothed and torch.equal(self._memo[1], point):
-            _, _, evaluation, gradient = self._memo
-        else:
-            objective, value = self.value(smoothed=smoothed)
-            grads = torch.autograd.grad(objective, self.parameters, allow_unused=True)
-            gradient = [torch.zeros_like(p) if g is None else g for p, g in zip(self.parameters, grads, strict=True)]
+            objective, value, gradient, scores = self._derive(self.loss if smoothed is None else smoothed)
             norm = torch.cat([g.reshape(-1) for g in gradient]).norm()
-            evaluation = Evaluation(float(objective.detach()), float(value.detach()), float(norm))
-            self._memo = (smoothed, point, evaluation, gradient)
-        for parameter, grad in zip(self.parameters, gradient, strict=True):
-            parameter.grad = grad.clone()
+            evaluation = Evaluation(float(objective), float(value), float(norm))
+            self._evaluated, self._scored = (smoothed, point, evaluation, gradient), (point, scores)
+        self._leave(gradient)
         return evaluation
 
-    @torch.no_grad()
+    def estimate(self, rows: IntArray | None, seed: tuple[int, ...]) -> float:
+        """The objective on some rows, or on all, its gradient left in the parameters' ``grad``.
+
+        Args:
+            rows: their indices, whole lists one after the other; None means all.
+            seed: of what is random in the scorer; torch's global generators are left anywhere.
+        """
+        objective, _, gradient, _ = self._derive(self.loss, rows, seed)
+        self._leave(gradient)
+        return float(objective)
+
     def measure(self) -> tuple[float, float]:
         """Objective and loss on all rows, without a gradient."""
-        objective, value = self.value()
-        return float(objective), float(value)
+        value, _ = self.labelled.loss(self.loss, self.scores(), derive=False)
+        value = value.new_tensor(self._agreed(value))
+        return float(self._with_penalty(value)), float(value)
 
-    @torch.no_grad()
+    def slack(self, smoothed: Smoothing) -> float:
+        """The slack of a smoothed loss at the present scores."""
+        return self._agreed(self.labelled.loss(smoothed.slack, self.scores(), derive=False)[0])
+
+    def slope(self) -> float:
+        """Euclidean norm of the loss's gradient by the present scores."""
+        return self._agreed(self.labelled.loss(self.loss, self.scores(), derive=True)[1].norm())
+
     def scores(self) -> Tensor:
         """The present scores of all rows."""
-        return self.scorer(self.X)
+        point = self._point()
+        if self._scored is None or not torch.equal(self._scored[0], point):
+            with torch.no_grad():
+                self._scored = point, self._score(None, None)[0]
+        return self._scored[1]
 
     @torch.no_grad()
     def weight_norm(self) -> float:
         """Euclidean norm of the penalised parameters."""
         return float(torch.cat([p.reshape(-1) for p in self.penalised]).norm()) if self.penalised else 0.0
 
+    def _derive(
+        self, loss: Callable[..., Tensor], rows: IntArray | None = None, seed: tuple[int, ...] | None = None
+    ) -> tuple[Tensor, Tensor, list[Tensor], Tensor]:
+        """Objective, loss, the objective's gradient, and the scores."""
+        with torch.set_grad_enabled(self._keep_graphs):
+            scores, graphs = self._score(rows, seed)
+        value, slopes = self.labelled.loss(loss, scores, rows, derive=True)
+        sizes = [p.numel() for p in self.parameters]
+        chunks, blocks = self._own_chunks(len(scores))
+        # a column more than parameters: the loss, as the first process has it
+        sums = scores.new_zeros(blocks, sum(sizes) + 1)
+        if self._team.rank == 0:
+            sums[0, -1] = value
+        for at, (chunk, block) in enumerate(chunks):
+            own = graphs[at] if self._keep_graphs else self._score_chunk(chunk, rows, seed)
+            if own.requires_grad:
+                grads = torch.autograd.grad(own, self.parameters, slopes[chunk], allow_unused=True)
+                flat = [torch.zeros_like(p) if g is None else g for p, g in zip(self.parameters, grads, strict=True)]
+                sums[block, :-1] += torch.cat([g.reshape(-1) for g in flat])
+        self._team.gather(sums)
+        value, parts = sums[0, -1], sums[:, :-1].sum(0).split(sizes)
+        penalised = {id(p) for p in self.penalised}
+        gradient = [
+            g.reshape(p.shape) + (self.l2 * p.detach() if id(p) in penalised else 0.0)
+            for p, g in zip(self.parameters, parts, strict=True)
+        ]
+        return self._with_penalty(value), value, gradient, scores
 
-def _checked(
-    X: ArrayLike, y: ArrayLike, qid: ArrayLike | None
-) -> tuple[NDArray[np.float64], NDArray[np.float64], list[NDArray[np.int64]] | None]:
-    features = np.array(_plain(X), dtype=np.float64)
-    if features.ndim != 2 or features.shape[0] < 1 or features.shape[1] < 1:
-        raise ValueError(f"X must be 2-D with at least one row and one column, got shape {features.shape}")
-    if not np.isfinite(features).all():
-        row, column = np.argwhere(~np.isfinite(features))[0]
-        raise ValueError(f"X must be finite, got {features[row, column]} at row {row}, column {column}")
-    labels = np.array(_plain(y), dtype=np.float64)
-    if labels.shape != features.shape[:1]:
-        raise ValueError(f"y must have one label a row of X ({features.shape[0]}), got shape {labels.shape}")
-    if not np.isfinite(labels).all():
-        raise ValueError(f"y must be finite, got {labels[~np.isfinite(labels)][0]}")
-    if qid is None:
-        if np.all(labels == labels[0]):
-            raise ValueError(f"y must hold both classes, got only {labels[0]:g}")
-        return features, labels, None
-    ids = _integers("qid", qid)
-    if ids.shape != labels.shape:
-        raise ValueError(f"qid must have one id a row of X ({labels.shape[0]}), got shape {ids.shape}")
-    _, group = np.unique(ids, return_inverse=True)
-    groups = np.split(np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))[:-1])
-    if all(np.all(labels[rows] == labels[rows[0]]) for rows in groups):
-        raise ValueError("y must hold two different labels in some list of qid, got none such")
-    return features, labels, groups
+    def _score(self, rows: IntArray | None, seed: tuple[int, ...] | None) -> tuple[Tensor, list[Tensor]]:
+        """Scores of some rows, or of all; those of this process's chunks with their graphs where these are kept."""
+        scores = torch.zeros(
+            self.rows if rows is None else len(rows), dtype=self.parameters[0].dtype, device=self._device
+        )
+        graphs = []
+        for chunk, _ in self._own_chunks(len(scores))[0]:
+            own = self._score_chunk(chunk, rows, seed)
+            scores[chunk] = own.detach()
+            if self._keep_graphs:
+                graphs.append(own)
+        self._team.gather(scores)
+        return scores, graphs
 
+    def _score_chunk(self, chunk: slice, rows: IntArray | None, seed: tuple[int, ...] | None) -> Tensor:
+        if seed is not None:
+            state = np.random.SeedSequence((*seed, chunk.start)).generate_state(1, np.uint64)
+            torch.manual_seed(int(state[0] >> 1))
+        scores: Tensor = self.scorer(self._X.take(chunk if rows is None else rows[chunk]))
+        return scores
 
-def _integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
-    array = np.asarray(_plain(values))
-    if not np.issubdtype(array.dtype, np.integer):
-        raise ValueError(f"{name} must be integers, got {array.dtype}")
-    return array.astype(np.int64)
+    def _own_chunks(self, rows: int) -> tuple[list[tuple[slice, int]], int]:
+        """The chunks of this process, each with the number of its block, and how many blocks there are."""
+        blocks = blocks_of(rows, self._chunk)
+        own = [(chunk, at) for at, block in enumerate(blocks) if self._team.owns(at, len(blocks)) for chunk in block]
+        return own, len(blocks)
 
+    def _with_penalty(self, value: Tensor) -> Tensor:
+        penalty = sum(((p.detach() ** 2).sum() for p in self.penalised), value.new_zeros(()))
+        return value + (self.l2 / 2) * penalty
 
-def _plain(values: ArrayLike) -> ArrayLike:
-    return values.detach().cpu().numpy() if isinstance(values, Tensor) else values
+    def _leave(self, gradient: list[Tensor]) -> None:
+        for parameter, grad in zip(self.parameters, gradient, strict=True):
+            parameter.grad = grad.clone()
+
+    def _point(self) -> Tensor:
+        return torch.cat([p.detach().reshape(-1) for p in self.parameters])
+
+    def _agreed(self, value: Tensor) -> float:
+        return self._team.agreed(float(value), self._device)

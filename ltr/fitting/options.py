@@ -27,6 +27,9 @@ class FitOptions:
             None takes everything at once.
         l2: price of squared weights, >= 0. With 0 a separable problem has no optimum.
         tolerance: relative accuracy of the objective at which a fit has converged, > 0.
+        chunk_rows: features stay where they are given, in memory or in a memory-mapped array, and that many rows are on
+            the device at a time, scored twice where their gradient is needed; at least 1. None holds all on the
+            device. Also what processes deal out, 16384 rows where it is None.
         seed: of batches and dropout, >= 0.
         device: ``"cpu"``, ``"cuda"``, or ``"auto"`` for CUDA where there is one.
 
@@ -44,6 +47,7 @@ class FitOptions:
     max_steps: int = 1000
     learning_rate: float = 0.01
     batch_size: int | None = None
+    chunk_rows: int | None = None
     l2: float = 1e-4
     tolerance: float = 1e-8
     seed: int = 0
@@ -59,6 +63,7 @@ class FitOptions:
         for name, whole, least in (
             ("max_steps", self.max_steps, 1),
             ("batch_size", 1 if self.batch_size is None else self.batch_size, 1),
+            ("chunk_rows", 1 if self.chunk_rows is None else self.chunk_rows, 1),
             ("seed", self.seed, 0),
         ):
             if isinstance(whole, bool) or not isinstance(whole, int) or whole < least:

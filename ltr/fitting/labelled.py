@@ -1,0 +1,178 @@
+"""The labels and lists of a fit, and the loss of scores for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from ltr.fitting.rows import plain
+from ltr.fitting.smoothing import HuberHinge
+from ltr.fitting.team import BLOCKS, Team
+from ltr.losses.contract import RankingLoss
+
+__all__ = ["Labelled", "lists_in_blocks"]
+
+IntArray = NDArray[np.int64]
+
+
+class Labelled:
+    """Labels y, (n,), of the observations of one list, or of the lists that qid names.
+
+    The loss of many lists is a sum or a mean over them, so that processes can share it: each takes some of the lists.
+
+    Args:
+        rows: n.
+        y: finite, 0 or more; some list must hold two different ones.
+        qid: integers, (n,); None means that all are one list.
+        dtype, device: of the scores.
+        chunk: rows of a block of lists, about; fewer are not worth sharing.
+        team: the processes.
+
+    Attributes:
+        labels: y.
+        ids: qid.
+        groups: rows of each list, None for a single one.
+
+    Raises:
+        ValueError: an argument against its rule.
+    """
+
+    def __init__(
+        self,
+        rows: int,
+        y: ArrayLike,
+        qid: ArrayLike | None,
+        *,
+        dtype: torch.dtype,
+        device: torch.device,
+        chunk: int,
+        team: Team,
+    ) -> None:
+        self.labels = _checked_labels(y, rows)
+        self.ids: IntArray | None = None
+        self.groups: list[IntArray] | None = None
+        if qid is not None:
+            self.ids, self.groups = _checked_lists(qid, self.labels)
+        if self.groups is None and np.all(self.labels == self.labels[0]):
+            raise ValueError(f"y must hold both classes, got only {self.labels[0]:g}")
+        self._y = torch.from_numpy(self.labels).to(device, dtype)
+        self._qid = None if self.ids is None else torch.from_numpy(self.ids).to(device)
+        self._device, self._chunk, self._team = device, chunk, team
+        self._blocks = None if self.groups is None else _in_blocks(self.groups, chunk)
+
+    def loss(
+        self, loss: Callable[..., Tensor], scores: Tensor, rows: IntArray | None = None, *, derive: bool
+    ) -> tuple[Tensor, Tensor]:
+        """The loss of the scores of some rows, or of all, and its derivative by each of them.
+
+        Args:
+            loss: called as ``loss(scores, labels)``, with ``qid=`` when there is one.
+            scores: of the rows.
+            rows: their indices, whole lists one after the other.
+            derive: whether to derive at all; else the second result is 0.
+
+        Returns:
+            0-D, and of the shape of the scores; NaN where a score is not finite.
+
+        Raises:
+            ValueError: a loss that is not one number.
+        """
+        if not bool(torch.isfinite(scores).all()):
+            # losses refuse such scores; what a point out of range means is the caller's business
+            return scores.new_tensor(torch.nan), torch.full_like(scores, torch.nan)
+        y, qid, blocks = self._y, self._qid, self._blocks
+        if rows is not None:
+            index = torch.from_numpy(rows).to(self._device)
+            y, qid = y[index], None if qid is None else qid[index]
+            blocks = None if self.ids is None else lists_in_blocks(self.ids[rows], self._chunk)
+        reduction = _reduction(loss)
+        if qid is None or blocks is None or len(blocks) == 1 or reduction is None:
+            return _one(loss, scores, y, qid, derive=derive)
+        values, slopes = scores.new_zeros(len(blocks)), torch.zeros_like(scores)
+        for block, (members, share) in enumerate(blocks):
+            if self._team.owns(block, len(blocks)):
+                at = torch.from_numpy(members).to(self._device)
+                value, slope = _one(loss, scores[at], y[at], qid[at], derive=derive)
+                weight = share if reduction == "mean" else 1.0
+                values[block], slopes[at] = weight * value, weight * slope
+        together = torch.cat([values, slopes])
+        self._team.gather(together)
+        return together[: len(blocks)].sum(), together[len(blocks) :]
+
+
+def lists_in_blocks(ids: IntArray, chunk: int) -> list[tuple[IntArray, float]]:
+    """Lists put into blocks of about as many rows, which do not depend on the number of processes.
+
+    Args:
+        ids: the list of each row.
+        chunk: rows of a block at least, if there are enough.
+
+    Returns:
+        for at most 16 blocks: their rows, list after list, and their share of the lists.
+
+    Examples:
+        >>> blocks = lists_in_blocks(np.array([5, 7, 5, 7, 9]), 2)
+        >>> [(rows.tolist(), round(share, 2)) for rows, share in blocks]
+        [([0, 2], 0.33), ([1, 3, 4], 0.67)]
+    """
+    return _in_blocks(_rows_of_lists(ids), chunk)
+
+
+def _in_blocks(groups: Sequence[IntArray], chunk: int) -> list[tuple[IntArray, float]]:
+    ends = np.cumsum([len(rows) for rows in groups])
+    count = max(1, min(int(ends[-1]) // chunk, len(groups), BLOCKS))
+    cuts = np.searchsorted(ends, ends[-1] * np.arange(1, count) / count, side="right")
+    bounds = np.unique([0, *cuts, len(groups)])
+    return [
+        (np.concatenate(groups[begin:end]), (end - begin) / len(groups))
+        for begin, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+    ]
+
+
+def _rows_of_lists(ids: IntArray) -> list[IntArray]:
+    _, group = np.unique(ids, return_inverse=True)
+    return np.split(np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))[:-1])
+
+
+def _reduction(loss: Callable[..., Tensor]) -> str | None:
+    """How a loss, or a method of one, that takes each list for itself reduces them; None where that is not known."""
+    owner = getattr(loss, "__self__", loss)
+    return owner.reduction if isinstance(owner, RankingLoss | HuberHinge) else None
+
+
+def _one(
+    loss: Callable[..., Tensor], scores: Tensor, y: Tensor, qid: Tensor | None, *, derive: bool
+) -> tuple[Tensor, Tensor]:
+    leaf = scores.detach().requires_grad_(derive)
+    with torch.set_grad_enabled(derive):
+        value = loss(leaf, y) if qid is None else loss(leaf, y, qid=qid)
+    if value.ndim != 0:
+        raise ValueError(f"loss must give one number, got shape {tuple(value.shape)}; set its reduction to 'mean'")
+    if not value.requires_grad:
+        return value, torch.zeros_like(leaf)
+    return value.detach(), torch.autograd.grad(value, leaf)[0]
+
+
+def _checked_labels(y: ArrayLike, rows: int) -> NDArray[np.float64]:
+    labels = np.array(plain(y), dtype=np.float64)
+    if labels.shape != (rows,):
+        raise ValueError(f"y must have one label a row of X ({rows}), got shape {labels.shape}")
+    if not np.isfinite(labels).all():
+        raise ValueError(f"y must be finite, got {labels[~np.isfinite(labels)][0]}")
+    return labels
+
+
+def _checked_lists(qid: ArrayLike, labels: NDArray[np.float64]) -> tuple[IntArray, list[IntArray]]:
+    ids = np.asarray(plain(qid))
+    if not np.issubdtype(ids.dtype, np.integer):
+        raise ValueError(f"qid must be integers, got {ids.dtype}")
+    if ids.shape != labels.shape:
+        raise ValueError(f"qid must have one id a row of X ({labels.shape[0]}), got shape {ids.shape}")
+    groups = _rows_of_lists(ids)
+    if all(np.all(labels[rows] == labels[rows[0]]) for rows in groups):
+        raise ValueError("y must hold two different labels in some list of qid, got none such")
+    return ids.astype(np.int64), groups

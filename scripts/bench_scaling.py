@@ -1,0 +1,189 @@
+"""Measure the training of surrogates on many rows: seconds and memory, by loss, number of processes, and chunks.
+
+Every measurement runs in processes of its own. Peak memory is what the fit adds to the highest of all before it, data
+and imports included there, in the process where it is largest. What is measured is kept in ``scaling.jsonl`` and not
+measured again. All forms of a fit must reach the same objective, or no table is written.
+
+    python scripts/bench_scaling.py --out runs/scaling --docs docs/scaling.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from _memory import peak
+from _tables import insert, machine, markdown
+
+from ltr.fitting import Fit, FitOptions
+from ltr.losses import parse_loss
+from ltr.scorers import LinearScorer, MLPScorer
+
+Json = dict[str, Any]
+
+_ROWS = (100_000, 1_000_000)
+_LOSSES = ("ranknet", "hinge", "squared_hinge", "exponential", "logistic", "p_norm_push(p=2)")
+_FEATURES = 10
+_STEPS = 4  # of the comparison of forms
+_CHUNK = 1 << 14
+_FORMS = {
+    "1 process, 1 thread": {"processes": 1, "threads": 1, "chunked": False},
+    "1 process, 2 threads": {"processes": 1, "threads": 2, "chunked": False},
+    "2 processes": {"processes": 2, "threads": 1, "chunked": False},
+    "chunks from a file": {"processes": 1, "threads": 1, "chunked": True},
+}
+_TASKS = {
+    "linear, one list": {"scorer": "linear", "list": None},
+    "linear, lists of 100": {"scorer": "linear", "list": 100},
+    "mlp (64, 32), one list": {"scorer": "mlp", "list": None},
+}
+
+
+def _data(rows: int) -> tuple[np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(0)
+    X, w = generator.normal(size=(rows, _FEATURES)), generator.normal(size=_FEATURES)
+    return X, (X @ w + 2 * np.linalg.norm(w) * generator.normal(size=rows) > 2).astype(np.int64)
+
+
+def measure(request: Json) -> Json:
+    """One fit; in every process of a group, of which the first one answers."""
+    torch.set_num_threads(request["threads"])
+    if request["processes"] > 1:
+        dist.init_process_group("gloo")
+    for name in (request["loss"], "hinge"):  # compilation
+        Fit(LinearScorer(_FEATURES), parse_loss(name), *_data(300), FitOptions(max_steps=2)).run()
+    X, y = _data(request["rows"])
+    qid = None if request["list"] is None else np.arange(request["rows"]) // request["list"]
+    torch.manual_seed(0)
+    scorer = LinearScorer(_FEATURES) if request["scorer"] == "linear" else MLPScorer(_FEATURES)
+    options = FitOptions(max_steps=request["steps"], chunk_rows=_CHUNK if request["chunked"] else None)
+    with tempfile.TemporaryDirectory() as folder:
+        if request["chunked"]:
+            np.save(Path(folder) / "X.npy", X)
+            X = np.load(Path(folder) / "X.npy", mmap_mode="r")
+        before = peak()
+        begun = time.perf_counter()
+        fit = Fit(scorer, parse_loss(request["loss"]), X, y, options, qid)
+        ready = time.perf_counter()
+        *_, last = fit
+        seconds = time.perf_counter() - ready
+    memory = torch.tensor(peak() - before)
+    if dist.is_initialized():
+        dist.all_reduce(memory, dist.ReduceOp.MAX)
+    return request | {
+        "status": fit.stopped,
+        "seconds": seconds,
+        "start": ready - begun,
+        "done": last.index,
+        "objective": last.objective,
+        "gap": last.gap,
+        "megabytes": float(memory),
+    }
+
+
+def requests() -> list[Json]:
+    """What is measured: every loss to its optimum, and a few steps in every form."""
+    alone = {"processes": 1, "threads": 1, "chunked": False}
+    plain = {"scorer": "linear", "list": None, "steps": 1000}
+    found = [{"rows": n, "loss": loss} | plain | alone for n in _ROWS for loss in _LOSSES]
+    for task in _TASKS.values():
+        found += [
+            {"rows": n, "loss": "ranknet", "steps": _STEPS} | task | form for n in _ROWS for form in _FORMS.values()
+        ]
+    return found
+
+
+def key(record: Json) -> tuple[Any, ...]:
+    """What tells one measurement from another."""
+    return tuple(
+        record[name] for name in ("rows", "loss", "scorer", "list", "steps", "processes", "threads", "chunked")
+    )
+
+
+def run(folder: Path) -> dict[tuple[Any, ...], Json]:
+    """Measure what is missing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "scaling.jsonl"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    records = {key(record): record for record in map(json.loads, lines)}
+    for request in requests():
+        if key(request) in records:
+            continue
+        print(request, flush=True)
+        start = [sys.executable]
+        if request["processes"] > 1:
+            start += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={request['processes']}"]
+        done = subprocess.run(
+            [*start, __file__, "--one", json.dumps(request)],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | {"OMP_NUM_THREADS": str(request["threads"])},
+        )
+        record = json.loads(done.stdout.strip().splitlines()[-1])
+        records[key(record)] = record
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+    return records
+
+
+def losses_table(records: dict[tuple[Any, ...], Json]) -> str:
+    """What training to the optimum takes, by loss."""
+    rows = []
+    for request in requests():
+        record = records[key(request)]
+        if request["steps"] != _STEPS:
+            cells = [request["loss"], f"{request['rows']:,}", record["status"], str(record["done"])]
+            cells += [f"{record['seconds']:.3g}", f"{record['gap'] / record['objective']:.1e}"]
+            rows.append([*cells, f"{record['megabytes']:.0f}"])
+    return markdown(["loss", "rows", "ended by", "steps", "seconds", "gap", "MB"], rows, left=1)
+
+
+def forms_table(records: dict[tuple[Any, ...], Json]) -> str:
+    """Seconds a step and memory, by task and form."""
+    rows = []
+    for title, task in _TASKS.items():
+        for n in _ROWS:
+            found = [
+                records[key({"rows": n, "loss": "ranknet", "steps": _STEPS} | task | form)] for form in _FORMS.values()
+            ]
+            objectives = [record["objective"] for record in found]
+            if max(objectives) - min(objectives) > 1e-9 * max(objectives):
+                raise SystemExit(f"{title}, {n} rows: the forms end in different objectives {objectives}")
+            cells = [f"{r['seconds'] / r['done']:.3g} s, {r['megabytes']:.0f} MB" for r in found]
+            rows.append([title, f"{n:,}", *cells])
+    return markdown(["scorer and lists", "rows", *_FORMS], rows, left=1)
+
+
+def main() -> None:
+    """Measure, and write the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--out", type=Path, default=Path("runs/scaling"), help="folder of the results")
+    parser.add_argument("--docs", type=Path, metavar="PAGE", help="page to put the tables into")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        record = measure(json.loads(options.one))
+        if int(os.environ.get("RANK", "0")) == 0:
+            print(json.dumps(record))
+        return
+    records = run(options.out)
+    text = f"{machine()}; torch {torch.__version__}.\n\n{losses_table(records)}\n{forms_table(records)}"
+    (options.out / "scaling.md").write_text(text, encoding="utf-8")
+    if options.docs:
+        insert(options.docs, "scaling", text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,246 @@
+"""Fits of many rows, pairs and lists: chunks, blocks, the hinge without its pairs, batches of lists, hard starts."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from ltr.fitting import Fit, FitOptions
+from ltr.fitting.labelled import lists_in_blocks
+from ltr.fitting.minibatches import list_batches
+from ltr.fitting.smoothing import HingePairs, HuberHinge, SmoothedHinge
+from ltr.fitting.team import BLOCKS, blocks_of
+from ltr.losses import LambdaLoss, PairwiseHingeLoss, RankNetLoss, SmoothStatisticLoss, parse_loss
+from ltr.scorers import LinearScorer, MLPScorer
+
+
+def problem(n=150, d=4, seed=0, noise=2.0):
+    generator = np.random.default_rng(seed)
+    X = generator.normal(size=(n, d))
+    y = X @ generator.normal(size=d) + noise * generator.normal(size=n) > 0.5
+    return X, y.astype(int)
+
+
+def queries(sizes, d=3, seed=0):
+    """Graded lists of the sizes given, rows in random order."""
+    generator = np.random.default_rng(seed)
+    qid = np.repeat(generator.permutation(len(sizes)) * 7, sizes)
+    X = generator.normal(size=(len(qid), d))
+    y = np.clip(np.round(X[:, 0] + generator.normal(size=len(qid)) + 1), 0, 3)
+    order = generator.permutation(len(qid))
+    return X[order], y[order], qid[order]
+
+
+UNEVEN = [1, 300, 2, 2, 90, 5, 1, 40, 3, 3, 17]
+
+
+# pieces
+
+
+@given(st.integers(1, 500), st.integers(1, 100))
+@settings(max_examples=200)
+def test_blocks_hold_every_row_once_and_in_order(rows, chunk):
+    blocks = blocks_of(rows, chunk)
+    chunks = [piece for block in blocks for piece in block]
+    assert [row for piece in chunks for row in range(piece.start, piece.stop)] == list(range(rows))
+    assert {piece.stop - piece.start for piece in chunks[:-1]} <= {chunk}
+    assert 1 <= len(blocks) <= BLOCKS
+    assert max(map(len, blocks)) - min(map(len, blocks)) <= 1
+
+
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=80), st.integers(1, 100))
+@settings(max_examples=200)
+def test_blocks_of_lists_hold_every_list_whole(ids, chunk):
+    ids = np.array(ids)
+    blocks = lists_in_blocks(ids, chunk)
+    assert sorted(np.concatenate([rows for rows, _ in blocks])) == list(range(len(ids)))
+    assert sum(share for _, share in blocks) == pytest.approx(1)
+    held = [set(ids[rows]) for rows, _ in blocks]
+    assert [len(names) / len(set(ids)) for names in held] == pytest.approx([share for _, share in blocks])
+    assert not any(one & other for one, other in itertools.combinations(held, 2))
+    assert len(blocks) <= max(1, min(BLOCKS, len(ids) // chunk))
+
+
+# features that stay where they are
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int16, "tensor", "file"])
+def test_features_off_the_device_may_be_of_any_kind(kind, tmp_path):
+    X, y = problem()
+    X = np.round(4 * X)
+    given = X.astype(kind if isinstance(kind, type) else np.float64)
+    if kind == "tensor":
+        given = torch.from_numpy(given)
+    if kind == "file":
+        np.save(tmp_path / "X.npy", given)
+        given = np.load(tmp_path / "X.npy", mmap_mode="r")
+    before = given.clone() if kind == "tensor" else given.copy()
+    plain, bounded = LinearScorer(4), LinearScorer(4)
+    Fit(plain, RankNetLoss(), X, y, FitOptions(max_steps=6)).run()
+    Fit(bounded, RankNetLoss(), given, y, FitOptions(max_steps=6, chunk_rows=32)).run()
+    torch.testing.assert_close(bounded.weight, plain.weight, rtol=1e-9, atol=1e-12)
+    assert (before == given).all()
+
+
+def test_rows_are_scored_a_chunk_at_a_time_and_bad_ones_are_named():
+    X, y = problem(100)
+    seen = []
+    scorer = LinearScorer(4)
+    scorer.register_forward_pre_hook(lambda module, inputs: seen.append(len(inputs[0])))
+    Fit(scorer, RankNetLoss(), X, y, FitOptions(max_steps=2, chunk_rows=30)).run()
+    assert set(seen) == {30, 10}
+    X[77, 2] = np.inf
+    with pytest.raises(ValueError, match="X must be finite, got inf at row 77, column 2"):
+        Fit(scorer, RankNetLoss(), X, y, FitOptions(chunk_rows=30))
+
+
+# the hinge of many pairs
+
+
+@pytest.mark.parametrize(("reduction", "pairs"), [*itertools.product(["mean", "sum"], ["mean", "sum"])])
+@pytest.mark.parametrize("width", [1.5, 0.1, 1e-4])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_hinge_of_many_pairs_is_that_of_all_pairs_with_multipliers_one_half(reduction, pairs, width, grouped):
+    X, y, qid = queries([120] if not grouped else UNEVEN)
+    loss = PairwiseHingeLoss(reduction=reduction, pairs=pairs)
+    groups = [np.flatnonzero(qid == q) for q in np.unique(qid)]
+    reference = SmoothedHinge.start(HingePairs.of(loss, y, groups), width)
+    scores, labels = torch.from_numpy(X[:, 0].copy()).requires_grad_(), torch.from_numpy(y)
+    ids = torch.from_numpy(qid) if grouped else None
+    hinge = HuberHinge(loss, width)
+    value, expected = hinge(scores, labels, qid=ids), reference(scores)
+    total = float(reference.pairs.share.sum())
+    assert value.item() == pytest.approx(expected.item() + width / 8 * total, rel=1e-12)
+    slopes = [torch.autograd.grad(v, scores)[0] for v in (value, expected)]
+    torch.testing.assert_close(*slopes, rtol=0, atol=1e-13 * total)
+    slack, least = hinge.slack(scores, labels, qid=ids).item(), reference.slack(scores).item()
+    assert slack == pytest.approx(least, rel=1e-9, abs=1e-15 * total)
+
+
+@pytest.mark.parametrize("noise", [2.0, 0.0])
+def test_a_fit_of_many_pairs_is_certified_by_one_of_few(noise, monkeypatch):
+    X, y = problem(400, noise=noise)
+    few, many = LinearScorer(4), LinearScorer(4)
+    options = FitOptions(l2=1e-2, tolerance=1e-7)
+    optimum = Fit(few, PairwiseHingeLoss(), X, y, FitOptions(l2=1e-2, tolerance=1e-10))
+    optimum.run()
+    monkeypatch.setattr("ltr.fitting.smoothing._MANY", 0)
+    fit = Fit(many, PairwiseHingeLoss(), X, y, options)
+    steps = list(fit)
+    assert fit.stopped == "tolerance"
+    assert all(step.objective - optimum.best_objective <= step.gap * (1 + 1e-9) for step in steps)
+    assert fit.best_objective == pytest.approx(optimum.best_objective, rel=1e-7)
+
+
+@pytest.mark.parametrize("loss", ["ranknet", "hinge", "squared_hinge", "exponential", "logistic", "p_norm_push(p=2)"])
+def test_twenty_thousand_rows_are_fitted_to_the_tolerance(loss):
+    X, y = problem(20_000)  # 1e8 pairs
+    fit = Fit(LinearScorer(4), parse_loss(loss), X, y)
+    *_, last = fit
+    assert fit.stopped == "tolerance"
+    assert 0 <= last.gap <= 1e-8 * last.objective
+
+
+# mini-batches of lists
+
+
+@pytest.mark.parametrize("size", [1, 3, 11, 50])
+def test_every_list_is_in_one_batch_of_an_epoch_whole_and_in_another_the_next_time(size):
+    _, _, qid = queries(UNEVEN)
+    groups = [np.flatnonzero(qid == q) for q in np.unique(qid)]
+    generator = np.random.default_rng(0)
+    epochs = [list_batches(groups, size, generator) for _ in range(2)]
+    for batches in epochs:
+        assert sorted(np.concatenate(batches)) == list(range(len(qid)))
+        counts = [len(set(qid[rows])) for rows in batches]
+        assert sum(counts) == len(UNEVEN)
+        assert max(counts) <= size
+        assert max(counts) - min(counts) <= 1
+    if 1 < size < len(UNEVEN):
+        assert [set(b) for b in epochs[0]] != [set(b) for b in epochs[1]]
+
+
+@pytest.mark.parametrize("name", ["ranknet", "p_norm_push(p=2)", "lambda"])
+def test_the_gradient_of_a_batch_of_lists_estimates_that_of_the_mean_over_lists_without_bias(name):
+    X, y, qid = queries([4, 1, 9, 2, 6])
+    features, labels, ids = torch.from_numpy(X), torch.from_numpy(y), torch.from_numpy(qid)
+    groups = [np.flatnonzero(qid == q) for q in np.unique(qid)]
+    weights = torch.tensor([0.3, -0.2, 0.5], dtype=torch.float64, requires_grad=True)
+    loss = LambdaLoss() if name == "lambda" else parse_loss(name)
+
+    def gradient(rows):
+        return torch.autograd.grad(loss(features[rows] @ weights, labels[rows], qid=ids[rows]), weights)[0]
+
+    # every order of the lists, as the generator deals them out with equal chance
+    class Deals:
+        def __init__(self, order):
+            self.order = np.array(order)
+
+        def permutation(self, n):
+            return self.order
+
+    batches = [b for order in itertools.permutations(range(5)) for b in list_batches(groups, 2, Deals(order))]
+    firsts = batches[::3]  # each place of an epoch by itself
+    for chosen in (firsts, batches[2::3]):
+        mean = sum(gradient(rows) for rows in chosen) / len(chosen)
+        torch.testing.assert_close(mean, gradient(np.arange(len(y))), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("loss", "grouped", "refused"),
+    [
+        ("ranknet(reduction=sum)", True, True),
+        ("ranknet(pairs=sum)", True, False),
+        ("ranknet(pairs=sum)", False, True),
+        ("ranknet", False, False),
+    ],
+)
+def test_a_sum_that_a_batch_does_not_estimate_is_refused(loss, grouped, refused):
+    X, y, qid = queries([20, 20, 30])
+    arguments = LinearScorer(3), parse_loss(loss), X, y, FitOptions("adam", batch_size=2), qid if grouped else None
+    if not refused:
+        Fit(*arguments)
+        return
+    with pytest.raises(ValueError, match="loss must be a mean, of which a mini-batch gives an estimate"):
+        Fit(*arguments)
+
+
+def test_a_scorer_that_looks_at_other_rows_is_refused():
+    X, y = problem()
+    scorer = nn.Sequential(nn.BatchNorm1d(4, dtype=torch.float64), LinearScorer(4))
+    with pytest.raises(ValueError, match="scorer must score each row by itself, got one that normalises batches"):
+        Fit(scorer, RankNetLoss(), X, y, FitOptions("adam"))
+
+
+# losses that are not convex
+
+
+@pytest.mark.parametrize("loss", [SmoothStatisticLoss(statistic="dcg@5"), SmoothStatisticLoss(statistic="mrr@3")])
+@pytest.mark.parametrize("optimizer", ["lbfgs", "adam"])
+def test_a_start_without_a_slope_is_refused_and_the_weights_of_a_convex_loss_are_one_with(loss, optimizer):
+    X, y = problem()
+    with pytest.raises(ValueError, match=r"scorer must start where the loss has a slope.*: fit a convex loss such as"):
+        Fit(LinearScorer(4), loss, X, y, FitOptions(optimizer))
+    scorer = LinearScorer(4)
+    Fit(scorer, RankNetLoss(), X, y).run()
+    fit = Fit(scorer, loss, X, y, FitOptions(optimizer, max_steps=40))
+    start = fit.best_objective
+    fit.run()
+    assert fit.best_objective < start
+
+
+@pytest.mark.parametrize("scorer", ["linear", "mlp"])
+def test_lambda_loss_goes_on_from_ranknet_under_adam(scorer):
+    X, y, qid = queries([30, 8, 50, 12], d=4)
+    model = LinearScorer(4) if scorer == "linear" else MLPScorer(4, (5,))
+    Fit(model, RankNetLoss(), X, y, FitOptions(max_steps=30), qid=qid).run()
+    before = LambdaLoss()(model(torch.from_numpy(X)), torch.from_numpy(y), qid=torch.from_numpy(qid)).item()
+    fit = Fit(model, LambdaLoss(), X, y, FitOptions("adam", max_steps=40, batch_size=2), qid=qid)
+    fit.run()
+    fit.load_best()
+    after = LambdaLoss()(model(torch.from_numpy(X)), torch.from_numpy(y), qid=torch.from_numpy(qid)).item()
+    assert after < before

@@ -1,0 +1,128 @@
+"""A run under torchrun: the first process runs it, the others help to train the surrogates and then leave.
+
+    torchrun --standalone --nproc-per-node 4 -m trainers run config.toml
+
+The first process does all that one process alone does: it writes the run folder, shows and logs, fits the baselines and
+runs the exact stage. A helper loads the data and waits to be told which surrogate is trained next and from which
+checkpoint; then all make the same `ltr.fitting.Fit`. When no surrogate is left the helpers end: none waits for what
+the first process does alone. A helper that finds the others gone ends too, and says nothing: the others, or torchrun,
+say what happened to them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from ltr.fitting import FitOptions
+from ltr.fitting.options import DeviceName
+from ltr.fitting.team import Team, others
+
+__all__ = ["Helpers", "Job", "Stopped", "is_helper", "together"]
+
+Job = tuple[str, dict[str, Any] | None]
+"""A loss to train on, and the checkpoint to start from."""
+
+# how long helpers wait for the first process, which may solve for an optimum; that it has died they see at once
+_PATIENCE = datetime.timedelta(days=7)
+
+
+class Stopped(KeyboardInterrupt):
+    """All processes stop after the same step, because the user asked the first one to."""
+
+
+class Helpers:
+    """The processes of a run, as each of them sees the others; alone, its methods do next to nothing.
+
+    Args:
+        team: the processes; this one alone by default.
+    """
+
+    def __init__(self, team: Team | None = None) -> None:
+        self._team = Team(alone=True) if team is None else team
+        self._busy = False
+
+    @contextlib.contextmanager
+    def training(self, name: str, state: dict[str, Any] | None) -> Iterator[None]:
+        """A context in which helpers train on a loss like the first process, until the same step.
+
+        Args:
+            name: of the loss.
+            state: of the checkpoint.
+        """
+        self._tell((name, state))
+        self._busy = True
+        try:
+            yield
+        except Stopped:
+            self._busy = False
+            raise
+        self._busy = False
+
+    def next_job(self) -> Job | None:
+        """What a helper is to do now, None when it can leave.
+
+        Raises:
+            ConnectionError: the first process has ended.
+        """
+        return self._tell(None)
+
+    def check(self, stop: bool) -> None:
+        """Go on after a step, or not, as the first process decides.
+
+        Args:
+            stop: whether it is to be the last one; what helpers give does not matter.
+
+        Raises:
+            Stopped: in all processes.
+            ConnectionError: another process has ended.
+        """
+        if self._team.agreed(float(stop), torch.device("cpu")):
+            raise Stopped
+
+    def release(self) -> None:
+        """Let the helpers leave; one that still expects a step sees that the first process does not answer."""
+        if self._team.size > 1:
+            if self._team.rank == 0 and not self._busy:
+                with contextlib.suppress(ConnectionError):
+                    self._tell(None)
+            self._team = Team(alone=True)
+            dist.destroy_process_group()
+
+    def _tell(self, job: Job | None) -> Job | None:
+        if self._team.size == 1:
+            return job
+        box = [job]
+        with others():
+            dist.broadcast_object_list(box, 0, device=torch.device("cpu"))
+        return box[0]
+
+
+def is_helper() -> bool:
+    """Whether torchrun started this process, and another one as the first."""
+    return "TORCHELASTIC_RUN_ID" in os.environ and os.environ["RANK"] != "0"
+
+
+@contextlib.contextmanager
+def together(device: DeviceName) -> Iterator[Helpers]:
+    """The processes that torchrun started for this run, or this one alone.
+
+    Args:
+        device: where they train; on CUDA each takes the device of its local rank.
+    """
+    if "TORCHELASTIC_RUN_ID" in os.environ and os.environ["WORLD_SIZE"] != "1":
+        cuda = FitOptions(device=device).torch_device().type == "cuda"
+        if cuda:
+            torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        dist.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo", timeout=_PATIENCE)
+    helpers = Helpers(Team())
+    try:
+        yield helpers
+    finally:
+        helpers.release()
