@@ -365,20 +365,18 @@ class TwoStageRanker:
 
 
 _PLAIN_OPTIONS = (
-    *(
-        "top_k",
-        "C",
-        "margin",
-        "rank",
-        "gain",
-        "method",
-        "time_limit",
-        "gap",
-        "node_limit",
-        "memory_limit",
-        "recentre",
-        "seed",
-    ),
+    "top_k",
+    "C",
+    "margin",
+    "rank",
+    "gain",
+    "method",
+    "time_limit",
+    "gap",
+    "node_limit",
+    "memory_limit",
+    "recentre",
+    "seed",
 )
 
 
