@@ -105,3 +105,12 @@ CASES = [
     ),
 ]
 PAIRWISE_CASES = [case for case in CASES if case.pairwise]
+
+ALL_PAIRS = {"short": 10**9, "few": 10**18}
+NO_PAIRS = {"short": 0, "few": 0}
+
+
+def set_form(monkeypatch, form):
+    """Look at all pairs of lists of any length, or at none."""
+    for name, value in form.items():
+        monkeypatch.setattr(losses.RankingLoss, name, value)

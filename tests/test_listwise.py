@@ -8,8 +8,9 @@ import torch
 from torch.nn import functional as F
 
 from ltr import losses, metrics
-from ltr.losses import LambdaLoss, ListMLELoss, ListNetLoss, RankingLoss, SmoothStatisticLoss, parse_loss
+from ltr.losses import LambdaLoss, ListMLELoss, ListNetLoss, SmoothStatisticLoss, parse_loss
 from ltr.statistics import RankStatistic
+from tests.loss_reference import ALL_PAIRS, NO_PAIRS, set_form
 
 STATISTICS = ["dcg", "dcg(base=e)@3", "mrr", "wta", "wrs", "power(p=2)", "pauc@4"]
 NAMES = [
@@ -26,7 +27,7 @@ all_losses = pytest.mark.parametrize("name", NAMES)
 
 @pytest.fixture(autouse=True, params=["all pairs", "no pairs"])
 def form(request, monkeypatch):
-    monkeypatch.setattr(RankingLoss, "short", 10**9 if request.param == "all pairs" else 0)
+    set_form(monkeypatch, ALL_PAIRS if request.param == "all pairs" else NO_PAIRS)
 
 
 def draw(*shape, seed=0, grades=3):

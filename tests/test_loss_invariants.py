@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ltr.losses import RankingLoss, parse_loss, transforms
-from tests.loss_reference import CASES
+from tests.loss_reference import ALL_PAIRS, CASES, NO_PAIRS
 from tests.test_listwise import NAMES
 
 LOSSES = [*(case.name for case in CASES), *NAMES]
-FORMS = {"compiled": (RankingLoss.short, transforms.COMPILED_FOR), "all pairs": (10**9, ()), "no pairs": (0, ())}
+FORMS = [({"short": RankingLoss.short}, transforms.COMPILED_FOR), (ALL_PAIRS, ()), (NO_PAIRS, ())]
 
 all_losses = pytest.mark.parametrize("name", LOSSES)
 many = settings(max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -41,14 +41,11 @@ def loss(name):
     """The loss of each list, looked at in a form that changes with each call."""
     found = parse_loss(name)
     found.reduction = "none"
-    forms = itertools.cycle(FORMS.values())
+    forms = itertools.cycle(FORMS)
 
     def values(*args, **kwargs):
-        short, compiled_for = next(forms)
-        with (
-            mock.patch.object(RankingLoss, "short", short),
-            mock.patch.object(transforms, "COMPILED_FOR", compiled_for),
-        ):
+        form, compiled_for = next(forms)
+        with mock.patch.multiple(RankingLoss, **form), mock.patch.object(transforms, "COMPILED_FOR", compiled_for):
             return found(*args, **kwargs)
 
     return values

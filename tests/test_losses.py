@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from ltr import losses
 from ltr.losses import transforms
-from tests.loss_reference import CASES, PAIRWISE_CASES, Case
+from tests.loss_reference import ALL_PAIRS, CASES, NO_PAIRS, PAIRWISE_CASES, Case, set_form
 
 all_losses = pytest.mark.parametrize("case", CASES, ids=str)
 pairwise_losses = pytest.mark.parametrize("case", PAIRWISE_CASES, ids=str)
@@ -20,7 +20,7 @@ both_pairs = pytest.mark.parametrize("pairs", ["mean", "sum"])
 def form(request, monkeypatch):
     """Every test sees all forms of each loss."""
     if request.param != "compiled":
-        monkeypatch.setattr(losses.RankingLoss, "short", 0 if request.param == "no pairs" else 10**9)
+        set_form(monkeypatch, NO_PAIRS if request.param == "no pairs" else ALL_PAIRS)
         monkeypatch.setattr(transforms, "COMPILED_FOR", ())
 
 

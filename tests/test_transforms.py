@@ -12,6 +12,7 @@ from ltr import losses
 from ltr.lists import Lists, buckets
 from ltr.losses.transforms import HingePower, Logistic, TwoClasses, pair_sums, transform
 from ltr.losses.two_classes import two_classes
+from tests.loss_reference import ALL_PAIRS, NO_PAIRS, set_form
 
 FUNCTIONS = {
     "hinge": (HingePower(1), lambda z: F.relu(1 - z)),
@@ -236,8 +237,8 @@ def test_a_long_list_equals_its_pairs(name, grades, spread, monkeypatch):
     labels = torch.randint(0, grades, (3_000,), generator=random)
     loss = losses.parse_loss(name)
     results = []
-    for short in (0, 10**9):
-        monkeypatch.setattr(losses.RankingLoss, "short", short)
+    for form in (NO_PAIRS, ALL_PAIRS):
+        set_form(monkeypatch, form)
         given = scores.clone().requires_grad_()
         value = loss(given, labels)
         results.append((value.detach(), *torch.autograd.grad(value, given)))

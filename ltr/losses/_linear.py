@@ -45,54 +45,60 @@ def _number(labels: FloatArray, weight: NDArray[Any], number: IntArray) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _sums(terms: FloatArray, number: IntArray, labels: int) -> FloatArray:
-    """``log sum exp`` of the terms of each label."""
-    largest, total = np.full(labels, -math.inf), np.zeros(labels)
+def _sums(terms: FloatArray, number: IntArray, labels: int, largest: FloatArray, log_sum: FloatArray) -> None:
+    """The largest of the terms of each label, and their ``log sum exp``.
+
+    In place of each term stays the ratio of its exponential to the largest of its label.
+    """
+    largest[:labels], log_sum[:labels] = -math.inf, 0.0
     for i in range(len(terms)):
         if number[i] >= 0:
             largest[number[i]] = max(largest[number[i]], terms[i])
     for i in range(len(terms)):
-        if number[i] >= 0 and terms[i] > -math.inf:
-            total[number[i]] += math.exp(terms[i] - largest[number[i]])
-    return largest + np.log(total)
+        if number[i] >= 0:
+            terms[i] = math.exp(terms[i] - largest[number[i]]) if terms[i] > -math.inf else 0.0
+            log_sum[number[i]] += terms[i]
+    for g in range(labels):
+        log_sum[g] = largest[g] + math.log(log_sum[g]) if log_sum[g] > 0.0 else -math.inf
 
 
 @njit(cache=True, nogil=True)
-def _beyond(terms: FloatArray, above: bool) -> FloatArray:
+def _beyond(terms: FloatArray, labels: int, above: bool, out: FloatArray) -> None:
     """For each label, ``log sum exp`` of the terms of all labels above it, or of all below it."""
-    out, running = np.empty(len(terms)), -math.inf
-    for step in range(len(terms)):
-        at = len(terms) - 1 - step if above else step
+    running = -math.inf
+    for step in range(labels):
+        at = labels - 1 - step if above else step
         out[at] = running
         running = _plus(running, terms[at])
-    return out
 
 
 @njit(cache=True, nogil=True)
 def _plus(a: float, b: float) -> float:
     """``log(exp(a) + exp(b))``."""
-    high = max(a, b)
-    return high if high == -math.inf else high + math.log1p(math.exp(min(a, b) - high))
+    if a == -math.inf or b == -math.inf:
+        return max(a, b)
+    return max(a, b) + math.log1p(math.exp(-abs(a - b)))
 
 
 @njit(cache=True, nogil=True)
-def _total(terms: FloatArray) -> float:
-    """``log sum exp`` of all terms."""
-    running = -math.inf
-    for term in terms:
-        running = _plus(running, term)
-    return running
+def _log_weights(weight: NDArray[Any], number: IntArray, labels: int, out: FloatArray) -> None:
+    """The logarithm of the weight of each label."""
+    out[:labels] = 0.0
+    for i in range(len(weight)):
+        if number[i] >= 0:
+            out[number[i]] += weight[i]
+    for g in range(labels):
+        out[g] = math.log(out[g])
 
 
 @njit(cache=True, nogil=True)
-def _logarithms(
-    scores: FloatArray, weight: NDArray[Any], log_weight: FloatArray, up: FloatArray, down: FloatArray
+def _give(
+    slopes: FloatArray, number: IntArray, down: FloatArray, push: FloatArray, up: FloatArray, pull: FloatArray
 ) -> None:
-    """The logarithms of w, w exp(-s) and w exp(s) of each item that counts."""
-    for i in range(len(scores)):
-        if weight[i] > 0:
-            log_weight[i] = math.log(weight[i])
-            up[i], down[i] = log_weight[i] - scores[i], log_weight[i] + scores[i]
+    """The slope of each item, from its parts in the sums of its label and what these count for."""
+    for i in range(len(slopes)):
+        g = number[i]
+        slopes[i] = down[i] * push[g] - up[i] * pull[g] if g >= 0 else 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -101,28 +107,43 @@ def exponential(
 ) -> None:
     """Of ``exp(-z)``."""
     n = scores.shape[1]
-    number, log_weight, up, down = np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n)
+    number, up, down = np.empty(n, np.int64), np.empty(n), np.empty(n)
+    largest_up, log_up, lower = np.empty(n), np.empty(n), np.empty(n)
+    largest_down, log_down, higher = np.empty(n), np.empty(n), np.empty(n)
     limit = math.log(np.finfo(scores.dtype).max) - 1.0
     for row in range(scores.shape[0]):
         count = _number(labels[row], weight[row], number)
         values[row], slopes[row] = 0.0, 0.0
         if count < 2:
             continue
-        _logarithms(scores[row], weight[row], log_weight, up, down)
-        per_label = _sums(up, number, count)
-        higher, lower = _beyond(per_label, True), _beyond(_sums(down, number, count), False)
-        log_sum = _total(per_label + lower)
+        for i in range(n):
+            if number[i] >= 0:
+                log_weight = math.log(weight[row, i])
+                up[i] = log_weight - scores[row, i] if number[i] > 0 else -math.inf
+                down[i] = log_weight + scores[row, i] if number[i] < count - 1 else -math.inf
+        _sums(up, number, count, largest_up, log_up)
+        _sums(down, number, count, largest_down, log_down)
+        _beyond(log_up, count, True, higher)
+        _beyond(log_down, count, False, lower)
+        log_sum = -math.inf
+        for g in range(count):
+            log_sum = _plus(log_sum, log_up[g] + lower[g])
+        for g in range(count):
+            largest_up[g] += lower[g] - log_sum
+            largest_down[g] += higher[g] - log_sum
         log_value = log_sum
         if mean:
-            per_label = _sums(log_weight, number, count)
-            log_value -= _total(per_label + _beyond(per_label, False))
+            _log_weights(weight[row], number, count, log_up)
+            _beyond(log_up, count, False, lower)
+            pairs = -math.inf
+            for g in range(count):
+                pairs = _plus(pairs, log_up[g] + lower[g])
+            log_value -= pairs
         values[row] = math.exp(log_value)
         unit = math.exp(min(log_value, limit))
-        for i in range(n):
-            g = number[i]
-            if g >= 0:
-                pulled, pushed = math.exp(up[i] + lower[g] - log_sum), math.exp(down[i] + higher[g] - log_sum)
-                slopes[row, i] = (pushed - pulled) * unit
+        for g in range(count):
+            largest_up[g], largest_down[g] = unit * math.exp(largest_up[g]), unit * math.exp(largest_down[g])
+        _give(slopes[row], number, down, largest_down, up, largest_up)
 
 
 @njit(cache=True, nogil=True)
@@ -137,29 +158,41 @@ def p_norm_push(
 ) -> None:
     """Of the powers of the inner sums or means of ``exp(-z)``."""
     n = scores.shape[1]
-    number, log_weight, up, down = np.empty(n, np.int64), np.empty(n), np.empty(n), np.empty(n)
+    number, up, down = np.empty(n, np.int64), np.empty(n), np.empty(n)
+    largest_up, log_up, higher = np.empty(n), np.empty(n), np.empty(n)
+    largest_down, log_down, lower = np.empty(n), np.empty(n), np.empty(n)
+    log_weights, heavier = np.empty(n), np.empty(n)
     limit = math.log(np.finfo(scores.dtype).max) - math.log(power) - 1.0
     for row in range(scores.shape[0]):
         count = _number(labels[row], weight[row], number)
         values[row], slopes[row] = 0.0, 0.0
         if count < 2:
             continue
-        _logarithms(scores[row], weight[row], log_weight, up, down)
         top = count - 1  # no pair has an item of it as the lower one
-        weights = _sums(log_weight, number, count)
-        higher = _beyond(_sums(up, number, count), True)
-        inner = higher - _beyond(weights, True) if mean else higher
+        for i in range(n):
+            if number[i] >= 0:
+                down[i] = math.log(weight[row, i])
+                up[i] = down[i] - scores[row, i] if number[i] > 0 else -math.inf
+        _sums(up, number, count, largest_up, log_up)
+        _beyond(log_up, count, True, higher)
+        _log_weights(weight[row], number, count, log_weights)
+        _beyond(log_weights, count, True, heavier)
         for k in range(n):
-            if number[k] >= 0:
-                down[k] = -math.inf if number[k] == top else log_weight[k] + power * (scores[row, k] + inner[number[k]])
-        per_label = _sums(down, number, count)
-        log_sum = _total(per_label)
-        log_value = log_sum - (_total(weights[:top]) if mean else 0.0)
-        higher[top] = 0.0
-        lower = _beyond(per_label - higher, False)
+            g = number[k]
+            if g == top:
+                down[k] = -math.inf
+            elif g >= 0:
+                down[k] += power * (scores[row, k] + higher[g] - (heavier[g] if mean else 0.0))
+        _sums(down, number, count, largest_down, log_down)
+        log_sum, log_lower = -math.inf, -math.inf
+        for g in range(top):
+            log_sum, log_lower = _plus(log_sum, log_down[g]), _plus(log_lower, log_weights[g])
+            log_down[g] -= higher[g]
+        _beyond(log_down, count, False, lower)
+        log_value = log_sum - (log_lower if mean else 0.0)
         values[row] = math.exp(log_value)
         unit = power * math.exp(min(log_value, limit))
-        for i in range(n):
-            g = number[i]
-            if g >= 0:
-                slopes[row, i] = (math.exp(down[i] - log_sum) - math.exp(up[i] + lower[g] - log_sum)) * unit
+        for g in range(count):
+            largest_up[g] = unit * math.exp(largest_up[g] + lower[g] - log_sum)
+            largest_down[g] = unit * math.exp(largest_down[g] - log_sum)
+        _give(slopes[row], number, down, largest_down, up, largest_up)

@@ -50,7 +50,9 @@ class RankingLoss(nn.Module, abc.ABC):
     convex: ClassVar[bool] = True
     """Whether it is a convex function of the scores."""
     short: ClassVar[int] = 128
-    """Length, in about, up to which all pairs of a list are looked at, which is faster there."""
+    """Length up to which all pairs of a list are looked at, which is faster there."""
+    few: ClassVar[int] = 500_000
+    """Pairs of all lists together up to which this holds for longer lists, too."""
 
     def __init__(self, *, reduction: Reduction = "mean", pairs: PairsName = "mean") -> None:
         super().__init__()
@@ -66,6 +68,11 @@ class RankingLoss(nn.Module, abc.ABC):
     def options(self) -> dict[str, str]:
         """The options that `name` spells out: those that differ from their defaults."""
         return {key: value for key in ("reduction", "pairs") if (value := getattr(self, key)) != "mean"}
+
+    def looks_at_pairs(self, lists: Lists) -> bool:
+        """Whether all pairs are looked at, which is faster where lists are short."""
+        length = lists.scores.shape[-1]
+        return length <= self.short or lists.scores.numel() * length <= self.few
 
     @abc.abstractmethod
     def list_values(self, lists: Lists) -> Tensor:

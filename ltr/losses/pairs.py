@@ -35,11 +35,6 @@ class PairLoss(RankingLoss):
     """A loss of the comparable pairs of lists, which looks at all of them where lists are short and else at none."""
 
     @property
-    def longest(self) -> float:
-        """Length of a list up to which all its pairs are looked at."""
-        return self.short
-
-    @property
     def linear_kernel(self) -> bool:
         """Whether the kernel looks at no pairs, and so is for lists of any length."""
         return False
@@ -57,15 +52,12 @@ class PairLoss(RankingLoss):
 
     def differentiable_values(self, lists: Lists) -> Tensor:
         """The value of each list, differentiable as often as the loss is."""
-        return self.from_pairs(lists) if self._is_short(lists) else on_rows(self.without_pairs, lists)
-
-    def _is_short(self, lists: Lists) -> bool:
-        return lists.scores.shape[-1] <= self.longest
+        return self.from_pairs(lists) if self.looks_at_pairs(lists) else on_rows(self.without_pairs, lists)
 
     def _is_compiled(self, lists: Lists) -> bool:
         if lists.scores.device.type not in transforms.COMPILED_FOR or torch.compiler.is_compiling():
             return False
-        return self.kernel() is not None and (self.linear_kernel or self._is_short(lists))
+        return self.kernel() is not None and (self.linear_kernel or self.looks_at_pairs(lists))
 
     @abc.abstractmethod
     def from_pairs(self, lists: Lists) -> Tensor:

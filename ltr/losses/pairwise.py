@@ -15,7 +15,6 @@ Inputs, pairs, weights and reductions are those of `ltr.losses.contract`.
 from __future__ import annotations
 
 import abc
-import math
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
@@ -67,10 +66,9 @@ class PairwiseLoss(PairLoss):
     def pair_function(self, z: Tensor) -> Tensor:
         """The loss of pairs whose score difference is `z`, elementwise."""
 
-    @property
-    def longest(self) -> float:
-        """Length of a list up to which all its pairs are looked at."""
-        return math.inf if self.transformed is None else self.short
+    def looks_at_pairs(self, lists: Lists) -> bool:
+        """Whether all pairs are looked at: where lists are short, or where there is no other way."""
+        return self.transformed is None or super().looks_at_pairs(lists)
 
     def without_pairs(self, lists: Lists) -> Tensor:
         """The weighted mean or sum of the pair function, by its transform."""

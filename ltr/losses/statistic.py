@@ -143,7 +143,7 @@ class SmoothStatisticLoss(_StatisticLoss):
     def _positions(self, lists: Lists) -> Tensor:
         """Of each item: the sum of the others' sigmoids."""
         scores, real = lists.scores.double() / self.temperature, lists.mask.double()
-        if scores.shape[-1] <= self.short:
+        if self.looks_at_pairs(lists):
             above = torch.sigmoid(scores.unsqueeze(-2) - scores.unsqueeze(-1)) * real.unsqueeze(-2)
             return above.sum(-1) - 0.5 * real
         # the derivative of log(1 + exp(-z)) is -sigmoid(-z)
