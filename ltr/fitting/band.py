@@ -62,7 +62,6 @@ class Huber(PairFunction):
     """``max(0, u)`` smoothed within ``|u| < half``, where it is ``(u + half)² / (4 half)``."""
 
     half: float
-    overhead = 2.0
 
     @property
     def rest(self) -> Band:
