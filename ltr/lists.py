@@ -93,7 +93,8 @@ def as_lists(
         real = scores.detach()[mask], labels[mask], None if weight is None else weight[mask]
     _check_finite(real[0], real[1])
     if real[2] is not None and not (_all_finite(real[2]) and bool((real[2] >= 0).all())):
-        raise ValueError("weight must be finite and nonnegative")
+        bad = real[2][~(torch.isfinite(real[2]) & (real[2] >= 0))]
+        raise ValueError(f"weight must be finite and nonnegative, got {float(bad[0]):g}")
     labels = labels.to(scores.dtype)
     weight = None if weight is None else weight.to(scores.dtype)
     if qid is not None:
@@ -146,8 +147,9 @@ def _check_finite(scores: Tensor, labels: Tensor) -> None:
 
 
 def _check(scores: Tensor, labels: Tensor, mask: Tensor | None, weight: Tensor | None) -> None:
-    for name, tensor in (("scores", scores), ("labels", labels)):
-        if not isinstance(tensor, Tensor):
+    given = (("scores", scores), ("labels", labels), ("mask", mask), ("weight", weight))
+    for name, tensor in given:
+        if not (isinstance(tensor, Tensor) or (tensor is None and name in ("mask", "weight"))):
             raise TypeError(f"{name} must be a torch tensor, got {type(tensor).__name__}")
     if not scores.is_floating_point():
         raise TypeError(f"scores must be floating point, got {scores.dtype}")
@@ -157,7 +159,7 @@ def _check(scores: Tensor, labels: Tensor, mask: Tensor | None, weight: Tensor |
         )
     if scores.ndim == 0:
         raise ValueError("scores must have a list axis, got a 0-D tensor")
-    for name, other in (("labels", labels), ("mask", mask), ("weight", weight)):
+    for name, other in given[1:]:
         if other is not None and other.shape != scores.shape:
             raise ValueError(f"{name} must have the shape of scores {tuple(scores.shape)}, got {tuple(other.shape)}")
     if mask is not None and mask.dtype != torch.bool:
@@ -173,6 +175,8 @@ def check_qid(scores: Tensor, qid: Tensor | None) -> None:
     """
     if qid is None:
         return
+    if not isinstance(qid, Tensor):
+        raise TypeError(f"qid must be a torch tensor, got {type(qid).__name__}")
     if qid.shape != scores.shape:
         raise ValueError(f"qid must have the shape of scores {tuple(scores.shape)}, got {tuple(qid.shape)}")
     if scores.ndim != 1:

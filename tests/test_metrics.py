@@ -95,6 +95,8 @@ def test_other_spellings(text, name):
 def test_names_that_name_nothing(text, message):
     with pytest.raises(ValueError, match=message):
         parse_measure(text)
+    with pytest.raises(TypeError, match=r"measures must be several, such as \['auc'\]"):
+        metrics.evaluate(torch.zeros(2), torch.zeros(2), "auc")
     with pytest.raises(TypeError, match="measure must be a string or a Measure, got int"):
         parse_measure(10)
 

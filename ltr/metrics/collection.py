@@ -10,7 +10,7 @@ from torch import Tensor
 from torch import distributed as dist
 
 from ltr.lists import as_lists, check_qid
-from ltr.metrics.measures import Measure, evaluate, parse_measure
+from ltr.metrics.measures import Measure, evaluate, parse_measures
 from ltr.metrics.ranked import Ties, check_ties
 
 __all__ = ["RankingMetrics"]
@@ -75,10 +75,8 @@ class RankingMetrics:
         empty: float = math.nan,
         joined: bool = False,
     ) -> None:
-        if isinstance(measures, str):
-            raise TypeError(f"measures must be several, such as [{measures!r}], got the string {measures!r}")
         check_ties(ties)
-        self.measures = tuple(parse_measure(measure) for measure in measures)
+        self.measures = parse_measures(measures)
         if not self.measures:
             raise ValueError("measures must hold at least one, got none")
         self.ties = ties

@@ -186,6 +186,17 @@ def parse_measure(text: str | Measure) -> Measure:
         raise ValueError(f"measure {text!r}: none of {known}, and no rank statistic: {error}") from None
 
 
+def parse_measures(measures: Iterable[str | Measure]) -> tuple[Measure, ...]:
+    """The measures that several strings name.
+
+    Raises:
+        TypeError: one string alone, and what `parse_measure` raises.
+    """
+    if isinstance(measures, str):
+        raise TypeError(f"measures must be several, such as [{measures!r}], got the string {measures!r}")
+    return tuple(parse_measure(measure) for measure in measures)
+
+
 def evaluate(
     scores: Tensor,
     labels: Tensor,
@@ -207,6 +218,10 @@ def evaluate(
         ties: as in `ltr.metrics.rank_statistic`.
         empty: the value of a list for which a measure is undefined.
 
+    Raises:
+        TypeError: measures that are no names nor measures; inputs that `ltr.lists.as_lists` refuses.
+        ValueError: an unknown measure or treatment of ties; such inputs.
+
     Returns:
         By name as the measure prints it, one float64 value a list.
 
@@ -217,7 +232,7 @@ def evaluate(
         {'auc': 0.5, 'mrr': 0.5, 'precision@2': 0.5}
     """
     check_ties(ties)
-    parsed = [parse_measure(measure) for measure in measures]
+    parsed = parse_measures(measures)
     ranked = rank_lists(scores, labels, mask=mask, qid=qid)
     return {str(measure): ranked.reshape(measure.of(ranked, ties=ties, empty=empty)) for measure in parsed}
 
