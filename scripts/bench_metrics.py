@@ -11,21 +11,13 @@ written beside ``metrics.jsonl``, which holds what is not measured again.
 
 from __future__ import annotations
 
-import argparse
-import json
-import resource
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
-from _tables import insert, machine, markdown
+from _forms import ABSENT, Json, Study, curve, timed
 from torch import Tensor
 
-Json = dict[str, Any]
 Call = Callable[[], float]  # the mean value of the lists
 
 _METRICS = ("ndcg", "mrr", "auc")
@@ -34,7 +26,6 @@ _LONGEST = {"auc": 10_000_000}
 _BATCH = (8_000, 40)
 _RANX_LONGEST = 100_000  # it keeps a name for every item
 _SECONDS, _CALLS = 1.0, 100  # to measure, and calls at most
-_AGREE = 1e-4  # relative; some compute in single precision
 
 
 def _ltr(metric: str, scores: Tensor, labels: Tensor) -> Call:
@@ -126,94 +117,32 @@ def _data(metric: str, shape: list[int]) -> tuple[Tensor, Tensor]:
 def measure(request: Json) -> Json:
     """One form of one metric."""
     torch.set_num_threads(request["threads"])
+    form, metric, shape = _FORMS[request["form"]], request["what"], request["shape"]
     try:
-        small = _FORMS[request["form"]](request["metric"], *_data(request["metric"], [2, 30][-len(request["shape"]) :]))
-        call = _FORMS[request["form"]](request["metric"], *_data(request["metric"], request["shape"]))
+        small, call = (form(metric, *_data(metric, size)) for size in ([2, 30][-len(shape) :], shape))
     except ImportError as error:
-        return request | {"status": f"not there: {error}"}
+        return request | {"status": f"{ABSENT}: {error}"}
     if small is None or call is None:
         return request | {"status": "left out"}
     small()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    value = call()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    best, began, calls = float("inf"), time.perf_counter(), 0
-    while calls < 3 or (time.perf_counter() - began < _SECONDS and calls < _CALLS):
-        start = time.perf_counter()
-        call()
-        best, calls = min(best, time.perf_counter() - start), calls + 1
-        if best > 10 * _SECONDS:
-            break
-    return request | {"status": "ok", "value": value, "seconds": best, "megabytes": peak / 1024}
+    return request | timed(call, seconds=_SECONDS, calls=_CALLS)
 
 
 def requests(threads: int, longest: int) -> list[Json]:
     """What is measured."""
     shapes = {m: [[n] for n in (*_LONG, _LONGEST.get(m, 0)) if 0 < n <= longest] for m in _METRICS}
     return [
-        {"form": form, "metric": metric, "shape": shape, "threads": threads}
+        {
+            "form": form,
+            "what": metric,
+            "shape": shape,
+            "dtype": "float64" if len(shape) == 1 else "float32",
+            "threads": threads,
+        }
         for metric in _METRICS
         for shape in [*shapes[metric], list(_BATCH)]
         for form in _FORMS
     ]
-
-
-def key(record: Json) -> tuple[Any, ...]:
-    """What tells one measurement from another."""
-    return (record["form"], record["metric"], tuple(record["shape"]), record["threads"])
-
-
-def run(folder: Path, threads: int, longest: int) -> list[Json]:
-    """Measure what is missing; records of all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "metrics.jsonl"
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    records = {key(record): record for record in map(json.loads, lines)}
-    absent = set()
-    for request in requests(threads, longest):
-        if key(request) in records or request["form"] in absent:
-            continue
-        done = subprocess.run(
-            [sys.executable, __file__, "--one"], input=json.dumps(request), capture_output=True, text=True, check=False
-        )
-        out = done.stdout.strip().splitlines()
-        record = json.loads(out[-1]) if done.returncode == 0 else request | {"status": done.stderr.strip()[-200:]}
-        if record["status"].startswith("not there"):
-            absent.add(request["form"])
-            print(f"{request['form']}: {record['status']}")
-            continue
-        print(f"{request['metric']}, {request['form']}, {request['shape']}: {record['status']}", flush=True)
-        records[key(record)] = record
-        with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
-    found = [records[key(request)] for request in requests(threads, longest) if key(request) in records]
-    _check_values(found)
-    return found
-
-
-def _check_values(records: list[Json]) -> None:
-    """Speed says nothing where the answers differ."""
-    own = {key(r)[1:]: r["value"] for r in records if r["form"] == "ltr" and r["status"] == "ok"}
-    for record in records:
-        expected = own.get(key(record)[1:])
-        if record["status"] == "ok" and expected is not None and abs(record["value"] / expected - 1) > _AGREE:
-            raise SystemExit(f"{key(record)}: {record['value']!r}, but {expected!r} is the product's value")
-
-
-def table(records: list[Json]) -> str:
-    """Seconds and memory of the product; the others' time as a multiple of its own."""
-    measured = {(r["metric"], tuple(r["shape"]), r["form"]): r for r in records if r["status"] == "ok"}
-    rows = []
-    for metric, shape in dict.fromkeys((r["metric"], tuple(r["shape"])) for r in records):
-        own = measured.get((metric, shape, "ltr"))
-        if own is None:
-            continue
-        cells = [metric, " x ".join(f"{n:,}" for n in shape), f"{own['seconds'] * 1e3:.3g}", f"{own['megabytes']:.0f}"]
-        for form in list(_FORMS)[1:]:
-            other = measured.get((metric, shape, form))
-            cells.append("-" if other is None else f"{other['seconds'] / own['seconds']:.3g}x")
-        rows.append(cells)
-    return markdown(["metric", "scores", "ltr, ms", "MB", *list(_FORMS)[1:]], rows, left=2)
 
 
 def plot(records: list[Json], path: Path) -> None:
@@ -223,12 +152,7 @@ def plot(records: list[Json], path: Path) -> None:
     figure, axes = plt.subplots(2, 3, figsize=(11, 6.4), layout="constrained", sharex=True, sharey="row")
     for column, metric in enumerate(_METRICS):
         for at, form in enumerate(_FORMS):
-            points = sorted(
-                (r["shape"][0], r["seconds"], max(r["megabytes"], 0.1))
-                for r in records
-                if r["status"] == "ok" and r["form"] == form and r["metric"] == metric and len(r["shape"]) == 1
-            )
-            if points:
+            if points := curve(records, form, metric):
                 n, seconds, megabytes = zip(*points, strict=True)
                 axes[0, column].loglog(n, seconds, "-o", color=f"C{at}", label=form, markersize=4)
                 axes[1, column].loglog(n, megabytes, "-o", color=f"C{at}", markersize=4)
@@ -243,28 +167,16 @@ def plot(records: list[Json], path: Path) -> None:
     plt.close(figure)
 
 
-def main() -> None:
-    """Measure, and write the table and the plot."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--out", type=Path, default=Path("runs/metrics"), help="folder of the results")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="that torch may use")
-    parser.add_argument("--longest", type=int, default=10_000_000, help="longest list that is measured")
-    parser.add_argument("--docs", type=Path, metavar="PAGE", help="page to put the table into")
-    parser.add_argument("--image", type=Path, metavar="PNG", help="a second place for the plot")
-    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.one:
-        print(json.dumps(measure(json.load(sys.stdin))))
-        return
-    records = run(options.out, options.threads, options.longest)
-    text = f"{machine()}; torch {torch.__version__}, {options.threads} threads.\n\n{table(records)}"
-    (options.out / "metrics.md").write_text(text, encoding="utf-8")
-    for path in filter(None, (options.out / "metrics.png", options.image)):
-        plot(records, path)
-    if options.docs:
-        insert(options.docs, "metrics", text)
-    print(text)
-
+STUDY = Study(
+    "metrics",
+    __file__,
+    __doc__.split("\n")[0],
+    list(_FORMS),
+    measure=measure,
+    requests=requests,
+    plot=plot,
+    tolerance={"float64": 1e-4, "float32": 1e-4},  # some compute in single precision
+)
 
 if __name__ == "__main__":
-    main()
+    STUDY.main()

@@ -15,19 +15,20 @@ SCRIPTS = Path(__file__).parents[1] / "scripts"
 def bench(monkeypatch):
     monkeypatch.syspath_prepend(str(SCRIPTS))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    import _forms
     import bench_metrics
 
     monkeypatch.setattr(bench_metrics, "_METRICS", ("auc",))
     monkeypatch.setattr(bench_metrics, "_BATCH", (3, 30))
-    monkeypatch.setattr(
-        bench_metrics, "_FORMS", {f: bench_metrics._FORMS[f] for f in ("ltr", "ltr, flat", "scikit-learn")}
-    )
+    forms = {f: bench_metrics._FORMS[f] for f in ("ltr", "ltr, flat", "scikit-learn")}
+    monkeypatch.setattr(bench_metrics, "_FORMS", forms)
+    monkeypatch.setattr(bench_metrics.STUDY, "forms", list(forms))
     monkeypatch.setattr(bench_metrics, "_SECONDS", 0.01)
 
     def here(_, input, **options):  # noqa: A002, the name that subprocess has
         return SimpleNamespace(returncode=0, stdout=json.dumps(bench_metrics.measure(json.loads(input))))
 
-    monkeypatch.setattr(bench_metrics, "subprocess", SimpleNamespace(run=here))
+    monkeypatch.setattr(_forms, "subprocess", SimpleNamespace(run=here))
     return bench_metrics
 
 
@@ -45,7 +46,7 @@ def test_it_measures_once_and_writes_table_plot_and_page(bench, monkeypatch, tmp
         str(page),
     ]
     monkeypatch.setattr(sys, "argv", ["bench_metrics.py", *arguments, "--image", str(tmp_path / "copy.png")])
-    bench.main()
+    bench.STUDY.main()
     records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [r["status"] for r in records] == ["ok", "left out", "ok", "ok", "ok", "ok"]
     table = (tmp_path / "metrics.md").read_text()
@@ -54,12 +55,14 @@ def test_it_measures_once_and_writes_table_plot_and_page(bench, monkeypatch, tmp
     assert (tmp_path / "copy.png").read_bytes().startswith(b"\x89PNG")
     capsys.readouterr()
     # again: nothing is measured
-    monkeypatch.setattr(bench, "subprocess", None)
-    bench.main()
+    monkeypatch.setattr(sys.modules["_forms"], "subprocess", None)
+    bench.STUDY.main()
     assert (tmp_path / "metrics.md").read_text() == table
 
 
 def test_other_answers_are_refused(bench):
-    record = {"metric": "auc", "shape": [100], "threads": 1, "status": "ok"}
+    record = {"what": "auc", "shape": [100], "dtype": "float64", "threads": 1, "status": "ok"}
     with pytest.raises(SystemExit, match=r"0.6, but 0.5 is the product's value"):
-        bench._check_values([record | {"form": "ltr", "value": 0.5}, record | {"form": "scikit-learn", "value": 0.6}])
+        bench.STUDY.check_values(
+            [record | {"form": "ltr", "value": 0.5}, record | {"form": "scikit-learn", "value": 0.6}]
+        )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ltr.data.dataset import DataError, Dataset, checked_features, checked_labels, checked_names, checked_queries
 
-__all__ = ["Columns", "count_rows", "dataset_of", "features_of", "from_frame", "ids_of"]
+__all__ = ["Columns", "count_rows", "dataset_of", "features_of", "from_frame", "ids_of", "is_number"]
 
 FloatArray = NDArray[np.float64]
 Columns = Mapping[str, Any]
@@ -142,7 +142,7 @@ def _require(columns: Columns, where: str, names: Sequence[str], role: str) -> N
     if not missing:
         return
     shown = ", ".join(list(columns)[:20]) + (", ..." if len(columns) > 20 else "")
-    hint = "; the first line must hold the column names" if all(_is_number(name) for name in columns) else ""
+    hint = "; the first line must hold the column names" if all(is_number(name) for name in columns) else ""
     raise DataError(f"{where}: no {role} {', '.join(map(repr, missing))}; the file has {shown}{hint}")
 
 
@@ -166,7 +166,8 @@ def _column(where: str, name: str, column: Any) -> FloatArray:  # noqa: ANN401 -
     return values.to_numpy(dtype=np.float64)
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether a text reads as a number."""
     try:
         float(text)
     except ValueError:

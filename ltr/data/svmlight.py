@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from ltr.data.cache import Arrays, cached
 from ltr.data.dataset import DataError, Dataset
+from ltr.data.frames import is_number
 from ltr.data.queries import read_query_sizes, side_file
 
 __all__ = ["looks_like_svmlight", "read_svmlight", "read_svmlight_rows"]
@@ -177,23 +178,15 @@ def _first_mistake(file: Path) -> str | None:
     with file.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             tokens = line.partition(b"#")[0].decode("utf-8", errors="replace").split()
-            if tokens and not _is_number(tokens[0]):
+            if tokens and not is_number(tokens[0]):
                 return f"a line must begin with a number, its label, got {tokens[0]!r} in line {number}"
             before = -1
             for token in tokens[2 if len(tokens) > 1 and tokens[1].startswith("qid:") else 1 :]:
                 index, colon, value = token.partition(":")
-                if not (colon and index.isdecimal() and _is_number(value)):
+                if not (colon and index.isdecimal() and is_number(value)):
                     return f"features must read index:value, got {token!r} in line {number}"
                 if not before < int(index) <= _LARGEST_INDEX:
                     rule = f"ascend within a line, to at most {_LARGEST_INDEX}"
                     return f"indices of features must {rule}, got {index} in line {number}"
                 before = int(index)
     return None
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
