@@ -1,6 +1,6 @@
 """The one form in which losses and metrics receive ranked lists.
 
-Every loss and metric takes ``(scores, labels, *, mask=None, weight=None, qid=None)``:
+Every loss takes ``(scores, labels, *, mask=None, weight=None, qid=None)``, every metric the same but weights:
 
 * the last axis is the list, leading axes are a batch; a 1-D call is one list;
 * ``mask`` is boolean, True where an item is real: padding never changes a value;
@@ -18,6 +18,9 @@ import torch
 from torch import Tensor
 
 __all__ = ["FlatLists", "Lists", "as_flat_lists", "as_lists", "buckets", "check_qid", "numbered", "unique"]
+
+
+_EXACT = 2**24  # the integers up to here are float32
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class FlatLists:
 
     Attributes:
         scores: floating point, at least float32, (items,).
-        labels: as they were given, (items,).
+        labels: as they were given, half precision raised too, (items,).
         number: int64, the number of each item's list, (items,), in any order.
         n: int64, items of each list, (lists,).
         batch: the shape that one value a list takes.
@@ -65,7 +68,7 @@ def as_lists(
 
     Args:
         scores: floating point, ``(*batch, list)``; float16 and bfloat16 are raised to float32.
-        labels: numbers of the same shape, relevance 0 or more (binary: 0 and 1).
+        labels: numbers of the same shape, relevance 0 or more (binary: 0 and 1), taken in the precision of the scores.
         mask: boolean, same shape; None means every item is real.
         weight: nonnegative weight of each item, same shape.
         qid: integers, ``(items,)``: flat input, one list for each distinct id, lists in the order in which
@@ -74,8 +77,8 @@ def as_lists(
     Raises:
         TypeError: something that is not a tensor, scores that are not floating point, a mask that is not
             boolean, a qid that is not of an integer type.
-        ValueError: shapes that differ, scores or labels that are not finite under the mask, a qid beside
-            batched input.
+        ValueError: shapes that differ, scores, labels or weights that are not finite under the mask (in the
+            precision of the scores), a qid beside batched input.
 
     Examples:
         >>> lists = as_lists(torch.tensor([3.0, 1.0, 2.0]), torch.tensor([1, 0, 1]), qid=torch.tensor([7, 5, 7]))
@@ -85,6 +88,9 @@ def as_lists(
     _check(scores, labels, mask, weight)
     check_qid(scores, qid)
     scores = _raised(scores)
+    # in one precision from here on: what is too large for it is found out as not finite
+    labels = _told_apart(labels.detach(), scores.dtype)
+    weight = None if weight is None else weight.to(scores.dtype)
     padded = mask is not None or qid is not None
     if mask is None:
         mask = torch.ones_like(scores, dtype=torch.bool)
@@ -95,8 +101,6 @@ def as_lists(
     if real[2] is not None and not (_all_finite(real[2]) and bool((real[2] >= 0).all())):
         bad = real[2][~(torch.isfinite(real[2]) & (real[2] >= 0))]
         raise ValueError(f"weight must be finite and nonnegative, got {float(bad[0]):g}")
-    labels = labels.to(scores.dtype)
-    weight = None if weight is None else weight.to(scores.dtype)
     if qid is not None:
         scores, labels, mask, weight = _pad(scores, labels, mask, weight, qid)
     if padded:
@@ -120,8 +124,10 @@ def as_flat_lists(
     check_qid(scores, qid)
     batch, length = scores.shape[:-1], scores.shape[-1]
     if qid is not None:
-        number = numbered(qid if mask is None else qid[mask])
-        n = torch.bincount(number)
+        number = numbered(qid)
+        count = int(number.max()) + 1 if len(number) else 0
+        number = number if mask is None else number[mask]
+        n = torch.bincount(number, minlength=count)
         batch = n.shape
     elif mask is None:
         n = torch.full((math.prod(batch),), length, device=scores.device)
@@ -131,13 +137,25 @@ def as_flat_lists(
         number = torch.arange(len(n), device=scores.device).repeat_interleave(n)
     scores = scores.detach()
     real = (scores.reshape(-1), labels.reshape(-1)) if mask is None else (scores[mask], labels[mask])
-    _check_finite(_raised(real[0]), real[1])
-    return FlatLists(_raised(real[0]), real[1], number, n, batch)
+    raised = _raised(real[0]), _raised(real[1])
+    _check_finite(*raised)
+    return FlatLists(*raised, number, n, batch)
 
 
-def _raised(scores: Tensor) -> Tensor:
-    """Half precision as float32."""
-    return scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
+def _raised(values: Tensor) -> Tensor:
+    """Half precision as float32, unsigned integers, of which torch can do little, as int64."""
+    if values.dtype in (torch.float16, torch.bfloat16):
+        return values.float()
+    return values.long() if values.dtype in (torch.uint16, torch.uint32, torch.uint64) else values
+
+
+def _told_apart(labels: Tensor, dtype: torch.dtype) -> Tensor:
+    """Labels in the precision of the scores; integers that it might make equal are refused."""
+    if dtype == torch.float32 and labels.dtype in (torch.int32, torch.int64) and labels.numel():
+        largest = int(labels.max())
+        if largest > _EXACT:
+            raise ValueError(f"labels must be at most {_EXACT} beside scores of float32, got {largest}")
+    return labels.to(dtype)
 
 
 def _check_finite(scores: Tensor, labels: Tensor) -> None:
@@ -157,6 +175,8 @@ def _check(scores: Tensor, labels: Tensor, mask: Tensor | None, weight: Tensor |
         raise TypeError(
             "scores must be a plain tensor, got one under torch.func.vmap; leading axes are a batch as it is"
         )
+    if labels.is_complex():
+        raise TypeError(f"labels must be real numbers, got {labels.dtype}")
     if scores.ndim == 0:
         raise ValueError("scores must have a list axis, got a 0-D tensor")
     for name, other in given[1:]:
@@ -239,7 +259,7 @@ def unique(values: Tensor) -> tuple[Tensor, Tensor]:
         >>> [found.tolist() for found in unique(torch.tensor([7, 5, 7]))]
         [[5, 7], [1, 0, 1]]
     """
-    if values.device.type != "cpu":
+    if values.device.type != "cpu" or torch._C._functorch.is_functorch_wrapped_tensor(values):
         return torch.unique(values, return_inverse=True)
     # several times faster than torch on a CPU
     found, place = np.unique(values.detach().numpy(), return_inverse=True)

@@ -56,7 +56,7 @@ def rank_cv(scores: Tensor, *, mask: Tensor | None = None) -> Tensor:
 def subrank(scores: Tensor, *, margin: float = 0.0, mask: Tensor | None = None) -> Tensor:
     """Subrank(i) = #{k : f_i - f_k >= margin}, or #{k : f_k < f_i} for margin 0.
 
-    With a margin the comparison is made as ``f_k <= f_i - margin`` in the scores' own precision.
+    With a margin the comparison is made as ``f_k <= f_i - margin`` in float64, and only items that score less count.
 
     Returns:
         int64 of the scores' shape, 0 to n - 1; -1 where masked out.
@@ -73,7 +73,10 @@ def subrank(scores: Tensor, *, margin: float = 0.0, mask: Tensor | None = None) 
     if not margin >= 0:
         raise ValueError(f"margin must be >= 0, got {margin!r}")
     lists = as_lists(scores, torch.zeros_like(scores), mask=mask)
-    counts = _count_below(lists, lists.scores - margin, inclusive=margin > 0)
+    lists = replace(lists, scores=lists.scores.detach().double())
+    counts = _count_below(lists, lists.scores, inclusive=False)
+    if margin > 0:  # one below the rounding of the scores must not let ties count
+        counts = torch.minimum(counts, _count_below(lists, lists.scores - margin, inclusive=True))
     return counts.masked_fill(~lists.mask, -1)
 
 
@@ -126,9 +129,14 @@ def gains_of(labels: Tensor, gain: GainName) -> Tensor:
     """The gain of each label: the label itself (``linear``) or ``2**label - 1`` (``exp2``).
 
     Raises:
-        ValueError: another name.
+        ValueError: another name; with ``exp2`` a label whose gain is no finite number.
     """
-    return labels if check_gain(gain) == "linear" else torch.exp2(labels) - 1.0
+    if check_gain(gain) == "linear":
+        return labels
+    gains = torch.exp2(labels) - 1.0
+    if not bool(torch.isfinite(gains).all()):
+        raise ValueError(f"labels must be small enough for gain 'exp2' to be finite, got {float(labels.max()):g}")
+    return gains
 
 
 def weights_at(statistic: RankStatistic, position: Tensor, n: Tensor) -> Tensor:

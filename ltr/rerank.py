@@ -21,6 +21,7 @@ Source: Rudin & Wang (2018), section 2.1.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -249,12 +250,15 @@ class TwoStageRanker:
         return features, scores, cut(scores, queries, self.top_k), queries
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted ranker to one file that `load` reads without running code from it."""
+        """Write the fitted ranker to one file that `load` reads without running code from it.
+
+        A `method` that is no name is left out: it matters to fits only.
+        """
+        options = {name: getattr(self, name) for name in _PLAIN_OPTIONS}
+        if not isinstance(self.method, str):
+            del options["method"]
         state = {
-            "options": {
-                "statistic": str(self.statistic),
-                **{name: getattr(self, name) for name in _PLAIN_OPTIONS},
-            },
+            "options": {"statistic": str(self.statistic), **options},
             "base": self.base_.to_state(),
             "n_features": self.n_features_,
             "threshold": self.threshold_,
@@ -270,8 +274,12 @@ class TwoStageRanker:
 
         Raises:
             FileNotFoundError: no such file.
+            ValueError: a file that `save` did not write.
         """
-        state: Mapping[str, Any] = torch.load(Path(path), weights_only=True)
+        try:
+            state: Mapping[str, Any] = torch.load(Path(path), weights_only=True)
+        except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
+            raise ValueError(f"{path}: not a file that TwoStageRanker.save wrote") from error
         base = load_base_ranker(state["base"])
         ranker = cls(base, **state["options"])
         ranker.base_ = base

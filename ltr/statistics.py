@@ -183,7 +183,10 @@ class RankStatistic:
             step = n - rank + 2.0
             a = 1.0 / np.log2(step) if self.base == 2.0 else math.log(self.base) / np.log(step)
         else:
-            a = rank**self.p
+            with np.errstate(over="ignore"):
+                a = rank**self.p
+            if not np.isfinite(a[-1]):
+                raise ValueError(f"statistic {self}: weights of a list of {n} must be finite, got {n}^{self.p:g}")
         if self.cutoff is not None:
             a = np.where(n - rank < self.cutoff, a, 0.0)
         return a

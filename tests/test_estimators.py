@@ -503,7 +503,7 @@ def test_bad_parameters_are_named_by_fit(ranker, message):
     [
         (lambda X, y, qid: (X, y, qid[:-1]), r"qid: one query id a row is needed \(60\), got shape \(59,\)"),
         (lambda X, y, qid: (X, y, np.where(qid == "query 1", None, qid)), "query ids must not be missing"),
-        (lambda X, y, qid: (X, y, np.linspace(0, 1, 60)), "query ids must be integers or texts"),
+        (lambda X, y, qid: (X, y, np.linspace(0, 1, 60)), "query ids must be integers of 64 bits or texts"),
         (lambda X, y, qid: (X, y - 1, qid), "y must hold finite labels >= 0, 0 and 1 or graded, got -1"),
         (lambda X, y, qid: (X, y.astype(str) + "th", qid), "y must hold numbers >= 0, got an array of <U"),
         (lambda X, y, qid: (X, y[:-1], qid), "inconsistent numbers of samples"),

@@ -244,3 +244,13 @@ def test_lambda_loss_goes_on_from_ranknet_under_adam(scorer):
     fit.load_best()
     after = LambdaLoss()(model(torch.from_numpy(X)), torch.from_numpy(y), qid=torch.from_numpy(qid)).item()
     assert after < before
+
+
+def test_few_pairs_of_a_long_list_take_little_memory():
+    labels = np.zeros(200_000)
+    labels[[3, 70_000, 199_999]] = 1.0
+    pairs = HingePairs.of(PairwiseHingeLoss(), labels, None)
+    assert len(pairs.above) == 3 * 199_997  # of all items with all there are 40 billion
+    assert set(labels[pairs.above]) == {1.0}
+    assert set(labels[pairs.below]) == {0.0}
+    assert len(np.unique(pairs.above * 200_000 + pairs.below)) == len(pairs.above)

@@ -328,11 +328,37 @@ def test_a_weight_of_two_equals_the_item_twice(case):
 
 
 @all_losses
-@pytest.mark.parametrize("scale", [1e-30, 1e-3, 1e18])
+@pytest.mark.parametrize("scale", [1e-30, 1e-3, 1e18, 3e38])
 def test_means_do_not_depend_on_the_scale_of_weights(case, scale):
     scores, labels, weight = (x.float() for x in draw(case, 8))
+    weight /= 1.1  # of at most 1
     loss = case.module()
     same(loss(scores, labels, weight=weight * scale), loss(scores, labels, weight=weight), 1e-5)
+
+
+@pairwise_losses
+def test_no_pair_is_worth_nothing_whatever_it_weighs(case):
+    scores = torch.zeros(2, dtype=torch.float64)
+    value, grad = value_and_grad(
+        case.module(pairs="sum"), scores, torch.ones(2), weight=torch.full((2,), 1e200, dtype=torch.float64)
+    )
+    assert value == 0
+    assert not grad.any()
+
+
+@all_losses
+def test_data_changed_in_place_is_noticed(case):
+    scores, labels, _ = draw(case, 6)
+    scores.requires_grad_()
+    labels = labels.double()
+    value = case.module()(scores, labels)
+    labels.fill_(0.0)
+    try:
+        (grad,) = torch.autograd.grad(value, scores, create_graph=True)
+    except RuntimeError as error:
+        assert "modified by an inplace operation" in str(error)  # noqa: PT017 (either will do)
+    else:
+        same(grad, value_and_grad(case.module(), scores.detach(), draw(case, 6)[1])[1])
 
 
 # --- numerical range ---------------------------------------------------------------------------------------------
@@ -545,8 +571,14 @@ def test_inputs_that_are_refused(case):
         loss(scores, labels[:2])
     with pytest.raises(TypeError, match="mask must be boolean"):
         loss(scores, labels, mask=labels)
-    with pytest.raises(ValueError, match="weight must be finite and nonnegative"):
+    with pytest.raises(ValueError, match="weight must be finite and nonnegative, got -1"):
         loss(scores, labels, weight=-torch.ones(3))
+    with pytest.raises(ValueError, match="weight must be finite and nonnegative, got inf"):
+        loss(scores, labels, weight=torch.full((3,), 1e60, dtype=torch.float64))
+    with pytest.raises(ValueError, match="labels must be finite, got inf"):
+        loss(scores, torch.tensor([0.0, 1.0, 1e60], dtype=torch.float64))
+    with pytest.raises(ValueError, match="labels must be at most 16777216 beside scores of float32, got 16777217"):
+        loss(scores, torch.tensor([0, 1, 2**24 + 1]))
     with pytest.raises(ValueError, match="scores must be finite, got nan"):
         loss(scores / 0, labels)
     with pytest.raises(TypeError):

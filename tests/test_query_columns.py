@@ -113,9 +113,13 @@ def test_pandas_types_of_its_own():
         ({"q": [1.0, 1.0, np.nan]}, {}, "query ids must not be missing, got none in row 3"),
         ({"q": pd.array([1, 1, None], dtype="Int64")}, {}, "query ids must not be missing, got none in row 3"),
         ({"q": ["a", "a", None]}, {}, "query ids must not be missing, got none in row 3"),
-        ({"q": [1.5, 1.5, 2.0]}, {}, "query ids must be integers or texts, got an array of float64"),
-        ({"q": [True, True, False]}, {}, "query ids must be integers or texts, got an array of bool"),
-        ({"q": np.array(["a", 1, 1], dtype=object)}, {}, "query ids must be integers or texts, got an array of object"),
+        ({"q": [1.5, 1.5, 2.0]}, {}, "query ids must be integers of 64 bits or texts, got an array of float64"),
+        ({"q": [True, True, False]}, {}, "query ids must be integers of 64 bits or texts, got an array of bool"),
+        (
+            {"q": np.array(["a", 1, 1], dtype=object)},
+            {},
+            "query ids must be integers of 64 bits or texts, got an array of object",
+        ),
         (
             {"q": [1, 1, 2], "y": [0, -1, 2]},
             {},

@@ -238,7 +238,10 @@ def test_features_are_standardised_within_queries(seed):
     [
         (lambda X, y, q: quick(gain="square"), "gain must be 'exp2' or 'linear', got 'square'"),
         (lambda X, y, q: quick().fit(X, y, q[:-1]), "qid: one query id a row is needed"),
-        (lambda X, y, q: quick().fit(X, y, q / 2), "qid: query ids must be integers or texts, got an array of float64"),
+        (
+            lambda X, y, q: quick().fit(X, y, q / 2),
+            "qid: query ids must be integers of 64 bits or texts, got an array of float64",
+        ),
         (lambda X, y, q: quick().fit(X, y, np.where(q == q[2], np.nan, q)), "query ids must not be missing, got none"),
         (lambda X, y, q: quick().fit(X, y - 1, q), "y: labels must be whole numbers from 0 to 1000, got -1 in row"),
         (lambda X, y, q: quick().fit(X, y / 2, q), "y: labels must be whole numbers from 0 to 1000, got 0.5 in row"),

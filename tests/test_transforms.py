@@ -1,6 +1,8 @@
 """Losses of long lists, in the form that looks at no pairs, against the pairs."""
 
 import math
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -251,7 +253,8 @@ def test_a_long_list_equals_its_pairs(name, grades, spread, monkeypatch):
 
 @pytest.mark.parametrize("name", PAIR_LOSSES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_lower_precision_is_that_of_the_scores(name, dtype):
+def test_lower_precision_is_that_of_the_scores(name, dtype, monkeypatch):
+    set_form(monkeypatch, NO_PAIRS)
     random = generator(1)
     scores = torch.randn(200, generator=random).to(dtype)
     labels = torch.randint(0, 3, (200,), generator=random)
@@ -262,19 +265,35 @@ def test_lower_precision_is_that_of_the_scores(name, dtype):
 
 
 @pytest.mark.parametrize("name", PAIR_LOSSES)
-@pytest.mark.parametrize("items", [20, 200])
-def test_function_transforms_and_compilers(name, items):
+@pytest.mark.parametrize("form", [{}, NO_PAIRS, ALL_PAIRS], ids=["as it comes", "no pairs", "all pairs"])
+def test_function_transforms_and_compilers(name, form, monkeypatch):
+    set_form(monkeypatch, form)
     random = generator(2)
-    scores = torch.randn(items, dtype=torch.float64, generator=random)
-    labels = torch.randint(0, 3, (items,), generator=random)
+    scores = torch.randn(40, dtype=torch.float64, generator=random)
+    labels = torch.randint(0, 3, (40,), generator=random)
+    qid = torch.randint(-2, 2, (40,), generator=random)
     loss = losses.parse_loss(name)
     given = scores.clone().requires_grad_()
     value = loss(given, labels)
     (slope,) = torch.autograd.grad(value, given)
     close(torch.func.grad(lambda s: loss(s, labels))(scores), slope)
+    (by_list,) = torch.autograd.grad(loss(given, labels, qid=qid), given)
+    close(torch.func.grad(lambda s: loss(s, labels, qid=qid))(scores), by_list)
     torch._dynamo.reset()
     compiled = torch.compile(loss, backend="eager")(given, labels)
     close(compiled, value)
     close(torch.autograd.grad(compiled, given)[0], slope)
     with pytest.raises(TypeError, match=r"scores must be a plain tensor, got one under torch\.func\.vmap"):
         torch.func.vmap(loss)(scores.reshape(2, -1), labels.reshape(2, -1))
+
+
+def test_kernels_are_compiled_once_and_not_by_every_process():
+    code = (
+        "import torch; from ltr.losses import parse_loss\n"
+        f"for name in {PAIR_LOSSES}: parse_loss(name)(torch.zeros(3, dtype=torch.float64), torch.tensor([0, 1, 1]))\n"
+        "from ltr.losses import _linear, _short\n"
+        "kernels = [_short.pairwise, _short.p_norm_push, _linear.exponential, _linear.p_norm_push]\n"
+        "print([sum(kernel.stats.cache_misses.values()) for kernel in kernels])"
+    )
+    run = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(2)]
+    assert run[1].stdout.strip() == "[0, 0, 0, 0]"

@@ -51,7 +51,10 @@ def cached(source: Path, parser: str, parse: Callable[[], Arrays]) -> Arrays:
         return parse()
     with source.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    entry = cache_folder() / f"{digest}-{parser}.npz"
+    try:
+        entry = cache_folder() / f"{digest}-{parser}.npz"
+    except RuntimeError:  # a user without a home
+        return parse()
     # whatever is wrong with an entry, the source is still there
     with contextlib.suppress(OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile), np.load(entry) as kept:
         return {name: kept[name] for name in kept.files}

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -215,7 +216,7 @@ def checked_queries(qid: ArrayLike, n: int, where: str = "qid") -> tuple[IntArra
     """The queries numbered in the order in which their ids first appear, and the ids themselves.
 
     Args:
-        qid: the query of each row, integers of any size or texts, (n,), in any order.
+        qid: the query of each row, integers of 64 bits or texts, (n,), in any order.
         n: how many rows there must be.
         where: what messages begin with.
 
@@ -230,7 +231,8 @@ def checked_queries(qid: ArrayLike, n: int, where: str = "qid") -> tuple[IntArra
         >>> numbers.tolist(), ids.tolist()
         ([0, 1, 0], ['b', 'a'])
     """
-    given = np.asarray(qid)
+    # as objects: NumPy would make texts of integers beside them
+    given = np.asarray(qid, dtype=object if isinstance(qid, list | tuple) else None)
     if given.shape != (n,):
         raise DataError(f"{where}: one query id a row is needed ({n}), got shape {given.shape}")
     if given.dtype.kind == "f" or given.dtype.kind == "O":
@@ -238,11 +240,13 @@ def checked_queries(qid: ArrayLike, n: int, where: str = "qid") -> tuple[IntArra
         if missing.any():
             raise DataError(f"{where}: query ids must not be missing, got none in row {int(np.argmax(missing)) + 1}")
     if given.dtype.kind == "O":
-        for kind in (str, int):
-            if all(isinstance(value, kind) and not isinstance(value, bool) for value in given.tolist()):
-                given = np.array(given.tolist(), dtype=str if kind is str else None)
+        values = given.tolist()
+        if all(isinstance(value, str) for value in values):
+            given = np.array(values, dtype=str)
+        elif all(isinstance(value, Integral) and not isinstance(value, bool) for value in values):
+            given = np.array(values)
     if given.dtype.kind not in "iuUT":
-        raise DataError(f"{where}: query ids must be integers or texts, got an array of {given.dtype}")
+        raise DataError(f"{where}: query ids must be integers of 64 bits or texts, got an array of {given.dtype}")
     ids, first, inverse = np.unique(given, return_index=True, return_inverse=True)
     order = np.argsort(first)
     number = np.empty(len(ids), dtype=np.int64)

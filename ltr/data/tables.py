@@ -187,8 +187,10 @@ def _read_text(file: Path, separator: str | None, *, as_text: bool, texts: str |
             if as_text:
                 options |= {"dtype": str, "na_filter": False}
             elif texts in names:
-                options |= {"dtype": {texts: str}}  # ids stay as they stand there: 007 is not 7
+                options |= {"converters": {texts: str.strip}}  # ids stay as they stand there: 007 is not 7, NA an id
             frame = pd.read_csv(stream, sep=separator, header=None, names=list(names), **options)
+            if not as_text and texts in names:
+                frame[texts] = frame[texts].replace("", None)
     except UnicodeDecodeError as error:
         raise DataError(f"{file}: must be UTF-8 text, got byte {error.object[error.start]:#x}") from None
     except pd.errors.ParserWarning:

@@ -106,6 +106,7 @@ class _PairSum(PairwiseLoss):
     """The loss of any pair function that can be summed up without pairs."""
 
     key = "pair_sum"
+    short = few = 0  # there is no kernel for its pairs, and a matrix of them is larger than what they are summed up by
 
     def __init__(self, function: Huber | Band, like: PairwiseHingeLoss) -> None:
         super().__init__(reduction=cast(Reduction, like.reduction), pairs=cast(PairsName, like.pairs))
@@ -182,11 +183,15 @@ class HingePairs:
         lists = [np.arange(len(labels))] if groups is None else groups
         above, below, share = [], [], []
         for rows in lists:
-            i, k = np.nonzero(labels[rows, None] > labels[None, rows])
-            above.append(rows[i])
-            below.append(rows[k])
-            in_list = 1.0 / max(len(i), 1) if loss.pairs == "mean" else 1.0
-            share.append(np.full(len(i), in_list / len(lists) if loss.reduction == "mean" else in_list))
+            # from the highest label down, the rows below one are all from some place on
+            ordered = rows[np.argsort(-labels[rows], kind="stable")]
+            first = np.searchsorted(-labels[ordered], -labels[ordered], side="right")
+            count = len(rows) - first
+            pairs = int(count.sum())
+            above.append(np.repeat(ordered, count))
+            below.append(ordered[np.arange(pairs) - np.repeat(np.cumsum(count) - count - first, count)])
+            in_list = 1.0 / max(pairs, 1) if loss.pairs == "mean" else 1.0
+            share.append(np.full(pairs, in_list / len(lists) if loss.reduction == "mean" else in_list))
         return cls(*(torch.from_numpy(np.concatenate(part)) for part in (above, below, share)))
 
     def to(self, like: Tensor) -> HingePairs:

@@ -2,7 +2,7 @@
 
 A kernel takes ``(scores, labels, weight, mean, values, slopes)``: the first three of shape (lists, items), weight 0 (or
 False) where an item does not count; it writes the value of each list, (lists,), and the gradient of each with respect
-to its scores, (lists, items). Sums are float64; pair functions are evaluated in the precision of the scores.
+to its scores, (lists, items). All arithmetic is that of float64.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["Kernel", "hinge", "p_norm_push", "ranknet", "squared_hinge"]
+__all__ = ["HINGE", "RANKNET", "SQUARED_HINGE", "Kernel", "p_norm_push", "pairwise"]
+
+RANKNET, HINGE, SQUARED_HINGE = range(3)
 
 FloatArray = NDArray[Any]  # float32 or float64
 IntArray = NDArray[np.int64]
@@ -47,45 +49,53 @@ def _sort(
     return count, total
 
 
-def _pairwise(function: Callable[[float], tuple[float, float]]) -> Kernel:
-    """The kernel of a function of score differences, which gives its value and its derivative."""
-
-    @njit(cache=True, nogil=True)
-    def kernel(
-        scores: FloatArray,
-        labels: FloatArray,
-        weight: NDArray[Any],
-        mean: bool,
-        values: FloatArray,
-        slopes: FloatArray,
-    ) -> None:
-        n = scores.shape[1]
-        order, below = np.empty(n, np.int64), np.empty(n, np.int64)
-        share, slope, s = np.empty(n), np.empty(n), np.empty(n)
-        for row in range(scores.shape[0]):
-            count, weights = _sort(labels[row], weight[row], order, below, share)
-            for at in range(count):
-                s[at], slope[at] = scores[row, order[at]], 0.0
-            total, pairs = 0.0, 0.0
-            for i in range(count):
-                own, beside, steps = 0.0, 0.0, 0.0
-                for k in range(below[i], count):
-                    value, step = function(s[i] - s[k])
-                    own += share[k] * value
-                    beside += share[k]
-                    steps += share[k] * step
-                    slope[k] -= share[i] * share[k] * step
-                total += share[i] * own
-                pairs += share[i] * beside
-                slope[i] += share[i] * steps
-            unit = 1.0 / (pairs if pairs > 0.0 else 1.0) if mean else weights * weights
+@njit(cache=True, nogil=True)
+def pairwise(
+    scores: FloatArray,
+    labels: FloatArray,
+    weight: NDArray[Any],
+    mean: bool,
+    values: FloatArray,
+    slopes: FloatArray,
+    kind: int,
+) -> None:
+    """Of the pair function of a kind."""
+    n = scores.shape[1]
+    order, below = np.empty(n, np.int64), np.empty(n, np.int64)
+    share, slope, s = np.empty(n), np.empty(n), np.empty(n)
+    for row in range(scores.shape[0]):
+        count, weights = _sort(labels[row], weight[row], order, below, share)
+        for at in range(count):
+            s[at], slope[at] = scores[row, order[at]], 0.0
+        total, pairs = 0.0, 0.0
+        for i in range(count):
+            own, beside, steps = 0.0, 0.0, 0.0
+            for k in range(below[i], count):
+                value, step = _pair(kind, s[i] - s[k])
+                own += share[k] * value
+                beside += share[k]
+                steps += share[k] * step
+                slope[k] -= share[i] * share[k] * step
+            total += share[i] * own
+            pairs += share[i] * beside
+            slope[i] += share[i] * steps
+        values[row], slopes[row] = 0.0, 0.0
+        if pairs > 0.0:
+            unit = 1.0 / pairs if mean else weights * weights
             values[row] = total * unit
-            slopes[row] = 0.0
             for at in range(count):
                 slopes[row, order[at]] = slope[at] * unit
 
-    compiled: Kernel = kernel
-    return compiled
+
+@njit(cache=True, nogil=True)
+def _pair(kind: int, z: float) -> tuple[float, float]:
+    """The pair function of a kind, and its derivative."""
+    if kind == RANKNET:
+        return _logistic(z)
+    short = max(1.0 - z, 0.0)
+    if kind == HINGE:
+        return short, -1.0 if short > 0.0 else 0.0
+    return short * short, -2.0 * short
 
 
 @njit(cache=True, nogil=True)
@@ -96,23 +106,6 @@ def _logistic(z: float) -> tuple[float, float]:
     # log1p(far) in half its time: what rounding took from 1 + far, to first order
     value = math.log(one_more) + (far - (one_more - 1.0)) * inverse
     return (value, -far * inverse) if z > 0.0 else (value - z, -inverse)
-
-
-@njit(cache=True, nogil=True)
-def _hinge(z: float) -> tuple[float, float]:
-    short = max(1.0 - z, 0.0)
-    return short, -1.0 if short > 0.0 else 0.0
-
-
-@njit(cache=True, nogil=True)
-def _squared_hinge(z: float) -> tuple[float, float]:
-    short = max(1.0 - z, 0.0)
-    return short * short, -2.0 * short
-
-
-ranknet: Kernel = _pairwise(_logistic)
-hinge: Kernel = _pairwise(_hinge)
-squared_hinge: Kernel = _pairwise(_squared_hinge)
 
 
 @njit(cache=True, nogil=True)

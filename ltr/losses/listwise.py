@@ -87,6 +87,8 @@ class ListMLELoss(RankingLoss):
         last = torch.searchsorted(labels, labels, right=True) - 1
         below = _running_logsumexp(scores + log_weight, real).gather(-1, last)
         counted = real & (labels > labels[..., :1])
+        if self.pairs == "mean":
+            weight = weight / weight.amax(-1, keepdim=True).clamp(min=torch.finfo(weight.dtype).tiny)
         terms = (weight * (below - scores)).masked_fill(~counted, 0.0).sum(-1)
         if self.pairs == "sum":
             return terms

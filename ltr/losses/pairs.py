@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -46,7 +45,7 @@ class PairLoss(RankingLoss):
     def list_values(self, lists: Lists) -> Tensor:
         """The value of each list, in the form that is faster at their length."""
         if self._is_compiled(lists):
-            values: Tensor = _OnePass.apply(lists.scores, lists, self)[0]
+            values: Tensor = _OnePass.apply(lists.scores, lists.labels, lists.mask, lists.weight, self)[0]
             return values
         return self.differentiable_values(lists)
 
@@ -72,35 +71,41 @@ class _OnePass(torch.autograd.Function):
     """The value of each list by a kernel; the gradient of its gradient is that of `differentiable_values`."""
 
     @staticmethod
-    def forward(scores: Tensor, lists: Lists, loss: PairLoss) -> tuple[Tensor, Tensor]:
+    def forward(
+        scores: Tensor, labels: Tensor, mask: Tensor, weight: Tensor | None, loss: PairLoss
+    ) -> tuple[Tensor, Tensor]:
         kernel = loss.kernel()
         assert kernel is not None
-        weight = lists.mask if lists.weight is None else lists.weight
+        weight = mask if weight is None else weight
         batch = scores.shape[:-1]
         rows = (math.prod(batch), scores.shape[-1])
-        s, y, w = (x.detach().reshape(rows).contiguous().numpy() for x in (scores, lists.labels, weight))
+        s, y, w = (x.detach().reshape(rows).contiguous().numpy() for x in (scores, labels, weight))
         values, slopes = scores.new_empty(rows[0]), scores.new_empty(rows)
         kernel(s, y, w, loss.pairs == "mean", values.numpy(), slopes.numpy())
         return values.reshape(batch), slopes.reshape(scores.shape)
 
     @staticmethod
     def setup_context(
-        ctx: torch.autograd.function.FunctionCtx, inputs: tuple[Tensor, Lists, PairLoss], output: tuple[Tensor, Tensor]
+        ctx: torch.autograd.function.FunctionCtx,
+        inputs: tuple[Tensor, Tensor, Tensor, Tensor | None, PairLoss],
+        output: tuple[Tensor, Tensor],
     ) -> None:
-        scores, *what = inputs
+        *given, loss = inputs
         _, slopes = output
         ctx.mark_non_differentiable(slopes)
-        ctx.save_for_backward(scores, slopes)
-        ctx.what = what  # type: ignore[attr-defined]
+        ctx.save_for_backward(slopes, *given)  # type: ignore[arg-type] # None is saved as None
+        ctx.loss = loss  # type: ignore[attr-defined]
 
     @staticmethod
-    def backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor, _: Tensor) -> tuple[Tensor, None, None]:
-        scores, slopes = ctx.saved_tensors  # type: ignore[attr-defined]
+    def backward(
+        ctx: torch.autograd.function.FunctionCtx, grad: Tensor, _: Tensor
+    ) -> tuple[Tensor, None, None, None, None]:
+        slopes, scores, *given = ctx.saved_tensors  # type: ignore[attr-defined]
         if not torch.is_grad_enabled():
-            return grad.unsqueeze(-1) * slopes, None, None
-        lists, loss = ctx.what  # type: ignore[attr-defined]
-        pull_back = torch.func.vjp(lambda s: loss.differentiable_values(replace(lists, scores=s)), scores)[1]
-        return pull_back(grad)[0], None, None
+            return grad.unsqueeze(-1) * slopes, None, None, None, None
+        loss: PairLoss = ctx.loss  # type: ignore[attr-defined]
+        pull_back = torch.func.vjp(lambda s: loss.differentiable_values(Lists(s, *given)), scores)[1]
+        return pull_back(grad)[0], None, None, None, None
 
 
 def comparable_pairs(lists: Lists) -> tuple[Tensor, Tensor]:
@@ -131,6 +136,10 @@ def item_weights(lists: Lists, *, rescaled: bool = False) -> Tensor:
     weight = lists.weight.detach()
     if not rescaled:
         return weight
+    if weight.shape[-1] == 0:
+        return weight
+    largest = weight.amax(-1, keepdim=True)
+    weight = weight / torch.where(largest > 0, largest, 1.0)
     total = weight.sum(-1, keepdim=True)
     return weight / torch.where(total > 0, total, 1.0)
 

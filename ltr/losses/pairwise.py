@@ -15,6 +15,7 @@ Inputs, pairs, weights and reductions are those of `ltr.losses.contract`.
 from __future__ import annotations
 
 import abc
+import functools
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
@@ -109,9 +110,9 @@ class RankNetLoss(PairwiseLoss):
 
     def kernel(self) -> Kernel:
         """That of its pair function."""
-        from ltr.losses._short import ranknet
+        from ltr.losses._short import RANKNET, pairwise
 
-        return ranknet
+        return functools.partial(pairwise, kind=RANKNET)
 
     def pair_function(self, z: Tensor) -> Tensor:
         """``log(1 + exp(-z))``."""
@@ -138,9 +139,9 @@ class PairwiseHingeLoss(PairwiseLoss):
 
     def kernel(self) -> Kernel:
         """That of its pair function."""
-        from ltr.losses._short import hinge
+        from ltr.losses._short import HINGE, pairwise
 
-        return hinge
+        return functools.partial(pairwise, kind=HINGE)
 
     def pair_function(self, z: Tensor) -> Tensor:
         """``max(0, 1 - z)``."""
@@ -166,9 +167,9 @@ class PairwiseSquaredHingeLoss(PairwiseLoss):
 
     def kernel(self) -> Kernel:
         """That of its pair function."""
-        from ltr.losses._short import squared_hinge
+        from ltr.losses._short import SQUARED_HINGE, pairwise
 
-        return squared_hinge
+        return functools.partial(pairwise, kind=SQUARED_HINGE)
 
     def pair_function(self, z: Tensor) -> Tensor:
         """``max(0, 1 - z)^2``."""

@@ -40,7 +40,7 @@ class LogisticLoss(RankingLoss):
         other = lists.labels[~positive & (lists.labels != 0)]
         if other.numel():
             raise ValueError(f"labels must be 0 or 1 for the logistic loss, got {float(other[0]):g}")
-        weight = item_weights(lists)
+        weight = item_weights(lists, rescaled=self.pairs == "mean")
         if self.pairs == "mean":
             total = weight.sum(-1, keepdim=True)
             weight = weight / torch.where(total > 0, total, 1.0)

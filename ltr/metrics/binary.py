@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -203,5 +204,5 @@ def check_k(k: int | None) -> None:
     Raises:
         ValueError: no integer of at least 1.
     """
-    if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
+    if k is not None and (isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1):
         raise ValueError(f"k must be an integer >= 1, got {k!r}")

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch import distributed as dist
 
-from ltr.lists import as_lists, check_qid
+from ltr.lists import as_flat_lists, check_qid
 from ltr.metrics.measures import Measure, evaluate, parse_measures
 from ltr.metrics.ranked import Ties, check_ties
 
@@ -190,6 +190,6 @@ class RankingMetrics:
 def items_of(scores: Tensor, labels: Tensor, mask: Tensor | None, qid: Tensor | None) -> dict[str, Tensor]:
     """The real items of a batch, flat; float64 holds any scores and labels as they are."""
     check_qid(scores, qid)
-    lists = as_lists(scores.detach(), labels, mask=mask)
-    items = {"scores": lists.scores[lists.mask].double(), "labels": lists.labels[lists.mask].double()}
-    return items if qid is None else {**items, "qid": qid[lists.mask].long()}
+    lists = as_flat_lists(scores, labels, mask=mask)
+    items = {"scores": lists.scores.double(), "labels": lists.labels.double()}
+    return items if qid is None else {**items, "qid": (qid if mask is None else qid[mask]).long()}

@@ -21,6 +21,7 @@ __all__ = ["BootstrapMethod", "Interval", "mean_interval"]
 BootstrapMethod = Literal["bca", "percentile"]
 DIGITS = 40
 """Binary digits of the largest value that count; what is below is rounding."""
+_FEWEST = 10  # draws; fewer say nothing of an interval's ends
 BATCH = 2**20
 """Numbers that are resampled at once, which bounds the memory that is taken."""
 
@@ -134,7 +135,7 @@ def rounded(values: np.ndarray, unit: float) -> np.ndarray:
     return np.rint(values / unit) * unit
 
 
-def check_options(confidence: float, resamples: int = 1, method: str = "percentile") -> None:
+def check_options(confidence: float, resamples: int = _FEWEST, method: str = "percentile") -> None:
     """Check the options that comparisons share.
 
     Raises:
@@ -142,8 +143,8 @@ def check_options(confidence: float, resamples: int = 1, method: str = "percenti
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
-    if isinstance(resamples, bool) or not isinstance(resamples, int) or resamples < 1:
-        raise ValueError(f"resamples must be an integer >= 1, got {resamples!r}")
+    if isinstance(resamples, bool) or not isinstance(resamples, int) or resamples < _FEWEST:
+        raise ValueError(f"resamples must be an integer >= {_FEWEST}, got {resamples!r}")
     if method not in ("bca", "percentile"):
         raise ValueError(f"method must be 'bca' or 'percentile', got {method!r}")
 

@@ -1,7 +1,7 @@
 """Whether one ranker is better than another on one single list, from its items.
 
-There are no lists to resample, so the items are the sample. They are drawn anew within each label, which leaves the
-number of positives, hence the meaning of the statistic, as it is.
+There are no lists to resample, so the items are the sample. Relevant and irrelevant ones are drawn anew, each among
+themselves, which leaves the number of positives, hence the meaning of the statistic, as it is.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ def compare_on_list(
     resamples: int = 2000,
     seed: int = 0,
 ) -> ListComparison:
-    """Compare two rankers on one list by a bootstrap over its items, drawn within each label.
+    """Compare two rankers on one list by a bootstrap over its items.
+
+    The relevant items (label > 0) are drawn among the relevant ones, the others among the others.
 
     Both rankers are measured on the same draws. The interval holds the percentiles of their differences, and the p
     value is the smallest error at which such an interval leaves 0 out. It speaks of the two scorings as they are:
@@ -100,13 +102,16 @@ def compare_on_list(
         raise ValueError(f"measure {measure} is undefined on this list")
 
     rng = np.random.default_rng(seed)
-    strata = [np.flatnonzero(labels.cpu().numpy() == label) for label in np.unique(labels.cpu().numpy())]
+    positive = (labels > 0).cpu().numpy()
+    if positive.sum() < 2:
+        raise ValueError(f"labels must have at least 2 items above 0 to draw from, got {positive.sum()}")
+    strata = [np.flatnonzero(positive), np.flatnonzero(~positive)]
     rows = batch_of(len(labels))
     drawn = []
     for start in range(0, resamples, rows):
         count = min(rows, resamples - start)
         items = np.concatenate(
-            [stratum[rng.integers(len(stratum), size=(count, len(stratum)))] for stratum in strata], 1
+            [stratum[rng.integers(len(stratum), size=(count, len(stratum)))] for stratum in strata if len(stratum)], 1
         )
         chosen = torch.from_numpy(items).to(labels.device)
         drawn.append(measure(scores[:, chosen], labels[chosen].expand(2, -1, -1), ties=ties).cpu().numpy())
@@ -152,7 +157,7 @@ def delong(scores_a: Tensor, scores_b: Tensor, labels: Tensor, *, confidence: fl
     check_options(confidence)
     for scores in (scores_a, scores_b):
         _check_one_list(scores, labels)
-    target = labels.cpu().numpy()
+    target = labels.detach().double().cpu().numpy()
     positive = target == 1
     n_pos, n_neg = int(positive.sum()), int((target == 0).sum())
     if n_pos + n_neg < len(target) or min(n_pos, n_neg) < 2:

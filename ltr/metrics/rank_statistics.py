@@ -144,7 +144,8 @@ def auc(
     """Area under the ROC curve: the share of positive-negative pairs with the positive scored higher.
 
     A tied pair counts 0 (``resolved``), 1/2 (``average``, as in scikit-learn) or 1 (``optimistic``). With
-    ``subrank`` two tied positives cost a pair as well, for neither counts as scoring below the other.
+    ``subrank`` two tied positives cost a pair as well, for neither counts as scoring below the other: then the value
+    may be below 0.
 
     Examples:
         >>> auc(torch.tensor([2.0, 1.0, 1.0]), torch.tensor([1, 1, 0])).item()

@@ -33,6 +33,8 @@ __all__ = ["RankedLists", "TieGroups", "Ties", "check_ties", "rank_lists"]
 Ties = Literal["resolved", "subrank", "average", "optimistic"]
 TIES: tuple[Ties, ...] = ("resolved", "subrank", "average", "optimistic")
 
+_TOO_LARGE = 1024  # two to this is no float64
+
 Weight = Callable[[Tensor, Tensor], Tensor]
 """A weight for each position, given positions and the number of items of the list that each is in."""
 
@@ -106,6 +108,8 @@ class RankedLists:
         """The gain of each relevant item, float64."""
         if check_gain(gain) == "linear":
             return self.labels
+        if len(self.levels) and float(self.levels[-1]) >= _TOO_LARGE:
+            raise ValueError(f"labels must be below {_TOO_LARGE} for gain 'exp2', got {float(self.levels[-1]):g}")
         # by numpy: where in a tensor a number stands can change the last bit of torch's exp2
         return (torch.from_numpy(np.exp2(self.levels.numpy(force=True)) - 1.0)).to(self.levels.device)[self.grade]
 
