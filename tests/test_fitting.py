@@ -276,6 +276,8 @@ def test_a_state_of_other_options_is_refused():
     fit = Fit(LinearScorer(4), RankNetLoss(), X, y, FitOptions(l2=1e-2))
     with pytest.raises(ValueError, match=r"state must come from a fit with l2 0.01, got 0.001"):
         fit.load_state_dict(state)
+    with pytest.raises(ValueError, match=r"state must come from a fit of hinge, got one of ranknet"):
+        Fit(LinearScorer(4), PairwiseHingeLoss(), X, y, FitOptions(l2=1e-3)).load_state_dict(state)
 
 
 def test_the_seed_decides_the_batches_and_leaves_the_global_generator_alone():

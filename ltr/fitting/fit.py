@@ -203,6 +203,7 @@ class Fit:
     def state_dict(self) -> dict[str, Any]:
         """A copy of all that a resumption needs: plain containers, numbers and tensors, safe for ``torch.save``."""
         return {
+            "loss": str(self.loss),
             "options": {name: getattr(self.options, name) for name in _RESUMED},
             "index": self.index,
             "seconds": self.seconds,
@@ -224,6 +225,8 @@ class Fit:
         Raises:
             ValueError: a state of other options.
         """
+        if state["loss"] != str(self.loss):
+            raise ValueError(f"state must come from a fit of {self.loss}, got one of {state['loss']}")
         for name in _RESUMED:
             if state["options"][name] != getattr(self.options, name):
                 raise ValueError(

@@ -111,7 +111,7 @@ class RankingMetrics:
         return {name: float(values.nanmean()) for name, values in self.values(sync=sync).items()}
 
     def counts(self, *, sync: bool = True) -> dict[str, int]:
-        """The number of lists on which each measure is defined; `sync` as in `compute`."""
+        """The number of lists that each mean is over: all, where `empty` is a number; `sync` as in `compute`."""
         return {name: int((~values.isnan()).sum()) for name, values in self.values(sync=sync).items()}
 
     def values(self, *, sync: bool = True) -> dict[str, Tensor]:
