@@ -368,4 +368,7 @@ def test_ids_of_any_length_and_lists_that_come_back():
     qid = torch.tensor([2**63 - 1, -(2**63), 5, -(2**63), 2**63 - 1, 5])
     scores, labels = torch.tensor([1.0, 2.0, 1.0, 1.0, 2.0, 2.0]), torch.tensor([1, 1, 0, 0, 0, 1])
     assert parse_measure("mrr")(scores, labels, qid=qid).tolist() == [1 / 2, 1.0, 1.0]
-    assert parse_measure("mrr")(scores, labels, qid=qid, mask=qid != 5).tolist() == [1 / 2, 1.0]
+    # lists keep their places whatever is masked out, as they do in the losses
+    assert parse_measure("mrr")(scores, labels, qid=qid, mask=qid != 5, empty=-1.0).tolist() == [1 / 2, 1.0, -1.0]
+    ids, mask = torch.tensor([7, 5, 7, 5]), torch.tensor([False, True, True, True])
+    assert parse_measure("mrr")(scores[:4], torch.tensor([0, 0, 1, 1]), qid=ids, mask=mask).tolist() == [1.0, 1 / 2]
