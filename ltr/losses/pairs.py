@@ -45,7 +45,7 @@ class PairLoss(RankingLoss):
     def list_values(self, lists: Lists) -> Tensor:
         """The value of each list, in the form that is faster at their length."""
         if self._is_compiled(lists):
-            values: Tensor = _OnePass.apply(lists.scores, lists.labels, lists.mask, lists.weight, self)[0]
+            values: Tensor = _OnePass.apply(lists.scores, lists.labels, lists.mask, lists.weight, self)
             return values
         return self.differentiable_values(lists)
 
@@ -56,6 +56,8 @@ class PairLoss(RankingLoss):
     def _is_compiled(self, lists: Lists) -> bool:
         if lists.scores.device.type not in transforms.COMPILED_FOR or torch.compiler.is_compiling():
             return False
+        if torch._C._functorch.is_functorch_wrapped_tensor(lists.scores):
+            return False  # of a transform of torch.func
         return self.kernel() is not None and (self.linear_kernel or self.looks_at_pairs(lists))
 
     @abc.abstractmethod
@@ -72,34 +74,27 @@ class _OnePass(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        scores: Tensor, labels: Tensor, mask: Tensor, weight: Tensor | None, loss: PairLoss
-    ) -> tuple[Tensor, Tensor]:
+        ctx: torch.autograd.function.FunctionCtx,
+        scores: Tensor,
+        labels: Tensor,
+        mask: Tensor,
+        weight: Tensor | None,
+        loss: PairLoss,
+    ) -> Tensor:
         kernel = loss.kernel()
         assert kernel is not None
-        weight = mask if weight is None else weight
         batch = scores.shape[:-1]
         rows = (math.prod(batch), scores.shape[-1])
-        s, y, w = (x.detach().reshape(rows).contiguous().numpy() for x in (scores, labels, weight))
+        counted = mask if weight is None else weight
+        s, y, w = (x.detach().reshape(rows).contiguous().numpy() for x in (scores, labels, counted))
         values, slopes = scores.new_empty(rows[0]), scores.new_empty(rows)
         kernel(s, y, w, loss.pairs == "mean", values.numpy(), slopes.numpy())
-        return values.reshape(batch), slopes.reshape(scores.shape)
-
-    @staticmethod
-    def setup_context(
-        ctx: torch.autograd.function.FunctionCtx,
-        inputs: tuple[Tensor, Tensor, Tensor, Tensor | None, PairLoss],
-        output: tuple[Tensor, Tensor],
-    ) -> None:
-        *given, loss = inputs
-        _, slopes = output
-        ctx.mark_non_differentiable(slopes)
-        ctx.save_for_backward(slopes, *given)  # type: ignore[arg-type] # None is saved as None
+        ctx.save_for_backward(slopes.reshape(scores.shape), scores, labels, mask, weight)  # type: ignore[arg-type]
         ctx.loss = loss  # type: ignore[attr-defined]
+        return values.reshape(batch)
 
     @staticmethod
-    def backward(
-        ctx: torch.autograd.function.FunctionCtx, grad: Tensor, _: Tensor
-    ) -> tuple[Tensor, None, None, None, None]:
+    def backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
         slopes, scores, *given = ctx.saved_tensors  # type: ignore[attr-defined]
         if not torch.is_grad_enabled():
             return grad.unsqueeze(-1) * slopes, None, None, None, None
