@@ -124,7 +124,7 @@ def measure(request: Json) -> Json:
         (gradient,) = torch.autograd.grad(value, scores)
         return float(value.detach()) + 0.0 * float(gradient.sum())
 
-    for items in (20, 300):  # compilation, of both forms
+    for items in (20, 1_000):  # compilation, of both forms
         small = _data(request | {"shape": [2, items][-len(request["shape"]) :]})
         loss(small[0].requires_grad_(), small[1]).backward()
     return request | timed(call, seconds=_SECONDS, calls=_CALLS)

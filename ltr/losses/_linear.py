@@ -81,6 +81,15 @@ def _plus(a: float, b: float) -> float:
 
 
 @njit(cache=True, nogil=True)
+def _paired(terms: FloatArray, beyond: FloatArray, labels: int) -> float:
+    """``log sum exp`` over the labels of a term plus what `_beyond` has for it: the sum over all pairs."""
+    total = -math.inf
+    for g in range(labels):
+        total = _plus(total, terms[g] + beyond[g])
+    return total
+
+
+@njit(cache=True, nogil=True)
 def _log_weights(weight: NDArray[Any], number: IntArray, labels: int, out: FloatArray) -> None:
     """The logarithm of the weight of each label."""
     out[:labels] = 0.0
@@ -125,20 +134,14 @@ def exponential(
         _sums(down, number, count, largest_down, log_down)
         _beyond(log_up, count, True, higher)
         _beyond(log_down, count, False, lower)
-        log_sum = -math.inf
-        for g in range(count):
-            log_sum = _plus(log_sum, log_up[g] + lower[g])
+        log_value = log_sum = _paired(log_up, lower, count)
         for g in range(count):
             largest_up[g] += lower[g] - log_sum
             largest_down[g] += higher[g] - log_sum
-        log_value = log_sum
         if mean:
             _log_weights(weight[row], number, count, log_up)
             _beyond(log_up, count, False, lower)
-            pairs = -math.inf
-            for g in range(count):
-                pairs = _plus(pairs, log_up[g] + lower[g])
-            log_value -= pairs
+            log_value -= _paired(log_up, lower, count)
         values[row] = math.exp(log_value)
         unit = math.exp(min(log_value, limit))
         for g in range(count):
