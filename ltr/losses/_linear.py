@@ -101,6 +101,12 @@ def _log_weights(weight: NDArray[Any], number: IntArray, labels: int, out: Float
 
 
 @njit(cache=True, nogil=True)
+def _share(log: float) -> float:
+    """A part of the sum over all pairs: at most 1, which the rounding of large scores may exceed by far."""
+    return math.exp(min(log, 0.0))
+
+
+@njit(cache=True, nogil=True)
 def _give(
     slopes: FloatArray, number: IntArray, down: FloatArray, push: FloatArray, up: FloatArray, pull: FloatArray
 ) -> None:
@@ -145,7 +151,7 @@ def exponential(
         values[row] = math.exp(log_value)
         unit = math.exp(min(log_value, limit))
         for g in range(count):
-            largest_up[g], largest_down[g] = unit * math.exp(largest_up[g]), unit * math.exp(largest_down[g])
+            largest_up[g], largest_down[g] = unit * _share(largest_up[g]), unit * _share(largest_down[g])
         _give(slopes[row], number, down, largest_down, up, largest_up)
 
 
@@ -196,6 +202,6 @@ def p_norm_push(
         values[row] = math.exp(log_value)
         unit = power * math.exp(min(log_value, limit))
         for g in range(count):
-            largest_up[g] = unit * math.exp(largest_up[g] + lower[g] - log_sum)
-            largest_down[g] = unit * math.exp(largest_down[g] - log_sum)
+            largest_up[g] = unit * _share(largest_up[g] + lower[g] - log_sum)
+            largest_down[g] = unit * _share(largest_down[g] - log_sum)
         _give(slopes[row], number, down, largest_down, up, largest_up)
