@@ -244,6 +244,17 @@ def test_limits_leave_a_valid_bound():
     assert rough.gap <= 0.5
 
 
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("gap", [0.02, 0.05])
+def test_a_gap_asked_for_is_reached_and_not_missed_by_rounding(seed, gap):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(40, 3))
+    y = (X[:, 0] + 2 * rng.normal(size=40) > 0).astype(int)
+    solution = solve(RerankProblem(X, y, "dcg"), WeightSpaceSearch(threads=1), time_limit=60, gap=gap)
+    assert solution.status in (Status.GAP_LIMIT, Status.OPTIMAL)
+    assert solution.gap <= gap
+
+
 def test_a_stop_request_and_ctrl_c_end_the_search():
     problem, calls = hard_list(), []
 

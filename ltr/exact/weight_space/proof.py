@@ -84,7 +84,8 @@ def _prove(state: SolveState, problem: Problem, threads: int, coordinates: str |
     search.attained()
     schedule = _Schedule(state.bound - state.value, _quantum(search.searchable))
     while True:
-        aim = max(schedule.aim, state.limits.gap * abs(state.value))
+        # `target` adds a tolerance, which must not carry the bound beyond the gap asked for
+        aim = max(schedule.aim, state.limits.gap * abs(state.value) - 2 * _TOLERANCE * state.size)
         target = search.target(state.value + aim) if math.isfinite(state.value) else _NOTHING
         started = state.seconds
         spent, resolved = search.lower(target)
