@@ -8,7 +8,7 @@ fields of a text table as they stand there. Every bad input is a `DataError` tha
 from ltr.data.dataset import DataError, Dataset
 from ltr.data.files import FormatName, format_of, read_data, read_rows
 from ltr.data.frames import from_frame
-from ltr.data.generated import gaussians, grouped, theorem1
+from ltr.data.generated import gaussians, grouped, roc_standin, theorem1
 from ltr.data.named import dataset_names, load, load_test
 from ltr.data.splits import half_split
 from ltr.data.svmlight import read_svmlight
@@ -32,5 +32,6 @@ __all__ = [
     "read_svmlight",
     "read_table",
     "read_texts",
+    "roc_standin",
     "theorem1",
 ]

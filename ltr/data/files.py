@@ -17,6 +17,7 @@ from ltr.data.tables import BINARY_SUFFIXES, read_table, read_table_rows
 __all__ = ["FormatName", "format_of", "read_data", "read_rows"]
 
 FormatName = Literal["auto", "table", "svmlight"]
+"""Formats of data files; auto tells by the file."""
 
 
 def format_of(path: str | os.PathLike[str]) -> FormatName:

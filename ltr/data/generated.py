@@ -1,4 +1,4 @@
-"""Data sets that are generated: two of the paper, and one of lists by query. They need no files.
+"""Data sets that are generated: two of the paper, a stand-in for a third, and lists by query. They need no files.
 
 Source: Rudin & Wang, *Direct Learning to Rank and Rerank* (2018), sections 2.4 (theorem 1) and 5 (Gaussians).
 """
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ltr.data.dataset import Dataset
 
-__all__ = ["gaussians", "grouped", "theorem1"]
+__all__ = ["gaussians", "grouped", "roc_standin", "theorem1"]
 
 FloatArray = NDArray[np.float64]
 
@@ -74,6 +74,43 @@ def theorem1(seed: int = 0) -> Dataset:
     """
     clumps = ((10, 0, (3.0,), 0.05), (3000, 1, (1.0,), 0.05), (3000, 0, (0.0,), 0.05), (80, 1, (-10.0,), 0.05))
     return Dataset("theorem1", *_draw(np.random.default_rng(seed), clumps))
+
+
+def roc_standin(seed: int = 0) -> Dataset:
+    """A stand-in for the paper's ROC Flexibility data, which is not public any more; values cannot be compared with it.
+
+    As that data, it has n = 500 and d = 5, ties, and directions that are good by one rank statistic and bad by another.
+    Features are rounded to whole numbers, so that some 300 different rows are left, dozens of them with both labels.
+
+    ======  =====  =======================  ==================  =======================================
+    points  label  mean                     standard deviation  what it does
+    ======  =====  =======================  ==================  =======================================
+    190     1      (1, 0, 0, 0, 0)          0.8                 the bulk: AUC follows the first feature
+    205     0      (0, 0, 0, 0, 0)          0.8                 its negatives
+    25      0      (3, 0.5, 0, 0, 0)        0.4                 spoil the top of that direction
+    40      1      (-0.5, 2.5, 0, 1, 0)     0.4                 a clean top along the second feature
+    20      0      (-1, 1.5, 1, -1, 0)      0.4                 nearly so, told apart by the fourth
+    20      1      (0.5, -1, 2.5, 0, 1)     0.4                 another clean top
+    ======  =====  =======================  ==================  =======================================
+
+    Args:
+        seed: of everything.
+
+    Examples:
+        >>> data = roc_standin()
+        >>> data.name, data.n, data.d, data.n_pos
+        ('roc_standin', 500, 5, 250)
+    """
+    clumps = (
+        (190, 1, (1.0, 0.0, 0.0, 0.0, 0.0), 0.8),
+        (205, 0, (0.0, 0.0, 0.0, 0.0, 0.0), 0.8),
+        (25, 0, (3.0, 0.5, 0.0, 0.0, 0.0), 0.4),
+        (40, 1, (-0.5, 2.5, 0.0, 1.0, 0.0), 0.4),
+        (20, 0, (-1.0, 1.5, 1.0, -1.0, 0.0), 0.4),
+        (20, 1, (0.5, -1.0, 2.5, 0.0, 1.0), 0.4),
+    )
+    X, y = _draw(np.random.default_rng(seed), clumps)
+    return Dataset("roc_standin", np.round(X), y)
 
 
 def grouped(seed: int = 0, *, queries: int = 60, d: int = 5) -> Dataset:

@@ -9,6 +9,7 @@ name                 label (positive)            features
 ===================  ==========================  ====================================================================
 gaussians            generated                   2
 theorem1             generated                   1
+roc_standin          generated                   5: a stand-in for the paper's ROC Flexibility data
 abalone19            class is "positive"         8: sex (M 0, F 1, I 2) and seven measures
 uis                  DFREE = 1                   8: all but ID; IVHX as two dummies (previous, recent)
 travel               choice = 1                  7: all but the mode, which names the alternative
@@ -23,7 +24,7 @@ lightgbm_lambdarank  graded 0 to 4               300, sparse; 201 queries for tr
 ===================  ==========================  ====================================================================
 
 The paper states d = 21, 13 and 14 for NHANES, Polypharm and GLOW500, and not which rows and columns it took: those
-three are our reading. Its ROC Flexibility data is no longer public.
+three are our reading. Its ROC Flexibility data is no longer public: `roc_standin` stands in for it.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data.dataset import DataError, Dataset
-from ltr.data.generated import gaussians, grouped, theorem1
+from ltr.data.generated import gaussians, grouped, roc_standin, theorem1
 from ltr.data.svmlight import read_svmlight
 
 __all__ = ["FILES", "LISTS_BY_QUERY", "NamedFile", "NamedLists", "dataset_names", "load", "load_test"]
@@ -52,6 +53,7 @@ Rows = list[list[str]]
 _GENERATED: dict[str, Callable[[int], Dataset]] = {
     "gaussians": gaussians,
     "theorem1": theorem1,
+    "roc_standin": roc_standin,
     "grouped": grouped,
 }
 
@@ -180,8 +182,8 @@ def dataset_names() -> tuple[str, ...]:
     """The names that `load` knows, generated data first.
 
     Examples:
-        >>> dataset_names()[:4]
-        ('gaussians', 'theorem1', 'grouped', 'abalone19')
+        >>> dataset_names()[:5]
+        ('gaussians', 'theorem1', 'roc_standin', 'grouped', 'abalone19')
     """
     return (*_GENERATED, *FILES, *LISTS_BY_QUERY)
 
