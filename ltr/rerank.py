@@ -21,6 +21,7 @@ Source: Rudin & Wang (2018), section 2.1.
 
 from __future__ import annotations
 
+import copy
 import pickle
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -38,7 +39,7 @@ from ltr.exact.problem import LinearConstraints, RankName, RerankProblem
 from ltr.exact.recentre import NormName
 from ltr.exact.recentre import recentre as recentred
 from ltr.exact.solution import Progress, Solution
-from ltr.exact.solve import solve
+from ltr.exact.solve import Solver, solve
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 from ltr.top_lists import TopLists, cut
@@ -61,7 +62,7 @@ class TwoStageRanker:
         margin: score difference that counts, on standardised features.
         rank: ``"resolved"`` or ``"subrank"``, how the exact stage ranks ties.
         gain: worth of graded labels, ``"exp2"`` for 2^label - 1 or ``"linear"``; of 0 and 1 both are the same.
-        method: solver method of `ltr.exact.solve`.
+        method: solver method of `ltr.exact.solve`, by name or as an object.
         time_limit: seconds for the exact stage.
         gap: relative gap at which the exact stage may stop.
         node_limit: branch-and-bound nodes at which it stops.
@@ -108,7 +109,7 @@ class TwoStageRanker:
         margin: float = 1e-4,
         rank: RankName = "resolved",
         gain: GainName = "exp2",
-        method: str = "auto",
+        method: str | Solver = "auto",
         time_limit: float = 60.0,
         gap: float = 0.0,
         node_limit: int | None = None,
@@ -249,6 +250,33 @@ class TwoStageRanker:
         queries = None if qid is None else checked_queries(qid, len(features))[0]
         return features, scores, cut(scores, queries, self.top_k), queries
 
+    def recentred(self, norm: NormName = "l2") -> TwoStageRanker:
+        """This ranker with its weights moved to the largest margin of a norm, as a fit with `recentre` ends.
+
+        The solver does not run again, and this ranker stays as it is. Where the exact stage had nothing to order, so it
+        has here.
+
+        Args:
+            norm: ``"l2"`` or ``"max"``.
+
+        Raises:
+            ValueError: an unknown norm, a ranker that is not fitted, or was read from a file without its problem.
+        """
+        if norm not in get_args(NormName):
+            raise ValueError(f"norm must be 'l2' or 'max', got {norm!r}")
+        if not hasattr(self, "weights_"):
+            raise ValueError("recentred goes with a ranker that was fitted: call fit first")
+        moved = copy.copy(self)
+        moved.recentre = norm
+        if self.weights_ is None:
+            return moved
+        problem, lists = getattr(self, "problem_", None), getattr(self, "_lists", None)
+        if problem is None or lists is None or self.solution_ is None:
+            raise ValueError("recentred goes with a ranker that was fitted here: files do not hold its problem")
+        moved.note_ = ""
+        moved.weights_ = lists.raw(moved._best_on_list(problem, self.solution_))
+        return moved
+
     def save(self, path: str | Path) -> None:
         """Write the fitted ranker to one file that `load` reads without running code from it.
 
@@ -301,7 +329,7 @@ class TwoStageRanker:
         on_progress: Progress | None,
     ) -> None:
         """Solve the exact stage on the items at or above the threshold of their list."""
-        lists = TopLists.of(top, queries)
+        self._lists: TopLists | None = (lists := TopLists.of(top, queries))
         self.center_ = lists.center
         self.note_ = ""
         self.weights_: FloatArray | None = None

@@ -123,7 +123,7 @@ class ExactReranker(Ranker):
             margin=self._number("margin"),
             rank=self.rank,
             gain=self.gain,
-            method=solver_of(self.method),  # type: ignore[arg-type] # it takes all that solve takes
+            method=solver_of(self.method),
             recentre=self.recentre,
             seed=self._seed(),
             **limits_of(self),
@@ -170,7 +170,7 @@ class ExactReranker(Ranker):
         state = dict(super().__getstate__())
         if "ranker_" in state:
             state["ranker_"] = copy.copy(self.ranker_)
-            state["ranker_"].problem_ = None
+            state["ranker_"].problem_ = state["ranker_"]._lists = None
         return state
 
     def _scores_of_lists(self, X: ArrayLike, qid: ArrayLike | None) -> FloatArray:

@@ -1,0 +1,140 @@
+"""Rankers from configs, the search's threads, answers moved after the fact, and the stand-in data."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from ltr.base_rankers.logistic import LogisticRegressionRanker
+from ltr.base_rankers.rankboost import RankBoostRanker
+from ltr.base_rankers.surrogate import SurrogateRanker
+from ltr.data import gaussians, load, roc_standin
+from ltr.exact import METHODS
+from ltr.exact.solution import Status
+from ltr.rerank import TwoStageRanker
+from trainers.config import parse_config
+from trainers.rankers import first_stage_ranker, two_stage_ranker
+from trainers.task import statistic_of
+
+
+def config_for(**sections):
+    return parse_config({"name": "x", "seed": 3, "data": {"name": "gaussians"}, **sections})
+
+
+def test_rankers_have_the_options_of_the_config():
+    config = config_for(
+        surrogate={"losses": ["hinge"], "l2": 0.5, "max_steps": 7},
+        baselines={"rankboost": {"rounds": 9, "thresholds": "all"}, "logistic_regression": {"C": 2.0}},
+    )
+    hinge = first_stage_ranker(config, "hinge")
+    assert isinstance(hinge, SurrogateRanker)
+    assert (hinge.loss, hinge.l2, hinge.max_steps, hinge.seed) == ("hinge", 0.5, 7, 3)
+    boosted = first_stage_ranker(config, "rankboost")
+    assert isinstance(boosted, RankBoostRanker)
+    assert (boosted.rounds, boosted.thresholds) == (9, None)
+    regression = first_stage_ranker(config, "logistic_regression")
+    assert isinstance(regression, LogisticRegressionRanker)
+    assert regression.C == 2.0
+
+
+EXACT = {"top_k": "full", "statistic": "auc", "C": 0.1, "margin": 0.01, "time_limit": 2.0, "gap": 0.1,
+         "node_limit": 5, "memory_limit": 100.0, "recentre": "max", "rank": "subrank", "seed": 8}  # fmt: skip
+
+
+def test_the_two_stage_ranker_has_every_option_of_the_exact_stage():
+    config = config_for(exact=EXACT, statistics={"gain": "linear"})
+    ranker = two_stage_ranker(config, LogisticRegressionRanker())
+    assert ranker.top_k is None
+    assert str(ranker.statistic) == "auc"
+    assert ranker.gain == "linear"
+    assert ranker.method == "auto"
+    for name in EXACT.keys() - {"top_k", "statistic"}:
+        assert getattr(ranker, name) == EXACT[name]
+    assert two_stage_ranker(config_for(), LogisticRegressionRanker()).seed == 3
+
+
+@pytest.mark.parametrize("method", ["auto", *METHODS])
+def test_a_search_is_told_its_threads(method):
+    exact = config_for().exact.model_copy(update={"method": method})  # some go with some statistics only
+    config = config_for().model_copy(update={"exact": exact})
+    assert two_stage_ranker(config, LogisticRegressionRanker()).method == method
+    solver = two_stage_ranker(config, LogisticRegressionRanker(), threads=3).method
+    named = METHODS["weight_space" if method == "auto" else method]
+    if hasattr(named, "threads"):
+        assert solver == dataclasses.replace(named, threads=3)
+    else:
+        assert solver == method
+
+
+def test_threads_do_not_change_what_auto_finds():
+    data = gaussians(n=200)
+    config = config_for(exact={"top_k": 20, "time_limit": 60})
+    one, other = (
+        two_stage_ranker(config, LogisticRegressionRanker(), threads=threads).fit(data.X, data.y)
+        for threads in (None, 1)
+    )
+    assert one.solution_.status is other.solution_.status is Status.OPTIMAL
+    assert one.solution_.value == other.solution_.value
+
+
+@pytest.mark.parametrize("norm", ["l2", "max"])
+def test_a_ranker_moved_afterwards_is_the_one_fitted_so(norm):
+    data = gaussians(n=200)
+    plain = TwoStageRanker(top_k=30).fit(data.X, data.y)
+    weights, note = plain.weights_.copy(), plain.note_
+    moved = plain.recentred(norm)
+    fitted = TwoStageRanker(top_k=30, recentre=norm).fit(data.X, data.y)
+    assert moved.recentre == norm
+    assert moved.weights_.tolist() == fitted.weights_.tolist()
+    assert moved.note_ == fitted.note_
+    assert moved.decision_function(data.X).tolist() == fitted.decision_function(data.X).tolist()
+    # the value on the list does not fall, and the ranker itself stays as it is
+    top = plain.reranked(data.X)
+    values = [statistic_of(r.decision_function(data.X)[top], data.y[top], "dcg") for r in (plain, moved)]
+    assert values[1] >= values[0] - 1e-12
+    assert (plain.recentre, plain.note_) == (None, note)
+    assert plain.weights_.tolist() == weights.tolist()
+
+
+def test_a_ranker_is_moved_with_lists_by_query():
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(60, 2)), rng.integers(0, 3, 60), np.repeat([0, 1, 2], 20)
+    plain = TwoStageRanker("ranknet", top_k=6, time_limit=60).fit(X, y, qid)
+    fitted = TwoStageRanker("ranknet", top_k=6, time_limit=60, recentre="l2").fit(X, y, qid)
+    assert plain.recentred("l2").weights_.tolist() == fitted.weights_.tolist()
+
+
+def test_a_ranker_with_nothing_to_order_stays_where_it_is():
+    X, y = np.arange(20.0)[:, None], (np.arange(20) > 9).astype(int)
+    plain = TwoStageRanker(top_k=5).fit(X, y)
+    moved = plain.recentred()
+    assert moved.weights_ is None
+    assert moved.note_ == plain.note_
+    assert moved.decision_function(X).tolist() == plain.decision_function(X).tolist()
+
+
+def test_what_cannot_be_moved(tmp_path):
+    data = gaussians(n=200)
+    ranker = TwoStageRanker(top_k=20).fit(data.X, data.y)
+    with pytest.raises(ValueError, match="norm must be 'l2' or 'max', got 'l1'"):
+        ranker.recentred("l1")
+    with pytest.raises(ValueError, match="recentred goes with a ranker that was fitted"):
+        TwoStageRanker().recentred()
+    ranker.save(tmp_path / "ranker.pt")
+    with pytest.raises(ValueError, match="files do not hold its problem"):
+        TwoStageRanker.load(tmp_path / "ranker.pt").recentred()
+
+
+def test_the_stand_in_has_ties_and_directions_that_disagree():
+    data = roc_standin()
+    assert (data.name, data.n, data.d, data.n_pos) == ("roc_standin", 500, 5, 250)
+    assert (np.round(data.X) == data.X).all()
+    rows, places = np.unique(data.X, axis=0, return_inverse=True)
+    both = [len(set(data.y[places == row])) == 2 for row in range(len(rows))]
+    assert 250 < len(rows) < 350
+    assert 24 <= sum(both) < 100
+    first, second = (np.argsort(-data.X[:, column], kind="stable") for column in (0, 1))
+    # the bulk follows the first feature, the top the second
+    assert data.y[first][:25].mean() < 0.5 < data.y[second][:25].mean()
+    assert np.corrcoef(data.X[:, 0], data.y)[0, 1] > np.corrcoef(data.X[:, 3], data.y)[0, 1]
+    assert load("roc_standin", seed=4).X.tolist() == roc_standin(4).X.tolist() != data.X.tolist()
