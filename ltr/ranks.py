@@ -37,6 +37,7 @@ __all__ = [
 
 
 GainName = Literal["linear", "exp2"]
+"""Worth of a label: itself, or ``2**label - 1``."""
 
 
 def rank_cv(scores: Tensor, *, mask: Tensor | None = None) -> Tensor:

@@ -20,6 +20,7 @@ __all__ = ["ScorerName", "SurrogateRanker"]
 
 FloatArray = NDArray[np.float64]
 ScorerName = Literal["linear", "mlp"]
+"""Scoring functions of a surrogate."""
 
 _RESULTS = ("objective_", "steps_", "converged_")
 

@@ -22,6 +22,7 @@ __all__ = ["NormName", "deepest", "recentre"]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 NormName = Literal["l2", "max"]
+"""Norms of the margin."""
 
 # how far below the margin the linear program may end: the caller evaluates its weights and so decides
 _SHORTFALL = 1e-6

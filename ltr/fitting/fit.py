@@ -44,6 +44,7 @@ from ltr.losses.contract import RankingLoss
 __all__ = ["Fit", "Step", "StopReason"]
 
 StopReason = Literal["", "tolerance", "stalled", "max_steps"]
+"""Why a fit ended, see `Fit`; empty while it has not."""
 
 _HISTORY = 50
 _LINE_SEARCH = 25

@@ -11,7 +11,9 @@ import torch
 __all__ = ["DeviceName", "FitOptions", "OptimizerName"]
 
 OptimizerName = Literal["lbfgs", "adam"]
+"""Optimizers of a fit."""
 DeviceName = Literal["cpu", "cuda", "auto"]
+"""Devices of a fit; auto is CUDA where there is one."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,9 @@ from ltr.lists import Lists, as_lists, buckets, check_qid, numbered
 __all__ = ["PairsName", "RankingLoss", "Reduction"]
 
 Reduction = Literal["mean", "sum", "none"]
+"""What becomes of the values of the lists."""
 PairsName = Literal["mean", "sum"]
+"""What becomes of the pairs of one list."""
 
 
 class RankingLoss(nn.Module, abc.ABC):

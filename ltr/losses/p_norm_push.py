@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["InnerName", "PNormPushLoss", "p_norm_push_loss"]
 
 InnerName = Literal["exponential", "logistic"]
+"""The pair function inside a P-norm push."""
 
 _TINY = 1e-300  # below what can be told from 0 among sums that matter
 

@@ -31,6 +31,7 @@ from ltr.ranks import GainName, check_gain
 __all__ = ["RankedLists", "TieGroups", "Ties", "check_ties", "rank_lists"]
 
 Ties = Literal["resolved", "subrank", "average", "optimistic"]
+"""Treatments of ties, described in the module's text."""
 TIES: tuple[Ties, ...] = ("resolved", "subrank", "average", "optimistic")
 
 _TOO_LARGE = 1024  # two to this is no float64

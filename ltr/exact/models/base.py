@@ -49,6 +49,7 @@ __all__ = ["Assignment", "Form", "Formulation", "assign", "kind", "linear", "sid
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Form = Literal["faithful", "strengthened"]
+"""A formulation as the paper prints it, or strengthened; see the module's text."""
 Assignment = list[tuple[Variable, float]]
 Tick = Callable[[], None]
 
