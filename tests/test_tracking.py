@@ -10,7 +10,7 @@ from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.hparams import plugin_data_pb2
 
 from trainers.figures import RankedList, ranked_list_figure
-from trainers.tracking import Tracker, chart_layout, markdown_table, read_records, write_overview
+from trainers.tracking import Tracker, chart_layout, event_tag, markdown_table, read_records, write_overview
 
 
 def events(folder):
@@ -38,7 +38,9 @@ def logged(path):
 
 
 def as_float32(series):
-    return {tag: [(step, float(np.float32(value))) for step, value in points] for tag, points in series.items()}
+    return {
+        event_tag(tag): [(step, float(np.float32(value))) for step, value in points] for tag, points in series.items()
+    }
 
 
 def tracker(folder, **options):
@@ -137,7 +139,7 @@ def test_the_charts_put_the_loss_beside_the_statistic_and_the_bound_above_the_in
     layout = layout_pb2.Layout.FromString(event.tensor_proto.string_val[0])
     tags = {chart.title: list(chart.multiline.tag) for category in layout.category for chart in category.chart}
     assert tags["convex loss"] == [r"^loss/convex$"]
-    assert tags["dcg(base=e)@10 on the training half"] == [r"^train/dcg\(base=e\)@10$"]
+    assert tags["dcg(base=e)@10 on the training half"] == [r"^train/dcg\[base=e\]@10$"]
     assert [r"^exact/incumbent$", r"^exact/bound$"] in tags.values()
     assert [r"^test/auc$"] in tags.values()
 

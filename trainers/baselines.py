@@ -7,13 +7,10 @@ import time
 from dataclasses import asdict
 from typing import Any
 
-import torch
-
-from ltr.base_rankers.logistic import LogisticRegressionRanker
-from ltr.base_rankers.rankboost import RankBoostRanker
-from ltr.losses import logistic_loss
-from trainers.context import Context, Scores, by_tag, save_ranker, save_scores
+from trainers.context import Context, by_tag, save_ranker, save_scores
+from trainers.rankers import first_stage_ranker, rankboost_ranker
 from trainers.results import Row
+from trainers.task import Scores, own_loss
 from trainers.tracking import Tracker
 
 __all__ = ["fit_baseline"]
@@ -38,12 +35,14 @@ def fit_baseline(context: Context, name: str, *, level_to: int) -> Row:
             ranker, loss, steps = _rankboost(context, tracker)
         else:
             context.display.begin(name, None)
-            ranker = LogisticRegressionRanker(**context.config.baselines.logistic_regression.model_dump())
+            ranker = first_stage_ranker(context.config, name)
             ranker.fit(context.split.train.X, context.split.train.y, qid=context.split.train.qid)
-            loss, steps = _logistic_loss(context, ranker), None
+            loss = steps = None
         seconds = time.perf_counter() - started
         scores = context.scores_of(ranker)
         statistics = context.statistics(scores)
+        if loss is None:
+            loss = own_loss(name, scores.train, context.split.train)
         if steps is None:
             tracker.level(level_to, {"loss/convex": loss, **by_tag(statistics)})
         weights = ranker.linear_weights
@@ -75,8 +74,7 @@ def _rankboost(context: Context, tracker: Tracker) -> tuple[Any, float, int]:
         context.stop.check()
 
     context.display.begin("rankboost", options.rounds)
-    thresholds = None if options.thresholds == "all" else options.thresholds
-    ranker = RankBoostRanker(options.rounds, thresholds, options.step, on_round=on_round)  # type: ignore[arg-type]
+    ranker = rankboost_ranker(context.config, on_round)
     ranker.fit(context.split.train.X, context.split.train.y)
     stages = zip(
         ranker.staged_decision_function(context.split.train.X),
@@ -89,9 +87,3 @@ def _rankboost(context: Context, tracker: Tracker) -> tuple[Any, float, int]:
             values = {"loss/convex": float(ranker.losses[index]), **by_tag(context.statistics(Scores(train, test)))}
             tracker.log(index, values, when=moments[index - 1])
     return ranker, float(ranker.losses[-1]), rounds
-
-
-def _logistic_loss(context: Context, ranker: LogisticRegressionRanker) -> float:
-    train = context.split.train
-    labels = torch.from_numpy(train.y > 0).long()  # of graded labels the class that it learns
-    return float(logistic_loss(torch.from_numpy(ranker.decision_function(train.X)), labels))

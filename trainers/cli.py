@@ -1,4 +1,4 @@
-"""The command ``ltr``: run experiments, show their tables, rank new data, check certificates."""
+"""The command ``ltr``: run experiments, show and compare them, rank new data, check certificates."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainers.board.command import add_board, run_board
 from trainers.stopping import StopFlag
 
 if TYPE_CHECKING:
@@ -31,13 +32,16 @@ examples:
   ltr show runs/pima                                 the table again
   ltr predict runs/pima patients.csv -o ranked.csv   rank new, unlabelled rows
   ltr verify certificate.json --require-proof        check a proof in exact arithmetic
-  ltr options                                        every key of a config with its default
+  ltr options                                        every key of an experiment or sweep with its default
   torchrun --standalone --nproc-per-node 4 -m trainers run configs/pima.toml
                                                      several processes train the surrogates
-  tensorboard --logdir runs                          losses and statistics side by side
+  ltr board runs                                     TensorBoard: the methods of all runs side by side
+  ltr sweep configs/paper/all.toml                   many experiments: data, splits, methods, options
+  ltr sweep configs/paper/all.toml --shard 2/5       the second of five machines' share of it
+  ltr report runs/paper                              tables and figures of a sweep
 
-A run that was interrupted (Ctrl-C, crash) goes on when the same command is given again; finished methods
-are never computed twice. Named data sets other than the generated ones are read from the directory in the
+A run or sweep that was interrupted (Ctrl-C, crash) goes on when the same command is given again; what is
+finished is never computed twice. Named data sets other than the generated ones are read from the directory in the
 environment variable LTR_DATA; a table of your own is named by data.path and data.label.
 
 exit codes: 0 done, 1 a certificate is wrong, 2 something in the command, config or data is wrong, 130 interrupted
@@ -61,7 +65,7 @@ def _main(argv: Sequence[str] | None) -> int:
     with StopFlag() as stop:
         parser = _parser()
         arguments, rest = parser.parse_known_args(argv)
-        if rest and (arguments.command != "run" or any(text.startswith("-") for text in rest)):
+        if rest and (arguments.command not in ("run", "sweep") or any(text.startswith("-") for text in rest)):
             parser.error(f"unrecognized arguments: {' '.join(rest)}")
         if arguments.command is None:
             parser.print_help()
@@ -77,6 +81,12 @@ def _main(argv: Sequence[str] | None) -> int:
     try:
         if arguments.command == "run":
             return _run(arguments.config, [*arguments.overrides, *rest], arguments.fresh, arguments.quiet)
+        if arguments.command == "sweep":
+            return _sweep(arguments, [*arguments.overrides, *rest])
+        if arguments.command == "report":
+            return _report(arguments)
+        if arguments.command == "board":
+            return run_board(arguments, _complain)
         if arguments.command == "show":
             return _show(arguments.run)
         if arguments.command == "predict":
@@ -97,10 +107,13 @@ def _complain(text: str) -> None:
 
 _MODULES = {
     "run": ("trainers.experiment", "trainers.display"),
+    "sweep": ("trainers.sweep.runner",),
+    "report": ("trainers.report.report",),
+    "board": ("trainers.board.build",),
     "show": ("trainers.predict",),
     "predict": ("trainers.predict",),
     "verify": ("ltr.verify",),
-    "options": ("trainers.config",),
+    "options": ("trainers.sweep.grids",),
 }
 
 
@@ -122,6 +135,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("overrides", metavar="KEY=VALUE", nargs="*", help="set a key, as in exact.top_k=100")
     run.add_argument("--fresh", action="store_true", help="throw away an earlier run of this name and start over")
     run.add_argument("-q", "--quiet", action="store_true", help="no progress, only the table")
+    _add_sweep(commands)
+    _add_report(commands)
+    add_board(commands)
     show = commands.add_parser("show", help="print a run's table", description="Print the table of a run.")
     show.add_argument("run", metavar="RUN", help="a run folder, or the name of one in runs/")
     predict = commands.add_parser(
@@ -145,9 +161,101 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("--require-proof", action="store_true", help="reject a certificate that proves no bound")
     verify.add_argument("--data", metavar="SHA256", help="reject a certificate about other data")
     commands.add_parser(
-        "options", help="list every key of a config", description="Every key of a config: default and meaning."
+        "options",
+        help="list every key of a config",
+        description="Every key of the config of an experiment, then of a sweep: default and meaning.",
     )
     return parser
+
+
+def _add_sweep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    sweep = commands.add_parser(
+        "sweep",
+        help="compute the missing results of a sweep",
+        description="Run many experiments: data sets, splits, methods and options. Each result is a file, computed "
+        "once; the same command goes on with an unfinished sweep.",
+    )
+    sweep.add_argument("config", metavar="CONFIG", help="a TOML file with [[grid]] tables")
+    sweep.add_argument("overrides", metavar="KEY=VALUE", nargs="*", help="set a key of the sweep or its experiments")
+    sweep.add_argument("-j", "--jobs", type=_count, metavar="N", help="cells at a time (default: as threads allow)")
+    sweep.add_argument("--threads", type=_count, default=1, metavar="N", help="threads of each cell (default 1)")
+    sweep.add_argument("--shard", default="1/1", metavar="I/N", help="compute part I of N, one part a machine")
+    sweep.add_argument("--dask", metavar="ADDRESS", help="compute on the workers of a Dask scheduler")
+    sweep.add_argument(
+        "--from", dest="known", metavar="FOLDER", type=Path, help="take over results of a sweep, or of its cells.jsonl"
+    )
+    sweep.add_argument("-q", "--quiet", action="store_true", help="no progress")
+
+
+def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    report = commands.add_parser(
+        "report",
+        help="make tables and figures of a sweep",
+        description="Make tables, figures and what they say of a sweep, finished or not: report.md, report.html (one "
+        "file with everything in it), figures/ and cells.jsonl (all results in one file, to report on or go on from).",
+    )
+    report.add_argument("runs", metavar="RUNS", help="a sweep's folder, the name of one in runs/, or a cells.jsonl")
+    report.add_argument("-o", "--output", metavar="DIR", type=Path, help="where to write (default: RUNS/report)")
+    report.add_argument("--reference", metavar="CSV", type=Path, help="published values to set beside")
+    report.add_argument("--markdown", metavar="FILE", type=Path, help="write the Markdown here too, with links to DIR")
+    report.add_argument("--title", help="of the report")
+
+
+def _count(text: str) -> int:
+    """A whole number of at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be an integer >= 1, got {text!r}")
+    return int(text)
+
+
+def _sweep(arguments: argparse.Namespace, overrides: Sequence[str]) -> int:
+    from rich.console import Console
+
+    from trainers.sweep.progress import Progress, ShownProgress
+    from trainers.sweep.runner import Shard, run_sweep
+    from trainers.sweep.workers import Workers
+
+    console = Console(stderr=True)
+    outcome = run_sweep(
+        arguments.config,
+        overrides,
+        workers=Workers(arguments.jobs, arguments.threads, arguments.dask),
+        shard=Shard.parse(arguments.shard),
+        known=arguments.known,
+        progress=Progress() if arguments.quiet else ShownProgress(console),
+    )
+    failed = len(outcome.failures)
+    if not arguments.quiet:
+        computed = f"{outcome.cells - outcome.before - failed} cells computed"
+        if outcome.before:
+            computed += f", {outcome.before} finished earlier"
+        text = f"{computed}; ltr report {outcome.folder} makes tables and figures of them"
+        console.print(text, highlight=False, soft_wrap=True)
+    for failure in outcome.failures[:_FAILURES]:
+        _complain(f"error: {failure}")
+    if failed > _FAILURES:
+        _complain(f"error: {failed} cells have no result, the first {_FAILURES} are named above")
+    return 2 if failed else 0
+
+
+_FAILURES = 20
+"""Cells that failed and are named, at most."""
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    from trainers.report.reference import read_reference
+    from trainers.report.report import find_sweep, write_report
+    from trainers.sweep.records import read_sweep
+
+    sweep = find_sweep(arguments.runs)
+    folder = arguments.output or (sweep.parent if sweep.is_file() else sweep) / "report"
+    reference = None if arguments.reference is None else read_reference(arguments.reference)
+    written = write_report(
+        read_sweep(sweep), folder, title=arguments.title, reference=reference, markdown=arguments.markdown
+    )
+    for path in written.files:
+        sys.stdout.write(f"{path}\n")
+    return 0
 
 
 def _run(path: str, overrides: Sequence[str], fresh: bool, quiet: bool) -> int:
@@ -171,7 +279,7 @@ def _run(path: str, overrides: Sequence[str], fresh: bool, quiet: bool) -> int:
     if results.rows:
         _print_table(results)
     if not quiet:
-        console.print(f"results in {config.folder}; curves: tensorboard --logdir {config.runs_dir}", highlight=False)
+        console.print(f"results in {config.folder}; curves: ltr board {config.runs_dir}", highlight=False)
     return 0 if results.complete else 130
 
 
@@ -215,15 +323,20 @@ def _verify(file: str, require_proof: bool, data: str | None) -> int:
 def _options() -> int:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from trainers.config import describe_keys
+    from trainers.sweep.grids import GridConfig, SweepConfig
 
-    table = Table(box=None, pad_edge=False)
-    for heading in ("key", "default", "meaning"):
-        table.add_column(heading, overflow="fold")
-    for key, default, meaning in describe_keys():
-        table.add_row(key, default, meaning)
-    _stdout(Console).print(table)
+    console = _stdout(Console)
+    of_sweep = (*describe_keys(SweepConfig), *describe_keys(GridConfig, "grid."))
+    for title, rows in (("", describe_keys()), ("of a sweep", of_sweep)):
+        table = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+        for heading in ("key", "default", "meaning"):
+            table.add_column(heading, overflow="fold")
+        for row in rows:
+            table.add_row(*map(Text, row))
+        console.print(table)
     return 0
 
 

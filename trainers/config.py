@@ -25,7 +25,7 @@ from trainers.sections import (
     SurrogateConfig,
     TrackingConfig,
 )
-from trainers.toml_text import apply_overrides, dump_toml, read_toml
+from trainers.toml_text import apply_overrides, dump_toml, read_experiment
 
 __all__ = ["EXACT", "Config", "describe_keys", "load_config", "parse_config", "resolved_toml"]
 
@@ -65,20 +65,22 @@ class Config(Section):
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     """The config of a TOML file with overrides such as ``exact.top_k=100`` applied.
 
-    A relative ``data.path`` or ``data.test_path`` is meant from the config file's folder, one given as an override from
+    A file may take over the keys of another one, ``extends = "common.toml"``. A relative ``data.path`` or
+    ``data.test_path`` is meant from the folder of the file that says so, one given as an override from
     the current one.
 
     Raises:
         ConfigError: everything that is wrong, at once.
     """
     path = Path(path)
-    tree, given, findings = apply_overrides(read_toml(path), overrides)
+    tree, given, findings = apply_overrides(read_experiment(path), overrides)
+    if "grid" in tree:
+        raise ConfigError(str(path), [Finding("grid", "makes this the config of a sweep: `ltr sweep` takes it")])
     tree.setdefault("name", path.stem)
     data = tree.get("data")
     for key in ("path", "test_path"):
         if isinstance(data, dict) and isinstance(data.get(key), str):
-            base = Path() if f"data.{key}" in given else path.parent
-            data[key] = str((base / Path(data[key]).expanduser()).absolute())
+            data[key] = str(Path(data[key]).expanduser().absolute())
     return parse_config(tree, source=str(path), overrides=given, findings=findings)
 
 
@@ -139,7 +141,11 @@ def describe_keys(model: type[BaseModel] = Config, prefix: str = "") -> Iterator
             yield from describe_keys(section, f"{prefix}{name}.")
             continue
         default = field.default
-        text = "" if default is None or field.is_required() else dump_toml({"x": default}).removeprefix("x = ").strip()
+        text = (
+            ""
+            if default is None or default == {} or field.is_required()
+            else dump_toml({"x": default}).removeprefix("x = ").strip()
+        )
         yield prefix + name, text, field.description or ""
 
 

@@ -6,7 +6,7 @@ import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -126,7 +126,11 @@ def _rule(item: Any, model: type[BaseModel]) -> str:  # noqa: ANN401  (pydantic'
 
 def _fields_at(model: type[BaseModel], location: Sequence[int | str]) -> list[str]:
     for part in location:
-        annotation = model.model_fields[str(part)].annotation
+        if isinstance(part, int):  # of a list of tables
+            continue
+        annotation = model.model_fields[part].annotation
+        if get_origin(annotation) is tuple:
+            annotation = get_args(annotation)[0]
         if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
             return []
         model = annotation

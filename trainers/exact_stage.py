@@ -16,10 +16,12 @@ from ltr.exact.problem import RerankProblem
 from ltr.exact.solution import Solution, Status, TracePoint
 from ltr.rerank import TwoStageRanker
 from trainers.config import EXACT
-from trainers.context import Context, Scores, by_tag, load_ranker, save_scores
+from trainers.context import Context, by_tag, load_ranker, save_scores
 from trainers.files import Json, read_json, reading, write_atomic, write_json
+from trainers.rankers import two_stage_ranker
 from trainers.results import Row
 from trainers.runs import MethodFolder, RunError
+from trainers.task import Scores
 from trainers.tracking import Tracker
 
 __all__ = ["run_exact_stage"]
@@ -41,22 +43,7 @@ def run_exact_stage(context: Context, rows: Sequence[Row], *, level_to: int) -> 
     """
     config = context.config.exact
     folder = context.run.method(EXACT)
-    ranker = TwoStageRanker(
-        load_ranker(context.run.method(config.base)),
-        config.statistic,
-        None if config.top_k == "full" else int(config.top_k),
-        C=config.C,
-        margin=config.margin,
-        rank=config.rank,
-        method=config.method,
-        time_limit=config.time_limit,
-        gap=config.gap,
-        node_limit=config.node_limit,
-        memory_limit=config.memory_limit,
-        recentre=config.recentre,
-        gain=context.config.statistics.gain,
-        seed=context.config.seed if config.seed is None else config.seed,
-    )
+    ranker = two_stage_ranker(context.config, load_ranker(context.run.method(config.base)))
     _check_length(context, ranker)
     starts = [row.weights for row in rows if row.weights is not None]
     starts += _earlier_weights(folder, context.split.feature_names)

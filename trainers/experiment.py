@@ -10,15 +10,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from ltr.fitting import FitOptions
 from trainers.baselines import fit_baseline
 from trainers.by_query import check_lists, count_empty
 from trainers.config import EXACT, Config
-from trainers.context import Context, load_scores, statistic_of
+from trainers.context import Context, load_scores
 from trainers.display import Display
 from trainers.exact_stage import run_exact_stage
 from trainers.figures import RankedList, ranked_list_figure
@@ -29,6 +27,7 @@ from trainers.results import Results, Row, markdown_tables, number, write_result
 from trainers.runs import RunError, open_run
 from trainers.stopping import StopFlag
 from trainers.surrogates import train_surrogate
+from trainers.task import ranked_labels, statistic_of
 from trainers.tracking import chart_layout, write_overview
 
 __all__ = ["run_experiment"]
@@ -213,12 +212,7 @@ def _figures(context: Context) -> dict[str, Figure]:
         ("test", base.test, after.test, context.split.test.y),
     ):
         reranked = int((before >= threshold).sum())
-        ranked = RankedList(f"{half} half", _in_order(before, y), _in_order(later, y), reranked)
+        ranked = RankedList(f"{half} half", ranked_labels(before, y), ranked_labels(later, y), reranked)
         values = (statistic_of(before, y, exact.statistic), statistic_of(later, y, exact.statistic))
         figures[half] = ranked_list_figure(ranked, base=exact.base, statistic=exact.statistic, values=values)
     return figures
-
-
-def _in_order(scores: NDArray[np.float64], y: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Labels from the top of the list down, tied negatives above tied positives as the statistics count them."""
-    return y[np.lexsort((y, -scores))]

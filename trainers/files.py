@@ -7,6 +7,7 @@ import json
 import math
 import os
 import pickle
+import uuid
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -24,19 +25,24 @@ _DAMAGE = (
     pickle.UnpicklingError, zipfile.BadZipFile,
 )  # fmt: skip
 
+_ADVICE = "`ltr run CONFIG --fresh` starts the run over"
+
 
 class RunError(ValueError):
     """A run folder that cannot be used as asked, with what to do about it."""
 
 
 @contextlib.contextmanager
-def reading(path: Path) -> Iterator[None]:
+def reading(path: Path, advice: str = _ADVICE) -> Iterator[None]:
     """A context in which a file of a run is read and taken apart.
+
+    Args:
+        path: of the file.
+        advice: what to do about a damaged one.
 
     Raises:
         RunError: whatever damage the body met, with the name of the file.
     """
-    advice = "`ltr run CONFIG --fresh` starts the run over"
     try:
         yield
     except RunError:
@@ -49,7 +55,8 @@ def reading(path: Path) -> Iterator[None]:
 
 def write_atomic(path: Path, data: bytes) -> None:
     """Write a file so that at any moment either the old or the new one is there, whole."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    # a name of its own: processes of several machines may write the same file
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
         with temporary.open("wb") as file:
             file.write(data)
@@ -65,15 +72,19 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
     write_atomic(path, (json.dumps(to_json(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode())
 
 
-def read_json(path: Path) -> Json | None:
+def read_json(path: Path, advice: str = _ADVICE) -> Json | None:
     """The object in a JSON file, None when there is no such file.
+
+    Args:
+        path: of the file.
+        advice: what to do about a damaged one.
 
     Raises:
         RunError: a file that holds no JSON object.
     """
     if not path.exists():
         return None
-    with reading(path):
+    with reading(path, advice):
         value = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(value, dict):
             raise TypeError(f"a JSON object is needed, got {type(value).__name__}")

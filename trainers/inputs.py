@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from ltr.data import DataError, Dataset, half_split, load, load_test, read_data
 from trainers.config import Config
 from trainers.provenance import sha256_of
+from trainers.sections import DataConfig
 
-__all__ = ["Half", "Split", "load_split"]
+__all__ = ["Half", "Split", "data_sha256", "load_split", "split_of"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -63,18 +64,36 @@ def load_split(config: Config) -> Split:
     Raises:
         DataError: data that cannot be read, or a half in which there is nothing to rank.
     """
-    data, test = _load(config)
-    facts: dict[str, Any] = {"name": data.name, "rows": data.n, "positives": data.n_pos}
+    return split_of(config.data, config.seed)
+
+
+def data_sha256(options: DataConfig) -> str:
+    """The hash of the data that a config's section describes, both halves.
+
+    Raises:
+        DataError: data that cannot be read.
+    """
+    return _sha256(*_load(options))
+
+
+def split_of(options: DataConfig, seed: int) -> Split:
+    """The data that a config's section describes, split by a seed where the section names none.
+
+    Raises:
+        DataError: as `load_split`.
+    """
+    data, test = _load(options)
+    facts: dict[str, Any] = {"name": data.name, "rows": data.n, "positives": data.n_pos, "sha256": _sha256(data, test)}
     if test is not None:
         halves = [Half(part.X, part.y, part.qid) for part in (data, test)]
-        facts |= {"test_rows": test.n, "sha256": sha256_of(*_arrays(data), *_arrays(test))}
+        facts["test_rows"] = test.n
     else:
-        seed = config.seed if config.data.split_seed is None else config.data.split_seed
-        halves = _halves(data, seed, config.data.train_fraction)
-        facts |= {"sha256": sha256_of(*_arrays(data)), "split_seed": seed, "training_rows": len(halves[0].y)}
+        seed = seed if options.split_seed is None else options.split_seed
+        halves = _halves(data, seed, options.train_fraction)
+        facts |= {"split_seed": seed, "training_rows": len(halves[0].y)}
     if data.qid is not None:
         facts["queries"] = {"train": halves[0].n_queries, "test": halves[1].n_queries}
-        facts["query"] = config.data.query
+        facts["query"] = options.query
     facts["features"] = list(data.feature_names)
     return Split(halves[0], halves[1], data.feature_names, facts)
 
@@ -118,13 +137,16 @@ def _has_a_pair(half: Half) -> bool:
     return any(len(np.unique(half.y[half.qid == query])) > 1 for query in np.unique(half.qid))
 
 
+def _sha256(data: Dataset, test: Dataset | None) -> str:
+    return sha256_of(*_arrays(data), *([] if test is None else _arrays(test)))
+
+
 def _arrays(data: Dataset) -> list[NDArray[Any]]:
     return [data.X, data.y] if data.qid is None else [data.X, data.y, data.qid]
 
 
-def _load(config: Config) -> tuple[Dataset, Dataset | None]:
+def _load(options: DataConfig) -> tuple[Dataset, Dataset | None]:
     """The data, and the test part where it is given apart."""
-    options = config.data
     if options.path is None:
         assert options.name is not None
         return load(options.name, seed=options.seed), load_test(options.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import os
 import platform
 import subprocess
 import time
@@ -17,7 +18,7 @@ import ltr
 from trainers.config import Config
 from trainers.files import Json
 
-__all__ = ["run_facts", "sha256_of"]
+__all__ = ["machine", "origin", "run_facts", "sha256_of"]
 
 _PACKAGES = ("torch", "numpy", "pyscipopt", "scikit-learn", "cvxpy", "numba", "pandas", "tensorboard")
 
@@ -28,11 +29,30 @@ def run_facts(config: Config, data_facts: Mapping[str, Any]) -> Json:
         "name": config.name,
         "seed": config.seed,
         "begun": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        **origin(),
+        "data": dict(data_facts),
+    }
+
+
+def origin() -> Json:
+    """The machine, versions of what computes, and the git commit."""
+    return {
+        "machine": machine(),
         "python": platform.python_version(),
         "versions": {"ltr": ltr.__version__} | {name: found for name in _PACKAGES if (found := _version(name))},
         **_git_facts(),
-        "data": dict(data_facts),
     }
+
+
+def machine() -> str:
+    """The processor and how many of them this process may use."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    name = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        models = [line.partition(":")[2].strip() for line in info.read_text().splitlines() if "model name" in line]
+        name = models[0] if models else name
+    return f"{name}, {cores} cores"
 
 
 def _version(package: str) -> str | None:

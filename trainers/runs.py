@@ -31,8 +31,9 @@ from trainers.config import Config, resolved_toml
 from trainers.config_errors import ConfigError, Finding
 from trainers.files import Json, RunError, read_json, reading, write_atomic, write_json
 from trainers.provenance import run_facts
+from trainers.toml_text import flat
 
-__all__ = ["MethodFolder", "RunError", "RunFolder", "open_run"]
+__all__ = ["MethodFolder", "RunError", "RunFolder", "locked", "open_run"]
 
 # keys that say where to write, not what to compute: a run goes on when they change
 _FREE_KEYS = frozenset({"runs_dir", "data.cache"})
@@ -163,7 +164,7 @@ def open_run(config: Config, data_facts: Mapping[str, Any], *, fresh: bool = Fal
         folder.path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RunError(f"runs_dir: cannot make the folder {folder.path}: {error.strerror}") from None
-    with _locked(folder.path):
+    with locked(folder.path):
         begun = folder.begun
         # a crash at the very start leaves no more than these behind
         if not begun and any(p != folder.config and not p.name.startswith(".") for p in folder.path.iterdir()):
@@ -184,17 +185,30 @@ _LOCK = ".lock"
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path, name: str = _LOCK) -> Iterator[None]:
+    """A context in which no other process has this lock of a folder.
+
+    Where the system or the file system has no locks, a second process is the user's care.
+
+    Raises:
+        RunError: another process has it, a folder that cannot be written to.
+    """
     try:
         import fcntl
-    except ImportError:  # no file locks on this system: a second process is the user's care
+    except ImportError:
         yield
         return
-    with (path / _LOCK).open("w") as file:
+    try:
+        file = (path / name).open("w")
+    except OSError as error:
+        raise RunError(f"runs_dir: cannot write in {path}: {error.strerror}") from None
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             raise RunError(f"name: another process is writing {path}; wait for it or choose another name") from None
+        except OSError:
+            pass
         yield
 
 
@@ -211,10 +225,10 @@ def _empty(path: Path) -> None:
 def _check_same(folder: RunFolder, config: Config, data_facts: Mapping[str, Any]) -> None:
     advice = "add --fresh to start over, or give the new run another name (name=...)"
     try:
-        before = _flat(tomllib.loads(folder.config.read_text(encoding="utf-8")))
+        before = flat(tomllib.loads(folder.config.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
         raise RunError(f"{folder.config}: cannot be read ({error}); {advice}") from None
-    now = _flat(tomllib.loads(resolved_toml(config)))
+    now = flat(tomllib.loads(resolved_toml(config)))
     findings = [
         Finding(key, f"was {_shown(before.get(key))} in the run begun in {folder.path}", now.get(key, "the default"))
         for key in dict.fromkeys((*before, *now))
@@ -233,13 +247,3 @@ def _check_same(folder: RunFolder, config: Config, data_facts: Mapping[str, Any]
 
 def _shown(value: object) -> str:
     return "the default" if value is None else json.dumps(value, ensure_ascii=False)
-
-
-def _flat(tree: Mapping[str, Any], prefix: str = "") -> Json:
-    flat: Json = {}
-    for key, value in tree.items():
-        if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{key}.")
-        else:
-            flat[prefix + key] = value
-    return flat

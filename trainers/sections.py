@@ -290,7 +290,9 @@ class ExactConfig(Section):
     )
     statistic: Statistic = Field(default="dcg", description="the rank statistic to maximise, and to report first")
     C: float = Field(default=0.0, ge=0, description="price of each non-zero weight")
-    margin: float = Field(default=1e-4, ge=1e-5, le=1, description="score difference that counts as standing above")
+    margin: float = Field(
+        default=1e-4, gt=0, le=1, description="score difference that counts as standing above; SCIP needs 1e-5 and more"
+    )
     rank: Literal["resolved", "subrank"] = Field(default="resolved", description="how ties are ranked")
     method: StrictStr = Field(default="auto", description="how to solve; auto chooses")
     time_limit: float = Field(default=60.0, gt=0, description="seconds")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -12,15 +11,16 @@ import torch
 
 from ltr.base_rankers.surrogate import SurrogateRanker
 from ltr.fitting import Fit, Step
-from ltr.losses import parse_loss
 from ltr.scorers import Standardize
 from trainers.config import Config
 from trainers.context import Context, by_tag, save_ranker, save_scores, save_torch
 from trainers.files import read_json, reading, write_json
 from trainers.helpers import Helpers, Stopped
 from trainers.inputs import load_split
+from trainers.rankers import surrogate_ranker
 from trainers.results import Row
 from trainers.runs import MethodFolder, RunError
+from trainers.task import own_loss
 from trainers.tracking import Tracker
 
 __all__ = ["assist", "train_surrogate"]
@@ -68,29 +68,10 @@ def assist(config: Config, helpers: Helpers) -> None:
     with contextlib.suppress(ConnectionError):
         while (job := helpers.next_job()) is not None:
             name, state = job
-            ranker = _new_ranker(config, name, lambda step, ranker: helpers.check(False))
+            ranker = surrogate_ranker(config, name, lambda step, ranker: helpers.check(False))
             # the first process meets the same, and says so
             with contextlib.suppress(Stopped, FloatingPointError, ValueError):
                 ranker.fit(train.X, train.y, qid=train.qid, resume=state)
-
-
-def _new_ranker(config: Config, name: str, on_step: Callable[[Step, SurrogateRanker], None]) -> SurrogateRanker:
-    options = config.surrogate
-    return SurrogateRanker(
-        name,
-        scorer=options.scorer,
-        hidden=options.hidden or (64, 32),
-        l2=options.l2,
-        optimizer=options.optimizer,
-        max_steps=options.max_steps,
-        learning_rate=options.learning_rate,
-        batch_size=options.batch_size,
-        chunk_rows=options.chunk_rows,
-        tolerance=options.tolerance,
-        seed=config.seed,
-        device=options.device,
-        on_step=on_step,
-    )
 
 
 def _checkpoint(folder: MethodFolder) -> dict[str, Any] | None:
@@ -112,7 +93,7 @@ class _Training:
         self._context, self._name, self._folder, self._tracker = context, name, folder, tracker
         self._optimum = optimum
         self._saved = time.monotonic()
-        self.ranker = _new_ranker(context.config, name, self._on_step)
+        self.ranker = surrogate_ranker(context.config, name, self._on_step)
 
     def run(self, state: dict[str, Any] | None) -> bool:
         """Train to the end; whether the user stopped it before."""
@@ -141,8 +122,6 @@ class _Training:
         """The method's row, for the weights of the lowest objective."""
         ranker, train = self.ranker, self._context.split.train
         assert ranker.fit_ is not None
-        scores = torch.from_numpy(ranker.decision_function(train.X))
-        qid = None if train.qid is None else torch.from_numpy(train.qid)
         weights = ranker.linear_weights
         status = "interrupted" if interrupted else "converged" if ranker.converged_ else ranker.fit_.stopped
         return Row(
@@ -151,7 +130,7 @@ class _Training:
             seconds=ranker.fit_.state_dict()["seconds"],
             train=statistics["train"],
             test=statistics["test"],
-            loss=float(parse_loss(self._name)(scores, torch.from_numpy(train.y), qid=qid)),
+            loss=own_loss(self._name, ranker.decision_function(train.X), train),
             excess=None if self._optimum is None else ranker.objective_ - self._optimum,
             steps=ranker.steps_,
             weights=None if weights is None else weights.tolist(),

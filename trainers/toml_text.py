@@ -10,7 +10,7 @@ from typing import Any
 
 from trainers.config_errors import ConfigError, Finding
 
-__all__ = ["apply_overrides", "dump_toml", "read_toml"]
+__all__ = ["apply_overrides", "dump_toml", "flat", "merged", "read_experiment", "read_toml", "unflat"]
 
 Tree = dict[str, Any]
 
@@ -29,6 +29,86 @@ def read_toml(path: Path) -> Tree:
         raise ConfigError(str(path), [Finding("", f"cannot be read: {error}")]) from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(str(path), [Finding("", f"is not valid TOML: {error}")]) from None
+
+
+def read_experiment(path: Path) -> Tree:
+    """The tree of an experiment's TOML file, on top of that of the file it `extends`, if it does.
+
+    ``extends = "common.toml"`` (relative to the file that says so) takes over every key that the file itself does not
+    have. Relative paths of data are meant from the folder of the file that holds them, and come out absolute.
+
+    Raises:
+        ConfigError: a file that cannot be read or is missing, files that extend each other.
+    """
+    return _extended(path, ())
+
+
+def _extended(path: Path, below: tuple[Path, ...]) -> Tree:
+    if path.resolve() in below:
+        raise ConfigError(
+            str(below[0]), [Finding("extends", "must not come back to a file that extends it", str(path))]
+        )
+    tree = read_toml(path)
+    data = tree.get("data")
+    for key in ("path", "test_path"):
+        if isinstance(data, dict) and isinstance(data.get(key), str):
+            data[key] = str((path.parent / Path(data[key]).expanduser()).absolute())
+    parent = tree.pop("extends", None)
+    if parent is None:
+        return tree
+    if not isinstance(parent, str) or not parent:
+        raise ConfigError(str(path), [Finding("extends", "must be the name of a config file", parent)])
+    if not (path.parent / parent).exists():
+        raise ConfigError(str(path), [Finding("extends", "no such config file", parent)])
+    return merged(_extended(path.parent / parent, (*below, path.resolve())), tree)
+
+
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
+    """The keys of both trees; those of `above` win, tables in tables likewise.
+
+    Examples:
+        >>> merged({"exact": {"top_k": 50, "C": 0.0}}, {"exact": {"top_k": 100}, "name": "pima"})
+        {'exact': {'top_k': 100, 'C': 0.0}, 'name': 'pima'}
+    """
+    tree = dict(below)
+    for key, value in above.items():
+        own = tree.get(key)
+        tree[key] = merged(own, value) if isinstance(own, Mapping) and isinstance(value, Mapping) else value
+    return tree
+
+
+def flat(tree: Mapping[str, Any], prefix: str = "") -> Tree:
+    """The leaves of a tree by dotted key; an empty table is a leaf.
+
+    Examples:
+        >>> flat({"exact": {"top_k": 50, "C": 0.0}})
+        {'exact.top_k': 50, 'exact.C': 0.0}
+    """
+    leaves: Tree = {}
+    for key, value in tree.items():
+        if isinstance(value, Mapping) and value:
+            leaves |= flat(value, f"{prefix}{key}.")
+        else:
+            leaves[prefix + key] = value
+    return leaves
+
+
+def unflat(leaves: Mapping[str, Any]) -> Tree:
+    """The tree of leaves by dotted key.
+
+    Examples:
+        >>> unflat({"exact.top_k": 50, "name": "pima"})
+        {'exact': {'top_k': 50}, 'name': 'pima'}
+    """
+    tree: Tree = {}
+    for path, value in leaves.items():
+        *parents, last = path.split(".")
+        node = tree
+        for key in parents:
+            child = node.get(key)
+            node[key] = node = child if isinstance(child, dict) else {}
+        node[last] = value
+    return tree
 
 
 def apply_overrides(tree: Tree, overrides: Iterable[str]) -> tuple[Tree, dict[str, str], list[Finding]]:

@@ -1,8 +1,9 @@
 """What a run logs: TensorBoard events, and JSON lines with the same values in float64.
 
-This is the only module that writes TensorBoard events. The JSON lines are the truth, the events follow from them:
-TensorBoard keeps scalars in float32, and lets an event with a repeated step wipe what it drew before. So when a
-training continues, its lines are cut at the checkpoint's step and its events are written anew from the lines.
+A run writes TensorBoard events here alone; those that compare runs come from `trainers.board`. The JSON lines are the
+truth, the events follow from them: TensorBoard keeps scalars in float32, and lets an event with a repeated step wipe
+what it drew before. So when a training continues, its lines are cut at the checkpoint's step and its events are written
+anew from the lines.
 
 ==========================================  ==========================================================
 tag                                         value, step
@@ -34,7 +35,15 @@ from trainers.files import reading, to_json, write_atomic
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Record", "Tracker", "chart_layout", "markdown_table", "read_records", "write_overview"]
+__all__ = [
+    "Record",
+    "Tracker",
+    "chart_layout",
+    "event_tag",
+    "markdown_table",
+    "read_records",
+    "write_overview",
+]
 
 Record = dict[str, float]
 """Values by tag."""
@@ -95,7 +104,7 @@ class Tracker:
         values = {f"{_FINAL}{tag}": float(value) for tag, value in final.items()}
         if self._writer is not None:
             # add_hparams would open a run of its own and wipe curves whose tags it repeats
-            for summary in hparams(dict(parameters), values):
+            for summary in hparams(dict(parameters), {event_tag(tag): value for tag, value in values.items()}):
                 self._writer._get_file_writer().add_summary(summary)
         self.log(0, values)
 
@@ -116,7 +125,7 @@ class Tracker:
             return
         for tag, value in values.items():
             if value is not None and math.isfinite(value):
-                self._writer.add_scalar(tag, value, step, walltime=when)
+                self._writer.add_scalar(event_tag(tag), value, step, walltime=when)
 
 
 def write_overview(
@@ -199,7 +208,17 @@ def chart_layout(statistics: Sequence[str], top: str, on_list: str | None = None
 
 def _lines(tags: Iterable[str]) -> list[object]:
     # TensorBoard takes the tags of a chart as regular expressions
-    return ["Multiline", [f"^{re.escape(tag)}$" for tag in tags]]
+    return ["Multiline", [f"^{re.escape(event_tag(tag))}$" for tag in tags]]
+
+
+def event_tag(tag: str) -> str:
+    """What a tag is called in events: its brackets are square, for custom charts draw no series with round ones.
+
+    Examples:
+        >>> event_tag("train/dcg(base=e)")
+        'train/dcg[base=e]'
+    """
+    return tag.translate(str.maketrans("()", "[]"))
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -1,0 +1,94 @@
+"""Results of a small sweep, made up."""
+
+import itertools
+
+import numpy as np
+
+from trainers.sweep.cells import pack_labels
+from trainers.sweep.records import SweepResults
+
+STATISTIC = "dcg"
+SURROGATE = {"l2": 1e-4, "optimizer": "lbfgs"}
+
+
+def record(data, split, method, train, test, *, options=None, seconds=1.0, tag="", **more):
+    """The record of a first-stage cell."""
+    rng = np.random.default_rng(split)
+    half = {"train": [20, 8], "test": [20, 8]}
+    ranked = {name: pack_labels(rng.permutation([1] * 8 + [0] * 12)) for name in half}
+    return {
+        "id": f"{data}/{split}/{method}{tag}",
+        "data": data,
+        "split": split,
+        "method": method,
+        "options": dict(SURROGATE) if options is None else options,
+        "sizes": {**half, "d": 2},
+        "status": "converged",
+        "seconds": seconds,
+        "train": {STATISTIC: train, "auc": 0.5},
+        "test": {STATISTIC: test, "auc": 0.5},
+        "loss": 0.5,
+        "weights": [1.0, 0.0],
+        "ranked": ranked,
+        "curve": [[0, 1.0, train, test], [1, 0.5, train, test]],
+    } | more
+
+
+def exact(data, split, train, test, *, top_k=10, base="ranknet", status="optimal", value=5.0, bound=5.0, starts=None,
+          **more):  # fmt: skip
+    """The record of an exact cell."""
+    options = {"base": base, "top_k": top_k, "statistic": STATISTIC, "C": 1e-4, "margin": 1e-4, "rank": "resolved"}
+    options |= {"method": "auto", "time_limit": 2.0}
+    found = {
+        "status": status,
+        "message": "",
+        "loss": None,
+        "list": {
+            "n": 10,
+            "n_pos": 5,
+            "value": value,
+            "bound": bound,
+            "gap": (bound - value) / value,
+            "starts": {f"{data}/{split}/{base}": value - 0.5} if starts is None else starts,
+        },
+        "trace": [[0.1, value - 0.5, bound + 1, 1], [1.0, value, bound, 9]],
+    }
+    return record(data, split, "exact", train, test, options=options, tag=f"-{top_k}-{base}", **found | more)
+
+
+def entry(found, **varied):
+    """What a grid says of a cell."""
+    return {"id": found["id"], "data": found["data"], "split": found["split"], "method": found["method"]} | {
+        "varied": {key.replace("__", "."): value for key, value in varied.items()}
+    }
+
+
+def grid(cells, *, name="methods", title="", best_of=None):
+    """A grid of cells."""
+    keys = list(dict.fromkeys(itertools.chain.from_iterable(cell["varied"] for cell in cells)))
+    return {"name": name, "title": title, "best_of": best_of, "varied": keys, "cells": cells}
+
+
+def sweep(records, grids=None, name="small"):
+    """All of it; one grid of all records unless others are given."""
+    if grids is None:
+        grids = [grid([entry(r, **({"exact.top_k": r["options"]["top_k"]} if r["method"] == "exact" else {}))
+                       for r in records])]  # fmt: skip
+    origin = {"python": "3.11.0", "versions": {"ltr": "0.1.0"}, "git_commit": "0123456789abcdef", "git_dirty": True}
+    return SweepResults(name, grids, origin, list(records))
+
+
+def small(splits=4, data=("pumps", "valves")):
+    """Two data sets, three surrogates and two lengths of the list."""
+    rng = np.random.default_rng(0)
+    records = []
+    for name, split in itertools.product(data, range(splits)):
+        level = 20 + rng.normal()
+        for method, gain in (("ranknet", 0.0), ("hinge", -0.5), ("exponential", 0.2)):
+            train, test = level + gain + rng.normal(size=2) / 5
+            records.append(record(name, split, method, train, test, seconds=0.1 + split))
+        for top_k, status in ((10, "optimal"), (15, "time_limit")):
+            train, test = level + 1 + rng.normal(size=2) / 5
+            bound = 5.0 if status == "optimal" else 5.1
+            records.append(exact(name, split, train, test, top_k=top_k, status=status, bound=bound))
+    return sweep(records)

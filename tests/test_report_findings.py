@@ -1,0 +1,655 @@
+"""Findings on sweeps made up with known answers; the tests against formulas, published numbers and simulation."""
+
+import itertools
+import math
+import warnings
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from trainers.report.findings import findings, headline
+from trainers.report.findings.across import LevelGain, level_gains
+from trainers.report.findings.bases import Ranking, ranked_bases, ranking_text
+from trainers.report.findings.checks import below_a_start, wide_gaps
+from trainers.report.findings.evidence import Evidence
+from trainers.report.findings.gain import STAGE
+from trainers.report.findings.larger_lists import AS_GOOD, OPEN, PRICE, SPLICE, UNKNOWN, cases
+from trainers.report.findings.options import option_tables
+from trainers.report.findings.paired import Verdict, family, paired
+from trainers.report.findings.verdicts import verdict_text
+from trainers.report.findings.wording import p_equals, p_text
+from trainers.report.page import Table, Text
+from trainers.sweep.records import SweepResults
+
+DCG = "dcg(base=e)"
+LR = "logistic_regression"
+
+
+@pytest.fixture(autouse=True)
+def _no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+class Made:
+    """A sweep made up cell by cell."""
+
+    def __init__(self, statistic=DCG):
+        self.statistic, self.records, self.grids = statistic, {}, {}
+
+    def _add(self, record, table, varied, best_of=None):
+        self.records[record["id"]] = record
+        grid = self.grids.setdefault((table, tuple(varied), best_of), [])
+        grid.append({**{key: record[key] for key in ("id", "data", "split", "method")}, "varied": varied})
+
+    def first(
+        self, data, split, test, train=20.0, method=LR, *, options=(), weights=(1.0, 1.0), varied=(), best_of=None
+    ):
+        record = {
+            "id": f"{data}/{split}/{method}-{sorted(dict(options).items())}",
+            "data": data,
+            "split": split,
+            "method": method,
+            "options": dict(options),
+            "sizes": {"train": [50, 20], "test": [50, 20], "d": 2},
+            "status": "converged",
+            "train": {self.statistic: train},
+            "test": {self.statistic: test},
+            "weights": None if weights is None else list(weights),
+            "ranked": {},
+        }
+        self._add(record, "methods", dict(varied), best_of)
+
+    def exact(
+        self, data, split, test, train=22.0, K=50, *, table="methods", vary=("exact.top_k",), status="optimal", **rest
+    ):
+        options = {"top_k": K, "time_limit": 20.0, "C": 1e-4, "margin": 1e-4, "base": LR} | rest.pop("options", {})
+        on_list = {"n": 50, "n_pos": 20, "value": train, "bound": train, "gap": 0.0, "starts": {}} | rest.pop(
+            "on_list", {}
+        )
+        record = {
+            "id": f"{data}/{split}/exact-{table}-{sorted(options.items())}",
+            "data": data,
+            "split": split,
+            "method": "exact",
+            "options": options,
+            "sizes": {"train": [50, 20], "test": [50, 20], "d": 2},
+            "status": status,
+            "train": {self.statistic: train},
+            "test": {self.statistic: test},
+            "weights": [1.0, -1.0],
+            "ranked": {},
+            "list": on_list,
+            **rest,
+        }
+        self._add(record, table, {key: options[key.partition(".")[2]] for key in vary})
+
+    @property
+    def results(self):
+        grids = [
+            {"name": name, "title": name.title(), "best_of": best_of, "varied": list(varied), "cells": cells}
+            for (name, varied, best_of), cells in self.grids.items()
+        ]
+        return SweepResults("made", grids, {}, list(self.records.values()))
+
+
+NOISE = np.array([0.02, -0.01, 0.03, -0.04, 0.01, 0.0])
+
+
+def sweep(gains, lengths=(50, "full"), splits=6, noise=NOISE, train_gain=2.0):
+    """Each data set with its gain on test over the base ranker."""
+    made = Made()
+    for data, gain in gains.items():
+        for split in range(splits):
+            made.first(data, split, 20.0 + split)
+            for K in lengths:
+                moved = {DCG: 20.0 + split + gain + noise[split] + 0.5}
+                extra = {"recentred": {"norm": "l2", "test": moved, "train": {DCG: 20.0 + train_gain}}}
+                made.exact(data, split, 20.0 + split + gain + noise[split], 20.0 + train_gain, K, **extra)
+    return made
+
+
+def words(sections):
+    return "\n".join(block.text for section in sections for block in section.blocks if isinstance(block, Text))
+
+
+def section(results, start):
+    return next(found for found in findings(results) if found.title.startswith(start))
+
+
+def rows(found, caption):
+    return next(block.rows for block in found.blocks if isinstance(block, Table) and caption in block.caption)
+
+
+# --- tests over splits -------------------------------------------------------------------------------------------
+
+
+def test_paired_is_the_corrected_and_the_plain_t_test():
+    a, b = np.array([31.0, 33.5, 30.2, 32.8, 31.1]), np.array([30.1, 31.9, 30.4, 31.0, 30.9])
+    found = paired(a, b, overlap=0.25)
+    d = a - b
+    plain = scipy.stats.ttest_rel(a, b)
+    assert found.p_plain == pytest.approx(plain.pvalue, rel=1e-9)
+    low, high = plain.confidence_interval(0.95)
+    assert found.plain == pytest.approx((high - low) / 2, rel=1e-9)
+    t = d.mean() / math.sqrt((1 / 5 + 0.25) * d.var(ddof=1))
+    assert found.p == pytest.approx(2 * scipy.stats.t.sf(abs(t), 4), rel=1e-9)
+    assert found.corrected == pytest.approx(d.mean() / t * scipy.stats.t.ppf(0.975, 4), rel=1e-9)
+    assert paired(a, b, overlap=0.0).p == pytest.approx(plain.pvalue, rel=1e-9)
+    assert (found.splits, found.difference) == (5, pytest.approx(d.mean()))
+    assert found.percent == pytest.approx(100 * d.mean() / b.mean())
+
+
+def test_paired_reproduces_published_numbers():
+    """scikit-learn's user guide, 10 times 10-fold: t = 2.611 becomes 0.750, one-sided p 0.005 becomes 0.227."""
+    d = np.random.default_rng(0).normal(size=100)
+    d = (d - d.mean()) / d.std(ddof=1) * 0.01
+    d += 2.611 * 0.01 / 10
+    found = paired(0.9 + d, np.full(100, 0.9), overlap=1 / 9)
+    assert found.p_plain / 2 == pytest.approx(0.005, abs=5e-4)
+    assert found.p / 2 == pytest.approx(0.227, abs=5e-4)
+
+
+def test_the_corrected_test_holds_its_level_where_the_plain_one_does_not():
+    """Two rulers of the same quality on 500 data sets of 80 rows, 10 random halves each."""
+    rng = np.random.default_rng(3)
+    found = []
+    for _ in range(500):
+        of_rows = rng.normal(size=80)
+        halves = [of_rows[rng.permutation(80)[:40]].mean() for _ in range(10)]
+        found.append(paired(halves, np.zeros(10), overlap=1.0))
+    corrected, plain = (np.mean([getattr(f, p) <= 0.05 for f in found]) for p in ("p", "p_plain"))
+    assert 0.02 <= corrected <= 0.08
+    assert plain >= 0.3
+
+
+def test_paired_of_few_equal_and_undefined_values():
+    nan = math.nan
+    assert not paired([1.0, 2.0], [0.0, 0.0], 1.0).tested
+    assert paired([nan, 1.0], [1.0, nan], 1.0).splits == 0
+    assert paired([1.0, 2.0, nan, 4.0], [1.0, 1.0, 1.0, 1.0], 1.0).splits == 3
+    same = paired([0.3, 0.6, 0.9], [0.1 * 3, 0.2 * 3, 0.3 * 3], 1.0)  # equal but for rounding
+    assert (same.p, same.p_plain, same.difference, same.corrected) == (1.0, 1.0, 0.0, 0.0)
+    assert paired([1.5, 2.5, 3.5], [1.0, 2.0, 3.0], 1.0).p == 0.0
+    assert math.isnan(paired([1.0, 2.0, 3.0], [0.0, 0.0, 0.0], 1.0).percent)
+
+
+def test_a_family_is_adjusted_over_what_is_tested():
+    found = {
+        name: paired([20 + shift, 21 + 2 * shift, 22.1], [20, 21, 22], 1.0)
+        for name, shift in zip("abc", (1, 3, 9), strict=True)
+    }
+    adjusted = family({**found, "few": paired([1.0], [2.0], 1.0), "none": paired([], [], 1.0)})
+    assert list(adjusted) == ["a", "b", "c", "few"]
+    order = sorted("abc", key=lambda name: found[name].p)
+    steps = [min(1.0, (3 - at) * found[name].p) for at, name in enumerate(order)]
+    for name, step in zip(order, itertools.accumulate(steps, max), strict=True):
+        assert adjusted[name].p_holm == pytest.approx(step)
+        assert adjusted[name].of == 3
+    assert adjusted["few"].verdict == Verdict.TOO_FEW
+
+
+# --- better, worse, undecided ------------------------------------------------------------------------------------
+
+MANY = [f"d{at}" for at in range(7)]
+
+
+def test_better_everywhere():
+    results = sweep(dict(zip(MANY, np.linspace(1, 2, 7), strict=True))).results
+    text = words(findings(results))
+    assert "the exact stage is better than its base ranker on the test halves on d0 (every K; most at 50: +1.0" in text
+    assert "It is worse nowhere." in text
+    assert "Over data sets the exact stage is better than its base ranker at K = 50" in text
+    assert "p = 0.031" in text  # 2/2^7, for two K
+    gain = section(results, "Does the proven")
+    assert all(row[4].startswith("+") and row[-1] == "<0.001" for row in rows(gain, "Test halves: mean"))
+    lines = headline(results)
+    assert 3 <= len(lines) <= 6
+    assert lines[0].startswith(
+        "On 7 data sets, 84 of 84 lists (100%) were solved to proven optimality within 20 seconds"
+    )
+    assert "better than its base ranker" in lines[1]
+
+
+def test_worse_and_undecided_are_told_apart():
+    made = sweep({"down": -1.0, "flat": 0.0}, lengths=(50,))
+    for split in range(6):  # a large gain or loss with the split
+        made.first("loud", split, 20.0)
+        made.exact("loud", split, 20.0 + (-1) ** split * (5 + split))
+    text = words([section(made.results, "Does the proven")])
+    assert (
+        "After correction the exact stage is better nowhere. It is worse than its base ranker on the test halves"
+        in text
+    )
+    assert "on down (K = 50: -1.0" in text
+    assert "Undecided: flat and loud." in text
+
+
+def test_no_difference_is_said_plainly():
+    found = Evidence(sweep({"a": 0.0, "b": 0.0}).results)
+    text = verdict_text(found.gains_test, STAGE, "it", 2)
+    assert text.startswith("None of the 4 differences is significant after correction")
+    assert "neither better nor worse than it, on any of a and b" in text
+    assert "4 are above 0 and 0 below" in text
+    equal = Evidence(sweep({"a": 0.0}, noise=np.zeros(6)).results)
+    assert "are equal on each of them" in verdict_text(equal.gains_test, STAGE, "it", 2)
+    assert "The one difference, on a, is not significant (p = " in verdict_text(
+        Evidence(sweep({"a": 0.0}, lengths=(50,)).results).gains_test, STAGE, "it", 2
+    )
+    lines = headline(sweep({"a": 0.0, "b": 0.0}).results)
+    assert any("None of the 4 differences is significant" in line for line in lines)
+
+
+def test_one_split_tests_nothing():
+    results = sweep({"a": 1.0}, splits=1).results
+    text = words(findings(results))
+    assert "Nothing can be said yet of the exact stage against its base ranker on the test halves" in text
+    assert "significant" not in " ".join(headline(results))
+    assert rows(section(results, "Does the proven"), "Test halves: mean")[0][5:] == ["-"] * 5
+
+
+def test_too_few_splits_beside_enough():
+    made = sweep({"a": 1.0}, lengths=(50,))
+    for split in range(2):
+        made.first("b", split, 20.0)
+        made.exact("b", split, 19.0)
+    text = words([section(made.results, "Does the proven")])
+    assert "Too few splits for a test: b." in text
+    assert "neither better nor worse" not in text.split("**Training.**")[0]
+
+
+def test_the_best_surrogate_in_hindsight_is_named_and_compared_with():
+    made = sweep({"a": 1.0}, lengths=(50,))
+    for split in range(6):
+        made.first("a", split, 22.5 + split, method="rankboost", weights=None)
+        made.first("a", split, 20.9 + split + 0.1 * (split % 2), method="ranknet")
+    found = section(made.results, "Does the proven")
+    (row,) = rows(found, "Test halves, 6 splits each")
+    assert row[:4] == ["a", "rankboost", "50", "-1.50 (-6.0%)"]
+    text = words([found])
+    assert "worse than the best surrogate in hindsight on a" in text
+    assert "Not linear, which the exact stage is on its list: rankboost on a." in text
+
+
+# --- over data sets ----------------------------------------------------------------------------------------------
+
+
+def test_gains_over_data_sets():
+    results = sweep(dict(zip(MANY, [0.1, 0.2, -0.1, 0.4, 0.5, 0.3, 0.6], strict=True)), lengths=(50,)).results
+    (gain,) = level_gains(Evidence(results))
+    means = np.array([0.1, 0.2, -0.1, 0.4, 0.5, 0.3, 0.6]) + NOISE.mean()
+    assert gain.test == pytest.approx(100 * means / 22.5)
+    assert gain.p_holm == pytest.approx(scipy.stats.wilcoxon(means).pvalue)
+    assert gain.survives[0] == pytest.approx((means.mean() / 22.5) / (2 / 20))
+    assert gain.survives[1] < gain.survives[0] < gain.survives[2]
+    assert math.isnan(gain.correlation[0])  # the same gain in training everywhere
+    few = level_gains(Evidence(sweep({"a": 1.0, "b": 1.0}).results))
+    assert [one.comparison for one in few] == [None, None]
+
+
+def test_gains_in_training_and_on_test_are_correlated_over_data_sets():
+    train, test = np.array([1.0, 2, 3, 4, 5, 6]), np.array([0.1, 0.3, 0.2, 0.5, 0.4, 0.6])
+    level = level_gains(Evidence(sweep(dict.fromkeys("abcdef", 1.0), lengths=(50,)).results))[0]
+    gain = LevelGain(level.level, level.data, train, test, level.comparison)
+    assert gain.correlation == pytest.approx(tuple(scipy.stats.spearmanr(train, test)))
+    assert math.isnan(LevelGain(level.level, level.data, train * 0, test, level.comparison).survives[0])
+
+
+def test_lengths_of_another_data_set_stand_beside_the_usual_ones():
+    made = sweep({"a": 1.0, "b": 1.0}, lengths=(50, 100, "full"))
+    for split in range(6):
+        made.first("big", split, 20.0)
+        for K in (250, 500, "full"):
+            made.exact("big", split, 21.0, K=K)
+    names = [level.name for level in Evidence(made.results).levels]
+    assert names == ["50 (big: 250)", "100 (big: 500)", "full"]
+
+
+def test_the_base_ranker_is_the_one_that_the_grid_names():
+    made = Made()
+    for split in range(3):
+        for at, l2 in enumerate((1e-2, 1e-4)):
+            varied = {"surrogate.l2": l2}
+            made.first("a", split, 20.0 + at, method="hinge", options={"l2": l2}, varied=varied, best_of="surrogate.l2")
+        made.exact("a", split, 22.0 + split, options={"base": "hinge"})
+    assert Evidence(made.results).gains_test == {}  # which of the two cannot be known
+    assert not any(found.title.startswith("Does the proven") for found in findings(made.results))
+    for at, l2 in enumerate((1e-2, 1e-4)):
+        results = made.results
+        for cell in (cell for grid in results.grids for cell in grid["cells"] if cell["method"] == "exact"):
+            cell["base"] = f"a/{cell['split']}/hinge-{[('l2', l2)]}"
+        ((_, gain),) = Evidence(results).gains_test.items()
+        assert (gain.mean_b, gain.difference) == (20.0 + at, pytest.approx(3.0 - at))
+
+
+# --- recentring and options --------------------------------------------------------------------------------------
+
+
+def test_recentring_is_compared_with_the_answers_as_found():
+    results = sweep({"a": 0.0, "b": 1.0}).results
+    found = section(results, "Does recentring")
+    text = words([found])
+    assert "a recentred answer is better than the same answer as found on the test halves on a (every K" in text
+    assert "equal on each of them" in text  # in training
+    assert "recentring changes 2 verdicts: a at K = 50 (undecided as found, better recentred)" in text
+    assert rows(found, "corrected resampled")[0][2].startswith("+0.500")
+    assert any("better on test in 4 of 4 comparisons" in line for line in headline(results))
+
+
+def test_without_recentred_answers_nothing_is_said_of_them():
+    made = sweep({"a": 1.0})
+    for record in made.records.values():
+        record.pop("recentred", None)
+    assert not any("recentr" in found.title for found in findings(made.results))
+    assert not any("margin" in line for line in headline(made.results))
+
+
+def options_sweep(key, values, effect, usual=1e-4):
+    made = sweep({"a": 1.0}, lengths=(100,))
+    for record in made.records.values():
+        if record["method"] == "exact":
+            record["options"][key] = usual
+    for split, value in itertools.product(range(6), values):
+        test = 20.0 + split + NOISE[split] * (1 + 10 * value) + effect.get(value, 0.0)
+        weights = [1.0, 0.0] if value > 0.05 else [1.0, 1.0]
+        made.exact("a", split, test, table="vary", vary=(f"exact.{key}",), options={key: value}, weights=weights)
+    return made.results
+
+
+def test_the_price_is_compared_with_the_smallest_one():
+    results = options_sweep("C", (0.1, 1e-3, 1e-6), {0.1: -3.0})
+    (table,) = option_tables(Evidence(results))
+    assert table.reference == {"a": 1e-6}
+    assert [value for _, value in table.series] == [1e-6, 1e-3, 0.1]
+    found = section(results, "Do the price")
+    text = words([found])
+    assert "another C is better nowhere. It is worse than C = 1e-06 on the test halves on a (C = 0.1: -3.0" in text
+    assert "on a it goes from 2.0 to 1.0 of 2 (6 splits)" in text
+    lines = rows(found, "Weights: mean number")
+    assert [row[1] for row in lines] == ["1e-06", "0.001", "0.1"]
+    assert lines[0][7] == "reference"
+    assert lines[2][7].startswith("-3.0")
+
+
+def test_the_margin_is_compared_with_the_usual_one():
+    (table,) = option_tables(Evidence(options_sweep("margin", (0.1, 1e-3, 1e-6), {}, usual=1e-3)))
+    assert table.reference == {"a": 1e-3}
+    (table,) = option_tables(Evidence(options_sweep("margin", (0.1, 1e-3), {}, usual=0.5)))
+    assert table.reference == {"a": 1e-3}
+    text = words([section(options_sweep("margin", (0.1, 1e-3), {}), "Do the price")])
+    assert "another margin is shown to be neither better nor worse than margin = 0.001" in text
+
+
+# --- bases -------------------------------------------------------------------------------------------------------
+
+DEMSAR = """
+0.763 0.768 0.771 0.798  0.599 0.591 0.590 0.569  0.954 0.971 0.968 0.967  0.628 0.661 0.654 0.657
+0.882 0.888 0.886 0.898  0.936 0.931 0.916 0.931  0.661 0.668 0.609 0.685  0.583 0.583 0.563 0.625
+0.775 0.838 0.866 0.875  1.000 1.000 1.000 1.000  0.940 0.962 0.965 0.962  0.619 0.666 0.614 0.669
+0.972 0.981 0.9751 0.975  0.957 0.978 0.946 0.970
+"""
+
+
+def test_rankings_reproduce_published_ones():
+    """Demšar (2006), table 6: C4.5 against two variants at alpha 0.1 (critical difference 1.12), not at 0.05 (1.25).
+
+    Of the two 0.975 of one data set the first is the larger one by the ranks in print.
+    """
+    values = np.array(DEMSAR.split(), dtype=float).reshape(14, 4)
+    ranking = Ranking(("C4.5", "m", "cf", "m+cf"), tuple(map(str, range(14))), values)
+    assert ranking.ranks == pytest.approx([3.143, 2.000, 2.893, 1.964], abs=5e-4)
+    statistic, p = scipy.stats.friedmanchisquare(*values.T)
+    assert ranking.friedman == pytest.approx((statistic, p))
+    found = ranking.nemenyi()
+    assert {pair for pair, p in found.items() if p <= 0.10} == {("m+cf", "C4.5"), ("m", "C4.5")}
+    assert min(found.values()) > 0.05
+    assert "No single pair differs by Nemenyi's test." in ranking_text(ranking, "bases")
+
+
+def base_sweep(gains, data=6):
+    """Bases that are alike by themselves; after reranking each has its gain."""
+    made = Made()
+    for at, split in itertools.product(range(data), range(3)):
+        for number, (base, gain) in enumerate(gains.items()):
+            made.first(f"d{at}", split, 20.0 + at + 0.01 * ((number + at) % len(gains)), method=base)
+            made.exact(f"d{at}", split, 21.0 + at + gain, table="base", vary=("exact.base",), options={"base": base})
+    return made
+
+
+def test_the_best_base_is_found():
+    made = base_sweep({"lr": 3.0, "ranknet": 2.0, "hinge": 1.0, "push": 0.0})
+    after, alone = ranked_bases(Evidence(made.results))
+    assert after.ranks.tolist() == [1, 2, 3, 4]
+    assert alone.ranks == pytest.approx([2.5] * 4, abs=0.7)
+    found = section(made.results, "Which surrogate")
+    text = words([found])
+    assert "The bases do not rank alike (Friedman's chi-squared = 18.0, p < 0.001, 6 data sets)" in text
+    assert "lr ranks better than push (p < 0.001)" in text
+    assert "No difference between the surrogates is shown" in text
+    assert "their smallest adjusted p is 0.19" in text  # 2/2^6 for 6 pairs
+    assert rows(found, "Mean ranks")[0][:2] == ["lr", "1.00"]
+    assert any(
+        line.startswith("As bases of the exact stage: The bases do not rank alike") for line in headline(made.results)
+    )
+
+
+def test_bases_that_tie_and_too_few_data_sets():
+    tie = words([section(base_sweep(dict.fromkeys(("lr", "ranknet", "hinge"), 1.0)).results, "Which surrogate")])
+    assert "All bases rank alike on the 6 data sets." in tie
+    few = words([section(base_sweep({"lr": 3.0, "ranknet": 2.0, "hinge": 1.0}, data=3).results, "Which surrogate")])
+    assert "With 3 data sets and 3 bases nothing is tested." in few
+
+
+def test_a_data_set_without_all_bases_is_left_out():
+    made = base_sweep({"lr": 3.0, "ranknet": 2.0, "hinge": 1.0})
+    gone = [
+        key
+        for key, record in made.records.items()
+        if record["data"] == "d0" and record["options"].get("base") == "hinge"
+    ]
+    made.records = {key: record for key, record in made.records.items() if key not in gone}
+    after, alone = ranked_bases(Evidence(made.results))
+    assert after.data == alone.data == ("d1", "d2", "d3", "d4", "d5")
+
+
+# --- larger K ----------------------------------------------------------------------------------------------------
+
+# training value of the shorter and the longer list; status, bound over value and price of the longer one
+CASES = {
+    AS_GOOD: (21.0, 21.0, "optimal", 0.0, 0.0),
+    SPLICE: (22.0, 21.0, "optimal", 0.0, 0.4),
+    "splice, unsolved": (22.0, 21.0, "time_limit", 0.5, 0.4),
+    PRICE: (21.3, 21.0, "optimal", 0.0, 0.4),
+    OPEN: (22.0, 21.0, "time_limit", 1.5, 0.0),
+}
+
+
+def length_sweep(kinds, statistic=DCG):
+    made = Made(statistic)
+    for split, kind in enumerate(kinds):
+        short, long, status, room, C = CASES[kind]
+        made.first("a", split, 20.0)
+        made.exact("a", split, 21.0, short, options={"C": C})
+        on_list = {"value": 5.0, "bound": 5.0 + room, "gap": room / 5.0}
+        made.exact("a", split, 21.0, long, "full", status=status, options={"C": C}, on_list=on_list, weights=[1.0, 0.0])
+    return made
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_why_a_longer_list_is_worse(kind):
+    evidence = Evidence(length_sweep([kind]).results)
+    (case,) = cases(evidence, evidence.lengths["a"])
+    assert case.kind == kind.partition(", unsolved")[0].replace(
+        "splice", SPLICE if kind.startswith("splice") else "splice"
+    )
+    assert case.missing == pytest.approx(CASES[kind][0] - CASES[kind][1])
+
+
+def test_a_statistic_that_does_not_add_up_gives_no_reason():
+    evidence = Evidence(length_sweep([SPLICE], "auc").results)
+    assert [case.kind for case in cases(evidence, evidence.lengths["a"])] == [UNKNOWN]
+    assert "no bound tells why" in words([section(length_sweep([SPLICE], "auc").results, "Exceptions")])
+
+
+def test_longer_lists_are_counted_by_reason():
+    price = length_sweep([PRICE, PRICE, SPLICE, SPLICE, "splice, unsolved"])
+    found = section(price.results, "Is a larger K")
+    text = words([found])
+    assert "as good or better on the whole training half in 0 and worse in 5" in text
+    assert "in 3 the bound proves that no linear order" in text
+    assert "(2 of these lists are solved" in text
+    assert "in 2 the longer list is solved and the price of its weights covers the difference" in text
+    assert "Lack of time explains none of it." in text
+    assert rows(found, "Pairs of a smaller")[0] == ["a", "20", "5", "0", "3", "2", "0", "1.00"]
+    checks = words([section(price.results, "Exceptions")])
+    assert "Of 4 full lists proven beside the smallest K, 4 have a smaller statistic" in checks
+    assert "a (splits 2 and 3; 1.00 below K = 50 at most): the splice" in checks
+    assert "a (splits 0 and 1; 0.30 below K = 50 at most): the price" in checks
+
+
+@pytest.mark.parametrize(
+    ("kinds", "conclusion"),
+    [
+        ([AS_GOOD, AS_GOOD], "Nowhere does the training value fall with K."),
+        ([OPEN, AS_GOOD], "Lack of time may explain all of it"),
+    ],
+)
+def test_conclusions_on_longer_lists(kinds, conclusion):
+    assert conclusion in words([section(length_sweep(kinds).results, "Is a larger K")])
+
+
+def test_the_test_value_by_length_all_and_where_proven():
+    made = sweep({"a": 1.0}, lengths=(50,))
+    for split in range(6):
+        solved = "optimal" if split < 3 else "time_limit"
+        made.exact("a", split, 19.0 + split + 2 * NOISE[split], K=100, status=solved)
+        made.exact("a", split, 18.0 + split + NOISE[split], K="full", status="time_limit")
+    found = section(made.results, "Is a larger K")
+    lines = rows(found, "where both are proven")
+    assert [row[:4] for row in lines] == [["a", "full", "all", "6"], ["a", "100", "both proven", "3"]]
+    assert "the largest K is better nowhere. It is worse than the smallest K on the test halves on a" in words([found])
+
+
+def test_more_time():
+    made = sweep({"a": 1.0}, lengths=(50, "full"))
+    for record in made.records.values():
+        if record["method"] == "exact" and record["options"]["top_k"] == "full":
+            record["status"], record["list"] = "time_limit", {**record["list"], "gap": 0.08}
+    for K in (50, "full"):
+        made.exact("a", 0, 20.5, 22.5, K, table="long", options={"time_limit": 600.0})
+    evidence = Evidence(made.results)
+    assert (evidence.lengths["a"].limit, list(evidence.lengths["a"].longer)) == (20.0, [600.0])
+    found = section(made.results, "Is a larger K")
+    text = words([found])
+    assert (
+        "Of 1 list that the usual limit left open, a longer one proves 1; the median gap goes from 8.00% to 0.00%"
+        in text
+    )
+    assert "in training it rises in 1, falls in 0 and stays in 0 and on test it rises in 0, falls in 1" in text
+    assert rows(found, "with more time") == [["a", "full", "600", "1/1", "8.00%", "0.00%", "+0.50", "-0.52"]]
+    assert "**With 600 seconds a list.** Of 1 pair" in text
+
+
+# --- exceptions and gaps in the results --------------------------------------------------------------------------
+
+
+def test_exceptions_are_named():
+    made = sweep({"a": 1.0}, lengths=(50,))
+    made.exact(
+        "a", 7, 21.0, 20.0, status="gap_limit", on_list={"value": 9.0, "bound": 9.9, "gap": 0.1, "starts": {"x": 9.5}}
+    )
+    made.exact("a", 8, 21.0, 20.0, status="time_limit", on_list={"value": 9.0, "bound": 8.0, "gap": None})
+    text = words([section(made.results, "Exceptions")])
+    assert "In 1 of 8 exact cells the objective is below that of a ranker the search started from" in text
+    assert "which must not be: a split 7, K = 50." in text
+    assert "In 1 the bound is below the value, which must not be: a split 8, K = 50." in text
+    assert "6 optimal, 1 time_limit. Others: gap_limit: a split 7, K = 50." in text
+    assert rows(section(made.results, "Exceptions"), "wide gap") == [["a", "50", "20", "2/8", "no bound"]]
+    assert [record["split"] for record in below_a_start(Evidence(made.results).exact)] == [7]
+    assert [record["split"] for record in wide_gaps(Evidence(made.results).exact)] == [7, 8]
+
+
+def test_a_clean_sweep_has_no_exceptions():
+    text = words([section(sweep({"a": 1.0}).results, "Exceptions")])
+    for part in (
+        "In none of 12 exact cells",
+        "No bound is below its value.",
+        "12 optimal; no other.",
+        "None of 6 first",
+    ):
+        assert part in text
+    assert "No list has a gap above 5%." in text
+
+
+def test_lists_with_nothing_to_order():
+    made = Made()
+    for split, K in itertools.product(range(4), (50, "full")):
+        made.first("a", split, 20.0)
+        made.exact("a", split, 20.0, 20.0, K, list=None, weights=None, status="base order")
+    results = made.results
+    text = words(findings(results))
+    assert "are equal on each of them" in text
+    assert "Others: base order:" in text
+    assert headline(results)
+
+
+def test_first_stages_that_stopped_early_are_named():
+    made = sweep({"a": 1.0})
+    made.first("a", 0, 20.0, method="ranknet")
+    made.records[next(key for key in made.records if "ranknet" in key)]["status"] = "max_steps"
+    assert "1 of 7 first-stage rankers stopped before they had converged: ranknet on a: 1 max_steps." in words(
+        findings(made.results)
+    )
+
+
+def test_missing_variants_and_undefined_values_are_left_out():
+    made = sweep({"a": 1.0, "b": 1.0}, lengths=(50, 100, "full"))
+    made.records = {
+        key: record
+        for key, record in made.records.items()
+        if not (record["data"] == "b" and record["options"].get("top_k") in (100, "full"))
+    }
+    for record in made.records.values():
+        if record["split"] == 0:
+            record["test"] = {DCG: None}
+    evidence = Evidence(made.results)
+    assert list(evidence.gains_test) == [("a", 50), ("a", 100), ("a", "full"), ("b", 50)]
+    assert {found.splits for found in evidence.gains_test.values()} == {5}
+    assert findings(made.results)
+
+
+def test_results_without_an_exact_stage():
+    assert findings(SweepResults("made", [], {}, [])) == []
+    assert headline(SweepResults("made", [], {}, [])) == ["The sweep has no results yet."]
+    made = Made()
+    made.first("a", 0, 20.0)
+    assert findings(made.results) == []
+    assert headline(made.results) == ["The sweep has no results of the exact stage yet."]
+
+
+def test_only_varied_options_still_have_their_checks():
+    made = Made()
+    for split, C in itertools.product(range(3), (0.1, 0.01)):
+        made.first("a", split, 20.0)
+        made.exact("a", split, 21.0 + C * split, table="price", vary=("exact.C",), options={"C": C})
+    assert [found.title.split()[0] for found in findings(made.results)] == ["Do", "Exceptions"]
+    assert headline(made.results)
+
+
+@pytest.mark.parametrize(
+    ("p", "cell", "sentence"),
+    [(0.0004, "<0.001", "p < 0.001"), (0.012, "0.012", "p = 0.012"), (0.3, "0.30", "p = 0.30"), (1.0, "1", "p = 1")],
+)
+def test_p_values_are_short(p, cell, sentence):
+    assert (p_text(p), p_equals(p)) == (cell, sentence)
+
+
+def test_a_data_set_counts_over_data_sets_from_enough_splits_on():
+    made = sweep({"a": 1.0, "b": 1.0}, lengths=(50,))
+    made.first("c", 0, 20.0)
+    made.exact("c", 0, 30.0)
+    (gain,) = level_gains(Evidence(made.results))
+    assert gain.data == ("a", "b")
+    assert level_gains(Evidence(sweep({"a": 1.0, "b": 1.0}, splits=2).results)) == []

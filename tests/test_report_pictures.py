@@ -1,0 +1,554 @@
+"""Pictures of sweeps, from results made up here: what is drawn, from which numbers, and what is left out."""
+
+import dataclasses
+import io
+import itertools
+import json
+import math
+import statistics
+import warnings
+
+import numpy as np
+import pytest
+import scipy.stats
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex
+from sklearn.metrics import roc_curve
+
+from trainers.report.page import Picture, Text
+from trainers.report.pictures import pictures
+from trainers.report.pictures.drawing import HALVES
+from trainers.report.pictures.groups import K, Material, along, ordered
+from trainers.report.pictures.limit_pictures import pairs_of
+from trainers.report.pictures.list_pictures import FALSE_POSITIVE_RATES, roc_pictures, strip_pictures
+from trainers.report.pictures.lists import mean_true_positive_rate, true_positive_rate
+from trainers.report.pictures.time_pictures import gap_pictures, trace_pictures
+from trainers.report.pictures.traces import FIRST, median_gap
+from trainers.report.pictures.value_pictures import gain_over_base, gain_pictures, method_pictures, option_pictures
+from trainers.report.series import Series, Variant
+from trainers.sweep.cells import pack_labels, unpack_labels
+from trainers.sweep.records import SweepResults
+
+STATISTIC = "dcg"
+BASE = "logistic_regression"
+LENGTHS = (5, 10, "full")
+EXACT_OPTIONS = {"base": BASE, "top_k": 10, "statistic": STATISTIC, "C": 1e-4, "margin": 1e-4, "time_limit": 20.0}
+MARGINS = (1e-1, 1e-2, 1e-3)
+SUBJECTS = [
+    "Gain of the exact stage by K",
+    "Train against test",
+    "Gap over time",
+    "Objective and bound over time",
+    "Ranked lists",
+    "The top end of the ROC curve",
+    "Options of the exact stage",
+    "What time buys",
+]
+
+
+class Sweep:
+    """Records and grids, put together one by one."""
+
+    def __init__(self, seed=0):
+        self.rng = np.random.default_rng(seed)
+        self.records, self.grids = {}, []
+
+    def record(self, data, split, method, options):
+        cell = f"{data}/{split}/{method}-{json.dumps(options, sort_keys=True)}"
+        if cell not in self.records:
+            labels = {half: (self.rng.random(30) < 0.4).astype(int) for half in HALVES}
+            self.records[cell] = {
+                "id": cell, "data": data, "split": split, "method": method, "options": options,
+                **{half: {STATISTIC: float(self.rng.uniform(5, 9)), "auc": 0.7} for half in HALVES},
+                "status": "fitted", "seconds": 0.1, "loss": 0.5,
+                "ranked": {half: pack_labels(found) for half, found in labels.items()},
+            }  # fmt: skip
+            if method == "exact":
+                self.records[cell] |= self.solved(options)
+        return cell
+
+    def solved(self, options):
+        n = 30 if options["top_k"] == "full" else options["top_k"]
+        seconds = np.sort(self.rng.uniform(0, options["time_limit"], 5)).round(3)
+        incumbent = 4 + np.sort(self.rng.uniform(0, 1, 5))
+        bound = 5 + np.sort(self.rng.uniform(0, 1, 5))[::-1]
+        proven = options["top_k"] == 5 or self.rng.random() < 0.5
+        if proven:
+            bound[-1] = incumbent[-1] * (1 + 7e-13)
+        gap = 0.0 if proven else bound[-1] / incumbent[-1] - 1
+        return {
+            "status": "optimal" if proven else "time_limit",
+            "seconds": float(seconds[-1]),
+            "list": {"n": n, "n_pos": 3, "value": incumbent[-1], "bound": bound[-1], "gap": gap, "starts": {"x": 4.1}},
+            "trace": [list(map(float, point)) for point in zip(seconds, incumbent, bound, range(5), strict=True)],
+        }
+
+    def grid(self, name, datas, splits, methods, vary, *, best_of=None, title="", **fixed):
+        cells = []
+        for data, split, method in itertools.product(datas, splits, methods):
+            section = "exact" if method == "exact" else "surrogate"
+            concerned = {key: values for key, values in vary.items() if key.startswith(section)}
+            for choice in itertools.product(*concerned.values()):
+                varied = dict(zip(concerned, choice, strict=True))
+                options = {**EXACT_OPTIONS, **fixed} if method == "exact" else {"l2": 0.0}
+                options |= {key.partition(".")[2]: value for key, value in varied.items()}
+                cell = self.record(data, split, method, options)
+                cells.append({"id": cell, "data": data, "split": split, "method": method, "varied": varied})
+        self.grids.append({"name": name, "title": title, "best_of": best_of, "varied": list(vary), "cells": cells})
+        return self
+
+    @property
+    def results(self):
+        return SweepResults("made-up", self.grids, {}, list(self.records.values()))
+
+
+def whole(splits=range(3)):
+    """A sweep with something for every subject."""
+    first, data = [BASE, "rankboost"], ["left", "right"]
+    sweep = Sweep().grid("methods", data, splits, [*first, "exact"], {K: LENGTHS}, title="Methods")
+    sweep.grid("methods", data, splits, ["hinge"], {"surrogate.l2": [0.1, 0.01]}, best_of="surrogate.l2")
+    sweep.grid("long", data, list(splits)[:1], ["exact"], {K: LENGTHS}, time_limit=600.0)
+    sweep.grid("margin", data[:1], splits, ["exact"], {"exact.margin": MARGINS})
+    return sweep.grid("over_time", data[:1], splits, ["exact"], {}, time_limit=900.0)
+
+
+def without(results, keep=lambda record: True, change=dict):
+    """The results with some records only, each changed."""
+    return dataclasses.replace(results, records=[change(record) for record in results.records if keep(record)])
+
+
+def drawn(sections):
+    return {section.title: [b for b in section.blocks if isinstance(b, Picture)] for section in sections}
+
+
+def only(found):
+    (picture,) = found
+    return picture
+
+
+def panel(picture, title):
+    """The panel whose title begins so."""
+    return only(axes for axes in picture.figure.axes if axes.get_title(loc="left").startswith(title))
+
+
+def lines_of(axes):
+    return {line.get_label(): line for line in axes.lines if not line.get_label().startswith("_")}
+
+
+def render(sections):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for picture in itertools.chain.from_iterable(drawn(sections).values()):
+            picture.figure.savefig(io.BytesIO(), dpi=40)
+
+
+RESULTS = whole().results
+MATERIAL = Material(RESULTS)
+
+
+def of(**wanted):
+    """The records of the made-up sweep with these values and options, in the order of the splits."""
+    found = [
+        record
+        for record in RESULTS.records
+        if all({**record["options"], **record}.get(key) == value for key, value in wanted.items())
+    ]
+    return sorted(found, key=lambda record: record["split"])
+
+
+def values(records, half):
+    return np.array([record[half][STATISTIC] for record in records])
+
+
+# --- subjects ----------------------------------------------------------------------------------------------------
+
+
+def test_every_subject_is_there_and_can_be_rendered():
+    sections = pictures(RESULTS)
+    assert [section.title for section in sections] == SUBJECTS
+    every = list(itertools.chain.from_iterable(drawn(sections).values()))
+    names = [picture.name for picture in every]
+    assert len(set(names)) == len(names)
+    assert all(set(name) <= set("abcdefghijklmnopqrstuvwxyzCK_0123456789.") for name in names)
+    for section in sections:
+        assert isinstance(section.blocks[0], Text)
+    for picture in every:
+        assert isinstance(picture.figure.canvas, FigureCanvasAgg)
+        assert to_hex(picture.figure.get_facecolor()) == "#ffffff"
+        assert picture.caption.endswith(".")
+        assert "\n" not in picture.caption
+        assert "  " not in picture.caption
+    render(sections)
+
+
+def forget(key):
+    return lambda record: {k: v for k, v in record.items() if k != key}
+
+
+def unsolved(record):
+    """As of a top of a single class."""
+    if record["method"] != "exact":
+        return record
+    return {**record, "status": "base order", "seconds": 0.0, "list": None, "trace": []}
+
+
+TIME = ["Gap over time", "Objective and bound over time"]
+LISTS = ["Ranked lists", "The top end of the ROC curve"]
+LEFT_OUT = {
+    "nothing": (lambda record: False, dict, SUBJECTS),
+    "the first stage": (lambda record: record["method"] != "exact", dict, [s for s in SUBJECTS if s != SUBJECTS[1]]),
+    "the exact stage": (lambda record: record["method"] == "exact", dict, SUBJECTS[:2]),
+    "lists": (lambda record: True, forget("ranked"), LISTS),
+    "anything to rerank": (lambda record: True, unsolved, [*TIME, "What time buys"]),
+    "long limits": (lambda record: record["options"].get("time_limit", 20.0) < 60, dict, ["What time buys"]),
+    "margins": (lambda r: r["options"].get("margin", 1e-4) == 1e-4, dict, ["Options of the exact stage"]),
+}
+
+
+@pytest.mark.parametrize("case", LEFT_OUT)
+def test_a_subject_without_data_is_left_out(case):
+    keep, change, missing = LEFT_OUT[case]
+    sections = pictures(without(RESULTS, keep, change))
+    assert [section.title for section in sections] == [title for title in SUBJECTS if title not in missing]
+
+
+def test_one_split_and_a_missing_variant_are_drawn():
+    sweep = whole(splits=[3])
+    results = without(sweep.results, lambda r: not (r["data"] == "left" and r["options"].get("top_k") == 5))
+    sections = pictures(results)
+    assert [section.title for section in sections] == SUBJECTS
+    render(sections)
+    gains = drawn(sections)[SUBJECTS[0]][0]
+    assert [tick.get_text() for tick in panel(gains, "left").get_xticklabels()] == ["10", "full"]
+    assert [tick.get_text() for tick in panel(gains, "right").get_xticklabels()] == ["5", "10", "full"]
+    assert "1 split a data set" in gains.caption
+
+
+def test_a_sweep_with_one_length_everywhere_has_its_subjects_too():
+    sweep = Sweep().grid("methods", ["left"], range(2), [BASE, "exact"], {})
+    sections = pictures(sweep.results)
+    assert [section.title for section in sections] == SUBJECTS[:6]
+    assert lines_of(panel(only(drawn(sections)["Gap over time"]), "left")).keys() == {"10"}
+    render(sections)
+
+
+# --- tables ------------------------------------------------------------------------------------------------------
+
+
+def test_tables_of_different_data_that_ask_the_same_are_put_together():
+    sweep = Sweep().grid("one", ["left"], range(3), [BASE, "exact"], {K: [5, "full"]})
+    sweep.grid("other", ["right"], range(3), [BASE, "exact"], {K: [20, "full"]})
+    assert [group.name for group in Material(sweep.results).groups] == ["one"]
+    picture = only(method_pictures(Material(sweep.results)))
+    labels = [text.get_text() for text in picture.figure.legends[0].get_texts()]
+    assert labels == [BASE, "exact, K = 5 or 20", "exact, K = full"]
+    sweep.grid("third", ["third"], range(3), [BASE, "exact"], {K: [20, "full"]}, C=0.1)
+    assert [group.name for group in Material(sweep.results).groups] == ["one", "third"]
+
+
+def test_what_only_has_a_longer_limit_on_fewer_splits_is_no_main_group():
+    assert [group.name for group in MATERIAL.groups] == ["methods", "long", "margin", "over_time"]
+    assert [group.name for group in MATERIAL.main_groups] == ["methods", "margin", "over_time"]
+
+
+def test_other_varied_keys_are_held():
+    sweep = Sweep().grid("m", ["left"], range(2), ["exact"], {K: [5, "full"], "exact.margin": [0.1, 0.01]})
+    group = only(Material(sweep.results).groups)
+    found = along(group, K)
+    assert [lines.holding for lines in found] == [", at margin = 0.1", ", at margin = 0.01"]
+    for lines, margin in zip(found, (0.1, 0.01), strict=True):
+        assert list(lines.rows["left"]) == [5, "full"]
+        assert {r["options"]["margin"] for series in lines.series for r in series.records.values()} == {margin}
+
+
+def test_words_come_after_numbers():
+    assert ordered(["full", 100, 7.5, "all"]) == [7.5, 100, "all", "full"]
+
+
+def test_the_base_of_several_is_the_one_that_the_grid_names():
+    sweep = Sweep().grid("m", ["left"], [0], ["hinge"], {"surrogate.l2": [0.1, 0.01]}, best_of="surrogate.l2")
+    sweep.grid("e", ["left"], [0], ["exact"], {K: [5]}, base="hinge")
+    series = next(iter(Material(sweep.results).groups[-1].rows["left"].values()))
+    assert Material(sweep.results).base_series(series) is None
+    for cell in sweep.grids[0]["cells"]:
+        sweep.grids[1]["cells"][0]["base"] = cell["id"]
+        assert Material(sweep.results).base_series(series).records[0]["id"] == cell["id"]
+
+
+# --- values ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("data", ["left", "right"])
+@pytest.mark.parametrize("half", HALVES)
+def test_lines_of_the_gains_are_the_mean_gains(data, half):
+    axes = panel(only(gain_pictures(MATERIAL)), data)
+    base = values(of(data=data, method=BASE), half)
+    expected, low = [], []
+    for length in LENGTHS:
+        exact = values(of(data=data, method="exact", top_k=length, time_limit=20.0, margin=1e-4), half)
+        expected.append(100 * (exact - base).mean() / base.mean())
+        low.append(100 * scipy.stats.ttest_rel(exact, base).confidence_interval(0.95).low / base.mean())
+    line = lines_of(axes)[half]
+    assert line.get_ydata() == pytest.approx(expected)
+    assert line.get_xdata().round().tolist() == [0, 1, 2]
+    bars = only(
+        bar for bar in axes.collections if len(bar.get_paths()) == 3 and to_hex(bar.get_edgecolor()[0]) == HALVES[half]
+        and len(bar.get_paths()[0].vertices) == 2
+    )  # fmt: skip
+    assert [path.vertices[:, 1].min() for path in bars.get_paths()] == pytest.approx(low)
+
+
+def test_points_of_the_gains_are_filled_where_all_lists_are_proven():
+    seen = set()
+    for data in ("left", "right"):
+        axes = panel(only(gain_pictures(MATERIAL)), data)
+        points = only(c for c in axes.collections if len(c.get_offsets()) == 3 and c.get_zorder() == 3 and
+                      to_hex(c.get_edgecolor()[0]) == HALVES["test"])  # fmt: skip
+        for face, length in zip(points.get_facecolor(), LENGTHS, strict=True):
+            records = of(data=data, method="exact", top_k=length, time_limit=20.0, margin=1e-4)
+            proven = all(record["status"] == "optimal" for record in records)
+            assert to_hex(face) == (HALVES["test"] if proven else "#ffffff")
+            seen.add(proven)
+    assert seen == {True, False}
+
+
+def series_of(values_of_splits, method="exact"):
+    records = {
+        split: {half: {STATISTIC: value} for half in HALVES} for split, value in values_of_splits.items()
+    }  # fmt: skip
+    return Series("left", Variant(method), records)
+
+
+def test_gains_pair_the_splits_of_both():
+    gain = gain_over_base(series_of({0: 3.0, 1: 5.0, 7: 100.0}), series_of({0: 2.0, 1: 2.0, 5: 1.0}), "test", STATISTIC)
+    assert gain.mean == pytest.approx(100 * (1 + 3) / 2 / 2)
+    assert gain.half_width == pytest.approx(100 * scipy.stats.t.ppf(0.975, 1) * statistics.stdev([1, 3]) / 2**0.5 / 2)
+    assert gain.splits == 2
+
+
+@pytest.mark.parametrize(
+    ("exact", "base", "splits"),
+    [
+        ({0: 3.0}, {0: 2.0}, 1),
+        ({0: 3.0, 1: None}, {0: 2.0, 1: 2.0}, 1),
+        ({0: 1.0}, {0: 0.0}, None),
+        ({0: 1.0}, {1: 1.0}, None),
+    ],
+)
+def test_gains_of_one_split_have_no_interval_and_of_none_no_value(exact, base, splits):
+    gain = gain_over_base(series_of(exact), series_of(base), "test", STATISTIC)
+    if splits is None:
+        assert gain is None
+    else:
+        assert (gain.mean, gain.splits) == (pytest.approx(50), splits)
+        assert math.isnan(gain.half_width)
+
+
+def test_points_of_train_against_test_are_means():
+    axes = panel(only(method_pictures(MATERIAL)), "left")
+    points = {
+        (float(line.get_xdata()[0]), float(line.get_ydata()[0])) for line in axes.lines if line.get_marker() != "None"
+    }
+    expected = set()
+    for wanted in [
+        {"method": BASE},
+        {"method": "rankboost"},
+        *({"top_k": k, "time_limit": 20.0, "margin": 1e-4} for k in LENGTHS),
+    ]:
+        records = of(data="left", **wanted)
+        expected.add((values(records, "train").mean(), values(records, "test").mean()))
+    hinges = [of(data="left", method="hinge", l2=l2) for l2 in (0.1, 0.01)]
+    best = max(hinges, key=lambda records: values(records, "test").mean())
+    expected.add((values(best, "train").mean(), values(best, "test").mean()))
+    assert np.array(sorted(points)) == pytest.approx(np.array(sorted(expected)))
+
+
+def test_lines_along_an_option_are_means_between_standard_deviations():
+    picture = only(option_pictures(MATERIAL))
+    axes = only(picture.figure.axes)
+    assert axes.get_xscale() == "log"
+    assert "K = 10" in picture.caption
+    for half, band in zip(HALVES, axes.collections, strict=True):
+        found = [
+            values(of(method="exact", top_k=10, margin=margin, time_limit=20.0), half) for margin in sorted(MARGINS)
+        ]
+        line = lines_of(axes)[half]
+        assert line.get_xdata().tolist() == sorted(MARGINS)
+        assert line.get_ydata() == pytest.approx([v.mean() for v in found])
+        vertices = band.get_paths()[0].vertices
+        for margin, v in zip(sorted(MARGINS), found, strict=True):
+            at = vertices[np.isclose(vertices[:, 0], margin), 1]
+            assert (at.min(), at.max()) == pytest.approx((v.mean() - v.std(ddof=1), v.mean() + v.std(ddof=1)))
+
+
+def test_an_option_with_a_value_of_zero_has_equal_steps():
+    sweep = Sweep().grid("price", ["left"], range(2), ["exact"], {"exact.C": [0.1, 0.0]})
+    axes = only(only(option_pictures(Material(sweep.results))).figure.axes)
+    assert axes.get_xscale() == "linear"
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "0.1"]
+
+
+# --- time --------------------------------------------------------------------------------------------------------
+
+
+def slow_median_gap(records, second):
+    """The gap of each trace's last point not after the second, by looking at all of them."""
+    gaps = []
+    for record in records:
+        gap = math.inf
+        for at, (seconds, incumbent, bound, _) in enumerate(record["trace"]):
+            if max(seconds, FIRST) <= second:
+                last = at == len(record["trace"]) - 1
+                gap = 0.0 if last and record["status"] == "optimal" else (bound - incumbent) / incumbent
+        gaps.append(gap)
+    return statistics.median(gaps)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 6])
+def test_the_median_gap_is_that_of_the_traces_at_every_moment(count):
+    sweep = Sweep(seed=count)
+    options = {"top_k": 10, "time_limit": 3.0}
+    records = [{**sweep.solved(options)} for _ in range(count)]
+    records[0]["trace"][1][0] = records[0]["trace"][0][0] = 0.0  # two points before the resolution
+    times, gaps = median_gap(records)
+    for second in np.random.default_rng(count).uniform(0, 4, 60):
+        before = np.flatnonzero(times <= second)
+        value = gaps[before[-1]] if len(before) else math.inf
+        assert value == pytest.approx(slow_median_gap(records, second), abs=1e-12)
+    assert [slow_median_gap(records, second) for second in times] == pytest.approx(gaps.tolist(), abs=1e-12)
+
+
+def test_lines_of_the_gaps_are_the_medians_in_percent_above_the_floor():
+    picture = next(gap_pictures(MATERIAL))
+    for data in ("left", "right"):
+        axes = panel(picture, data)
+        floor = axes.get_yticks()[0]
+        assert axes.get_yticklabels()[0].get_text() == "proven"
+        lines = lines_of(axes)
+        assert list(lines) == [str(length) for length in LENGTHS]
+        for length in LENGTHS:
+            records = of(data=data, method="exact", top_k=length, time_limit=20.0, margin=1e-4)
+            xs, ys = lines[str(length)].get_data()
+            assert lines[str(length)].get_drawstyle() == "steps-post"
+            assert ys.tolist() == pytest.approx([max(100 * slow_median_gap(records, x), floor) for x in xs])
+            ends = [r["trace"][-1][0] for d in ("left", "right") for k in LENGTHS
+                    for r in of(data=d, method="exact", top_k=k, time_limit=20.0, margin=1e-4)]  # fmt: skip
+            assert xs[-1] == max(ends)
+
+
+def test_traces_are_those_of_the_table_with_one_variant_and_the_longest_limit():
+    picture = only(trace_pictures(MATERIAL))
+    records = of(time_limit=900.0)
+    assert "at most 900 seconds" in picture.caption
+    for record in records:
+        axes = panel(picture, f"split {record['split']}")
+        lines = lines_of(axes)
+        assert lines["incumbent"].get_ydata().tolist() == [point[1] for point in record["trace"]]
+        assert lines["bound"].get_ydata().tolist() == [point[2] for point in record["trace"]]
+        proven = record["status"] == "optimal"
+        said = "proven" if proven else f"gap {100 * record['list']['gap']:.2g}%"
+        assert said in axes.get_title(loc="left")
+    assert {record["status"] for record in records} == {"optimal", "time_limit"}
+
+
+def test_traces_of_a_sweep_without_such_a_table_are_those_of_the_second_shortest_list():
+    results = dataclasses.replace(RESULTS, grids=[grid for grid in RESULTS.grids if grid["name"] == "methods"])
+    found = list(trace_pictures(Material(results)))
+    assert [picture.name for picture in found] == ["over_time_left", "over_time_right"]
+    assert all("K = 10" in picture.caption for picture in found)
+
+
+def test_pairs_are_lists_with_two_limits():
+    pairs = pairs_of(MATERIAL)
+    assert list(pairs) == ["left", "right"]
+    assert list(pairs["right"]) == ["K = 5", "K = 10", "K = full"]
+    # the margin and over_time tables have left, K = 10 too: one more question at the margin of the others
+    assert [len(found) for found in pairs["left"].values()] == [1, 3, 1]
+    for found in pairs["right"].values():
+        pair = only(found)
+        assert (pair.short["options"]["time_limit"], pair.long["options"]["time_limit"]) == (20.0, 600.0)
+        expected = 100 * (pair.long["train"][STATISTIC] / pair.short["train"][STATISTIC] - 1)
+        assert pair.change(STATISTIC) == pytest.approx(expected)
+        for gap, record in zip(pair.gaps, (pair.short, pair.long), strict=True):
+            assert gap == (0.0 if record["status"] == "optimal" else 100 * record["list"]["gap"])
+
+
+def test_pairs_are_drawn_at_their_gaps_with_the_change_beside():
+    sections = drawn(pictures(RESULTS))
+    axes = panel(only(sections["What time buys"]), "right")
+    floor = axes.get_xticks()[0]
+    for at, (label, found) in enumerate(pairs_of(MATERIAL)["right"].items()):
+        dots = {line.get_label(): line.get_xdata()[0] for line in axes.lines if int(line.get_ydata()[0]) == at}
+        gaps = [max(gap, floor) for gap in only(found).gaps]
+        assert [dots["short"], dots["long"]] == pytest.approx(gaps)
+        assert [text.get_text() for text in axes.texts[2 * at : 2 * at + 2]] == [
+            label,
+            f"{only(found).change(STATISTIC):+.2f}%",
+        ]
+
+
+# --- lists -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_true_positive_rates_are_those_of_scikit_learn(seed):
+    rng = np.random.default_rng(seed)
+    labels = (rng.random(rng.integers(5, 80)) < rng.uniform(0.2, 0.8)).astype(int)
+    labels[:2] = rng.permutation([0, 1])
+    fpr, tpr, _ = roc_curve(labels, -np.arange(len(labels)), drop_intermediate=False)
+    places = np.concatenate([np.linspace(0, 1, 33), np.unique(fpr)])
+    expected = [tpr[fpr <= place + 1e-12].max() for place in places]
+    assert true_positive_rate(labels, places) == pytest.approx(expected)
+
+
+def test_the_mean_rate_leaves_out_lists_of_one_class():
+    packed = [pack_labels(np.array(labels)) for labels in ([1, 0, 1], [0, 1, 1], [1, 1, 1], [0, 0, 0])]
+    records = [{"ranked": {"test": text}} for text in packed] + [{}]
+    assert mean_true_positive_rate(records, "test", np.array([0.0])).tolist() == [(0.5 + 0.0) / 2]
+    assert mean_true_positive_rate(records[2:], "test", np.array([0.0])) is None
+
+
+def test_roc_curves_are_means_over_the_splits():
+    test, train = roc_pictures(MATERIAL)
+    for picture, half in ((test, "test"), (train, "train")):
+        lines = lines_of(panel(picture, "left"))
+        assert set(lines) == {BASE, "rankboost", "hinge, best of 2 l2", "exact, shortest list", "exact, longest list"}
+        for label, wanted in [(BASE, {"method": BASE}), ("exact, shortest list", {"top_k": 5, "time_limit": 20.0})]:
+            found = [unpack_labels(r["ranked"][half]) for r in of(data="left", **wanted)]
+            expected = np.mean([true_positive_rate(labels, FALSE_POSITIVE_RATES) for labels in found], axis=0)
+            assert lines[label].get_ydata() == pytest.approx(expected)
+
+
+def test_strips_show_the_labels_of_the_first_positions():
+    pictures_of_lists = {picture.name: picture for picture in strip_pictures(MATERIAL)}
+    assert list(pictures_of_lists) == ["ranked_methods_left", "ranked_methods_right"]
+    picture = pictures_of_lists["ranked_methods_right"]
+    best = max((r for m in ("rankboost", "hinge") for r in of(data="right", method=m, split=0) if r in shown_hinges()),
+               key=lambda r: r["train"][STATISTIC])  # fmt: skip
+    exact = [only(of(data="right", split=0, top_k=length, time_limit=20.0, margin=1e-4)) for length in LENGTHS]
+    rows = [only(of(data="right", split=0, method=BASE)), best, *exact]
+    for axes, half in zip(picture.figure.axes, HALVES, strict=True):
+        positives = axes.collections[1::2]
+        assert len(positives) == len(rows)
+        for strip, record in zip(positives, rows, strict=True):
+            found = np.zeros(10, dtype=int)
+            for path in strip.get_paths():
+                left, right = path.vertices[:, 0].min(), path.vertices[:, 0].max()
+                found[round(left + 0.5) : round(right + 0.5)] = 1
+            assert found.tolist() == unpack_labels(record["ranked"][half])[:10].tolist()
+    assert best["method"] in picture.caption
+    assert "first 10 positions" in picture.caption
+
+
+def shown_hinges():
+    """The first-stage records that the table shows of the right data set."""
+    hinges = [of(data="right", method="hinge", l2=l2) for l2 in (0.1, 0.01)]
+    best = max(hinges, key=lambda records: values(records, "test").mean())
+    return [*of(data="right", method="rankboost"), *best]
+
+
+def test_the_end_of_the_reranked_top_is_marked_where_it_is_known():
+    picture = next(strip_pictures(MATERIAL))
+    train, test = picture.figure.axes
+    assert [line.get_xdata()[0] for line in train.lines] == [5 - 0.5]  # 10 and the whole list end with the strip
+    assert not test.lines

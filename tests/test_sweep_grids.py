@@ -1,0 +1,219 @@
+"""Configs of sweeps: what they say, and what is wrong with them in the user's words."""
+
+import pytest
+
+from tests.sweeping import EXPERIMENT, write
+from trainers.cli import main
+from trainers.config import describe_keys, load_config
+from trainers.config_errors import ConfigError
+from trainers.sweep.grids import GridConfig, SweepConfig, load_sweep
+
+
+def test_every_combination_is_a_variant(tmp_path):
+    path = write(
+        tmp_path,
+        other=EXPERIMENT.replace("[data]", 'name = "own"\n[data]'),
+        sweep="""
+        [[grid]]
+        experiments = ["small.toml", "other.toml"]
+        splits = [3, 5]
+        [grid.set]
+        exact.margin = 1e-3
+        [grid.vary]
+        exact.top_k = [10, "full"]
+        "exact.C" = [0.0, 0.1]
+        """,
+    )
+    config, (grid,) = load_sweep(path, ["exact.time_limit=7", "runs_dir=elsewhere"])
+    assert config.folder.parts == ("elsewhere", "sweep")
+    assert grid.config.seeds == (3, 5)
+    assert [(v.config.name, *v.varied.values()) for v in grid.variants] == [
+        (name, top_k, price) for name in ("small", "own") for top_k in (10, "full") for price in (0.0, 0.1)
+    ]
+    for variant in grid.variants:
+        exact = variant.config.exact
+        assert (exact.top_k, exact.C) == (variant.varied["exact.top_k"], variant.varied["exact.C"])
+        assert (exact.margin, exact.time_limit) == (1e-3, 7)
+        assert variant.config.data.path == str(tmp_path / "table.csv")
+
+
+def grid(text="", **tables):
+    """A sweep of one grid with these lines, and these lines in its tables."""
+    more = "".join(f"[grid.{name}]\n{lines}\n" for name, lines in tables.items())
+    return f'[[grid]]\nexperiments = ["small.toml"]\n{text}\n{more}'
+
+
+WRONG = {
+    "an experiment": (EXPERIMENT, "grid: is required: [[grid]] tables; `ltr run` takes the config of one experiment"),
+    "one table": ('[grid]\nexperiments = ["small.toml"]', "grid: must be a list"),
+    "no experiments": ("[[grid]]\nsplits = 2", "grid[0].experiments: is required"),
+    "empty experiments": ("[[grid]]\nexperiments = []", "grid[0].experiments: must hold at least one entry"),
+    "unknown key": (grid("splitz = 3"), "grid[0].splitz: unknown key (did you mean 'splits'?), got 3"),
+    "unknown key outside": ("workers = 3\n" + grid(), "workers: unknown key; known are name, runs_dir, grid"),
+    "no split": (grid("splits = 0"), "grid[0].splits: must be an integer >= 1, or a list of different seeds"),
+    "half a split": (grid("splits = 1.5"), "grid[0].splits: must be an integer >= 1"),
+    "same seeds": (grid("splits = [1, 1]"), "grid[0].splits: must be an integer >= 1, or a list of different seeds"),
+    "true": (grid("splits = true"), "grid[0].splits: must be an integer >= 1"),
+    "no such file": ('[[grid]]\nexperiments = ["none.toml"]', "none.toml: no such config file"),
+    "no TOML": ('[[grid]]\nexperiments = ["table.csv"]', "table.csv: is not valid TOML"),
+    "not a method": (
+        grid('methods = ["rankboost"]'),
+        "methods: must be methods of the experiments (did you mean 'ranknet'?), got",
+    ),
+    "best of nothing": (grid('best_of = "exact.C"'), "grid[0].best_of: must be a varied key (none is)"),
+    "recentre": (grid('recentre = "l3"'), "grid[0].recentre: must be 'l2' or 'max', got"),
+    "unknown set": (grid(set="exact.topk = 3"), "grid[0].set.exact.topk: unknown key (did you mean 'exact.top_k'?)"),
+    "section set": (grid(set="exact = 3"), "grid[0].set.exact: is a section: name its keys, got 3"),
+    "wrong set": (grid(set="exact.C = -1"), "grid[0].set.exact.C: must be >= 0, got -1"),
+    "seed set": (grid(set="seed = 1"), "grid[0].set.seed: must be left out: splits are the seeds"),
+    "unknown vary": (grid(vary="exact.topk = [3]"), "grid[0].vary.exact.topk: unknown key (did you mean 'exact.top_k'"),
+    "no list": (grid(vary="exact.C = 0.1"), "grid[0].vary.exact.C: must be a list of at least one value, got 0.1"),
+    "empty list": (grid(vary="exact.C = []"), "grid[0].vary.exact.C: must be a list of at least one value, got []"),
+    "section varied": (grid(vary="exact = [1]"), "grid[0].vary.exact: is a section: name its keys"),
+    "wrong value": (grid(vary="exact.C = [0.1, -1]"), "grid[0].vary.exact.C: must be >= 0, got -1"),
+    "set and varied": (grid(set="exact.C = 0.1", vary="exact.C = [0.2]"), "grid[0].vary.exact.C: must not be set as"),
+    "seed varied": (grid(vary="seed = [1]"), "grid[0].vary.seed: must be left out: splits are the seeds"),
+    "data varied": (grid(vary="data.train_fraction = [0.5]"), "data sets are rows of the table"),
+    "losses varied": (
+        grid(vary='surrogate.losses = [["hinge"]]'),
+        "vary.surrogate.losses: must not be varied: methods",
+    ),
+    "no result": (grid(vary="tracking.every = [1, 2]"), "vary.tracking.every: must not be varied: results do not"),
+    "clash": (grid(vary='exact.base = ["rankboost"]'), "grid[0].vary.exact.base: must be a method of this run"),
+    "list in the experiment": (
+        ('[[grid]]\nexperiments = ["bad.toml"]'),
+        "grid[0].experiments: bad.toml: surrogate.losses[0]: ",
+    ),
+    "same name": (
+        grid() + '[[grid]]\nexperiments = ["bad.toml"]\n[grid.set]\nsurrogate.losses = ["ranknet"]\nname = "small"\n'
+        "data.train_fraction = 0.7",
+        "grid[1].experiments: two experiments called 'small' have different data; give one of them another name",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_mistake_is_one_line_that_names_its_place(tmp_path, capsys, case):
+    text, message = WRONG[case]
+    bad = EXPERIMENT.replace('"ranknet", "hinge"', '"ranknot"')
+    path = write(tmp_path, sweep=text, bad=bad)
+    assert main(["sweep", str(path), f"runs_dir={tmp_path / 'runs'}"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"ltr: error: {path}: ")
+    assert message in err
+    assert len(err.splitlines()) == 1
+    assert not (tmp_path / "runs").exists()
+
+
+def test_all_mistakes_come_at_once_and_each_once(tmp_path):
+    path = write(
+        tmp_path,
+        other=EXPERIMENT,
+        sweep="""
+        [[grid]]
+        experiments = ["small.toml", "other.toml", "none.toml"]
+        [grid.vary]
+        exact.C = [0.0, -1, 0.1]
+        exact.top_k = [10, 1]
+        [[grid]]
+        experiments = ["small.toml"]
+        methods = ["xact"]
+        """,
+    )
+    with pytest.raises(ConfigError) as error:
+        load_sweep(path, ["nothing"])
+    assert [finding.path for finding in error.value.findings] == [
+        "", "grid[0].vary.exact.top_k", "grid[0].vary.exact.C", "grid[0].experiments", "grid[1].methods",
+    ]  # fmt: skip
+    assert "'exact'" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("exact.top_k=20", "exact.top_k: is varied by grid[0]"),
+        ("seed=3", "seed: must be left out: splits are the seeds"),
+        ("exact.gap=-3", "exact.gap: must be >= 0, got -3 on the command line"),
+        ("exact.topk=3", "exact.topk: unknown key (did you mean 'top_k'?), got 3 on the command line"),
+        ("exact", "an override must read section.key=value"),
+        ("grid=3", "grid: unknown key"),
+        ("name=a/b", "name: must be letters"),
+    ],
+)
+def test_overrides_that_make_no_sense(tmp_path, override, message):
+    with pytest.raises(ConfigError) as error:
+        load_sweep(write(tmp_path), [override])
+    assert message in str(error.value)
+    assert len(error.value.findings) == 1
+
+
+def test_a_sweep_given_to_run_is_told_so(tmp_path, capsys):
+    path = write(tmp_path)
+    assert main(["run", str(path)]) == 2
+    assert capsys.readouterr().err == (
+        f"ltr: error: {path}: grid: makes this the config of a sweep: `ltr sweep` takes it\n"
+    )
+
+
+def test_options_and_help_tell_of_sweeps(capsys):
+    assert main(["options"]) == 0
+    out = capsys.readouterr().out
+    for key, _, meaning in (*describe_keys(GridConfig, "grid."), *describe_keys(SweepConfig)):
+        assert key in out
+        assert meaning in out
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "ltr sweep" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("option", ["--jobs=0", "--threads=two", "--jobs=-1"])
+def test_counts_are_checked(option, capsys):
+    with pytest.raises(SystemExit):
+        main(["sweep", "sweep.toml", option])
+    assert "must be an integer >= 1, got" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["0/3", "4/3", "1", "a/b", "1/0", "-1/3", "1/3/5"])
+def test_shards_are_checked(tmp_path, capsys, text):
+    assert main(["sweep", str(write(tmp_path)), f"--shard={text}"]) == 2
+    assert f"--shard: must be i/N with 1 <= i <= N, got {text!r}" in capsys.readouterr().err
+
+
+# experiments that extend others
+
+
+def test_an_experiment_extends_another(tmp_path):
+    below = tmp_path / "below"
+    below.mkdir()
+    write(below)
+    (below / "middle.toml").write_text('extends = "small.toml"\n[exact]\n# margin = 1e-3\n[statistics]\nreport = []')
+    (tmp_path / "top.toml").write_text('extends = "below/middle.toml"\nseed = 4\nexact.C = 0.5')
+    config = load_config(tmp_path / "top.toml", ["exact.gap=0.1"])
+    assert (config.name, config.seed) == ("top", 4)
+    # an empty table takes nothing away
+    assert (config.exact.top_k, config.exact.C, config.exact.gap) == (12, 0.5, 0.1)
+    assert config.statistics.report == ()
+    assert config.surrogate.losses == ("ranknet", "hinge")
+    assert config.data.path == str(below / "table.csv")
+
+
+@pytest.mark.parametrize(
+    ("extends", "message"),
+    [
+        ('"nowhere.toml"', 'top.toml: extends: no such config file, got "nowhere.toml"'),
+        ('"top.toml"', "top.toml: extends: must not come back to a file that extends it"),
+        ('"other.toml"', "top.toml: extends: must not come back to a file that extends it"),
+        ("3", "top.toml: extends: must be the name of a config file, got 3"),
+        ('""', "top.toml: extends: must be the name of a config file"),
+        ('"table.csv"', "table.csv: is not valid TOML"),
+    ],
+)
+def test_a_parent_that_cannot_be_had(tmp_path, extends, message):
+    write(tmp_path, top=f"extends = {extends}", other='extends = "top.toml"')
+    with pytest.raises(ConfigError) as error:
+        load_config(tmp_path / "top.toml")
+    assert message in str(error.value)
+    with pytest.raises(ConfigError) as error:
+        load_sweep(write(tmp_path, sweep='[[grid]]\nexperiments = ["top.toml"]'))
+    assert message in str(error.value)
+    assert str(error.value).startswith(f"{tmp_path / 'sweep.toml'}: grid[0].experiments: ")

@@ -1,0 +1,128 @@
+"""What a sweep shows: the time that is left, lines for logs, a bar for terminals."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from tests.sweeping import run_here, write
+from trainers.config import parse_config
+from trainers.sweep import progress as module
+from trainers.sweep.answers import Answer
+from trainers.sweep.cells import exact_cell, first_stage_cell
+from trainers.sweep.progress import Remaining, ShownProgress
+
+
+def exact(split, data="a", limit=100.0, top_k=50):
+    tree = {"name": data, "data": {"name": "gaussians"}, "exact": {"time_limit": limit, "top_k": top_k}}
+    return exact_cell(parse_config(tree), split, {}, None, "")
+
+
+def first(split, method="ranknet", data="a"):
+    return first_stage_cell(parse_config({"name": data, "data": {"name": "gaussians"}}), split, method, "")
+
+
+def test_unseen_cells_count_their_time_limit():
+    assert Remaining([exact(split) for split in range(6)], at_once=2).seconds == 300
+    assert Remaining([], at_once=2).seconds == 0
+
+
+def test_the_longest_cell_has_to_be_waited_for():
+    assert Remaining([exact(0, limit=600.0), exact(1)], at_once=8).seconds == 600
+
+
+def test_cells_of_a_kind_need_as_long_as_those_seen():
+    cells = [exact(split) for split in range(10)]
+    left = Remaining(cells, at_once=1)
+    for at, cell in enumerate(cells):
+        left.finished(cell, 30.0)
+        assert left.seconds == pytest.approx(30.0 * (9 - at))
+
+
+def test_a_cell_of_its_own_kind_tells_more_than_others():
+    cells = [exact(0), exact(0, data="b"), exact(1), exact(1, top_k=100)]
+    left = Remaining(cells, at_once=1)
+    left.finished(cells[0], 10.0)
+    left.finished(cells[1], 90.0)
+    # its own kind took 10 of 100 seconds; of the same data 10, one more counted as 100
+    assert left.seconds == pytest.approx(10.0 + (10 + 100) / 2)
+
+
+def test_a_few_quick_cells_do_not_make_hours_go_away():
+    """Short lists of easy data come first: the others were thought to be as quick."""
+    quick = [exact(split, top_k=10) for split in range(5)]
+    slow = [exact(split, data="hard") for split in range(100)]
+    left = Remaining([*quick, *slow], at_once=1)
+    for cell in quick:
+        left.finished(cell, 0.1)
+    assert left.seconds > 100 * 100.0 / 10
+    for cell in slow[:50]:
+        left.finished(cell, 100.0)
+    assert left.seconds == pytest.approx(50 * 100.0)
+
+
+def test_first_stages_do_not_speak_for_exact_cells():
+    cells = [first(0), first(1), first(0, "hinge"), exact(0)]
+    left = Remaining(cells, at_once=1)
+    left.finished(cells[0], 3.0)
+    assert left.seconds == pytest.approx(3.0 + (3.0 + 1.0) / 2 + 100.0)
+
+
+def test_cells_without_a_result_are_not_waited_for_and_say_nothing():
+    cells = [exact(0), exact(1)]
+    left = Remaining(cells, at_once=1)
+    left.finished(cells[0], None)
+    assert left.seconds == 100
+
+
+class Clock:
+    now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+
+def shown(monkeypatch, count=100, every=1.0, **console):
+    """What is written while cells end one after the other."""
+    clock, text = Clock(), io.StringIO()
+    monkeypatch.setattr(module, "time", clock)
+    display = ShownProgress(Console(file=text, width=120, **console))
+    cells = [exact(split) for split in range(count)]
+    display.begin(count + 7, cells, "2 at a time", 2, 1)
+    for cell in cells:
+        clock.now += every
+        failed = cell.split == 0
+        display.finished(cell, Answer("no luck") if failed else Answer("", "optimal", 20.0, 0.0))
+    display.end()
+    return text.getvalue()
+
+
+def test_lines_for_logs_are_ten_seconds_apart(monkeypatch):
+    lines = shown(monkeypatch).splitlines()
+    assert lines[0] == "107 cells, 7 of them finished earlier; 100 to compute 2 at a time, 1 thread each"
+    assert len(lines) == 1 + 100 // 10
+    assert lines[1] == "16/107, 0:15:00 left; a, split 9, exact: optimal, 20.0 s, gap 0.00%"
+    assert lines[-1].startswith("106/107, 0:00:00 left")
+
+
+def test_slow_cells_have_a_line_each(monkeypatch):
+    lines = shown(monkeypatch, count=3, every=60.0).splitlines()
+    assert [line.partition(",")[0] for line in lines[1:]] == ["7/10", "8/10", "9/10"]
+    assert lines[1].endswith("a, split 0, exact: failed")
+
+
+def test_a_terminal_has_a_bar(monkeypatch):
+    text = shown(monkeypatch, count=5, force_terminal=True)
+    assert "12 cells" in text
+    assert "━" in text
+    assert "11/12" in text
+
+
+def test_a_sweep_tells_its_progress(tmp_path):
+    text = io.StringIO()
+    sweep = '[[grid]]\nexperiments = ["small.toml"]\nsplits = 1\nmethods = ["hinge"]\n'
+    run_here(write(tmp_path, sweep=sweep), progress=ShownProgress(Console(file=text, width=120)))
+    lines = text.getvalue().splitlines()
+    assert lines[0] == "1 cell; 1 to compute here, 1 thread each"
+    assert lines[1].startswith("1/1, 0:00:00 left; small, split 0, hinge: converged, ")
+    assert len(lines) == 2

@@ -1,0 +1,164 @@
+"""Making a board of runs and sweeps: a folder written anew each time, and put in place whole."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import shutil
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from ltr.data.cache import cache_folder
+from trainers.board.events import write_comparison, write_overview
+from trainers.board.from_runs import comparisons_of_runs
+from trainers.board.from_sweep import comparisons_of_sweep
+from trainers.board.lines import Comparison
+from trainers.board.sources import find_sources
+from trainers.config_errors import nearest
+from trainers.files import RunError, write_json
+from trainers.report.page import Picture
+from trainers.report.pictures import pictures
+from trainers.sweep.records import SweepResults, read_sweep
+
+__all__ = ["Board", "build_board"]
+
+_MARKER = "board.json"
+"""A folder with this file is a board, which may be replaced."""
+
+
+@dataclass(frozen=True)
+class Board:
+    """A board on disk.
+
+    Attributes:
+        folder: what TensorBoard is to be started on.
+        comparisons: what it shows.
+    """
+
+    folder: Path
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def runs(self) -> int:
+        """TensorBoard runs of methods."""
+        return sum(len(comparison.lines) for comparison in self.comparisons)
+
+    @property
+    def data(self) -> tuple[str, ...]:
+        """Names of the data sets."""
+        return tuple(dict.fromkeys(comparison.data for comparison in self.comparisons))
+
+
+def build_board(
+    paths: Sequence[str],
+    *,
+    folder: Path | None = None,
+    data: Sequence[str] = (),
+    split: int | None = None,
+    note: Callable[[str], None] = lambda text: None,
+) -> Board:
+    """Write the board of runs and sweeps, in place of an earlier one of the same.
+
+    Args:
+        paths: run folders, sweeps, files of a sweep's results, and folders of runs and sweeps.
+        folder: of the board; one in the cache directory, by the paths and choices, when None.
+        data: names of the data sets to show; all when empty.
+        split: of sweeps, the split to show; means over all when None.
+        note: is told what is left out, and why.
+
+    Raises:
+        RunError: nothing to show, a damaged file, a folder that holds something else.
+    """
+    sources = find_sources(paths)
+    sweeps = [read_sweep(path) for path in sources.sweeps]
+    comparisons = _collect(comparisons_of_runs(sources.runs, note), sweeps, split)
+    if not comparisons:
+        which = "" if split is None else f" of split {split}"
+        raise RunError(f"{', '.join(paths)}: no method{which} has a result yet")
+    known = sorted({comparison.data for comparison in comparisons})
+    for name in data:
+        if name not in known:
+            raise RunError(f"--data: must be one of {', '.join(known)}{nearest(name, known)}, got {name!r}")
+    comparisons = [one for one in comparisons if not data or one.data in data]
+    target = folder or _default_folder(paths, data, split)
+    with _replacing(target) as new:
+        for comparison in comparisons:
+            write_comparison(new, comparison)
+        write_overview(new, comparisons, _pictures(sweeps, data) if split is None else {})
+        write_json(new / _MARKER, {"of": [str(Path(path).resolve()) for path in paths], "data": data, "split": split})
+    return Board(target, tuple(comparisons))
+
+
+def _collect(of_runs: Sequence[Comparison], sweeps: Sequence[SweepResults], split: int | None) -> list[Comparison]:
+    """All comparisons, under names of their own."""
+    named = [("runs", one) for one in of_runs]
+    named += [(results.name, one) for results in sweeps for one in comparisons_of_sweep(results, split)]
+    counts = Counter(one.name for _, one in named)
+    taken: Counter[str] = Counter()
+    comparisons = []
+    for source, one in named:
+        suffix = f" ({source})" if counts[one.name] > 1 else ""
+        taken[one.name + suffix] += 1
+        if (number := taken[one.name + suffix]) > 1:
+            suffix += f" {number}"
+        comparisons.append(replace(one, name=one.name + suffix, title=one.title + suffix))
+    return comparisons
+
+
+def _pictures(sweeps: Sequence[SweepResults], data: Sequence[str]) -> dict[str, Figure]:
+    """The pictures of the reports on sweeps, by tag."""
+    found: dict[str, Figure] = {}
+    for results in sweeps:
+        prefix = f"report on {results.name}" if len(sweeps) > 1 else "report"
+        for section in pictures(_only(results, data) if data else results):
+            drawn = [block for block in section.blocks if isinstance(block, Picture)]
+            found |= {f"{prefix}/{block.name}": block.figure for block in drawn}
+    return found
+
+
+def _only(results: SweepResults, data: Sequence[str]) -> SweepResults:
+    """The part of a sweep on some data sets."""
+    grids = [{**grid, "cells": [cell for cell in grid["cells"] if cell["data"] in data]} for grid in results.grids]
+    return replace(results, grids=grids, records=[record for record in results.records if record["data"] in data])
+
+
+def _default_folder(paths: Sequence[str], data: Sequence[str], split: int | None) -> Path:
+    """A folder outside those of the runs: TensorBoard on ``runs`` would show what lies in them, hidden or not."""
+    resolved = [Path(path).resolve() for path in paths]
+    what = json.dumps([[str(path) for path in resolved], list(data), split])
+    digest = hashlib.sha256(what.encode()).hexdigest()[:8]
+    try:
+        return cache_folder() / "boards" / f"{resolved[0].name}-{digest}"
+    except RuntimeError:
+        raise RunError("--logdir: is needed, for there is no home directory to write to") from None
+
+
+@contextlib.contextmanager
+def _replacing(folder: Path) -> Iterator[Path]:
+    """A context in which a new folder is filled that then takes the place of an old one."""
+    folder = folder.resolve()
+    if folder.exists() and not folder.is_dir():
+        raise RunError(f"--logdir: {folder} is no folder")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / _MARKER).exists():
+        raise RunError(f"--logdir: {folder} holds files that are no board; remove it yourself, or choose another")
+    unique = uuid.uuid4().hex[:8]
+    new, old = (folder.with_name(f".{folder.name}.{unique}.{end}") for end in ("new", "old"))
+    try:
+        new.mkdir(parents=True)
+        yield new
+        if folder.exists():
+            folder.rename(old)
+        new.rename(folder)
+    except OSError as error:
+        if old.exists() and not folder.exists():
+            old.rename(folder)
+        raise RunError(f"--logdir: cannot write {folder}: {error.strerror}") from None
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,92 @@
+"""Names of a board's tags, and its charts.
+
+==============================================  ======================================================
+tag, behind the comparison's name               value, step
+==============================================  ======================================================
+``loss``, ``train/dcg``, ``test/dcg``           while training; methods without steps draw a level line
+``final/train/dcg``, ``final/test/dcg``, ...    of the finished method, a level line
+``precision/train``, ``precision/test``         share of positives among the first k; the step is k
+``incumbent``, ``bound``, ``gap``               of the exact stage; the step is the time in milliseconds
+``precision and recall/train``, ``.../test``    of the items above a position
+==============================================  ======================================================
+
+Brackets in them are square, see `trainers.tracking.event_tag`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tensorboard.plugins.custom_scalar import layout_pb2
+
+from trainers.board.lines import HALVES, Comparison, Line, Points, precision_curve, stairs
+from trainers.tracking import event_tag
+
+__all__ = ["SHOWN_AT_FIRST", "charts_of", "layout_of", "scalars_of", "tag_of"]
+
+SHOWN_AT_FIRST = 40
+"""TensorBoard shows no run at first where there are more."""
+_UNFOLDED = 3
+"""Comparisons whose charts are unfolded at first, where the runs are shown; TensorBoard loads what is unfolded."""
+
+_HALF = {"train": "training half", "test": "test half"}
+
+
+def tag_of(comparison: Comparison, what: str) -> str:
+    """The tag of something in a comparison."""
+    return event_tag(f"{comparison.name}/{what}")
+
+
+def scalars_of(comparison: Comparison, line: Line) -> dict[str, Points]:
+    """The series of a line by tag."""
+    final = line.means
+    stepped = {"loss", *(f"{half}/{comparison.statistic}" for half in HALVES)}
+    stepped |= {tag for other in comparison.lines for tag in other.curves}
+    found: dict[str, Points] = {tag: _level(final[tag], comparison.longest) for tag in final if tag in stepped}
+    found |= line.curves
+    found |= {what: stairs(points) for what, points in line.trace.items()}
+    found |= {f"final/{tag}": _level(value, 1) for tag, value in final.items() if tag.startswith(HALVES)}
+    found |= {f"precision/{half}": precision_curve(lists) for half, lists in line.ranked.items()}
+    return {tag_of(comparison, what): points for what, points in found.items() if points}
+
+
+def _level(value: float, last: int) -> Points:
+    return [(0, value), (last, value)]
+
+
+def charts_of(comparison: Comparison) -> dict[str, dict[str, list[str]]]:
+    """For each category of charts, their titles and tags; charts without a series are left out."""
+    statistic, *others = comparison.statistics or [comparison.statistic]
+    final = {half: f"final {statistic}, {_HALF[half]}" for half in HALVES}
+    first = {half: f"precision among the first k, {_HALF[half]}" for half in HALVES}
+    charts = {
+        "convex loss while training": ["loss"],
+        **{f"{statistic} while training, {_HALF[half]}": [f"{half}/{statistic}"] for half in HALVES},
+        **{final[half]: [f"final/{half}/{statistic}"] for half in HALVES},
+        first["test"]: ["precision/test"],
+        "exact stage: incumbent and bound (step = ms)": ["incumbent", "bound"],
+        "exact stage: relative gap (step = ms)": ["gap"],
+        first["train"]: ["precision/train"],
+    }
+    more = {f"final {name}, {_HALF[half]}": [f"final/{half}/{name}"] for name in others for half in HALVES}
+    there = {tag for line in comparison.lines for tag in scalars_of(comparison, line)}
+    kept = {}
+    for title, several in ((comparison.title, charts), (f"{comparison.title}: other statistics", more)):
+        tags = {chart: [tag_of(comparison, what) for what in whats] for chart, whats in several.items()}
+        if drawn := {chart: named for chart, named in tags.items() if not there.isdisjoint(named)}:
+            kept[title] = drawn
+    return kept
+
+
+def layout_of(comparisons: Sequence[Comparison]) -> layout_pb2.Layout:
+    """The charts of the CUSTOM SCALARS tab."""
+    layout = layout_pb2.Layout()
+    unfolded = _UNFOLDED if sum(len(one.lines) for one in comparisons) < SHOWN_AT_FIRST else 0
+    for number, comparison in enumerate(comparisons):
+        for place, (title, charts) in enumerate(charts_of(comparison).items()):
+            category = layout.category.add(title=title, closed=place > 0 or number >= unfolded)
+            for chart_title, tags in charts.items():
+                # TensorBoard takes the tags of a chart as regular expressions
+                category.chart.add(title=chart_title).multiline.tag.extend(f"^{re.escape(tag)}$" for tag in tags)
+    return layout

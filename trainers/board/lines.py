@@ -1,0 +1,164 @@
+"""What a board shows: for a data set the methods to compare, each with its curves and final values.
+
+A method stands for one split, or for the mean over several. Values over steps are then means of step functions: each
+split keeps a value until its next one, so one that has ended keeps its last.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "HALVES",
+    "Comparison",
+    "Line",
+    "Points",
+    "mean_curve",
+    "precision_curve",
+    "rank_scores",
+    "stairs",
+    "thinned",
+]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Points = Sequence[tuple[int, float]]
+"""Steps, ascending, and values."""
+
+HALVES = ("train", "test")
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """One method on one data set: a TensorBoard run.
+
+    Attributes:
+        name: what it is called.
+        parameters: what tells it from others.
+        final: values of the finished method, one a split, NaN where undefined: ``train/dcg``, ``test/dcg``, ...,
+            ``loss``, ``seconds``, and of the exact stage ``value``, ``bound`` and ``gap``.
+        curves: ``loss``, ``train/dcg``, ... against the steps of the training.
+        trace: ``incumbent``, ``bound`` and ``gap`` of the exact stage against milliseconds.
+        ranked: by half, for each split the labels 0 and 1 from the top of the list down.
+    """
+
+    name: str
+    parameters: Mapping[str, str | float]
+    final: Mapping[str, FloatArray] = field(default_factory=dict)
+    curves: Mapping[str, Points] = field(default_factory=dict)
+    trace: Mapping[str, Points] = field(default_factory=dict)
+    ranked: Mapping[str, Sequence[IntArray]] = field(default_factory=dict)
+
+    def mean(self, tag: str) -> float | None:
+        """The mean of a final value over the splits where it is defined, None where there is none."""
+        known = self.known(tag)
+        return float(known.mean()) if len(known) else None
+
+    def known(self, tag: str) -> FloatArray:
+        """A final value on the splits where it is defined."""
+        values = np.asarray(self.final.get(tag, ()), dtype=float)
+        return values[np.isfinite(values)]
+
+    @property
+    def means(self) -> dict[str, float]:
+        """All final values that are defined, as means over splits."""
+        return {tag: value for tag in self.final if (value := self.mean(tag)) is not None}
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Methods on one data set.
+
+    Attributes:
+        name: begins with that of the data set; TensorBoard's names of runs and tags begin with it.
+        data: name of the data set.
+        title: what is compared.
+        statistic: that the exact stage maximises, in whose charts the curves stand.
+        lines: the methods.
+        images: pictures by name, pixels of shape (height, width, channels) between 0 and 1.
+    """
+
+    name: str
+    data: str
+    title: str
+    statistic: str
+    lines: Sequence[Line]
+    images: Mapping[str, FloatArray] = field(default_factory=dict)
+
+    @property
+    def statistics(self) -> list[str]:
+        """Names of the statistics, the one of the charts first."""
+        tags = dict.fromkeys(tag for line in self.lines for tag in (*line.final, *line.curves))
+        found = dict.fromkeys(tag.partition("/")[2] for tag in tags if tag.startswith("test/"))
+        return sorted(found, key=lambda name: name != self.statistic)
+
+    @property
+    def longest(self) -> int:
+        """The last step of all trainings, 1 without any."""
+        return max((points[-1][0] for line in self.lines for points in line.curves.values() if points), default=1)
+
+
+def mean_curve(curves: Iterable[Points]) -> Points:
+    """The mean of step functions, from where all have begun, at every step of one of them.
+
+    Examples:
+        >>> mean_curve([[(1, 0.0), (3, 2.0)], [(2, 4.0)]])
+        [(2, 2.0), (3, 3.0)]
+    """
+    curves = [points for points in curves if points]
+    if not curves:
+        return []
+    begun = max(points[0][0] for points in curves)
+    grid = sorted({step for points in curves for step, _ in points if step >= begun} | {begun})
+    values = [
+        np.array([value for _, value in points])[np.searchsorted([step for step, _ in points], grid, "right") - 1]
+        for points in curves
+    ]
+    return list(zip(grid, np.mean(values, axis=0).tolist(), strict=True))
+
+
+def thinned(points: Points, most: int = 120) -> Points:
+    """At most so many of the points, dense at the beginning, where things move, the last one among them."""
+    if len(points) <= most:
+        return points
+    chosen = np.unique(np.geomspace(1, len(points), most).round().astype(int)) - 1
+    return [points[at] for at in chosen]
+
+
+def stairs(points: Points) -> Points:
+    """A step function as it is drawn with straight lines: each value also stands one step before the next.
+
+    Examples:
+        >>> stairs([(1, 5.0), (4, 6.0), (5, 7.0)])
+        [(1, 5.0), (3, 5.0), (4, 6.0), (5, 7.0)]
+    """
+    ends = [(b - 1, value) for (a, value), (b, after) in itertools.pairwise(points) if b - a > 1 and value != after]
+    return sorted([*points, *ends])
+
+
+def precision_curve(lists: Sequence[IntArray], most: int = 100) -> Points:
+    """The share of positives among the first 1, 2, 3, ... of the list; mean over lists.
+
+    Examples:
+        >>> precision_curve([np.array([1, 0, 1, 0]), np.array([0, 0, 1, 1])])
+        [(1, 0.5), (2, 0.25), (3, 0.5), (4, 0.5)]
+    """
+    first = np.arange(1, min([most, *(len(labels) for labels in lists)]) + 1)
+    precision = np.mean([np.cumsum(labels[: len(first)]) / first for labels in lists], axis=0)
+    return list(zip(first.tolist(), precision.tolist(), strict=True))
+
+
+def rank_scores(lists: Sequence[IntArray]) -> tuple[IntArray, FloatArray]:
+    """Labels and scores of all lists in one, where an item's score is 1 at the top of its list and 0 at the bottom.
+
+    Examples:
+        >>> rank_scores([np.array([1, 0, 1])])
+        (array([1, 0, 1]), array([1. , 0.5, 0. ]))
+    """
+    scores = [np.linspace(1.0, 0.0, len(labels)) if len(labels) > 1 else np.ones(len(labels)) for labels in lists]
+    return np.concatenate(lists), np.concatenate(scores)

@@ -1,0 +1,70 @@
+"""The data of a sweep: read once before anything is computed, so that all that is missing is named at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ltr.data import DataError
+from trainers.by_query import check_lists
+from trainers.config import Config
+from trainers.config_errors import ConfigError, Finding
+from trainers.inputs import Split, data_sha256, split_of
+from trainers.sweep.grids import Grid
+
+__all__ = ["hashes"]
+
+
+def hashes(grids: Sequence[Grid], source: str = "sweep") -> dict[str, str]:
+    """SHA-256 of the data of each experiment, by its name.
+
+    Args:
+        grids: of the sweep.
+        source: what errors name as the origin of the configs.
+
+    Raises:
+        DataError: data that cannot be read, all of them named.
+        ConfigError: what experiments ask of data by query that those do not have.
+    """
+    seeds: dict[str, list[int]] = {}
+    configs: dict[str, list[Config]] = {}
+    for grid in grids:
+        for variant in grid.variants:
+            seeds.setdefault(variant.config.name, []).extend(grid.config.seeds)
+            configs.setdefault(variant.config.name, []).append(variant.config)
+    found: dict[str, str] = {}
+    unreadable, findings = [], []
+    for name, of_name in configs.items():
+        try:
+            found[name] = data_sha256(of_name[0].data)
+        except DataError as error:
+            unreadable.append(f"{name}: {error}")
+            continue
+        split = _some_split(of_name[0], dict.fromkeys(seeds[name]))
+        findings += [] if split is None else _by_query(of_name, split)
+    if unreadable:
+        many = [f"{len(unreadable)} data sets cannot be used", *unreadable]
+        raise DataError("\n  ".join(many if unreadable[1:] else unreadable))
+    if findings:
+        raise ConfigError(source, findings)
+    return found
+
+
+def _some_split(config: Config, seeds: Iterable[int]) -> Split | None:
+    """A split that can be used; None where none can, which its cells will say."""
+    for seed in seeds:
+        try:
+            return split_of(config.data, seed)
+        except DataError:
+            continue
+    return None
+
+
+def _by_query(configs: Sequence[Config], split: Split) -> list[Finding]:
+    found: dict[str, Finding] = {}
+    for config in configs:
+        try:
+            check_lists(config, split)
+        except ConfigError as error:
+            for finding in error.findings:
+                found[str(finding)] = Finding(f"{config.name}: {finding.path}", finding.rule, finding.value)
+    return list(found.values())

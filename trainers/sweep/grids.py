@@ -1,0 +1,281 @@
+"""The config of a sweep: grids of experiments, read from TOML.
+
+::
+
+    name = "paper"                      # of the folder runs/paper; the file's name when left out
+
+    [[grid]]
+    name = "methods"                    # grids of one name make one table of the report
+    experiments = ["uis.toml", "pima.toml"]
+    splits = 10                         # seeds 0 to 9; or a list of seeds
+    methods = ["rankboost", "exact"]    # all of the experiment when left out
+    recentre = "l2"                     # also measure the exact answers moved to the largest margin
+    [grid.set]
+    exact.margin = 1e-5                 # any key of an experiment
+    [grid.vary]
+    exact.top_k = [50, 100, "full"]     # every combination is a variant
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, PlainValidator, StrictStr, ValidationError
+
+from trainers.config import Config, describe_keys, parse_config
+from trainers.config_errors import NOTHING, ConfigError, Finding, findings_of, nearest
+from trainers.sections import FileName, Section
+from trainers.toml_text import apply_overrides, flat, merged, read_experiment, read_toml, unflat
+
+__all__ = ["Grid", "GridConfig", "SweepConfig", "Variant", "load_sweep"]
+
+Tree = dict[str, Any]
+
+
+def _not_empty(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not values:  # min_length would also complain of lists whose entries are wrong
+        raise ValueError("must hold at least one entry")
+    return values
+
+
+_Names = Annotated[tuple[StrictStr, ...], Field(strict=False), AfterValidator(_not_empty)]
+
+
+def _splits(value: object) -> int | tuple[int, ...]:
+    seeds = tuple(value) if isinstance(value, list | tuple) else ()
+    if seeds and all(type(seed) is int and 0 <= seed < 2**31 for seed in seeds) and len(set(seeds)) == len(seeds):
+        return seeds
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return value
+    raise ValueError("must be an integer >= 1, or a list of different seeds from 0 to 2^31 - 1")
+
+
+class GridConfig(Section):
+    """Experiments, and what is varied of them."""
+
+    name: FileName = Field(default="methods", description="of the table that the grid belongs to")
+    title: StrictStr = Field(default="", description="of that table")
+    experiments: _Names = Field(description="config files of experiments, relative to the sweep's")
+    splits: Annotated[int | tuple[int, ...], PlainValidator(_splits)] = Field(
+        default=10, description="number of splits, seeds 0, 1, ..., or the seeds"
+    )
+    methods: _Names | None = Field(default=None, description="methods of the experiments; all when left out")
+    best_of: StrictStr | None = Field(
+        default=None, description="a varied key: the report shows its best value only, by the mean on the test halves"
+    )
+    recentre: Literal["l2", "max"] | None = Field(
+        default=None, description="also measure the exact answers moved to the largest margin, by norm l2 or max"
+    )
+    set: dict[str, Any] = Field(default={}, description="keys of the experiments to set")
+    vary: dict[str, Any] = Field(default={}, description="keys of the experiments, each with a list of values")
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds of the splits."""
+        return tuple(range(self.splits)) if isinstance(self.splits, int) else self.splits
+
+
+class SweepConfig(Section):
+    """A sweep."""
+
+    name: FileName = Field(description="of the sweep and its folder; the config file's name when left out")
+    runs_dir: StrictStr = Field(default="runs", min_length=1, description="folder of the sweep's folder")
+    grid: Annotated[tuple[GridConfig, ...], Field(strict=False), AfterValidator(_not_empty)] = Field(
+        description="the grids, one [[grid]] table each"
+    )
+
+    @property
+    def folder(self) -> Path:
+        """The sweep's folder."""
+        return Path(self.runs_dir) / self.name
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One experiment of a grid with one choice of what is varied.
+
+    Attributes:
+        varied: the choice, by dotted key.
+        config: the whole experiment.
+    """
+
+    varied: dict[str, Any]
+    config: Config
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A grid with all its variants."""
+
+    config: GridConfig
+    variants: tuple[Variant, ...]
+
+
+def load_sweep(path: str | Path, overrides: Sequence[str] = ()) -> tuple[SweepConfig, tuple[Grid, ...]]:
+    """The sweep of a TOML file, every experiment of it checked.
+
+    Args:
+        path: of the file.
+        overrides: ``key=value`` for the sweep's own keys, or for keys of every experiment.
+
+    Raises:
+        ConfigError: everything that is wrong, at once.
+    """
+    path = Path(path)
+    tree = read_toml(path)
+    own = {name for name in SweepConfig.model_fields if name != "grid"}
+    tree, given, findings = apply_overrides(tree, [text for text in overrides if _key(text) in own])
+    everywhere = [text for text in overrides if _key(text) not in own]
+    # what makes no sense as an override is named once, not for each experiment
+    nonsense = [text for text in everywhere if apply_overrides({}, [text])[2]]
+    findings += apply_overrides({}, nonsense)[2]
+    everywhere = [text for text in everywhere if text not in nonsense]
+    tree.setdefault("name", path.stem)
+    if "grid" not in tree:
+        hint = "is required: [[grid]] tables; `ltr run` takes the config of one experiment"
+        raise ConfigError(str(path), [*findings, Finding("grid", hint)])
+    try:
+        config = SweepConfig.model_validate(tree)
+    except ValidationError as error:
+        raise ConfigError(str(path), [*findings, *findings_of(error, SweepConfig, given)]) from None
+    grids = []
+    for at, grid in enumerate(config.grid):
+        reader = _Reader(grid, f"grid[{at}]", path.parent, everywhere)
+        grids.append(Grid(grid, tuple(reader.variants())))
+        findings += reader.findings
+    findings += _same_names(grids)
+    if findings:
+        raise ConfigError(str(path), list({str(finding): finding for finding in findings}.values()))
+    return config, tuple(grids)
+
+
+def _key(override: str) -> str:
+    return override.partition("=")[0].strip()
+
+
+class _Reader:
+    """Reads the experiments of a grid; `findings` is what was wrong."""
+
+    def __init__(self, grid: GridConfig, where: str, folder: Path, everywhere: Sequence[str]) -> None:
+        self.findings: list[Finding] = []
+        self._grid, self._where, self._folder, self._everywhere = grid, where, folder, everywhere
+        self._set, self._vary = flat(grid.set), flat(grid.vary)
+        for key in ("data.path", "data.test_path"):
+            if isinstance(self._set.get(key), str):
+                self._set[key] = str((folder / Path(self._set[key]).expanduser()).absolute())
+
+    def variants(self) -> Iterator[Variant]:
+        """The variants that nothing is wrong with."""
+        for table, leaves in (("set", self._set), ("vary", self._vary)):
+            for key, rule, value in _wrong_keys(table, leaves):
+                self._find(f"{table}.{key}", rule, value)
+        for key in self._vary:
+            if key in self._set:
+                self._find(f"vary.{key}", "must not be set as well", self._vary[key])
+        for text in self._everywhere:
+            if _key(text) in self._vary:
+                self.findings.append(Finding(_key(text), f"is varied by {self._where}", text, from_command_line=True))
+            elif _key(text) == "seed":
+                self.findings.append(Finding("seed", _NOT["seed"], text, from_command_line=True))
+        if self.findings:
+            return
+        found = [variant for name in self._grid.experiments for variant in self._of_experiment(name)]
+        self._check_names(found)
+        yield from found
+
+    def _find(self, path: str, rule: str, value: object = NOTHING) -> None:
+        self.findings.append(Finding(f"{self._where}.{path}", rule, value))
+
+    def _of_experiment(self, name: str) -> Iterator[Variant]:
+        file = self._folder / name
+        try:
+            tree = merged(read_experiment(file), unflat(self._set))
+        except ConfigError as error:
+            self._find("experiments", str(error))
+            return
+        for values in itertools.product(*self._vary.values()):
+            choice = dict(zip(self._vary, values, strict=True))
+            whole, given, findings = apply_overrides(merged(tree, unflat(choice)), self._everywhere)
+            whole.setdefault("name", file.stem)
+            for key in ("path", "test_path"):
+                if f"data.{key}" in given and isinstance(whole["data"][key], str):
+                    whole["data"][key] = str(Path(whole["data"][key]).expanduser().absolute())
+            try:
+                config = parse_config(whole, source=name, overrides=given, findings=findings)
+            except ConfigError as error:
+                self.findings += [self._placed(finding, name) for finding in error.findings]
+                continue
+            yield Variant(choice, config)
+
+    def _placed(self, finding: Finding, name: str) -> Finding:
+        """A finding in an experiment, at the place where its value comes from."""
+        key = finding.path.split("[")[0]
+        if finding.from_command_line:
+            return finding
+        for table, leaves in (("vary", self._vary), ("set", self._set)):
+            if key in leaves:
+                return Finding(f"{self._where}.{table}.{finding.path}", finding.rule, finding.value)
+        where = ": ".join(part for part in (f"{self._where}.experiments", name, finding.path) if part)
+        return Finding(where, finding.rule, finding.value)
+
+    def _check_names(self, variants: Sequence[Variant]) -> None:
+        """Names of the grid that must be those of methods or of varied keys."""
+        best_of, varied = self._grid.best_of, ", ".join(self._vary) or "none is"
+        if best_of is not None and best_of not in self._vary:
+            self._find("best_of", f"must be a varied key ({varied})", best_of)
+        known = list(dict.fromkeys(method for variant in variants for method in variant.config.methods))
+        for method in self._grid.methods or ():
+            if known and method not in known:
+                hint = nearest(method, known) or f"; they have {', '.join(known)}"
+                self._find("methods", f"must be methods of the experiments{hint}", method)
+
+
+_KEYS = tuple(key for key, *_ in describe_keys())
+_FREE = "must not be varied: results do not depend on it"
+# keys that a grid may not vary, or sections of them; the seed may not be set either
+_NOT = {
+    "seed": "must be left out: splits are the seeds",
+    "name": "must not be varied: it is the row of the table",
+    "data": "must not be varied: data sets are rows of the table, each an experiment of its own name",
+    "surrogate.losses": "must not be varied: methods chooses them",
+    "baselines.methods": "must not be varied: methods chooses them",
+    "exact.enabled": "must not be varied: methods chooses it",
+    "runs_dir": _FREE,
+    "tracking": _FREE,
+    "surrogate.device": _FREE,
+    "surrogate.certify": _FREE,
+    "exact.certificate": _FREE,
+}
+
+
+def _wrong_keys(table: str, leaves: Mapping[str, Any]) -> Iterator[tuple[str, str, object]]:
+    """Keys of ``set`` or ``vary`` that do not exist or make no sense there: key, rule, value."""
+    for key, value in leaves.items():
+        if any(known.startswith(f"{key}.") for known in _KEYS):
+            if table == "vary" or value != {}:
+                yield key, "is a section: name its keys", value
+        elif key not in _KEYS:
+            yield key, f"unknown key{nearest(key, _KEYS)}", value
+        elif table == "set":
+            if key == "seed":
+                yield key, _NOT["seed"], value
+        elif (rule := _NOT.get(key) or _NOT.get(key.partition(".")[0])) is not None:
+            yield key, rule, value
+        elif not isinstance(value, list) or not value:
+            yield key, "must be a list of at least one value", value
+
+
+def _same_names(grids: Sequence[Grid]) -> Iterator[Finding]:
+    """Two data sets of one name would share a row of the tables."""
+    data: dict[str, Tree] = {}
+    for at, grid in enumerate(grids):
+        for variant in grid.variants:
+            config = variant.config
+            own = config.data.model_dump(exclude={"cache"})
+            if data.setdefault(config.name, own) != own:
+                rule = f"two experiments called {config.name!r} have different data; give one of them another name"
+                yield Finding(f"grid[{at}].experiments", rule)

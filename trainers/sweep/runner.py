@@ -1,0 +1,205 @@
+"""A sweep under way: which cells are missing, who computes them, and what the user sees of it.
+
+Workers write the file of a cell themselves, so that whatever is killed, what is finished is kept. Cells of surrogates
+and baselines come first, for the exact ones start from their rankers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+from trainers.config import EXACT
+from trainers.files import Json, RunError, read_json, write_json
+from trainers.provenance import origin
+from trainers.runs import locked
+from trainers.sweep.cells import CELLS, Cell, cell_file, write_cell
+from trainers.sweep.data import hashes
+from trainers.sweep.grids import SweepConfig, load_sweep
+from trainers.sweep.plan import Plan, plan
+from trainers.sweep.progress import Progress
+from trainers.sweep.records import ADVICE, INDEX, read_sweep
+from trainers.sweep.workers import Workers, open_pool
+
+__all__ = ["Outcome", "Shard", "part", "run_sweep"]
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Part `number` of `count`, 1 to count, of a sweep that several machines share."""
+
+    number: int = 1
+    count: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """The shard ``i/N``.
+
+        Raises:
+            RunError: text that is none.
+        """
+        number, slash, count = text.partition("/")
+        if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+            raise RunError(f"--shard: must be i/N with 1 <= i <= N, got {text!r}")
+        return cls(int(number), int(count))
+
+
+@dataclass
+class Outcome:
+    """How a start of a sweep ended.
+
+    Attributes:
+        folder: of the sweep.
+        cells: of this shard.
+        before: of them, those that were finished already.
+        failures: what kept a cell from having a result.
+    """
+
+    folder: Path
+    cells: int
+    before: int
+    failures: list[str] = field(default_factory=list)
+
+
+def run_sweep(
+    path: str | Path,
+    overrides: Sequence[str] = (),
+    *,
+    workers: Workers | None = None,
+    shard: Shard | None = None,
+    known: Path | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Compute the cells of a sweep that have no result yet.
+
+    Args:
+        path: of the sweep's config.
+        overrides: ``key=value`` for the sweep or for all its experiments.
+        workers: who computes; as many processes as there are processors by default.
+        shard: the part of the sweep to compute; all of it by default.
+        known: another sweep's folder, or a file of its results (`trainers.sweep.records`): the cells that this sweep
+            has, too, are taken over.
+        progress: what the user sees; nothing by default.
+
+    Raises:
+        ConfigError: a config with mistakes, all of them named.
+        DataError: data that cannot be read, all of them named.
+        RunError: a folder that another process is writing to, workers that died.
+        KeyboardInterrupt: the user stopped it.
+    """
+    workers, shard, progress = workers or Workers(), shard or Shard(), progress or Progress()
+    with _stopped_by_signals():
+        config, grids = load_sweep(path, overrides)
+        earlier = [] if known is None else _known(known)
+        whole = plan(grids, hashes(grids, str(path)))
+        with _writing(config.folder):
+            config.folder.mkdir(parents=True, exist_ok=True)
+        with locked(config.folder, f".lock-{shard.number}-of-{shard.count}"):
+            with _writing(config.folder):
+                _write_index(config, whole)
+                if known is not None:
+                    progress.note(f"{_take_over(config.folder, whole, earlier)} results taken over from {known}")
+            return _compute_missing(config.folder, part(list(whole.cells.values()), shard), workers, progress)
+
+
+@contextlib.contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise RunError(f"runs_dir: cannot write in {folder}: {error.strerror or error}") from None
+
+
+def _compute_missing(folder: Path, mine: Sequence[Cell], workers: Workers, progress: Progress) -> Outcome:
+    missing = [cell for cell in mine if not cell_file(folder, cell.id).exists()]
+    outcome = Outcome(folder, len(mine), len(mine) - len(missing))
+    if not missing:
+        return outcome
+    with open_pool(workers, len(missing)) as pool:
+        progress.begin(len(mine), missing, pool.name, pool.at_once, workers.threads)
+        try:
+            for exact in (False, True):
+                cells = [cell for cell in missing if (cell.method == EXACT) == exact]
+                for cell, answer in pool.answers(folder.absolute(), cells):
+                    outcome.failures += [answer.failure] if answer.failure else []
+                    progress.finished(cell, answer)
+        finally:
+            progress.end()
+    return outcome
+
+
+def part(cells: Sequence[Cell], shard: Shard) -> list[Cell]:
+    """The cells of a shard: whole splits of data sets, dealt out so that shards take about equally long."""
+    groups: dict[tuple[str, int], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault((cell.data, cell.split), []).append(cell)
+    costs = {key: sum(cell.cost for cell in members) for key, members in groups.items()}
+    loads = [0.0] * shard.count
+    mine = set()
+    for key in sorted(groups, key=lambda key: (-costs[key], key)):
+        least = loads.index(min(loads))
+        loads[least] += costs[key]
+        if least == shard.number - 1:
+            mine.add(key)
+    return [cell for cell in cells if (cell.data, cell.split) in mine]
+
+
+def _write_index(config: SweepConfig, whole: Plan) -> None:
+    """Say what the tables are made of; where the plan is the same as before the file stays as it is.
+
+    Raises:
+        RunError: a folder that holds something else.
+    """
+    folder = config.folder
+    before = read_json(folder / INDEX, ADVICE)
+    begun = before is not None or (folder / CELLS).is_dir()
+    if not begun and any(not p.name.startswith(".") for p in folder.iterdir()):
+        raise RunError(f"name: {folder} holds files that are no sweep; remove it yourself, or choose another name")
+    index = {"name": config.name, "grids": whole.index}
+    if before is None or {key: before.get(key) for key in index} != json.loads(json.dumps(index)):
+        write_json(folder / INDEX, {**index, "origin": origin()})
+
+
+def _known(path: Path) -> list[Json]:
+    try:
+        return read_sweep(path).records
+    except RunError as error:
+        raise RunError(f"--from: {error}") from None
+
+
+def _take_over(folder: Path, whole: Plan, earlier: Sequence[Json]) -> int:
+    """Write the cells of the plan that another sweep has a result of; returns how many."""
+    new = [r for r in earlier if r["id"] in whole.cells and not cell_file(folder, r["id"]).exists()]
+    for record in new:
+        write_cell(folder, record)
+    return len(new)
+
+
+@contextlib.contextmanager
+def _stopped_by_signals() -> Iterator[None]:
+    """A context in which the first Ctrl-C or SIGTERM raises KeyboardInterrupt and the others do nothing.
+
+    The end of a sweep is quick, and must not be interrupted. In threads other than the main one nothing changes.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        for other in signals:
+            signal.signal(other, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, stop) for number in signals]
+    try:
+        yield
+    finally:
+        for number, handler in zip(signals, before, strict=True):
+            signal.signal(number, handler)

@@ -1,0 +1,216 @@
+"""Who computes the cells of a sweep: processes of this machine, or the workers of a Dask scheduler."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import logging
+import os
+import signal
+import threading
+import time
+import uuid
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing import resource_tracker
+from pathlib import Path
+from typing import Any, Protocol
+
+from joblib.externals.loky import ProcessPoolExecutor
+from joblib.externals.loky.process_executor import BrokenProcessPool
+
+from ltr.exact.weight_space.crew import available_threads
+from trainers.files import RunError
+from trainers.sweep.answers import Answer, answer
+from trainers.sweep.cells import Cell, read_cell
+
+__all__ = ["Pool", "Workers", "open_pool"]
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Who computes.
+
+    Attributes:
+        jobs: cells at the same time, on this machine; None is one for each `threads` processors.
+        threads: of each cell.
+        dask: address of a Dask scheduler whose workers compute; processes of this machine when None.
+
+    Raises:
+        RunError: `jobs` beside `dask`.
+    """
+
+    jobs: int | None = None
+    threads: int = 1
+    dask: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.dask is not None and self.jobs is not None:
+            raise RunError(f"--jobs: goes with processes of this machine, --dask has its own workers, got {self.jobs}")
+
+    @property
+    def at_once(self) -> int:
+        """Cells at the same time, of processes of this machine."""
+        return max(1, available_threads() // self.threads) if self.jobs is None else self.jobs
+
+
+class Pool(Protocol):
+    """Computes cells.
+
+    Attributes:
+        at_once: cells at the same time.
+        name: of who computes, for the user.
+    """
+
+    at_once: int
+    name: str
+
+    def answers(self, folder: Path, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Answer]]:
+        """Each cell once it has its file, or none and why.
+
+        Raises:
+            RunError: what keeps all cells from their results.
+        """
+        ...
+
+
+@contextlib.contextmanager
+def open_pool(workers: Workers, cells: int) -> Iterator[Pool]:
+    """A context in which there are workers; whatever ends it, those of this machine end at once.
+
+    Args:
+        workers: who computes.
+        cells: how many there are to compute.
+
+    Raises:
+        RunError: a scheduler that does not answer, workers that cannot be used.
+    """
+    if workers.dask is None:
+        with _processes(min(workers.at_once, cells), workers.threads) as pool:
+            yield pool
+    else:
+        with _dask_workers(workers.dask, workers.threads) as pool:
+            yield pool
+
+
+class _Processes:
+    def __init__(self, executor: ProcessPoolExecutor, at_once: int, threads: int) -> None:
+        self.at_once, self.name = at_once, f"{at_once} at a time"
+        self._executor, self._threads = executor, threads
+
+    def answers(self, folder: Path, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Answer]]:
+        try:
+            with _signals_held():  # workers are started here and inherit it: the first process alone hears Ctrl-C
+                futures = {self._executor.submit(answer, folder, cell, self._threads): cell for cell in cells}
+            for future in concurrent.futures.as_completed(futures):
+                yield futures[future], future.result()
+        except BrokenProcessPool:
+            advice = "what is finished is kept: the same command goes on; if memory ran out, with fewer --jobs"
+            raise RunError(f"a worker process was killed; {advice}") from None
+
+
+@contextlib.contextmanager
+def _processes(jobs: int, threads: int) -> Iterator[_Processes]:
+    limits = {f"{library}_NUM_THREADS": str(threads) for library in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
+    executor = ProcessPoolExecutor(jobs, initializer=_end_with, initargs=(os.getpid(),), env=limits)
+    finished = False
+    with warnings.catch_warnings():
+        # a worker whose memory has grown is replaced; without pgrep and psutil workers are killed all the same
+        for text in ("A worker stopped while some jobs", "Failed to kill subprocesses"):
+            warnings.filterwarnings("ignore", text, UserWarning)
+        try:
+            yield _Processes(executor, jobs, threads)
+            finished = True
+        finally:
+            executor.shutdown(wait=True, kill_workers=not finished)
+
+
+@contextlib.contextmanager
+def _signals_held() -> Iterator[None]:
+    """A context in which Ctrl-C and SIGTERM wait, in processes started here for ever."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # else started with the first process, and lets signals through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_with(parent: int) -> None:
+    """Have this process end soon after its parent has: a killed sweep leaves nothing that computes."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+_SECONDS = 10.0
+"""In which a scheduler has to answer."""
+
+
+class _DaskWorkers:
+    def __init__(self, client: Any, address: str, threads: int) -> None:  # noqa: ANN401  (distributed has no types)
+        self._client, self._address, self._threads = client, address, threads
+        connected = client.nthreads()
+        for name, count in connected.items():
+            if count != 1:
+                advice = "start workers with --nthreads 1, and more of them (--nworkers)"
+                raise RunError(f"--dask: the worker {name} has {count} threads; {advice}")
+        self.at_once = max(1, len(connected))
+        self.name = f"by {len(connected) or 'no'} workers of {address}{'' if connected else ' so far'}"
+
+    def answers(self, folder: Path, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Answer]]:
+        from distributed import as_completed
+
+        futures = {self._submit(folder, cell): cell for cell in cells}
+        for future, result in as_completed(
+            list(futures), loop=self._client.loop, with_results=True, raise_errors=False
+        ):
+            cell = futures.pop(future)
+            yield cell, result if future.status == "finished" else self._ending(folder, cell, future.status, result)
+
+    def _submit(self, folder: Path, cell: Cell) -> Any:  # noqa: ANN401
+        # a key of its own: what an earlier start of the sweep has asked for is another task
+        return self._client.submit(answer, folder, cell, self._threads, key=f"{cell.id}-{uuid.uuid4().hex}", pure=False)
+
+    def _ending(self, folder: Path, cell: Cell, status: str, result: Any) -> Answer:  # noqa: ANN401
+        """What a task without an answer means for its cell, or for all."""
+        from distributed import KilledWorker
+
+        error = result[1] if status == "error" else None
+        if isinstance(error, KilledWorker):
+            if (record := read_cell(folder, cell.id)) is not None:  # they were killed just after
+                return Answer.of(record)
+            return Answer(f"{cell.id}: the workers that tried it were killed; memory may have run out")
+        if isinstance(error, RunError):
+            raise error
+        if error is not None:
+            raise RunError(f"--dask: a worker could not begin {cell.id} ({type(error).__name__}: {error})")
+        raise RunError(f"--dask: the scheduler at {self._address} is gone; what is finished is kept")
+
+
+@contextlib.contextmanager
+def _dask_workers(address: str, threads: int) -> Iterator[_DaskWorkers]:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise RunError("--dask: needs the package distributed (pip install 'ltr[dask]')") from None
+    for name in list(logging.root.manager.loggerDict):  # what matters comes as an error
+        if name.partition(".")[0] == "distributed":
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+    try:
+        client = Client(address, timeout=_SECONDS, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise RunError(f"--dask: no scheduler answers at {address} ({type(error).__name__})") from None
+    try:
+        yield _DaskWorkers(client, address, threads)
+    finally:
+        with contextlib.suppress(OSError, TimeoutError):
+            client.close(timeout=2)
