@@ -18,7 +18,9 @@ from typing import Any
 
 import torch
 from _memory import peak
-from _tables import insert, machine, markdown
+from _tables import insert, markdown
+
+from trainers.provenance import machine
 
 __all__ = ["ABSENT", "Json", "Study", "curve", "timed"]
 

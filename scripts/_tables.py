@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-import os
-import platform
 from collections.abc import Sequence
 from pathlib import Path
 
-__all__ = ["insert", "machine", "markdown", "percent"]
+__all__ = ["insert", "markdown", "percent"]
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
@@ -45,14 +43,3 @@ def insert(page: Path, name: str, text: str) -> None:
     if not (found and closed):
         raise ValueError(f"{page} must hold the lines {begin.strip()} and {end}")
     page.write_text(f"{head}{begin}{text.strip()}\n{end}{tail}", encoding="utf-8")
-
-
-def machine() -> str:
-    """The processor and how many of them this process may use."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    name = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        models = [line.partition(":")[2].strip() for line in info.read_text().splitlines() if "model name" in line]
-        name = models[0] if models else name
-    return f"{name}, {cores} cores"

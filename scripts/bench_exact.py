@@ -26,11 +26,12 @@ from typing import Any
 from _cell import OWN_MODEL, method_names, threads_used
 from _gap_plot import plot
 from _lists import HIGH_DIMENSION, Case, cases, standard_cases
-from _tables import insert, machine, markdown, percent
+from _tables import insert, markdown, percent
 
 from ltr.data import DataError
 from ltr.exact.local_search import local_search
 from ltr.exact.weight_space.crew import available_threads
+from trainers.provenance import machine
 
 Json = dict[str, Any]
 

@@ -20,11 +20,12 @@ from pathlib import Path
 import numpy as np
 from _ascents import List, coordinate_pass, direct_rank_pass, evaluate, random_round, random_start
 from _lists import Case, FloatArray, cases
-from _tables import insert, machine, markdown
+from _tables import insert, markdown
 
 from ltr.data import DataError
 from ltr.exact import RerankProblem
 from ltr.exact.local_search import compile_kernels, local_search
+from trainers.provenance import machine
 
 Ascent = Callable[[List, FloatArray, float, np.random.Generator], float]
 Search = Callable[[RerankProblem, float, int, Sequence[FloatArray]], float]

@@ -23,11 +23,12 @@ import numpy as np
 import torch
 import torch.distributed as dist
 from _memory import peak
-from _tables import insert, machine, markdown
+from _tables import insert, markdown
 
 from ltr.fitting import Fit, FitOptions
 from ltr.losses import parse_loss
 from ltr.scorers import LinearScorer, MLPScorer
+from trainers.provenance import machine
 
 Json = dict[str, Any]
 

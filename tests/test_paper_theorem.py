@@ -4,9 +4,23 @@ import numpy as np
 import pytest
 import torch
 
-from ltr.data import theorem1
-from ltr.losses import PairwiseExponentialLoss, PairwiseHingeLoss
+from ltr.data import Dataset, theorem1
+from ltr.exact import Status
+from ltr.losses import PairwiseExponentialLoss, PairwiseHingeLoss, parse_loss
 from ltr.metrics import rank_statistic
+from scripts._theorems.first import first_theorem
+from scripts._theorems.preferences import (
+    CLAIMS,
+    CONVEX,
+    FIRST_HIT,
+    Comparison,
+    compare,
+    moved,
+    scores_and_labels,
+    turning_scale,
+)
+from scripts._theorems.training import EXACT, Trained, rankings, solve_exactly, train
+from trainers.report.page import Picture, Table, Text
 
 PREFER_1 = ["wrs", "auc", "pauc@100", "dcg", "dcg(base=e)", "mrr"]
 PREFER_2 = ["dcg@100", "pauc@10"]
@@ -47,3 +61,113 @@ def test_the_hinge_loss_prefers_solution_1_and_the_exponential_loss_solution_2(l
     hinge, exponential = PairwiseHingeLoss(), PairwiseExponentialLoss()
     assert hinge(one, labels) < hinge(two, labels)
     assert exponential(one, labels) > exponential(two, labels)
+
+
+# --- the same as the paper's page has it ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def data():
+    return theorem1(0)
+
+
+def thinned(seed=0, every=10):
+    """A tenth of the theorem's data, of each clump."""
+    data = theorem1(seed)
+    return Dataset(data.name, data.X[::every], data.y[::every])
+
+
+@pytest.fixture(scope="module")
+def comparisons():
+    return {c.name: c for c in compare(range(3))}
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_every_preference_that_the_theorem_names(comparisons, name):
+    assert comparisons[name].preferred == CLAIMS[name]
+
+
+def test_statistics_do_not_depend_on_the_draw_and_losses_hardly(comparisons):
+    assert all(c.spread < 1e-12 for c in comparisons.values() if c.kind != "loss")
+    assert all(0 < c.spread < 0.05 for c in comparisons.values() if c.kind == "loss")
+
+
+def test_the_reciprocal_rank_of_the_first_positive_prefers_solution_2(comparisons):
+    usual = comparisons[FIRST_HIT]
+    assert usual.preferred == 2
+    assert usual.first[0] == pytest.approx(1 / 11)  # below 10 negatives
+    assert usual.second[0] == 1
+
+
+def test_preferences_of_draws_that_disagree_are_none():
+    assert Comparison("dcg", "statistic", (2.0, 1.0), (1.0, 2.0)).preferred is None
+    assert Comparison("dcg", "statistic", (1.0,), (1.0,)).preferred is None
+    assert Comparison("hinge", "loss", (2.0,), (1.0,)).preferred == 2
+
+
+@pytest.mark.parametrize("name", ["exponential", "squared_hinge", "p_norm_push(p=2)"])
+def test_a_loss_turns_over_at_its_scale(data, name):
+    scale = turning_scale(name, data)
+    x, y = scores_and_labels(data)
+    loss = parse_loss(name)
+    assert loss(0.95 * scale * x, y) < loss(-0.95 * scale * x, y)
+    assert loss(1.05 * scale * x, y) > loss(-1.05 * scale * x, y)
+
+
+def test_the_hinge_loss_turns_over_at_no_scale(data):
+    assert turning_scale("hinge", data) is None
+
+
+@pytest.mark.parametrize("name", CONVEX)
+def test_all_convex_losses_end_with_one_ranking_and_turn_together_where_no_rank_changes(name):
+    data = thinned()
+    assert train(name, data).solution == 1
+    assert train(name, moved(data)).solution == 2
+
+
+def test_slopes_at_0_are_the_difference_of_the_means(data):
+    x, positive = data.X[:, 0], data.y == 1
+    difference = x[positive].mean() - x[~positive].mean()
+    for name, derivative in (("hinge", -1.0), ("exponential", -1.0), ("ranknet", -0.5), ("squared_hinge", -2.0)):
+        assert train(name, data).slope == pytest.approx(derivative * difference)
+
+
+def test_a_weight_against_the_slope_is_refused():
+    with pytest.raises(ArithmeticError, match="hinge"):
+        _ = Trained("hinge", slope=-0.5, weight=-1.0, gap=0.0).solution
+
+
+def test_moving_the_lowest_clump_moves_no_rank(data):
+    other = moved(data)
+    np.testing.assert_array_equal(np.argsort(other.X[:, 0]), np.argsort(data.X[:, 0]))
+    assert other.X.min() < -39
+    assert not np.shares_memory(other.X, data.X)
+
+
+@pytest.mark.parametrize(("statistic", "sign"), [("auc", 1), ("dcg", 1), ("dcg@10", -1), ("pauc@2", -1)])
+def test_the_exact_stage_proves_the_direction(statistic, sign):
+    answer = solve_exactly(statistic, thinned())
+    assert answer.status is Status.OPTIMAL
+    assert np.sign(answer.weights[0]) == sign
+
+
+def test_two_stages_are_as_good_as_the_better_solution_by_every_statistic(data):
+    found = rankings(data)
+    first, second, two_stage, _ = found.values()
+    assert set(first) == set(EXACT)
+    assert all(two_stage[name] >= max(first[name], second[name]) for name in EXACT)
+
+
+def test_the_sections_on_the_theorem_say_what_was_computed():
+    sections = first_theorem([0, 1], thinned)
+    texts = " ".join(block.text for section in sections for block in section.blocks if isinstance(block, Text))
+    assert "609 observations in four clumps" in texts
+    assert f"So all {len(CONVEX)} convex losses" in texts
+    assert f"All {len(CONVEX)} losses, hinge included, then end with Solution 2" in texts
+    assert "each of 2 draws" in texts
+    assert [b.name for s in sections for b in s.blocks if isinstance(b, Picture)] == [
+        "theorem1_preferences",
+        "theorem1_losses",
+    ]
+    for table in (b for s in sections for b in s.blocks if isinstance(b, Table)):
+        assert {len(row) for row in table.rows} == {len(table.header)}

@@ -9,7 +9,7 @@ from trainers.config import describe_keys
 from trainers.tracking import markdown_table
 
 README = Path(__file__).parents[1] / "README.md"
-PAGES = [README, *sorted((README.parent / "docs").glob("*.md"))]
+PAGES = [page for page in (README, *sorted((README.parent / "docs").glob("*.md"))) if ">>> " in page.read_text()]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

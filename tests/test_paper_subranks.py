@@ -1,0 +1,181 @@
+"""When Subranks suffice: the paper's condition is not enough, the corrected one is; and its definitions of rank."""
+
+import doctest
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scripts._theorems import words
+from scripts._theorems.ranks import LABELS, PRINTED, SCORES, rank_definitions, ranks_of, values_of, wilcoxon
+from scripts._theorems.second import second_theorem
+from scripts._theorems.statements import areas_agree, flipping, lemma_one
+from scripts._theorems.sufficiency import COUNTEREXAMPLES, FAMILIES, Tally, instances, settle, tally
+from tests.reference import cell_optimum
+from trainers.report.page import Picture, Table, Text
+
+THIRD = 1 / math.log2(3)  # DCG of the second position
+
+# by ResolvedRanks, and by Subranks: the largest objective and the weights that have it
+OPTIMA = {
+    "two features": ((1 + THIRD - 0.2, [1.0, 0.0]), (1 + 0.5 - 0.2, [0.0, 1.0])),
+    "one feature": ((THIRD + 0.5, [0.0]), (1 + THIRD - 0.55, [1.0])),
+}
+
+
+@pytest.fixture(scope="module", params=COUNTEREXAMPLES)
+def case(request):
+    X, y, C = COUNTEREXAMPLES[request.param]
+    return request.param, settle(X, y, C)
+
+
+def test_the_paper_s_condition_is_not_enough(case):
+    name, found = case
+    assert not found.duplicates
+    assert found.proven
+    assert found.fails
+    assert found.apart
+    for answer, (value, weights) in zip((found.best, found.substitute), OPTIMA[name], strict=True):
+        assert answer.value == pytest.approx(value)
+        np.testing.assert_array_equal(answer.weights, weights)
+    worth = found.resolved.evaluate(found.substitute.weights)
+    assert found.shortfall == pytest.approx(OPTIMA[name][0][0] - worth)
+
+
+def test_the_corrected_condition_rules_the_counterexamples_out(case):
+    assert not case[1].condition
+
+
+@pytest.mark.parametrize("name", COUNTEREXAMPLES)
+def test_the_optima_of_the_counterexamples_by_enumeration(name):
+    X, y, C = COUNTEREXAMPLES[name]
+    for rank, (value, _) in zip(("resolved", "subrank"), OPTIMA[name], strict=True):
+        assert cell_optimum(X, y, "dcg", C, rank, faces=True)[0] == pytest.approx(value)
+
+
+@pytest.mark.parametrize("family", FAMILIES.values())
+@pytest.mark.parametrize("C", [0.0, 0.2, 0.8])
+def test_where_the_corrected_condition_holds_the_optima_agree(family, C):
+    found = tally(family, C, count=5, seed=1)
+    assert found.lists == found.proven == 5
+    assert found.against == 0
+    assert found.fails <= found.apart
+    if C == 0:
+        assert (found.condition, found.fails) == (5, 0)
+    if family == "whole" and C > 0:
+        assert found.fails > 0
+
+
+@pytest.mark.parametrize(("X", "y", "holds"), [
+    ([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0], [2.0, 3.0]], [0, 0, 1, 1], True),  # negatives alike
+    ([[1.0, 1.0], [0.0, 0.5], [1.0, 1.0], [2.0, 3.0]], [0, 0, 1, 1], True),  # a negative and a positive alike
+    ([[0.0, 0.0], [0.0, 0.5], [2.0, 3.0], [2.0, 3.0]], [0, 0, 1, 1], False),  # positives alike
+])  # fmt: skip
+def test_only_positives_must_not_be_alike(X, y, holds):
+    found = settle(X, y, C=0.0)
+    assert found.proven
+    assert found.duplicates
+    assert (found.condition, found.apart) == (holds, not holds)
+
+
+def test_optima_of_random_lists_by_enumeration():
+    for X, y in instances("whole", 2, seed=3):
+        found = settle(X[:, :2], y, C=0.1)
+        for rank, answer in (("resolved", found.best), ("subrank", found.substitute)):
+            assert answer.value == pytest.approx(cell_optimum(X[:, :2], y, "dcg", 0.1, rank, faces=True)[0])
+
+
+def test_instances_have_no_duplicates_and_repeat_by_their_seed():
+    for family in FAMILIES.values():
+        first, again = (list(instances(family, 5, seed=2)) for _ in range(2))
+        assert len(first) == 5
+        for (X, y), (other, _) in zip(first, again, strict=True):
+            assert len(np.unique(X, axis=0)) == len(X)
+            assert 2 <= y.sum() < len(y)
+            np.testing.assert_array_equal(X, other)
+
+
+def test_a_tally_counts_what_speaks_against_the_condition():
+    X, y, C = COUNTEREXAMPLES["one feature"]
+    found = settle(X, y, C)
+    counts = Tally()
+    counts.add(found)
+    assert (counts.lists, counts.condition, counts.apart, counts.fails, counts.against, counts.zero) == (
+        1,
+        0,
+        1,
+        1,
+        0,
+        1,
+    )
+    assert counts.worst == pytest.approx(0.05)
+
+
+def test_the_sections_say_what_was_found():
+    sections = second_theorem(lists=2)
+    texts = " ".join(block.text for section in sections for block in section.blocks if isinstance(block, Text))
+    assert "Two lists without duplicates" in texts
+    assert "Positives (1, 0) and (1, 1), negatives (0, 0.5) and (0, −0.5), C = 0.2" in texts
+    assert "24 of 24 random cases" in texts
+    assert "the optima agree" in texts
+    blocks = [block for section in sections for block in section.blocks]
+    assert [b.name for b in blocks if isinstance(b, Picture)] == ["subrank_counterexample"]
+    for table in (b for b in blocks if isinstance(b, Table)):
+        assert {len(row) for row in table.rows} == {len(table.header)}
+
+
+# --- definitions of rank ------------------------------------------------------------------------------------------
+
+
+def test_the_paper_s_example_of_ranks():
+    ranks = ranks_of(torch.tensor(SCORES), torch.tensor(LABELS))
+    for name, printed in PRINTED.items():
+        assert tuple(ranks[name].tolist()) == printed
+    assert ranks["RankCV"].tolist() == [9, 9, 7, 6, 5, 5, 3, 2, 2]
+
+
+tied_lists = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1)), min_size=2, max_size=10).filter(
+    lambda items: len({label for _, label in items}) == 2
+)
+
+
+@given(tied_lists)
+def test_rank_sums_and_auc_with_ties(items):
+    scores, labels = (torch.tensor(values) for values in zip(*items, strict=True))
+    sums = wilcoxon(scores.double(), labels)
+    assert sums["Subrank"] == sums["formula"] - sums["positives"]
+    assert sums["RankCV"] == sums["formula"] + sums["positives"] + sums["mixed"]
+
+
+@given(tied_lists)
+def test_a_constant_score_wins_by_rank_cv_and_by_no_other(items):
+    labels = torch.tensor([label for _, label in items])
+    perfect = values_of(labels - 1e-3 * torch.arange(len(labels)), labels)
+    constant = values_of(torch.zeros(len(labels)), labels)
+    assert constant["RankCV"] >= perfect["RankCV"]
+    assert max(constant["Subrank"], constant["ResolvedRank"]) < perfect["ResolvedRank"]
+
+
+def test_the_section_on_ranks():
+    section = rank_definitions()
+    texts = [block.text for block in section.blocks if isinstance(block, Text)]
+    assert "Subrank and ResolvedRank come out the same" in texts[0]
+    assert "By RankCV a constant score is worth more" in texts[1]
+    assert "right for Subranks" in texts[2]
+
+
+# --- other statements ---------------------------------------------------------------------------------------------
+
+
+def test_other_statements():
+    assert flipping().verdict == "nearly"
+    assert "16.7%" in flipping().found
+    assert lemma_one(count=5).verdict == "yes"
+    assert areas_agree(count=1).verdict == "yes"
+
+
+def test_examples_of_the_words():
+    assert doctest.testmod(words).failed == 0

@@ -1,0 +1,145 @@
+"""What docs/tutorial.md says is so: its files and commands, run in an empty folder, print what the page shows.
+
+And what leads from page to page.
+"""
+
+import contextlib
+import csv
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+from trainers.cli import main
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+FILES = {found[1]: text for _, text in BLOCKS if (found := re.match(r"# (\S+\.\w+)\n", text))}
+# command -> what the page shows below it, in the order of the page
+SHOWN = {
+    found[1]: found[2]
+    for kind, text in BLOCKS
+    if kind == "console"
+    for found in re.finditer(r"^\$ (.+)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE)
+}
+MISTAKES = [command for command, shown in SHOWN.items() if shown.startswith("ltr: error")]
+
+
+def run(command):
+    """Exit code and everything printed."""
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
+        code = main(command.removeprefix("ltr ").split())
+    return code, out.getvalue()
+
+
+def rows(text):
+    """The rows of the first table, by the method."""
+    lines = [line.strip("│ ").split("│") for line in text.partition("└")[0].splitlines() if line.startswith("│")]
+    return {line[0].strip(): [cell.strip() for cell in line[1:]] for line in lines}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The reader's folder, with the files of the page and the run of section 3."""
+    folder = tmp_path_factory.mktemp("patients")
+    with contextlib.chdir(folder):
+        for name, text in FILES.items():
+            Path(name).write_text(text, encoding="utf-8")
+        exec(compile(FILES["make_patients.py"], "make_patients.py", "exec"), {})
+        code, printed = run("ltr run patients.toml")
+    assert code == 0
+    (folder / "printed.txt").write_text(printed, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def here(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_the_page_has_what_is_tested():
+    assert set(FILES) == {"make_patients.py", "patients.toml", "lengths.toml"}
+    assert len(MISTAKES) >= 5
+
+
+def test_the_table_has_the_rows_and_columns_that_the_page_says(here):
+    with Path("patients.csv").open(encoding="utf-8") as file:
+        table = list(csv.DictReader(file))
+    assert (len(table), sum(int(row["progressed"]) for row in table)) == (397, 55)
+    assert Path("patients.csv").read_text(encoding="utf-8")[:200].splitlines()[:3] == [
+        line for kind, text in BLOCKS if text.startswith("patient,age") for line in text.splitlines()
+    ]
+
+
+def test_the_run_prints_the_table_of_the_page(here):
+    shown, printed = rows(SHOWN["ltr run patients.toml"]), rows(Path("printed.txt").read_text(encoding="utf-8"))
+    assert len(shown) == 5
+    for method, cells in shown.items():
+        if method == "exact":  # other weights may be as good: the test half would tell
+            assert (printed[method][3:7], cells[3:7]) == (["6.4663", "6.4663", "0.00%", "optimal"],) * 2
+        else:
+            assert printed[method][:-1] == cells[:-1]  # without the seconds
+
+
+def test_the_proof_is_verified(here):
+    code, printed = run("ltr verify runs/patients/exact/certificate.json --require-proof")
+    assert code == 0
+    assert printed.startswith("optimal: the weights have the value 6.466289921")
+    assert printed.split()[-1] in SHOWN["ltr verify runs/patients/exact/certificate.json --require-proof"]
+
+
+def test_new_rows_are_ranked(here):
+    assert run("ltr predict runs/patients new_patients.csv -o ranked.csv") == (0, "")
+    lines = Path("ranked.csv").read_text(encoding="utf-8").splitlines()
+    assert lines[0] == SHOWN["head -4 ranked.csv"].splitlines()[0]
+    stages = [line.split(",")[2] for line in lines[1:]]
+    assert stages == ["exact"] * 17 + ["base"] * 28
+
+
+def test_the_table_is_shown_again(here):
+    code, printed = run("ltr show runs/patients")
+    assert code == 0
+    assert rows(printed) == rows(Path("printed.txt").read_text(encoding="utf-8"))
+
+
+def test_the_sweep_runs_and_is_reported(here):
+    short = FILES["lengths.toml"].replace("splits = 10", "splits = 1").replace('25, 50, 100, "full"', "25")
+    assert short != FILES["lengths.toml"]
+    Path("short.toml").write_text(short, encoding="utf-8")
+    code, printed = run("ltr sweep short.toml --jobs 1")
+    assert code == 0
+    assert "5 cells computed; ltr report runs/short makes tables and figures of them" in printed
+    code, printed = run("ltr report runs/short")
+    assert code == 0
+    assert printed == SHOWN["ltr report runs/lengths"].replace("lengths", "short")
+    assert "patients" in Path("runs/short/report/report.md").read_text(encoding="utf-8")
+
+
+def test_a_board_is_laid_out(here):
+    code, printed = run("ltr board runs --print --logdir board")
+    assert (code, printed) == (0, "tensorboard --logdir board\n")
+    assert any(Path("board").rglob("events.out.tfevents*"))
+
+
+@pytest.mark.parametrize("command", MISTAKES)
+def test_mistakes_get_the_messages_of_the_page(here, command):
+    code, printed = run(command)
+    assert code == 2
+    assert printed.replace(str(here), "...") == SHOWN[command]
+    assert not Path("runs/try").exists()
+
+
+def test_the_index_lists_every_page():
+    listed = re.findall(r"^\| \[(\S+)\]\((\S+)\) \|", (DOCS / "index.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert all(target.startswith(name) for name, target in listed)
+    assert {page.name for page in DOCS.glob("*.md")} - {"index.md"} <= {target for _, target in listed}
+
+
+@pytest.mark.parametrize("page", [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))], ids=lambda page: page.name)
+def test_links_to_files_lead_somewhere(page):
+    targets = re.findall(r"\]\(([^)\s#]+)[^)\s]*\)", page.read_text(encoding="utf-8"))
+    local = [target for target in targets if not target.startswith("http")]
+    assert [target for target in local if not (page.parent / target).exists()] == []
