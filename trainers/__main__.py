@@ -2,6 +2,7 @@
 
 import sys
 
-from trainers.cli import main
+from trainers.cli import command
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(command())

@@ -27,22 +27,21 @@ def fit_baseline(context: Context, name: str, *, level_to: int) -> Row:
     Raises:
         KeyboardInterrupt: the user asked to stop; the folder stays unfinished.
     """
-    folder = context.run.method(name)
+    folder, train = context.run.method(name), context.split.train
     with Tracker(folder.path, folder.records, tensorboard=context.config.tracking.tensorboard) as tracker:
         importlib.import_module("sklearn.linear_model")  # takes seconds that are not the method's
         started = time.perf_counter()
         if name == "rankboost":
-            ranker, loss, steps = _rankboost(context, tracker)
+            ranker, steps = _rankboost(context, tracker)
         else:
             context.display.begin(name, None)
             ranker = first_stage_ranker(context.config, name)
-            ranker.fit(context.split.train.X, context.split.train.y, qid=context.split.train.qid)
-            loss = steps = None
+            ranker.fit(train.X, train.y, qid=train.qid)
+            steps = None
         seconds = time.perf_counter() - started
         scores = context.scores_of(ranker)
         statistics = context.statistics(scores)
-        if loss is None:
-            loss = own_loss(name, scores.train, context.split.train)
+        loss = float(ranker.losses[-1]) if name == "rankboost" else own_loss(name, scores.train, train)
         if steps is None:
             tracker.level(level_to, {"loss/convex": loss, **by_tag(statistics)})
         weights = ranker.linear_weights
@@ -63,8 +62,8 @@ def fit_baseline(context: Context, name: str, *, level_to: int) -> Row:
     return row
 
 
-def _rankboost(context: Context, tracker: Tracker) -> tuple[Any, float, int]:
-    """The fitted ranker, its loss and its rounds; every round is logged."""
+def _rankboost(context: Context, tracker: Tracker) -> tuple[Any, int]:
+    """The fitted ranker and its rounds; every round is logged."""
     options = context.config.baselines.rankboost
     moments: list[float] = []
 
@@ -86,4 +85,4 @@ def _rankboost(context: Context, tracker: Tracker) -> tuple[Any, float, int]:
         if index % context.config.tracking.every == 0 or index == rounds:
             values = {"loss/convex": float(ranker.losses[index]), **by_tag(context.statistics(Scores(train, test)))}
             tracker.log(index, values, when=moments[index - 1])
-    return ranker, float(ranker.losses[-1]), rounds
+    return ranker, rounds

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from trainers.board.command import add_board, run_board
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from trainers.results import Results
 
-__all__ = ["main"]
+__all__ = ["command", "main"]
 
 _DESCRIPTION = "Learning to rank: convex surrogates first, then an exact reranker of the top with a proof."
 
@@ -46,6 +47,27 @@ environment variable LTR_DATA; a table of your own is named by data.path and dat
 
 exit codes: 0 done, 1 a certificate is wrong, 2 something in the command, config or data is wrong, 130 interrupted
 """
+
+
+def command() -> int:
+    """The command line as a process of its own: its exit code, on whose way out Ctrl-C means nothing any more."""
+    over = False
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if not over:
+            raise KeyboardInterrupt
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # and not ignored, as in the background
+        signal.signal(signal.SIGINT, interrupt)
+    try:
+        code = main()
+        over = True
+    except KeyboardInterrupt:  # once more, just as the first was answered
+        over = True
+        _complain("interrupted")
+        code = 130
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Python's own end puts back what kills
+    return code
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -17,6 +17,9 @@ class StopFlag:
 
     In a thread other than the main one signals cannot be handled, and nothing changes.
 
+    Args:
+        forced: whether the second raises it; else all signals wait until the flag is looked at.
+
     Examples:
         >>> with StopFlag() as stop:
         ...     signal.raise_signal(signal.SIGINT)
@@ -24,8 +27,9 @@ class StopFlag:
         True
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, forced: bool = True) -> None:
         self.raised = False
+        self._forced = forced
         self._previous: list[Any] = []
 
     def __enter__(self) -> Self:
@@ -46,6 +50,6 @@ class StopFlag:
             raise KeyboardInterrupt
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self.raised:
+        if self.raised and self._forced:
             raise KeyboardInterrupt
         self.raised = True

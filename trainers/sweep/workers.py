@@ -5,7 +5,9 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import logging
+import multiprocessing
 import os
+import queue
 import signal
 import threading
 import time
@@ -22,10 +24,14 @@ from joblib.externals.loky.process_executor import BrokenProcessPool
 
 from ltr.exact.weight_space.crew import available_threads
 from trainers.files import RunError
+from trainers.stopping import StopFlag
 from trainers.sweep.answers import Answer, answer
 from trainers.sweep.cells import Cell, read_cell
 
 __all__ = ["Pool", "Workers", "open_pool"]
+
+
+_Future = concurrent.futures.Future[Answer]
 
 
 @dataclass(frozen=True)
@@ -95,19 +101,29 @@ def open_pool(workers: Workers, cells: int) -> Iterator[Pool]:
 
 
 class _Processes:
-    def __init__(self, executor: ProcessPoolExecutor, at_once: int, threads: int) -> None:
+    def __init__(self, executor: ProcessPoolExecutor, at_once: int, threads: int, stop: StopFlag) -> None:
         self.at_once, self.name = at_once, f"{at_once} at a time"
-        self._executor, self._threads = executor, threads
+        self._executor, self._threads, self._stop = executor, threads, stop
 
     def answers(self, folder: Path, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Answer]]:
+        finished: queue.SimpleQueue[_Future] = queue.SimpleQueue()
         try:
-            with _signals_held():  # workers are started here and inherit it: the first process alone hears Ctrl-C
+            with _signals_masked():  # processes started here inherit it: the first process alone hears Ctrl-C
                 futures = {self._executor.submit(answer, folder, cell, self._threads): cell for cell in cells}
-            for future in concurrent.futures.as_completed(futures):
+            for future in futures:
+                future.add_done_callback(finished.put)
+            for _ in futures:
+                future = self._next(finished)
                 yield futures[future], future.result()
         except BrokenProcessPool:
             advice = "what is finished is kept: the same command goes on; if memory ran out, with fewer --jobs"
             raise RunError(f"a worker process was killed; {advice}") from None
+
+    def _next(self, finished: queue.SimpleQueue[_Future]) -> _Future:
+        while True:
+            self._stop.check()
+            with contextlib.suppress(queue.Empty):
+                return finished.get(timeout=0.1)
 
 
 @contextlib.contextmanager
@@ -115,20 +131,30 @@ def _processes(jobs: int, threads: int) -> Iterator[_Processes]:
     limits = {f"{library}_NUM_THREADS": str(threads) for library in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
     executor = ProcessPoolExecutor(jobs, initializer=_end_with, initargs=(os.getpid(),), env=limits)
     finished = False
-    with warnings.catch_warnings():
-        # a worker whose memory has grown is replaced; without pgrep and psutil workers are killed all the same
-        for text in ("A worker stopped while some jobs", "Failed to kill subprocesses"):
-            warnings.filterwarnings("ignore", text, UserWarning)
+    # an interrupt in the middle of what the executor does could leave its locks closed, and its end would wait for ever
+    with StopFlag(forced=False) as stop, warnings.catch_warnings():
+        # a worker whose memory has grown is replaced
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
         try:
-            yield _Processes(executor, jobs, threads)
+            yield _Processes(executor, jobs, threads, stop)
             finished = True
         finally:
-            executor.shutdown(wait=True, kill_workers=not finished)
+            if not finished:
+                _kill_workers()
+            executor.shutdown(wait=True)
+
+
+def _kill_workers() -> None:
+    """Kill loky's processes, which its executor then finds dead; its own way fails where cells still wait."""
+    for process in multiprocessing.active_children():
+        if process.name.startswith("LokyProcess") and process.pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager
-def _signals_held() -> Iterator[None]:
-    """A context in which Ctrl-C and SIGTERM wait, in processes started here for ever."""
+def _signals_masked() -> Iterator[None]:
+    """A context in which this thread has Ctrl-C and SIGTERM wait; processes started here, for ever."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
