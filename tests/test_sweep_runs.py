@@ -158,7 +158,7 @@ def test_an_unforeseen_error_is_that_of_its_cell(tmp_path, monkeypatch):
         raise ZeroDivisionError("by chance")
 
     path = write(tmp_path, sweep='[[grid]]\nexperiments = ["small.toml"]\nsplits = 1\nmethods = ["hinge", "ranknet"]\n')
-    monkeypatch.setattr("trainers.sweep.compute.surrogate_ranker", broken)
+    monkeypatch.setattr("trainers.sweep.compute.first_stage_ranker", broken)
     outcome = run_here(path)
     assert [failure.split(": ")[1:] for failure in outcome.failures] == [["ZeroDivisionError", "by chance"]] * 2
     monkeypatch.undo()
