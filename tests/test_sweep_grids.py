@@ -55,6 +55,10 @@ WRONG = {
     "same seeds": (grid("splits = [1, 1]"), "grid[0].splits: must be an integer >= 1, or a list of different seeds"),
     "true": (grid("splits = true"), "grid[0].splits: must be an integer >= 1"),
     "no such file": ('[[grid]]\nexperiments = ["none.toml"]', "none.toml: no such config file"),
+    "a sweep": (
+        '[[grid]]\nexperiments = ["sweep.toml"]',
+        "grid[0].experiments: must be configs of experiments, and this is one of a sweep, got",
+    ),
     "no TOML": ('[[grid]]\nexperiments = ["table.csv"]', "table.csv: is not valid TOML"),
     "not a method": (
         grid('methods = ["rankboost"]'),

@@ -197,6 +197,9 @@ class _Reader:
         except ConfigError as error:
             self._find("experiments", str(error))
             return
+        if "grid" in tree:
+            self._find("experiments", "must be configs of experiments, and this is one of a sweep", name)
+            return
         for values in itertools.product(*self._vary.values()):
             choice = dict(zip(self._vary, values, strict=True))
             whole, given, findings = apply_overrides(merged(tree, unflat(choice)), self._everywhere)
