@@ -140,7 +140,8 @@ def test_all_mistakes_come_at_once_and_each_once(tmp_path):
         ("exact.gap=-3", "exact.gap: must be >= 0, got -3 on the command line"),
         ("exact.topk=3", "exact.topk: unknown key (did you mean 'top_k'?), got 3 on the command line"),
         ("exact", "an override must read section.key=value"),
-        ("grid=3", "grid: unknown key"),
+        ("grid=3", "grid: is set in the file only"),
+        ("grid.splits=3", "grid.splits: is set in the file only: there may be several grids, got"),
         ("name=a/b", "name: must be letters"),
     ],
 )

@@ -366,6 +366,13 @@ def test_results_are_taken_over_and_the_rest_is_computed(finished, tmp_path):
         ('{"name": "x", "grids": [], "origin": {}}\n{"step": 1}\n', "cannot be read or is damaged"),
         ('{"name": "x", "grids": [], "origin": {}}\n3\n', "cannot be read or is damaged"),
         ('["name", "grids", "origin"]\n', "cannot be read or is damaged"),
+        (
+            '{"name": "x", "grids": [], "origin": {}}\n'
+            '{"id": "a", "data": "d", "split": 0, "method": "m", '
+            '"options": {}, "sizes": {}, "status": "s", "seconds": 1,'
+            '"train": {}, "test": {}, "weights": null}\n',
+            "cannot be read or is damaged",
+        ),
         ('{"name": "x", "grids": 3, "origin": {}}\n', "cannot be read or is damaged"),
         ('{"name": "x", "grids": [{"name": "t"}], "origin": {}}\n', "cannot be read or is damaged"),
     ],

@@ -62,7 +62,7 @@ _VERSION = 1
 # keys that change neither what is asked nor the answer
 _FREE = {"surrogate": {"losses", "device", "certify"}, "exact": {"enabled", "certificate"}}
 
-_KEYS = {"id", "data", "split", "method", "status", "seconds", "train", "test", "weights"}
+_KEYS = {"id", "data", "split", "method", "options", "status", "seconds", "train", "test", "weights"}
 
 _ADVICE = "remove it: the same `ltr sweep` then computes this cell again"
 
@@ -219,9 +219,9 @@ def check_record(record: Mapping[str, Any]) -> None:
     """Refuse what is no record of a cell.
 
     Raises:
-        ValueError: keys that are missing.
+        ValueError: keys that are missing, or no statistic of the training half.
     """
-    if not record.keys() >= _KEYS:
+    if not (record.keys() >= _KEYS and record["train"]):
         raise ValueError(f"no record of a cell: {record}")
 
 
