@@ -224,9 +224,10 @@ def test_print_writes_the_board_and_its_command(workplace, capsys):
 
 
 USER_ERRORS = [
-    (["board", "nowhere"], "run: no run folder at nowhere or runs/nowhere; known are all, plain"),
-    (["board", "plai"], "no run folder at plai or runs/plai; did you mean 'plain'?"),
+    (["board", "nowhere"], "RUNS: no run or sweep at nowhere or runs/nowhere; known are all, plain"),
+    (["board", "plai"], "RUNS: no run or sweep at plai or runs/plai (did you mean 'plain'?)"),
     (["board", "empty"], "empty: holds neither runs nor a sweep; `ltr run CONFIG` and `ltr sweep CONFIG` make some"),
+    (["board", "all.toml"], "RUNS: all.toml is a config; ltr board takes folders of runs and sweeps, such as runs/all"),
     (["board", "table.csv"], "table.csv: cannot be read or is damaged"),
     (["board", "runs", "--data", "tabel"], "--data: must be one of table (did you mean 'table'?), got 'tabel'"),
     (["board", "runs", "--logdir", "runs"], "holds files that are no board"),
