@@ -19,12 +19,13 @@ from trainers.board.build import Board, build_board
 from trainers.board.figures import roc_figure
 from trainers.board.from_sweep import comparisons_of_sweep
 from trainers.board.layout import layout_of
-from trainers.board.lines import mean_curve, thinned
+from trainers.board.lines import mean_curve
 from trainers.board.server import command, links
 from trainers.files import RunError, write_json
 from trainers.report.page import Picture, Section, Text
 from trainers.sweep.cells import cell_file, pack_labels, unpack_labels, write_cell
 from trainers.sweep.records import read_sweep, write_export
+from trainers.thinning import thinned
 
 STATISTIC = "dcg(base=e)"
 EXACT_OPTIONS = {"base": "logistic_regression", "statistic": STATISTIC, "C": 0.25, "margin": 1e-4, "time_limit": 2.0}
@@ -197,7 +198,7 @@ def test_a_mean_curve_is_the_mean_of_step_functions(several):
 @pytest.mark.parametrize("count", [1, 119, 120, 121, 5000])
 def test_thinned_points_are_some_of_them_with_both_ends(count):
     points = [(step, float(step)) for step in range(count)]
-    kept = thinned(points)
+    kept = thinned(points, 120)
     assert len(kept) <= 120
     assert set(kept) <= set(points)
     assert (kept[0], kept[-1]) == (points[0], points[-1])

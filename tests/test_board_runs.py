@@ -129,6 +129,17 @@ def test_runs_on_the_same_data_are_one_comparison(finished, tmp_path):
     ) - {"table/ROC curves/train"}
 
 
+def test_runs_of_one_name_are_told_apart_by_their_folders(finished, tmp_path):
+    for place in ("a", "b"):
+        shutil.copytree(finished / "runs" / "plain", tmp_path / place / "plain")
+    paths = [str(finished / "runs" / "all"), str(tmp_path / "a" / "plain"), str(tmp_path / "b" / "plain")]
+    made = build_board(paths, folder=tmp_path / "board")
+    names = [line.name for line in made.comparisons[0].lines if line.name.startswith("hinge")]
+    assert names == ["hinge, all", "hinge, plain in a", "hinge, plain in b"]
+    _, rows = hparams(made.folder)
+    assert rows["table/hinge, plain in b"][0]["run"] == "plain in b"
+
+
 def test_a_run_without_an_exact_stage_has_no_charts_of_one(finished, tmp_path):
     board = build_board([str(finished / "runs" / "plain")], folder=tmp_path / "b").folder
     assert not [title for title in charts(board)["table"] if "exact" in title]
@@ -213,9 +224,10 @@ def test_print_writes_the_board_and_its_command(workplace, capsys):
 
 
 USER_ERRORS = [
-    (["board", "nowhere"], "run: no run folder at nowhere or runs/nowhere; known are all, plain"),
-    (["board", "plai"], "no run folder at plai or runs/plai; did you mean 'plain'?"),
+    (["board", "nowhere"], "RUNS: no run or sweep at nowhere or runs/nowhere; known are all, plain"),
+    (["board", "plai"], "RUNS: no run or sweep at plai or runs/plai (did you mean 'plain'?)"),
     (["board", "empty"], "empty: holds neither runs nor a sweep; `ltr run CONFIG` and `ltr sweep CONFIG` make some"),
+    (["board", "all.toml"], "RUNS: all.toml is a config; ltr board takes folders of runs and sweeps, such as runs/all"),
     (["board", "table.csv"], "table.csv: cannot be read or is damaged"),
     (["board", "runs", "--data", "tabel"], "--data: must be one of table (did you mean 'table'?), got 'tabel'"),
     (["board", "runs", "--logdir", "runs"], "holds files that are no board"),

@@ -57,6 +57,17 @@ def finished(tmp_path_factory):
     return config, run_experiment(config)
 
 
+def test_a_list_longer_than_the_data_is_the_full_one_and_said_to_be(tmp_path):
+    config = config_for(
+        tmp_path, surrogate={"losses": []}, baselines={"methods": ["logistic_regression"]},
+        exact={"top_k": 626, "time_limit": 0.1}, tracking={"tensorboard": False, "figures": False},
+    )  # fmt: skip
+    caption = run_experiment(config).caption.splitlines()
+    assert caption[0] == "list: full list of logistic_regression on the training half"
+    rule = 'should be at most the 625 rows of the training half, or "full"'
+    assert caption[1] == f"exact.top_k: {rule}, got 626: all of them are reranked"
+
+
 def test_the_run_leaves_everything_behind(finished):
     config, results = finished
     folder = config.folder

@@ -55,6 +55,10 @@ WRONG = {
     "same seeds": (grid("splits = [1, 1]"), "grid[0].splits: must be an integer >= 1, or a list of different seeds"),
     "true": (grid("splits = true"), "grid[0].splits: must be an integer >= 1"),
     "no such file": ('[[grid]]\nexperiments = ["none.toml"]', "none.toml: no such config file"),
+    "a sweep": (
+        '[[grid]]\nexperiments = ["sweep.toml"]',
+        "grid[0].experiments: must be configs of experiments, and this is one of a sweep, got",
+    ),
     "no TOML": ('[[grid]]\nexperiments = ["table.csv"]', "table.csv: is not valid TOML"),
     "not a method": (
         grid('methods = ["rankboost"]'),
@@ -136,7 +140,8 @@ def test_all_mistakes_come_at_once_and_each_once(tmp_path):
         ("exact.gap=-3", "exact.gap: must be >= 0, got -3 on the command line"),
         ("exact.topk=3", "exact.topk: unknown key (did you mean 'top_k'?), got 3 on the command line"),
         ("exact", "an override must read section.key=value"),
-        ("grid=3", "grid: unknown key"),
+        ("grid=3", "grid: is set in the file only"),
+        ("grid.splits=3", "grid.splits: is set in the file only: there may be several grids, got"),
         ("name=a/b", "name: must be letters"),
     ],
 )

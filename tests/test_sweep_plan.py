@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from tests.sweeping import EXPERIMENT, write
 from trainers.config import EXACT, parse_config
+from trainers.report.series import variants_of
 from trainers.sweep.grids import Grid, GridConfig, Variant, load_sweep
 from trainers.sweep.plan import plan
+from trainers.sweep.records import SweepResults
 from trainers.sweep.runner import Shard, part
 
 SHA = "0" * 64
@@ -96,6 +98,29 @@ def test_a_change_makes_new_cells_of_the_methods_concerned_only(tmp_path, case):
             assert ids(before, method).isdisjoint(ids(after, method))
         else:
             assert ids(before, method) == ids(after, method)
+
+
+def test_lists_that_are_varied_are_text_in_tables(tmp_path):
+    path = write(
+        tmp_path,
+        sweep="""
+        [[grid]]
+        experiments = ["small.toml"]
+        splits = 1
+        methods = ["hinge"]
+        [grid.set]
+        surrogate.scorer = "mlp"
+        [grid.vary]
+        surrogate.hidden = [[4], [8, 4]]
+        """,
+    )
+    found = planned(path)
+    assert [entry["varied"] for entry in found.index[0]["cells"]] == [
+        {"surrogate.hidden": "[4]"}, {"surrogate.hidden": "[8, 4]"},
+    ]  # fmt: skip
+    records = [{"id": name, "test": {"dcg": 1.0}, "train": {"dcg": 1.0}} for name in found.cells]
+    series = variants_of(SweepResults("small", found.index, {}, records), "methods")
+    assert [variant.label for variant in series["small"]] == ["hinge, hidden = [4]", "hinge, hidden = [8, 4]"]
 
 
 def test_an_exact_cell_is_another_on_a_base_of_other_options(tmp_path):

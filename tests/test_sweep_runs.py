@@ -186,6 +186,9 @@ def test_a_damaged_file_is_named_with_what_to_do(tmp_path, capsys):
     hinge.write_text(files[next(name for name in files if "ranknet" in name)].read_text())
     with pytest.raises(RunError, match="cannot be read or is damaged"):
         read_cell(folder, name)
+    hinge.write_text(json.dumps({"id": name}))
+    with pytest.raises(RunError, match="cannot be read or is damaged"):
+        read_cell(folder, name)
     (folder / "sweep.json").write_text("[]")
     with pytest.raises(RunError, match=r"sweep.json: cannot be read or is damaged .*; remove it: the same `ltr sweep`"):
         run_here(path)
@@ -218,8 +221,8 @@ def test_data_that_change_under_a_sweep_stop_it(tmp_path, monkeypatch):
     path = write(tmp_path, sweep='[[grid]]\nexperiments = ["small.toml"]\nsplits = 1\n')
     genuine = runner.hashes
 
-    def then_changed(grids, source):
-        found = genuine(grids, source)
+    def then_changed(grids, source, note):
+        found = genuine(grids, source, note)
         (tmp_path / "table.csv").write_text(table(seed=1))
         return found
 
@@ -229,10 +232,20 @@ def test_data_that_change_under_a_sweep_stop_it(tmp_path, monkeypatch):
     assert files_of(tmp_path / "runs" / "sweep") == {}
 
 
+def test_data_that_change_between_two_starts_are_read_anew(tmp_path):
+    path = write(tmp_path, sweep='[[grid]]\nexperiments = ["small.toml"]\nsplits = 1\nmethods = ["hinge"]\n')
+    (before,) = files_of(run_here(path).folder)
+    (tmp_path / "table.csv").write_text(table(seed=1))
+    outcome = run_here(path)  # in a process that has read the first table, as Dask's workers have
+    assert (outcome.cells, outcome.before, outcome.failures) == (1, 0, [])
+    assert before in files_of(outcome.folder)
+    assert len(files_of(outcome.folder)) == 2
+
+
 def test_data_that_only_the_workers_lack_stop_it(tmp_path, monkeypatch):
     path = write(tmp_path, sweep='[[grid]]\nexperiments = ["small.toml"]\nsplits = 1\n')
     (tmp_path / "table.csv").unlink()
-    monkeypatch.setattr(runner, "hashes", lambda grids, source: {"small": "0" * 64})
+    monkeypatch.setattr(runner, "hashes", lambda grids, source, note: {"small": "0" * 64})
     with pytest.raises(RunError, match=r"small, on .*: .*table.csv: no such file"):
         run_here(path)
     assert files_of(tmp_path / "runs" / "sweep") == {}
@@ -353,6 +366,15 @@ def test_results_are_taken_over_and_the_rest_is_computed(finished, tmp_path):
         ('{"name": "x", "grids": [], "origin": {}}\n{"step": 1}\n', "cannot be read or is damaged"),
         ('{"name": "x", "grids": [], "origin": {}}\n3\n', "cannot be read or is damaged"),
         ('["name", "grids", "origin"]\n', "cannot be read or is damaged"),
+        (
+            '{"name": "x", "grids": [], "origin": {}}\n'
+            '{"id": "a", "data": "d", "split": 0, "method": "m", '
+            '"options": {}, "sizes": {}, "status": "s", "seconds": 1,'
+            '"train": {}, "test": {}, "weights": null}\n',
+            "cannot be read or is damaged",
+        ),
+        ('{"name": "x", "grids": 3, "origin": {}}\n', "cannot be read or is damaged"),
+        ('{"name": "x", "grids": [{"name": "t"}], "origin": {}}\n', "cannot be read or is damaged"),
     ],
 )
 def test_a_file_that_is_no_export(tmp_path, capsys, text, message):
@@ -426,6 +448,18 @@ def test_methods_that_are_not_linear(tmp_path):
     assert steps == sorted(set(steps))
     assert (steps[0], steps[-1], boosted["curve"][-1][1]) == (1, 60, boosted["loss"])
     assert 20 < len(steps) <= 40
+
+
+def test_a_list_longer_than_the_data_is_said_to_be(tmp_path):
+    grid = '[[grid]]\nexperiments = ["small.toml"]\nsplits = 2\nmethods = ["hinge"]\n'
+    path = write(tmp_path, sweep=f'{grid}[grid.vary]\nexact.top_k = [10, 30, 31, 500, "full"]\n')
+    notes = Notes()
+    assert run_here(path, progress=notes).failures == []
+    assert notes.notes == []  # nothing is reranked
+    path.write_text(path.read_text().replace('"hinge"', '"exact"').replace("splits = 2", "splits = 1"))
+    run_here(path, "exact.method=local_search", "exact.time_limit=0.1", progress=notes)
+    rule = 'small: exact.top_k: should be at most the 30 rows of the training half, or "full", got'
+    assert notes.notes == [f"{rule} {top_k}: all of them are reranked" for top_k in (31, 500)]
 
 
 def test_a_top_of_one_class_has_nothing_to_order(tmp_path):

@@ -27,7 +27,7 @@ from trainers.results import Results, Row, markdown_tables, number, write_result
 from trainers.runs import RunError, open_run
 from trainers.stopping import StopFlag
 from trainers.surrogates import train_surrogate
-from trainers.task import ranked_labels, statistic_of
+from trainers.task import ranked_labels, statistic_of, too_long
 from trainers.tracking import chart_layout, write_overview
 
 __all__ = ["run_experiment"]
@@ -151,7 +151,7 @@ def _results(context: Context, rows: Sequence[Row]) -> Results:
         done == list(config.methods),
         tuple(rows),
         on_list=config.exact.statistic,
-        note=_note_by_query(context) if context.split.by_query else "",
+        note=_note_by_query(context) if context.split.by_query else too_long(config, context.split),
     )
 
 

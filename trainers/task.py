@@ -18,7 +18,7 @@ from trainers.by_query import mean_share, share_name, sum_over_queries
 from trainers.config import Config
 from trainers.inputs import Half, Split
 
-__all__ = ["Scores", "Task", "own_loss", "ranked_labels", "statistic_of"]
+__all__ = ["Scores", "Task", "own_loss", "ranked_labels", "statistic_of", "too_long"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -90,7 +90,16 @@ class Task:
     def top(self) -> str:
         """What is reranked of a list, such as "top 50"."""
         top_k = self.config.exact.top_k
-        return "full list" if top_k == "full" else f"top {top_k}"
+        return "full list" if top_k == "full" or too_long(self.config, self.split) else f"top {top_k}"
+
+
+def too_long(config: Config, split: Split) -> str:
+    """What to know where the one list to rerank is longer than the training half; empty where it is not."""
+    top_k, rows = config.exact.top_k, len(split.train.y)
+    if not config.exact.enabled or split.by_query or top_k == "full" or int(top_k) <= rows:
+        return ""
+    rule = f'should be at most the {rows} rows of the training half, or "full"'
+    return f"exact.top_k: {rule}, got {top_k}: all of them are reranked"
 
 
 def statistic_of(scores: FloatArray, labels: IntArray, name: str) -> float | None:

@@ -46,8 +46,8 @@ def comparisons_of_runs(runs: Sequence[RunFolder], note: Callable[[str], None]) 
     for (data_name, _), members in groups.items():
         lines: list[Line] = []
         images: dict[str, NDArray[np.float64]] = {}
-        for run, config in members:
-            suffix = "" if len(members) == 1 else f", {run.path.resolve().name}"
+        for (run, config), own in zip(members, _names([run for run, _ in members]), strict=True):
+            suffix = "" if len(members) == 1 else f", {own}"
             try:
                 lines += _lines(run, config, suffix, note)
             except RunError as error:
@@ -60,6 +60,17 @@ def comparisons_of_runs(runs: Sequence[RunFolder], note: Callable[[str], None]) 
             statistic = share_name(first) if "queries" in run.facts["data"] else first
             found.append(Comparison(data_name, data_name, data_name, statistic, lines, images))
     return found
+
+
+def _names(runs: Sequence[RunFolder]) -> list[str]:
+    """A name for each run: its folder's, with the folders above it as far as runs of one name need them."""
+    paths = [run.path.resolve().parts for run in runs]
+    names = []
+    for path in paths:
+        others = [other for other in paths if other != path]
+        kept = next(n for n in range(1, len(path) + 1) if all(other[-n:] != path[-n:] for other in others))
+        names.append(" in ".join(reversed(path[-kept:])))
+    return names
 
 
 def _lines(run: RunFolder, config: Config, suffix: str, note: Callable[[str], None]) -> list[Line]:
@@ -120,7 +131,7 @@ def _final(row: Row) -> dict[str, NDArray[np.float64]]:
 def _parameters(run: RunFolder, config: Config, method: str, suffix: str) -> dict[str, str | float]:
     data, exact = run.facts["data"], config.exact
     found: dict[str, str | float] = {"data": data["name"], "method": method}
-    found |= {"run": config.name} if suffix else {}
+    found |= {"run": suffix.removeprefix(", ")} if suffix else {}
     if method == EXACT:
         found |= {"K": str(exact.top_k), "base": exact.base, "C": exact.C, "margin": exact.margin}
         found |= {"time limit": exact.time_limit}

@@ -9,14 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.exact.solution import relative_gap
-from trainers.board.lines import HALVES, Comparison, Line, Points, mean_curve, thinned
+from trainers.board.lines import HALVES, Comparison, Line, Points, mean_curve
 from trainers.config import EXACT
 from trainers.files import Json
 from trainers.report.series import Series, Variant, key_name, table_names, variants_of
 from trainers.sweep.cells import unpack_labels
 from trainers.sweep.records import SweepResults
+from trainers.thinning import thinned
 
 __all__ = ["comparisons_of_sweep"]
+
+_POINTS = 120
+"""Of a curve or trace, at most."""
 
 
 def comparisons_of_sweep(results: SweepResults, split: int | None = None) -> list[Comparison]:
@@ -120,7 +124,7 @@ def _trace(records: Sequence[Json]) -> dict[str, Points]:
 
 def _means(found: Mapping[str, Sequence[Points]]) -> dict[str, Points]:
     """The mean over splits of each series that has points."""
-    means = {tag: thinned(mean_curve(several)) for tag, several in found.items()}
+    means = {tag: thinned(mean_curve(several), _POINTS) for tag, several in found.items()}
     return {tag: points for tag, points in means.items() if points}
 
 

@@ -22,7 +22,6 @@ __all__ = [
     "precision_curve",
     "rank_scores",
     "stairs",
-    "thinned",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -120,14 +119,6 @@ def mean_curve(curves: Iterable[Points]) -> Points:
         for points in curves
     ]
     return list(zip(grid, np.mean(values, axis=0).tolist(), strict=True))
-
-
-def thinned(points: Points, most: int = 120) -> Points:
-    """At most so many of the points, dense at the beginning, where things move, the last one among them."""
-    if len(points) <= most:
-        return points
-    chosen = np.unique(np.geomspace(1, len(points), most).round().astype(int)) - 1
-    return [points[at] for at in chosen]
 
 
 def stairs(points: Points) -> Points:

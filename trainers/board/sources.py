@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainers.config_errors import nearest
 from trainers.files import RunError
-from trainers.predict import find_run
 from trainers.runs import RunFolder
 from trainers.sweep.records import INDEX
 
@@ -46,6 +46,10 @@ def find_sources(texts: Sequence[str]) -> Sources:
 
 def _at(text: str) -> list[Path]:
     path = Path(text)
+    if path.suffix == ".toml":
+        raise RunError(
+            f"RUNS: {text} is a config; ltr board takes folders of runs and sweeps, such as runs/{path.stem}"
+        )
     if path.is_file() or _is_one(path):
         return [path]
     if not path.is_dir():
@@ -66,5 +70,9 @@ def _is_sweep(path: Path) -> bool:
 
 def _named(text: str) -> Path:
     """The folder of a run in runs/, or of a sweep there."""
-    beside = Path("runs") / text
-    return beside if _is_sweep(beside) else find_run(text).path
+    runs = Path("runs")
+    if (beside := runs / text).is_file() or _is_one(beside):
+        return beside
+    known = sorted(path.name for path in runs.glob("*") if _is_one(path))
+    hint = nearest(text, known) or (f"; known are {', '.join(known)}" if known else "")
+    raise RunError(f"RUNS: no run or sweep at {text} or {beside}{hint}")

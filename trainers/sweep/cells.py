@@ -46,6 +46,7 @@ __all__ = [
     "CELLS",
     "Cell",
     "cell_file",
+    "check_record",
     "exact_cell",
     "first_stage_cell",
     "pack_labels",
@@ -60,6 +61,8 @@ CELLS = "cells"
 _VERSION = 1
 # keys that change neither what is asked nor the answer
 _FREE = {"surrogate": {"losses", "device", "certify"}, "exact": {"enabled", "certificate"}}
+
+_KEYS = {"id", "data", "split", "method", "options", "status", "seconds", "train", "test", "weights"}
 
 _ADVICE = "remove it: the same `ltr sweep` then computes this cell again"
 
@@ -205,9 +208,21 @@ def read_cell(folder: Path, cell_id: str) -> Json | None:
     path = cell_file(folder, cell_id)
     record = read_json(path, _ADVICE)
     with reading(path, _ADVICE):
-        if record is not None and record["id"] != cell_id:
-            raise ValueError(f"the record of {record['id']}")
+        if record is not None:
+            check_record(record)
+            if record["id"] != cell_id:
+                raise ValueError(f"the record of {record['id']}")
     return record
+
+
+def check_record(record: Mapping[str, Any]) -> None:
+    """Refuse what is no record of a cell.
+
+    Raises:
+        ValueError: keys that are missing, or no statistic of the training half.
+    """
+    if not (record.keys() >= _KEYS and record["train"]):
+        raise ValueError(f"no record of a cell: {record}")
 
 
 def write_cell(folder: Path, record: Mapping[str, Any]) -> None:

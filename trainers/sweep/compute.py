@@ -8,9 +8,7 @@ import math
 import platform
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-import numpy as np
 import torch
 from threadpoolctl import threadpool_limits
 
@@ -27,11 +25,12 @@ from trainers.inputs import Half, Split, data_sha256, split_of
 from trainers.rankers import first_stage_ranker, two_stage_ranker
 from trainers.sweep.cells import Cell, pack_labels
 from trainers.task import Scores, Task, own_loss, ranked_labels
+from trainers.thinning import thinned
 
 __all__ = ["CellError", "compute"]
 
 _POINTS = 40
-"""Points of a curve and of a trace that are kept, about."""
+"""Points of a curve and of a trace that are kept, at most."""
 
 
 _LIBRARIES = ("numba", "scipy.linalg", "sklearn.linear_model")
@@ -74,18 +73,29 @@ _split = functools.lru_cache(maxsize=4)(split_of)
 
 
 def _data(cell: Cell) -> Split:
+    split = _read(cell)
+    if not _is_of(cell, split):
+        _split.cache_clear()  # a process that lives long, as Dask's do, may remember files that have changed since
+        split = _read(cell)
+    if not _is_of(cell, split):
+        advice = "the same `ltr sweep` plans anew; all workers must read the same files"
+        raise RunError(f"{cell.data}: the data on {platform.node()} are not those that the sweep began with; {advice}")
+    return split
+
+
+def _is_of(cell: Cell, split: Split) -> bool:
+    return cell.on_data(split.facts["sha256"]).id == cell.id
+
+
+def _read(cell: Cell) -> Split:
     try:
-        split = _split(cell.config.data, cell.split)
+        return _split(cell.config.data, cell.split)
     except DataError as error:
         try:
             data_sha256(cell.config.data)
         except DataError as unreadable:
             raise RunError(f"{cell.data}, on {platform.node()}: {unreadable}") from None
         raise CellError(str(error)) from None  # data are there, but this split of them is of no use
-    if cell.on_data(split.facts["sha256"]).id != cell.id:
-        advice = "the same `ltr sweep` plans anew; all workers must read the same files"
-        raise RunError(f"{cell.data}: the data on {platform.node()} are not those that the sweep began with; {advice}")
-    return split
 
 
 def _halves(split: Split) -> tuple[tuple[str, Half], ...]:
@@ -120,7 +130,7 @@ def _first_stage(cell: Cell, task: Task) -> Json:
         "loss": loss,
         "weights": None if ranker.linear_weights is None else ranker.linear_weights.tolist(),
         **_ranked(scores, task.split),
-        "curve": [list(point) for point in _thinned(curve)],
+        "curve": [list(point) for point in thinned(curve, _POINTS)],
     }
 
 
@@ -136,7 +146,7 @@ def _rounds(task: Task, ranker: RankBoostRanker, first: str) -> list[tuple[int, 
         ranker.staged_decision_function(task.split.test.X),
         strict=True,
     )
-    wanted = {index for index, *_ in _thinned([(index,) for index in range(1, len(ranker.losses))])}
+    wanted = set(thinned(range(1, len(ranker.losses)), _POINTS))
     points = []
     for index, (train, test) in enumerate(stages, start=1):
         if index in wanted:
@@ -209,13 +219,5 @@ def _ranked(scores: Scores, split: Split) -> Json:
 
 def _trace(points: Sequence[TracePoint]) -> list[list[float | int]]:
     """Seconds, incumbent, bound and boxes, thinned."""
-    kept = _thinned([point for point in points if math.isfinite(point.incumbent)])
+    kept = thinned([point for point in points if math.isfinite(point.incumbent)], _POINTS)
     return [[round(p.seconds, 3), p.incumbent, p.bound, p.nodes] for p in kept]
-
-
-def _thinned(points: Sequence[Any]) -> list[Any]:
-    """About `_POINTS` of the points, dense at the beginning, where things move, the last one among them."""
-    if len(points) <= _POINTS:
-        return list(points)
-    chosen = np.unique(np.geomspace(1, len(points), _POINTS).round().astype(int)) - 1
-    return [points[at] for at in chosen]

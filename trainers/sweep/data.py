@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ltr.data import DataError
 from trainers.by_query import check_lists
-from trainers.config import Config
+from trainers.config import EXACT, Config
 from trainers.config_errors import ConfigError, Finding
 from trainers.inputs import Split, data_sha256, split_of
 from trainers.sweep.grids import Grid
+from trainers.task import too_long
 
 __all__ = ["hashes"]
 
 
-def hashes(grids: Sequence[Grid], source: str = "sweep") -> dict[str, str]:
+def hashes(
+    grids: Sequence[Grid], source: str = "sweep", note: Callable[[str], None] = lambda text: None
+) -> dict[str, str]:
     """SHA-256 of the data of each experiment, by its name.
 
     Args:
         grids: of the sweep.
         source: what errors name as the origin of the configs.
+        note: is told of lists to rerank that are longer than the data.
 
     Raises:
         DataError: data that cannot be read, all of them named.
@@ -27,12 +31,15 @@ def hashes(grids: Sequence[Grid], source: str = "sweep") -> dict[str, str]:
     """
     seeds: dict[str, list[int]] = {}
     configs: dict[str, list[Config]] = {}
+    exact: dict[str, list[Config]] = {}
     for grid in grids:
         for variant in grid.variants:
             seeds.setdefault(variant.config.name, []).extend(grid.config.seeds)
             configs.setdefault(variant.config.name, []).append(variant.config)
+            if EXACT in (grid.config.methods or variant.config.methods):
+                exact.setdefault(variant.config.name, []).append(variant.config)
     found: dict[str, str] = {}
-    unreadable, findings = [], []
+    unreadable, findings, long = [], [], []
     for name, of_name in configs.items():
         try:
             found[name] = data_sha256(of_name[0].data)
@@ -40,12 +47,17 @@ def hashes(grids: Sequence[Grid], source: str = "sweep") -> dict[str, str]:
             unreadable.append(f"{name}: {error}")
             continue
         split = _some_split(of_name[0], dict.fromkeys(seeds[name]))
-        findings += [] if split is None else _by_query(of_name, split)
+        if split is not None:
+            findings += _by_query(of_name, split)
+            for text in dict.fromkeys(too_long(config, split) for config in exact.get(name, ())):
+                long += [f"{name}: {text}"] if text else []
     if unreadable:
         many = [f"{len(unreadable)} data sets cannot be used", *unreadable]
         raise DataError("\n  ".join(many if unreadable[1:] else unreadable))
     if findings:
         raise ConfigError(source, findings)
+    for text in long:
+        note(text)
     return found
 
 

@@ -134,6 +134,9 @@ def load_sweep(path: str | Path, overrides: Sequence[str] = ()) -> tuple[SweepCo
     nonsense = [text for text in everywhere if apply_overrides({}, [text])[2]]
     findings += apply_overrides({}, nonsense)[2]
     everywhere = [text for text in everywhere if text not in nonsense]
+    of_grids = [text for text in everywhere if _key(text).partition(".")[0] == "grid"]
+    findings += [Finding(_key(text), _IN_FILE, text, from_command_line=True) for text in of_grids]
+    everywhere = [text for text in everywhere if text not in of_grids]
     tree.setdefault("name", path.stem)
     if "grid" not in tree:
         hint = "is required: [[grid]] tables; `ltr run` takes the config of one experiment"
@@ -197,6 +200,9 @@ class _Reader:
         except ConfigError as error:
             self._find("experiments", str(error))
             return
+        if "grid" in tree:
+            self._find("experiments", "must be configs of experiments, and this is one of a sweep", name)
+            return
         for values in itertools.product(*self._vary.values()):
             choice = dict(zip(self._vary, values, strict=True))
             whole, given, findings = apply_overrides(merged(tree, unflat(choice)), self._everywhere)
@@ -234,6 +240,7 @@ class _Reader:
                 self._find("methods", f"must be methods of the experiments{hint}", method)
 
 
+_IN_FILE = "is set in the file only: there may be several grids"
 _KEYS = tuple(key for key, *_ in describe_keys())
 _FREE = "must not be varied: results do not depend on it"
 # keys that a grid may not vary, or sections of them; the seed may not be set either

@@ -8,6 +8,7 @@ the sweep has for its data and split, and those of its experiment that no grid a
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +30,8 @@ class Plan:
     Attributes:
         cells: by id, those that others start from first.
         index: what tables are made of: for each grid its name, title, ``best_of``, the keys varied, and its ``cells``,
-            each with ``id``, ``data``, ``split``, ``method`` and ``varied``, exact ones with the id of their ``base``.
+            each with ``id``, ``data``, ``split``, ``method`` and ``varied`` (lists as text), exact ones with the id of
+            their ``base``.
     """
 
     cells: dict[str, Cell]
@@ -64,7 +66,7 @@ def plan(grids: Sequence[Grid], sha256: Mapping[str, str]) -> Plan:
                 else:
                     cell = first_stage_cell(config, seed, method, sha256[config.name])
                 cells.setdefault(cell.id, cell)
-                concerned = {key: value for key, value in variant.varied.items() if cell.concerns(key)}
+                concerned = {key: _shown(value) for key, value in variant.varied.items() if cell.concerns(key)}
                 entry = {"id": cell.id, "data": cell.data, "split": seed, "method": method, "varied": concerned}
                 entry |= {} if cell.base is None else {"base": cell.base}
                 entries.setdefault((cell.id, method), entry)
@@ -79,6 +81,11 @@ def plan(grids: Sequence[Grid], sha256: Mapping[str, str]) -> Plan:
             }
         )
     return Plan(cells, index)
+
+
+def _shown(value: Any) -> Any:  # noqa: ANN401  (any of TOML)
+    """A varied value as tables name it: a list as its text, which can be a key."""
+    return json.dumps(value) if isinstance(value, list) else value
 
 
 def _methods(grid: Grid, variant: Variant) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from trainers.files import Json, RunError, read_json, reading, to_json, write_atomic
-from trainers.sweep.cells import read_cell
+from trainers.sweep.cells import check_record, read_cell
 
 __all__ = ["ADVICE", "INDEX", "SweepResults", "read_export", "read_sweep", "write_export"]
 
@@ -79,6 +79,7 @@ def read_sweep(path: Path) -> SweepResults:
     if index is None:
         raise RunError(f"{path}: holds no sweep (no {INDEX}); `ltr sweep CONFIG` makes one")
     with reading(path / INDEX, ADVICE):
+        _check_index(index)
         wanted = dict.fromkeys(cell["id"] for grid in index["grids"] for cell in grid["cells"])
         found = {}
         for name in wanted:
@@ -101,12 +102,26 @@ def read_export(path: Path) -> SweepResults:
         first, *rest = path.read_text(encoding="utf-8").splitlines()
         head = json.loads(first)
         records = [json.loads(line) for line in rest]
-        if unlike := [record for record in records if not record.keys() >= _KEYS]:
-            raise ValueError(f"no record of a cell: {unlike[0]}")
+        for record in records:
+            check_record(record)
+        _check_index(head)
         return SweepResults(head["name"], head["grids"], head["origin"], records)
 
 
-_KEYS = {"id", "data", "split", "method", "status", "seconds", "train", "test", "weights"}
+def _check_index(index: Json) -> None:
+    """Refuse what does not say which cells make which table.
+
+    Raises:
+        ValueError: keys that are missing; AttributeError and TypeError where tables are something else.
+    """
+    for grid in index["grids"]:
+        for entry, keys in ((grid, _OF_GRID), *((cell, _OF_CELL) for cell in grid.get("cells", ()))):
+            if missing := keys - entry.keys():
+                raise ValueError(f"no {min(missing)} in {entry}")
+
+
+_OF_GRID = {"name", "title", "best_of", "varied", "cells"}
+_OF_CELL = {"id", "data", "split", "method", "varied"}
 
 
 def write_export(path: Path, results: SweepResults) -> None:

@@ -97,7 +97,7 @@ def run_sweep(
     with _stopped_by_signals():
         config, grids = load_sweep(path, overrides)
         earlier = [] if known is None else _known(known)
-        whole = plan(grids, hashes(grids, str(path)))
+        whole = plan(grids, hashes(grids, str(path), progress.note))
         with _writing(config.folder):
             config.folder.mkdir(parents=True, exist_ok=True)
         with locked(config.folder, f".lock-{shard.number}-of-{shard.count}"):
