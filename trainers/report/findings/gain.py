@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from trainers.config import EXACT
-from trainers.report.findings.evidence import Evidence, Pair, mean_of, proven
-from trainers.report.findings.paired import ALPHA, Paired, Verdict, family
+from trainers.report.evidence import Evidence, Pair
 from trainers.report.findings.verdicts import outcomes, resolution_text, splits_text, tests_text, verdict_text
-from trainers.report.findings.wording import counted, fixed, listed, p_text, percent, share, signed
 from trainers.report.page import Block, Section, Table, Text
-from trainers.report.series import Series
+from trainers.report.paired import ALPHA, Paired, Verdict, family
+from trainers.report.series import Series, mean_of, proven
+from trainers.report.wording import counted, fixed, listed, p_text, percent, share, signed
 
 __all__ = ["STAGE", "against_base", "gain_section", "proven_text"]
 
@@ -221,8 +221,8 @@ def _against_best(evidence: Evidence, *, linear: bool) -> tuple[dict[Pair, Serie
 def _in_hindsight(evidence: Evidence, series: Series, linear: bool) -> Series | None:
     candidates = [
         found.at(series.splits)
-        for table in evidence.tables.values()
-        for variant, found in table.get(series.data, {}).items()
+        for table in evidence.tables
+        for variant, found in table.rows.get(series.data, {}).items()
         if variant.method != EXACT and set(series.splits) <= set(found.splits) and (_linear(found) or not linear)
     ]
     means = [mean_of(found.values("test", evidence.statistic)) for found in candidates]

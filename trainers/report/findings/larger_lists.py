@@ -9,10 +9,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trainers.files import Json
-from trainers.report.findings.evidence import Evidence, Lengths, mean_of, proven
+from trainers.report.evidence import Evidence, Lengths
 from trainers.report.findings.larger_tests import falls_blocks, long_blocks
-from trainers.report.findings.wording import counted, fixed, gap_text
 from trainers.report.page import Block, Section, Table, Text
+from trainers.report.series import mean_of, proven
+from trainers.report.wording import counted, fixed, gap_text
 
 __all__ = ["AS_GOOD", "OPEN", "PRICE", "SPLICE", "UNKNOWN", "Case", "cases", "larger_section", "orders_text"]
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainers.report.findings.evidence import Evidence, Lengths, Pair, mean_of, proven
-from trainers.report.findings.paired import FEWEST_SPLITS, Paired, family
+from trainers.report.evidence import Evidence, Lengths, Pair
 from trainers.report.findings.verdicts import tests_text, verdict_text
-from trainers.report.findings.wording import counted, fixed, gap_text, p_text, percent, signed
 from trainers.report.page import Block, Table, Text
-from trainers.report.series import FloatArray, Series
+from trainers.report.paired import FEWEST_SPLITS, Paired, family
+from trainers.report.series import FloatArray, Series, mean_of, proven
+from trainers.report.wording import counted, fixed, gap_text, p_text, percent, signed
 
 __all__ = ["falls_blocks", "largest_against_smallest", "long_blocks"]
 

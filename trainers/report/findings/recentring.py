@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from trainers.report.findings.evidence import Evidence, Pair
+from trainers.report.evidence import Evidence, Pair
 from trainers.report.findings.gain import STAGE, against_base
-from trainers.report.findings.paired import Paired, Verdict
 from trainers.report.findings.verdicts import outcomes, splits_text, tests_text, verdict_text
-from trainers.report.findings.wording import counted, fixed, p_text, percent, signed, size_percent
 from trainers.report.page import Block, Section, Table, Text
+from trainers.report.paired import Paired, Verdict
 from trainers.report.series import Series
+from trainers.report.wording import counted, fixed, p_text, percent, signed, size_percent
 
 __all__ = ["recentring", "recentring_section"]
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from trainers.report.findings.evidence import Pair
-from trainers.report.findings.paired import ALPHA, FEWEST_SPLITS, Paired, Verdict
-from trainers.report.findings.wording import counted, listed, p_equals, percent, signed, size_percent
+from trainers.report.evidence import Pair
+from trainers.report.paired import ALPHA, FEWEST_SPLITS, Paired, Verdict
+from trainers.report.wording import counted, counted_range, listed, p_equals, percent, signed, size_percent
 
 __all__ = ["effect", "outcomes", "resolution_text", "splits_text", "tests_text", "verdict_text"]
 
@@ -139,10 +139,8 @@ def resolution_text(family: Mapping[Pair, Paired]) -> str:
 
 def splits_text(family: Mapping[Pair, Paired]) -> str:
     """How many splits comparisons have, such as ``10 splits each`` or ``4 to 10 splits``."""
-    numbers = sorted({found.splits for found in family.values()})
-    if len(numbers) == 1:
-        return f"{counted(numbers[0], 'split')} each"
-    return f"{numbers[0]} to {numbers[-1]} splits"
+    text = counted_range((found.splits for found in family.values()), "split")
+    return text if " to " in text else f"{text} each"
 
 
 def tests_text(family: Mapping[Pair, Paired]) -> str:
