@@ -25,7 +25,7 @@ from trainers.report.wording import counted
 from trainers.runs import RunFolder
 from trainers.sweep.records import INDEX, SweepResults, write_export
 
-__all__ = ["Written", "build_page", "find_sweep", "write_report"]
+__all__ = ["Written", "build_page", "file_names", "find_sweep", "png", "write_report"]
 
 _DPI = 144
 _NEEDED = ("id", "data", "split", "method", "options", "sizes", "status", "seconds", "train", "test")
@@ -165,8 +165,8 @@ def write_report(
     written = Written(
         folder / "report.md", folder / "report.html", folder / "figures", folder / "cells.jsonl", markdown
     )
-    names = _names(page)
-    images = {picture: _png(picture) for picture in names}
+    names = file_names(page)
+    images = {picture: png(picture) for picture in names}
     with _writing(folder):
         written.figures.mkdir(parents=True, exist_ok=True)
         for picture, name in names.items():
@@ -193,11 +193,10 @@ def _links(names: Mapping[Picture, str], figures: Path, path: Path) -> dict[Pict
     return {picture: quote(f"{way}/{name}") for picture, name in names.items()}
 
 
-def _names(page: Page) -> dict[Picture, str]:
+def file_names(page: Page) -> dict[Picture, str]:
     """File names of all pictures, plain and each another."""
-    blocks = [*page.summary, *(block for section in page.sections for block in section.blocks)]
     names: dict[Picture, str] = {}
-    for picture in (block for block in blocks if isinstance(block, Picture)):
+    for picture in page.pictures:
         plain = "".join(c if c.isalnum() or c in "-_.+=" else "_" for c in picture.name).lstrip(".") or "picture"
         name, number = plain, 1
         while f"{name}.png" in names.values():
@@ -207,7 +206,8 @@ def _names(page: Page) -> dict[Picture, str]:
     return names
 
 
-def _png(picture: Picture) -> bytes:
+def png(picture: Picture) -> bytes:
+    """A picture as PNG."""
     buffer = io.BytesIO()
     # without the version of matplotlib, so that the same figure is the same file
     picture.figure.savefig(buffer, format="png", dpi=_DPI, facecolor="white", metadata={"Software": None})

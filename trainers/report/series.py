@@ -88,6 +88,11 @@ class Series:
         """The splits with a result, ascending."""
         return tuple(sorted(self.records))
 
+    @property
+    def proven(self) -> str:
+        """How many of its exact answers are proven, such as ``3/10``."""
+        return f"{sum(map(proven, self.records.values()))}/{len(self.records)}"
+
     def values(self, half: str, statistic: str, *, recentred: bool = False) -> FloatArray:
         """A statistic of the training or test half, a value a split in the order of `splits`; NaN where undefined.
 

@@ -131,7 +131,7 @@ def listed(names: Sequence[str]) -> str:
         >>> listed(["a"]), listed(["a", "b", "c"])
         ('a', 'a, b and c')
     """
-    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part) if names else "none"
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 
 def counted(number: int, noun: str) -> str:

@@ -118,11 +118,10 @@ def long_blocks(evidence: Evidence) -> list[Block]:
     statistic, d = evidence.statistic, evidence.decimals
     rows = []
     for one in found:
-        done = f"{sum(map(proven, one.long.records.values()))}/{len(one.long.records)}"
         gaps = (gap_text(mean_of(series.on_list("gap"))) for series in (one.short, one.long))
         train, test = (one.change(half, statistic) for half in ("train", "test"))
         changes = (signed(mean_of(train), d), signed(mean_of(test), d))
-        rows.append([one.data, str(one.length), f"{one.limit:g}", done, *gaps, *changes])
+        rows.append([one.data, str(one.length), f"{one.limit:g}", one.long.proven, *gaps, *changes])
     header = ["data", "K", "seconds", "proven now", "gap before", "gap now", "training", "test"]
     caption = (
         "Lists that the usual limit left open, with more time. Training and test: change of the whole half's "

@@ -13,7 +13,7 @@ from trainers.report.evidence import Evidence, Pair
 from trainers.report.findings.verdicts import splits_text, tests_text, verdict_text
 from trainers.report.page import Block, Section, Table, Text
 from trainers.report.paired import Paired, family
-from trainers.report.series import Series, key_name, mean_of, proven
+from trainers.report.series import Series, key_name, mean_of
 from trainers.report.wording import counted, fixed, listed, p_text, signed
 
 __all__ = ["OptionTable", "option_section", "option_tables"]
@@ -140,7 +140,7 @@ def _table(evidence: Evidence, table: OptionTable, test: dict[Pair, Paired], tra
             [
                 pair[0],
                 f"{pair[1]:g}",
-                f"{sum(map(proven, records))}/{len(records)}",
+                series.proven,
                 fixed(_nonzero(records), 1),
                 fixed(means[0], d),
                 p_text(train[pair].p_holm) if pair in train else "",

@@ -19,9 +19,8 @@ from trainers.report.findings.gain import STAGE, against_base, gain_section, pro
 from trainers.report.findings.larger_lists import AS_GOOD, SPLICE, cases, larger_section
 from trainers.report.findings.options import option_section
 from trainers.report.findings.recentring import recentring, recentring_section
-from trainers.report.findings.verdicts import outcomes, verdict_text
+from trainers.report.findings.verdicts import decided, verdict_text
 from trainers.report.page import Section
-from trainers.report.paired import Verdict
 from trainers.report.series import proven
 from trainers.report.wording import counted, listed, share
 
@@ -87,8 +86,7 @@ def _recentring(evidence: Evidence) -> Iterator[str]:
     tested = sum(comparison.tested for comparison in found.values())
     if not tested:
         return
-    by = outcomes(found)
-    better, worse = (sum(map(len, by.get(verdict, {}).values())) for verdict in (Verdict.BETTER, Verdict.WORSE))
+    better, worse = decided(found)
     of = counted(tested, "comparison")
     if better or worse:
         yield f"Moving the answers to the largest margin is better on test in {better} of {of} and worse in {worse}."

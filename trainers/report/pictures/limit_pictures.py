@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from trainers.files import Json
 from trainers.report.evidence import Evidence
 from trainers.report.page import Picture
-from trainers.report.pictures.drawing import GREY, INK, SMALL, entry, gap_axis, legend, panels
+from trainers.report.pictures.drawing import GREY, INK, SMALL, entry, gap_axis, legend, name_axes, panels
 from trainers.report.series import TIME_LIMIT, key_name, other_options, settled
 from trainers.report.wording import counted_range
 
@@ -62,7 +62,7 @@ def pairs_of(evidence: Evidence) -> dict[str, dict[str, list[Pair]]]:
         if record["list"] is not None:
             limit = record["options"]["time_limit"]
             by_split = found.setdefault((record["data"], other_options(record, [TIME_LIMIT])), {})
-            by_split.setdefault(record["split"], {}).setdefault(math.inf if limit is None else limit, record)
+            by_split.setdefault(record["split"], {}).setdefault(limit, record)
     rows: dict[str, list[tuple[Json, list[Pair]]]] = {}
     for (data, text), by_split in found.items():
         options = json.loads(text)
@@ -101,7 +101,7 @@ def _limit_picture(evidence: Evidence, rows: dict[str, dict[str, list[Pair]]]) -
         axes.set_xlim(floor / 1.6, top * 2)
         gap_axis(axes.xaxis, floor, top, most=3)
         axes.set_ylim(most, -0.05)
-    figure.supxlabel("gap", fontsize=SMALL + 0.5, color=INK)
+    name_axes(figure, x="gap")
     short, long = (_limits(pair.short if at == 0 else pair.long for pair in every) for at in (0, 1))
     common = {"linestyle": "", "marker": "o", "markersize": 5.5}
     legend(figure, [entry(short, color=_SHORT, **common), entry(long, color=_LONG, **common)])
@@ -115,8 +115,8 @@ def _limit_picture(evidence: Evidence, rows: dict[str, dict[str, list[Pair]]]) -
 
 
 def _limits(records: Iterator[Json]) -> str:
-    limits = sorted({math.inf if (x := record["options"]["time_limit"]) is None else x for record in records})
-    return " or ".join("no limit" if limit == math.inf else f"{limit:g} s" for limit in limits) + " a list"
+    limits = sorted({record["options"]["time_limit"] for record in records})
+    return " or ".join(f"{limit:g} s" for limit in limits) + " a list"
 
 
 def _draw_pairs(axes: Axes, row: dict[str, list[Pair]], floor: float, statistic: str) -> None:

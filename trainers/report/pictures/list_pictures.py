@@ -29,6 +29,7 @@ from trainers.report.pictures.drawing import (
     entry,
     legend,
     method_looks,
+    name_axes,
     panels,
     percent,
     shades,
@@ -74,7 +75,7 @@ def _strip_picture(evidence: Evidence, lines: Along, data: str, row: Mapping[Any
     for axes, half in zip(figure.subplots(1, 2), HALVES, strict=True):
         axes.set_title(NAMES[half], fontsize=TITLE, color=INK, loc="left", pad=4)
         _draw_strips(axes, strips, half, shown, evidence.statistic)
-    figure.supxlabel("position (0 is the top of the list)", fontsize=SMALL + 0.5, color=INK)
+    name_axes(figure, x="position (0 is the top of the list)")
     classes = [Patch(color=POSITIVE, label="positive"), Patch(color=NEGATIVE, label="negative")]
     legend(figure, [*classes, entry("end of the reranked top", color=INK, linewidth=1.6)])
     caption = (
@@ -197,8 +198,7 @@ def _roc_picture(lines: Along, rows: Mapping[str, Curves], half: str) -> Picture
         ticks(axes.yaxis)
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(FuncFormatter(lambda value, _: percent(round(100 * value, 6))))
-    figure.supxlabel("false positive rate", fontsize=SMALL + 0.5, color=INK)
-    figure.supylabel("true positive rate", fontsize=SMALL + 0.5, color=INK)
+    name_axes(figure, x="false positive rate", y="true positive rate")
     legend(figure, entries.values())
     splits = counted_range((len(series.splits) for curves in rows.values() for series, _ in curves.values()), "split")
     end = percent(100 * FALSE_POSITIVE_RATES[-1])

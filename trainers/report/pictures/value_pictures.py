@@ -19,10 +19,10 @@ from trainers.report.pictures.drawing import (
     HALVES,
     INK,
     NAMES,
-    SMALL,
     entry,
     legend,
     method_looks,
+    name_axes,
     panels,
     shades,
     ticks,
@@ -64,8 +64,7 @@ def _gain_picture(evidence: Evidence, lines: Along, rows: dict[str, Gains]) -> P
     figure, grid = panels(list(rows), foot=0.75)
     for axes, gains in zip(grid, rows.values(), strict=True):
         _draw_gains(axes, gains)
-    figure.supylabel("gain over the base ranker, %", fontsize=SMALL + 0.5, color=INK)
-    figure.supxlabel("K, positions reranked", fontsize=SMALL + 0.5, color=INK)
+    name_axes(figure, y="gain over the base ranker, %", x="K, positions reranked")
     legend(figure, [*_half_entries(), *_proof_entries()])
     splits = counted_range(
         (gain.splits for gains in rows.values() for halves, _ in gains.values() for gain in halves.values()), "split"
@@ -126,8 +125,7 @@ def _method_picture(evidence: Evidence, group: SweepTable) -> Picture:
         axes.margins(0.08)
         for axis in (axes.xaxis, axes.yaxis):
             ticks(axis)
-    figure.supxlabel(f"{evidence.statistic}, training halves", fontsize=SMALL + 0.5, color=INK)
-    figure.supylabel(f"{evidence.statistic}, test halves", fontsize=SMALL + 0.5, color=INK)
+    name_axes(figure, x=f"{evidence.statistic}, training halves", y=f"{evidence.statistic}, test halves")
     legend(figure, looks.entries())
     splits = counted_range((len(series.splits) for row in group.rows.values() for series in row.values()), "split")
     caption = (
@@ -220,8 +218,7 @@ def _option_picture(evidence: Evidence, lines: Along) -> Picture:
     figure, grid = panels(list(lines.rows), foot=0.75)
     for axes, row in zip(grid, lines.rows.values(), strict=True):
         _draw_option(axes, row, evidence.statistic)
-    figure.supxlabel(name, fontsize=SMALL + 0.5, color=INK)
-    figure.supylabel(evidence.statistic, fontsize=SMALL + 0.5, color=INK)
+    name_axes(figure, x=name, y=evidence.statistic)
     legend(figure, _half_entries(marker="o", markersize=4))
     splits = counted_range((len(series.splits) for series in lines.series), "split")
     lengths = {series.option("top_k") for series in lines.series}
