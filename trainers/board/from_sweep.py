@@ -28,10 +28,10 @@ def comparisons_of_sweep(results: SweepResults, split: int | None = None) -> lis
         split: the one to show; means over all splits when None.
     """
     tables = {}
-    for table in tables_of(results):
-        for data, row in table.rows.items():
+    for of in tables_of(results):
+        for data, row in of.rows.items():
             if chosen := _at(row, split):
-                tables[data, table.name] = table.title, chosen
+                tables[data, of.name] = of.title, chosen
     several = Counter(data for data, _ in tables)
     found = []
     for (data, table), (title, chosen) in tables.items():

@@ -54,7 +54,9 @@ def option_tables(evidence: Evidence) -> list[OptionTable]:
     for key, table in itertools.product(_KEYS, evidence.tables):
         for lines in table.along(key):
             if not lines.held and any(len(row) > 1 for row in lines.rows.values()):
-                series = {(data, float(v)): one for data, row in lines.rows.items() for v, one in row.items()}
+                series: dict[Pair, Series] = {
+                    (data, float(v)): one for data, row in lines.rows.items() for v, one in row.items()
+                }
                 reference = {data: _reference(evidence, key, row, data) for data, row in lines.rows.items()}
                 found.append(OptionTable(key, table.title, series, reference))
     return found
