@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from _insert import insert
 from _memory import peak
-from _tables import insert, markdown
 
+from trainers.markdown_table import markdown_table
 from trainers.provenance import machine
 
 __all__ = ["ABSENT", "Json", "Study", "curve", "timed"]
@@ -105,7 +106,7 @@ class Study:
             return
         records = self.collect(options.out, self.requests(options.threads, options.longest))
         self.check_values(records)
-        text = f"{machine()}; torch {torch.__version__}, threads: {options.threads}.\n\n{self.table(records)}"
+        text = f"{machine()}; torch {torch.__version__}, threads: {options.threads}.\n\n{self.table(records)}\n"
         (options.out / f"{self.name}.md").write_text(text, encoding="utf-8")
         for path in filter(None, (options.out / f"{self.name}.png", options.image)):
             self.plot(records, path)
@@ -166,7 +167,7 @@ class Study:
                 other = measured.get((what, shape, form))
                 cells.append("-" if other is None else f"{other['seconds'] / own['seconds']:.3g}x")
             rows.append(cells)
-        return markdown(["", "scores", product, "MB", *others], rows, left=2)
+        return markdown_table(["", "scores", product, "MB", *others], rows, left=2)
 
 
 def _key(record: Json) -> tuple[Any, ...]:

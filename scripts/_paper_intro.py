@@ -12,7 +12,8 @@ from trainers.config import EXACT
 from trainers.report.markdown import literal
 from trainers.report.page import Block, Section, Table, Text
 from trainers.report.reference import Reference
-from trainers.report.series import statistic_of_sweep, table_names
+from trainers.report.series import statistic_of_sweep
+from trainers.report.sweep_tables import tables_of
 from trainers.sweep.records import SweepResults
 
 __all__ = ["anchor", "introduction", "logarithm", "numbering", "protocol"]
@@ -68,10 +69,11 @@ def numbering(results: SweepResults, sections: Sequence[Section]) -> Section:
         results: of the sweep.
         sections: of the page.
     """
-    titles, tables = [section.title for section in sections], table_names(results)
+    titles = [section.title for section in sections]
+    tables = {table.name: table.heading for table in tables_of(results)}
     rows = []
     for part, where in _PARTS:
-        title = literal(tables[where] or where) if where in tables else where
+        title = literal(tables[where]) if where in tables else where
         if title in titles:
             rows.append([part, f"[{title}](#{anchor(title)})"])
     return Section("Where the paper's parts are", [Table(["the paper's", "here"], rows, left=2)])

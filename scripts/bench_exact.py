@@ -25,12 +25,13 @@ from typing import Any
 
 from _cell import OWN_MODEL, method_names, threads_used
 from _gap_plot import plot
+from _insert import insert
 from _lists import HIGH_DIMENSION, Case, cases, standard_cases
-from _tables import insert, markdown, percent
 
 from ltr.data import DataError
 from ltr.exact.local_search import local_search
 from ltr.exact.weight_space.crew import available_threads
+from trainers.markdown_table import markdown_table
 from trainers.provenance import machine
 
 Json = dict[str, Any]
@@ -184,7 +185,7 @@ def report(records: Sequence[Json], limits: Sequence[float]) -> str:
         " between 0 and the margin, and not for all.",
     ]
     text = "\n".join(note for note in notes if note)
-    return f"{markdown(columns, [row(record, limits) for record in records], left=2)}\n{text}\n"
+    return f"{markdown_table(columns, [row(record, limits) for record in records], left=2)}\n\n{text}\n"
 
 
 def chosen_records(results: Results, chosen: Sequence[Case], methods: Sequence[str]) -> list[Json]:
@@ -243,6 +244,21 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.limits = sorted(options.limits or ([10.0, 60.0] if wide else [10.0, 60.0, 600.0]))
     options.methods = options.methods or (["weight_space", "resolved_faithful"] if wide else known)
     return options
+
+
+def percent(gap: float) -> str:
+    """A gap as a percentage with two or three digits that count.
+
+    Examples:
+        >>> percent(0.0), percent(0.01234), percent(1.5), percent(0.00004), percent(math.inf)
+        ('0', '1.2%', '150%', '0.0040%', '-')
+    """
+    if not math.isfinite(gap):
+        return "-"
+    if gap <= 1e-9:  # within the tolerance of a proof
+        return "0"
+    digits = max(0, 1 - math.floor(math.log10(100 * gap)))
+    return f"{100 * gap:.{0 if gap >= 0.1 else min(digits, 6)}f}%"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

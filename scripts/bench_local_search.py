@@ -19,12 +19,13 @@ from pathlib import Path
 
 import numpy as np
 from _ascents import List, coordinate_pass, direct_rank_pass, evaluate, random_round, random_start
+from _insert import insert
 from _lists import Case, FloatArray, cases
-from _tables import insert, markdown
 
 from ltr.data import DataError
 from ltr.exact import RerankProblem
 from ltr.exact.local_search import compile_kernels, local_search
+from trainers.markdown_table import markdown_table
 from trainers.provenance import machine
 
 Ascent = Callable[[List, FloatArray, float, np.random.Generator], float]
@@ -154,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     columns = ["list", "method", "seconds", "mean", "best", "best known", "reached"]
     starts = "the weights of five surrogates" if options.starts else "random weights"
     note = f"{options.seeds} seeds, one core of {machine()}; starts: {starts}."
-    table = f"{markdown(columns, lines, left=2)}\n{note}\n"
+    table = f"{markdown_table(columns, lines, left=2)}\n\n{note}\n"
     name = "local_search_starts" if options.starts else "local_search"
     (options.out / f"{name}.md").write_text(table, encoding="utf-8")
     print(table)

@@ -22,12 +22,13 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
+from _insert import insert
 from _memory import peak
-from _tables import insert, markdown
 
 from ltr.fitting import Fit, FitOptions
 from ltr.losses import parse_loss
 from ltr.scorers import LinearScorer, MLPScorer
+from trainers.markdown_table import markdown_table
 from trainers.provenance import machine
 
 Json = dict[str, Any]
@@ -147,7 +148,7 @@ def losses_table(records: dict[tuple[Any, ...], Json]) -> str:
             cells = [request["loss"], f"{request['rows']:,}", record["status"], str(record["done"])]
             cells += [f"{record['seconds']:.3g}", f"{record['gap'] / record['objective']:.1e}"]
             rows.append([*cells, f"{record['megabytes']:.0f}"])
-    return markdown(["loss", "rows", "ended by", "steps", "seconds", "gap", "MB"], rows, left=1)
+    return markdown_table(["loss", "rows", "ended by", "steps", "seconds", "gap", "MB"], rows, left=1)
 
 
 def forms_table(records: dict[tuple[Any, ...], Json]) -> str:
@@ -163,7 +164,7 @@ def forms_table(records: dict[tuple[Any, ...], Json]) -> str:
                 raise SystemExit(f"{title}, {n} rows: the forms end in different objectives {objectives}")
             cells = [f"{r['seconds'] / r['done']:.3g} s, {r['megabytes']:.0f} MB" for r in found]
             rows.append([title, f"{n:,}", *cells])
-    return markdown(["scorer and lists", "rows", *_FORMS], rows, left=1)
+    return markdown_table(["scorer and lists", "rows", *_FORMS], rows, left=1)
 
 
 def main() -> None:
@@ -179,7 +180,7 @@ def main() -> None:
             print(json.dumps(record))
         return
     records = run(options.out)
-    text = f"{machine()}; torch {torch.__version__}.\n\n{losses_table(records)}\n{forms_table(records)}"
+    text = f"{machine()}; torch {torch.__version__}.\n\n{losses_table(records)}\n\n{forms_table(records)}\n"
     (options.out / "scaling.md").write_text(text, encoding="utf-8")
     if options.docs:
         insert(options.docs, "scaling", text)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,12 +24,12 @@ from trainers.files import RunError, write_atomic
 from trainers.report.markdown import to_markdown
 from trainers.report.page import Page, Picture, Section
 from trainers.report.reference import Reference, read_reference
-from trainers.report.report import build_page
+from trainers.report.report import build_page, file_names, png
 from trainers.sweep.records import SweepResults, read_sweep, write_export
 
 _PUBLISHED = Path(__file__).parents[1] / "configs" / "paper" / "published.csv"
 _TITLE = "The paper, repeated"
-_DPI, _COLOURS = 144, 128
+_COLOURS = 128
 
 
 def page_of(results: SweepResults, reference: Reference, proven: Sequence[Section]) -> Page:
@@ -58,14 +57,11 @@ def write_page(page: Page, docs: Path) -> list[Path]:
     """
     figures = docs / "paper" / "figures"
     figures.mkdir(parents=True, exist_ok=True)
-    pictures = [b for s in page.sections for b in s.blocks if isinstance(b, Picture)]
-    files = {picture: figures / f"{re.sub(r'[^A-Za-z0-9_-]+', '_', picture.name)}.png" for picture in pictures}
-    if len(set(files.values())) < len(pictures):
-        raise ValueError("pictures must have different names, got " + ", ".join(sorted(p.name for p in pictures)))
+    files = {picture: figures / name for picture, name in file_names(page).items()}
     for old in set(figures.glob("*.png")) - set(files.values()):
         old.unlink()
     for picture, path in files.items():
-        write_atomic(path, _png(picture))
+        write_atomic(path, _small(picture))
     markdown = docs / "paper.md"
     write_atomic(
         markdown, to_markdown(page, {p: path.relative_to(docs).as_posix() for p, path in files.items()}).encode()
@@ -73,11 +69,10 @@ def write_page(page: Page, docs: Path) -> list[Path]:
     return [markdown, *files.values()]
 
 
-def _png(picture: Picture) -> bytes:
+def _small(picture: Picture) -> bytes:
     """A picture as PNG with a palette, a third of the size of one without."""
-    full, small = io.BytesIO(), io.BytesIO()
-    picture.figure.savefig(full, format="png", dpi=_DPI, facecolor="white", metadata={"Software": None})
-    image = Image.open(full).convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
+    small = io.BytesIO()
+    image = Image.open(io.BytesIO(png(picture))).convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
     image.save(small, format="PNG", optimize=True)
     return small.getvalue()
 

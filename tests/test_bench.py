@@ -240,7 +240,7 @@ def test_direct_rank_finds_the_best_point_of_a_line(seed):
     [(0.0, "0"), (1e-16, "0"), (0.01234, "1.2%"), (0.5, "50%"), (1.5, "150%"), (0.00004, "0.0040%"), (math.inf, "-")],
 )
 def test_gaps_are_shown_with_two_digits_that_count(gap, text):
-    from _tables import percent
+    from bench_exact import percent
 
     assert percent(gap) == text
 
@@ -255,7 +255,7 @@ def test_the_examples_of_the_page_run_and_its_places_are_there():
 
 
 def test_a_page_without_the_place_is_refused(tmp_path):
-    from _tables import insert
+    from _insert import insert
 
     page = tmp_path / "page.md"
     page.write_text("nothing here\n")

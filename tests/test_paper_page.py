@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from tests.sweep_results import entry, exact, grid, record, sweep
-from trainers.report.page import Page, Picture, Section, Text
+from trainers.report.page import Picture, Section, Text
 from trainers.report.reference import Published, Reference, read_reference
 from trainers.report.series import Variant
 from trainers.sweep.records import read_export, write_export
@@ -112,12 +112,6 @@ def test_what_is_no_sweep_is_an_error(paper, tmp_path, capsys):
     assert paper.main(["--docs", str(tmp_path)]) == 1
     assert "cells.jsonl" in capsys.readouterr().err
     assert not (tmp_path / "paper.md").exists()
-
-
-def test_pictures_of_one_name_are_refused(paper, tmp_path):
-    page = Page("A page", [], [Section("Pictures", [picture("a b"), picture("a_b")])])
-    with pytest.raises(ValueError, match="different names"):
-        paper.write_page(page, tmp_path)
 
 
 def test_the_protocol_is_read_from_the_options(intro):

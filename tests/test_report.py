@@ -15,6 +15,7 @@ from tests.sweep_results import entry, grid, record, small, sweep
 from trainers.cli import main
 from trainers.files import RunError
 from trainers.report import report
+from trainers.report.evidence import Evidence
 from trainers.report.findings import headline
 from trainers.report.html import to_html
 from trainers.report.markdown import inline_html, literal, plain_text, to_markdown
@@ -35,8 +36,8 @@ def picture(name="a picture", caption="It **rises**, `a < b`."):
 @pytest.fixture
 def plain(monkeypatch):
     """Reports with findings and pictures of known content."""
-    monkeypatch.setattr(report, "findings", lambda results: [Section("What follows", [Text("It **follows**.")])])
-    monkeypatch.setattr(report, "pictures", lambda results: [Section("Pictures", [picture()])])
+    monkeypatch.setattr(report, "findings", lambda evidence: [Section("What follows", [Text("It **follows**.")])])
+    monkeypatch.setattr(report, "pictures", lambda evidence: [Section("Pictures", [picture()])])
 
 
 def folder_of(results, path):
@@ -198,8 +199,8 @@ def test_a_report_is_the_same_when_written_again_and_from_its_export(plain, tmp_
 
 def test_pictures_have_file_names_of_their_own(monkeypatch, tmp_path):
     names = ["../up", "a b", "a/b", "..", "ok-1.0"]
-    monkeypatch.setattr(report, "findings", lambda results: [])
-    monkeypatch.setattr(report, "pictures", lambda results: [Section("P", [picture(name) for name in names])])
+    monkeypatch.setattr(report, "findings", lambda evidence: [])
+    monkeypatch.setattr(report, "pictures", lambda evidence: [Section("P", [picture(name) for name in names])])
     written = write_report(small(), tmp_path / "out")
     found = sorted(path.name for path in written.figures.iterdir())
     assert found == ["_up.png", "a_b.png", "a_b_2.png", "ok-1.0.png", "picture.png"]
@@ -211,7 +212,7 @@ def test_the_summary_says_what_is_finished(plain):
     whole = build_page(results, title="A *title*")
     assert whole.title == r"A \*title\*"
     assert whole.summary[0].text.startswith("All 40 cells are finished: methods on 2 data sets and 4 splits.")
-    assert [block.text for block in whole.summary[1:]] == headline(results)
+    assert [block.text for block in whole.summary[1:]] == headline(Evidence(results))
     later = grid([entry(record("late", 0, "hinge", 1, 1))], name="later", title="Later on")
     some = dataclasses.replace(results, records=results.records[:15], grids=[*results.grids, later])
     summary = [block.text for block in build_page(some).summary]

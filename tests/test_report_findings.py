@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from trainers.report.evidence import Evidence
 from trainers.report.findings import findings, headline
 from trainers.report.findings.across import LevelGain, level_gains
 from trainers.report.findings.bases import Ranking, ranked_bases, ranking_text
 from trainers.report.findings.checks import below_a_start, wide_gaps
-from trainers.report.findings.evidence import Evidence
 from trainers.report.findings.gain import STAGE
 from trainers.report.findings.larger_lists import AS_GOOD, OPEN, PRICE, SPLICE, UNKNOWN, cases
 from trainers.report.findings.options import option_tables
-from trainers.report.findings.paired import Verdict, family, paired
 from trainers.report.findings.verdicts import verdict_text
-from trainers.report.findings.wording import p_equals, p_text
 from trainers.report.page import Table, Text
+from trainers.report.paired import Verdict, family, paired
+from trainers.report.wording import p_equals, p_text
 from trainers.sweep.records import SweepResults
 
 DCG = "dcg(base=e)"
@@ -116,7 +116,7 @@ def words(sections):
 
 
 def section(results, start):
-    return next(found for found in findings(results) if found.title.startswith(start))
+    return next(found for found in findings(Evidence(results)) if found.title.startswith(start))
 
 
 def rows(found, caption):
@@ -198,14 +198,14 @@ MANY = [f"d{at}" for at in range(7)]
 
 def test_better_everywhere():
     results = sweep(dict(zip(MANY, np.linspace(1, 2, 7), strict=True))).results
-    text = words(findings(results))
+    text = words(findings(Evidence(results)))
     assert "the exact stage is better than its base ranker on the test halves on d0 (every K; most at 50: +1.0" in text
     assert "It is worse nowhere." in text
     assert "Over data sets the exact stage is better than its base ranker at K = 50" in text
     assert "p = 0.031" in text  # 2/2^7, for two K
     gain = section(results, "Does the proven")
     assert all(row[4].startswith("+") and row[-1] == "<0.001" for row in rows(gain, "Test halves: mean"))
-    lines = headline(results)
+    lines = headline(Evidence(results))
     assert 3 <= len(lines) <= 6
     assert lines[0].startswith(
         "On 7 data sets, 84 of 84 lists (100%) were solved to proven optimality within 20 seconds"
@@ -238,15 +238,15 @@ def test_no_difference_is_said_plainly():
     assert "The one difference, on a, is not significant (p = " in verdict_text(
         Evidence(sweep({"a": 0.0}, lengths=(50,)).results).gains_test, STAGE, "it", 2
     )
-    lines = headline(sweep({"a": 0.0, "b": 0.0}).results)
+    lines = headline(Evidence(sweep({"a": 0.0, "b": 0.0}).results))
     assert any("None of the 4 differences is significant" in line for line in lines)
 
 
 def test_one_split_tests_nothing():
     results = sweep({"a": 1.0}, splits=1).results
-    text = words(findings(results))
+    text = words(findings(Evidence(results)))
     assert "Nothing can be said yet of the exact stage against its base ranker on the test halves" in text
-    assert "significant" not in " ".join(headline(results))
+    assert "significant" not in " ".join(headline(Evidence(results)))
     assert rows(section(results, "Does the proven"), "Test halves: mean")[0][5:] == ["-"] * 5
 
 
@@ -315,7 +315,7 @@ def test_the_base_ranker_is_the_one_that_the_grid_names():
             made.first("a", split, 20.0 + at, method="hinge", options={"l2": l2}, varied=varied, best_of="surrogate.l2")
         made.exact("a", split, 22.0 + split, options={"base": "hinge"})
     assert Evidence(made.results).gains_test == {}  # which of the two cannot be known
-    assert not any(found.title.startswith("Does the proven") for found in findings(made.results))
+    assert not any(found.title.startswith("Does the proven") for found in findings(Evidence(made.results)))
     for at, l2 in enumerate((1e-2, 1e-4)):
         results = made.results
         for cell in (cell for grid in results.grids for cell in grid["cells"] if cell["method"] == "exact"):
@@ -335,15 +335,15 @@ def test_recentring_is_compared_with_the_answers_as_found():
     assert "equal on each of them" in text  # in training
     assert "recentring changes 2 verdicts: a at K = 50 (undecided as found, better recentred)" in text
     assert rows(found, "corrected resampled")[0][2].startswith("+0.500")
-    assert any("better on test in 4 of 4 comparisons" in line for line in headline(results))
+    assert any("better on test in 4 of 4 comparisons" in line for line in headline(Evidence(results)))
 
 
 def test_without_recentred_answers_nothing_is_said_of_them():
     made = sweep({"a": 1.0})
     for record in made.records.values():
         record.pop("recentred", None)
-    assert not any("recentr" in found.title for found in findings(made.results))
-    assert not any("margin" in line for line in headline(made.results))
+    assert not any("recentr" in found.title for found in findings(Evidence(made.results)))
+    assert not any("margin" in line for line in headline(Evidence(made.results)))
 
 
 def options_sweep(key, values, effect, usual=1e-4):
@@ -431,7 +431,8 @@ def test_the_best_base_is_found():
     assert "their smallest adjusted p is 0.19" in text  # 2/2^6 for 6 pairs
     assert rows(found, "Mean ranks")[0][:2] == ["lr", "1.00"]
     assert any(
-        line.startswith("As bases of the exact stage: The bases do not rank alike") for line in headline(made.results)
+        line.startswith("As bases of the exact stage: The bases do not rank alike")
+        for line in headline(Evidence(made.results))
     )
 
 
@@ -589,10 +590,10 @@ def test_lists_with_nothing_to_order():
         made.first("a", split, 20.0)
         made.exact("a", split, 20.0, 20.0, K, list=None, weights=None, status="base order")
     results = made.results
-    text = words(findings(results))
+    text = words(findings(Evidence(results)))
     assert "are equal on each of them" in text
     assert "Others: base order:" in text
-    assert headline(results)
+    assert headline(Evidence(results))
 
 
 def test_first_stages_that_stopped_early_are_named():
@@ -600,7 +601,7 @@ def test_first_stages_that_stopped_early_are_named():
     made.first("a", 0, 20.0, method="ranknet")
     made.records[next(key for key in made.records if "ranknet" in key)]["status"] = "max_steps"
     assert "1 of 7 first-stage rankers stopped before they had converged: ranknet on a: 1 max_steps." in words(
-        findings(made.results)
+        findings(Evidence(made.results))
     )
 
 
@@ -617,16 +618,17 @@ def test_missing_variants_and_undefined_values_are_left_out():
     evidence = Evidence(made.results)
     assert list(evidence.gains_test) == [("a", 50), ("a", 100), ("a", "full"), ("b", 50)]
     assert {found.splits for found in evidence.gains_test.values()} == {5}
-    assert findings(made.results)
+    assert findings(Evidence(made.results))
 
 
 def test_results_without_an_exact_stage():
-    assert findings(SweepResults("made", [], {}, [])) == []
-    assert headline(SweepResults("made", [], {}, [])) == ["The sweep has no results yet."]
+    nothing = Evidence(SweepResults("made", [], {}, []))
+    assert findings(nothing) == []
+    assert headline(nothing) == ["The sweep has no results of the exact stage yet."]
     made = Made()
     made.first("a", 0, 20.0)
-    assert findings(made.results) == []
-    assert headline(made.results) == ["The sweep has no results of the exact stage yet."]
+    assert findings(Evidence(made.results)) == []
+    assert headline(Evidence(made.results)) == ["The sweep has no results of the exact stage yet."]
 
 
 def test_only_varied_options_still_have_their_checks():
@@ -634,8 +636,8 @@ def test_only_varied_options_still_have_their_checks():
     for split, C in itertools.product(range(3), (0.1, 0.01)):
         made.first("a", split, 20.0)
         made.exact("a", split, 21.0 + C * split, table="price", vary=("exact.C",), options={"C": C})
-    assert [found.title.split()[0] for found in findings(made.results)] == ["Do", "Exceptions"]
-    assert headline(made.results)
+    assert [found.title.split()[0] for found in findings(Evidence(made.results))] == ["Do", "Exceptions"]
+    assert headline(Evidence(made.results))
 
 
 @pytest.mark.parametrize(

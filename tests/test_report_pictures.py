@@ -15,17 +15,17 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from sklearn.metrics import roc_curve
 
+from trainers.report.evidence import Evidence
 from trainers.report.page import Picture, Text
 from trainers.report.pictures import pictures
 from trainers.report.pictures.drawing import HALVES
-from trainers.report.pictures.groups import K, Material, along, ordered
 from trainers.report.pictures.limit_pictures import pairs_of
 from trainers.report.pictures.list_pictures import FALSE_POSITIVE_RATES, roc_pictures, strip_pictures
 from trainers.report.pictures.lists import mean_true_positive_rate, true_positive_rate
 from trainers.report.pictures.time_pictures import gap_pictures, trace_pictures
 from trainers.report.pictures.traces import FIRST, median_gap
-from trainers.report.pictures.value_pictures import gain_over_base, gain_pictures, method_pictures, option_pictures
-from trainers.report.series import Series, Variant
+from trainers.report.pictures.value_pictures import gain_pictures, method_pictures, option_pictures
+from trainers.report.series import K, Series, Variant, in_order
 from trainers.sweep.cells import pack_labels, unpack_labels
 from trainers.sweep.records import SweepResults
 
@@ -59,6 +59,7 @@ class Sweep:
             labels = {half: (self.rng.random(30) < 0.4).astype(int) for half in HALVES}
             self.records[cell] = {
                 "id": cell, "data": data, "split": split, "method": method, "options": options,
+                "sizes": {**{"train": [30, 12], "test": [30, 12]}, "d": 2},
                 **{half: {STATISTIC: float(self.rng.uniform(5, 9)), "auc": 0.7} for half in HALVES},
                 "status": "fitted", "seconds": 0.1, "loss": 0.5,
                 "ranked": {half: pack_labels(found) for half, found in labels.items()},
@@ -143,7 +144,7 @@ def render(sections):
 
 
 RESULTS = whole().results
-MATERIAL = Material(RESULTS)
+EVIDENCE = Evidence(RESULTS)
 
 
 def of(**wanted):
@@ -164,7 +165,7 @@ def values(records, half):
 
 
 def test_every_subject_is_there_and_can_be_rendered():
-    sections = pictures(RESULTS)
+    sections = pictures(Evidence(RESULTS))
     assert [section.title for section in sections] == SUBJECTS
     every = list(itertools.chain.from_iterable(drawn(sections).values()))
     names = [picture.name for picture in every]
@@ -208,14 +209,14 @@ LEFT_OUT = {
 @pytest.mark.parametrize("case", LEFT_OUT)
 def test_a_subject_without_data_is_left_out(case):
     keep, change, missing = LEFT_OUT[case]
-    sections = pictures(without(RESULTS, keep, change))
+    sections = pictures(Evidence(without(RESULTS, keep, change)))
     assert [section.title for section in sections] == [title for title in SUBJECTS if title not in missing]
 
 
 def test_one_split_and_a_missing_variant_are_drawn():
     sweep = whole(splits=[3])
     results = without(sweep.results, lambda r: not (r["data"] == "left" and r["options"].get("top_k") == 5))
-    sections = pictures(results)
+    sections = pictures(Evidence(results))
     assert [section.title for section in sections] == SUBJECTS
     render(sections)
     gains = drawn(sections)[SUBJECTS[0]][0]
@@ -226,7 +227,7 @@ def test_one_split_and_a_missing_variant_are_drawn():
 
 def test_a_sweep_with_one_length_everywhere_has_its_subjects_too():
     sweep = Sweep().grid("methods", ["left"], range(2), [BASE, "exact"], {})
-    sections = pictures(sweep.results)
+    sections = pictures(Evidence(sweep.results))
     assert [section.title for section in sections] == SUBJECTS[:6]
     assert lines_of(panel(only(drawn(sections)["Gap over time"]), "left")).keys() == {"10"}
     render(sections)
@@ -238,23 +239,23 @@ def test_a_sweep_with_one_length_everywhere_has_its_subjects_too():
 def test_tables_of_different_data_that_ask_the_same_are_put_together():
     sweep = Sweep().grid("one", ["left"], range(3), [BASE, "exact"], {K: [5, "full"]})
     sweep.grid("other", ["right"], range(3), [BASE, "exact"], {K: [20, "full"]})
-    assert [group.name for group in Material(sweep.results).groups] == ["one"]
-    picture = only(method_pictures(Material(sweep.results)))
+    assert [group.name for group in Evidence(sweep.results).groups] == ["one"]
+    picture = only(method_pictures(Evidence(sweep.results)))
     labels = [text.get_text() for text in picture.figure.legends[0].get_texts()]
     assert labels == [BASE, "exact, K = 5 or 20", "exact, K = full"]
     sweep.grid("third", ["third"], range(3), [BASE, "exact"], {K: [20, "full"]}, C=0.1)
-    assert [group.name for group in Material(sweep.results).groups] == ["one", "third"]
+    assert [group.name for group in Evidence(sweep.results).groups] == ["one", "third"]
 
 
 def test_what_only_has_a_longer_limit_on_fewer_splits_is_no_main_group():
-    assert [group.name for group in MATERIAL.groups] == ["methods", "long", "margin", "over_time"]
-    assert [group.name for group in MATERIAL.main_groups] == ["methods", "margin", "over_time"]
+    assert [group.name for group in EVIDENCE.groups] == ["methods", "long", "margin", "over_time"]
+    assert [group.name for group in EVIDENCE.main_groups] == ["methods", "margin", "over_time"]
 
 
 def test_other_varied_keys_are_held():
     sweep = Sweep().grid("m", ["left"], range(2), ["exact"], {K: [5, "full"], "exact.margin": [0.1, 0.01]})
-    group = only(Material(sweep.results).groups)
-    found = along(group, K)
+    group = only(Evidence(sweep.results).groups)
+    found = group.along(K)
     assert [lines.holding for lines in found] == [", at margin = 0.1", ", at margin = 0.01"]
     for lines, margin in zip(found, (0.1, 0.01), strict=True):
         assert list(lines.rows["left"]) == [5, "full"]
@@ -262,17 +263,17 @@ def test_other_varied_keys_are_held():
 
 
 def test_words_come_after_numbers():
-    assert ordered(["full", 100, 7.5, "all"]) == [7.5, 100, "all", "full"]
+    assert sorted(["full", 100, 7.5, "all"], key=in_order) == [7.5, 100, "full", "all"]
 
 
 def test_the_base_of_several_is_the_one_that_the_grid_names():
     sweep = Sweep().grid("m", ["left"], [0], ["hinge"], {"surrogate.l2": [0.1, 0.01]}, best_of="surrogate.l2")
     sweep.grid("e", ["left"], [0], ["exact"], {K: [5]}, base="hinge")
-    series = next(iter(Material(sweep.results).groups[-1].rows["left"].values()))
-    assert Material(sweep.results).base_series(series) is None
+    series = next(iter(Evidence(sweep.results).groups[-1].rows["left"].values()))
+    assert not Evidence(sweep.results).with_base(series)[1].records
     for cell in sweep.grids[0]["cells"]:
         sweep.grids[1]["cells"][0]["base"] = cell["id"]
-        assert Material(sweep.results).base_series(series).records[0]["id"] == cell["id"]
+        assert Evidence(sweep.results).with_base(series)[1].records[0]["id"] == cell["id"]
 
 
 # --- values ------------------------------------------------------------------------------------------------------
@@ -281,7 +282,7 @@ def test_the_base_of_several_is_the_one_that_the_grid_names():
 @pytest.mark.parametrize("data", ["left", "right"])
 @pytest.mark.parametrize("half", HALVES)
 def test_lines_of_the_gains_are_the_mean_gains(data, half):
-    axes = panel(only(gain_pictures(MATERIAL)), data)
+    axes = panel(only(gain_pictures(EVIDENCE)), data)
     base = values(of(data=data, method=BASE), half)
     expected, low = [], []
     for length in LENGTHS:
@@ -301,7 +302,7 @@ def test_lines_of_the_gains_are_the_mean_gains(data, half):
 def test_points_of_the_gains_are_filled_where_all_lists_are_proven():
     seen = set()
     for data in ("left", "right"):
-        axes = panel(only(gain_pictures(MATERIAL)), data)
+        axes = panel(only(gain_pictures(EVIDENCE)), data)
         points = only(c for c in axes.collections if len(c.get_offsets()) == 3 and c.get_zorder() == 3 and
                       to_hex(c.get_edgecolor()[0]) == HALVES["test"])  # fmt: skip
         for face, length in zip(points.get_facecolor(), LENGTHS, strict=True):
@@ -312,17 +313,20 @@ def test_points_of_the_gains_are_filled_where_all_lists_are_proven():
     assert seen == {True, False}
 
 
-def series_of(values_of_splits, method="exact"):
-    records = {
-        split: {half: {STATISTIC: value} for half in HALVES} for split, value in values_of_splits.items()
-    }  # fmt: skip
-    return Series("left", Variant(method), records)
+def compared(exact, base):
+    """The values of an exact series with those of its base ranker."""
+    sizes = {"sizes": {"train": [30, 12], "test": [30, 12]}}
+    two = (
+        {split: {half: {STATISTIC: value} for half in HALVES} | sizes for split, value in of.items()}
+        for of in (exact, base)
+    )
+    return EVIDENCE.compare(*(Series("left", Variant("any"), records) for records in two), "test", fewest=2)
 
 
 def test_gains_pair_the_splits_of_both():
-    gain = gain_over_base(series_of({0: 3.0, 1: 5.0, 7: 100.0}), series_of({0: 2.0, 1: 2.0, 5: 1.0}), "test", STATISTIC)
-    assert gain.mean == pytest.approx(100 * (1 + 3) / 2 / 2)
-    assert gain.half_width == pytest.approx(100 * scipy.stats.t.ppf(0.975, 1) * statistics.stdev([1, 3]) / 2**0.5 / 2)
+    gain = compared({0: 3.0, 1: 5.0, 7: 100.0}, {0: 2.0, 1: 2.0, 5: 1.0})
+    assert gain.percent == pytest.approx(100 * (1 + 3) / 2 / 2)
+    assert gain.plain == pytest.approx(scipy.stats.t.ppf(0.975, 1) * statistics.stdev([1, 3]) / 2**0.5)
     assert gain.splits == 2
 
 
@@ -336,16 +340,16 @@ def test_gains_pair_the_splits_of_both():
     ],
 )
 def test_gains_of_one_split_have_no_interval_and_of_none_no_value(exact, base, splits):
-    gain = gain_over_base(series_of(exact), series_of(base), "test", STATISTIC)
+    gain = compared(exact, base)
     if splits is None:
-        assert gain is None
+        assert math.isnan(gain.percent)
     else:
-        assert (gain.mean, gain.splits) == (pytest.approx(50), splits)
-        assert math.isnan(gain.half_width)
+        assert (gain.percent, gain.splits) == (pytest.approx(50), splits)
+        assert math.isnan(gain.plain)
 
 
 def test_points_of_train_against_test_are_means():
-    axes = panel(only(method_pictures(MATERIAL)), "left")
+    axes = panel(only(method_pictures(EVIDENCE)), "left")
     points = {
         (float(line.get_xdata()[0]), float(line.get_ydata()[0])) for line in axes.lines if line.get_marker() != "None"
     }
@@ -364,7 +368,7 @@ def test_points_of_train_against_test_are_means():
 
 
 def test_lines_along_an_option_are_means_between_standard_deviations():
-    picture = only(option_pictures(MATERIAL))
+    picture = only(option_pictures(EVIDENCE))
     axes = only(picture.figure.axes)
     assert axes.get_xscale() == "log"
     assert "K = 10" in picture.caption
@@ -383,7 +387,7 @@ def test_lines_along_an_option_are_means_between_standard_deviations():
 
 def test_an_option_with_a_value_of_zero_has_equal_steps():
     sweep = Sweep().grid("price", ["left"], range(2), ["exact"], {"exact.C": [0.1, 0.0]})
-    axes = only(only(option_pictures(Material(sweep.results))).figure.axes)
+    axes = only(only(option_pictures(Evidence(sweep.results))).figure.axes)
     assert axes.get_xscale() == "linear"
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "0.1"]
 
@@ -419,7 +423,7 @@ def test_the_median_gap_is_that_of_the_traces_at_every_moment(count):
 
 
 def test_lines_of_the_gaps_are_the_medians_in_percent_above_the_floor():
-    picture = next(gap_pictures(MATERIAL))
+    picture = next(gap_pictures(EVIDENCE))
     for data in ("left", "right"):
         axes = panel(picture, data)
         floor = axes.get_yticks()[0]
@@ -437,7 +441,7 @@ def test_lines_of_the_gaps_are_the_medians_in_percent_above_the_floor():
 
 
 def test_traces_are_those_of_the_table_with_one_variant_and_the_longest_limit():
-    picture = only(trace_pictures(MATERIAL))
+    picture = only(trace_pictures(EVIDENCE))
     records = of(time_limit=900.0)
     assert "at most 900 seconds" in picture.caption
     for record in records:
@@ -453,13 +457,13 @@ def test_traces_are_those_of_the_table_with_one_variant_and_the_longest_limit():
 
 def test_traces_of_a_sweep_without_such_a_table_are_those_of_the_second_shortest_list():
     results = dataclasses.replace(RESULTS, grids=[grid for grid in RESULTS.grids if grid["name"] == "methods"])
-    found = list(trace_pictures(Material(results)))
+    found = list(trace_pictures(Evidence(results)))
     assert [picture.name for picture in found] == ["over_time_left", "over_time_right"]
     assert all("K = 10" in picture.caption for picture in found)
 
 
 def test_pairs_are_lists_with_two_limits():
-    pairs = pairs_of(MATERIAL)
+    pairs = pairs_of(EVIDENCE)
     assert list(pairs) == ["left", "right"]
     assert list(pairs["right"]) == ["K = 5", "K = 10", "K = full"]
     # the margin and over_time tables have left, K = 10 too: one more question at the margin of the others
@@ -474,10 +478,10 @@ def test_pairs_are_lists_with_two_limits():
 
 
 def test_pairs_are_drawn_at_their_gaps_with_the_change_beside():
-    sections = drawn(pictures(RESULTS))
+    sections = drawn(pictures(Evidence(RESULTS)))
     axes = panel(only(sections["What time buys"]), "right")
     floor = axes.get_xticks()[0]
-    for at, (label, found) in enumerate(pairs_of(MATERIAL)["right"].items()):
+    for at, (label, found) in enumerate(pairs_of(EVIDENCE)["right"].items()):
         dots = {line.get_label(): line.get_xdata()[0] for line in axes.lines if int(line.get_ydata()[0]) == at}
         gaps = [max(gap, floor) for gap in only(found).gaps]
         assert [dots["short"], dots["long"]] == pytest.approx(gaps)
@@ -509,7 +513,7 @@ def test_the_mean_rate_leaves_out_lists_of_one_class():
 
 
 def test_roc_curves_are_means_over_the_splits():
-    test, train = roc_pictures(MATERIAL)
+    test, train = roc_pictures(EVIDENCE)
     for picture, half in ((test, "test"), (train, "train")):
         lines = lines_of(panel(picture, "left"))
         assert set(lines) == {BASE, "rankboost", "hinge, best of 2 l2", "exact, shortest list", "exact, longest list"}
@@ -520,7 +524,7 @@ def test_roc_curves_are_means_over_the_splits():
 
 
 def test_strips_show_the_labels_of_the_first_positions():
-    pictures_of_lists = {picture.name: picture for picture in strip_pictures(MATERIAL)}
+    pictures_of_lists = {picture.name: picture for picture in strip_pictures(EVIDENCE)}
     assert list(pictures_of_lists) == ["ranked_methods_left", "ranked_methods_right"]
     picture = pictures_of_lists["ranked_methods_right"]
     best = max((r for m in ("rankboost", "hinge") for r in of(data="right", method=m, split=0) if r in shown_hinges()),
@@ -548,7 +552,7 @@ def shown_hinges():
 
 
 def test_the_end_of_the_reranked_top_is_marked_where_it_is_known():
-    picture = next(strip_pictures(MATERIAL))
+    picture = next(strip_pictures(EVIDENCE))
     train, test = picture.figure.axes
     assert [line.get_xdata()[0] for line in train.lines] == [5 - 0.5]  # 10 and the whole list end with the strip
     assert not test.lines

@@ -7,6 +7,7 @@ import pytest
 
 from tests.sweep_results import entry, exact, grid, record, sweep
 from trainers.files import RunError
+from trainers.report.evidence import Evidence
 from trainers.report.page import Table, Text
 from trainers.report.reference import Note, read_reference, reference_section
 from trainers.report.series import Variant
@@ -108,7 +109,7 @@ def small_sweep():
 
 def test_ours_and_published_stand_side_by_side(read):
     section = reference_section(
-        small_sweep(), read(HEADER + "a,ranknet,,train,10,0.4,\na,ranknet,,test,11.5,0.5,as printed\n")
+        Evidence(small_sweep()), read(HEADER + "a,ranknet,,train,10,0.4,\na,ranknet,,test,11.5,0.5,as printed\n")
     )
     assert rows(section) == [
         ["ranknet", "train", "10.00 ± 0.40", "10.50 ± 0.71", "+0.50", "+5.0%", "no"],
@@ -134,21 +135,27 @@ def test_ours_and_published_stand_side_by_side(read):
     ],
 )
 def test_counterparts_agree_in_all_options_named_and_vary_nothing_else(read, varied, ours):
-    section = reference_section(small_sweep(), read(HEADER + f"a,exact,{varied},train,25,10,\na,ranknet,,test,11,1,\n"))
+    section = reference_section(
+        Evidence(small_sweep()), read(HEADER + f"a,exact,{varied},train,25,10,\na,ranknet,,test,11,1,\n")
+    )
     found = [row[3] for row in rows(section) if row[0].startswith("exact")]
     assert found == ([] if ours is None else [ours])
     assert texts(section)[0].startswith(f"{1 if ours is None else 2} of 2 published values have a counterpart")
 
 
 def test_values_without_a_standard_deviation_are_not_judged(read):
-    section = reference_section(small_sweep(), read(HEADER + "a,ranknet,,test,11.5,,\nb,ranknet,,test,1,1,\n"))
+    section = reference_section(
+        Evidence(small_sweep()), read(HEADER + "a,ranknet,,test,11.5,,\nb,ranknet,,test,1,1,\n")
+    )
     assert [row[-1] for row in rows(section)] == ["-"]
     assert texts(section)[0] == "1 of 2 published values have a counterpart in this sweep."
 
 
 def test_notes_stand_where_they_belong(read):
     notes = ",,,,,,on everything\na,,,,,,on a\nz,,,,,,on z\n,ranknet,,,,,on ranknet\n"
-    section = reference_section(small_sweep(), read("# source\n" + HEADER + notes + "a,ranknet,,test,11.5,1,\n"))
+    section = reference_section(
+        Evidence(small_sweep()), read("# source\n" + HEADER + notes + "a,ranknet,,test,11.5,1,\n")
+    )
     assert texts(section) == [
         "source",
         "1 of 1 published values have a counterpart in this sweep. "
@@ -162,7 +169,9 @@ def test_notes_stand_where_they_belong(read):
 
 def test_the_overview_tells_first_stages_from_exact(read):
     lines = "a,ranknet,,train,10,1,\na,ranknet,,test,10,1,\na,exact,exact.top_k=50,train,40,1,\n"
-    overview = next(b for b in reference_section(small_sweep(), read(HEADER + lines)).blocks if isinstance(b, Table))
+    overview = next(
+        b for b in reference_section(Evidence(small_sweep()), read(HEADER + lines)).blocks if isinstance(b, Table)
+    )
     assert overview.rows == [["a", "3", "1 of 3", "+5.0%", "+15.0%", "-50.0%", "-"]]
 
 

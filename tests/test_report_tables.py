@@ -9,9 +9,10 @@ import pytest
 from scipy import stats
 
 from tests.sweep_results import STATISTIC, entry, exact, grid, record, small, sweep
+from trainers.report.evidence import Evidence
 from trainers.report.exact import exact_section
 from trainers.report.page import Table
-from trainers.report.series import variants_of
+from trainers.report.sweep_tables import tables_of
 from trainers.report.tables import data_table, line_of, time_section, value_sections
 
 METHODS = ("ranknet", "hinge", "exponential", "logistic")
@@ -31,7 +32,7 @@ def results_of(values, data="pumps", missing=()):
 
 def line(results, half="test", data="pumps"):
     """Standing, mean, standard deviation and splits by method."""
-    found = line_of(variants_of(results, "methods")[data], half, STATISTIC)
+    found = line_of(tables_of(results)[0].rows[data], half, STATISTIC)
     return {variant.method: dataclasses.astuple(reached) for variant, reached in found.items()}
 
 
@@ -80,7 +81,7 @@ def test_a_variant_with_fewer_splits_is_compared_on_the_common_ones_and_never_th
     short = results_of(values, missing={("hinge", 0), ("hinge", 1)})
     assert short.records[-1]["test"][STATISTIC] == 50
     assert standings(short) == {"ranknet": "best", "hinge": "close"}
-    [table] = tables(value_sections(short)[0])
+    [table] = tables(value_sections(Evidence(short))[0])
     assert table.rows[1][2:] == ["**3.75 ± 3.59**", "*25.00 ± 35.36* (2)"]
     assert "Fewer splits stand in parentheses" in table.caption
     # significantly better on the few splits that it has is not worse
@@ -99,7 +100,7 @@ def test_splits_where_the_statistic_is_undefined_do_not_count():
 
 
 def test_one_split_gives_values_only():
-    [table] = tables(value_sections(results_of({"ranknet": [[10, 11]], "hinge": [[9, 12]]}))[0])
+    [table] = tables(value_sections(Evidence(results_of({"ranknet": [[10, 11]], "hinge": [[9, 12]]})))[0])
     assert table.rows == [["pumps", "train", "**10.00**", "9.00"], ["", "test", "11.00", "**12.00**"]]
     assert "one split" in table.caption
     assert "±" not in table.caption
@@ -107,20 +108,20 @@ def test_one_split_gives_values_only():
 
 
 def test_one_variant_alone_is_not_marked():
-    [table] = tables(value_sections(results_of({"ranknet": [[10, 11], [12, 13]]}))[0])
+    [table] = tables(value_sections(Evidence(results_of({"ranknet": [[10, 11], [12, 13]]})))[0])
     assert [row[2] for row in table.rows] == ["11.00 ± 1.41", "12.00 ± 1.41"]
     assert "Bold" not in table.caption
 
 
 def test_a_data_set_without_a_variant_has_a_dash():
     records = [record("a", 0, "ranknet", 1, 2), record("a", 0, "hinge", 3, 4), record("b", 0, "hinge", 5, 6)]
-    [table] = tables(value_sections(sweep(records))[0])
+    [table] = tables(value_sections(Evidence(sweep(records)))[0])
     assert list(table.header) == ["data set", "half", "ranknet", "hinge"]
     assert table.rows[2:] == [["b", "train", "-", "5.000"], ["", "test", "-", "6.000"]]
 
 
 def test_the_caption_says_what_the_marks_mean():
-    [table] = tables(value_sections(small())[0])
+    [table] = tables(value_sections(Evidence(small()))[0])
     for text in ("`dcg`", "4 splits", "**Bold**", "*Italics*", "matched pairs t-test", "α = 0.05", "uncorrected"):
         assert text in table.caption
     assert [len(row) for row in table.rows] == [len(table.header)] * 4
@@ -131,7 +132,7 @@ def test_best_of_is_named_as_a_favour():
     cells = [record("a", split, "hinge", 1, l2 + split, options={"l2": l2}, tag=l2)
              for l2 in (1, 3) for split in (0, 1)]  # fmt: skip
     cells = sweep(cells, [grid([entry(c, surrogate__l2=c["options"]["l2"]) for c in cells], best_of="surrogate.l2")])
-    [table] = tables(value_sections(cells)[0])
+    [table] = tables(value_sections(Evidence(cells))[0])
     assert table.header[-1] == "hinge, best of 2 l2"
     assert table.rows[1][-1] == "3.500 ± 0.707"
     assert "favours" in table.caption
@@ -141,13 +142,13 @@ def test_a_table_says_how_much_of_it_is_finished_and_one_not_begun_is_left_out()
     results = small()
     kept = [r for r in results.records if r["data"] == "pumps"]
     later = grid([entry(record("late", 0, "hinge", 1, 1))], name="later")
-    [section] = value_sections(dataclasses.replace(results, records=kept, grids=[*results.grids, later]))
+    [section] = value_sections(Evidence(dataclasses.replace(results, records=kept, grids=[*results.grids, later])))
     assert section.title == "methods"
     assert section.blocks[0].text == "20 of 40 cells are finished."
 
 
 def exact_rows(results):
-    [table] = tables(exact_section(results))
+    [table] = tables(exact_section(Evidence(results)))
     return [dict(zip(table.header, row, strict=True)) for row in table.rows]
 
 
@@ -201,11 +202,11 @@ def test_the_gain_is_over_the_base_that_the_grid_names():
 
 def test_a_sweep_without_the_exact_stage_has_no_section_on_it():
     results = results_of({"ranknet": [[1, 1]]})
-    assert not exact_section(results).blocks
+    assert not exact_section(Evidence(results)).blocks
 
 
 def test_times_are_medians():
-    [table] = tables(time_section(small()))
+    [table] = tables(time_section(Evidence(small())))
     assert list(table.header) == ["data set", "ranknet", "hinge", "exponential", "exact, K = 10", "exact, K = 15"]
     assert table.rows[0] == ["pumps", "1.6", "1.6", "1.6", "1.0", "1.0"]
 
@@ -219,6 +220,6 @@ def test_data_sets_have_their_sizes_and_the_range_over_splits():
 def test_names_are_shown_as_they_are():
     found = record("*a*|b", 0, "ranknet", 1, 1)
     results = sweep([found], [grid([entry(found)], title="[x](y) `z`")])
-    [section] = value_sections(results)
+    [section] = value_sections(Evidence(results))
     assert re.sub(r"\\(.)", r"\1", section.title) == "[x](y) `z`"
     assert tables(section)[0].rows[0][0] == r"\*a\*|b"

@@ -10,7 +10,8 @@ from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.hparams import plugin_data_pb2
 
 from trainers.figures import RankedList, ranked_list_figure
-from trainers.tracking import Tracker, chart_layout, event_tag, markdown_table, read_records, write_overview
+from trainers.markdown_table import markdown_table
+from trainers.tracking import Tracker, chart_layout, event_tag, read_records, write_overview
 
 
 def events(folder):

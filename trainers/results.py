@@ -12,8 +12,8 @@ from typing import Any
 from rich.table import Table
 
 from trainers.files import Json, read_json, reading, write_atomic, write_json
+from trainers.markdown_table import markdown_table
 from trainers.runs import RunFolder
-from trainers.tracking import markdown_table
 
 __all__ = ["Results", "Row", "markdown_tables", "read_results", "rich_tables", "write_results"]
 

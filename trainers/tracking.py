@@ -40,7 +40,6 @@ __all__ = [
     "Tracker",
     "chart_layout",
     "event_tag",
-    "markdown_table",
     "read_records",
     "write_overview",
 ]
@@ -219,19 +218,6 @@ def event_tag(tag: str) -> str:
         'train/dcg[base=e]'
     """
     return tag.translate(str.maketrans("()", "[]"))
-
-
-def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A markdown table.
-
-    Examples:
-        >>> print(markdown_table(["method", "dcg"], [["ranknet", "3.1"]]))
-        | method | dcg |
-        | --- | --- |
-        | ranknet | 3.1 |
-    """
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _line(record: Mapping[str, object]) -> str:

@@ -10,12 +10,13 @@ from ltr.data import Dataset, theorem1
 from ltr.exact import Solution, Status
 from ltr.losses import parse_loss
 from trainers.report.page import Block, Picture, Section, Table, Text
+from trainers.report.wording import listed
 
 from .first_pictures import who_prefers_what
 from .first_training import training_section
 from .preferences import CLAIMS, CONVEX, FIRST_HIT, Comparison, compare, preference
 from .training import EXACT, TOP_K, Rankings, rankings, solve_exactly
-from .words import code, joined, number, percent
+from .words import code, number, percent
 
 __all__ = ["first_theorem"]
 
@@ -42,7 +43,7 @@ def first_theorem(seeds: Sequence[int] = (0, 1, 2), draw: Callable[[int], Datase
 
 
 def _stated(data: Dataset, comparisons: Sequence[Comparison], draws: int) -> list[Block]:
-    first, second = (joined([code(name) for name, own in CLAIMS.items() if own == solution]) for solution in (1, 2))
+    first, second = (listed([code(name) for name, own in CLAIMS.items() if own == solution]) for solution in (1, 2))
     statement = (
         f"The theorem (section 2.4): there is a data set of one feature x with two opposite rankings, of which {first} "
         f"prefer the one, {second} the other. It is proven by an example, `ltr.data.theorem1`: {data.n:,} observations "
@@ -69,7 +70,7 @@ def _verdict(comparisons: Sequence[Comparison], draws: int) -> str:
     said = (
         f"All {len(named)} preferences are as the theorem says"
         if not wrong
-        else f"Not as the theorem says: {joined([code(name) for name in wrong])}"
+        else f"Not as the theorem says: {listed([code(name) for name in wrong])}"
     )
     same = "the same in each, for only the order of the clumps matters" if others < 1e-12 else "not the same in each"
     return (

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from ltr.data import Dataset
 from trainers.report.page import Block, Picture, Section, Table, Text
+from trainers.report.wording import listed
 
 from .first_pictures import loss_curves
 from .preferences import CONVEX, FAR, LARGEST, Comparison, lowest, moved, preference, turning_scale
 from .training import Rankings, Trained, train
-from .words import change, code, joined, number, percent
+from .words import change, code, number, percent
 
 __all__ = ["training_section"]
 
@@ -79,8 +80,8 @@ def _on_scale(scales: Mapping[str, float | None], comparisons: Sequence[Comparis
         "multiplied by a positive number, a loss does."
     )
     if turning:
-        listed = joined([f"{code(name)} at {number(scale)}" for name, scale in turning.items()])
-        text += f" With x multiplied by a factor that grows from 0, the preference turns over for {listed}"
+        turned = listed([f"{code(name)} at {number(scale)}" for name, scale in turning.items()])
+        text += f" With x multiplied by a factor that grows from 0, the preference turns over for {turned}"
         text += f"; not for the other losses, up to a factor of {LARGEST:g}." if len(turning) < len(scales) else "."
     exponential = scales.get("exponential")
     if exponential is not None and preference(comparisons, "exponential") == "2":
@@ -100,7 +101,7 @@ def _on_slopes(data: Dataset, trained: Sequence[Trained], found: Rankings) -> st
         f"φ′(0) times the mean of the positives less that of the negatives, {number(gap)}, whatever φ is. "
     )
     if ends != {1}:
-        return text + f"Training ends with Solution {joined(sorted(map(str, ends)))}."
+        return text + f"Training ends with Solution {listed(sorted(map(str, ends)))}."
     lost = {name: found["Solution 1"][name] / found["Solution 2"][name] - 1 for name in ("dcg@100", "pauc@10")}
     return text + (
         f"So all {len(trained)} convex losses, the exponential one among them, are smallest for a positive w: each "
@@ -125,7 +126,7 @@ def _on_moving(far: Dataset, trained: Sequence[tuple[Trained, Trained]], found: 
         f"{number(-_mean_difference(far))} below that of the negatives. "
     )
     if len(turned) < len(trained):
-        return text + f"The best w changes its sign for {joined([code(name) for name in turned]) or 'no loss'}."
+        return text + f"The best w changes its sign for {listed([code(name) for name in turned]) or 'no loss'}."
     auc = [found[f"Solution {solution}"]["auc"] for solution in (1, 2)]
     return text + (
         f"All {len(turned)} losses, hinge included, then end with Solution 2: an AUC of {number(auc[1])} where "

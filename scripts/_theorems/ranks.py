@@ -11,8 +11,9 @@ from ltr.metrics import evaluate
 from ltr.ranks import rank_cv, resolved_rank, subrank
 from ltr.statistics import RankStatistic
 from trainers.report.page import Section, Table, Text
+from trainers.report.wording import listed
 
-from .words import joined, number
+from .words import number
 
 __all__ = ["LABELS", "PRINTED", "SCORES", "rank_definitions", "ranks_of", "values_of", "wilcoxon"]
 
@@ -71,7 +72,7 @@ def rank_definitions() -> Section:
         ["score", *(f"{score:g}" for score in SCORES)],
         *([name, *map(str, own.tolist())] for name, own in ranks.items()),
     ]
-    head = f"The paper's example of ties (section 2.6): of the ranks that it prints, {joined(same)} come out the same."
+    head = f"The paper's example of ties (section 2.6): of the ranks that it prints, {listed(same)} come out the same."
     lists = {
         "the example": scores,
         "all scores equal": torch.zeros_like(scores),
@@ -95,7 +96,7 @@ def _on_constants(values: Mapping[str, Mapping[str, float]]) -> str:
     constant, perfect = values["all scores equal"], values["positives first, no ties"]
     wins = [name for name in constant if constant[name] > perfect[name]]
     return (
-        f"RankCV counts ties as correct. By {joined(wins) or 'none of the three'} a constant score is worth more than "
+        f"RankCV counts ties as correct. By {listed(wins) or 'none of the three'} a constant score is worth more than "
         f"a perfect ranking ({number(constant['RankCV'])} to {number(perfect['RankCV'])}), so it must not be "
         "maximised, as the paper says. Subrank and ResolvedRank count a tie of a positive with a negative as lost; "
         "they differ where positives tie."

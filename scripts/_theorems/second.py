@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 from ltr.exact import Solution
 from trainers.report.page import Block, Picture, Section, Table, Text
+from trainers.report.wording import listed
 
 from .second_pictures import counterexample
 from .sufficiency import COUNTEREXAMPLES, FAMILIES, PRICES, Case, Tally, settle, tally
-from .words import joined, number
+from .words import number
 
 __all__ = ["second_theorem"]
 
@@ -94,7 +95,7 @@ def _row(case: Case, answer: Solution) -> list[str]:
 
 def _listing(name: str, case: Case) -> str:
     X, y, C = COUNTEREXAMPLES[name]
-    points = {label: joined([_point(x) for x, own in zip(X, y, strict=True) if own == label]) for label in (1, 0)}
+    points = {label: listed([_point(x) for x, own in zip(X, y, strict=True) if own == label]) for label in (1, 0)}
     kinds = {label: "s" if y.count(label) > 1 else "" for label in (1, 0)}
     return f"Positive{kinds[1]} {points[1]}, negative{kinds[0]} {points[0]}, C = {case.resolved.C:g}" if C else ""
 

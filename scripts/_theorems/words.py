@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-__all__ = ["change", "code", "joined", "number", "percent"]
+__all__ = ["change", "code", "number", "percent"]
 
 _MINUS = "−"
 
@@ -49,13 +47,3 @@ def change(value: float) -> str:
 def code(name: str) -> str:
     """A name of the library."""
     return f"`{name}`"
-
-
-def joined(parts: Sequence[str]) -> str:
-    """Parts as an enumeration.
-
-    Examples:
-        >>> joined(["a", "b", "c"]), joined(["a"])
-        ('a, b and c', 'a')
-    """
-    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)

@@ -22,6 +22,7 @@ from trainers.board.lines import Comparison
 from trainers.board.sources import find_sources
 from trainers.config_errors import nearest
 from trainers.files import RunError, write_json
+from trainers.report.evidence import Evidence
 from trainers.report.page import Picture
 from trainers.report.pictures import pictures
 from trainers.sweep.records import SweepResults, read_sweep
@@ -116,7 +117,7 @@ def _pictures(sweeps: Sequence[SweepResults], data: Sequence[str]) -> dict[str, 
     found: dict[str, Figure] = {}
     for results in sweeps:
         prefix = f"report on {results.name}" if len(sweeps) > 1 else "report"
-        for section in pictures(_only(results, data) if data else results):
+        for section in pictures(Evidence(_only(results, data) if data else results)):
             drawn = [block for block in section.blocks if isinstance(block, Picture)]
             found |= {f"{prefix}/{block.name}": block.figure for block in drawn}
     return found

@@ -12,7 +12,8 @@ from ltr.exact.solution import relative_gap
 from trainers.board.lines import HALVES, Comparison, Line, Points, mean_curve
 from trainers.config import EXACT
 from trainers.files import Json
-from trainers.report.series import Series, Variant, key_name, table_names, variants_of
+from trainers.report.series import Series, Variant, key_name
+from trainers.report.sweep_tables import tables_of
 from trainers.sweep.cells import unpack_labels
 from trainers.sweep.records import SweepResults
 from trainers.thinning import thinned
@@ -30,13 +31,11 @@ def comparisons_of_sweep(results: SweepResults, split: int | None = None) -> lis
         results: of the sweep.
         split: the one to show; means over all splits when None.
     """
-    if not results.records:
-        return []
     tables = {}
-    for table, title in table_names(results).items():
-        for data, row in variants_of(results, table).items():
+    for of in tables_of(results):
+        for data, row in of.rows.items():
             if chosen := _at(row, split):
-                tables[data, table] = title, chosen
+                tables[data, of.name] = of.title, chosen
     several = Counter(data for data, _ in tables)
     found = []
     for (data, table), (title, chosen) in tables.items():

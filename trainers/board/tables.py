@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from trainers.board.lines import HALVES, Comparison, Line
+from trainers.markdown_table import markdown_table
 from trainers.results import number
-from trainers.tracking import markdown_table
 
 __all__ = ["GUIDE", "tables_of"]
 

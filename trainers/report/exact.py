@@ -7,31 +7,27 @@ from collections.abc import Callable
 
 import numpy as np
 
-from trainers.config import EXACT
+from trainers.report.evidence import Evidence
 from trainers.report.findings.checks import below_a_start
-from trainers.report.findings.evidence import Evidence, proven
-from trainers.report.findings.wording import ABSENT, decimals_of, gap_text, percent, signed
 from trainers.report.markdown import literal
 from trainers.report.page import Block, Section, Table, Text
-from trainers.report.series import FloatArray, Series, table_names, variants_of
+from trainers.report.series import FloatArray, Series, proven
 from trainers.report.tables import HALVES, seconds
-from trainers.sweep.records import SweepResults
+from trainers.report.wording import ABSENT, decimals_of, gap_text, percent, signed
 
 __all__ = ["exact_section"]
 
 
-def exact_section(results: SweepResults) -> Section:
+def exact_section(evidence: Evidence) -> Section:
     """What the exact stage proved on its lists, and gained over its base rankers on both halves."""
-    evidence = Evidence(results)
     blocks: list[Block] = []
-    for name, title in table_names(results).items():
+    for table in evidence.tables:
         cells = []
-        for data, row in variants_of(results, name).items():
-            exact = [series for variant, series in row.items() if variant.method == EXACT]
-            lines = [_exact_line(series, evidence) for series in exact]
+        for data, row in table.exact.items():
+            lines = [_exact_line(series, evidence) for series in row.values()]
             cells += [[literal(data) if at == 0 else "", *line] for at, line in enumerate(lines)]
         if cells:
-            blocks += [Text(f"**{literal(title or name)}**"), Table(_EXACT_HEADER, cells, left=2)]
+            blocks += [Text(f"**{literal(table.heading)}**"), Table(_EXACT_HEADER, cells, left=2)]
     if blocks:
         note = (
             "Proven: lists on which no weights can do better, of all that had something to reorder. The gap is how far "
@@ -75,10 +71,8 @@ def _gap(gaps: FloatArray, of: Callable[[FloatArray], float]) -> str:
 
 def _gain(series: Series, half: str, evidence: Evidence) -> str:
     """Mean paired difference from the base ranker."""
-    exact, base = evidence.with_base(series)
-    values, of_base = exact.values(half, evidence.statistic), base.values(half, evidence.statistic)
-    known = ~np.isnan(values - of_base)
-    if not known.any():
+    found = evidence.compare(*evidence.with_base(series), half)
+    if not found.splits:
         return ABSENT
-    gain, level = float((values - of_base)[known].mean()), float(of_base[known].mean())
-    return signed(gain, decimals_of(level)) + (f" ({percent(100 * gain / level)})" if level > 0 else "")
+    relative = f" ({percent(found.percent)})" if found.mean_b > 0 else ""
+    return signed(found.difference, decimals_of(found.mean_b)) + relative

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from markdown_it import MarkdownIt
 
+from trainers.markdown_table import markdown_table
 from trainers.report.page import Block, Page, Picture, Table, Text
 
 __all__ = ["inline_html", "literal", "plain_text", "to_markdown"]
@@ -69,7 +70,7 @@ def _blocks(blocks: Sequence[Block], paths: Mapping[Picture, str]) -> list[str]:
             parts.append(_line(block.text))
             continue
         if isinstance(block, Table):
-            parts.append(_table(block))
+            parts.append(markdown_table(_cells(block.header), map(_cells, block.rows), left=block.left))
         else:
             parts.append(f"![{_line(literal(plain_text(block.caption)))}]({paths[block]})")
         if block.caption:
@@ -77,21 +78,11 @@ def _blocks(blocks: Sequence[Block], paths: Mapping[Picture, str]) -> list[str]:
     return parts
 
 
-def _table(table: Table) -> str:
-    right = len(table.header) - table.left
-    lines = [table.header, ["---"] * table.left + ["---:"] * right, *table.rows]
-    return "\n".join(f"| {' | '.join(_cell(text) for text in line)} |" for line in lines)
-
-
-def _cell(text: str) -> str:
-    return _line(text).replace("|", r"\|")
+def _cells(texts: Sequence[str]) -> list[str]:
+    return [_line(text).replace("|", r"\|") for text in texts]
 
 
 def _line(text: str) -> str:
     """A text in one line, without what GitHub would take for HTML."""
-    parts = _CODE.split(_one_line(text))
+    parts = _CODE.split(" ".join(text.split()))
     return "".join(part if part.startswith("`") else part.replace("<", "&lt;") for part in parts)
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

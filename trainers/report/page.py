@@ -81,3 +81,9 @@ class Page:
     title: str
     summary: Sequence[Block]
     sections: Sequence[Section]
+
+    @property
+    def pictures(self) -> list[Picture]:
+        """All of them, in the order of reading."""
+        blocks = [*self.summary, *(block for section in self.sections for block in section.blocks)]
+        return [block for block in blocks if isinstance(block, Picture)]

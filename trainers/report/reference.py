@@ -19,12 +19,13 @@ import numpy as np
 
 from trainers.config import EXACT
 from trainers.files import RunError, reading
-from trainers.report.findings.wording import ABSENT, decimals_of, percent, signed
+from trainers.report.evidence import Evidence
 from trainers.report.markdown import literal
 from trainers.report.page import Block, Section, Table, Text
-from trainers.report.series import Series, Variant, statistic_of_sweep, table_names, variants_of
+from trainers.report.series import Series, Variant
+from trainers.report.sweep_tables import SweepTable
 from trainers.report.tables import HALVES, Reached, largest
-from trainers.sweep.records import SweepResults
+from trainers.report.wording import ABSENT, decimals_of, percent, signed
 
 __all__ = ["Note", "Published", "Reference", "read_reference", "reference_section"]
 
@@ -178,16 +179,15 @@ class _Pair:
         return None if math.isnan(self.published.std) else abs(self.difference) <= self.published.std
 
 
-def reference_section(results: SweepResults, reference: Reference) -> Section:
+def reference_section(evidence: Evidence, reference: Reference) -> Section:
     """The published values beside those of the sweep, and what is known of why they differ."""
-    statistic = statistic_of_sweep(results)
-    tables = [variants_of(results, name) for name in table_names(results)]
-    full = max((len(s.records) for rows in tables for row in rows.values() for s in row.values()), default=0)
+    every = (series for table in evidence.tables for row in table.rows.values() for series in row.values())
+    full = max((len(series.records) for series in every), default=0)
     pairs: dict[str, list[_Pair]] = {}
     for value in reference.values:
-        series = _counterpart(value, tables)
+        series = _counterpart(value, evidence.tables)
         if series is not None:
-            ours = Reached.of(series.values(value.half, statistic))
+            ours = Reached.of(series.values(value.half, evidence.statistic))
             if ours.splits:
                 pairs.setdefault(value.data, []).append(_Pair(value, ours, full))
     blocks: list[Block] = [Text(reference.source)] if reference.source else []
@@ -199,11 +199,11 @@ def reference_section(results: SweepResults, reference: Reference) -> Section:
     return Section("Beside published values", blocks)
 
 
-def _counterpart(value: Published, tables: Sequence[Mapping[str, Mapping[Variant, Series]]]) -> Series | None:
+def _counterpart(value: Published, tables: Sequence[SweepTable]) -> Series | None:
     """The series that the value is about: nothing varied of it that the value does not name, and its options agree."""
     wanted = dict(value.variant.varied)
-    for rows in tables:
-        for variant, series in rows.get(value.data, {}).items():
+    for table in tables:
+        for variant, series in table.rows.get(value.data, {}).items():
             if variant.method != value.variant.method or any(wanted.get(key) != own for key, own in variant.varied):
                 continue
             options = [record["options"] for record in series.records.values()]

@@ -12,20 +12,20 @@ from pathlib import Path
 from urllib.parse import quote
 
 from trainers.files import RunError, write_atomic
+from trainers.report.evidence import Evidence
 from trainers.report.exact import exact_section
 from trainers.report.findings import findings, headline
-from trainers.report.findings.wording import counted
 from trainers.report.html import to_html
 from trainers.report.markdown import literal, to_markdown
 from trainers.report.page import Block, Page, Picture, Section, Text
 from trainers.report.pictures import pictures
 from trainers.report.reference import Reference, reference_section
-from trainers.report.series import statistic_of_sweep, table_names
 from trainers.report.tables import data_table, progress, time_section, value_sections
+from trainers.report.wording import counted
 from trainers.runs import RunFolder
 from trainers.sweep.records import INDEX, SweepResults, write_export
 
-__all__ = ["Written", "build_page", "find_sweep", "write_report"]
+__all__ = ["Written", "build_page", "file_names", "find_sweep", "png", "write_report"]
 
 _DPI = 144
 _NEEDED = ("id", "data", "split", "method", "options", "sizes", "status", "seconds", "train", "test")
@@ -91,17 +91,18 @@ def build_page(results: SweepResults, *, title: str | None = None, reference: Re
         RunError: a sweep without a result, a record that is none.
     """
     _check(results)
+    evidence = Evidence(results)
     sections = [
-        *value_sections(results),
-        exact_section(results),
-        *([] if reference is None else [reference_section(results, reference)]),
-        *findings(results),
-        *pictures(results),
-        time_section(results),
+        *value_sections(evidence),
+        exact_section(evidence),
+        *([] if reference is None else [reference_section(evidence, reference)]),
+        *findings(evidence),
+        *pictures(evidence),
+        time_section(evidence),
         Section("Data and origin", [data_table(results), *_origin(results)]),
     ]
     heading = literal(f"Results of the sweep {results.name}" if title is None else title)
-    return Page(heading, _summary(results), [section for section in sections if section.blocks])
+    return Page(heading, _summary(evidence), [section for section in sections if section.blocks])
 
 
 def _check(results: SweepResults) -> None:
@@ -113,17 +114,18 @@ def _check(results: SweepResults) -> None:
             raise RunError(f"sweep {results.name}: the record of cell {record.get('id')!r} has no {', '.join(missing)}")
 
 
-def _summary(results: SweepResults) -> list[Block]:
+def _summary(evidence: Evidence) -> list[Block]:
+    results = evidence.results
     done, planned = progress(results)
     data = len({record["data"] for record in results.records})
     splits = len({record["split"] for record in results.records})
     cells = f"All {done} cells are finished" if done == planned else f"**{done} of {planned} cells are finished**"
     text = (
         f"{cells}: methods on {counted(data, 'data set')} and {counted(splits, 'split')}. The exact stage maximises "
-        f"`{statistic_of_sweep(results)}`, in which all methods are compared."
+        f"`{evidence.statistic}`, in which all methods are compared."
     )
-    waiting = [title or name for name, title in table_names(results).items() if not progress(results, name)[0]]
-    texts = [text, *headline(results), *([f"Not begun: {'; '.join(map(literal, waiting))}."] if waiting else [])]
+    waiting = [table.heading for table in evidence.tables if not table.rows]
+    texts = [text, *headline(evidence), *([f"Not begun: {'; '.join(map(literal, waiting))}."] if waiting else [])]
     return [Text(text) for text in texts]
 
 
@@ -163,8 +165,8 @@ def write_report(
     written = Written(
         folder / "report.md", folder / "report.html", folder / "figures", folder / "cells.jsonl", markdown
     )
-    names = _names(page)
-    images = {picture: _png(picture) for picture in names}
+    names = file_names(page)
+    images = {picture: png(picture) for picture in names}
     with _writing(folder):
         written.figures.mkdir(parents=True, exist_ok=True)
         for picture, name in names.items():
@@ -191,11 +193,10 @@ def _links(names: Mapping[Picture, str], figures: Path, path: Path) -> dict[Pict
     return {picture: quote(f"{way}/{name}") for picture, name in names.items()}
 
 
-def _names(page: Page) -> dict[Picture, str]:
+def file_names(page: Page) -> dict[Picture, str]:
     """File names of all pictures, plain and each another."""
-    blocks = [*page.summary, *(block for section in page.sections for block in section.blocks)]
     names: dict[Picture, str] = {}
-    for picture in (block for block in blocks if isinstance(block, Picture)):
+    for picture in page.pictures:
         plain = "".join(c if c.isalnum() or c in "-_.+=" else "_" for c in picture.name).lstrip(".") or "picture"
         name, number = plain, 1
         while f"{name}.png" in names.values():
@@ -205,7 +206,8 @@ def _names(page: Page) -> dict[Picture, str]:
     return names
 
 
-def _png(picture: Picture) -> bytes:
+def png(picture: Picture) -> bytes:
+    """A picture as PNG."""
     buffer = io.BytesIO()
     # without the version of matplotlib, so that the same figure is the same file
     picture.figure.savefig(buffer, format="png", dpi=_DPI, facecolor="white", metadata={"Software": None})

@@ -1,24 +1,40 @@
-"""The values that tables and figures of a sweep are made of: for a data set and a variant, one record a split."""
+"""What tables and figures of a sweep are made of: for a data set and a variant of a method, one record a split."""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trainers.config import EXACT
 from trainers.files import Json
 from trainers.sweep.records import SweepResults
 
-__all__ = ["Series", "Variant", "key_name", "statistic_of_sweep", "table_names", "variants_of"]
+__all__ = [
+    "TIME_LIMIT",
+    "FloatArray",
+    "K",
+    "Series",
+    "Variant",
+    "in_order",
+    "key_name",
+    "mean_of",
+    "other_options",
+    "proven",
+    "settled",
+    "statistic_of_sweep",
+]
 
 FloatArray = NDArray[np.float64]
 
-_SHORT = {"exact.top_k": "K", "exact.time_limit": "seconds"}
+K = "exact.top_k"
+TIME_LIMIT = "exact.time_limit"
+
+_SHORT = {K: "K", TIME_LIMIT: "seconds"}
 
 
 @dataclass(frozen=True)
@@ -72,6 +88,11 @@ class Series:
         """The splits with a result, ascending."""
         return tuple(sorted(self.records))
 
+    @property
+    def proven(self) -> str:
+        """How many of its exact answers are proven, such as ``3/10``."""
+        return f"{sum(map(proven, self.records.values()))}/{len(self.records)}"
+
     def values(self, half: str, statistic: str, *, recentred: bool = False) -> FloatArray:
         """A statistic of the training or test half, a value a split in the order of `splits`; NaN where undefined.
 
@@ -87,6 +108,10 @@ class Series:
         """``value``, ``bound`` or ``gap`` of exact cells, a value a split; NaN where there was nothing to rerank."""
         return np.array([_number((self.records[split].get("list") or {}).get(what)) for split in self.splits])
 
+    def option(self, name: str) -> Any:  # noqa: ANN401  (a value of the config)
+        """An option of the method, as the first of its records has it."""
+        return next(iter(self.records.values()))["options"][name]
+
     def common(self, other: Series) -> tuple[int, ...]:
         """The splits of both."""
         return tuple(sorted(set(self.records) & set(other.records)))
@@ -94,50 +119,6 @@ class Series:
     def at(self, splits: tuple[int, ...]) -> Series:
         """This series on some of its splits."""
         return Series(self.data, self.variant, {split: self.records[split] for split in splits})
-
-
-def table_names(results: SweepResults) -> dict[str, str]:
-    """Names of the sweep's tables with their titles, in order."""
-    names: dict[str, str] = {}
-    for grid in results.grids:
-        names[grid["name"]] = names.get(grid["name"]) or grid["title"]
-    return names
-
-
-def variants_of(results: SweepResults, table: str) -> dict[str, dict[Variant, Series]]:
-    """The series of a table: by data set, then by variant, in the order of the grids; without those not begun.
-
-    Of a grid with a key of which the best is shown, each data set has the value with the largest mean of the first
-    statistic on its test halves. That favours the method: no other is chosen with a look at the test halves.
-
-    Args:
-        results: of the sweep.
-        table: its name.
-    """
-    by_id, statistic = results.by_id, statistic_of_sweep(results)
-    rows: dict[str, dict[Variant, Series]] = {}
-    for grid in results.grids:
-        if grid["name"] != table:
-            continue
-        found: dict[tuple[str, Variant], dict[Any, dict[int, Json]]] = {}
-        for cell in grid["cells"]:
-            if cell["id"] not in by_id:
-                continue
-            varied = tuple((key, cell["varied"][key]) for key in grid["varied"] if key in cell["varied"])
-            best_of = grid["best_of"] if grid["best_of"] in dict(varied) else None
-            of = len({c["varied"].get(best_of) for c in grid["cells"] if best_of in c["varied"]})
-            variant = Variant(cell["method"], tuple(v for v in varied if v[0] != best_of), best_of, of)
-            choice = dict(varied).get(best_of)
-            found.setdefault((cell["data"], variant), {}).setdefault(choice, {})[cell["split"]] = by_id[cell["id"]]
-        for (data, variant), choices in found.items():
-            several = [Series(data, variant, records) for records in choices.values()]
-            most = max(len(series.records) for series in several)
-            full = [series for series in several if len(series.records) == most]
-            rows.setdefault(data, {})[variant] = max(full, key=lambda s: _mean(s.values("test", statistic)))
-    order = list(dict.fromkeys(variant for row in rows.values() for variant in row))
-    # first stages first, whatever the order of the grids
-    order.sort(key=lambda variant: variant.method == EXACT)
-    return {data: {variant: row[variant] for variant in order if variant in row} for data, row in rows.items()}
 
 
 def statistic_of_sweep(results: SweepResults) -> str:
@@ -155,9 +136,36 @@ def key_name(key: str) -> str:
     return _SHORT.get(key, key.rpartition(".")[2])
 
 
+def in_order(value: Any) -> tuple[bool, Any]:  # noqa: ANN401  (of an option)
+    """The key that sorts values of an option: numbers ascending, then words as they come.
+
+    Examples:
+        >>> sorted(["full", 100, 50], key=in_order)
+        [50, 100, 'full']
+    """
+    return (True, 0) if isinstance(value, str) else (False, value)
+
+
+def other_options(record: Json, without: Iterable[str]) -> str:
+    """The options of a cell as text, without some keys of the config."""
+    ignored = {key.rpartition(".")[2] for key in without}
+    return json.dumps({k: v for k, v in record["options"].items() if k not in ignored}, sort_keys=True)
+
+
+def proven(record: Json) -> bool:
+    """Whether an exact answer is proven to be the best of its list."""
+    return record["status"] == "optimal"
+
+
+def settled(record: Json) -> bool:
+    """Whether nothing better than an exact answer exists: it is proven, or there was nothing to rerank."""
+    return record["list"] is None or proven(record)
+
+
+def mean_of(values: FloatArray) -> float:
+    """The mean of the values that are defined, NaN without any."""
+    return math.nan if np.isnan(values).all() else float(np.nanmean(values))
+
+
 def _number(value: object) -> float:
     return math.nan if value is None else float(value)  # type: ignore[arg-type]
-
-
-def _mean(values: FloatArray) -> float:
-    return -math.inf if np.isnan(values).all() else float(np.nanmean(values))

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.stats import ttest_rel
 
-from trainers.config import EXACT
 from trainers.files import Json
-from trainers.report.findings.wording import ABSENT, decimals_of
+from trainers.report.evidence import Evidence
 from trainers.report.markdown import literal
 from trainers.report.page import Block, Section, Table, Text
-from trainers.report.series import FloatArray, Series, Variant, statistic_of_sweep, table_names, variants_of
+from trainers.report.paired import ALPHA, paired
+from trainers.report.series import FloatArray, Series, Variant
+from trainers.report.sweep_tables import Row, SweepTable
+from trainers.report.wording import ABSENT, decimals_of
 from trainers.sweep.records import SweepResults
 
 __all__ = [
-    "ALPHA",
     "HALVES",
     "Reached",
     "data_table",
@@ -32,10 +31,7 @@ __all__ = [
     "value_sections",
 ]
 
-ALPHA = 0.05
 HALVES = ("train", "test")
-
-Row = Mapping[Variant, Series]
 
 
 @dataclass(frozen=True)
@@ -101,28 +97,19 @@ def line_of(row: Row, half: str, statistic: str) -> dict[Variant, Reached]:
 
 def _not_worse(series: Series, best: Series, half: str, statistic: str) -> bool:
     """Whether a test on at least two pairs does not show that the series is worse."""
-    common = series.common(best)
-    differences = series.at(common).values(half, statistic) - best.at(common).values(half, statistic)
-    differences = differences[~np.isnan(differences)]
-    if len(differences) < 2:
-        return False
-    if not differences.any():
-        return True
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # differences that are all the same
-        p = float(ttest_rel(differences, np.zeros_like(differences)).pvalue)
-    return not (p < ALPHA and differences.mean() < 0)
+    values, of_best = (one.at(series.common(best)).values(half, statistic) for one in (series, best))
+    found = paired(values, of_best, overlap=0.0, fewest=2)
+    return found.tested and not (found.p_plain < ALPHA and found.difference < 0)
 
 
-def value_sections(results: SweepResults) -> list[Section]:
+def value_sections(evidence: Evidence) -> list[Section]:
     """A section a table of the sweep: mean and standard deviation of the first statistic; none of tables not begun."""
-    statistic = statistic_of_sweep(results)
     sections = []
-    for name, title in table_names(results).items():
-        done, planned = progress(results, name)
-        if done:
+    for table in evidence.tables:
+        if table.rows:
+            done, planned = progress(evidence.results, table.name)
             blocks: list[Block] = [Text(f"{done} of {planned} cells are finished.")] if done < planned else []
-            sections.append(Section(literal(title or name), [*blocks, _values(variants_of(results, name), statistic)]))
+            sections.append(Section(literal(table.heading), [*blocks, _values(table, evidence.statistic)]))
     return sections
 
 
@@ -133,11 +120,11 @@ def progress(results: SweepResults, table: str | None = None) -> tuple[int, int]
     return len(planned & set(results.by_id)), len(planned)
 
 
-def _values(rows: Mapping[str, Row], statistic: str) -> Table:
-    lines = {(data, half): line_of(row, half, statistic) for data, row in rows.items() for half in HALVES}
+def _values(table: SweepTable, statistic: str) -> Table:
+    lines = {(data, half): line_of(row, half, statistic) for data, row in table.rows.items() for half in HALVES}
     found = [reached for line in lines.values() for reached in line.values()]
     places, full = decimals_of(largest(found)), max(reached.splits for reached in found)
-    variants = variants_in(rows)
+    variants = table.variants
     cells = [
         [
             literal(data) if half == "train" else "",
@@ -161,20 +148,18 @@ def _values(rows: Mapping[str, Row], statistic: str) -> Table:
     return Table(["data set", "half", *(literal(v.label) for v in variants)], cells, " ".join(caption), left=2)
 
 
-def time_section(results: SweepResults) -> Section:
+def time_section(evidence: Evidence) -> Section:
     """Median seconds of all methods."""
     blocks: list[Block] = []
-    for name, title in table_names(results).items():
-        rows = variants_of(results, name)
-        if not rows:
-            continue
-        variants = variants_in(rows)
+    for table in evidence.tables:
+        variants = table.variants
         cells = [
             [literal(data), *(_median_seconds(row[v]) if v in row else ABSENT for v in variants)]
-            for data, row in rows.items()
+            for data, row in table.rows.items()
         ]
-        header = ["data set", *(literal(v.label) for v in variants)]
-        blocks += [Text(f"**{literal(title or name)}**"), Table(header, cells)]
+        if cells:
+            header = ["data set", *(literal(v.label) for v in variants)]
+            blocks += [Text(f"**{literal(table.heading)}**"), Table(header, cells)]
     note = (
         "Median seconds over the splits: of the fit for first-stage rankers, of the search on the list for the exact "
         "stage, without its base ranker's fit."
@@ -204,12 +189,6 @@ def data_table(results: SweepResults) -> Table:
 def _between(numbers: Iterable[int]) -> str:
     found = set(numbers)
     return str(min(found)) if len(found) == 1 else f"{min(found)}–{max(found)}"
-
-
-def variants_in(rows: Mapping[str, Row]) -> list[Variant]:
-    """All variants of a table, in the order of the first data set that has them; the exact ones last."""
-    found = list(dict.fromkeys(variant for row in rows.values() for variant in row))
-    return sorted(found, key=lambda variant: variant.method == EXACT)
 
 
 def largest(found: Iterable[Reached]) -> float:

@@ -9,11 +9,11 @@ import numpy as np
 import scipy
 
 from ltr.metrics.comparison import Comparison, compare, holm
-from trainers.report.findings.evidence import Evidence, Level
-from trainers.report.findings.paired import ALPHA
-from trainers.report.findings.wording import ABSENT, counted, fixed, listed, p_equals, p_text, percent, share
+from trainers.report.evidence import Evidence, Level
 from trainers.report.page import Block, Section, Table, Text
+from trainers.report.paired import ALPHA
 from trainers.report.series import FloatArray
+from trainers.report.wording import ABSENT, counted, fixed, listed, p_equals, p_text, percent, share
 
 __all__ = ["FEWEST_DATA", "LevelGain", "across_section", "level_gains", "mean_text"]
 

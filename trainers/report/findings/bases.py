@@ -9,13 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from trainers.config import EXACT
+from trainers.report.evidence import Evidence
 from trainers.report.findings.across import FEWEST_DATA
-from trainers.report.findings.evidence import Evidence, mean_of
-from trainers.report.findings.paired import ALPHA
-from trainers.report.findings.wording import counted, fixed, listed, p_equals, percent
 from trainers.report.page import Block, Section, Table, Text
-from trainers.report.series import FloatArray, Series
+from trainers.report.paired import ALPHA
+from trainers.report.series import FloatArray, Series, mean_of
+from trainers.report.wording import counted, fixed, listed, p_equals, percent
 
 __all__ = ["Ranking", "base_section", "ranked_bases"]
 
@@ -70,18 +69,13 @@ class Ranking:
 
 def ranked_bases(evidence: Evidence) -> tuple[Ranking, Ranking] | None:
     """The bases after reranking and by themselves, on the splits and data sets that all of them have."""
-    for table in evidence.tables.values():
-        rows: dict[str, dict[str, Series]] = {}
-        for data, row in table.items():
-            for variant, series in row.items():
-                if variant.method == EXACT and [key for key, _ in variant.varied] == [_KEY]:
-                    rows.setdefault(data, {})[str(variant.varied[0][1])] = series
-        names = tuple(dict.fromkeys(name for row in rows.values() for name in row))
+    for lines in (lines for table in evidence.tables for lines in table.along(_KEY) if not lines.held):
+        names = tuple(dict.fromkeys(name for row in lines.rows.values() for name in row))
         if len(names) < 2:
             continue
         pairs = [
             (data, _means(evidence, [row[name] for name in names]))
-            for data, row in rows.items()
+            for data, row in lines.rows.items()
             if len(row) == len(names)
         ]
         found = [(data, means) for data, means in pairs if means is not None]

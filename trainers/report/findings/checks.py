@@ -7,10 +7,11 @@ from collections.abc import Iterable
 
 from trainers.config import EXACT
 from trainers.files import Json
-from trainers.report.findings.evidence import FULL, Evidence, length_order
+from trainers.report.evidence import FULL, Evidence
 from trainers.report.findings.larger_lists import AS_GOOD, PRICE, SPLICE, UNKNOWN, Case, cases
-from trainers.report.findings.wording import counted, fixed, listed
 from trainers.report.page import Block, Section, Table, Text
+from trainers.report.series import in_order
+from trainers.report.wording import counted, fixed, listed
 
 __all__ = ["WIDE_GAP", "below_a_start", "check_section", "wide_gaps"]
 
@@ -137,7 +138,7 @@ def _gap_table(wide: list[Json], records: list[Json]) -> Table:
     rows = []
     order = list(dict.fromkeys(record["data"] for record in records))
     keys = {group(record): record["options"]["top_k"] for record in wide}
-    for key in sorted(keys, key=lambda key: (order.index(key[0]), length_order(keys[key]), key[2])):
+    for key in sorted(keys, key=lambda key: (order.index(key[0]), in_order(keys[key]), key[2])):
         gaps = [_gap(record) for record in wide if group(record) == key]
         data, length, limit = key
         largest = "no bound" if max(gaps) == float("inf") else f"{100 * max(gaps):.1f}%"

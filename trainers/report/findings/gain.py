@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from trainers.config import EXACT
-from trainers.report.findings.evidence import Evidence, Pair, mean_of, proven
-from trainers.report.findings.paired import ALPHA, Paired, Verdict, family
-from trainers.report.findings.verdicts import outcomes, resolution_text, splits_text, tests_text, verdict_text
-from trainers.report.findings.wording import counted, fixed, listed, p_text, percent, share, signed
+from trainers.report.evidence import Evidence, Pair
+from trainers.report.findings.verdicts import decided, resolution_text, splits_text, tests_text, verdict_text
 from trainers.report.page import Block, Section, Table, Text
-from trainers.report.series import Series
+from trainers.report.paired import ALPHA, Paired, family
+from trainers.report.series import Series, mean_of, proven
+from trainers.report.wording import counted, fixed, listed, p_text, percent, share, signed
 
 __all__ = ["STAGE", "against_base", "gain_section", "proven_text"]
 
@@ -65,8 +65,7 @@ def _plain_text(test: Mapping[Pair, Paired]) -> str:
     tested = sum(found.tested for found in test.values())
     if not tested:
         return ""
-    by = outcomes(test, plain=True)
-    better, worse = (sum(map(len, by.get(verdict, {}).values())) for verdict in (Verdict.BETTER, Verdict.WORSE))
+    better, worse = decided(test, plain=True)
     return (
         f"A paired t-test that took the splits for independent would, after the same adjustment, call {better} of the "
         f"{counted(tested, 'difference')} better and {worse} worse; it is shown for comparison only."
@@ -86,10 +85,6 @@ def proven_text(evidence: Evidence) -> str:
     return f"{text} within {seconds} seconds a list{open_}."
 
 
-def _proven_count(series: Series) -> str:
-    return f"{sum(map(proven, series.records.values()))}/{len(series.records)}"
-
-
 def _test_table(evidence: Evidence) -> Table:
     d = evidence.decimals
     rows = [
@@ -97,7 +92,7 @@ def _test_table(evidence: Evidence) -> Table:
             data,
             str(length),
             str(found.splits),
-            _proven_count(evidence.main[data, length]),
+            evidence.main[data, length].proven,
             f"{signed(found.difference, d)} ({percent(found.percent)})",
             fixed(found.plain, d),
             fixed(found.corrected, d),
@@ -221,8 +216,8 @@ def _against_best(evidence: Evidence, *, linear: bool) -> tuple[dict[Pair, Serie
 def _in_hindsight(evidence: Evidence, series: Series, linear: bool) -> Series | None:
     candidates = [
         found.at(series.splits)
-        for table in evidence.tables.values()
-        for variant, found in table.get(series.data, {}).items()
+        for table in evidence.tables
+        for variant, found in table.rows.get(series.data, {}).items()
         if variant.method != EXACT and set(series.splits) <= set(found.splits) and (_linear(found) or not linear)
     ]
     means = [mean_of(found.values("test", evidence.statistic)) for found in candidates]

@@ -9,10 +9,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trainers.files import Json
-from trainers.report.findings.evidence import Evidence, Lengths, mean_of, proven
+from trainers.report.evidence import Evidence, Lengths
 from trainers.report.findings.larger_tests import falls_blocks, long_blocks
-from trainers.report.findings.wording import counted, fixed, gap_text
 from trainers.report.page import Block, Section, Table, Text
+from trainers.report.series import mean_of, proven
+from trainers.report.wording import counted, fixed, gap_text
 
 __all__ = ["AS_GOOD", "OPEN", "PRICE", "SPLICE", "UNKNOWN", "Case", "cases", "larger_section", "orders_text"]
 
@@ -121,8 +122,7 @@ def _values_table(evidence: Evidence, several: list[Lengths]) -> Table:
             series = whole.at(tuple(sorted(common))) if common else whole
             gap = mean_of(series.on_list("gap"))
             train, test = (mean_of(series.values(half, evidence.statistic)) for half in ("train", "test"))
-            done = f"{sum(map(proven, series.records.values()))}/{len(series.records)}"
-            rows.append([lengths.data, str(length), done, gap_text(gap), fixed(train, d), fixed(test, d)])
+            rows.append([lengths.data, str(length), series.proven, gap_text(gap), fixed(train, d), fixed(test, d)])
     header = ["data", "K", "proven", "mean gap", "training", "test"]
     caption = (
         "Means over the splits that all K of a data set have. Training and test: the whole half by the spliced ranker."

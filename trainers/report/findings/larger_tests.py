@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainers.report.findings.evidence import Evidence, Lengths, Pair, mean_of, proven
-from trainers.report.findings.paired import FEWEST_SPLITS, Paired, family
+from trainers.report.evidence import Evidence, Lengths, Pair
 from trainers.report.findings.verdicts import tests_text, verdict_text
-from trainers.report.findings.wording import counted, fixed, gap_text, p_text, percent, signed
 from trainers.report.page import Block, Table, Text
-from trainers.report.series import FloatArray, Series
+from trainers.report.paired import FEWEST_SPLITS, Paired, family
+from trainers.report.series import FloatArray, Series, mean_of, proven
+from trainers.report.wording import counted, fixed, gap_text, p_text, percent, signed
 
 __all__ = ["falls_blocks", "largest_against_smallest", "long_blocks"]
 
@@ -118,11 +118,10 @@ def long_blocks(evidence: Evidence) -> list[Block]:
     statistic, d = evidence.statistic, evidence.decimals
     rows = []
     for one in found:
-        done = f"{sum(map(proven, one.long.records.values()))}/{len(one.long.records)}"
         gaps = (gap_text(mean_of(series.on_list("gap"))) for series in (one.short, one.long))
         train, test = (one.change(half, statistic) for half in ("train", "test"))
         changes = (signed(mean_of(train), d), signed(mean_of(test), d))
-        rows.append([one.data, str(one.length), f"{one.limit:g}", done, *gaps, *changes])
+        rows.append([one.data, str(one.length), f"{one.limit:g}", one.long.proven, *gaps, *changes])
     header = ["data", "K", "seconds", "proven now", "gap before", "gap now", "training", "test"]
     caption = (
         "Lists that the usual limit left open, with more time. Training and test: change of the whole half's "

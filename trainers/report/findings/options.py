@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from trainers.config import EXACT
 from trainers.files import Json
-from trainers.report.findings.evidence import Evidence, Pair, mean_of, proven
-from trainers.report.findings.paired import Paired, family
+from trainers.report.evidence import Evidence, Pair
 from trainers.report.findings.verdicts import splits_text, tests_text, verdict_text
-from trainers.report.findings.wording import counted, fixed, listed, p_text, signed
 from trainers.report.page import Block, Section, Table, Text
-from trainers.report.series import Series, key_name
+from trainers.report.paired import Paired, family
+from trainers.report.series import Series, key_name, mean_of
+from trainers.report.wording import counted, fixed, listed, p_text, signed
 
 __all__ = ["OptionTable", "option_section", "option_tables"]
 
@@ -52,35 +50,26 @@ class OptionTable:
 
 def option_tables(evidence: Evidence) -> list[OptionTable]:
     """The tables of the sweep that vary C or the margin."""
-    return list(_tables(evidence))
+    found = []
+    for key, table in itertools.product(_KEYS, evidence.tables):
+        for lines in table.along(key):
+            if not lines.held and any(len(row) > 1 for row in lines.rows.values()):
+                series: dict[Pair, Series] = {
+                    (data, float(v)): one for data, row in lines.rows.items() for v, one in row.items()
+                }
+                reference = {data: _reference(evidence, key, row, data) for data, row in lines.rows.items()}
+                found.append(OptionTable(key, table.title, series, reference))
+    return found
 
 
-def _tables(evidence: Evidence) -> Iterator[OptionTable]:
-    titles = {grid["name"]: grid["title"] for grid in reversed(evidence.results.grids)}
-    for (name, table), key in itertools.product(evidence.tables.items(), _KEYS):
-        found: dict[Pair, Series] = {
-            (data, float(variant.varied[0][1])): series
-            for data, row in table.items()
-            for variant, series in row.items()
-            if variant.method == EXACT and [varied for varied, _ in variant.varied] == [key]
-        }
-        found = dict(sorted(found.items(), key=lambda item: (list(table).index(item[0][0]), float(item[0][1]))))
-        values = Counter(data for data, _ in found)
-        if any(number > 1 for number in values.values()):
-            reference = {
-                data: _reference(evidence, key, [float(v) for of, v in found if of == data], data) for data in values
-            }
-            yield OptionTable(key, titles[name], found, reference)
-
-
-def _reference(evidence: Evidence, key: str, values: list[float], data: str) -> float:
+def _reference(evidence: Evidence, key: str, values: Iterable[float], data: str) -> float:
     """The smallest price; of the margin, the one that the other tables use."""
     if key == "exact.margin" and data in evidence.lengths:
         options = next(iter(next(iter(evidence.lengths[data].main.values())).records.values()))["options"]
         usual = float(options["margin"])
         if usual in values:
             return usual
-    return min(values)
+    return float(min(values))
 
 
 def option_section(evidence: Evidence) -> Section | None:
@@ -89,7 +78,7 @@ def option_section(evidence: Evidence) -> Section | None:
     if not tables:
         return None
     blocks: list[Block] = []
-    for table in sorted(tables, key=lambda table: list(_KEYS).index(table.key)):
+    for table in tables:
         blocks += _blocks(evidence, table)
     return Section("Do the price of a weight and the margin matter?", blocks)
 
@@ -153,7 +142,7 @@ def _table(evidence: Evidence, table: OptionTable, test: dict[Pair, Paired], tra
             [
                 pair[0],
                 f"{pair[1]:g}",
-                f"{sum(map(proven, records))}/{len(records)}",
+                series.proven,
                 fixed(_nonzero(records), 1),
                 fixed(means[0], d),
                 p_text(train[pair].p_holm) if pair in train else "",

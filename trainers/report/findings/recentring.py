@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from trainers.report.findings.evidence import Evidence, Pair
+from trainers.report.evidence import Evidence, Pair
 from trainers.report.findings.gain import STAGE, against_base
-from trainers.report.findings.paired import Paired, Verdict
-from trainers.report.findings.verdicts import outcomes, splits_text, tests_text, verdict_text
-from trainers.report.findings.wording import counted, fixed, p_text, percent, signed, size_percent
+from trainers.report.findings.verdicts import decided, splits_text, tests_text, verdict_text
 from trainers.report.page import Block, Section, Table, Text
+from trainers.report.paired import Paired
 from trainers.report.series import Series
+from trainers.report.wording import counted, fixed, p_text, percent, signed, size_percent
 
 __all__ = ["recentring", "recentring_section"]
 
@@ -90,8 +90,7 @@ def _against_base(evidence: Evidence) -> str:
         return "Whether recentred answers beat the base ranker cannot be tested yet."
     changed = [pair for pair in both if moved[pair].verdict != found[pair].verdict]
     if not changed:
-        by = outcomes({pair: moved[pair] for pair in both})
-        better, worse = (sum(map(len, by.get(verdict, {}).values())) for verdict in (Verdict.BETTER, Verdict.WORSE))
+        better, worse = decided({pair: moved[pair] for pair in both})
         return (
             f"Against {against_base('test')}, recentred answers come to the same verdicts as {STAGE} as found: "
             f"{better} better, {worse} worse, {len(both) - better - worse} undecided."

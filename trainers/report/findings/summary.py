@@ -11,19 +11,18 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 
+from trainers.report.evidence import Evidence
 from trainers.report.findings.across import across_section, level_gains, mean_text
 from trainers.report.findings.bases import base_section, ranked_bases, ranking_text
 from trainers.report.findings.checks import check_section
-from trainers.report.findings.evidence import Evidence, proven
 from trainers.report.findings.gain import STAGE, against_base, gain_section, proven_text
 from trainers.report.findings.larger_lists import AS_GOOD, SPLICE, cases, larger_section
 from trainers.report.findings.options import option_section
-from trainers.report.findings.paired import Verdict
 from trainers.report.findings.recentring import recentring, recentring_section
-from trainers.report.findings.verdicts import outcomes, verdict_text
-from trainers.report.findings.wording import counted, listed, share
+from trainers.report.findings.verdicts import decided, verdict_text
 from trainers.report.page import Section
-from trainers.sweep.records import SweepResults
+from trainers.report.series import proven
+from trainers.report.wording import counted, listed, share
 
 __all__ = ["findings", "headline"]
 
@@ -38,27 +37,13 @@ _SECTIONS = (
 )
 
 
-def findings(results: SweepResults) -> list[Section]:
-    """What the results of a sweep show; sections that they say nothing of are left out.
-
-    Args:
-        results: of a sweep, finished or not.
-    """
-    if not results.records:
-        return []
-    evidence = Evidence(results)
+def findings(evidence: Evidence) -> list[Section]:
+    """What the results of a sweep, finished or not, show; sections that they say nothing of are left out."""
     return [section for make in _SECTIONS if (section := make(evidence)) is not None]
 
 
-def headline(results: SweepResults) -> list[str]:
-    """The findings in a few plain sentences, for the top of a report.
-
-    Args:
-        results: of a sweep, finished or not.
-    """
-    if not results.records:
-        return ["The sweep has no results yet."]
-    evidence = Evidence(results)
+def headline(evidence: Evidence) -> list[str]:
+    """The findings in a few plain sentences, for the top of a report."""
     if not evidence.exact:
         return ["The sweep has no results of the exact stage yet."]
     return list(_sentences(evidence))
@@ -101,8 +86,7 @@ def _recentring(evidence: Evidence) -> Iterator[str]:
     tested = sum(comparison.tested for comparison in found.values())
     if not tested:
         return
-    by = outcomes(found)
-    better, worse = (sum(map(len, by.get(verdict, {}).values())) for verdict in (Verdict.BETTER, Verdict.WORSE))
+    better, worse = decided(found)
     of = counted(tested, "comparison")
     if better or worse:
         yield f"Moving the answers to the largest margin is better on test in {better} of {of} and worse in {worse}."

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from trainers.report.findings.evidence import Pair
-from trainers.report.findings.paired import ALPHA, FEWEST_SPLITS, Paired, Verdict
-from trainers.report.findings.wording import counted, listed, p_equals, percent, signed, size_percent
+from trainers.report.evidence import Pair
+from trainers.report.paired import ALPHA, FEWEST_SPLITS, Paired, Verdict
+from trainers.report.wording import counted, counted_range, listed, p_equals, percent, signed, size_percent
 
-__all__ = ["effect", "outcomes", "resolution_text", "splits_text", "tests_text", "verdict_text"]
+__all__ = ["decided", "effect", "resolution_text", "splits_text", "tests_text", "verdict_text"]
 
 _NAMED = 4  # data sets that are named where nothing is found; more are counted
 
@@ -25,17 +26,22 @@ def effect(found: Paired, decimals: int) -> str:
     return f"{signed(found.difference, decimals)}{ends} or {percent(found.percent)}"
 
 
-def outcomes(family: Mapping[Pair, Paired], *, plain: bool = False) -> dict[str, dict[str, list[Pair]]]:
-    """The pairs by verdict, then by data set.
+def decided(family: Mapping[Pair, Paired], *, plain: bool = False) -> tuple[int, int]:
+    """How many comparisons come out better, and how many worse.
 
     Args:
         family: of comparisons.
         plain: by the paired t-test that takes splits for independent.
     """
+    by = Counter(found.plain_verdict if plain else found.verdict for found in family.values())
+    return by[Verdict.BETTER], by[Verdict.WORSE]
+
+
+def _outcomes(family: Mapping[Pair, Paired]) -> dict[str, dict[str, list[Pair]]]:
+    """The pairs by verdict, then by data set."""
     found: dict[str, dict[str, list[Pair]]] = {}
     for pair, comparison in family.items():
-        verdict = comparison.plain_verdict if plain else comparison.verdict
-        found.setdefault(verdict, {}).setdefault(pair[0], []).append(pair)
+        found.setdefault(comparison.verdict, {}).setdefault(pair[0], []).append(pair)
     return found
 
 
@@ -55,7 +61,7 @@ def verdict_text(family: Mapping[Pair, Paired], what: str, against: str, decimal
             f"Nothing can be said yet of {what} against {against}: "
             f"a test takes {FEWEST_SPLITS} splits, and no comparison has as many."
         )
-    by = outcomes(family)
+    by = _outcomes(family)
     better, worse = by.get(Verdict.BETTER, {}), by.get(Verdict.WORSE, {})
     undecided = [
         data for data in by.get(Verdict.UNDECIDED, {}) if data not in better and data not in worse
@@ -139,10 +145,8 @@ def resolution_text(family: Mapping[Pair, Paired]) -> str:
 
 def splits_text(family: Mapping[Pair, Paired]) -> str:
     """How many splits comparisons have, such as ``10 splits each`` or ``4 to 10 splits``."""
-    numbers = sorted({found.splits for found in family.values()})
-    if len(numbers) == 1:
-        return f"{counted(numbers[0], 'split')} each"
-    return f"{numbers[0]} to {numbers[-1]} splits"
+    text = counted_range((found.splits for found in family.values()), "split")
+    return text if " to " in text else f"{text} each"
 
 
 def tests_text(family: Mapping[Pair, Paired]) -> str:

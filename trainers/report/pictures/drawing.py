@@ -31,6 +31,7 @@ __all__ = [
     "legend",
     "log_time",
     "method_looks",
+    "name_axes",
     "panels",
     "percent",
     "shades",
@@ -97,6 +98,13 @@ def dress(axes: Axes, title: str = "") -> None:
     for side, spine in axes.spines.items():
         spine.set_visible(side in ("left", "bottom"))
         spine.set_color("#a9b1b8")
+
+
+def name_axes(figure: Figure, *, x: str = "", y: str = "") -> None:
+    """Names of the axes that all panels have in common."""
+    for write, text in ((figure.supxlabel, x), (figure.supylabel, y)):
+        if text:
+            write(text, fontsize=SMALL + 0.5, color=INK)
 
 
 def legend(figure: Figure, handles: Iterable[Artist]) -> None:

@@ -11,10 +11,11 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from trainers.files import Json
+from trainers.report.evidence import Evidence
 from trainers.report.page import Picture
-from trainers.report.pictures.drawing import GREY, INK, SMALL, entry, gap_axis, legend, panels
-from trainers.report.pictures.groups import Material, count_of_splits, is_proven
-from trainers.report.series import key_name
+from trainers.report.pictures.drawing import GREY, INK, SMALL, entry, gap_axis, legend, name_axes, panels
+from trainers.report.series import TIME_LIMIT, key_name, other_options, settled
+from trainers.report.wording import counted_range
 
 __all__ = ["Pair", "limit_pictures", "pairs_of"]
 
@@ -38,7 +39,7 @@ class Pair:
     @property
     def gaps(self) -> tuple[float, float]:
         """The relative gaps, short and long, in percent; infinite where one is."""
-        short, long = (0.0 if is_proven(r) else _percent(r["list"]["gap"]) for r in (self.short, self.long))
+        short, long = (0.0 if settled(r) else _percent(r["list"]["gap"]) for r in (self.short, self.long))
         return short, long
 
     def change(self, statistic: str) -> float:
@@ -51,18 +52,17 @@ def _percent(gap: float | None) -> float:
     return math.inf if gap is None else 100 * gap
 
 
-def pairs_of(material: Material) -> dict[str, dict[str, list[Pair]]]:
+def pairs_of(evidence: Evidence) -> dict[str, dict[str, list[Pair]]]:
     """All lists that the sweep solved with two time limits, by data set and by what tells the options apart.
 
     Of three limits, the shortest and the longest are taken; lists where there was nothing to rerank are left out.
     """
     found: dict[tuple[str, str], dict[int, dict[float, Json]]] = {}
-    for record in material.exact_records:
+    for record in evidence.exact:
         if record["list"] is not None:
-            options = {key: value for key, value in record["options"].items() if key != "time_limit"}
             limit = record["options"]["time_limit"]
-            by_split = found.setdefault((record["data"], json.dumps(options, sort_keys=True)), {})
-            by_split.setdefault(record["split"], {}).setdefault(math.inf if limit is None else limit, record)
+            by_split = found.setdefault((record["data"], other_options(record, [TIME_LIMIT])), {})
+            by_split.setdefault(record["split"], {}).setdefault(limit, record)
     rows: dict[str, list[tuple[Json, list[Pair]]]] = {}
     for (data, text), by_split in found.items():
         options = json.loads(text)
@@ -81,13 +81,13 @@ def _labelled(row: list[tuple[Json, list[Pair]]]) -> dict[str, list[Pair]]:
     }
 
 
-def limit_pictures(material: Material) -> Iterator[Picture]:
+def limit_pictures(evidence: Evidence) -> Iterator[Picture]:
     """Gaps of the same lists with a short and a long time limit, where the sweep has both."""
-    if rows := pairs_of(material):
-        yield _limit_picture(material, rows)
+    if rows := pairs_of(evidence):
+        yield _limit_picture(evidence, rows)
 
 
-def _limit_picture(material: Material, rows: dict[str, dict[str, list[Pair]]]) -> Picture:
+def _limit_picture(evidence: Evidence, rows: dict[str, dict[str, list[Pair]]]) -> Picture:
     every = [pair for row in rows.values() for pairs in row.values() for pair in pairs]
     gaps = [gap for pair in every for gap in pair.gaps if 0 < gap < math.inf]
     floor = 10.0 ** math.floor(math.log10(min(gaps, default=1.0))) / 2.5
@@ -95,28 +95,28 @@ def _limit_picture(material: Material, rows: dict[str, dict[str, list[Pair]]]) -
     most = max(len(row) for row in rows.values())
     figure, grid = panels(list(rows), height=0.62 + 0.36 * most, foot=0.75)
     for axes, row in zip(grid, rows.values(), strict=True):
-        _draw_pairs(axes, row, floor, material.statistic)
+        _draw_pairs(axes, row, floor, evidence.statistic)
         axes.axvspan(floor / 1.6, floor * 1.6, color="#e3f1ea", linewidth=0, zorder=0)
         axes.set_xscale("log")
         axes.set_xlim(floor / 1.6, top * 2)
         gap_axis(axes.xaxis, floor, top, most=3)
         axes.set_ylim(most, -0.05)
-    figure.supxlabel("gap", fontsize=SMALL + 0.5, color=INK)
+    name_axes(figure, x="gap")
     short, long = (_limits(pair.short if at == 0 else pair.long for pair in every) for at in (0, 1))
     common = {"linestyle": "", "marker": "o", "markersize": 5.5}
     legend(figure, [entry(short, color=_SHORT, **common), entry(long, color=_LONG, **common)])
-    splits = count_of_splits(len(pairs) for row in rows.values() for pairs in row.values())
+    splits = counted_range((len(pairs) for row in rows.values() for pairs in row.values()), "split")
     caption = (
         f"Relative gap of the same lists at two time limits (logarithmic; in the band: proven optimal), {splits} "
         "a row, a pair of dots a split. To the right: mean change of "
-        f"{material.statistic} on the training half by the longer limit."
+        f"{evidence.statistic} on the training half by the longer limit."
     )
     return Picture("what_time_buys", figure, caption)
 
 
 def _limits(records: Iterator[Json]) -> str:
-    limits = sorted({math.inf if (x := record["options"]["time_limit"]) is None else x for record in records})
-    return " or ".join("no limit" if limit == math.inf else f"{limit:g} s" for limit in limits) + " a list"
+    limits = sorted({record["options"]["time_limit"] for record in records})
+    return " or ".join(f"{limit:g} s" for limit in limits) + " a list"
 
 
 def _draw_pairs(axes: Axes, row: dict[str, list[Pair]], floor: float, statistic: str) -> None:

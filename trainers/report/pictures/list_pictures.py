@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from trainers.config import EXACT
 from trainers.files import Json
+from trainers.report.evidence import Evidence
 from trainers.report.page import Picture
 from trainers.report.pictures.drawing import (
     HALVES,
@@ -28,14 +29,17 @@ from trainers.report.pictures.drawing import (
     entry,
     legend,
     method_looks,
+    name_axes,
     panels,
     percent,
     shades,
     ticks,
 )
-from trainers.report.pictures.groups import Along, Material, count_of_splits
+from trainers.report.pictures.lengths import by_length
 from trainers.report.pictures.lists import labels_of, mean_true_positive_rate
 from trainers.report.series import Series
+from trainers.report.sweep_tables import Along
+from trainers.report.wording import counted_range
 from trainers.results import number
 
 __all__ = ["FALSE_POSITIVE_RATES", "roc_pictures", "strip_pictures"]
@@ -48,19 +52,19 @@ _HALVES = {"train": "training halves", "test": "test halves"}
 _PLAIN = 50  # half the positions shown where no list has a number as its length
 
 
-def strip_pictures(material: Material) -> Iterator[Picture]:
+def strip_pictures(evidence: Evidence) -> Iterator[Picture]:
     """Labels from the top of the list down, before and after reranking, on the first split of each data set."""
-    for lines in material.lengths(material.main_groups):
+    for lines in by_length(evidence, evidence.main_groups):
         for data, row in lines.rows.items():
-            if (picture := _strip_picture(material, lines, data, row)) is not None:
+            if (picture := _strip_picture(evidence, lines, data, row)) is not None:
                 yield picture
 
 
-def _strip_picture(material: Material, lines: Along, data: str, row: Mapping[Any, Series]) -> Picture | None:
+def _strip_picture(evidence: Evidence, lines: Along, data: str, row: Mapping[Any, Series]) -> Picture | None:
     split = min(split for series in row.values() for split in series.splits)
     exact = {value: series.records[split] for value, series in row.items() if split in series.records}
-    base = material.results.base_of(next(iter(exact.values())))
-    other = _best_other(material, lines, data, split, base)
+    base = evidence.results.base_of(next(iter(exact.values())))
+    other = _best_other(evidence, lines, data, split, base)
     first = [(record["method"], record) for record in (base, other) if record is not None]
     strips = [*first, *((f"exact, K = {value}", record) for value, record in exact.items())]
     strips = [(label, record) for label, record in strips if record.get("ranked")]
@@ -70,12 +74,12 @@ def _strip_picture(material: Material, lines: Along, data: str, row: Mapping[Any
     figure = canvas(0.95 + 0.4 * len(strips))
     for axes, half in zip(figure.subplots(1, 2), HALVES, strict=True):
         axes.set_title(NAMES[half], fontsize=TITLE, color=INK, loc="left", pad=4)
-        _draw_strips(axes, strips, half, shown, material.statistic)
-    figure.supxlabel("position (0 is the top of the list)", fontsize=SMALL + 0.5, color=INK)
+        _draw_strips(axes, strips, half, shown, evidence.statistic)
+    name_axes(figure, x="position (0 is the top of the list)")
     classes = [Patch(color=POSITIVE, label="positive"), Patch(color=NEGATIVE, label="negative")]
     legend(figure, [*classes, entry("end of the reranked top", color=INK, linewidth=1.6)])
     caption = (
-        f"{data}, split {split}: labels of the first {shown} positions{lines.holding}, and the {material.statistic} of "
+        f"{data}, split {split}: labels of the first {shown} positions{lines.holding}, and the {evidence.statistic} of "
         f"the whole half at the right. {_which(base, other)}"
     )
     return Picture(f"ranked_{lines.name}_{data}", figure, caption)
@@ -89,15 +93,15 @@ def _which(base: Json | None, other: Json | None) -> str:
     return f"{', '.join(names)}." if names else ""
 
 
-def _best_other(material: Material, lines: Along, data: str, split: int, base: Json | None) -> Json | None:
+def _best_other(evidence: Evidence, lines: Along, data: str, split: int, base: Json | None) -> Json | None:
     """The first-stage record of the tables, but the base's, with the largest value on the training half."""
     found = [
         series.records[split]
-        for variant, series in lines.group.rows[data].items()
+        for variant, series in lines.table.rows[data].items()
         if variant.method != EXACT and split in series.records
     ]
-    known = [r for r in found if r is not base and r["train"].get(material.statistic) is not None]
-    return max(known, key=lambda record: record["train"][material.statistic], default=None)
+    known = [r for r in found if r is not base and r["train"].get(evidence.statistic) is not None]
+    return max(known, key=lambda record: record["train"][evidence.statistic], default=None)
 
 
 def _draw_strips(axes: Axes, strips: Sequence[tuple[str, Json]], half: str, shown: int, statistic: str) -> None:
@@ -139,25 +143,25 @@ Curves = dict[str, tuple[Series, dict[str, Any]]]
 """By label: a method and how its line looks."""
 
 
-def roc_pictures(material: Material) -> Iterator[Picture]:
+def roc_pictures(evidence: Evidence) -> Iterator[Picture]:
     """Mean true positive rates at small false positive rates: base ranker, two others, shortest and longest list."""
-    for lines in material.lengths(material.main_groups):
-        rows = {data: _curves(material, lines, data, row) for data, row in lines.rows.items()}
+    for lines in by_length(evidence, evidence.main_groups):
+        rows = {data: _curves(evidence, lines, data, row) for data, row in lines.rows.items()}
         for half in ("test", "train"):
             if (picture := _roc_picture(lines, rows, half)) is not None:
                 yield picture
 
 
-def _curves(material: Material, lines: Along, data: str, row: Mapping[Any, Series]) -> Curves:
-    looks = method_looks(material.methods, material.base)
+def _curves(evidence: Evidence, lines: Along, data: str, row: Mapping[Any, Series]) -> Curves:
+    looks = method_looks(evidence.methods, evidence.base)
     found: Curves = {}
-    base = material.base_series(next(iter(row.values())))
-    if base is not None:
+    _, base = evidence.with_base(next(iter(row.values())))
+    if base.records:
         found[base.variant.method] = base, {"color": looks[base.variant.method][0], "linestyle": "--"}
     others = {
         variant: series
-        for variant, series in lines.group.rows[data].items()
-        if variant.method != EXACT and (base is None or variant.method != base.variant.method)
+        for variant, series in lines.table.rows[data].items()
+        if variant.method not in (EXACT, base.variant.method)
     }
     # RankSVM and RankBoost are the best known: they come first where the tables have them
     chosen = sorted(others, key=lambda variant: variant.method not in ("hinge", "rankboost"))[:2]
@@ -194,10 +198,9 @@ def _roc_picture(lines: Along, rows: Mapping[str, Curves], half: str) -> Picture
         ticks(axes.yaxis)
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(FuncFormatter(lambda value, _: percent(round(100 * value, 6))))
-    figure.supxlabel("false positive rate", fontsize=SMALL + 0.5, color=INK)
-    figure.supylabel("true positive rate", fontsize=SMALL + 0.5, color=INK)
+    name_axes(figure, x="false positive rate", y="true positive rate")
     legend(figure, entries.values())
-    splits = count_of_splits(len(series.splits) for curves in rows.values() for series, _ in curves.values())
+    splits = counted_range((len(series.splits) for curves in rows.values() for series, _ in curves.values()), "split")
     end = percent(100 * FALSE_POSITIVE_RATES[-1])
     caption = (
         f"ROC curves of the {_HALVES[half]} up to a false positive rate of {end}, the "

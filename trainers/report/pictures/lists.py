@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainers.files import Json
+from trainers.report.series import FloatArray
 from trainers.sweep.cells import unpack_labels
 
 __all__ = ["labels_of", "mean_true_positive_rate", "true_positive_rate"]
 
-FloatArray = NDArray[np.float64]
 _TOLERANCE = 1e-9  # of a count of negatives, for rates that are quotients
 
 

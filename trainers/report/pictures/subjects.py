@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from trainers.report.evidence import Evidence
 from trainers.report.page import Picture, Section, Text
-from trainers.report.pictures.groups import Material
 from trainers.report.pictures.limit_pictures import limit_pictures
 from trainers.report.pictures.list_pictures import roc_pictures, strip_pictures
 from trainers.report.pictures.time_pictures import gap_pictures, trace_pictures
 from trainers.report.pictures.value_pictures import gain_pictures, method_pictures, option_pictures
-from trainers.sweep.records import SweepResults
 
 __all__ = ["pictures"]
 
@@ -20,7 +19,7 @@ __all__ = ["pictures"]
 class _Subject:
     title: str
     text: str
-    draw: Callable[[Material], Iterator[Picture]]
+    draw: Callable[[Evidence], Iterator[Picture]]
 
 
 _SUBJECTS = (
@@ -55,17 +54,10 @@ _SUBJECTS = (
 )
 
 
-def pictures(results: SweepResults) -> list[Section]:
-    """The pictures of whatever a sweep has found so far.
-
-    Args:
-        results: of the sweep.
-    """
-    if not results.records:
-        return []
-    material = Material(results)
+def pictures(evidence: Evidence) -> list[Section]:
+    """The pictures of whatever a sweep has found so far."""
     sections = []
     for subject in _SUBJECTS:
-        if drawn := list(subject.draw(material)):
+        if drawn := list(subject.draw(evidence)):
             sections.append(Section(subject.title, [Text(subject.text), *drawn]))
     return sections

@@ -8,12 +8,26 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
+from trainers.config import EXACT
 from trainers.files import Json
+from trainers.report.evidence import Evidence
 from trainers.report.page import Picture
-from trainers.report.pictures.drawing import INK, SMALL, entry, gap_axis, legend, log_time, panels, shades, ticks
-from trainers.report.pictures.groups import Along, Group, Material, count_of_splits, is_proven, ordered
+from trainers.report.pictures.drawing import (
+    INK,
+    entry,
+    gap_axis,
+    legend,
+    log_time,
+    name_axes,
+    panels,
+    shades,
+    ticks,
+)
+from trainers.report.pictures.lengths import by_length
 from trainers.report.pictures.traces import FIRST, last_second, median_gap, steps_of, traced
-from trainers.report.series import Series, Variant
+from trainers.report.series import Series, in_order, settled
+from trainers.report.sweep_tables import Along, Row, SweepTable
+from trainers.report.wording import counted_range
 
 __all__ = ["gap_pictures", "trace_pictures"]
 
@@ -22,9 +36,9 @@ _LISTS = 4
 """Panels of a data set, as in the paper."""
 
 
-def gap_pictures(material: Material) -> Iterator[Picture]:
+def gap_pictures(evidence: Evidence) -> Iterator[Picture]:
     """The median gap against time, a line for each length of the list, where tables vary it."""
-    for lines in material.lengths(material.groups):
+    for lines in by_length(evidence, evidence.groups):
         rows = {
             data: {value: records for value, series in row.items() if (records := traced(series))}
             for data, row in lines.rows.items()
@@ -48,8 +62,7 @@ def _gap_picture(lines: Along, rows: Traced) -> Picture:
     labels: dict[str, list[str]] = {}
     count = max(len(row) for row in rows.values())
     for axes, row in zip(grid, drawn.values(), strict=True):
-        for value, colour in zip(ordered(row), _shades_of(ordered(row), count), strict=True):
-            times, values = row[value]
+        for (value, (times, values)), colour in zip(row.items(), _shades_of(list(row), count), strict=True):
             finite = np.isfinite(values)
             heights = np.maximum(100 * values[finite], floor)
             xs = [*times[finite], max(last, times[-1])]
@@ -62,11 +75,10 @@ def _gap_picture(lines: Along, rows: Traced) -> Picture:
         axes.set_ylim(floor / 1.6, high * 1.4)
         gap_axis(axes.yaxis, floor, high)
         log_time(axes, FIRST, last)
-    figure.supxlabel("seconds", fontsize=SMALL + 0.5, color=INK)
-    figure.supylabel("median gap", fontsize=SMALL + 0.5, color=INK)
+    name_axes(figure, x="seconds", y="median gap")
     entries = [entry(f"K = {' or '.join(names)}", color=colour, linewidth=1.8) for colour, names in labels.items()]
     legend(figure, entries)
-    splits = count_of_splits(len(records) for row in rows.values() for records in row.values())
+    splits = counted_range((len(records) for row in rows.values() for records in row.values()), "split")
     caption = (
         f"Relative gap between bound and incumbent against time by K{lines.holding}: the median over {splits} "
         "a line, both axes logarithmic. A line in the band at the bottom "
@@ -81,66 +93,52 @@ def _shades_of(values: Sequence[object], count: int) -> list[str]:
     return [every[-1] if isinstance(value, str) else every[at] for at, value in enumerate(values)]
 
 
-def trace_pictures(material: Material) -> Iterator[Picture]:
+def trace_pictures(evidence: Evidence) -> Iterator[Picture]:
     """Incumbent and bound over time of the first splits of each data set, for one variant of the exact stage."""
-    for data, (variant, series) in _series_to_trace(material).items():
+    for data, series in _series_to_trace(evidence).items():
         if records := traced(series)[:_LISTS]:
-            yield _trace_picture(material, data, variant, records)
+            yield _trace_picture(evidence, data, records)
 
 
-def _series_to_trace(material: Material) -> dict[str, tuple[Variant, Series]]:
+def _series_to_trace(evidence: Evidence) -> dict[str, Series]:
     """The table with one exact variant and the longest time limit, else the second shortest list of a table."""
-    groups = [group for group in material.groups if group.exact]
-    single = [group for group in groups if all(len(row) == 1 for row in group.exact.values())]
-    planned = set(_single_tables(material))
-    single = [group for group in single if group.name in planned]
+    groups = [group for group in evidence.groups if group.exact]
+    planned = _single_tables(evidence)
+    single = [g for g in groups if g.name in planned and all(len(row) == 1 for row in g.exact.values())]
     if single:
         chosen = max(single, key=_time_limit)
-        return {data: next(iter(row.items())) for data, row in chosen.exact.items()}
-    for group in groups:
-        return {data: _second(row) for data, row in group.exact.items()}
-    return {}
+        return {data: next(iter(row.values())) for data, row in chosen.exact.items()}
+    return {data: _second(row) for data, row in groups[0].exact.items()} if groups else {}
 
 
-def _single_tables(material: Material) -> Iterator[str]:
+def _single_tables(evidence: Evidence) -> set[str]:
     """Tables whose grids have one exact variant a data set, finished or not."""
     variants: dict[str, dict[str, set[str]]] = {}
-    for grid in material.results.grids:
+    for grid in evidence.results.grids:
         for cell in grid["cells"]:
-            if cell["method"] == "exact":
+            if cell["method"] == EXACT:
                 variants.setdefault(grid["name"], {}).setdefault(cell["data"], set()).add(str(cell["varied"]))
-    return (name for name, rows in variants.items() if all(len(found) == 1 for found in rows.values()))
+    return {name for name, rows in variants.items() if all(len(found) == 1 for found in rows.values())}
 
 
-def _time_limit(group: Group) -> float:
-    limits = [
-        record["options"]["time_limit"]
-        for row in group.exact.values()
-        for series in row.values()
-        for record in series.records.values()
-    ]
-    return max((limit for limit in limits if limit is not None), default=math.inf)
+def _time_limit(group: SweepTable) -> float:
+    every = (series for row in group.exact.values() for series in row.values())
+    return max(record["options"]["time_limit"] for series in every for record in series.records.values())
 
 
-def _second(row: dict[Variant, Series]) -> tuple[Variant, Series]:
-    every = sorted(row.items(), key=lambda item: _length(item[1]))
+def _second(row: Row) -> Series:
+    every = sorted(row.values(), key=lambda series: in_order(series.option("top_k")))
     return every[min(1, len(every) - 1)]
 
 
-def _length(series: Series) -> tuple[bool, object]:
-    top = next(iter(series.records.values()))["options"]["top_k"]
-    return isinstance(top, str), top
-
-
-def _trace_picture(material: Material, data: str, variant: Variant, records: list[Json]) -> Picture:
+def _trace_picture(evidence: Evidence, data: str, records: list[Json]) -> Picture:
     figure, grid = panels([_ending(record) for record in records], foot=0.8)
     last = last_second(records)
     for axes, record in zip(grid, records, strict=True):
         _draw_trace(axes, record)
         log_time(axes, FIRST, last)
         ticks(axes.yaxis, 5)
-    figure.supxlabel("seconds", fontsize=SMALL + 0.5, color=INK)
-    figure.supylabel("objective", fontsize=SMALL + 0.5, color=INK)
+    name_axes(figure, x="seconds", y="objective")
     entries = [
         entry("bound", color=_BOUND, linewidth=1.8),
         entry("incumbent", color=_INCUMBENT, linewidth=1.8),
@@ -150,15 +148,10 @@ def _trace_picture(material: Material, data: str, variant: Variant, records: lis
     options = records[0]["options"]
     caption = (
         f"{data}: incumbent and bound of the exact stage against time (logarithmic), K = {options['top_k']}, "
-        f"C = {options['C']:g}, {_seconds(options)}; objective {material.statistic} on the reranked list, less C for "
-        "each non-zero weight. A dot ends a run that proved its answer optimal."
+        f"C = {options['C']:g}, at most {options['time_limit']:g} seconds a list; objective {evidence.statistic} on "
+        "the reranked list, less C for each non-zero weight. A dot ends a run that proved its answer optimal."
     )
     return Picture(f"over_time_{data}", figure, caption)
-
-
-def _seconds(options: Json) -> str:
-    limit = options["time_limit"]
-    return "no time limit" if limit is None else f"at most {limit:g} seconds a list"
 
 
 def _draw_trace(axes: Axes, record: Json) -> None:
@@ -168,14 +161,14 @@ def _draw_trace(axes: Axes, record: Json) -> None:
     axes.step(seconds, incumbent, where="post", color=_INCUMBENT, linewidth=1.7, label="incumbent")
     if starts := (record["list"] or {}).get("starts"):
         axes.axhline(max(starts.values()), color=_START, linewidth=1.1, linestyle="--")
-    if is_proven(record):
+    if settled(record):
         axes.plot(seconds[-1:], incumbent[-1:], marker="o", markersize=6, color=INK, linestyle="")
 
 
 def _ending(record: Json) -> str:
     """How a list ended."""
     gap = record["list"]["gap"]
-    state = "proven" if is_proven(record) else f"gap {'infinite' if gap is None else f'{100 * gap:.2g}%'}"
+    state = "proven" if settled(record) else f"gap {'infinite' if gap is None else f'{100 * gap:.2g}%'}"
     return f"split {record['split']}: {state} after {_short(record['seconds'])}"
 
 
@@ -183,7 +176,7 @@ def _short(seconds: float) -> str:
     """Seconds with two digits, or more where they stand before the point.
 
     Examples:
-        >>> _short(0.0671), _short(600.04)
-        ('0.067 s', '600 s')
+        >>> _short(0.0671), _short(99.7), _short(600.04)
+        ('0.067 s', '100 s', '600 s')
     """
-    return f"{seconds:.2g} s" if seconds < 100 else f"{seconds:.0f} s"
+    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"

@@ -6,15 +6,13 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr.exact.solution import relative_gap
 from trainers.files import Json
-from trainers.report.series import Series
+from trainers.report.series import FloatArray, Series, proven
 
 __all__ = ["FIRST", "last_second", "median_gap", "step_values", "steps_of", "traced"]
 
-FloatArray = NDArray[np.float64]
 
 FIRST = 1e-3
 """Seconds at which logarithmic axes begin: the resolution of traces. What happened before is drawn there."""
@@ -54,7 +52,7 @@ def steps_of(record: Json) -> tuple[FloatArray, FloatArray, FloatArray]:
 def _gaps(record: Json) -> tuple[FloatArray, FloatArray]:
     seconds, incumbent, bound = steps_of(record)
     gap = np.array([relative_gap(*pair) for pair in zip(incumbent, bound, strict=True)])
-    if record["status"] == "optimal":
+    if proven(record):
         gap[-1] = 0.0
     return seconds, gap
 

@@ -3,125 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.stats
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from trainers.config import EXACT
+from trainers.report.evidence import Evidence
 from trainers.report.page import Picture
+from trainers.report.paired import Paired
 from trainers.report.pictures.drawing import (
     GREY,
     HALVES,
     INK,
     NAMES,
-    SMALL,
     entry,
     legend,
     method_looks,
+    name_axes,
     panels,
     shades,
     ticks,
 )
-from trainers.report.pictures.groups import (
-    TIME_LIMIT,
-    Along,
-    Group,
-    K,
-    Material,
-    along,
-    count_of_splits,
-    is_proven,
-    ordered,
-)
-from trainers.report.series import Series, Variant, key_name
+from trainers.report.pictures.lengths import by_length
+from trainers.report.series import TIME_LIMIT, K, Series, Variant, in_order, key_name, settled
+from trainers.report.sweep_tables import Along, SweepTable
+from trainers.report.tables import Reached
+from trainers.report.wording import counted_range
 
-__all__ = ["Gain", "gain_over_base", "gain_pictures", "method_pictures", "option_pictures"]
+__all__ = ["gain_pictures", "method_pictures", "option_pictures"]
 
 _BASE = "exact.base"
-_CONFIDENCE = 0.95
 
 
-@dataclass(frozen=True)
-class Gain:
-    """What an exact series gained over its base ranker, in percent of the base ranker's mean.
-
-    Attributes:
-        mean: of the differences split by split.
-        half_width: of the 95% interval of that mean by the t distribution; NaN for a single split.
-        splits: how many there are.
-    """
-
-    mean: float
-    half_width: float
-    splits: int
-
-
-def gain_over_base(exact: Series, base: Series, half: str, statistic: str) -> Gain | None:
-    """The gain on the splits of both where the statistic is defined; None where there is none, or a base of 0.
-
-    Args:
-        exact: the exact stage.
-        base: its base ranker.
-        half: ``"train"`` or ``"test"``.
-        statistic: its name.
-    """
-    splits = exact.common(base)
-    before = base.at(splits).values(half, statistic)
-    difference = exact.at(splits).values(half, statistic) - before
-    known = ~np.isnan(difference)
-    before, difference = before[known], difference[known]
-    if not len(difference) or not before.mean() > 0:
-        return None
-    scale, count = 100 / before.mean(), len(difference)
-    half_width = np.nan
-    if count > 1:
-        times = scipy.stats.t.ppf((1 + _CONFIDENCE) / 2, count - 1)
-        half_width = times * difference.std(ddof=1) / np.sqrt(count)
-    return Gain(float(scale * difference.mean()), float(scale * half_width), count)
-
-
-def gain_pictures(material: Material) -> Iterator[Picture]:
+def gain_pictures(evidence: Evidence) -> Iterator[Picture]:
     """Gain of the exact stage by the length of the reranked list, where tables vary it."""
-    for lines in material.lengths(material.main_groups):
-        rows = {data: _gains(material, row) for data, row in lines.rows.items()}
+    for lines in by_length(evidence, evidence.main_groups):
+        rows = {data: _gains(evidence, row) for data, row in lines.rows.items()}
         if rows := {data: row for data, row in rows.items() if row}:
-            yield _gain_picture(material, lines, rows)
+            yield _gain_picture(evidence, lines, rows)
 
 
-Gains = dict[Any, tuple[dict[str, Gain], bool]]
-"""By K: the gain on each half, and whether all lists are proven."""
+Gains = dict[Any, tuple[dict[str, Paired], bool]]
+"""By K: the exact stage against its base ranker on each half, and whether all lists are proven."""
 
 
-def _gains(material: Material, row: Any) -> Gains:  # noqa: ANN401
+def _gains(evidence: Evidence, row: Any) -> Gains:  # noqa: ANN401
     found: Gains = {}
     for value, series in row.items():
-        base = material.base_series(series)
-        if base is None:
-            continue
-        halves = {half: gain_over_base(series, base, half, material.statistic) for half in HALVES}
-        known = {half: gain for half, gain in halves.items() if gain is not None}
+        halves = {half: evidence.compare(*evidence.with_base(series), half, fewest=2) for half in HALVES}
+        known = {half: gain for half, gain in halves.items() if gain.mean_b > 0}
         if known:
-            found[value] = known, all(is_proven(record) for record in series.records.values())
+            found[value] = known, all(settled(record) for record in series.records.values())
     return found
 
 
-def _gain_picture(material: Material, lines: Along, rows: dict[str, Gains]) -> Picture:
+def _gain_picture(evidence: Evidence, lines: Along, rows: dict[str, Gains]) -> Picture:
     figure, grid = panels(list(rows), foot=0.75)
     for axes, gains in zip(grid, rows.values(), strict=True):
         _draw_gains(axes, gains)
-    figure.supylabel("gain over the base ranker, %", fontsize=SMALL + 0.5, color=INK)
-    figure.supxlabel("K, positions reranked", fontsize=SMALL + 0.5, color=INK)
+    name_axes(figure, y="gain over the base ranker, %", x="K, positions reranked")
     legend(figure, [*_half_entries(), *_proof_entries()])
-    splits = count_of_splits(
-        gain.splits for gains in rows.values() for halves, _ in gains.values() for gain in halves.values()
+    splits = counted_range(
+        (gain.splits for gains in rows.values() for halves, _ in gains.values() for gain in halves.values()), "split"
     )
     caption = (
-        f"Mean gain in {material.statistic} of the exact stage over its base ranker, in percent of the base ranker's "
+        f"Mean gain in {evidence.statistic} of the exact stage over its base ranker, in percent of the base ranker's "
         f"mean, by K{lines.holding}; {splits} a data set. Bars: 95% intervals of the mean paired difference by the t "
         "distribution; filled points: all lists of that K proven optimal."
     )
@@ -135,9 +84,9 @@ def _draw_gains(axes: Axes, gains: Gains) -> None:
         if not at:
             continue
         xs = [x + 0.018 * side * len(gains) for x, _, _ in at]
-        means = [gain.mean for _, gain, _ in at]
+        means = [gain.percent for _, gain, _ in at]
         axes.plot(xs, means, color=colour, linewidth=1.5, label=half)
-        widths = [gain.half_width for _, gain, _ in at]
+        widths = [100 * gain.plain / gain.mean_b for _, gain, _ in at]
         axes.errorbar(xs, means, yerr=widths, fmt="none", ecolor=colour, elinewidth=1.0, capsize=2)
         faces = [colour if proven else "white" for _, _, proven in at]
         axes.scatter(xs, means, s=22, c=faces, edgecolors=colour, linewidths=1.2, zorder=3)
@@ -158,30 +107,29 @@ def _proof_entries() -> list[Line2D]:
     ]
 
 
-def method_pictures(material: Material) -> Iterator[Picture]:
+def method_pictures(evidence: Evidence) -> Iterator[Picture]:
     """Mean on the test halves against mean on the training halves, for tables with several methods or base rankers."""
-    for group in material.main_groups:
+    for group in evidence.main_groups:
         methods = {variant.method for row in group.rows.values() for variant in row}
         bases = any(_BASE in dict(variant.varied) for row in group.exact.values() for variant in row)
         if max(map(len, group.rows.values())) > 1 and (len(methods) > 1 or bases):
-            yield _method_picture(material, group)
+            yield _method_picture(evidence, group)
 
 
-def _method_picture(material: Material, group: Group) -> Picture:
-    looks = _Looks(material, group)
+def _method_picture(evidence: Evidence, group: SweepTable) -> Picture:
+    looks = _Looks(evidence, group)
     figure, grid = panels(list(group.rows), height=2.0, foot=1.2)
     for axes, row in zip(grid, group.rows.values(), strict=True):
         for variant, series in row.items():
-            _draw_point(axes, series, material.statistic, looks.of(variant, row))
+            _draw_point(axes, series, evidence.statistic, looks.of(variant, row))
         axes.margins(0.08)
         for axis in (axes.xaxis, axes.yaxis):
             ticks(axis)
-    figure.supxlabel(f"{material.statistic}, training halves", fontsize=SMALL + 0.5, color=INK)
-    figure.supylabel(f"{material.statistic}, test halves", fontsize=SMALL + 0.5, color=INK)
+    name_axes(figure, x=f"{evidence.statistic}, training halves", y=f"{evidence.statistic}, test halves")
     legend(figure, looks.entries())
-    splits = count_of_splits(len(series.splits) for row in group.rows.values() for series in row.values())
+    splits = counted_range((len(series.splits) for row in group.rows.values() for series in row.values()), "split")
     caption = (
-        f"Mean {material.statistic} on the test halves against that on the training halves, a point a method; "
+        f"Mean {evidence.statistic} on the test halves against that on the training halves, a point a method; "
         f"{splits} a point. Bars: one standard deviation over the splits to either side."
     )
     return Picture(f"train_and_test_{group.name}", figure, caption)
@@ -190,8 +138,8 @@ def _method_picture(material: Material, group: Group) -> Picture:
 class _Looks:
     """Colour, marker and label of each variant of a group; lengths of the list in shades of one colour."""
 
-    def __init__(self, material: Material, group: Group) -> None:
-        self._methods = method_looks(material.methods, material.base)
+    def __init__(self, evidence: Evidence, group: SweepTable) -> None:
+        self._methods = method_looks(evidence.methods, evidence.base)
         self._lengths = max(len(_lengths(row)) for row in group.rows.values())
         self._shades = shades(max(self._lengths, 1))
         self._seen: dict[tuple[str, str], list[str]] = {}
@@ -227,7 +175,7 @@ class _Looks:
 
 
 def _lengths(row: Any) -> list[Any]:  # noqa: ANN401
-    return ordered({dict(variant.varied)[K] for variant in row if K in dict(variant.varied)})
+    return sorted({dict(variant.varied)[K] for variant in row if K in dict(variant.varied)}, key=in_order)
 
 
 def _joined(labels: list[str]) -> str:
@@ -255,29 +203,28 @@ def _draw_point(axes: Axes, series: Series, statistic: str, look: dict[str, Any]
     )  # fmt: skip
 
 
-def option_pictures(material: Material) -> Iterator[Picture]:
+def option_pictures(evidence: Evidence) -> Iterator[Picture]:
     """The statistic along each number of the exact stage that tables vary, but for K and the time limit."""
-    for group in material.main_groups:
+    for group in evidence.main_groups:
         for key in sorted(group.keys - {K, TIME_LIMIT}):
-            for lines in along(group, key):
+            for lines in group.along(key):
                 values = [value for row in lines.rows.values() for value in row]
                 if all(isinstance(value, int | float) for value in values):
-                    yield _option_picture(material, lines)
+                    yield _option_picture(evidence, lines)
 
 
-def _option_picture(material: Material, lines: Along) -> Picture:
+def _option_picture(evidence: Evidence, lines: Along) -> Picture:
     name = key_name(lines.key)
     figure, grid = panels(list(lines.rows), foot=0.75)
     for axes, row in zip(grid, lines.rows.values(), strict=True):
-        _draw_option(axes, row, material.statistic)
-    figure.supxlabel(name, fontsize=SMALL + 0.5, color=INK)
-    figure.supylabel(material.statistic, fontsize=SMALL + 0.5, color=INK)
+        _draw_option(axes, row, evidence.statistic)
+    name_axes(figure, x=name, y=evidence.statistic)
     legend(figure, _half_entries(marker="o", markersize=4))
-    splits = count_of_splits(len(series.splits) for series in lines.series)
-    lengths = ordered({record["options"]["top_k"] for series in lines.series for record in series.records.values()})
-    length = f", K = {lengths[0]}" if len(lengths) == 1 and K not in dict(lines.held) else ""
+    splits = counted_range((len(series.splits) for series in lines.series), "split")
+    lengths = {series.option("top_k") for series in lines.series}
+    length = f", K = {lengths.pop()}" if len(lengths) == 1 and K not in dict(lines.held) else ""
     caption = (
-        f"Mean {material.statistic} of the exact stage on the training and test halves against {name}{length}"
+        f"Mean {evidence.statistic} of the exact stage on the training and test halves against {name}{length}"
         f"{lines.holding}; {splits} a point. Bands: one standard deviation over the splits to either side."
     )
     return Picture(f"{name}_{lines.name}", figure, caption)
@@ -287,7 +234,9 @@ def _draw_option(axes: Axes, row: Any, statistic: str) -> None:  # noqa: ANN401
     logarithmic = all(value > 0 for value in row)
     places = list(row) if logarithmic else list(range(len(row)))
     for half, colour in HALVES.items():
-        means, spreads = np.array([_mean_and_spread(series.values(half, statistic)) for series in row.values()]).T
+        found = [Reached.of(series.values(half, statistic)) for series in row.values()]
+        means = np.array([one.mean for one in found])
+        spreads = np.array([one.std or 0.0 for one in found])
         axes.fill_between(places, means - spreads, means + spreads, color=colour, alpha=0.13, linewidth=0)
         axes.plot(places, means, color=colour, linewidth=1.6, marker="o", markersize=4, label=half)
     if logarithmic:
@@ -296,10 +245,3 @@ def _draw_option(axes: Axes, row: Any, statistic: str) -> None:  # noqa: ANN401
     axes.xaxis.set_major_formatter(FixedFormatter([f"{value:g}" for value in row]))
     axes.xaxis.set_minor_locator(NullLocator())
     ticks(axes.yaxis, 5)
-
-
-def _mean_and_spread(values: Any) -> tuple[float, float]:  # noqa: ANN401
-    known = values[~np.isnan(values)]
-    if not len(known):
-        return np.nan, np.nan
-    return float(known.mean()), float(known.std(ddof=1)) if len(known) > 1 else 0.0

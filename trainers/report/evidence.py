@@ -1,8 +1,7 @@
-"""What findings are drawn from: which results of a sweep are compared with which."""
+"""What a report is drawn from: the tables of a sweep, and which of its results are compared with which."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -14,15 +13,15 @@ import numpy as np
 from ltr.statistics import RankStatistic
 from trainers.config import EXACT
 from trainers.files import Json
-from trainers.report.findings.paired import Paired, family, paired
-from trainers.report.findings.wording import decimals_of
-from trainers.report.series import FloatArray, Series, Variant, statistic_of_sweep, table_names, variants_of
+from trainers.report.paired import FEWEST_SPLITS, Paired, family, paired
+from trainers.report.series import TIME_LIMIT, K, Series, Variant, in_order, other_options, statistic_of_sweep
+from trainers.report.sweep_tables import SweepTable, joined, tables_of, without_repeats
+from trainers.report.wording import decimals_of
 from trainers.sweep.records import SweepResults
 
-__all__ = ["FULL", "Evidence", "Lengths", "Level", "Pair", "length_order", "mean_of", "proven"]
+__all__ = ["FULL", "Evidence", "Lengths", "Level", "Pair"]
 
 FULL = "full"
-_LENGTH, _LIMIT = "exact.top_k", "exact.time_limit"
 
 Length = int | str
 Pair = tuple[str, int | float | str]
@@ -64,34 +63,19 @@ class Level:
         return self.name.partition(" (")[0]
 
 
-def length_order(length: Length) -> float:
-    """The key that sorts lengths, the full list last."""
-    return math.inf if length == FULL else float(length)
-
-
-def mean_of(values: FloatArray) -> float:
-    """The mean of the values that are defined, NaN without any."""
-    return math.nan if np.isnan(values).all() else float(np.nanmean(values))
-
-
-def proven(record: Json) -> bool:
-    """Whether an exact answer is proven to be the best."""
-    return record["status"] == "optimal"
-
-
 @dataclass(frozen=True)
 class Evidence:
-    """The results of a sweep as findings look at them.
+    """The results of a sweep as a report looks at them.
 
     Attributes:
-        results: of the sweep, at least one record.
+        results: of the sweep.
     """
 
     results: SweepResults
 
     @cached_property
     def statistic(self) -> str:
-        """What the exact stage maximises and findings are about."""
+        """What the exact stage maximises and the report is about."""
         return statistic_of_sweep(self.results)
 
     @cached_property
@@ -101,9 +85,19 @@ class Evidence:
         return decimals_of(float(np.median(values)))
 
     @cached_property
-    def tables(self) -> dict[str, dict[str, dict[Variant, Series]]]:
-        """Every table of the sweep."""
-        return {table: variants_of(self.results, table) for table in table_names(self.results)}
+    def tables(self) -> list[SweepTable]:
+        """Every table of the sweep, in order."""
+        return tables_of(self.results)
+
+    @cached_property
+    def groups(self) -> list[SweepTable]:
+        """The tables, those of different data sets that ask the same put together; without those not begun."""
+        return joined(self.tables)
+
+    @cached_property
+    def main_groups(self) -> list[SweepTable]:
+        """The groups without those that another one has on more splits, but for the time limit."""
+        return without_repeats(self.groups)
 
     @cached_property
     def exact(self) -> list[Json]:
@@ -111,23 +105,34 @@ class Evidence:
         return [record for record in self.results.records if record["method"] == EXACT]
 
     @cached_property
+    def base(self) -> str | None:
+        """The base ranker of most exact cells."""
+        counts = Counter(record["options"]["base"] for record in self.exact)
+        return counts.most_common(1)[0][0] if counts else None
+
+    @cached_property
+    def methods(self) -> list[str]:
+        """The first-stage methods of the sweep, the usual base ranker first."""
+        found = dict.fromkeys(record["method"] for record in self.results.records if record["method"] != EXACT)
+        return sorted(found, key=lambda method: method != self.base)
+
+    @cached_property
     def lengths(self) -> dict[str, Lengths]:
         """By data set, what tables that vary K, or nothing, say of the exact stage."""
         groups: dict[str, dict[str, dict[float, dict[Length, dict[int, Json]]]]] = defaultdict(dict)
         for record in self._plain_exact():
-            options = dict(record["options"])
-            length, limit = options.pop("top_k"), float(options.pop("time_limit"))
-            of_options = groups[record["data"]].setdefault(json.dumps(options, sort_keys=True), {})
+            length, limit = record["options"]["top_k"], float(record["options"]["time_limit"])
+            of_options = groups[record["data"]].setdefault(other_options(record, [K, TIME_LIMIT]), {})
             by_split = of_options.setdefault(limit, {}).setdefault(length, {})
             if record["split"] not in by_split or "recentred" in record:
                 by_split[record["split"]] = record
         return {data: _lengths(data, found) for data, found in groups.items()}
 
     def _plain_exact(self) -> Iterator[Json]:
-        for table in self.tables.values():
-            for row in table.values():
+        for table in self.tables:
+            for row in table.exact.values():
                 for variant, series in row.items():
-                    if variant.method == EXACT and {key for key, _ in variant.varied} <= {_LENGTH, _LIMIT}:
+                    if {key for key, _ in variant.varied} <= {K, TIME_LIMIT}:
                         yield from series.records.values()
 
     @cached_property
@@ -156,7 +161,9 @@ class Evidence:
         name = next(iter(bases.values()))["method"] if bases else ""
         return series.at(tuple(sorted(bases))), Series(series.data, Variant(name), bases)
 
-    def compare(self, a: Series, b: Series, half: str, *, recentred: bool = False) -> Paired:
+    def compare(
+        self, a: Series, b: Series, half: str, *, recentred: bool = False, fewest: int = FEWEST_SPLITS
+    ) -> Paired:
         """Compare two series of a data set on their common splits.
 
         Args:
@@ -164,13 +171,14 @@ class Evidence:
             b: the second one.
             half: ``"train"`` or ``"test"``.
             recentred: take the first one's answers moved to the largest margin.
+            fewest: splits below which nothing is tested.
         """
         splits = a.common(b)
         if recentred:
             splits = tuple(split for split in splits if "recentred" in a.records[split])
         a, b = a.at(splits), b.at(splits)
         values = a.values(half, self.statistic, recentred=recentred)
-        return paired(values, b.values(half, self.statistic), _overlap(a, half) if splits else 1.0)
+        return paired(values, b.values(half, self.statistic), _overlap(a, half) if splits else 1.0, fewest)
 
     def over(
         self, make: Callable[[Series], tuple[Series, Series] | None], half: str, *, recentred: bool = False
@@ -224,7 +232,7 @@ def _lengths(data: str, of_options: dict[str, dict[float, dict[Length, dict[int,
     limit = min(by_limit, key=lambda seconds: (-_size(by_limit[seconds]), seconds))
     series = {
         seconds: {
-            length: Series(data, Variant(EXACT, ((_LENGTH, length),)), by_split)
+            length: Series(data, Variant(EXACT, ((K, length),)), by_split)
             for length, by_split in sorted(found.items(), key=_by_length)
         }
         for seconds, found in sorted(by_limit.items())
@@ -236,8 +244,8 @@ def _size(by_length: dict[Length, dict[int, Json]]) -> int:
     return sum(len(by_split) for by_split in by_length.values())
 
 
-def _by_length(item: tuple[Length, object]) -> float:
-    return length_order(item[0])
+def _by_length(item: tuple[Length, object]) -> tuple[bool, Length]:
+    return in_order(item[0])
 
 
 def _level_name(length: Length, of: dict[str, Length]) -> str:

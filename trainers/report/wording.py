@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 __all__ = [
     "ABSENT",
     "counted",
+    "counted_range",
     "decimals_of",
     "fixed",
     "gap_text",
@@ -130,7 +131,7 @@ def listed(names: Sequence[str]) -> str:
         >>> listed(["a"]), listed(["a", "b", "c"])
         ('a', 'a, b and c')
     """
-    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part) if names else "none"
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 
 def counted(number: int, noun: str) -> str:
@@ -141,3 +142,14 @@ def counted(number: int, noun: str) -> str:
         ('1 split', '3 data sets')
     """
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def counted_range(numbers: Iterable[int], noun: str) -> str:
+    """The least and the largest number of things.
+
+    Examples:
+        >>> counted_range([3, 10, 10], "split"), counted_range([1], "split")
+        ('3 to 10 splits', '1 split')
+    """
+    found = sorted(set(numbers))
+    return counted(found[0], noun) if len(found) == 1 else f"{found[0]} to {found[-1]} {noun}s"

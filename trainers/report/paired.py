@@ -100,13 +100,14 @@ class Paired:
         return Verdict.BETTER if self.difference > 0 else Verdict.WORSE
 
 
-def paired(a: ArrayLike, b: ArrayLike, overlap: float) -> Paired:
+def paired(a: ArrayLike, b: ArrayLike, overlap: float, fewest: int = FEWEST_SPLITS) -> Paired:
     """Compare two rankers by their values on the same splits.
 
     Args:
         a: the first one's values, a split each, NaN where undefined; such splits are left out.
         b: the second one's, of the same splits in the same order.
         overlap: rows of the half that is evaluated over those of the other half.
+        fewest: splits below which nothing is tested, at least 2.
 
     Examples:
         >>> found = paired([3.0, 4.0, 5.0, 6.0], [2.0, 3.0, 4.0, 4.0], overlap=1.0)
@@ -121,7 +122,7 @@ def paired(a: ArrayLike, b: ArrayLike, overlap: float) -> Paired:
         return Paired(0, math.nan, math.nan, math.nan)
     difference = rounded(first - second, resolution(first, second))
     found = Paired(count, float(first.mean()), float(second.mean()), float(difference.mean()))
-    if count < FEWEST_SPLITS:
+    if count < fewest:
         return found
     if constant(difference):
         p = 0.0 if difference.any() else 1.0
