@@ -287,8 +287,6 @@ def test_damage_and_emptiness_are_errors(tmp_path, capsys):
     assert "cells.jsonl: cannot be read or is damaged (KeyError)" in failure(capsys, damaged)
     results = small()
     del results.records[3]["sizes"], results.records[3]["seconds"]
-    with pytest.raises(RunError, match="the record of cell 'pumps/0/exact-10-ranknet' has no sizes, seconds"):
-        build_page(results)
     write_export(damaged, results)
     assert "cells.jsonl: cannot be read or is damaged (ValueError)" in failure(capsys, damaged)
 

@@ -223,3 +223,11 @@ def test_names_are_shown_as_they_are():
     [section] = value_sections(Evidence(results))
     assert re.sub(r"\\(.)", r"\1", section.title) == "[x](y) `z`"
     assert tables(section)[0].rows[0][0] == r"\*a\*|b"
+
+
+def test_grids_of_one_name_add_up_their_splits():
+    records = [record("pumps", split, "ranknet", 1.0 + split, 2.0) for split in range(3)]
+    (table,) = tables_of(sweep(records, [grid([entry(r) for r in records[:2]]), grid([entry(records[2])])]))
+    ((series,),) = (row.values() for row in table.rows.values())
+    assert series.splits == (0, 1, 2)
+    np.testing.assert_array_equal(series.values("train", STATISTIC), [1.0, 2.0, 3.0])

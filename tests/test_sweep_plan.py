@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.sweeping import EXPERIMENT, write
 from trainers.config import EXACT, parse_config
-from trainers.report.series import variants_of
+from trainers.report.sweep_tables import tables_of
 from trainers.sweep.grids import Grid, GridConfig, Variant, load_sweep
 from trainers.sweep.plan import plan
 from trainers.sweep.records import SweepResults
@@ -119,8 +119,8 @@ def test_lists_that_are_varied_are_text_in_tables(tmp_path):
         {"surrogate.hidden": "[4]"}, {"surrogate.hidden": "[8, 4]"},
     ]  # fmt: skip
     records = [{"id": name, "test": {"dcg": 1.0}, "train": {"dcg": 1.0}} for name in found.cells]
-    series = variants_of(SweepResults("small", found.index, {}, records), "methods")
-    assert [variant.label for variant in series["small"]] == ["hinge, hidden = [4]", "hinge, hidden = [8, 4]"]
+    (table,) = tables_of(SweepResults("small", found.index, {}, records))
+    assert [variant.label for variant in table.variants] == ["hinge, hidden = [4]", "hinge, hidden = [8, 4]"]
 
 
 def test_an_exact_cell_is_another_on_a_base_of_other_options(tmp_path):

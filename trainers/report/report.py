@@ -28,7 +28,6 @@ from trainers.sweep.records import INDEX, SweepResults, write_export
 __all__ = ["Written", "build_page", "file_names", "find_sweep", "png", "write_report"]
 
 _DPI = 144
-_NEEDED = ("id", "data", "split", "method", "options", "sizes", "status", "seconds", "train", "test")
 
 
 @dataclass(frozen=True)
@@ -88,9 +87,10 @@ def build_page(results: SweepResults, *, title: str | None = None, reference: Re
         reference: published values to set beside.
 
     Raises:
-        RunError: a sweep without a result, a record that is none.
+        RunError: a sweep without a result.
     """
-    _check(results)
+    if not results.records:
+        raise RunError(f"sweep {results.name}: no cell is finished yet; `ltr sweep CONFIG` computes them")
     evidence = Evidence(results)
     sections = [
         *value_sections(evidence),
@@ -103,15 +103,6 @@ def build_page(results: SweepResults, *, title: str | None = None, reference: Re
     ]
     heading = literal(f"Results of the sweep {results.name}" if title is None else title)
     return Page(heading, _summary(evidence), [section for section in sections if section.blocks])
-
-
-def _check(results: SweepResults) -> None:
-    if not results.records:
-        raise RunError(f"sweep {results.name}: no cell is finished yet; `ltr sweep CONFIG` computes them")
-    for record in results.records:
-        missing = [key for key in _NEEDED if key not in record]
-        if missing:
-            raise RunError(f"sweep {results.name}: the record of cell {record.get('id')!r} has no {', '.join(missing)}")
 
 
 def _summary(evidence: Evidence) -> list[Block]:

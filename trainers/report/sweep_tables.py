@@ -141,9 +141,8 @@ def tables_of(results: SweepResults) -> list[SweepTable]:
 
 
 def _rows(results: SweepResults, grids: Sequence[Json]) -> dict[str, Row]:
-    rows: dict[str, dict[Variant, Series]] = {}
+    found: dict[tuple[str, Variant], dict[Any, dict[int, Json]]] = {}
     for grid in grids:
-        found: dict[tuple[str, Variant], dict[Any, dict[int, Json]]] = {}
         best_of = grid["best_of"]
         of = len({cell["varied"][best_of] for cell in grid["cells"] if best_of in cell["varied"]})
         for cell in grid["cells"]:
@@ -157,11 +156,12 @@ def _rows(results: SweepResults, grids: Sequence[Json]) -> dict[str, Row]:
                 variant = Variant(cell["method"], varied)
             choices = found.setdefault((cell["data"], variant), {})
             choices.setdefault(choice, {})[cell["split"]] = results.by_id[cell["id"]]
-        for (data, variant), choices in found.items():
-            several = [Series(data, variant, records) for records in choices.values()]
-            most = max(len(series.records) for series in several)
-            full = [series for series in several if len(series.records) == most]
-            rows.setdefault(data, {})[variant] = max(full, key=lambda s: _mean_on_test(s, results))
+    rows: dict[str, dict[Variant, Series]] = {}
+    for (data, variant), choices in found.items():
+        several = [Series(data, variant, records) for records in choices.values()]
+        most = max(len(series.records) for series in several)
+        full = [series for series in several if len(series.records) == most]
+        rows.setdefault(data, {})[variant] = max(full, key=lambda s: _mean_on_test(s, results))
     # in every row the order of the whole table
     order = SweepTable("", "", rows).variants
     return {data: {variant: row[variant] for variant in order if variant in row} for data, row in rows.items()}

@@ -62,7 +62,7 @@ _VERSION = 1
 # keys that change neither what is asked nor the answer
 _FREE = {"surrogate": {"losses", "device", "certify"}, "exact": {"enabled", "certificate"}}
 
-_KEYS = {"id", "data", "split", "method", "options", "status", "seconds", "train", "test", "weights"}
+_KEYS = {"id", "data", "split", "method", "options", "sizes", "status", "seconds", "train", "test", "weights"}
 
 _ADVICE = "remove it: the same `ltr sweep` then computes this cell again"
 
