@@ -37,6 +37,7 @@ def record(data, split, method, varied, by_query=False):
     rng = np.random.default_rng([split, *f"{data}{name}".encode()])
     made = {"id": f"{data}/{split}/{name}", "data": data, "split": split, "method": method, "options": {}}
     made |= {"status": "fitted", "seconds": rng.random(), "weights": None, "loss": None}
+    made["sizes"] = {"train": [60, 30], "test": [50, 25], "d": 3}
     for half in ("train", "test"):
         made[half] = {STATISTIC: 10 * rng.random(), "auc": rng.random()}
     if not by_query:
@@ -457,9 +458,9 @@ def test_two_sweeps_of_one_data_set_keep_their_names_apart(sweep, tmp_path):
 def test_the_pictures_of_the_report_on_the_chosen_data_are_images(sweep, tmp_path, monkeypatch):
     asked = []
 
-    def pictures(results):
-        asked.append(results)
-        figure = roc_figure(comparisons_of_sweep(results)[0], "test")
+    def pictures(evidence):
+        asked.append(evidence.results)
+        figure = roc_figure(comparisons_of_sweep(evidence.results)[0], "test")
         return [Section("Ranked lists", [Text("before and after"), Picture("ranked_uis", figure, "")])]
 
     monkeypatch.setattr(build, "pictures", pictures)
