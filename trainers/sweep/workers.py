@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -130,7 +131,7 @@ class _Processes:
 def _processes(jobs: int, threads: int) -> Iterator[_Processes]:
     limits = {f"{library}_NUM_THREADS": str(threads) for library in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
     executor = ProcessPoolExecutor(jobs, initializer=_end_with, initargs=(os.getpid(),), env=limits)
-    finished = False
+    others, finished = multiprocessing.active_children(), False
     # an interrupt in the middle of what the executor does could leave its locks closed, and its end would wait for ever
     with StopFlag(forced=False) as stop, warnings.catch_warnings():
         # a worker whose memory has grown is replaced
@@ -140,14 +141,14 @@ def _processes(jobs: int, threads: int) -> Iterator[_Processes]:
             finished = True
         finally:
             if not finished:
-                _kill_workers()
+                _kill_workers(others)
             executor.shutdown(wait=True)
 
 
-def _kill_workers() -> None:
-    """Kill loky's processes, which its executor then finds dead; its own way fails where cells still wait."""
+def _kill_workers(others: Sequence[BaseProcess]) -> None:
+    """Kill loky's processes but for `others`, for the executor to find; its own way fails where cells still wait."""
     for process in multiprocessing.active_children():
-        if process.name.startswith("LokyProcess") and process.pid is not None:
+        if process not in others and process.name.startswith("LokyProcess") and process.pid is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGKILL)
 
