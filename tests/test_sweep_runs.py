@@ -339,10 +339,12 @@ class Notes(Progress):
 def test_results_are_taken_over_and_the_rest_is_computed(finished, tmp_path):
     results = read_sweep(finished[1])
     without = [record for record in results.records if record["method"] != "exact"]
-    write_export(tmp_path / "cells.jsonl", type(results)(results.name, results.grids, results.origin, without))
+    begun_with = {**results.origin, "machine": "another"}
+    write_export(tmp_path / "cells.jsonl", type(results)(results.name, results.grids, begun_with, without))
     path, notes = write(tmp_path), Notes()
     outcome = run_here(path, known=tmp_path / "cells.jsonl", progress=notes)
     assert (outcome.cells, outcome.before) == (10, 6)
+    assert read_sweep(outcome.folder).origin == begun_with
     assert notes.notes == [f"6 results taken over from {tmp_path / 'cells.jsonl'}"]
     assert all("/exact-" in name for name in notes.done)
     whole, taken = found_in(finished[1]), found_in(outcome.folder)

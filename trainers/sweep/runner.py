@@ -24,7 +24,7 @@ from trainers.sweep.data import hashes
 from trainers.sweep.grids import SweepConfig, load_sweep
 from trainers.sweep.plan import Plan, plan
 from trainers.sweep.progress import Progress
-from trainers.sweep.records import ADVICE, INDEX, read_sweep
+from trainers.sweep.records import ADVICE, INDEX, SweepResults, read_sweep
 from trainers.sweep.workers import Workers, open_pool
 
 __all__ = ["Outcome", "Shard", "part", "run_sweep"]
@@ -96,15 +96,16 @@ def run_sweep(
     workers, shard, progress = workers or Workers(), shard or Shard(), progress or Progress()
     with _stopped_by_signals():
         config, grids = load_sweep(path, overrides)
-        earlier = [] if known is None else _known(known)
+        earlier = None if known is None else _known(known)
         whole = plan(grids, hashes(grids, str(path), progress.note))
         with _writing(config.folder):
             config.folder.mkdir(parents=True, exist_ok=True)
         with locked(config.folder, f".lock-{shard.number}-of-{shard.count}"):
             with _writing(config.folder):
-                _write_index(config, whole)
-                if known is not None:
-                    progress.note(f"{_take_over(config.folder, whole, earlier)} results taken over from {known}")
+                _write_index(config, whole, origin() if earlier is None else earlier.origin)
+                if earlier is not None:
+                    taken = _take_over(config.folder, whole, earlier.records)
+                    progress.note(f"{taken} results taken over from {known}")
             return _compute_missing(config.folder, part(list(whole.cells.values()), shard), workers, progress)
 
 
@@ -150,8 +151,8 @@ def part(cells: Sequence[Cell], shard: Shard) -> list[Cell]:
     return [cell for cell in cells if (cell.data, cell.split) in mine]
 
 
-def _write_index(config: SweepConfig, whole: Plan) -> None:
-    """Say what the tables are made of; where the plan is the same as before the file stays as it is.
+def _write_index(config: SweepConfig, whole: Plan, begun_with: Json) -> None:
+    """Say what the tables are made of, and what they were begun with; the same plan as before leaves the file alone.
 
     Raises:
         RunError: a folder that holds something else.
@@ -163,12 +164,12 @@ def _write_index(config: SweepConfig, whole: Plan) -> None:
         raise RunError(f"name: {folder} holds files that are no sweep; remove it yourself, or choose another name")
     index = {"name": config.name, "grids": whole.index}
     if before is None or {key: before.get(key) for key in index} != json.loads(json.dumps(index)):
-        write_json(folder / INDEX, {**index, "origin": origin()})
+        write_json(folder / INDEX, {**index, "origin": begun_with})
 
 
-def _known(path: Path) -> list[Json]:
+def _known(path: Path) -> SweepResults:
     try:
-        return read_sweep(path).records
+        return read_sweep(path)
     except RunError as error:
         raise RunError(f"--from: {error}") from None
 
