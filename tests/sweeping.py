@@ -35,6 +35,8 @@ recentre = "l2"
 exact.top_k = [10, "full"]
 """
 
+ONE_SPLIT = '[[grid]]\nexperiments = ["small.toml"]\nsplits = 1\n'
+
 
 def table(rows=60, features=2, seed=0, noise=1.0):
     """A table of features and a label that follows them; with two features lists of it are proven at once."""

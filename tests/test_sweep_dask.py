@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from tests.sweeping import SWEEP, files_of, found_in, run_here, write
+from tests.sweeping import ONE_SPLIT, SWEEP, files_of, found_in, run_here, write
 from trainers.files import RunError
 from trainers.sweep import workers as module
 from trainers.sweep.runner import run_sweep
@@ -39,7 +39,7 @@ def test_dask_workers_find_what_processes_find(tmp_path, cluster):
     assert (again.cells, again.before) == (10, 10)
 
 
-ONE = '[[grid]]\nexperiments = ["small.toml"]\nsplits = 1\nmethods = ["hinge", "ranknet"]\n'
+ONE = f'{ONE_SPLIT}methods = ["hinge", "ranknet"]\n'
 
 
 def test_a_cell_that_kills_its_worker_is_named_and_the_others_go_on(tmp_path, cluster, monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.sweeping import EXPERIMENT, write
+from tests.sweeping import EXPERIMENT, ONE_SPLIT, write
 from trainers.config import EXACT, parse_config
 from trainers.report.sweep_tables import tables_of
 from trainers.sweep.grids import Grid, GridConfig, Variant, load_sweep
@@ -61,7 +61,7 @@ def test_options_make_cells_of_the_methods_they_concern(tmp_path):
 
 
 def test_grids_share_cells_and_an_exact_cell_brings_its_starts(tmp_path):
-    one = '[[grid]]\nexperiments = ["small.toml"]\nsplits = 1\nmethods = ["exact"]\n'
+    one = f'{ONE_SPLIT}methods = ["exact"]\n'
     found = planned(write(tmp_path, sweep=one + one.replace('"exact"', '"exact", "hinge"')))
     assert len(found.cells) == 4
     first, second = found.index
@@ -103,10 +103,7 @@ def test_a_change_makes_new_cells_of_the_methods_concerned_only(tmp_path, case):
 def test_lists_that_are_varied_are_text_in_tables(tmp_path):
     path = write(
         tmp_path,
-        sweep="""
-        [[grid]]
-        experiments = ["small.toml"]
-        splits = 1
+        sweep=f"""{ONE_SPLIT}
         methods = ["hinge"]
         [grid.set]
         surrogate.scorer = "mlp"
@@ -126,10 +123,7 @@ def test_lists_that_are_varied_are_text_in_tables(tmp_path):
 def test_an_exact_cell_is_another_on_a_base_of_other_options(tmp_path):
     path = write(
         tmp_path,
-        sweep="""
-        [[grid]]
-        experiments = ["small.toml"]
-        splits = 1
+        sweep=f"""{ONE_SPLIT}
         methods = ["exact"]
         [grid.vary]
         exact.base = ["hinge", "logistic_regression"]

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from tests.sweeping import run_here, write
+from tests.sweeping import ONE_SPLIT, run_here, write
 from trainers.config import parse_config
 from trainers.sweep import progress as module
 from trainers.sweep.answers import Answer
@@ -120,7 +120,7 @@ def test_a_terminal_has_a_bar(monkeypatch):
 
 def test_a_sweep_tells_its_progress(tmp_path):
     text = io.StringIO()
-    sweep = '[[grid]]\nexperiments = ["small.toml"]\nsplits = 1\nmethods = ["hinge"]\n'
+    sweep = f'{ONE_SPLIT}methods = ["hinge"]\n'
     run_here(write(tmp_path, sweep=sweep), progress=ShownProgress(Console(file=text, width=120)))
     lines = text.getvalue().splitlines()
     assert lines[0] == "1 cell; 1 to compute here, 1 thread each"

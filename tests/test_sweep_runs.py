@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ltr.data import DataError
-from tests.sweeping import EXPERIMENT, SWEEP, files_of, found_in, run_here, stamps, table, write
+from tests.sweeping import EXPERIMENT, ONE_SPLIT, SWEEP, files_of, found_in, run_here, stamps, table, write
 from trainers.cli import main
 from trainers.config import load_config
 from trainers.config_errors import ConfigError
@@ -157,7 +157,7 @@ def test_an_unforeseen_error_is_that_of_its_cell(tmp_path, monkeypatch):
     def broken(*_):
         raise ZeroDivisionError("by chance")
 
-    path = write(tmp_path, sweep='[[grid]]\nexperiments = ["small.toml"]\nsplits = 1\nmethods = ["hinge", "ranknet"]\n')
+    path = write(tmp_path, sweep=f'{ONE_SPLIT}methods = ["hinge", "ranknet"]\n')
     monkeypatch.setattr("trainers.sweep.compute.first_stage_ranker", broken)
     outcome = run_here(path)
     assert [failure.split(": ")[1:] for failure in outcome.failures] == [["ZeroDivisionError", "by chance"]] * 2
@@ -166,7 +166,7 @@ def test_an_unforeseen_error_is_that_of_its_cell(tmp_path, monkeypatch):
 
 
 def test_a_damaged_file_is_named_with_what_to_do(tmp_path, capsys):
-    path = write(tmp_path, sweep='[[grid]]\nexperiments = ["small.toml"]\nsplits = 1\n')
+    path = write(tmp_path, sweep=ONE_SPLIT)
     folder = run_here(path).folder
     files = files_of(folder)
     (hinge,), (exact,) = ([file for name, file in files.items() if method in name] for method in ("hinge", "exact"))
@@ -218,7 +218,7 @@ def test_missing_data_are_named_all_at_once_before_anything_is_computed(tmp_path
 
 
 def test_data_that_change_under_a_sweep_stop_it(tmp_path, monkeypatch):
-    path = write(tmp_path, sweep='[[grid]]\nexperiments = ["small.toml"]\nsplits = 1\n')
+    path = write(tmp_path, sweep=ONE_SPLIT)
     genuine = runner.hashes
 
     def then_changed(grids, source, note):
@@ -233,7 +233,7 @@ def test_data_that_change_under_a_sweep_stop_it(tmp_path, monkeypatch):
 
 
 def test_data_that_change_between_two_starts_are_read_anew(tmp_path):
-    path = write(tmp_path, sweep='[[grid]]\nexperiments = ["small.toml"]\nsplits = 1\nmethods = ["hinge"]\n')
+    path = write(tmp_path, sweep=f'{ONE_SPLIT}methods = ["hinge"]\n')
     (before,) = files_of(run_here(path).folder)
     (tmp_path / "table.csv").write_text(table(seed=1))
     outcome = run_here(path)  # in a process that has read the first table, as Dask's workers have
@@ -243,7 +243,7 @@ def test_data_that_change_between_two_starts_are_read_anew(tmp_path):
 
 
 def test_data_that_only_the_workers_lack_stop_it(tmp_path, monkeypatch):
-    path = write(tmp_path, sweep='[[grid]]\nexperiments = ["small.toml"]\nsplits = 1\n')
+    path = write(tmp_path, sweep=ONE_SPLIT)
     (tmp_path / "table.csv").unlink()
     monkeypatch.setattr(runner, "hashes", lambda grids, source, note: {"small": "0" * 64})
     with pytest.raises(RunError, match=r"small, on .*: .*table.csv: no such file"):
@@ -436,7 +436,7 @@ def test_methods_that_are_not_linear(tmp_path):
         small=EXPERIMENT.replace('losses = ["ranknet", "hinge"]', 'losses = ["ranknet"]\nscorer = "mlp"\nmax_steps = 3')
         .replace('["logistic_regression"]', '["rankboost"]\nrankboost.rounds = 60')
         .replace("top_k = 12", 'base = "rankboost"\ntop_k = "full"'),
-        sweep='[[grid]]\nexperiments = ["small.toml"]\nsplits = 1\nrecentre = "max"\n',
+        sweep=f'{ONE_SPLIT}recentre = "max"\n',
     )
     outcome = run_here(path)
     assert outcome.failures == []
@@ -465,7 +465,7 @@ def test_a_list_longer_than_the_data_is_said_to_be(tmp_path):
 
 
 def test_a_top_of_one_class_has_nothing_to_order(tmp_path):
-    path = write(tmp_path, sweep='[[grid]]\nexperiments = ["small.toml"]\nsplits = 1\nrecentre = "l2"\n')
+    path = write(tmp_path, sweep=f'{ONE_SPLIT}recentre = "l2"\n')
     (tmp_path / "table.csv").write_text(table(noise=0.0))
     outcome = run_here(path, "exact.top_k=3")
     assert outcome.failures == []
