@@ -113,7 +113,7 @@ def _first_stage(cell: Cell, task: Task) -> Json:
 
     ranker = first_stage_ranker(cell.config, cell.method, on_step)
     started = time.perf_counter()
-    ranker.fit(train.X, train.y, **({} if train.qid is None else {"qid": train.qid}))
+    ranker.fit(train.X, train.y, qid=train.qid)
     seconds = time.perf_counter() - started
     if isinstance(ranker, SurrogateRanker) and ranker.fit_ is not None:
         seconds = ranker.fit_.state_dict()["seconds"]  # without the statistics of each step
@@ -158,7 +158,7 @@ def _rounds(task: Task, ranker: RankBoostRanker, first: str) -> list[tuple[int, 
 def _exact(cell: Cell, task: Task, starts: Mapping[str, Json], threads: int) -> Json:
     train = task.split.train
     base = first_stage_ranker(cell.config, cell.config.exact.base)
-    base.fit(train.X, train.y, **({} if train.qid is None else {"qid": train.qid}))
+    base.fit(train.X, train.y, qid=train.qid)
     linear = {name: record["weights"] for name, record in starts.items() if record["weights"] is not None}
     ranker = two_stage_ranker(cell.config, base, threads=threads)
     ranker.fit(train.X, train.y, train.qid, base_is_fitted=True, warm_starts=linear.values())
