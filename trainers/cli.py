@@ -9,11 +9,10 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from trainers.board.command import add_board, run_board
-from trainers.stopping import StopFlag
+from trainers.stopping import StopFlag, exit_code
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,23 +50,7 @@ exit codes: 0 done, 1 a certificate is wrong, 2 something in the command, config
 
 def command() -> int:
     """The command line as a process of its own: its exit code, on whose way out Ctrl-C means nothing any more."""
-    over = False
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        if not over:
-            raise KeyboardInterrupt
-
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # and not ignored, as in the background
-        signal.signal(signal.SIGINT, interrupt)
-    try:
-        code = main()
-        over = True
-    except KeyboardInterrupt:  # once more, just as the first was answered
-        over = True
-        _complain("interrupted")
-        code = 130
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Python's own end puts back what kills
-    return code
+    return exit_code(main, _interrupted)  # a second Ctrl-C is answered as the first
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -78,8 +61,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _main(argv)
     except KeyboardInterrupt:
-        _complain("interrupted")
-        return 130
+        return _interrupted()
+
+
+def _interrupted() -> int:
+    _complain("interrupted")
+    return 130
 
 
 def _main(argv: Sequence[str] | None) -> int:

@@ -1,13 +1,19 @@
-"""Ctrl-C and SIGTERM as a flag: a run stops between two steps, never in the middle of one."""
+"""What Ctrl-C and SIGTERM do to a run, a sweep and the command.
+
+A run stops between two steps, never in the middle of one (`StopFlag`). A sweep stops at once, but nothing disturbs its
+end (`stopped_once`). The command ends with its exit code, whatever comes once that is known (`exit_code`).
+"""
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, Self
 
-__all__ = ["StopFlag"]
+__all__ = ["StopFlag", "exit_code", "stopped_once"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -33,15 +39,11 @@ class StopFlag:
         self._previous: list[Any] = []
 
     def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
-            self._previous = [signal.signal(number, self._on_signal) for number in _SIGNALS]
+        self._previous = _handle(self._on_signal)
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number, previous in zip(_SIGNALS, self._previous, strict=False):
-            # a handler that was not installed from Python reads as None
-            default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
-            signal.signal(number, default if previous is None else previous)
+        _put_back(self._previous)
         self._previous = []
 
     def check(self) -> None:
@@ -53,3 +55,71 @@ class StopFlag:
         if self.raised and self._forced:
             raise KeyboardInterrupt
         self.raised = True
+
+
+@contextlib.contextmanager
+def stopped_once() -> Iterator[None]:
+    """A context in which the first SIGINT or SIGTERM raises KeyboardInterrupt and the others do nothing.
+
+    For what has a quick end that must not be interrupted. In a thread other than the main one nothing changes.
+
+    Examples:
+        >>> with stopped_once():
+        ...     try:
+        ...         signal.raise_signal(signal.SIGTERM)
+        ...     except KeyboardInterrupt:
+        ...         signal.raise_signal(signal.SIGINT)
+        ...         ended = True
+        >>> ended
+        True
+    """
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        for other in _SIGNALS:
+            signal.signal(other, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = _handle(stop)
+    try:
+        yield
+    finally:
+        _put_back(before)
+
+
+def exit_code(work: Callable[[], int], interrupted: Callable[[], int]) -> int:
+    """The exit code of a process, on whose way out Ctrl-C means nothing any more.
+
+    Args:
+        work: gives the code.
+        interrupted: gives it where a KeyboardInterrupt ended `work`.
+    """
+    over = False
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if not over:
+            raise KeyboardInterrupt
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # and not ignored, as in the background
+        signal.signal(signal.SIGINT, interrupt)
+    try:
+        code = work()
+        over = True
+    except KeyboardInterrupt:
+        over = True
+        code = interrupted()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Python's own end puts back what kills
+    return code
+
+
+def _handle(handler: Callable[[int, FrameType | None], None]) -> list[Any]:
+    """Have a handler answer the signals; what answered them before, nothing in a thread other than the main one."""
+    if threading.current_thread() is not threading.main_thread():
+        return []
+    return [signal.signal(number, handler) for number in _SIGNALS]
+
+
+def _put_back(before: list[Any]) -> None:
+    for number, previous in zip(_SIGNALS, before, strict=False):
+        # a handler that was not installed from Python reads as None
+        default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+        signal.signal(number, default if previous is None else previous)

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import signal
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 
 from trainers.config import EXACT
 from trainers.files import Json, RunError, read_json, write_json
 from trainers.provenance import origin
 from trainers.runs import locked
+from trainers.stopping import stopped_once
 from trainers.sweep.cells import CELLS, Cell, cell_file, write_cell
 from trainers.sweep.data import hashes
 from trainers.sweep.grids import SweepConfig, load_sweep
@@ -94,7 +92,7 @@ def run_sweep(
         KeyboardInterrupt: the user stopped it.
     """
     workers, shard, progress = workers or Workers(), shard or Shard(), progress or Progress()
-    with _stopped_by_signals():
+    with stopped_once():
         config, grids = load_sweep(path, overrides)
         earlier = None if known is None else _known(known)
         whole = plan(grids, hashes(grids, str(path), progress.note))
@@ -180,27 +178,3 @@ def _take_over(folder: Path, whole: Plan, earlier: Sequence[Json]) -> int:
     for record in new:
         write_cell(folder, record)
     return len(new)
-
-
-@contextlib.contextmanager
-def _stopped_by_signals() -> Iterator[None]:
-    """A context in which the first Ctrl-C or SIGTERM raises KeyboardInterrupt and the others do nothing.
-
-    The end of a sweep is quick, and must not be interrupted. In threads other than the main one nothing changes.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        for other in signals:
-            signal.signal(other, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    signals = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, stop) for number in signals]
-    try:
-        yield
-    finally:
-        for number, handler in zip(signals, before, strict=True):
-            signal.signal(number, handler)
