@@ -15,6 +15,7 @@ from trainers.experiment import run_experiment
 from trainers.files import RunError
 from trainers.sweep import runner
 from trainers.sweep.cells import pack_labels, read_cell, unpack_labels
+from trainers.sweep.data import Examined
 from trainers.sweep.progress import Progress
 from trainers.sweep.records import read_export, read_sweep, write_export
 from trainers.sweep.runner import Shard
@@ -219,14 +220,14 @@ def test_missing_data_are_named_all_at_once_before_anything_is_computed(tmp_path
 
 def test_data_that_change_under_a_sweep_stop_it(tmp_path, monkeypatch):
     path = write(tmp_path, sweep=ONE_SPLIT)
-    genuine = runner.hashes
+    genuine = runner.examine
 
-    def then_changed(grids, source, note):
-        found = genuine(grids, source, note)
+    def then_changed(grids, source):
+        found = genuine(grids, source)
         (tmp_path / "table.csv").write_text(table(seed=1))
         return found
 
-    monkeypatch.setattr(runner, "hashes", then_changed)
+    monkeypatch.setattr(runner, "examine", then_changed)
     with pytest.raises(RunError, match=r"small: the data on .* are not those that the sweep began with"):
         run_here(path)
     assert files_of(tmp_path / "runs" / "sweep") == {}
@@ -245,7 +246,7 @@ def test_data_that_change_between_two_starts_are_read_anew(tmp_path):
 def test_data_that_only_the_workers_lack_stop_it(tmp_path, monkeypatch):
     path = write(tmp_path, sweep=ONE_SPLIT)
     (tmp_path / "table.csv").unlink()
-    monkeypatch.setattr(runner, "hashes", lambda grids, source, note: {"small": "0" * 64})
+    monkeypatch.setattr(runner, "examine", lambda grids, source: Examined({"small": "0" * 64}, []))
     with pytest.raises(RunError, match=r"small, on .*: .*table.csv: no such file"):
         run_here(path)
     assert files_of(tmp_path / "runs" / "sweep") == {}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from ltr.data import DataError
 from trainers.by_query import check_lists
@@ -12,18 +13,28 @@ from trainers.inputs import Split, data_sha256, split_of
 from trainers.sweep.grids import Grid
 from trainers.task import too_long
 
-__all__ = ["hashes"]
+__all__ = ["Examined", "examine"]
 
 
-def hashes(
-    grids: Sequence[Grid], source: str = "sweep", note: Callable[[str], None] = lambda text: None
-) -> dict[str, str]:
-    """SHA-256 of the data of each experiment, by its name.
+@dataclass(frozen=True)
+class Examined:
+    """What there is to know of the data of a sweep.
+
+    Attributes:
+        hashes: SHA-256 of the data of each experiment, by its name.
+        notes: on lists to rerank that are longer than the data.
+    """
+
+    hashes: dict[str, str]
+    notes: list[str]
+
+
+def examine(grids: Sequence[Grid], source: str = "sweep") -> Examined:
+    """Look at the data of each experiment before anything is computed.
 
     Args:
         grids: of the sweep.
         source: what errors name as the origin of the configs.
-        note: is told of lists to rerank that are longer than the data.
 
     Raises:
         DataError: data that cannot be read, all of them named.
@@ -38,27 +49,24 @@ def hashes(
             configs.setdefault(variant.config.name, []).append(variant.config)
             if EXACT in (grid.config.methods or variant.config.methods):
                 exact.setdefault(variant.config.name, []).append(variant.config)
-    found: dict[str, str] = {}
-    unreadable, findings, long = [], [], []
+    hashes: dict[str, str] = {}
+    unreadable, findings, notes = [], [], []
     for name, of_name in configs.items():
         try:
-            found[name] = data_sha256(of_name[0].data)
+            hashes[name] = data_sha256(of_name[0].data)
         except DataError as error:
             unreadable.append(f"{name}: {error}")
             continue
         split = _some_split(of_name[0], dict.fromkeys(seeds[name]))
         if split is not None:
             findings += _by_query(of_name, split)
-            for text in dict.fromkeys(too_long(config, split) for config in exact.get(name, ())):
-                long += [f"{name}: {text}"] if text else []
+            notes += _too_long(exact.get(name, ()), split)
     if unreadable:
         many = [f"{len(unreadable)} data sets cannot be used", *unreadable]
         raise DataError("\n  ".join(many if unreadable[1:] else unreadable))
     if findings:
         raise ConfigError(source, findings)
-    for text in long:
-        note(text)
-    return found
+    return Examined(hashes, notes)
 
 
 def _some_split(config: Config, seeds: Iterable[int]) -> Split | None:
@@ -80,3 +88,8 @@ def _by_query(configs: Sequence[Config], split: Split) -> list[Finding]:
             for finding in error.findings:
                 found[str(finding)] = Finding(f"{config.name}: {finding.path}", finding.rule, finding.value)
     return list(found.values())
+
+
+def _too_long(configs: Sequence[Config], split: Split) -> list[str]:
+    found = [f"{config.name}: {text}" for config in configs if (text := too_long(config, split))]
+    return list(dict.fromkeys(found))

@@ -18,7 +18,7 @@ from trainers.provenance import origin
 from trainers.runs import locked
 from trainers.stopping import stopped_once
 from trainers.sweep.cells import CELLS, Cell, cell_file, write_cell
-from trainers.sweep.data import hashes
+from trainers.sweep.data import examine
 from trainers.sweep.grids import SweepConfig, load_sweep
 from trainers.sweep.plan import Plan, plan
 from trainers.sweep.progress import Progress
@@ -95,7 +95,10 @@ def run_sweep(
     with stopped_once():
         config, grids = load_sweep(path, overrides)
         earlier = None if known is None else _known(known)
-        whole = plan(grids, hashes(grids, str(path), progress.note))
+        data = examine(grids, str(path))
+        for text in data.notes:
+            progress.note(text)
+        whole = plan(grids, data.hashes)
         with _writing(config.folder):
             config.folder.mkdir(parents=True, exist_ok=True)
         with locked(config.folder, f".lock-{shard.number}-of-{shard.count}"):
