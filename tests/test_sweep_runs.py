@@ -171,19 +171,22 @@ def test_a_damaged_file_is_named_with_what_to_do(tmp_path, capsys):
     folder = run_here(path).folder
     files = files_of(folder)
     (hinge,), (exact,) = ([file for name, file in files.items() if method in name] for method in ("hinge", "exact"))
+    name = next(name for name in files if "hinge" in name)
     whole = found_in(folder)
     hinge.write_text("{")
     exact.unlink()
-    (failure,) = run_here(path).failures
-    assert f"{hinge}: cannot be read or is damaged" in failure
-    assert "remove it: the same `ltr sweep` then computes this cell again" in failure
+    of_hinge, of_exact = run_here(path).failures  # which starts from it
+    assert of_hinge.startswith(f"{name}: {hinge}: ")
+    assert of_exact.startswith("small/0/exact-")
+    for failure in (of_hinge, of_exact):
+        assert f"{hinge}: cannot be read or is damaged" in failure
+        assert "remove it: the same `ltr sweep` then computes this cell again" in failure
     with pytest.raises(RunError, match="remove it: the same `ltr sweep`"):
         read_sweep(folder)
     hinge.unlink()
     assert run_here(path).failures == []
     assert found_in(folder) == whole
     # the record of another cell is damage, too
-    name = next(name for name in files if "hinge" in name)
     hinge.write_text(files[next(name for name in files if "ranknet" in name)].read_text())
     with pytest.raises(RunError, match="cannot be read or is damaged"):
         read_cell(folder, name)
@@ -198,6 +201,26 @@ def test_a_damaged_file_is_named_with_what_to_do(tmp_path, capsys):
     hinge.unlink()
     assert run_here(path).failures == []
     assert read_sweep(folder).name == "sweep"
+
+
+@pytest.mark.parametrize("damage", ["", '{"id": "small/0/hi', "3", "{}", '{"id": "small/0/hinge", "train": {}}'])
+def test_a_cell_with_a_damaged_file_is_not_finished(tmp_path, damage):
+    path = write(tmp_path, sweep=f'{ONE_SPLIT}methods = ["hinge", "ranknet"]\n')
+    folder = run_here(path).folder
+    whole, before = found_in(folder), stamps(folder)
+    (name,) = (name for name in before if "hinge" in name)
+    file = files_of(folder)[name]
+    file.write_text(damage)
+    outcome = run_here(path)
+    assert (outcome.cells, outcome.before) == (2, 1)
+    (failure,) = outcome.failures
+    assert failure.startswith(f"{name}: {file}: cannot be read or is damaged")
+    assert file.read_text() == damage  # it is the user's to remove
+    file.unlink()
+    assert run_here(path).failures == []
+    assert found_in(folder) == whole
+    del before[name]
+    assert before.items() <= stamps(folder).items()
 
 
 def test_missing_data_are_named_all_at_once_before_anything_is_computed(tmp_path, monkeypatch):

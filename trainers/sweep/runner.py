@@ -17,7 +17,7 @@ from trainers.files import Json, RunError, read_json, write_json
 from trainers.provenance import origin
 from trainers.runs import locked
 from trainers.stopping import stopped_once
-from trainers.sweep.cells import CELLS, Cell, cell_file, write_cell
+from trainers.sweep.cells import CELLS, Cell, cell_file, read_cell, write_cell
 from trainers.sweep.data import examine
 from trainers.sweep.grids import SweepConfig, load_sweep
 from trainers.sweep.plan import Plan, plan
@@ -119,7 +119,7 @@ def _writing(folder: Path) -> Iterator[None]:
 
 
 def _compute_missing(folder: Path, mine: Sequence[Cell], workers: Workers, progress: Progress) -> Outcome:
-    missing = [cell for cell in mine if not cell_file(folder, cell.id).exists()]
+    missing = [cell for cell in mine if not _finished(folder, cell)]
     outcome = Outcome(folder, len(mine), len(mine) - len(missing))
     if not missing:
         return outcome
@@ -134,6 +134,14 @@ def _compute_missing(folder: Path, mine: Sequence[Cell], workers: Workers, progr
         finally:
             progress.end()
     return outcome
+
+
+def _finished(folder: Path, cell: Cell) -> bool:
+    """Whether a cell has a result; who is to compute one with a damaged file names that as its failure."""
+    try:
+        return read_cell(folder, cell.id) is not None
+    except RunError:
+        return False
 
 
 def part(cells: Sequence[Cell], shard: Shard) -> list[Cell]:
