@@ -57,7 +57,8 @@ class TwoStageRanker:
         base: ``"logistic"``, ``"rankboost"``, the name of a loss (a linear surrogate), or a base ranker object.
         statistic: the rank statistic to maximise on the top K. Of graded labels and queries ``auc`` is refused: the
             rank sums that it counts there are ``wrs``.
-        top_k: how many training items to rerank, of each query where there are queries; None takes the full list.
+        top_k: how many training items to rerank, of each query where there are queries; None takes the full list,
+            and so does a K of the list's length or more.
         C: price of each non-zero weight.
         margin: score difference that counts, on standardised features.
         rank: ``"resolved"`` or ``"subrank"``, how the exact stage ranks ties.

@@ -94,9 +94,11 @@ def test_never_worse_than_its_warm_start_on_the_training_list(statistic, base):
     assert exact >= ranker.problem_.evaluate(ranker.solution_.weights) - 1e-12
 
 
-def test_the_full_list():
+@pytest.mark.parametrize("top_k", [None, 80, 81, 10**6])
+def test_the_full_list(top_k):
     X, y = sample()
-    ranker = quick(top_k=None).fit(X, y)
+    ranker = quick(top_k=top_k).fit(X, y)
+    assert ranker.note_ == ""
     assert ranker.threshold_ == -math.inf
     assert ranker.problem_.n == len(X)
     assert ranker.reranked(X).all()

@@ -36,7 +36,7 @@ class ExactReranker(Ranker):
             whichever it has first. It learns from the `qid` if its ``fit`` takes one; where metadata routing is
             enabled, if it requests one.
         statistic: what to maximise on the tops, and what `score` reports of whole lists: a `RankStatistic` or its name.
-        top_k: items of each list to rerank, None for all of them.
+        top_k: items of each list to rerank; of a list of no more items, or where it is None, all of them.
         C: price of each non-zero weight, >= 0.
         margin: score difference that counts, on standardised features, > 0.
         rank: ``"resolved"`` or ``"subrank"``, how the exact stage ranks ties.
