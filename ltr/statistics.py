@@ -80,9 +80,9 @@ class RankStatistic:
     def __post_init__(self) -> None:
         if self.name not in _NAMES:
             raise ValueError(f"statistic: unknown name {self.name!r}; known are {', '.join(_NAMES)}")
-        if not (math.isfinite(self.base) and self.base > 1):
+        if not 1 < as_float(self.base) < math.inf:
             raise ValueError(f"statistic {self.name}: base must be a finite number > 1, got {self.base!r}")
-        if not (math.isfinite(self.p) and self.p > 0):
+        if not 0 < as_float(self.p) < math.inf:
             raise ValueError(f"statistic {self.name}: p must be a finite number > 0, got {self.p!r}")
         if self.base != 2.0 and self.name != "dcg":
             raise ValueError(f"statistic {self.name}: base belongs to dcg, got base={self.base!r}")
@@ -206,8 +206,15 @@ class RankStatistic:
         return 1.0 / (n_pos * n_neg), -(n_pos + 1) / (2.0 * n_neg)
 
     def value(self, ranks: ArrayLike, n: int) -> float:
-        """The statistic of a list of n whose positives hold these ranks (1 at the bottom, n at the top)."""
+        """The statistic of a list of n whose positives hold these ranks (1 at the bottom, n at the top).
+
+        Raises:
+            ValueError: a rank outside the list; as `weights` and `affine`.
+        """
         rank = np.asarray(ranks, dtype=np.int64)
+        outside = (rank < 1) | (rank > n)
+        if outside.any():
+            raise ValueError(f"ranks must be from 1 to {n}, got {int(rank[outside][0])}")
         scale, shift = self.affine(rank.size, n - rank.size)
         return float(scale * math.fsum(self.weights(n)[rank - 1]) + shift)
 
@@ -245,6 +252,18 @@ def _check_weights(array: Sequence[float]) -> None:
         if bad.any():
             at = int(np.argmax(bad))
             raise ValueError(f"weights must be {rule}, got {float(a[at])!r} at rank {at + 1}")
+
+
+def as_float(value: object) -> float:
+    """A number as float64; NaN for what is none, which fails every rule: texts, None, arrays."""
+    if isinstance(value, str | bytes):
+        return math.nan
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return math.nan
+    except OverflowError:
+        return math.inf
 
 
 def _number(text: str, whole: str) -> float:

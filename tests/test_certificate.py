@@ -580,8 +580,10 @@ def test_data_are_checked_when_a_file_is_read_and_proofs_when_it_is_verified(tmp
 @pytest.mark.parametrize(
     ("w", "options", "error", "message"),
     [
-        ([1.0, 0.0, 0.0], {"max_boxes": -1}, ValueError, "max_boxes must be >= 0, got -1"),
-        ([1.0, 0.0, 0.0], {"max_checks": -1}, ValueError, "max_checks must be >= 0, got -1"),
+        ([1.0, 0.0, 0.0], {"max_boxes": -1}, ValueError, "max_boxes must be an integer >= 0, got -1"),
+        ([1.0, 0.0, 0.0], {"max_boxes": 1e4}, ValueError, "max_boxes must be an integer >= 0, got 10000.0"),
+        ([1.0, 0.0, 0.0], {"time_limit": "9"}, ValueError, "time_limit must be > 0, got '9'"),
+        ([1.0, 0.0, 0.0], {"max_checks": -1}, ValueError, "max_checks must be an integer >= 0, got -1"),
         ([1.0, 0.0, 0.0], {"time_limit": 0.0}, ValueError, "time_limit must be > 0, got 0.0"),
         ([1.0, 0.0, 0.0], {"time_limit": math.nan}, ValueError, "time_limit must be > 0, got nan"),
         ([0.0, 0.0, 1.0], {}, ValueError, "solution must have feasible weights"),

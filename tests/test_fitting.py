@@ -348,6 +348,8 @@ def test_a_start_out_of_range_is_an_error():
         ({"seed": -1}, "seed must be an integer >= 0, got -1"),
         ({"learning_rate": 0.0}, "learning_rate must be a finite number > 0, got 0.0"),
         ({"tolerance": float("nan")}, "tolerance must be a finite number > 0, got nan"),
+        ({"tolerance": None}, "tolerance must be a finite number > 0, got None"),
+        ({"l2": "0.1"}, "l2 must be a finite number >= 0, got '0.1'"),
         ({"l2": float("inf")}, "l2 must be a finite number >= 0, got inf"),
         ({"chunk_rows": 0}, "chunk_rows must be an integer >= 1, got 0"),
         ({"optimizer": "adam", "batch_size": 0}, "batch_size must be an integer >= 1, got 0"),

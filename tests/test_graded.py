@@ -223,6 +223,7 @@ def test_a_statistic_that_is_0_on_every_list_stays_0_when_normalised():
     [
         ({"X": [[0.0], [math.nan]]}, "X must be finite, got nan at row 1, column 0"),
         ({"gains": [1.0]}, r"gains must have one number a row of X \(2\), got shape \(1,\)"),
+        ({"gains": ["a", "b"]}, "gains must hold numbers"),
         ({"gains": [1.0, -0.5]}, "gains must be finite numbers >= 0, got -0.5"),
         ({"gains": [1.0, math.inf]}, "gains must be finite numbers >= 0, got inf"),
         ({"gains": [0.0, 0.0]}, "gains must hold a number > 0, got only 0"),
@@ -244,6 +245,7 @@ def test_arguments_against_their_rule_are_refused(options, message):
     ("options", "message"),
     [
         ({"gain": "exp"}, "gain must be 'exp2', 'linear' or a function of the labels, got 'exp'"),
+        ({"labels": ["a", "b"]}, "labels must hold numbers"),
         ({"labels": [0, 2000]}, "gains must be finite numbers >= 0, got inf"),
         ({"labels": [-1, 1]}, "gains must be finite numbers >= 0, got -0.5"),
     ],

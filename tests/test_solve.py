@@ -35,6 +35,7 @@ from ltr.exact.recentre import recentre
 from ltr.exact.scip import _STATUS, ScipSolver
 from ltr.exact.solve import choose_method
 from ltr.exact.state import Ending, Limits, SolveState, Stopped
+from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.statistics import RankStatistic
 from tests.reference import cell_optimum, random_instance
 
@@ -146,6 +147,13 @@ def test_a_solver_of_ones_own():
     ("change", "message"),
     [
         ({"method": "simplex"}, "method must be one of auto, local_search, .*got 'simplex'"),
+        ({"method": None}, "method must be a name or a solver object, got None"),
+        ({"method": WeightSpaceSearch}, "method must be a name or a solver object, got <class"),
+        ({"time_limit": "5"}, "time_limit must be a number of seconds > 0, got '5'"),
+        ({"gap": None}, "gap must be a finite number >= 0, got None"),
+        ({"node_limit": "5"}, "node_limit must be at least 1, got '5'"),
+        ({"memory_limit": "5"}, "memory_limit must be a number of megabytes > 0, got '5'"),
+        ({"warm_starts": ["up"]}, "w must hold numbers: could not convert string to float: 'up'"),
         ({"method": "subrank"}, "rank='subrank', got a RerankProblem with statistic 'dcg' and rank='resolved'"),
         ({"method": "pairwise"}, "needs a PairwiseProblem"),
         ({"method": "auc"}, "statistic 'auc' or 'wrs'"),
@@ -175,6 +183,8 @@ def test_bad_solver_options(change):
 def test_something_else_than_a_problem():
     with pytest.raises(ValueError, match="GradedProblem or PairwiseProblem, got str"):
         solve("problem")
+    with pytest.raises(ValueError, match="GradedProblem or PairwiseProblem, got str"):
+        solve("problem", "local_search")
 
 
 # --- limits ----------------------------------------------------------------------------------------------------

@@ -148,6 +148,22 @@ def test_options_of_another_statistic_are_refused():
         RankStatistic("dcg", p=3)
 
 
+@pytest.mark.parametrize("value", ["3", None, [3.0], math.inf, math.nan, 10**400])
+def test_options_are_finite_numbers(value):
+    with pytest.raises(ValueError, match="base must be a finite number > 1, got "):
+        RankStatistic("dcg", base=value)
+    with pytest.raises(ValueError, match="p must be a finite number > 0, got "):
+        RankStatistic("power", p=value)
+
+
+@pytest.mark.parametrize("rank", [-1, 0, 4])
+def test_ranks_outside_the_list_are_refused(rank):
+    with pytest.raises(ValueError, match=f"ranks must be from 1 to 3, got {rank}"):
+        RankStatistic("dcg").value([2, rank], n=3)
+    with pytest.raises(ValueError, match="ranks must be from 1 to 3, got -1"):
+        RankStatistic("dcg").best(3, n_pos=5)
+
+
 def test_auc_is_the_share_of_ordered_pairs():
     # ranks 5, 3, 2 of n = 5: the positives beat 2, 1 and 1 of the negatives at ranks 4 and 1
     assert RankStatistic("auc").value([5, 3, 2], n=5) == pytest.approx((2 + 1 + 1) / (3 * 2), abs=1e-15)

@@ -25,6 +25,7 @@ from ltr.exact.graded import GradedProblem
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
 from ltr.exact.solution import Solution
+from ltr.statistics import as_float
 
 __all__ = ["Certificate", "certify"]
 
@@ -193,9 +194,9 @@ def certify(
         ('optimal', True)
     """
     for name, number in (("max_boxes", max_boxes), ("max_checks", max_checks)):
-        if not number >= 0:
-            raise ValueError(f"{name} must be >= 0, got {number!r}")
-    if not time_limit > 0:
+        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
+            raise ValueError(f"{name} must be an integer >= 0, got {number!r}")
+    if not as_float(time_limit) > 0:
         raise ValueError(f"time_limit must be > 0, got {time_limit!r}")
     from ltr.exact._recorder import Recorder  # loads numba
 

@@ -58,6 +58,8 @@ from ltr.exact.problem import (
     LinearConstraints,
     Problem,
     RankName,
+    as_numbers,
+    check_rank,
     finite_features,
     set_fields,
     set_prices,
@@ -120,7 +122,7 @@ class GradedProblem(Problem):
         max_nonzeros: int | None = None,
     ) -> None:
         features = finite_features(X)
-        worth = np.array(gains, dtype=np.float64)
+        worth = as_numbers("gains", gains).copy()
         if worth.shape != features.shape[:1]:
             raise ValueError(f"gains must have one number a row of X ({features.shape[0]}), got shape {worth.shape}")
         wrong = ~(np.isfinite(worth) & (worth >= 0))
@@ -129,8 +131,7 @@ class GradedProblem(Problem):
         if not worth.any():
             raise ValueError("gains must hold a number > 0, got only 0")
         groups = _group_ids(qid, features.shape[0])
-        if rank not in ("resolved", "subrank"):
-            raise ValueError(f"rank must be 'resolved' or 'subrank', got {rank!r}")
+        check_rank(rank)
         set_fields(self, X=features, gains=worth, qid=groups, statistic=RankStatistic.parse(statistic), rank=rank)
         set_prices(self, C, margin, constraints, max_nonzeros)
         for members in self.lists:
@@ -177,7 +178,7 @@ class GradedProblem(Problem):
             >>> round(problem.evaluate([1.0]), 4)  # (3 * 1 + 1 * 0.5) / (3 * 1 + 1 * 0.6309)
             0.9639
         """
-        gains = _gains(np.array(labels, dtype=np.float64), gain)
+        gains = _gains(as_numbers("labels", labels).copy(), gain)
         problem = cls(
             X, gains, qid, statistic, C, margin, rank=rank, constraints=constraints, max_nonzeros=max_nonzeros
         )

@@ -13,6 +13,7 @@ from ltr.exact.problem import (
     IntArray,
     LinearConstraints,
     Problem,
+    as_numbers,
     finite_features,
     set_fields,
     set_prices,
@@ -70,9 +71,12 @@ class PairwiseProblem(Problem):
         wrong = (edges < 0).any(axis=1) | (edges >= n).any(axis=1) | (edges[:, 0] == edges[:, 1])
         if wrong.any():
             raise ValueError(f"pairs must join two different rows of 0..{n - 1}, got {edges[wrong][0].tolist()}")
-        price = np.ones(len(edges)) if weights is None else np.array(weights, dtype=np.float64)
-        if price.shape != (len(edges),) or not (np.isfinite(price).all() and (price > 0).all()):
-            raise ValueError(f"weights must hold one finite number > 0 for each of {len(edges)} edges")
+        price = np.ones(len(edges)) if weights is None else as_numbers("weights", weights).copy()
+        if price.shape != (len(edges),):
+            raise ValueError(f"weights must hold one number for each of {len(edges)} edges, got shape {price.shape}")
+        wrong = ~(np.isfinite(price) & (price > 0))
+        if wrong.any():
+            raise ValueError(f"weights must be finite numbers > 0, got {float(price[wrong][0])!r}")
         set_fields(self, X=features, pairs=edges.astype(np.int64), weights=price)
         set_prices(self, C, margin, constraints, max_nonzeros)
 
@@ -93,12 +97,13 @@ class PairwiseProblem(Problem):
             >>> PairwiseProblem.from_matrix([[0.0], [1.0]], [[0, 0], [2, 0]]).evaluate([1.0])
             2.0
         """
-        pi = np.asarray(matrix, dtype=np.float64)
-        n = len(np.asarray(X))
+        pi = as_numbers("matrix", matrix)
+        n = len(finite_features(X))
         if pi.shape != (n, n):
             raise ValueError(f"matrix must have shape ({n}, {n}), got {pi.shape}")
-        if not (np.isfinite(pi).all() and (pi >= 0).all()):
-            raise ValueError("matrix must hold finite numbers >= 0")
+        wrong = ~(np.isfinite(pi) & (pi >= 0))
+        if wrong.any():
+            raise ValueError(f"matrix must hold finite numbers >= 0, got {float(pi[wrong][0])!r}")
         pairs = np.argwhere(pi != 0)
         weights = pi[pi != 0]
         return cls(X, pairs, weights=weights, C=C, margin=margin, constraints=constraints, max_nonzeros=max_nonzeros)

@@ -21,12 +21,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.statistics import RankStatistic
+from ltr.statistics import RankStatistic, as_float
 
 __all__ = ["SIDE_TOLERANCE", "LinearConstraints", "Problem", "RerankProblem", "resolved_value"]
 
@@ -68,12 +68,13 @@ class LinearConstraints:
     b: FloatArray
 
     def __init__(self, A: ArrayLike, b: ArrayLike) -> None:
-        rows = np.atleast_2d(np.array(A, dtype=np.float64))
-        limits = np.atleast_1d(np.array(b, dtype=np.float64))
+        rows = np.atleast_2d(as_numbers("constraints: A", A).copy())
+        limits = np.atleast_1d(as_numbers("constraints: b", b).copy())
         if rows.ndim != 2 or limits.shape != rows.shape[:1]:
             raise ValueError(f"constraints: A must be (rows, d) and b (rows,), got {rows.shape} and {limits.shape}")
-        if not (np.isfinite(rows).all() and np.isfinite(limits).all()):
-            raise ValueError("constraints: A and b must be finite")
+        for name, values in (("A", rows), ("b", limits)):
+            if not np.isfinite(values).all():
+                raise ValueError(f"constraints: {name} must be finite, got {float(values[~np.isfinite(values)][0])!r}")
         given, largest = np.abs(np.column_stack([rows, limits])).max(initial=0.0), _LARGEST / (rows.shape[1] + 1)
         if given > largest:
             rule = f"at most {largest:.6g} where d = {rows.shape[1]}, so that no sum overflows"
@@ -152,11 +153,11 @@ class Problem:
 
     def in_box(self, w: ArrayLike) -> FloatArray:
         """The weights as float64 of shape (d,), scaled down to ``max |w_j| = 1`` where they exceed it."""
-        weights = np.asarray(w, dtype=np.float64)
+        weights = as_numbers("w", w)
         if weights.shape != (self.d,):
             raise ValueError(f"w must have shape ({self.d},), got {weights.shape}")
         if not np.isfinite(weights).all():
-            raise ValueError("w must be finite")
+            raise ValueError(f"w must be finite, got {weights.tolist()}")
         largest = float(np.max(np.abs(weights), initial=0.0))
         return weights / largest if largest > 1 else weights
 
@@ -245,13 +246,12 @@ class RerankProblem(Problem):
         labels = np.asarray(y)
         if labels.shape != features.shape[:1]:
             raise ValueError(f"y must have one label a row of X ({features.shape[0]}), got shape {labels.shape}")
-        unknown = [v for v in np.unique(labels).tolist() if v not in (0, 1)]
-        if unknown:
-            raise ValueError(f"y must hold the labels 0 and 1, got {unknown[0]!r}")
+        known = (labels == 0) | (labels == 1)
+        if not np.all(known):
+            raise ValueError(f"y must hold the labels 0 and 1, got {labels[~known].tolist()[0]!r}")
         if np.all(labels == 0) or np.all(labels == 1):
             raise ValueError(f"y must hold both classes, got only {int(labels[0]) if labels.size else 'no label'}")
-        if rank not in ("resolved", "subrank"):
-            raise ValueError(f"rank must be 'resolved' or 'subrank', got {rank!r}")
+        check_rank(rank)
         set_fields(self, X=features, y=labels.astype(np.int64), statistic=RankStatistic.parse(statistic), rank=rank)
         set_prices(self, C, margin, constraints, max_nonzeros)
         self.statistic.weights(self.n)  # a user's own weights must fit the list
@@ -335,9 +335,17 @@ def _satisfied_exactly(row: FloatArray, limit: float, w: FloatArray, tolerance: 
     return sum(terms, Fraction(0)) <= Fraction(limit) + Fraction(tolerance) * size
 
 
+def as_numbers(name: str, values: ArrayLike) -> FloatArray:
+    """Values as float64, no copy where they are; ValueError names the argument that holds something else."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold numbers: {error}") from None
+
+
 def finite_features(X: ArrayLike) -> FloatArray:
     """A copy of the features as float64 of shape (n, d); ValueError names what is not finite or too large."""
-    features = np.array(X, dtype=np.float64)
+    features = as_numbers("X", X).copy()
     if features.ndim != 2 or features.shape[0] < 1 or features.shape[1] < 1:
         raise ValueError(f"X must be 2-D with at least one row and one column, got shape {features.shape}")
     if not np.isfinite(features).all():
@@ -359,6 +367,28 @@ def set_fields(frozen: object, **fields: object) -> None:
         object.__setattr__(frozen, name, value)
 
 
+def check_price_and_margin(C: float, margin: float) -> None:
+    """ValueError for a price or a margin that no problem takes."""
+    if not 0 <= as_float(C) < math.inf:
+        raise ValueError(f"C must be a finite number >= 0, got {C!r}")
+    if not 0 < as_float(margin) < math.inf:
+        raise ValueError(f"margin must be a finite number > 0, got {margin!r}")
+
+
+def check_rank(rank: str) -> None:
+    """ValueError for what is no rank definition."""
+    if rank not in get_args(RankName):
+        raise ValueError(f"rank must be 'resolved' or 'subrank', got {rank!r}")
+
+
+def check_constraints(constraints: LinearConstraints, d: int) -> None:
+    """ValueError for what are no side constraints on d weights."""
+    if not isinstance(constraints, LinearConstraints):
+        raise ValueError(f"constraints must be LinearConstraints(A, b) or None, got {constraints!r}")
+    if constraints.A.shape[1] != d:
+        raise ValueError(f"constraints: A must have {d} columns, got {constraints.A.shape[1]}")
+
+
 def set_prices(
     problem: Problem,
     C: float,
@@ -367,12 +397,9 @@ def set_prices(
     max_nonzeros: int | None = None,
 ) -> None:
     """Check and set what every problem has beside its data."""
-    if not (math.isfinite(C) and C >= 0):
-        raise ValueError(f"C must be a finite number >= 0, got {C!r}")
-    if not (math.isfinite(margin) and margin > 0):
-        raise ValueError(f"margin must be a finite number > 0, got {margin!r}")
-    if constraints is not None and constraints.A.shape[1] != problem.d:
-        raise ValueError(f"constraints: A must have {problem.d} columns, got {constraints.A.shape[1]}")
+    check_price_and_margin(C, margin)
+    if constraints is not None:
+        check_constraints(constraints, problem.d)
     if max_nonzeros is not None:
         integral = isinstance(max_nonzeros, int | np.integer) and not isinstance(max_nonzeros, bool)
         if not (integral and 1 <= max_nonzeros <= problem.d):

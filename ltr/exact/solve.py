@@ -34,6 +34,7 @@ __all__ = ["METHODS", "LocalSearch", "Solver", "choose_method", "solve"]
 FloatArray = NDArray[np.float64]
 
 
+@runtime_checkable
 class Solver(Protocol):
     """What `solve` needs of a method."""
 
@@ -97,6 +98,7 @@ METHODS: MappingProxyType[str, Solver] = MappingProxyType(
 """The methods by name."""
 
 
+_KINDS = "a RerankProblem, GradedProblem or PairwiseProblem"
 _PROVABLE = 8  # features up to which lists of some 50 observations are proven in seconds
 
 
@@ -114,16 +116,26 @@ def choose_method(problem: Problem) -> tuple[str, str]:
         ('weight_space', '1 feature is few enough for a proof')
     """
     if not isinstance(problem, RerankProblem | GradedProblem | PairwiseProblem):
-        kinds = "a RerankProblem, GradedProblem or PairwiseProblem"
-        raise ValueError(f"problem must be {kinds}, got {type(problem).__name__}")
+        raise ValueError(f"problem must be {_KINDS}, got {type(problem).__name__}")
     features = f"{problem.d} feature{'s are' if problem.d > 1 else ' is'}"
     if problem.d <= _PROVABLE:
         return "weight_space", f"{features} few enough for a proof"
     return "weight_space", f"{features} many for a proof, the bound may stay high"
 
 
+def check_method(method: str | Solver) -> None:
+    """ValueError for what is neither a name of a method nor a `Solver`."""
+    if isinstance(method, str) and method not in ("auto", *METHODS):
+        raise ValueError(f"method must be one of auto, {', '.join(METHODS)}, got {method!r}")
+    if not isinstance(method, str) and (isinstance(method, type) or not isinstance(method, Solver)):
+        raise ValueError(f"method must be a name or a solver object, got {method!r}")
+
+
 def _resolve(problem: Problem, method: str | Solver) -> tuple[str, Solver, str]:
     """Name, solver and a word on the choice."""
+    check_method(method)
+    if not isinstance(problem, Problem):
+        raise ValueError(f"problem must be {_KINDS}, got {type(problem).__name__}")
     if not isinstance(method, str):
         method.check(problem)
         return type(method).__name__, method, ""
@@ -131,8 +143,6 @@ def _resolve(problem: Problem, method: str | Solver) -> tuple[str, Solver, str]:
     if method == "auto":
         method, reason = choose_method(problem)
         note = f"auto chose {method}: {reason}"
-    if method not in METHODS:
-        raise ValueError(f"method must be one of auto, {', '.join(METHODS)}, got {method!r}")
     METHODS[method].check(problem)
     return method, METHODS[method], note
 

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.exact.problem import Problem
 from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
+from ltr.statistics import as_float
 
 __all__ = ["Ending", "Limits", "SolveState", "Stopped", "scalable"]
 
@@ -45,15 +46,15 @@ class Limits:
     memory_limit: float | None = None
 
     def __post_init__(self) -> None:
-        if not self.time_limit > 0:
+        if not as_float(self.time_limit) > 0:
             raise ValueError(f"time_limit must be a number of seconds > 0, got {self.time_limit!r}")
-        if not (math.isfinite(self.gap) and self.gap >= 0):
+        if not 0 <= as_float(self.gap) < math.inf:
             raise ValueError(f"gap must be a finite number >= 0, got {self.gap!r}")
         if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer) or not 0 <= self.seed < 2**31:
             raise ValueError(f"seed must be an integer from 0 to 2**31 - 1, got {self.seed!r}")
-        if self.node_limit is not None and not self.node_limit >= 1:
+        if self.node_limit is not None and not as_float(self.node_limit) >= 1:
             raise ValueError(f"node_limit must be at least 1, got {self.node_limit!r}")
-        if self.memory_limit is not None and not self.memory_limit > 0:
+        if self.memory_limit is not None and not as_float(self.memory_limit) > 0:
             raise ValueError(f"memory_limit must be a number of megabytes > 0, got {self.memory_limit!r}")
 
 

@@ -8,6 +8,8 @@ from typing import Literal, get_args
 
 import torch
 
+from ltr.statistics import as_float
+
 __all__ = ["DeviceName", "FitOptions", "OptimizerName"]
 
 OptimizerName = Literal["lbfgs", "adam"]
@@ -71,9 +73,9 @@ class FitOptions:
             if isinstance(whole, bool) or not isinstance(whole, int) or whole < least:
                 raise ValueError(f"{name} must be an integer >= {least}, got {whole!r}")
         for name, number in (("learning_rate", self.learning_rate), ("tolerance", self.tolerance)):
-            if not (math.isfinite(number) and number > 0):
+            if not 0 < as_float(number) < math.inf:
                 raise ValueError(f"{name} must be a finite number > 0, got {number!r}")
-        if not (math.isfinite(self.l2) and self.l2 >= 0):
+        if not 0 <= as_float(self.l2) < math.inf:
             raise ValueError(f"l2 must be a finite number >= 0, got {self.l2!r}")
         if self.batch_size is not None and self.optimizer != "adam":
             raise ValueError(f"batch_size goes with optimizer 'adam', got {self.batch_size} with {self.optimizer!r}")
