@@ -22,7 +22,6 @@ Source: Rudin & Wang (2018), section 2.1.
 from __future__ import annotations
 
 import copy
-import pickle
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -35,11 +34,20 @@ from ltr.base_rankers import BaseRanker, load_base_ranker, make_base_ranker
 from ltr.base_rankers.logistic import linear_scores
 from ltr.data.dataset import checked_features, checked_labels, checked_queries, is_graded
 from ltr.exact.graded import GradedProblem
-from ltr.exact.problem import LinearConstraints, RankName, RerankProblem
+from ltr.exact.problem import (
+    LinearConstraints,
+    RankName,
+    RerankProblem,
+    as_numbers,
+    check_constraints,
+    check_price_and_margin,
+    check_rank,
+)
 from ltr.exact.recentre import NormName
 from ltr.exact.recentre import recentre as recentred
 from ltr.exact.solution import Progress, Solution
-from ltr.exact.solve import Solver, solve
+from ltr.exact.solve import Solver, check_method, solve
+from ltr.exact.state import Limits
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 from ltr.top_lists import TopLists, cut
@@ -124,6 +132,10 @@ class TwoStageRanker:
             raise ValueError(f"recentre must be 'l2', 'max' or None, got {recentre!r}")
         if gain not in get_args(GainName):
             raise ValueError(f"gain must be 'exp2' or 'linear', got {gain!r}")
+        check_price_and_margin(C, margin)
+        check_rank(rank)
+        check_method(method)
+        Limits(time_limit, gap, seed, node_limit, memory_limit)
         self.base = base
         self.statistic = RankStatistic.parse(statistic)
         self.top_k = top_k
@@ -240,16 +252,22 @@ class TwoStageRanker:
         self, X: ArrayLike, qid: ArrayLike | None
     ) -> tuple[FloatArray, FloatArray, FloatArray, IntArray | None]:
         """Features, base scores, the score from which each row is reranked, and the number of its query."""
-        features = np.asarray(X, dtype=np.float64)
+        base, features = self._fitted_base, as_numbers("X", X)
         if features.ndim != 2 or features.shape[1] != self.n_features_:
             raise ValueError(f"X must have {self.n_features_} columns, got shape {features.shape}")
-        scores = self.base_.decision_function(features)
+        scores = base.decision_function(features)
         if self.threshold_ is not None:
             if qid is not None:
                 raise ValueError("qid must be None: the ranker was fitted on one list, fit(X, y, qid) takes queries")
             return features, scores, np.full(len(scores), self.threshold_), None
         queries = None if qid is None else checked_queries(qid, len(features))[0]
         return features, scores, cut(scores, queries, self.top_k), queries
+
+    @property
+    def _fitted_base(self) -> BaseRanker:
+        if not hasattr(self, "weights_"):
+            raise ValueError("TwoStageRanker is not fitted: call fit first")
+        return self.base_
 
     def recentred(self, norm: NormName = "l2") -> TwoStageRanker:
         """This ranker with its weights moved to the largest margin of a norm, as a fit with `recentre` ends.
@@ -288,14 +306,14 @@ class TwoStageRanker:
             del options["method"]
         state = {
             "options": {"statistic": str(self.statistic), **options},
-            "base": self.base_.to_state(),
+            "base": self._fitted_base.to_state(),
             "n_features": self.n_features_,
             "threshold": self.threshold_,
             "weights": None if self.weights_ is None else torch.from_numpy(self.weights_.copy()),
             "center": torch.from_numpy(self.center_.copy()),
             "note": self.note_,
         }
-        torch.save(state, Path(path))
+        torch.save(_plain(state), Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> TwoStageRanker:
@@ -307,8 +325,12 @@ class TwoStageRanker:
         """
         try:
             state: Mapping[str, Any] = torch.load(Path(path), weights_only=True)
-        except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
+        except OSError:
+            raise
+        except Exception as error:  # of any type: torch takes the bytes of other files for instructions
             raise ValueError(f"{path}: not a file that TwoStageRanker.save wrote") from error
+        if not isinstance(state, dict) or not state.keys() >= _STATE:
+            raise ValueError(f"{path}: not a file that TwoStageRanker.save wrote")
         base = load_base_ranker(state["base"])
         ranker = cls(base, **state["options"])
         ranker.base_ = base
@@ -357,12 +379,14 @@ class TwoStageRanker:
             self.problem_ = RerankProblem(
                 lists.Z, labels, self.statistic, self.C, self.margin, rank=self.rank, constraints=sides
             )
-        starts = [np.asarray(w, dtype=np.float64) for w in warm_starts]
+        starts = [as_numbers("warm_starts", w) for w in warm_starts]
         if self.base_.linear_weights is not None:
             starts.insert(0, self.base_.linear_weights)
         for start in starts:
             if start.shape != (top.shape[1],):
                 raise ValueError(f"warm_starts: weights must have shape ({top.shape[1]},), got {start.shape}")
+            if not np.isfinite(start).all():
+                raise ValueError(f"warm_starts: weights must be finite, got {start.tolist()}")
         # brought to the largest size in the box
         self.warm_starts_ = [lists.standardised(w) for w in starts]
         self.solution_ = solve(
@@ -401,6 +425,7 @@ class TwoStageRanker:
         return candidates[best]
 
 
+_STATE = frozenset({"options", "base", "n_features", "threshold", "weights", "center", "note"})
 _PLAIN_OPTIONS = (
     "top_k",
     "C",
@@ -415,6 +440,13 @@ _PLAIN_OPTIONS = (
     "recentre",
     "seed",
 )
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 (a tree of any leaves)
+    """The tree with Python's numbers for NumPy's, which a file that holds no code cannot hold."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _checked(X: ArrayLike, y: ArrayLike, qid: ArrayLike | None) -> tuple[FloatArray, IntArray, IntArray | None]:
@@ -457,6 +489,7 @@ def _on_columns(constraints: LinearConstraints | None, columns: NDArray[np.bool_
     """The constraints on the columns kept: the weights of the others are 0."""
     if constraints is None:
         return None
+    check_constraints(constraints, len(columns))
     return LinearConstraints(constraints.A[:, columns], constraints.b)
 
 

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import ltr
-from ltr.exact import Status
+from ltr.base_rankers.surrogate import SurrogateRanker
+from ltr.exact import LinearConstraints, Status
 from ltr.exact.state import Ending
 from ltr.metrics import rank_statistic
 
@@ -250,6 +251,35 @@ def test_saved_and_loaded_scores_are_the_same(tmp_path, base):
     assert str(again.statistic) == "dcg"
 
 
+def test_options_from_arrays_of_numpy_are_saved_as_numbers(tmp_path):
+    X, y = sample()
+    options = {"C": np.float64(1e-3), "margin": np.float32(1e-3), "seed": np.int64(3)}
+    ranker = quick(base=SurrogateRanker("ranknet", l2=np.float64(1e-3)), **options).fit(X, y)
+    ranker.save(tmp_path / "ranker.pt")
+    again = ltr.TwoStageRanker.load(tmp_path / "ranker.pt")
+    np.testing.assert_array_equal(ranker.decision_function(X), again.decision_function(X))
+    assert (again.C, again.margin, again.seed, again.base_.l2) == (1e-3, np.float32(1e-3), 3, 1e-3)
+
+
+@pytest.mark.parametrize("content", [b"", b"K", b".", b"hello\n", b"a,b\n1,2\n", b"PK\x03\x04", bytes(range(256))])
+def test_other_files_are_no_rankers(tmp_path, content):
+    (tmp_path / "other").write_bytes(content)
+    with pytest.raises(ValueError, match=r"not a file that TwoStageRanker\.save wrote"):
+        ltr.TwoStageRanker.load(tmp_path / "other")
+
+
+@pytest.mark.parametrize("content", [{"a": 1}, [1], torch.zeros(3)], ids=["dict", "list", "tensor"])
+def test_other_files_of_torch_are_no_rankers(tmp_path, content):
+    torch.save(content, tmp_path / "other")
+    with pytest.raises(ValueError, match=r"not a file that TwoStageRanker\.save wrote"):
+        ltr.TwoStageRanker.load(tmp_path / "other")
+
+
+def test_a_missing_file_is_a_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        ltr.TwoStageRanker.load(tmp_path / "none")
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -257,13 +287,33 @@ def test_saved_and_loaded_scores_are_the_same(tmp_path, base):
         (lambda X, y: quick(top_k=2.5), "top_k must be an integer >= 2"),
         (lambda X, y: quick(recentre="l1"), "recentre must be 'l2', 'max' or None, got 'l1'"),
         (lambda X, y: quick(statistic="nope"), "unknown name 'nope'"),
+        (lambda X, y: quick(rank="nope"), "rank must be 'resolved' or 'subrank', got 'nope'"),
+        (lambda X, y: quick(method="nope"), "method must be one of auto, .*, got 'nope'"),
+        (lambda X, y: quick(margin=0.0), "margin must be a finite number > 0, got 0.0"),
+        (lambda X, y: quick(C="1"), "C must be a finite number >= 0, got '1'"),
+        (lambda X, y: quick(time_limit="1"), "time_limit must be a number of seconds > 0, got '1'"),
+        (lambda X, y: quick(seed=-1), "seed must be an integer from 0"),
         (lambda X, y: quick(base="nope").fit(X, y), "nope"),
         (lambda X, y: quick().fit(X, y * 0), "y must hold both classes, got only 0"),
         (lambda X, y: quick().fit(X, y + 1), "y must hold the labels 0 and 1, got 2"),
         (lambda X, y: quick().fit(np.where(X > 2, np.nan, X), y), "X must be finite, got"),
         (lambda X, y: quick().fit(X, y[:-1]), "y must have one label a row of X"),
-        (lambda X, y: quick(margin=0.0).fit(X, y), "margin must be a finite number > 0, got 0.0"),
-        (lambda X, y: quick(C=-1.0).fit(X, y), "C must be a finite number >= 0, got -1.0"),
+        (lambda X, y: quick().decision_function(X), "TwoStageRanker is not fitted: call fit first"),
+        (lambda X, y: quick().reranked(X), "TwoStageRanker is not fitted"),
+        (lambda X, y: quick().save("never.pt"), "TwoStageRanker is not fitted"),
+        (lambda X, y: quick().fit(X, y).predict(np.full(X.shape, "a")), "X must hold numbers: could not convert"),
+        (
+            lambda X, y: quick().fit(X, y, warm_starts=[[math.nan, 1.0, 1.0]]),
+            r"warm_starts: weights must be finite, got \[nan, 1.0, 1.0\]",
+        ),
+        (
+            lambda X, y: quick().fit(X, y, constraints=LinearConstraints([[1.0, 0.0]], [0.0])),
+            "constraints: A must have 3 columns, got 2",
+        ),
+        (
+            lambda X, y: quick().fit(X, y, constraints=([[1.0, 0.0, 0.0]], [0.0])),
+            r"constraints must be LinearConstraints\(A, b\) or None, got \(",
+        ),
         (lambda X, y: quick().fit(X, y, warm_starts=[[1.0]]), r"warm_starts: weights must have shape \(3,\)"),
         (lambda X, y: quick().fit(X, y).predict(X[:, :2]), "X must have 3 columns, got shape"),
     ],
