@@ -197,7 +197,7 @@ def check_weights(statistic: str, a: list[float], first: int, n: int) -> None:
         own = []
     require(len(own) == n, "problem.statistic", f"is not known for {n} observations: {statistic!r:.40}")
     for at, computed in enumerate(own, first):
-        near = abs(a[at] - computed) <= ULPS * 2.0**-52 * computed
+        near = computed <= sys.float_info.max and abs(a[at] - computed) <= ULPS * 2.0**-52 * computed
         require(near, f"problem.a[{at}]", f"must be {computed!r} for {statistic!r:.40}, got {a[at]!r}")
         require(a[at] >= (a[at - 1] if at > first else 0.0), f"problem.a[{at}]", f"must not fall, got {a[at]!r}")
 

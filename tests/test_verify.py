@@ -215,6 +215,12 @@ def test_rank_weights_are_those_of_the_library(name):
         assert np.all(np.abs(own - theirs) <= 4 * 2.0**-52 * theirs)  # half of what the checker allows
 
 
+@pytest.mark.parametrize("name", ["dcg(base=inf)", "power(p=inf)", "weights(inf,inf,inf)", "weights(1,inf,inf)"])
+def test_names_of_weights_that_are_not_finite_are_refused(name):
+    with pytest.raises(verify.CertificateError, match=r"problem.a\[\d\]: must be inf for"):
+        verify.check_weights(name, [1.0, 5.0, 7.0], 0, 3)
+
+
 @pytest.mark.parametrize(
     "name",
     ["", "ndcg", "auc@3", "pauc", "wta@1", "power", "dcg(p=2)", "dcg()@", "mrr(base=2)", "weights()", "dcg(base=x)"],
