@@ -77,6 +77,12 @@ def test_data_errors_are_value_errors():
     assert checked_labels([1.0, 0.0], 2).tolist() == [1, 0]
 
 
+@pytest.mark.filterwarnings("error")
+def test_an_infinite_grade_is_refused_without_a_warning():
+    with pytest.raises(DataError, match="labels must be whole numbers from 0 to 1000, got inf in row 2"):
+        checked_labels([0, math.inf, 1], 3, graded=True)
+
+
 # --- generated data ----------------------------------------------------------------------------------------------
 
 

@@ -134,6 +134,8 @@ def test_bad_data():
         ranker.fit(X, np.ones(len(X)))
     with pytest.raises(ValueError, match="X: values must be finite and none missing, got nan in column 2, row 1"):
         ranker.fit(np.where(np.arange(4) == 1, np.nan, X), y)
+    with pytest.raises(ValueError, match=r"X: a column must be constant or span at least 1e-150, got .* in column 1"):
+        ranker.fit(X * [1e-200, 1.0, 1.0, 1.0], y)
     with pytest.raises(ValueError, match="X must have the 4 columns of the fit, got 3"):
         ranker.fit(X, y).decision_function(X[:, :3])
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.data.dataset import DataError, checked_features, checked_labels, is_graded
+from ltr.data.dataset import DataError, check_ranges, checked_features, checked_labels, is_graded
 
 __all__ = ["LogisticRegressionRanker", "linear_scores"]
 
@@ -77,6 +77,7 @@ class LogisticRegressionRanker:
             labels = checked_labels(y, len(features))
         mean, scale = np.zeros(features.shape[1]), np.ones(features.shape[1])
         if self.standardize:
+            check_ranges(features)
             mean, deviation = features.mean(axis=0), features.std(axis=0)
             # rounding leaves a tiny deviation in some constant columns, so they are told by their range
             scale = np.where(np.ptp(features, axis=0) > 0, deviation, math.inf)

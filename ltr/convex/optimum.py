@@ -24,7 +24,9 @@ from ltr.convex.cones import cone_optimum, recedes
 from ltr.convex.functions import EXPONENTIAL, LOGISTIC, SQUARED_HINGE, FloatArray, PairFunction
 from ltr.convex.hinge import hinge_optimum
 from ltr.convex.newton import Design, Items, Objective, Pairs, minimise, radius_of, without_idle_part
+from ltr.data.dataset import check_ranges, checked_features, checked_labels
 from ltr.losses import PNormPushLoss, RankingLoss, parse_loss
+from ltr.statistics import as_float
 
 __all__ = ["ITEM_LIMIT", "PAIR_LIMIT", "ConvexOptimum", "certified_optimum"]
 
@@ -76,7 +78,7 @@ def certified_optimum(
 
     Args:
         loss: a loss of `ltr.losses` or its name, with ``pairs="mean"``.
-        X: observations, (n, d), finite.
+        X: observations, (n, d), under the rules of `ltr.data.Dataset`.
         y: labels, (n,), 0 or 1, both present.
         l2: price of the squared weights, >= 0.
         bias: whether the logistic loss has one; pairwise losses do not depend on it.
@@ -95,7 +97,7 @@ def certified_optimum(
     """
     module = _checked_loss(loss)
     features, positive = _checked_data(X, y)
-    if not (math.isfinite(l2) and l2 >= 0):
+    if not 0 <= as_float(l2) < math.inf:
         raise ValueError(f"l2 must be a finite number >= 0, got {l2!r}")
     pointwise = module.key == "logistic"
     if not pointwise:
@@ -141,17 +143,9 @@ def _checked_loss(loss: str | RankingLoss) -> RankingLoss:
 
 
 def _checked_data(X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, NDArray[np.bool_]]:
-    features, labels = np.asarray(X, dtype=np.float64), np.asarray(y)
-    if features.ndim != 2 or features.shape[1] < 1:
-        raise ValueError(f"X must be 2-D with at least one column, got shape {features.shape}")
-    if not np.isfinite(features).all():
-        raise ValueError(f"X must be finite, got {features[~np.isfinite(features)][0]}")
-    if labels.shape != features.shape[:1]:
-        raise ValueError(f"y must have one label a row of X ({features.shape[0]}), got shape {labels.shape}")
-    other = [label for label in np.unique(labels).tolist() if label not in (0, 1)]
-    if other or np.unique(labels).size < 2:
-        raise ValueError(f"y must hold the labels 0 and 1, both, got {np.unique(labels).tolist()[:5]}")
-    return features, labels == 1
+    features = checked_features(X)
+    check_ranges(features)
+    return features, checked_labels(y, len(features)) == 1
 
 
 def _scaled(features: FloatArray, *, centred: bool) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = [
     "DataError",
     "Dataset",
+    "check_ranges",
     "checked_features",
     "checked_labels",
     "checked_names",
@@ -85,7 +86,7 @@ class Dataset:
         features = np.asarray(X)
         names = None if feature_names is None else checked_names(feature_names, where)
         features = checked_features(features, names, where)
-        _check_ranges(features, names, where)
+        check_ranges(features, names, where)
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "X", features)
         queries, ids = (None, None) if qid is None else checked_queries(qid, len(features), where)
@@ -188,7 +189,9 @@ def checked_labels(y: ArrayLike, n: int, where: str = "y", *, graded: bool = Fal
         raise DataError(f"{where}: labels must be {kinds}, got an array of {labels.dtype}")
     if labels.dtype.kind == "b":
         labels = labels.astype(np.int64)
-    good = (labels >= 0) & (labels <= _LARGEST_LABEL) & (labels % 1 == 0) if graded else (labels == 0) | (labels == 1)
+    good = (labels == 0) | (labels == 1)
+    if graded:
+        good = (labels >= 0) & (labels <= _LARGEST_LABEL) & (labels == np.floor(labels))
     if not good.all():
         row = int(np.argmin(good))
         raise DataError(f"{where}: labels must be {rule}, got {_number(labels[row])} in row {row + 1}")
@@ -281,7 +284,8 @@ def _some_query_has_a_pair(labels: IntArray, queries: IntArray) -> bool:
     return bool(np.any(same_query & (labels[order][1:] != labels[order][:-1])))
 
 
-def _check_ranges(features: FloatArray, names: Sequence[str] | None, where: str) -> None:
+def check_ranges(features: FloatArray, names: Sequence[str] | None = None, where: str = "X") -> None:
+    """DataError for a column that varies, but so little that its variance is no float64; arguments as above."""
     low, high = features.min(axis=0), features.max(axis=0)
     bad = (low < high) & (high - low < _SMALLEST_RANGE)
     if bad.any():
