@@ -2,6 +2,7 @@
 
 import copy
 import io
+import math
 
 import numpy as np
 import pytest
@@ -226,6 +227,8 @@ def test_an_interrupted_fit_resumes_bit_for_bit(options, after):
         ({"loss": "hing"}, "loss: unknown name 'hing'"),
         ({"scorer": "tree"}, "scorer must be 'linear' or 'mlp', got 'tree'"),
         ({"scorer": "mlp", "hidden": (0,)}, "hidden must be an integer >= 1, got 0"),
+        ({"scorer": "mlp", "hidden": 64}, "hidden must be a sequence of integers >= 1, got 64"),
+        ({"l2": "0.1"}, "l2 must be a finite number >= 0, got '0.1'"),
         ({"l2": -1.0}, "l2 must be a finite number >= 0, got -1.0"),
         ({"optimizer": "sgd"}, "optimizer must be one of"),
         ({"batch_size": 8}, "batch_size goes with optimizer 'adam'"),
@@ -249,6 +252,26 @@ def test_fields_are_checked_when_built(options, message):
 def test_bad_data_is_named(X, y, message):
     with pytest.raises(ValueError, match=message):
         SurrogateRanker().fit(X, y)
+
+
+@pytest.mark.parametrize("scorer", ["linear", "mlp"])
+def test_arrays_that_may_not_be_written_are_read_without_a_warning(scorer, monkeypatch):
+    # once in a process is all that torch says it
+    monkeypatch.setattr(torch, "from_numpy", lambda array: torch.tensor(array) if array.flags.writeable else 1 / 0)
+    X, y = overlapping(40)
+    X.setflags(write=False)
+    y.setflags(write=False)
+    ranker = SurrogateRanker(scorer=scorer, max_steps=3).fit(X, y)
+    assert np.isfinite(ranker.decision_function(X)).all()
+    if scorer == "linear":
+        assert np.isfinite(ranker.distance_to_optimum(X, y))
+
+
+def test_the_distance_to_an_optimum_of_0():
+    X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
+    ranker = SurrogateRanker("hinge", l2=0.0).fit(X, y)
+    assert ranker.objective_ == ranker.distance_to_optimum(X, y) == 0
+    assert SurrogateRanker("hinge", l2=0.0, max_steps=1).fit(X, y).distance_to_optimum(X, y) in (0.0, math.inf)
 
 
 def test_scores_need_a_fit_and_its_columns():

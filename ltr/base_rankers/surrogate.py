@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.base_rankers.logistic import linear_scores
-from ltr.data.dataset import checked_features
+from ltr.data.dataset import checked_features, checked_labels
 from ltr.fitting import DeviceName, Fit, FitOptions, OptimizerName, Step
 from ltr.losses import parse_loss
 from ltr.scorers import LinearScorer, MLPScorer, Standardize
@@ -86,6 +87,8 @@ class SurrogateRanker:
         # a field that is in order keeps its identity, which scikit-learn's clone asks for
         if self.loss != (name := str(parse_loss(self.loss))):
             self.loss = name
+        if isinstance(self.hidden, str) or not isinstance(self.hidden, Iterable):
+            raise ValueError(f"hidden must be a sequence of integers >= 1, got {self.hidden!r}")
         self.hidden = tuple(self.hidden)
         if self.scorer not in ("linear", "mlp"):
             raise ValueError(f"scorer must be 'linear' or 'mlp', got {self.scorer!r}")
@@ -121,9 +124,7 @@ class SurrogateRanker:
         """
         features = checked_features(X)
         standardize, scorer = Standardize.fit(features), self._new_scorer(features.shape[1])
-        fit = Fit(
-            scorer, parse_loss(self.loss), standardize(torch.from_numpy(features)), y, options=self._options(), qid=qid
-        )
+        fit = Fit(scorer, parse_loss(self.loss), standardize(_tensor(features)), y, options=self._options(), qid=qid)
         if resume is not None:
             fit.load_state_dict(resume)
         self._model, self.fit_ = (standardize, scorer), fit
@@ -150,7 +151,7 @@ class SurrogateRanker:
         if features.shape[1] != standardize.d:
             raise ValueError(f"X must have the {standardize.d} columns of the fit, got {features.shape[1]}")
         if isinstance(scorer, LinearScorer):
-            scores = linear_scores(standardize(torch.from_numpy(features)).numpy(), _array(scorer.weight))
+            scores = linear_scores(standardize(_tensor(features)).numpy(), _array(scorer.weight))
             return scores if scorer.bias is None else scores + float(scorer.bias.detach())
         # a matrix product may round equal rows differently, and ties decide rank statistics
         rows, place = np.unique(features, axis=0, return_inverse=True)
@@ -167,6 +168,8 @@ class SurrogateRanker:
     def distance_to_optimum(self, X: ArrayLike, y: ArrayLike) -> float:
         """Objective minus certified optimum, relative to the optimum, on the data of the fit.
 
+        An optimum of 0, as the hinge of separable data has with l2 = 0, is reached (0) or not (infinity).
+
         Raises:
             ValueError: for an mlp, whose problem is not convex.
         """
@@ -175,12 +178,16 @@ class SurrogateRanker:
             raise ValueError("scorer must be 'linear' for a convex problem, got 'mlp'")
         from ltr.convex import certified_optimum
 
-        labels = np.asarray(y)
-        Z = standardize(torch.from_numpy(checked_features(X))).numpy()
+        features = checked_features(X)
+        labels = checked_labels(y, len(features))
+        Z = standardize(_tensor(features)).numpy()
         optimum = certified_optimum(self.loss, Z, labels, l2=self.l2, bias=True).value
         loss = parse_loss(self.loss)(torch.from_numpy(self.decision_function(X)), torch.from_numpy(labels))
         objective = float(loss) + self.l2 / 2 * float((_array(scorer.weight) ** 2).sum())
-        return (objective - optimum) / abs(optimum)
+        excess = objective - optimum
+        if optimum == 0:
+            return math.inf if excess > 0 else 0.0
+        return excess / optimum
 
     def to_state(self) -> dict[str, Any]:
         """Fields (but `on_step`), standardisation, weights and results: what `from_state` and ``torch.save`` need."""
@@ -232,6 +239,11 @@ class SurrogateRanker:
         with torch.random.fork_rng([]):
             torch.manual_seed(self.seed)
             return MLPScorer(d, self.hidden)
+
+
+def _tensor(features: FloatArray) -> torch.Tensor:
+    # torch has no tensors on memory that may not be written, and says so in a warning
+    return torch.from_numpy(np.require(features, requirements="W"))
 
 
 def _array(tensor: torch.Tensor) -> FloatArray:
