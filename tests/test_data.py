@@ -452,8 +452,9 @@ def test_half_split_is_a_seeded_permutation(n):
 
 
 def test_half_split_errors():
-    with pytest.raises(DataError, match="n must be at least 2 to be split, got 1"):
-        half_split(1, 0)
+    for n in (1, 2.5, "5"):
+        with pytest.raises(DataError, match=f"n must be an integer >= 2 to be split, got {n!r}"):
+            half_split(n, 0)
     for seed in (-1, 0.5, True):
         with pytest.raises(DataError, match="seed must be an integer >= 0"):
             half_split(4, seed)

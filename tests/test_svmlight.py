@@ -171,6 +171,32 @@ def test_options_of_tables_are_refused(tmp_path, options, message):
         read_data(written(tmp_path, LETOR), **options)
 
 
+@pytest.mark.parametrize(
+    "read", [read_data, lambda path, **options: read_rows(path, **{"features": ["f1"], **options})]
+)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"features": "f1"}, "features must be a sequence of at least one column name, got 'f1'"),
+        ({"features": []}, r"features must be a sequence of at least one column name, got \[\]"),
+        ({"features": ["f1", "f1"]}, "features: column names must differ, got 'f1' for columns 1 and 2"),
+        ({"format": "csv"}, "format must be one of auto, table, svmlight, got 'csv'"),
+    ],
+)
+def test_features_and_formats_that_mean_nothing_are_refused(tmp_path, read, options, message):
+    with pytest.raises(DataError, match=message):
+        read(written(tmp_path, LETOR), **options)
+
+
+def test_rows_to_predict_on_are_held_to_the_rules_of_features(tmp_path):
+    path = written(tmp_path, "1 1:1\n0 1:nan\n")
+    with pytest.raises(
+        DataError, match="values must be finite and none missing, got nan in column 'f1', row 2"
+    ) as error:
+        read_rows(path, ["f1"])
+    assert str(path) in str(error.value)
+
+
 class Parses:
     """Counts how often a file is parsed."""
 

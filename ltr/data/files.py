@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +52,7 @@ def read_data(
     Raises:
         DataError: a file or an option against the rules of its reader.
     """
-    if (format_of(path) if format == "auto" else format) == "table":
+    if _known(path, format) == "table":
         if label is None:
             raise DataError(f"{path}: a table needs the name of its label column, got none")
         return read_table(path, label=label, query=query, drop=drop, features=features)
@@ -83,6 +83,13 @@ def read_rows(
     Raises:
         DataError: as `read_data`.
     """
-    if (format_of(path) if format == "auto" else format) == "table":
+    if _known(path, format) == "table":
         return read_table_rows(path, features, query=query)
     return read_svmlight_rows(path, features, cache=cache)
+
+
+def _known(path: str | os.PathLike[str], name: FormatName) -> FormatName:
+    """The format of a file: the one named, or the one that is found out."""
+    if name not in get_args(FormatName):
+        raise DataError(f"format must be one of {', '.join(get_args(FormatName))}, got {name!r}")
+    return format_of(path) if name == "auto" else name

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ltr.data.dataset import DataError, Dataset, checked_features, checked_labels, checked_names, checked_queries
 
-__all__ = ["Columns", "count_rows", "dataset_of", "features_of", "from_frame", "ids_of", "is_number"]
+__all__ = ["Columns", "count_rows", "dataset_of", "feature_names", "features_of", "from_frame", "ids_of", "is_number"]
 
 FloatArray = NDArray[np.float64]
 Columns = Mapping[str, Any]
@@ -128,16 +128,21 @@ def ids_of(columns: Columns, where: str, query: str) -> NDArray[Any]:
 
 def features_of(columns: Columns, where: str, features: Sequence[str]) -> FloatArray:
     """The features in some columns, in this order; all missing columns are named at once."""
-    if isinstance(features, str) or len(features) == 0:
-        raise DataError(f"features must be a sequence of at least one column name, got {features!r}")
-    names = checked_names(features, "features")
+    names = feature_names(features)
     _require(columns, where, names, "feature column")
     return checked_features(np.column_stack([_column(where, name, columns[name]) for name in names]), names, where)
 
 
+def feature_names(features: Sequence[str]) -> tuple[str, ...]:
+    """The names of features asked for: at least one, each once."""
+    if isinstance(features, str) or len(features) == 0:
+        raise DataError(f"features must be a sequence of at least one column name, got {features!r}")
+    return checked_names(features, "features")
+
+
 def _require(columns: Columns, where: str, names: Sequence[str], role: str) -> None:
     if isinstance(names, str):
-        raise DataError(f"{role}s must be given as a sequence of names, got the string {names!r}")
+        raise DataError(f"{role} must be given as a sequence of names, got the string {names!r}")
     missing = [name for name in names if name not in columns]
     if not missing:
         return

@@ -34,8 +34,8 @@ def half_split(n: int, seed: int) -> tuple[IntArray, IntArray]:
         >>> len(train), len(test), sorted([*train.tolist(), *test.tolist()])
         (2, 3, [0, 1, 2, 3, 4])
     """
-    if n < 2:
-        raise DataError(f"n must be at least 2 to be split, got {n!r}")
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 2:
+        raise DataError(f"n must be an integer >= 2 to be split, got {n!r}")
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise DataError(f"seed must be an integer >= 0, got {seed!r}")
     order = np.random.default_rng(seed).permutation(n)

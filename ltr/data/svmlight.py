@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data.cache import Arrays, cached
-from ltr.data.dataset import DataError, Dataset
-from ltr.data.frames import is_number
+from ltr.data.dataset import DataError, Dataset, checked_features
+from ltr.data.frames import feature_names, is_number
 from ltr.data.queries import read_query_sizes, side_file
 
 __all__ = ["looks_like_svmlight", "read_svmlight", "read_svmlight_rows"]
@@ -91,7 +91,7 @@ def read_svmlight_rows(
         DataError: as `read_svmlight`, but for labels.
     """
     rows = _read(path, features, cache)
-    return rows.X, rows.queries
+    return checked_features(rows.X, rows.names, str(path)), rows.queries
 
 
 class _Rows(NamedTuple):
@@ -105,17 +105,18 @@ def _read(path: str | os.PathLike[str], features: Sequence[str] | None, cache: b
     file = Path(path)
     if not file.is_file():
         raise DataError(f"{path}: {'is not a file' if file.exists() else 'no such file'}")
+    asked = None if features is None else list(feature_names(features))
     parsed = cached(file, _PARSER, lambda: _parse(file)) if cache else _parse(file)
     labels, indices, indptr = parsed["labels"], parsed["indices"], parsed["indptr"]
     used = np.unique(indices)
     first, last = (0, 0) if len(used) == 0 else (min(1, int(used[0])), int(used[-1]))
-    width = last + 1 - first if features is None else len(features)
+    width = last + 1 - first if asked is None else len(asked)
     size = 8.0 * len(labels) * width
     if size > _LARGEST_DENSE:
         shape = f"{len(labels)} rows of {width} features"
         limit = f"the limit is {_LARGEST_DENSE / 1e9:g} GB"
         raise DataError(f"{path}: {shape} would take {size / 1e9:.1f} GB as dense float64, {limit}; take fewer of them")
-    names = [f"f{j}" for j in range(first, last + 1)] if features is None else list(features)
+    names = [f"f{j}" for j in range(first, last + 1)] if asked is None else asked
     column_of = {int(name[1:]): column for column, name in enumerate(names) if _NAME.fullmatch(name)}
     columns = np.array([column_of.get(int(index), -1) for index in used], dtype=np.int64)
     place = columns[np.searchsorted(used, indices)]
