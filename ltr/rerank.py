@@ -126,7 +126,9 @@ class TwoStageRanker:
         recentre: NormName | None = None,
         seed: int = 0,
     ) -> None:
-        if top_k is not None and (isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 2):
+        if not isinstance(base, str) and (missing := _METHODS_OF_A_BASE - set(dir(base))):
+            raise ValueError(f"base must be a name or a base ranker, got {base!r} without {', '.join(sorted(missing))}")
+        if top_k is not None and (isinstance(top_k, bool) or not isinstance(top_k, int | np.integer) or top_k < 2):
             raise ValueError(f"top_k must be an integer >= 2 or None for the full list, got {top_k!r}")
         if recentre not in (None, *get_args(NormName)):
             raise ValueError(f"recentre must be 'l2', 'max' or None, got {recentre!r}")
@@ -425,6 +427,7 @@ class TwoStageRanker:
         return candidates[best]
 
 
+_METHODS_OF_A_BASE = frozenset({"fit", "decision_function", "linear_weights"})
 _STATE = frozenset({"options", "base", "n_features", "threshold", "weights", "center", "note"})
 _PLAIN_OPTIONS = (
     "top_k",

@@ -6,12 +6,14 @@ by default, in which a convex fit reaches its optimum to many digits; ``scorer.f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
+
+from ltr.statistics import as_float
 
 __all__ = ["LinearScorer", "MLPScorer", "Standardize"]
 
@@ -73,8 +75,10 @@ class MLPScorer(nn.Module):
     def __init__(self, d: int, hidden: Sequence[int] = (64, 32), dropout: float = 0.0) -> None:
         super().__init__()
         self.d = _width("d", d)
-        if not 0 <= dropout < 1:
+        if not 0 <= as_float(dropout) < 1:
             raise ValueError(f"dropout must be in [0, 1), got {dropout!r}")
+        if isinstance(hidden, str) or not isinstance(hidden, Iterable):
+            raise ValueError(f"hidden must be a sequence of integers >= 1, got {hidden!r}")
         layers: list[nn.Module] = []
         width = self.d
         for size in hidden:

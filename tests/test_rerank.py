@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
 
 import ltr
 from ltr.base_rankers.surrogate import SurrogateRanker
@@ -253,7 +254,7 @@ def test_saved_and_loaded_scores_are_the_same(tmp_path, base):
 
 def test_options_from_arrays_of_numpy_are_saved_as_numbers(tmp_path):
     X, y = sample()
-    options = {"C": np.float64(1e-3), "margin": np.float32(1e-3), "seed": np.int64(3)}
+    options = {"C": np.float64(1e-3), "margin": np.float32(1e-3), "seed": np.int64(3), "top_k": np.int64(20)}
     ranker = quick(base=SurrogateRanker("ranknet", l2=np.float64(1e-3)), **options).fit(X, y)
     ranker.save(tmp_path / "ranker.pt")
     again = ltr.TwoStageRanker.load(tmp_path / "ranker.pt")
@@ -293,7 +294,15 @@ def test_a_missing_file_is_a_missing_file(tmp_path):
         (lambda X, y: quick(C="1"), "C must be a finite number >= 0, got '1'"),
         (lambda X, y: quick(time_limit="1"), "time_limit must be a number of seconds > 0, got '1'"),
         (lambda X, y: quick(seed=-1), "seed must be an integer from 0"),
-        (lambda X, y: quick(base="nope").fit(X, y), "nope"),
+        (
+            lambda X, y: quick(base="rankbost").fit(X, y),
+            r"base ranker must be logistic, rankboost or a loss, got 'rankbost' \(loss: unknown name",
+        ),
+        (
+            lambda X, y: quick(base=None),
+            "base must be a name or a base ranker, got None without decision_function, fit",
+        ),
+        (lambda X, y: quick(base=LogisticRegression()), r"got LogisticRegression\(\) without linear_weights"),
         (lambda X, y: quick().fit(X, y * 0), "y must hold both classes, got only 0"),
         (lambda X, y: quick().fit(X, y + 1), "y must hold the labels 0 and 1, got 2"),
         (lambda X, y: quick().fit(np.where(X > 2, np.nan, X), y), "X must be finite, got"),

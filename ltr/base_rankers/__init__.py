@@ -54,7 +54,12 @@ def make_base_ranker(name: str, *, seed: int = 0) -> BaseRanker:
 
         return RankBoostRanker()
     from ltr.base_rankers.surrogate import SurrogateRanker
+    from ltr.losses import parse_loss
 
+    try:
+        parse_loss(name)
+    except ValueError as error:
+        raise ValueError(f"base ranker must be logistic, rankboost or a loss, got {name!r} ({error})") from None
     return SurrogateRanker(loss=name, seed=seed)
 
 
