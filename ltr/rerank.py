@@ -176,6 +176,8 @@ class TwoStageRanker:
             on_progress: called with each `TracePoint` of the exact stage.
         """
         features, labels, queries = _checked(X, y, qid)
+        if constraints is not None:
+            check_constraints(constraints, features.shape[1])
         graded = is_graded(labels, queries)
         if graded and self.statistic.name == "auc":
             raise ValueError("statistic must not be auc with queries or graded labels: take wrs, the sum of the ranks")
@@ -492,7 +494,6 @@ def _on_columns(constraints: LinearConstraints | None, columns: NDArray[np.bool_
     """The constraints on the columns kept: the weights of the others are 0."""
     if constraints is None:
         return None
-    check_constraints(constraints, len(columns))
     return LinearConstraints(constraints.A[:, columns], constraints.b)
 
 

@@ -252,6 +252,14 @@ def test_saved_and_loaded_scores_are_the_same(tmp_path, base):
     assert str(again.statistic) == "dcg"
 
 
+def test_bad_constraints_show_before_the_base_is_fitted():
+    X, y = sample()
+    base = Scores()
+    with pytest.raises(ValueError, match="constraints: A must have 3 columns, got 2"):
+        quick(base=base).fit(X, y, constraints=LinearConstraints([[1.0, 0.0]], [0.0]))
+    assert not hasattr(base, "d")
+
+
 def test_options_from_arrays_of_numpy_are_saved_as_numbers(tmp_path):
     X, y = sample()
     options = {"C": np.float64(1e-3), "margin": np.float32(1e-3), "seed": np.int64(3), "top_k": np.int64(20)}
