@@ -22,6 +22,7 @@ Source: Rudin & Wang (2018), section 2.1.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -84,7 +85,8 @@ class TwoStageRanker:
         base_: the fitted base ranker.
         threshold_: base score from which items are reranked; None after a fit on queries, which have each their own.
         weights_: the exact stage's weights on the raw features, float64 of shape (d,), recentred if so asked; None
-            when the exact stage had nothing to order (a single class at the top).
+            when the exact stage had nothing to order (a single class at the top), or knows no weights that satisfy the
+            side constraints: the order is then the base ranker's.
         solution_: the `Solution` of the exact stage, its weights as the solver found them, on the list's standardised
             varying features.
         problem_: the `RerankProblem` that was solved, or the `GradedProblem` of queries or graded labels.
@@ -404,6 +406,9 @@ class TwoStageRanker:
             warm_starts=self.warm_starts_,
             on_progress=on_progress,
         )
+        if self.solution_.value == -math.inf:
+            self.note_ = "no weights are known to satisfy the side constraints: the base ranker's order stands"
+            return
         self.weights_ = lists.raw(self._best_on_list(self.problem_, self.solution_))
 
     def _best_on_list(self, problem: RerankProblem | GradedProblem, solution: Solution) -> FloatArray:

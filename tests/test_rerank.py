@@ -252,6 +252,16 @@ def test_saved_and_loaded_scores_are_the_same(tmp_path, base):
     assert str(again.statistic) == "dcg"
 
 
+def test_the_base_order_stands_where_no_weights_satisfy_the_side_constraints():
+    X, y = sample()
+    never = LinearConstraints([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]], [-0.5, -0.5])  # w_0 <= -0.5 and w_0 >= 0.5
+    ranker = quick(method="weight_space").fit(X, y, constraints=never)
+    assert ranker.solution_.status is Status.INFEASIBLE
+    assert ranker.weights_ is None
+    assert ranker.note_ == "no weights are known to satisfy the side constraints: the base ranker's order stands"
+    assert np.array_equal(ranker.order(X), np.argsort(-ranker.base_.decision_function(X), kind="stable"))
+
+
 def test_bad_constraints_show_before_the_base_is_fitted():
     X, y = sample()
     base = Scores()
