@@ -456,6 +456,8 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 (a tree of any leaves)
     """The tree with Python's numbers for NumPy's, which a file that holds no code cannot hold."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -156,9 +156,9 @@ class Standardize(nn.Module):
 
 
 def _width(name: str, value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
-    return value
+    return int(value)
 
 
 def _check_features(features: Tensor, d: int) -> None:

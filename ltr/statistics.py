@@ -103,7 +103,7 @@ class RankStatistic:
         if rule == "never":
             hint = "; the partial AUC is 'pauc@N'" if self.name in ("auc", "wrs") else ""
             raise ValueError(f"statistic {self.name}: takes no cutoff, got @{self.cutoff}{hint}")
-        if isinstance(self.cutoff, bool) or not isinstance(self.cutoff, int) or self.cutoff < 1:
+        if isinstance(self.cutoff, bool) or not isinstance(self.cutoff, int | np.integer) or self.cutoff < 1:
             raise ValueError(f"statistic {self.name}: cutoff must be an integer >= 1, got {self.cutoff!r}")
 
     @classmethod

@@ -273,11 +273,16 @@ def test_bad_constraints_show_before_the_base_is_fitted():
 def test_options_from_arrays_of_numpy_are_saved_as_numbers(tmp_path):
     X, y = sample()
     options = {"C": np.float64(1e-3), "margin": np.float32(1e-3), "seed": np.int64(3), "top_k": np.int64(20)}
-    ranker = quick(base=SurrogateRanker("ranknet", l2=np.float64(1e-3)), **options).fit(X, y)
+    steps, widths = np.int64(5), np.array([3, 2])
+    base = SurrogateRanker(
+        "ranknet", scorer="mlp", hidden=widths, optimizer="adam", max_steps=steps, l2=np.float64(1e-3)
+    )
+    ranker = quick(base=base, **options).fit(X, y)
     ranker.save(tmp_path / "ranker.pt")
     again = ltr.TwoStageRanker.load(tmp_path / "ranker.pt")
     np.testing.assert_array_equal(ranker.decision_function(X), again.decision_function(X))
     assert (again.C, again.margin, again.seed, again.base_.l2) == (1e-3, np.float32(1e-3), 3, 1e-3)
+    assert (again.base_.max_steps, again.base_.hidden) == (5, (3, 2))
 
 
 @pytest.mark.parametrize("content", [b"", b"K", b".", b"hello\n", b"a,b\n1,2\n", b"PK\x03\x04", bytes(range(256))])
