@@ -149,7 +149,10 @@ def test_names_of_features_are_kept_and_compared(ranker):
     np.testing.assert_array_equal(ranker.predict(frame), clone(ranker).fit(X, y).predict(X))
     with pytest.raises(ValueError, match="feature names should match those that were passed during fit"):
         ranker.predict(frame[["dose", "age", "weight"]])
-    with pytest.raises(ValueError, match=r"X has 2 features, but .* is expecting 3 features"):
+    with (
+        pytest.warns(UserWarning, match="X does not have valid feature names"),
+        pytest.raises(ValueError, match=r"X has 2 features, but .* is expecting 3 features"),
+    ):
         ranker.predict(X[:, :2])
 
 
