@@ -510,6 +510,16 @@ def test_longer_lists_are_counted_by_reason():
     assert "a (splits 0 and 1; 0.30 below K = 50 at most): the price" in checks
 
 
+def test_a_full_list_proven_within_two_limits_counts_once():
+    made = length_sweep([SPLICE])
+    more = {"C": CASES[SPLICE][4], "time_limit": 600.0}
+    made.exact("a", 0, 21.0, CASES[SPLICE][0], table="long", options=more)
+    made.exact("a", 0, 21.0, CASES[SPLICE][1], "full", table="long", options=more, weights=[1.0, 0.0])
+    assert "Of 1 full list proven beside the smallest K, 1 has a smaller" in words(
+        [section(made.results, "Exceptions")]
+    )
+
+
 @pytest.mark.parametrize(
     ("kinds", "conclusion"),
     [

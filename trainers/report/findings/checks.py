@@ -89,13 +89,14 @@ def _named(records: list[Json]) -> str:
 
 def _full_text(evidence: Evidence) -> str:
     """Full lists that are proven and yet worse on the whole training half than the smallest K."""
-    found = [
-        case
+    proven = {  # a list that several limits prove counts once
+        (case.data, case.split): case
         for lengths in evidence.lengths.values()
         for limit in (lengths.limit, *lengths.longer)
         for case in cases(evidence, lengths, limit)
         if case.longer == FULL and case.proven and case.shorter == _smallest(evidence, case)
-    ]
+    }
+    found = list(proven.values())
     worse = [case for case in found if case.kind != AS_GOOD]
     if not found:
         return "**Full list.** No full list is proven beside a shorter one."
@@ -111,7 +112,8 @@ def _full_text(evidence: Evidence) -> str:
     for kind, cause in causes.items():
         if cells := [case for case in worse if case.kind == kind]:
             parts.append(f"{_named_cases(cells, evidence.decimals)}: {cause}")
-    return f"{text}, {len(worse)} have a smaller statistic on the whole training half. {'; '.join(parts)}."
+    have = "has" if len(worse) == 1 else "have"
+    return f"{text}, {len(worse)} {have} a smaller statistic on the whole training half. {'; '.join(parts)}."
 
 
 def _smallest(evidence: Evidence, case: Case) -> int | str:
