@@ -106,6 +106,8 @@ def _read(path: str | os.PathLike[str], features: Sequence[str] | None, cache: b
     if not file.is_file():
         raise DataError(f"{path}: {'is not a file' if file.exists() else 'no such file'}")
     asked = None if features is None else list(feature_names(features))
+    if foreign := [name for name in asked or () if not _NAME.fullmatch(name)]:
+        raise DataError(f"{path}: features of sparse text are named f0, f1, ..., it has no {foreign[0]!r}")
     parsed = cached(file, _PARSER, lambda: _parse(file)) if cache else _parse(file)
     labels, indices, indptr = parsed["labels"], parsed["indices"], parsed["indptr"]
     used = np.unique(indices)
@@ -117,7 +119,7 @@ def _read(path: str | os.PathLike[str], features: Sequence[str] | None, cache: b
         limit = f"the limit is {_LARGEST_DENSE / 1e9:g} GB"
         raise DataError(f"{path}: {shape} would take {size / 1e9:.1f} GB as dense float64, {limit}; take fewer of them")
     names = [f"f{j}" for j in range(first, last + 1)] if asked is None else asked
-    column_of = {int(name[1:]): column for column, name in enumerate(names) if _NAME.fullmatch(name)}
+    column_of = {int(name[1:]): column for column, name in enumerate(names)}
     columns = np.array([column_of.get(int(index), -1) for index in used], dtype=np.int64)
     place = columns[np.searchsorted(used, indices)]
     rows = np.repeat(np.arange(len(labels)), np.diff(indptr))
