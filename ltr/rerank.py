@@ -88,8 +88,9 @@ class TwoStageRanker:
             when the exact stage had nothing to order (a single class at the top), or knows no weights that satisfy the
             side constraints: the order is then the base ranker's.
         solution_: the `Solution` of the exact stage, its weights as the solver found them, on the list's standardised
-            varying features.
-        problem_: the `RerankProblem` that was solved, or the `GradedProblem` of queries or graded labels.
+            varying features; None where it had nothing to order, and after `load`.
+        problem_: the `RerankProblem` that was solved, or the `GradedProblem` of queries or graded labels;
+            None likewise.
         note_: what happened beyond the usual, empty when nothing did.
 
     Raises:
@@ -295,7 +296,7 @@ class TwoStageRanker:
         moved.recentre = norm
         if self.weights_ is None:
             return moved
-        problem, lists = getattr(self, "problem_", None), getattr(self, "_lists", None)
+        problem, lists = self.problem_, self._lists
         if problem is None or lists is None or self.solution_ is None:
             raise ValueError("recentred goes with a ranker that was fitted here: files do not hold its problem")
         moved.note_ = ""
@@ -345,6 +346,8 @@ class TwoStageRanker:
         ranker.weights_ = None if state["weights"] is None else state["weights"].numpy()
         ranker.center_ = state["center"].numpy()
         ranker.note_ = state["note"]
+        ranker.solution_ = ranker.problem_ = ranker._lists = None
+        ranker.warm_starts_ = []
         return ranker
 
     def _rerank(

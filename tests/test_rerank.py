@@ -246,6 +246,7 @@ def test_saved_and_loaded_scores_are_the_same(tmp_path, base):
     ranker = quick(base=base, C=1e-3, recentre="l2").fit(X, y)
     ranker.save(tmp_path / "ranker.pt")
     again = ltr.TwoStageRanker.load(tmp_path / "ranker.pt")
+    assert again.solution_ is again.problem_ is None
     fresh = sample(seed=9)[0]
     np.testing.assert_array_equal(ranker.decision_function(fresh), again.decision_function(fresh))
     assert (again.C, again.recentre) == (1e-3, "l2")
