@@ -33,13 +33,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.base_rankers import BaseRanker, load_base_ranker, make_base_ranker
 from ltr.base_rankers.logistic import linear_scores
+from ltr.checks import as_numbers, is_whole
 from ltr.data.dataset import checked_features, checked_labels, checked_queries, is_graded
 from ltr.exact.graded import GradedProblem
 from ltr.exact.problem import (
     LinearConstraints,
     RankName,
     RerankProblem,
-    as_numbers,
     check_constraints,
     check_price_and_margin,
     check_rank,
@@ -131,7 +131,7 @@ class TwoStageRanker:
     ) -> None:
         if not isinstance(base, str) and (missing := _METHODS_OF_A_BASE - set(dir(base))):
             raise ValueError(f"base must be a name or a base ranker, got {base!r} without {', '.join(sorted(missing))}")
-        if top_k is not None and (isinstance(top_k, bool) or not isinstance(top_k, int | np.integer) or top_k < 2):
+        if top_k is not None and (not is_whole(top_k) or top_k < 2):
             raise ValueError(f"top_k must be an integer >= 2 or None for the full list, got {top_k!r}")
         if recentre not in (None, *get_args(NormName)):
             raise ValueError(f"recentre must be 'l2', 'max' or None, got {recentre!r}")

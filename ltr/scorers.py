@@ -13,7 +13,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from ltr.statistics import as_float
+from ltr.checks import as_float, is_whole
 
 __all__ = ["LinearScorer", "MLPScorer", "Standardize"]
 
@@ -156,7 +156,7 @@ class Standardize(nn.Module):
 
 
 def _width(name: str, value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+    if not is_whole(value) or value < 1:
         raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
     return int(value)
 

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr.checks import as_float, is_whole
+
 __all__ = ["RankStatistic"]
 
 FloatArray = NDArray[np.float64]
@@ -103,7 +105,7 @@ class RankStatistic:
         if rule == "never":
             hint = "; the partial AUC is 'pauc@N'" if self.name in ("auc", "wrs") else ""
             raise ValueError(f"statistic {self.name}: takes no cutoff, got @{self.cutoff}{hint}")
-        if isinstance(self.cutoff, bool) or not isinstance(self.cutoff, int | np.integer) or self.cutoff < 1:
+        if not is_whole(self.cutoff) or self.cutoff < 1:
             raise ValueError(f"statistic {self.name}: cutoff must be an integer >= 1, got {self.cutoff!r}")
 
     @classmethod
@@ -252,18 +254,6 @@ def _check_weights(array: Sequence[float]) -> None:
         if bad.any():
             at = int(np.argmax(bad))
             raise ValueError(f"weights must be {rule}, got {float(a[at])!r} at rank {at + 1}")
-
-
-def as_float(value: object) -> float:
-    """A number as float64; NaN for what is none, which fails every rule: texts, None, arrays."""
-    if isinstance(value, str | bytes):
-        return math.nan
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return math.nan
-    except OverflowError:
-        return math.inf
 
 
 def _number(text: str, whole: str) -> float:

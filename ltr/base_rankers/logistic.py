@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr.checks import is_whole
 from ltr.data.dataset import DataError, check_ranges, checked_features, checked_labels, is_graded
 
 __all__ = ["LogisticRegressionRanker", "linear_scores"]
@@ -53,7 +54,7 @@ class LogisticRegressionRanker:
             raise ValueError(f"C must be a finite number > 0, got {self.C!r}")
         if not isinstance(self.standardize, bool):
             raise ValueError(f"standardize must be true or false, got {self.standardize!r}")
-        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, int | np.integer) or self.max_iter < 1:
+        if not is_whole(self.max_iter) or self.max_iter < 1:
             raise ValueError(f"max_iter must be an integer >= 1, got {self.max_iter!r}")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr.checks import is_whole
 from ltr.data.dataset import DataError, checked_features, checked_labels
 
 __all__ = ["RankBoostRanker", "exponential_pair_loss"]
@@ -86,7 +87,7 @@ class RankBoostRanker:
         for name, value in (("rounds", self.rounds), ("thresholds", self.thresholds)):
             if name == "thresholds" and value is None:
                 continue
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            if not is_whole(value) or value < 1:
                 raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
         if self.step not in ("exact", "bound"):
             raise ValueError(f"step must be 'exact' or 'bound', got {self.step!r}")

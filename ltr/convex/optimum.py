@@ -20,13 +20,13 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from ltr.checks import as_float
 from ltr.convex.cones import cone_optimum, recedes
 from ltr.convex.functions import EXPONENTIAL, LOGISTIC, SQUARED_HINGE, FloatArray, PairFunction
 from ltr.convex.hinge import hinge_optimum
 from ltr.convex.newton import Design, Items, Objective, Pairs, minimise, radius_of, without_idle_part
 from ltr.data.dataset import check_ranges, checked_features, checked_labels
 from ltr.losses import PNormPushLoss, RankingLoss, parse_loss
-from ltr.statistics import as_float
 
 __all__ = ["ITEM_LIMIT", "PAIR_LIMIT", "ConvexOptimum", "certified_optimum"]
 

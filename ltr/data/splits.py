@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr.checks import is_whole
 from ltr.data.dataset import DataError
 
 __all__ = ["half_split"]
@@ -34,9 +35,9 @@ def half_split(n: int, seed: int) -> tuple[IntArray, IntArray]:
         >>> len(train), len(test), sorted([*train.tolist(), *test.tolist()])
         (2, 3, [0, 1, 2, 3, 4])
     """
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 2:
+    if not is_whole(n) or n < 2:
         raise DataError(f"n must be an integer >= 2 to be split, got {n!r}")
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+    if not is_whole(seed) or seed < 0:
         raise DataError(f"seed must be an integer >= 0, got {seed!r}")
     order = np.random.default_rng(seed).permutation(n)
     return order[: n // 2], order[n // 2 :]

@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr import verify
+from ltr.checks import as_float, is_whole
 from ltr.exact.graded import GradedProblem
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
 from ltr.exact.solution import Solution
-from ltr.statistics import as_float
 
 __all__ = ["Certificate", "certify"]
 
@@ -194,7 +194,7 @@ def certify(
         ('optimal', True)
     """
     for name, number in (("max_boxes", max_boxes), ("max_checks", max_checks)):
-        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
+        if not is_whole(number) or number < 0:
             raise ValueError(f"{name} must be an integer >= 0, got {number!r}")
     if not as_float(time_limit) > 0:
         raise ValueError(f"time_limit must be > 0, got {time_limit!r}")

@@ -52,13 +52,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr.checks import as_numbers
 from ltr.exact.problem import (
     FloatArray,
     IntArray,
     LinearConstraints,
     Problem,
     RankName,
-    as_numbers,
     check_rank,
     finite_features,
     set_fields,

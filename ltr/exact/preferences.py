@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ltr.checks import as_numbers
 from ltr.exact.problem import (
     FloatArray,
     IntArray,
     LinearConstraints,
     Problem,
-    as_numbers,
     finite_features,
     set_fields,
     set_prices,

@@ -26,7 +26,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.statistics import RankStatistic, as_float
+from ltr.checks import as_float, as_numbers, is_whole
+from ltr.statistics import RankStatistic
 
 __all__ = ["SIDE_TOLERANCE", "LinearConstraints", "Problem", "RerankProblem", "resolved_value"]
 
@@ -335,14 +336,6 @@ def _satisfied_exactly(row: FloatArray, limit: float, w: FloatArray, tolerance: 
     return sum(terms, Fraction(0)) <= Fraction(limit) + Fraction(tolerance) * size
 
 
-def as_numbers(name: str, values: ArrayLike) -> FloatArray:
-    """Values as float64, no copy where they are; ValueError names the argument that holds something else."""
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must hold numbers: {error}") from None
-
-
 def finite_features(X: ArrayLike) -> FloatArray:
     """A copy of the features as float64 of shape (n, d); ValueError names what is not finite or too large."""
     features = as_numbers("X", X).copy()
@@ -401,8 +394,7 @@ def set_prices(
     if constraints is not None:
         check_constraints(constraints, problem.d)
     if max_nonzeros is not None:
-        integral = isinstance(max_nonzeros, int | np.integer) and not isinstance(max_nonzeros, bool)
-        if not (integral and 1 <= max_nonzeros <= problem.d):
+        if not is_whole(max_nonzeros) or not 1 <= max_nonzeros <= problem.d:
             rule = f"an integer from 1 to {problem.d}, the number of features, or None"
             raise ValueError(f"max_nonzeros must be {rule}, got {max_nonzeros!r}")
         max_nonzeros = int(max_nonzeros)

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr.checks import as_float, is_whole
 from ltr.exact.problem import Problem
 from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
-from ltr.statistics import as_float
 
 __all__ = ["Ending", "Limits", "SolveState", "Stopped", "scalable"]
 
@@ -50,7 +50,7 @@ class Limits:
             raise ValueError(f"time_limit must be a number of seconds > 0, got {self.time_limit!r}")
         if not 0 <= as_float(self.gap) < math.inf:
             raise ValueError(f"gap must be a finite number >= 0, got {self.gap!r}")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer) or not 0 <= self.seed < 2**31:
+        if not is_whole(self.seed) or not 0 <= self.seed < 2**31:
             raise ValueError(f"seed must be an integer from 0 to 2**31 - 1, got {self.seed!r}")
         if self.node_limit is not None and not as_float(self.node_limit) >= 1:
             raise ValueError(f"node_limit must be at least 1, got {self.node_limit!r}")

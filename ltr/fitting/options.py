@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-import numpy as np
 import torch
 
-from ltr.statistics import as_float
+from ltr.checks import as_float, is_whole
 
 __all__ = ["DeviceName", "FitOptions", "OptimizerName"]
 
@@ -71,7 +70,7 @@ class FitOptions:
             ("chunk_rows", 1 if self.chunk_rows is None else self.chunk_rows, 1),
             ("seed", self.seed, 0),
         ):
-            if isinstance(whole, bool) or not isinstance(whole, int | np.integer) or whole < least:
+            if not is_whole(whole) or whole < least:
                 raise ValueError(f"{name} must be an integer >= {least}, got {whole!r}")
         for name, number in (("learning_rate", self.learning_rate), ("tolerance", self.tolerance)):
             if not 0 < as_float(number) < math.inf:

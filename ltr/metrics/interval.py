@@ -16,6 +16,8 @@ import scipy
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from ltr.checks import is_whole
+
 __all__ = ["BootstrapMethod", "Interval", "mean_interval"]
 
 BootstrapMethod = Literal["bca", "percentile"]
@@ -143,7 +145,7 @@ def check_options(confidence: float, resamples: int = _FEWEST, method: str = "pe
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
-    if isinstance(resamples, bool) or not isinstance(resamples, int | np.integer) or resamples < _FEWEST:
+    if not is_whole(resamples) or resamples < _FEWEST:
         raise ValueError(f"resamples must be an integer >= {_FEWEST}, got {resamples!r}")
     if method not in ("bca", "percentile"):
         raise ValueError(f"method must be 'bca' or 'percentile', got {method!r}")
