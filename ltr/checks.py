@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TypeGuard
+from collections.abc import Iterable
+from typing import TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["as_float", "as_numbers", "is_whole"]
+__all__ = ["as_float", "as_numbers", "as_sequence", "is_whole"]
+
+_Item = TypeVar("_Item")
 
 
 def is_whole(value: object) -> TypeGuard[int]:
@@ -44,3 +47,10 @@ def as_numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must hold numbers: {error}") from None
+
+
+def as_sequence(name: str, values: Iterable[_Item], of: str) -> tuple[_Item, ...]:
+    """Values as a tuple, itself where they are one; ValueError for a text, or what holds none."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ValueError(f"{name} must be a sequence of {of}, got {values!r}")
+    return tuple(values)

@@ -6,14 +6,14 @@ by default, in which a convex fit reaches its optimum to many digits; ``scorer.f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from ltr.checks import as_float, is_whole
+from ltr.checks import as_float, as_sequence, is_whole
 
 __all__ = ["LinearScorer", "MLPScorer", "Standardize"]
 
@@ -77,11 +77,9 @@ class MLPScorer(nn.Module):
         self.d = _width("d", d)
         if not 0 <= as_float(dropout) < 1:
             raise ValueError(f"dropout must be in [0, 1), got {dropout!r}")
-        if isinstance(hidden, str) or not isinstance(hidden, Iterable):
-            raise ValueError(f"hidden must be a sequence of integers >= 1, got {hidden!r}")
         layers: list[nn.Module] = []
         width = self.d
-        for size in hidden:
+        for size in as_sequence("hidden", hidden, "integers >= 1"):
             layers += [nn.Linear(width, _width("hidden", size), dtype=torch.float64), nn.SiLU()]
             if dropout > 0:
                 layers.append(nn.Dropout(dropout))

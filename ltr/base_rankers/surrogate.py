@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.base_rankers.logistic import linear_scores
+from ltr.checks import as_sequence
 from ltr.data.dataset import checked_features, checked_labels
 from ltr.fitting import DeviceName, Fit, FitOptions, OptimizerName, Step
 from ltr.losses import parse_loss
@@ -87,9 +88,7 @@ class SurrogateRanker:
         # a field that is in order keeps its identity, which scikit-learn's clone asks for
         if self.loss != (name := str(parse_loss(self.loss))):
             self.loss = name
-        if isinstance(self.hidden, str) or not isinstance(self.hidden, Iterable):
-            raise ValueError(f"hidden must be a sequence of integers >= 1, got {self.hidden!r}")
-        self.hidden = tuple(self.hidden)
+        self.hidden = as_sequence("hidden", self.hidden, "integers >= 1")
         if self.scorer not in ("linear", "mlp"):
             raise ValueError(f"scorer must be 'linear' or 'mlp', got {self.scorer!r}")
         if self.on_step is not None and not callable(self.on_step):
