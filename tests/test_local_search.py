@@ -9,6 +9,7 @@ from ltr.exact._ascent import ascend, clip, new_memory
 from ltr.exact._separation import separating_weights
 from ltr.exact._space import search_tables
 from ltr.exact.graded import GradedProblem
+from ltr.exact.levels import levels_of
 from ltr.exact.local_search import local_search
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
 from ltr.exact.problem import LinearConstraints, RerankProblem
@@ -42,7 +43,7 @@ def larger_problem(seed, **options):
 def test_clip_keeps_what_box_and_side_constraints_allow():
     p = random_instance(4, d=2)
     p = RerankProblem(p.X, p.y, constraints=LinearConstraints([[1.0, 1.0], [-1.0, 0.0]], [0.5, 0.25]))
-    tables, w = search_tables(p), np.array([0.0, 0.0])
+    tables, w = search_tables(p, levels_of(p)), np.array([0.0, 0.0])
     assert clip(tables, w, np.array([1.0, 0.0]), -9.0, 9.0) == pytest.approx((-0.25, 0.5))
     assert clip(tables, w, np.array([0.0, 1.0]), -9.0, 9.0) == pytest.approx((-1.0, 0.5))
     assert clip(tables, w, np.array([0.0, 1.0]), -0.5, 0.25) == (-0.5, 0.25)
@@ -56,7 +57,7 @@ def test_clip_keeps_what_box_and_side_constraints_allow():
 def test_an_ascent_never_falls_and_can_be_cut_into_pieces():
     for seed in range(6):
         problem = larger_problem(seed, C=[0.0, 0.05][seed % 2])
-        tables, free = search_tables(problem), np.zeros((0, 0))
+        tables, free = search_tables(problem, levels_of(problem)), np.zeros((0, 0))
         start = np.random.default_rng(seed).uniform(-1, 1, size=problem.d)
         whole, source = start.copy(), state(seed)
         value, left = ascend(tables, whole, free, 4, 1, 10**6, new_memory(5), source)
@@ -331,7 +332,7 @@ def separable(seed, d=12):
 )
 def test_a_separable_list_is_separated(kind, seed):
     problem = kind(*separable(seed), margin=1e-4)
-    weights = separating_weights(problem, 10.0)
+    weights = separating_weights(problem, levels_of(problem), 10.0)
     assert problem.evaluate(weights) == pytest.approx(problem.trivial_bound, rel=1e-12)
     result = local_search(problem, time_limit=30.0, restarts=10**6)  # ends where nothing better is possible
     assert result.value == pytest.approx(problem.trivial_bound, rel=1e-12)
@@ -341,13 +342,16 @@ def test_separating_weights_keep_side_constraints():
     X, grades = separable(1)
     sides = LinearConstraints([[1.0] + [0.0] * 11, [0.0, 1.0] + [0.0] * 10], [-0.25, 0.0])
     problem = RerankProblem(X, grades > 0, margin=0.5, constraints=sides)
-    weights = separating_weights(problem, 10.0)
+    weights = separating_weights(problem, levels_of(problem), 10.0)
     assert weights[0] < 0
     assert weights[1] <= 1e-9
 
 
 def test_long_lists_of_few_features_are_not_worth_a_program():
-    assert separating_weights(larger_problem(0), 10.0) is not None  # 40 rows, 5 features
+    def worth_it(problem):
+        return separating_weights(problem, levels_of(problem), 10.0) is not None
+
+    assert worth_it(larger_problem(0))  # 40 rows, 5 features
     X = np.random.default_rng(0).normal(size=(51, 5))
-    assert separating_weights(RerankProblem(X, np.arange(51) % 2), 10.0) is None
-    assert separating_weights(RerankProblem(X[:40], np.arange(40) % 2, rank="subrank"), 10.0) is None  # 20 levels
+    assert not worth_it(RerankProblem(X, np.arange(51) % 2))
+    assert not worth_it(RerankProblem(X[:40], np.arange(40) % 2, rank="subrank"))  # 20 levels

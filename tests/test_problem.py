@@ -65,7 +65,7 @@ def test_comparisons_with_the_margin_are_decided_exactly(data):
         p = RerankProblem(X, y, "wrs", margin=margin, rank=rank)
         assert p.statistic_value(w) == slow_margin_value(X, y, w, "wrs", margin, rank)
     scores = exact_scores(X, w)
-    wins = p.beats(w, np.arange(n), np.arange(n))
+    wins = p.scores(w).wins(np.arange(n)[:, None], np.arange(n))
     assert wins.tolist() == [[i - k >= Fraction(margin) for k in scores] for i in scores]
 
 
@@ -280,8 +280,8 @@ X2, Y2 = [[0.0, 1.0], [1.0, 0.0]], [0, 1]
         (lambda: RerankProblem(X2, [0, 0]), "both classes, got only 0"),
         (lambda: RerankProblem(X2, Y2, "ndcg"), "unknown name 'ndcg'"),
         (lambda: RerankProblem(X2, Y2, "weights(0,1,2)"), "3 weights for a list of 2"),
-        (lambda: RerankProblem(X2, Y2, C=-0.1), "C must be a finite number >= 0, got -0.1"),
-        (lambda: RerankProblem(X2, Y2, C=np.nan), "C must be a finite number >= 0, got nan"),
+        (lambda: RerankProblem(X2, Y2, C=-0.1), "C must be a number from 0 to 1e+300, got -0.1"),
+        (lambda: RerankProblem(X2, Y2, C=np.nan), "C must be a number from 0 to 1e+300, got nan"),
         (lambda: RerankProblem(X2, Y2, margin=0.0), "margin must be a finite number > 0, got 0.0"),
         (lambda: RerankProblem(X2, Y2, margin=np.inf), "margin must be a finite number > 0, got inf"),
         (lambda: RerankProblem(X2, Y2, rank="cv"), "rank must be 'resolved' or 'subrank', got 'cv'"),
@@ -296,7 +296,7 @@ X2, Y2 = [[0.0, 1.0], [1.0, 0.0]], [0, 1]
         (lambda: RerankProblem([[1.0], [1.0, 2.0]], Y2), "X must hold numbers: .* inhomogeneous shape"),
         (lambda: RerankProblem([[1j], [1.0]], Y2), "X must hold numbers"),
         (lambda: RerankProblem(X2, [0, None]), "labels 0 and 1, got None"),
-        (lambda: RerankProblem(X2, Y2, C="0.1"), "C must be a finite number >= 0, got '0.1'"),
+        (lambda: RerankProblem(X2, Y2, C="0.1"), "C must be a number from 0 to 1e+300, got '0.1'"),
         (lambda: RerankProblem(X2, Y2, margin=None), "margin must be a finite number > 0, got None"),
         (lambda: RerankProblem(X2, Y2, margin=10**400), "margin must be a finite number > 0, got 1000"),
         (lambda: LinearConstraints([["a"]], [0.0]), "constraints: A must hold numbers"),

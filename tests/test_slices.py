@@ -54,7 +54,7 @@ def test_no_point_of_a_slice_is_worth_more_than_it_leaves(problem):
             continue
         _slices.cut_slices(searchable.space, work, 0, 0, int(work.size[0]), 2**62)
         low, high = work.low[0, :d].copy(), work.high[0, :d].copy()
-        left = (work.bound[0] - work.loss) * searchable.unit + searchable.shift
+        left = np.ldexp((work.bound[0] - work.loss).astype(float), -searchable.exponent) + searchable.shift
         for _ in range(60):
             j, side = rng.integers(d), rng.integers(4)
             share = rng.uniform(size=d)
@@ -74,7 +74,7 @@ def test_what_is_cut_off_holds_nothing_above_the_target(seed):
     d = problem.d
     low, high = work.low[0, :d].copy(), work.high[0, :d].copy()
     need = max(1, int(work.bound[0] * rng.uniform(0.001, 0.2)))
-    target = (work.bound[0] - need) * searchable.unit + searchable.shift
+    target = searchable.objective(int(work.bound[0] - need))
     went, _, _ = _slices.cut_slices(searchable.space, work, 0, 0, int(work.size[0]), need)
     new_low, new_high = work.low[0, :d], work.high[0, :d]
     for x in low + rng.uniform(size=(200, d)) * (high - low):

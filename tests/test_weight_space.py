@@ -184,11 +184,11 @@ def test_a_target_bounds_every_point_of_the_boxes(name):
         d = problem.d
         ends = np.sort(rng.uniform(box.low[0, :d], box.high[0, :d], size=(2, d)), axis=0)
         box.low[0, :d], box.high[0, :d] = ends
-        target = int((problem.trivial_bound * rng.uniform(0.6, 1.0) - searchable.shift) / searchable.unit)
+        target = searchable.integer(problem.trivial_bound * rng.uniform(0.6, 1.0))
         with Crew(searchable, 1, lambda x: None) as crew:
             done = crew.close(box, target, lambda: None)
         assert not done.left
-        reached = max(done.target, done.unresolved) * searchable.unit + searchable.shift
+        reached = searchable.objective(max(done.target, done.unresolved))
         for v in rng.uniform(box.low[0, :d], box.high[0, :d], size=(200, d)):
             w = searchable.space.T @ v
             assert problem.evaluate(w / np.max(np.abs(w))) <= reached + 1e-12
@@ -198,7 +198,7 @@ def test_what_an_allowance_leaves_covers_the_rest():
     problem = hard_list(n=44, d=5)
     searchable = space_of(problem)
     value = solve(problem, "local_search", time_limit=5).value
-    target = math.floor(value / searchable.unit) + 10**6
+    target = searchable.integer(value) + 10**6
     with Crew(searchable, 1, lambda x: None) as crew:
         whole = crew.close(searchable.roots, target, lambda: None)
         part = crew.close(searchable.roots, target, lambda: None, allowance=1)
@@ -220,7 +220,7 @@ def test_two_threads_prove_the_same():
 def test_integers_are_above_the_table_and_close_to_it():
     problem = hard_list()
     searchable = space_of(problem)
-    worth = searchable.space.worth.astype(float) * searchable.unit
+    worth = np.ldexp(searchable.space.worth.astype(float), -searchable.exponent)
     levels = levels_of(problem)
     assert np.all(worth >= levels.worth)
     assert np.allclose(worth, levels.worth, rtol=0, atol=1e-15 * problem.trivial_bound)

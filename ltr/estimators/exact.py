@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ltr.base_rankers.logistic import linear_scores
 from ltr.estimators.base import FloatArray, IntArray, Ranker
 from ltr.exact import GradedProblem, Problem, RerankProblem, Solution, solve
-from ltr.exact.levels import levels_of
+from ltr.exact.levels import pair_count
 from ltr.exact.problem import RankName
 from ltr.exact.recentre import NormName
 from ltr.exact.recentre import recentre as recentred
@@ -50,7 +50,7 @@ class ReproducibleSearch:
 
     def run(self, state: SolveState) -> Ending:
         """Search."""
-        pairs = max(1, len(levels_of(state.problem).above))
+        pairs = max(1, pair_count(state.problem))
         search_locally(state, state.remaining / 2, min(self.restarts, self.pairs // pairs))
         return WeightSpaceSearch(threads=1, local_search=0.0).run(state)
 

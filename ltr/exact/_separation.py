@@ -22,7 +22,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from ltr.exact._space import to_surface
-from ltr.exact.levels import levels_of
+from ltr.exact.levels import Levels
 from ltr.exact.problem import Problem
 
 __all__ = ["separating_weights"]
@@ -31,26 +31,28 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 _ROWS = 10  # rows of the program, for each feature, up to which it is worth its time
+_SHORTEST, _LONGEST = 1e-3, 1.0  # seconds for the program
 _LEAST_UNIT, _MOST_UNIT = 1e-6, 1.0
 
 
-def separating_weights(problem: Problem, seconds: float) -> FloatArray | None:
-    """The weights of the program, scaled to max |w_j| = 1; None where it is not worth its time or time is up.
+def separating_weights(problem: Problem, levels: Levels, seconds: float) -> FloatArray | None:
+    """Return the weights of the program, scaled to max |w_j| = 1; None where it is not worth its time or time is up.
 
     Args:
-        problem: a problem that has levels.
-        seconds: for the program.
+        problem: gives features, margin and side constraints.
+        levels: of the problem.
+        seconds: for the program, which cannot be interrupted: never more than a second.
 
     Examples:
+        >>> from ltr.exact.levels import levels_of
         >>> from ltr.exact.problem import RerankProblem
         >>> problem = RerankProblem([[0, 1], [1, 0], [2, 2], [0, 0]], [1, 0, 1, 0])
-        >>> problem.evaluate(separating_weights(problem, 1.0)) == problem.trivial_bound
+        >>> problem.evaluate(separating_weights(problem, levels_of(problem), 1.0)) == problem.trivial_bound
         True
     """
     d = problem.d
-    if problem.n > _ROWS * d:
+    if problem.n > _ROWS * d or seconds < _SHORTEST:
         return None
-    levels = levels_of(problem)
     level = levels.level[levels.owner]
     upper, lower = _sides(level, levels.above), _sides(level, levels.below)
     rows = len(upper) + len(lower)
@@ -79,11 +81,12 @@ def separating_weights(problem: Problem, seconds: float) -> FloatArray | None:
         b_ub=np.concatenate([np.full(rows, -1.0), b]),
         bounds=[(-1 / unit, 1 / unit)] * d + [(None, None)] * thresholds + [(0, None)] * rows,
         method="highs",
-        options={"time_limit": seconds},
+        options={"time_limit": min(seconds, _LONGEST)},
     )
     return None if found.x is None else to_surface(found.x[:d])
 
 
 def _sides(level: IntArray, observation: IntArray) -> IntArray:
     """The different (level, observation), one a row."""
-    return np.unique(np.column_stack([level, observation]), axis=0)
+    width = int(observation.max(initial=0)) + 1
+    return np.column_stack(np.divmod(np.unique(level * width + observation), width))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy.optimize import linprog
 
 from ltr.exact._ascent import clip
 from ltr.exact._sweep import Tables
-from ltr.exact.levels import levels_of
+from ltr.exact.levels import NO_PAIRS, Levels
 from ltr.exact.problem import LinearConstraints, Problem
 
 __all__ = ["SearchSpace", "search_tables", "to_surface"]
@@ -40,8 +41,8 @@ class SearchSpace:
 
     @classmethod
     def of(cls, problem: Problem) -> SearchSpace | None:
-        """None where no weights satisfy the side constraints."""
-        tables = search_tables(problem)
+        """Return the space without pairs; None where no weights satisfy the side constraints."""
+        tables = search_tables(problem, NO_PAIRS)
         if problem.constraints is None:
             return cls(tables, None, np.zeros(problem.d), np.zeros((0, 0)))
         middle = _middle(tables.A, tables.b)
@@ -50,6 +51,11 @@ class SearchSpace:
         centre, project, tight = middle
         tables = tables._replace(A=tables.A[~tight], b=tables.b[~tight])
         return cls(tables, problem.constraints, centre, project)
+
+    def with_pairs(self, problem: Problem, levels: Levels) -> SearchSpace:
+        """Return the space with the pairs of the problem's levels."""
+        kept = {name: getattr(self.tables, name) for name in ("A", "b", "stop")}
+        return dataclasses.replace(self, tables=search_tables(problem, levels)._replace(**kept))
 
     def move(self, w: FloatArray, step: FloatArray) -> FloatArray:
         """The point w + step, shortened where a side constraint ends the way; scaled to the box where there is none."""
@@ -105,18 +111,17 @@ def _without_noise(x: FloatArray) -> FloatArray:
     return np.where(np.abs(x) < _NOISE, 0.0, x)
 
 
-def search_tables(problem: Problem) -> Tables:
-    """The problem as the kernels read it."""
+def search_tables(problem: Problem, levels: Levels) -> Tables:
+    """Return a problem with these levels as the kernels read it."""
     constraints = problem.constraints
     A, b = (np.zeros((0, problem.d)), np.zeros(0)) if constraints is None else constraints.scaled
-    levels = levels_of(problem)
     places = np.column_stack([levels.table, levels.slot, levels.most])
     return Tables(
         columns=np.array(problem.X.T, order="C"),
-        above=levels.above.astype(np.int32),
-        below=levels.below.astype(np.int32),
-        limit=np.asarray(problem.margin * levels.steps, dtype=np.float64),
-        owner=levels.owner.astype(np.int32),
+        above=levels.above,
+        below=levels.below,
+        limit=_limits(problem, levels),
+        owner=levels.owner,
         home=np.ascontiguousarray(places[levels.level, :2]),
         shared=places[levels.slot >= 0],
         worth=levels.worth,
@@ -126,4 +131,10 @@ def search_tables(problem: Problem) -> Tables:
         sides=constraints is not None,
         A=A,
         b=b,
+        stop=np.zeros(1, dtype=np.uint8),
     )
+
+
+def _limits(problem: Problem, levels: Levels) -> FloatArray:
+    with np.errstate(over="ignore"):  # beyond what any scores differ by, as infinity is
+        return problem.margin * levels.steps.astype(np.float64)

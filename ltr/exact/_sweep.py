@@ -22,6 +22,7 @@ IndexArray = NDArray[np.int32]  # of pairs: half the memory to read for every li
 State = NDArray[np.uint64]
 
 TIE = 1e-11  # values closer than this, relative to their size, are the same value
+_BLOCK = 1 << 20  # pairs between two looks at `stop`: some hundredths of a second
 _NARROW = 1e-11  # share of a segment below which an interval is too short to step into reliably
 
 
@@ -43,6 +44,7 @@ class Tables(NamedTuple):
         sides: whether there are side constraints.
         A: those A w <= b that a line may leave, rows of a size of about 1, (rows, d).
         b: (rows,).
+        stop: set to 1 from another thread to end a line search early, without a result, (1,).
     """
 
     columns: FloatArray
@@ -59,6 +61,7 @@ class Tables(NamedTuple):
     sides: bool
     A: FloatArray
     b: FloatArray
+    stop: NDArray[np.uint8]
 
 
 @njit(cache=True, nogil=True)
@@ -106,7 +109,9 @@ def value_of_scores(tables: Tables, f: FloatArray) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _sort(keys: FloatArray, items: IntArray, low: float, high: float) -> tuple[FloatArray, IntArray]:
+def _sort(
+    keys: FloatArray, items: IntArray, low: float, high: float, stop: NDArray[np.uint8]
+) -> tuple[FloatArray, IntArray]:
     """Keys in (low, high) sorted, and their items: as many buckets as keys, then each bucket by itself."""
     m = keys.shape[0]
     bucket = np.empty(m, np.int64)
@@ -126,6 +131,8 @@ def _sort(keys: FloatArray, items: IntArray, low: float, high: float) -> tuple[F
         sorted_keys[at] = keys[e]
         sorted_items[at] = items[e]
     for b in range(m):
+        if b % _BLOCK == 0 and stop[0] != 0:
+            break
         first, end = start[b], start[b + 1]
         gap = 1
         while 3 * gap + 1 < end - first:  # Shell's gaps: a bucket can hold many where breakpoints crowd
@@ -152,7 +159,7 @@ def line_search(
 
     The t is the middle of an interval between breakpoints; of several best intervals one is drawn with probability
     proportional to its length. Intervals shorter than a tiny share of the segment are stepped over. Returns
-    (-inf, low) where the segment is empty.
+    (-inf, low) where the segment is empty or the search was stopped.
     """
     best, at, room = -np.inf, low, 0.0
     if not high > low:
@@ -166,6 +173,8 @@ def line_search(
     inside = np.empty(below.shape[0], np.int64)  # q where the pair is won from its breakpoint on, else ~q
     m = 0
     for q in range(below.shape[0]):
+        if q % _BLOCK == 0 and tables.stop[0] != 0:
+            return best, at
         i, k = above[q], below[q]
         need, slope = limit[q] - f[i] + f[k], g[i] - g[k]
         rising = slope >= 0.0
@@ -177,10 +186,14 @@ def line_search(
         if not won:
             counts[owner[q]] += 1
     value = _value_of_counts(tables, counts, fewer)
-    breaks, inside = _sort(breaks[:m], inside[:m], low, high)
+    breaks, inside = _sort(breaks[:m], inside[:m], low, high, tables.stop)
+    if tables.stop[0] != 0:
+        return -np.inf, low
     narrow = _NARROW * (high - low)
     last = low
     for e in range(m + 1):
+        if e % _BLOCK == 0 and tables.stop[0] != 0:
+            return -np.inf, low
         following = breaks[e] if e < m else high
         width = following - last
         if width > narrow:

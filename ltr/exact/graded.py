@@ -50,7 +50,7 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ltr.checks import as_numbers
 from ltr.exact.problem import (
@@ -60,6 +60,7 @@ from ltr.exact.problem import (
     Problem,
     RankName,
     check_rank,
+    count_beaten,
     finite_features,
     set_fields,
     set_prices,
@@ -218,11 +219,14 @@ class GradedProblem(Problem):
 
         With ``rank="resolved"`` observations of one grade that stand below equally many others are ordered by index.
         """
-        weights = self.in_box(w)
+        scores = self.scores(self.in_box(w))
         ranks = np.empty(self.n, dtype=np.int64)
         for members in self.lists:
-            find = self._resolved_ranks if self.rank == "resolved" else self._subranks
-            ranks[members] = find(weights, members)
+            if self.rank == "subrank":
+                ranks[members] = 1 + count_beaten(scores, members, members)
+            else:
+                keys = scores.order(members, self.grades[members])
+                ranks[members] = _resolved_ranks(keys, self.grades[members])
         return ranks
 
     def statistic_value(self, w: ArrayLike) -> float:
@@ -234,35 +238,20 @@ class GradedProblem(Problem):
             for term in self.gains[members] * self.statistic.weights(len(members))[ranks[members] - 1]
         )
 
-    def _subranks(self, w: FloatArray, members: IntArray) -> IntArray:
-        return 1 + self.beats(w, members, members).sum(axis=1)
 
-    def _resolved_ranks(self, w: FloatArray, members: IntArray) -> IntArray:
-        grades = self.grades[members]
-        keyed = _Keys(np.column_stack([self.X[members], -grades]))
-        key = np.append(w, self.margin)
-        above = np.zeros(len(members), dtype=np.int64)
-        for grade in range(1, int(grades.max()) + 1):
-            high, low = np.flatnonzero(grades == grade), np.flatnonzero(grades < grade)
-            wins = keyed.beats(key, high, low)
-            above[high] += (~wins).sum(axis=1)
-            above[low] += wins.sum(axis=0)
-        ranks = np.empty(len(members), dtype=np.int64)
-        for grade in range(int(grades.max()) + 1):
-            same = np.flatnonzero(grades == grade)
-            place = np.argsort(np.argsort(above[same], kind="stable"), kind="stable")
-            ranks[same] = len(members) - place - above[same]
-        return ranks
-
-
-class _Keys(Problem):
-    """Exact comparisons of the keys w·x - margin h, as scores of the rows (x, -h) under the weights (w, margin)."""
-
-    C = 0.0
-    margin = 0.0
-
-    def __init__(self, X: NDArray[np.float64]) -> None:
-        self.X = X
+def _resolved_ranks(keys: IntArray, grades: IntArray) -> IntArray:
+    """Ranks (1 at the bottom) by key, of equal keys the higher grade above; ties within a grade by index."""
+    n = len(keys)
+    position = np.empty(n, dtype=np.int64)
+    position[np.lexsort((-grades, -keys))] = np.arange(n)
+    by_grade = np.lexsort((position, grades))
+    sizes = np.unique(grades, return_counts=True)[1]
+    within = np.empty(n, dtype=np.int64)
+    within[by_grade] = np.arange(n) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    # the places of a grade are the same whoever holds them
+    ranks = np.empty(n, dtype=np.int64)
+    ranks[np.lexsort((position - within, grades))] = n - position[by_grade]
+    return ranks
 
 
 def _gains(labels: FloatArray, gain: GainName | Callable[[FloatArray], ArrayLike]) -> FloatArray:

@@ -99,8 +99,12 @@ class HostedSearch:
         """Search."""
         from ltr.exact.hosted_plugins import Host
         from ltr.exact.weight_space.crew import available_threads
+        from ltr.exact.weight_space.proof import out_of_reach
 
         state.offer(np.zeros(state.problem.d))
+        if (ending := out_of_reach(state)) is not None:
+            search_locally(state, state.remaining)
+            return ending
         if self.local_search > 0:
             search_locally(state, min(self.local_search * state.limits.time_limit, _LONGEST_SEARCH), _RESTARTS)
         with Interrupts() as interrupts, Host(state, self.threads or available_threads(), self.local_search) as host:

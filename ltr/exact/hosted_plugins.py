@@ -18,8 +18,8 @@ from ltr.exact.solution import Status
 from ltr.exact.state import SolveState, Stopped
 from ltr.exact.warm import search_locally
 from ltr.exact.weight_space.crew import Crew
-from ltr.exact.weight_space.node import UNCOVERED, NodeSearch, Region, Rounds, offer_candidate
-from ltr.exact.weight_space.space import space_of
+from ltr.exact.weight_space.node import UNCOVERED, NodeSearch, Region, Rounds, offer_candidate, settle_narrow
+from ltr.exact.weight_space.space import Boxes, space_of
 
 __all__ = ["Host"]
 
@@ -47,8 +47,8 @@ class Host:
     def __init__(self, state: SolveState, threads: int, local_share: float) -> None:
         self.state, self.unit, self.guard = state, objective_unit(state.problem), Guard()
         self.interrupted: Callable[[], bool] = lambda: False
-        searchable = space_of(state.problem)
-        self._crew = Crew(searchable, threads, self._found)
+        searchable = space_of(state.problem, tick=state.check)
+        self._crew = Crew(searchable, threads, self._found, self._settle)
         self.search = NodeSearch(searchable, self._crew, state.size)
         self.rounds = Rounds.of(searchable, state.size)
         self.pending = state.bound  # of the node at hand or its children
@@ -80,7 +80,7 @@ class Host:
         self.w = [self.model.addVar(f"w_{j}", lb=-1.0, ub=1.0) for j in range(problem.d)]
         self.gamma: list[Variable] = []
         if space.sparse:
-            price = problem.C / self.unit
+            price = problem.price / self.unit
             self.gamma = [self.model.addVar(f"gamma_{j}", vtype="B", obj=-price) for j in range(problem.d)]
         self.theta = self.model.addVar("theta", lb=None, ub=self.raised(problem.trivial_bound), obj=1.0)
         self.model.setMaximize()
@@ -184,6 +184,12 @@ class Host:
 
     def _found(self, x: FloatArray) -> None:
         offer_candidate(self.state, x[: self.state.problem.d], sparse=bool(self.gamma))
+
+    def _settle(self, box: Boxes) -> int:
+        searchable = self.search.searchable
+        bound = settle_narrow(self.state, self.state.problem, searchable, box)
+        self._crew.least_target = max(self._crew.least_target, self.search.target(self.goal))
+        return bound
 
     def search_locally(self) -> None:
         """Look for better weights, for a share of the time spent since the last look."""
@@ -314,7 +320,7 @@ class Handler(Conshdlr):
         covered, self._next_bound = UNCOVERED, None
         if value + gap > host.goal:
             covered = host.search.target(value + gap)
-            self._next_bound = host.search.objective(covered)
+            self._next_bound = host.search.searchable.objective(covered)
         self._children = host.search.everything(covered, bound)
 
     def _bounds(self) -> tuple[FloatArray, FloatArray, NDArray[np.bool_], NDArray[np.bool_]]:
@@ -368,7 +374,7 @@ class Handler(Conshdlr):
                 model.chgVarLbNode(node, variable, float(low[j]))
             if high[j] < local_high[j]:
                 model.chgVarUbNode(node, variable, float(high[j]))
-        price = host.state.problem.C * host.search.searchable.space.support
+        price = host.state.problem.price * host.search.searchable.space.support
         theta, ub = model.getTransformedVar(host.theta), host.raised(region.bound + price)
         if ub < theta.getUbLocal():
             model.chgVarUbNode(node, theta, ub)

@@ -44,7 +44,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -54,10 +54,17 @@ from ltr.exact.graded import GradedProblem
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import Problem, RerankProblem
 
-__all__ = ["Levels", "levels_of", "value"]
+__all__ = ["NO_PAIRS", "PAIR_BYTES", "Levels", "balance", "levels_of", "pair_count", "value"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+IndexArray = NDArray[np.int32]
+Tick = Callable[[], None]
+
+PAIR_BYTES = 16
+"""Bytes that `Levels` take for each pair."""
+
+_BLOCK = 500_000  # pairs written between two looks at the clock
 
 
 class Levels(NamedTuple):
@@ -80,10 +87,10 @@ class Levels(NamedTuple):
         shift: constant part of the value.
     """
 
-    above: IntArray
-    below: IntArray
-    steps: IntArray
-    owner: IntArray
+    above: IndexArray
+    below: IndexArray
+    steps: IndexArray
+    owner: IndexArray
     observation: IntArray
     level: IntArray
     start: IntArray
@@ -95,8 +102,61 @@ class Levels(NamedTuple):
     shift: float
 
 
-def levels_of(problem: Problem) -> Levels:
-    """The levels of a problem.
+NO_PAIRS = Levels(
+    *(np.zeros(0, dtype=np.int32) for _ in range(4)),
+    *(np.zeros(0, dtype=np.int64) for _ in range(2)),
+    start=np.zeros(1, dtype=np.int64),
+    most=np.zeros(0, dtype=np.int64),
+    worth=np.zeros(1),
+    table=np.zeros(0, dtype=np.int64),
+    slot=np.zeros(0, dtype=np.int64),
+    slots=0,
+    shift=0.0,
+)
+"""The levels of no observations, in place of those that would take too much memory."""
+
+
+def pair_count(problem: Problem) -> int:
+    """Return the number of pairs of a problem, without making them.
+
+    Raises:
+        TypeError: a problem of another type.
+
+    Examples:
+        >>> pair_count(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1]))
+        2
+    """
+    if isinstance(problem, PairwiseProblem):
+        return len(problem.pairs)
+    return sum(group.pairs for group in _groups(problem))
+
+
+def balance(problem: Problem) -> FloatArray:
+    """Return how often each observation is above in a pair less how often it is below, as a share of the pairs, (n,).
+
+    Examples:
+        >>> balance(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1])).tolist()
+        [-1.0, 0.5, 0.5]
+    """
+    count = np.zeros(problem.n)
+    if isinstance(problem, PairwiseProblem):
+        np.add.at(count, problem.pairs[:, 0], 1.0)
+        np.subtract.at(count, problem.pairs[:, 1], 1.0)
+    else:
+        for group in _groups(problem):
+            count[group.upper] += group.opponents
+            count[group.everyone if group.lower is None else group.lower] -= len(group.upper)
+            if group.lower is None:
+                count[group.upper] += 1
+    return count / max(1, pair_count(problem))
+
+
+def levels_of(problem: Problem, tick: Tick = lambda: None) -> Levels:
+    """Return the levels of a problem.
+
+    Args:
+        problem: a `RerankProblem`, `GradedProblem` or `PairwiseProblem`.
+        tick: called every half million pairs; what it raises ends the work.
 
     Raises:
         TypeError: a problem of another type.
@@ -111,14 +171,7 @@ def levels_of(problem: Problem) -> Levels:
     """
     if isinstance(problem, PairwiseProblem):
         return _of_preferences(problem)
-    if isinstance(problem, RerankProblem):
-        everyone, gains = np.arange(problem.n), problem.y.astype(np.float64)
-        return _of_lists([everyone], [problem.a], gains, problem.y, problem.rank == "resolved", problem.shift)
-    if isinstance(problem, GradedProblem):
-        lists = problem.lists
-        weights = [problem.statistic.weights(len(members)) for members in lists]
-        return _of_lists(lists, weights, problem.gains, problem.grades, problem.rank == "resolved", 0.0)
-    raise TypeError(f"problem must be a RerankProblem, GradedProblem or PairwiseProblem, got {type(problem).__name__}")
+    return _of_groups(problem, list(_groups(problem)), tick)
 
 
 def value(levels: Levels, won: ArrayLike) -> float:
@@ -133,105 +186,145 @@ def value(levels: Levels, won: ArrayLike) -> float:
     return math.fsum(terms)
 
 
+class _Group(NamedTuple):
+    """Members of one level and the observations that they are compared with.
+
+    Attributes:
+        length: of the list.
+        gain: factor of the rank weights.
+        upper: the members.
+        lower: the observations below each of them; None for all others of the list, which `everyone` holds.
+        everyone: the list.
+    """
+
+    length: int
+    gain: float
+    upper: IntArray
+    lower: IntArray | None
+    everyone: IntArray
+
+    @property
+    def opponents(self) -> int:
+        """Pairs of each member."""
+        return self.length - 1 if self.lower is None else len(self.lower)
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of the level."""
+        return len(self.upper) * self.opponents
+
+
+def _groups(problem: Problem) -> Iterator[_Group]:
+    """Yield the levels of ranked lists: the layers of each list, or its members one by one for Subranks."""
+    if isinstance(problem, RerankProblem):
+        lists, gains = [np.arange(problem.n)], problem.y.astype(np.float64)
+    elif isinstance(problem, GradedProblem):
+        lists, gains = problem.lists, problem.gains
+    else:
+        kinds = "a RerankProblem, GradedProblem or PairwiseProblem"
+        raise TypeError(f"problem must be {kinds}, got {type(problem).__name__}")
+    for everyone in lists:
+        own = gains[everyone]
+        if problem.rank == "subrank":
+            for i in everyone[own > 0]:
+                yield _Group(len(everyone), float(gains[i]), np.array([i]), None, everyone)
+            continue
+        for below, value in itertools.pairwise(np.unique(np.append(own, 0.0)).tolist()):
+            yield _Group(len(everyone), value - below, everyone[own >= value], everyone[own < value], everyone)
+
+
+def _of_groups(problem: RerankProblem | GradedProblem, groups: list[_Group], tick: Tick) -> Levels:
+    """Write out the pairs of all levels, and their tables."""
+    graded = isinstance(problem, GradedProblem)
+    grades = problem.grades.astype(np.int32) if graded and problem.rank == "resolved" else None
+    total = sum(group.pairs for group in groups)
+    above, below, owner = (np.empty(total, dtype=np.int32) for _ in range(3))
+    steps = np.ones(total, dtype=np.int32)
+    table, worth = [], []
+    known: dict[tuple[int, float], int] = {}
+    members, at, length = 0, 0, 0
+    for group in groups:
+        if (group.length, group.gain) not in known:
+            known[group.length, group.gain] = length
+            weights = problem.statistic.weights(group.length) if graded else problem.a
+            worth.append(group.gain * weights[::-1])
+            length += group.length
+        table.append(known[group.length, group.gain])
+        lower = group.everyone[group.everyone != group.upper[0]] if group.lower is None else group.lower
+        rows = max(1, _BLOCK // max(1, len(lower)))
+        for first in range(0, len(group.upper), rows):
+            tick()
+            upper = group.upper[first : first + rows]
+            block = slice(at, at + len(upper) * len(lower))
+            above[block], below[block] = np.repeat(upper, len(lower)), np.tile(lower, len(upper))
+            owner[block] = np.repeat(np.arange(members, members + len(upper)), len(lower))
+            if grades is not None:
+                steps[block] = grades[above[block]] - grades[below[block]]
+            members, at = members + len(upper), block.stop
+    sizes = [len(group.upper) for group in groups]
+    return _assemble(
+        above=above,
+        below=below,
+        steps=steps,
+        owner=owner,
+        observation=np.concatenate([group.upper for group in groups]),
+        level=np.repeat(np.arange(len(groups)), sizes),
+        most=np.array([group.opponents for group in groups]),
+        worth=np.concatenate(worth),
+        table=np.array(table),
+        shift=0.0 if graded else problem.shift,
+    )
+
+
 def _of_preferences(problem: PairwiseProblem) -> Levels:
     everyone = np.arange(len(problem.pairs))
     weights, of_weight = np.unique(problem.weights, return_inverse=True)
     return _assemble(
-        ends=problem.pairs,
-        steps=np.ones(len(everyone), dtype=np.int64),
+        above=problem.pairs[:, 0],
+        below=problem.pairs[:, 1],
+        steps=np.ones(len(everyone), dtype=np.int32),
         owner=everyone,
         observation=problem.pairs[:, 0],
         level=everyone,
+        most=np.ones(len(everyone)),
         worth=np.column_stack([weights, np.zeros(len(weights))]).ravel(),
         table=2 * of_weight,
         shift=0.0,
     )
 
 
-def _of_lists(
-    lists: list[IntArray],
-    weights: list[FloatArray],
-    gains: FloatArray,
-    grades: IntArray,
-    resolved: bool,
-    shift: float,
-) -> Levels:
-    """The levels of ranked lists; `grades` numbers the gains of a list in ascending order, `weights` are a_1..a_n."""
-    observation, level, ends, owner, worth = [], [], [], [], []
-    table: list[int] = []
-    known: dict[tuple[int, float], int] = {}
-    members, length = 0, 0
-    for everyone, a in zip(lists, weights, strict=True):
-        for gain, upper, lower in _layers(everyone, gains[everyone]) if resolved else _singles(everyone, gains):
-            if (len(everyone), gain) not in known:
-                known[len(everyone), gain] = length
-                worth.append(gain * a[::-1])
-                length += len(a)
-            level.append(np.full(len(upper), len(table)))
-            table.append(known[len(everyone), gain])
-            observation.append(upper)
-            ends.append(np.column_stack([np.repeat(upper, len(lower)), np.tile(lower, len(upper))]))
-            owner.append(np.repeat(np.arange(members, members + len(upper)), len(lower)))
-            members += len(upper)
-    edges = np.concatenate(ends)
-    return _assemble(
-        ends=edges,
-        steps=grades[edges[:, 0]] - grades[edges[:, 1]] if resolved else np.ones(len(edges), dtype=np.int64),
-        owner=np.concatenate(owner),
-        observation=np.concatenate(observation),
-        level=np.concatenate(level),
-        worth=np.concatenate(worth),
-        table=np.array(table),
-        shift=shift,
-    )
-
-
-def _layers(everyone: IntArray, gains: FloatArray) -> Iterator[tuple[float, IntArray, IntArray]]:
-    """What each layer of a list adds to the gain, its members, and the other observations."""
-    values = np.unique(np.append(gains, 0.0)).tolist()
-    for lower, value in itertools.pairwise(values):
-        yield value - lower, everyone[gains >= value], everyone[gains < value]
-
-
-def _singles(everyone: IntArray, gains: FloatArray) -> Iterator[tuple[float, IntArray, IntArray]]:
-    """The gain of each observation that has one, the observation, and all others."""
-    for i in everyone[gains[everyone] > 0]:
-        yield float(gains[i]), np.array([i]), everyone[everyone != i]
-
-
 def _assemble(
-    ends: IntArray,
+    above: IntArray,
+    below: IntArray,
     steps: IntArray,
     owner: IntArray,
     observation: IntArray,
     level: IntArray,
+    most: IntArray,
     worth: FloatArray,
     table: IntArray,
     shift: float,
 ) -> Levels:
     """Add the offsets that follow from the rest."""
-    members, levels = len(observation), len(table)
-    owned = np.bincount(owner, minlength=members)
-    start = np.searchsorted(level, np.arange(levels + 1))
-    most = np.maximum.reduceat(owned, start[:-1])
+    start = np.searchsorted(level, np.arange(len(table) + 1))
     room = np.where(np.diff(start) > 1, most + 2, 0)
     return Levels(
-        above=_int64(ends[:, 0]),
-        below=_int64(ends[:, 1]),
-        steps=_int64(steps),
-        owner=_int64(owner),
-        observation=_int64(observation),
-        level=_int64(level),
-        start=_int64(start),
-        most=_int64(most),
+        above=_own(above, np.int32),
+        below=_own(below, np.int32),
+        steps=_own(steps, np.int32),
+        owner=_own(owner, np.int32),
+        observation=_own(observation, np.int64),
+        level=_own(level, np.int64),
+        start=_own(start, np.int64),
+        most=_own(most, np.int64),
         worth=np.ascontiguousarray(worth, dtype=np.float64),
-        table=_int64(table),
-        slot=_int64(np.where(room > 0, np.cumsum(room) - room, -1)),
+        table=_own(table, np.int64),
+        slot=_own(np.where(room > 0, np.cumsum(room) - room, -1), np.int64),
         slots=int(room.sum()),
         shift=float(shift),
     )
 
 
-def _int64(values: IntArray) -> IntArray:
-    """A contiguous array of its own: read-only arrays would be another type to the compiled kernels."""
-    return np.array(values, dtype=np.int64, order="C")
+def _own(values: NDArray[np.generic], dtype: type) -> NDArray[np.generic]:
+    """A contiguous array that may be written: read-only ones would be another type to the compiled kernels."""
+    return np.require(values, dtype, ["C", "W"])

@@ -7,9 +7,11 @@ cross regions of worse values; the method is a heuristic all the same.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +21,8 @@ from ltr.exact._ascent import ascend, clip, new_memory
 from ltr.exact._separation import separating_weights
 from ltr.exact._space import SearchSpace, search_tables, to_surface
 from ltr.exact._sweep import State
+from ltr.exact.levels import PAIR_BYTES, balance, levels_of, pair_count
+from ltr.exact.memory import Memory
 from ltr.exact.problem import Problem, RerankProblem
 
 __all__ = ["LocalSearchResult", "compile_kernels", "local_search"]
@@ -29,8 +33,10 @@ _EXTRA = 8  # random directions a round
 _STALE = 30  # ascents without a gain before the search leaves its place
 _ELITES = 8
 _ROUNDING = 1e-9  # of a margin
-_INSTANT = 1e-3  # seconds, where no time is left
+_MANY = 200_000  # pairs
 _WORK = 2_000_000  # pairs looked at before the clock is read: about a tenth of a second
+_POLL = 0.02  # seconds between two looks at the clock and the caller's wish
+_BYTES = PAIR_BYTES + 80  # for each pair: the tables, and a line search's breakpoints and their order
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,7 @@ class LocalSearchResult:
         evaluations: line searches done.
         seconds: wall time.
         interrupted: whether `should_stop` or Ctrl-C ended the search.
+        complete: False where memory sufficed for starts and single features alone.
     """
 
     weights: FloatArray
@@ -50,6 +57,12 @@ class LocalSearchResult:
     evaluations: int
     seconds: float
     interrupted: bool = False
+    complete: bool = True
+
+
+def memory_needed(problem: Problem) -> float:
+    """Return about how many bytes a local search of this problem takes."""
+    return _BYTES * pair_count(problem)
 
 
 def local_search(
@@ -59,6 +72,7 @@ def local_search(
     starts: Iterable[ArrayLike] = (),
     restarts: int = 500,
     time_limit: float = 10.0,
+    memory_limit: float | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> LocalSearchResult:
     """Search for weights with a large objective: ascents from the starts, then from perturbed local optima.
@@ -75,10 +89,13 @@ def local_search(
         starts: weights (d,) to start from, such as those of surrogate rankers.
         restarts: ascents after those from the starts.
         time_limit: seconds.
+        memory_limit: most megabytes to add to the process; None is half of what is free. Where the pairs of the
+            problem take more, starts and single features are compared and nothing is searched.
         should_stop: asked several times a second; True ends the search.
 
     Raises:
-        ValueError: restarts below 0, time_limit not above 0, or a start of another length or not finite.
+        ValueError: restarts below 0, time_limit or memory_limit not above 0, or a start of another length or not
+            finite.
         TypeError: a problem of another type.
 
     Examples:
@@ -91,60 +108,90 @@ def local_search(
         raise ValueError(f"restarts must be >= 0, got {restarts!r}")
     if not time_limit > 0:
         raise ValueError(f"time_limit must be > 0, got {time_limit!r}")
+    if memory_limit is not None and not memory_limit > 0:
+        raise ValueError(f"memory_limit must be > 0, got {memory_limit!r}")
     given = [problem.in_box(start) for start in starts]
+    fits = memory_needed(problem) <= Memory(memory_limit).left
     compile_kernels()
     began = time.perf_counter()
-    space = SearchSpace.of(problem)
-    if space is None:
-        return LocalSearchResult(np.zeros(problem.d), -math.inf, 0, time.perf_counter() - began)
-    search = _Search(problem, space, seed, began + time_limit, should_stop)
-    try:
-        search.run(given, restarts)
-    except KeyboardInterrupt:
-        search.interrupted = True
+    search = _Search(problem, seed, began + time_limit, fits)
+    with ThreadPoolExecutor(1, thread_name_prefix="local-search") as pool:  # compiled code sees no signal
+        running = pool.submit(search.run, given, restarts)
+        try:
+            while not wait([running], timeout=min(_POLL, max(0.0, search.deadline - time.perf_counter()))).done:
+                if should_stop is not None and should_stop():
+                    search.interrupted = True
+                if search.interrupted or time.perf_counter() > search.deadline:
+                    search.stop()
+                    wait([running])
+        except KeyboardInterrupt:
+            search.interrupted = True
+        finally:
+            search.stop()
+        running.result()
     value, weights = search.best
     seconds = time.perf_counter() - began
-    return LocalSearchResult(weights, value, search.lines, seconds, search.interrupted)
+    return LocalSearchResult(weights, value, search.lines, seconds, search.interrupted, fits)
+
+
+class _Over(Exception):  # noqa: N818 - a request, not an error
+    """The search has to end."""
 
 
 class _Search:
     """State of one run: the incumbent, the elites, the clock; it ends at the value of a perfect ranking."""
 
-    def __init__(
-        self, problem: Problem, space: SearchSpace, seed: int, deadline: float, should_stop: Callable[[], bool] | None
-    ) -> None:
+    def __init__(self, problem: Problem, seed: int, deadline: float, fits: bool) -> None:
         self.problem = problem
-        self.space = space
         self.rng = np.random.default_rng(seed)
         self.state: State = self.rng.integers(0, 2**63, size=1).astype(np.uint64)
         self.deadline = deadline
-        self.should_stop = should_stop
         self.interrupted = False
         self.lines = 0
         perfect = problem.trivial_bound
         self.enough = perfect - 1e-12 * abs(perfect)
         self.best: tuple[float, FloatArray] = (-math.inf, np.zeros(problem.d))
         self.elites: list[tuple[float, FloatArray]] = []
+        self._fits, self._stopped = fits, False
+        self.space: SearchSpace
+
+    def stop(self) -> None:
+        """Ask the search, from another thread, to end at once."""
+        self._stopped = True
+        if hasattr(self, "space"):
+            self.space.tables.stop[0] = 1
 
     def run(self, given: list[FloatArray], restarts: int) -> None:
+        """Search; a search that was asked to end keeps what it has found."""
+        for w in given:
+            self._offer(w)
+        with contextlib.suppress(_Over):
+            self._check()
+            space = SearchSpace.of(self.problem)
+            if space is not None:
+                self.space = space
+                self._search(given, restarts)
+
+    def _search(self, given: list[FloatArray], restarts: int) -> None:
         starts = [self.space.feasible_towards(w) for w in given]
         for w in starts:
             self._offer(w)
-        separating = separating_weights(self.problem, max(self.deadline - time.perf_counter(), _INSTANT))
+        self._check()
+        many = pair_count(self.problem) > _MANY  # the problem's own account is faster from about here on
+        simple = self._try_simple(self._offer) if many else None
+        if not self._fits:
+            return
+        levels = levels_of(self.problem, self._check)
+        self.space = self.space.with_pairs(self.problem, levels)
+        separating = separating_weights(self.problem, levels, self.deadline - time.perf_counter())
         if separating is not None:
             starts.append(self.space.feasible_towards(separating))
             self._offer(starts[-1])
-        simple = [self.space.feasible_towards(start) for start in self._simple_starts()]
-        promise = [self._at_most(w) for w in simple]
-        for at_most, w in zip(promise, simple, strict=True):
-            if at_most > self.best[0]:  # the problem's own account takes a thousand times as long
-                self._offer(w)
-            if self._over():
-                return
-        for w in [*starts, simple[int(np.argmax(promise))]]:
+        if simple is None:
+            simple = self._try_simple(self._at_most)
+        for w in [*starts, simple]:
             self._ascend(w)
-            if self._over():
-                return
+            self._check()
         here: tuple[float, FloatArray] = self.best
         stale = 0
         for _ in range(restarts):
@@ -157,16 +204,26 @@ class _Search:
                 stale += 1
                 if value >= here[0] - 1e-9:
                     here = (value, w)  # the same value elsewhere: a walk on the plateau
-            if self._over():
-                return
+            self._check()
 
-    def _simple_starts(self) -> list[FloatArray]:
-        """No feature, every single feature up and down, and the mean difference of the pairs."""
+    def _try_simple(self, promise: Callable[[FloatArray], float]) -> FloatArray:
+        """Offer no feature, every single feature up and down, and the mean difference of the pairs; return the best.
+
+        Args:
+            promise: a quick bound on the value of weights; those that promise more than is known are offered.
+        """
         axes = np.eye(self.problem.d)
-        tables = self.space.tables
-        pairs = max(1, len(tables.above))  # a sum before the division could overflow
-        mean = (self.problem.X[tables.above] / pairs - self.problem.X[tables.below] / pairs).sum(axis=0)
-        return [np.zeros(self.problem.d), *axes, *-axes, to_surface(mean)]
+        mean = balance(self.problem) @ self.problem.X
+        best, largest = axes[0], -math.inf
+        for start in (np.zeros(self.problem.d), *axes, *-axes, to_surface(mean)):
+            w = self.space.feasible_towards(start)
+            value = promise(w)
+            if value > self.best[0]:
+                self._offer(w)
+            if value > largest:
+                best, largest = w, value
+            self._check()
+        return best
 
     def _ascend(self, w: FloatArray) -> float:
         """Climb from w, in place; returns the objective at the top as the kernels see it."""
@@ -221,15 +278,18 @@ class _Search:
         return self.space.feasible_towards(to_surface(w))
 
     def _over(self) -> bool:
-        if not self.interrupted and self.should_stop is not None and self.should_stop():
-            self.interrupted = True
-        return self.interrupted or self.best[0] >= self.enough or time.perf_counter() > self.deadline
+        return self._stopped or self.best[0] >= self.enough or time.perf_counter() > self.deadline
+
+    def _check(self) -> None:
+        if self._over():
+            raise _Over
 
 
 def compile_kernels() -> None:
     """Have the kernels compiled (or loaded from the cache on disk) before the clock starts."""
     if not ascend.signatures:
-        tables = search_tables(RerankProblem([[0.0], [1.0]], [0, 1]))
+        problem = RerankProblem([[0.0], [1.0]], [0, 1])
+        tables = search_tables(problem, levels_of(problem))
         state = np.zeros(1, dtype=np.uint64)
         clip(tables, np.zeros(1), np.ones(1), 0.0, 1.0)
         ascend(tables, np.ones(1), np.zeros((0, 0)), 1, 1, 4, new_memory(1), state)

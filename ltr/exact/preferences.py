@@ -115,10 +115,7 @@ class PairwiseProblem(Problem):
 
     def statistic_value(self, w: ArrayLike) -> float:
         """The weight of the pairs agreed with at w, without the price of the weights."""
-        weights = self.in_box(w)
-        above, at_above = np.unique(self.pairs[:, 0], return_inverse=True)
-        below, at_below = np.unique(self.pairs[:, 1], return_inverse=True)
-        wins = self.beats(weights, above, below)[at_above, at_below]
+        wins = self.scores(self.in_box(w)).wins(self.pairs[:, 0], self.pairs[:, 1])
         return math.fsum(self.weights[wins])
 
 

@@ -27,9 +27,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_float, as_numbers, is_whole
+from ltr.exact.scores import Scores
 from ltr.statistics import RankStatistic
 
-__all__ = ["SIDE_TOLERANCE", "LinearConstraints", "Problem", "RerankProblem", "resolved_value"]
+__all__ = ["LARGEST_VALUE", "SIDE_TOLERANCE", "LinearConstraints", "Problem", "RerankProblem", "resolved_value"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -40,6 +41,9 @@ SIDE_TOLERANCE = 1e-9
 
 _LARGEST = float(np.finfo(np.float64).max) / 4  # of the sum of an observation's |x_j|, or of a row of side constraints
 _TINY = float(np.finfo(np.float64).smallest_subnormal)
+LARGEST_VALUE = 1e300
+"""The largest price, and the largest value of a perfect order."""
+_LEAST_VALUE = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +96,7 @@ class LinearConstraints:
         return np.ldexp(self.A, -exponent[:, None]), np.ldexp(self.b, -exponent)
 
     def satisfied(self, w: FloatArray, tolerance: float = SIDE_TOLERANCE) -> bool:
-        """Whether w satisfies all rows up to `tolerance`, decided exactly as `Problem.beats` is."""
+        """Whether w satisfies all rows up to `tolerance`, decided exactly."""
         with np.errstate(over="ignore", invalid="ignore"):
             terms = self.A * w
             size = np.abs(self.b) + np.abs(terms).sum(axis=1)
@@ -140,6 +144,14 @@ class Problem:
         """The statistic of a perfect ranking: no weights exceed it."""
         raise NotImplementedError
 
+    @property
+    def price(self) -> float:
+        """C, or a smaller price with which no weights but w = 0 are worth their price either, where w = 0 is allowed.
+
+        Every statistic is at least 0, so a price above its best value rules all other weights out.
+        """
+        return min(self.C, 2 * self.trivial_bound) if self.feasible(np.zeros(self.d)) else self.C
+
     def evaluate(self, w: ArrayLike) -> float:
         """The objective at w: statistic minus C times the number of non-zero weights.
 
@@ -172,29 +184,9 @@ class Problem:
             return False
         return self.constraints is None or self.constraints.satisfied(weights, tolerance)
 
-    def beats(self, w: FloatArray, above: IntArray, below: IntArray) -> NDArray[np.bool_]:
-        """Whether ``w·(x_i - x_k) >= margin`` for each i of `above` against each k of `below`, decided exactly.
-
-        Float64 decides all pairs whose difference is further from the margin than its rounding error; rational
-        arithmetic decides the others.
-
-        Returns:
-            bool of shape (len(above), len(below)).
-        """
-        with np.errstate(over="ignore", invalid="ignore"):
-            scores = self.X @ w
-            difference = scores[above, None] - scores[None, below]
-            # |fl(w·x) - w·x| <= d u |w|·|x| / (1 - d u) and d half-units of underflow; the factor leaves room for
-            # the subtraction and the margin
-            size = np.abs(self.X) @ np.abs(w)
-            error = (self.d + 4) * (2.0**-52 * (size[above, None] + size[None, below] + self.margin) + 4 * _TINY)
-            wins = difference >= self.margin
-            # written so that an overflow (inf or nan) is undecided too
-            unsure = ~(np.abs(difference - self.margin) > error)
-        for a, b in np.argwhere(unsure):
-            i, k = above[a], below[b]
-            wins[a, b] = _exact_difference(w, self.X[i], self.X[k]) >= Fraction(self.margin)
-        return wins
+    def scores(self, w: FloatArray) -> Scores:
+        """The scores at weights in the box, to be compared exactly."""
+        return Scores(self.X, w, self.margin)
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,10 +285,12 @@ class RerankProblem(Problem):
         With ``rank="resolved"`` positives that lose to equally many negatives are ordered by index.
         """
         weights = self.in_box(w)
-        everyone = np.arange(self.n)
+        positives = self.positives
+        others = np.arange(self.n) if self.rank == "subrank" else self.negatives
+        beaten = count_beaten(self.scores(weights), positives, others)
         if self.rank == "subrank":
-            return 1 + self.beats(weights, self.positives, everyone).sum(axis=1)
-        lost = (~self.beats(weights, self.positives, self.negatives)).sum(axis=1)
+            return 1 + beaten
+        lost = len(others) - beaten
         place = np.argsort(np.argsort(lost, kind="stable"), kind="stable")
         return self.n - place - lost
 
@@ -322,12 +316,12 @@ def resolved_value(a: FloatArray, lost: IntArray) -> float:
     return math.fsum(a[ranks - 1])
 
 
-def _exact_difference(w: FloatArray, x: FloatArray, other: FloatArray) -> Fraction:
-    terms = (
-        Fraction(weight) * (Fraction(a) - Fraction(b))
-        for weight, a, b in zip(w.tolist(), x.tolist(), other.tolist(), strict=True)
-    )
-    return sum(terms, Fraction(0))
+def count_beaten(scores: Scores, above: IntArray, below: IntArray) -> IntArray:
+    """Return how many of `below` each observation of `above` beats."""
+    rows, steps = np.append(above, below), np.repeat([1, 0], [len(above), len(below)])
+    ranks = scores.order(rows, steps)
+    standing = np.bincount(ranks[len(above) :], minlength=len(rows))
+    return np.cumsum(standing)[ranks[: len(above)]]
 
 
 def _satisfied_exactly(row: FloatArray, limit: float, w: FloatArray, tolerance: float) -> bool:
@@ -362,10 +356,21 @@ def set_fields(frozen: object, **fields: object) -> None:
 
 def check_price_and_margin(C: float, margin: float) -> None:
     """ValueError for a price or a margin that no problem takes."""
-    if not 0 <= as_float(C) < math.inf:
-        raise ValueError(f"C must be a finite number >= 0, got {C!r}")
+    if not 0 <= as_float(C) <= LARGEST_VALUE:
+        raise ValueError(f"C must be a number from 0 to {LARGEST_VALUE:g}, got {C!r}")
     if not 0 < as_float(margin) < math.inf:
         raise ValueError(f"margin must be a finite number > 0, got {margin!r}")
+
+
+def check_best_value(problem: Problem) -> None:
+    """ValueError for a statistic whose values overflow or underflow float64."""
+    try:
+        best = problem.trivial_bound
+    except OverflowError:
+        best = math.inf
+    if best != 0 and not _LEAST_VALUE <= best <= LARGEST_VALUE:
+        rule = f"0 or from {_LEAST_VALUE:g} to {LARGEST_VALUE:g}, so that no sum overflows or loses its digits"
+        raise ValueError(f"the value of a perfect order must be {rule}, got {best:g}: scale weights or gains")
 
 
 def check_rank(rank: str) -> None:
@@ -391,6 +396,7 @@ def set_prices(
 ) -> None:
     """Check and set what every problem has beside its data."""
     check_price_and_margin(C, margin)
+    check_best_value(problem)
     if constraints is not None:
         check_constraints(constraints, problem.d)
     if max_nonzeros is not None:

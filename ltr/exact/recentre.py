@@ -120,7 +120,7 @@ class _Won(NamedTuple):
             return (scores[self.above] - scores[self.below]) / self.steps
 
     def doubt(self, v: FloatArray, margin: float) -> FloatArray:
-        """How far from the margin rounding may have moved v·δ / steps of every pair, see `Problem.beats`."""
+        """How far from the margin rounding may have moved v·δ / steps of every pair, see `ltr.exact.scores`."""
         with np.errstate(over="ignore", invalid="ignore"):
             size = np.abs(self.X) @ np.abs(v)
             return (len(v) + 4) * 2.0**-52 * (size[self.above] + size[self.below] + margin)

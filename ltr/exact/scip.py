@@ -11,7 +11,8 @@ below the optimum with SCIP's separators, none of 900 without; they hardly move 
 they are off, but for the tangents, whose coefficients are exact.
 
 *Small margins.* A binary 1e-9 short of 1 moves its row by 1e-9 M. With ``M = max ||δ||_1``, a margin below
-max(1e-5, 1e-6 M) is therefore reported in the solution's message, and one below 1e-8 max(1, M) refused.
+max(1e-5, 1e-6 M) is therefore reported in the solution's message, and one below 1e-8 max(1, M) refused; for features
+of extreme size after they are brought to an ordinary one, see `ltr.exact.models.base.feature_unit`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from ltr.exact.models.base import Form, Formulation
+from ltr.exact.models.base import Form, Formulation, feature_unit, spread
 from ltr.exact.problem import Problem
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState
@@ -95,7 +96,8 @@ class ScipSolver:
     def check(self, problem: Problem) -> None:
         """Refuse a problem that the formulation is not about, or a margin that drowns in SCIP's tolerances."""
         self.formulation.for_problem(problem).check(problem)
-        least = _LEAST_MARGIN * max(1.0, _spread(problem))
+        unit = feature_unit(problem)
+        least = _LEAST_MARGIN * unit * max(1.0, spread(problem) / unit)
         if problem.margin < least:
             rule = f"at least {least:.6g} for SCIP with these features"
             raise ValueError(f"margin must be {rule}: scale the features up or raise it, got {problem.margin!r}")
@@ -205,13 +207,9 @@ class ScipSolver:
         return Ending(status, "; ".join(note for note in notes if note))
 
 
-def _spread(problem: Problem) -> float:
-    """The largest ``||δ||_1`` that any two observations could have."""
-    return float(np.sum(np.ptp(problem.X, axis=0)))
-
-
 def _margin_note(problem: Problem) -> str:
-    least = max(1e-5, 1e-6 * _spread(problem))
+    unit = feature_unit(problem)
+    least = unit * max(1e-5, 1e-6 * spread(problem) / unit)
     if problem.margin >= least:
         return ""
     return (

@@ -15,12 +15,14 @@ from ltr.exact.models.base import Assignment, Formulation
 from ltr.exact.recentre import deepest
 from ltr.exact.scip_types import Model, ScipEvent, ScipSolution
 from ltr.exact.state import SolveState
+from ltr.exact.vertices import offer_simple
 
 __all__ = ["Rounding", "Watcher", "add_solution", "dual_bound", "offer_solution"]
 
 FloatArray = NDArray[np.float64]
 
 _SUPPORT = 1e-9
+_BLUR = 1e-7  # that a weight of SCIP's may be off where it meets the margin exactly
 _SHARE = 0.1  # of the solving time for the heuristic
 _INFINITE = 1e19
 
@@ -38,11 +40,19 @@ def dual_bound(formulation: Formulation, state: SolveState) -> float:
 
 
 def offer_solution(formulation: Formulation, state: SolveState, solution: ScipSolution) -> None:
-    """Offer the weights of a SCIP solution, and where they fall short of its objective those of its cell's middle."""
+    """Offer the weights of a SCIP solution.
+
+    Where they fall short of its objective, simple ratios next to them are tried, which may be what SCIP's tolerance
+    blurs, and the middle of their cell.
+    """
     model = formulation.model
     w = np.array([model.getSolVal(solution, v) for v in formulation.w])
     objective = formulation.unit * float(model.getSolObjVal(solution))
-    if state.offer(w) >= objective - 1e-9 * max(formulation.unit, abs(objective)):
+    least = objective - 1e-9 * max(formulation.unit, abs(objective))
+    if state.offer(w) >= least:
+        return
+    offer_simple(state, np.clip(w - _BLUR, -1.0, 1.0), np.clip(w + _BLUR, -1.0, 1.0))
+    if state.value >= least:
         return
     pairs = formulation.claimed(lambda z: float(model.getSolVal(solution, z)))
     if len(pairs):

@@ -174,7 +174,9 @@ def solve(
         gap: stop once (bound - value) / |value| is at most this; 0 asks for a full proof.
         seed: of the local search and of the solver's random choices.
         node_limit: most branch-and-bound nodes.
-        memory_limit: most megabytes for the solver.
+        memory_limit: most megabytes (of 2^20 bytes) that the solve may add to the process; None is half of what the
+            machine has free. Where the pairs of the problem do not fit, the answer is the best of the warm starts and
+            single features, with the bound of a perfect order.
         warm_starts: weights to start from, each of shape (d,).
         on_progress: called with every new `TracePoint`.
         should_stop: asked now and then; True ends the solve with status ``interrupted``.
@@ -218,4 +220,4 @@ def _run(solver: Solver, state: SolveState, starts: list[FloatArray]) -> Ending:
             state.offer(w)
         return solver.run(state)
     except Stopped as stop:
-        return Ending(stop.status)
+        return Ending(stop.status, stop.message)

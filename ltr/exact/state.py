@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_float, is_whole
+from ltr.exact.memory import MEGABYTE, Memory
 from ltr.exact.problem import Problem
 from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
 
@@ -69,9 +70,9 @@ class Ending:
 class Stopped(Exception):  # noqa: N818 - a request, not an error
     """Raised by `SolveState.check` once the solve has to end."""
 
-    def __init__(self, status: Status) -> None:
+    def __init__(self, status: Status, message: str = "") -> None:
         super().__init__(status.value)
-        self.status = status
+        self.status, self.message = status, message
 
 
 def scalable(problem: Problem) -> bool:
@@ -89,6 +90,7 @@ class SolveState:
 
     Attributes:
         problem, limits: what is solved, within what.
+        memory: what the solve may add to the process.
         weights, value: the best feasible weights offered and their value; value is -inf before there are any.
         bound: the lowest bound proven; the trivial one at first.
         starts: weights that the caller gave to start from.
@@ -110,6 +112,7 @@ class SolveState:
         self._on_progress, self._should_stop = on_progress, should_stop
         self._started = time.monotonic() if started is None else started
         self._scalable = scalable(problem)
+        self.memory = Memory(limits.memory_limit)
         self.weights: FloatArray = np.zeros(problem.d)
         self.value = -math.inf
         self.bound = problem.trivial_bound
@@ -159,11 +162,25 @@ class SolveState:
         return self._should_stop is not None and bool(self._should_stop())
 
     def check(self) -> None:
-        """Raise `Stopped` once time is up or the caller asks for an end."""
+        """Raise `Stopped` once time or memory is used up or the caller asks for an end."""
         if self.remaining == 0:
             raise Stopped(Status.TIME_LIMIT)
         if self.stop_requested():
             raise Stopped(Status.INTERRUPTED)
+        if self.memory.exceeded:
+            raise Stopped(Status.MEMORY_LIMIT)
+
+    def require(self, size: float, purpose: str) -> None:
+        """Raise `Stopped` where that many bytes would exceed the memory limit.
+
+        Args:
+            size: bytes to be added.
+            purpose: what needs them, for the message: "the search for a proof".
+        """
+        left = self.memory.left
+        if size > left:
+            need = f"{purpose} needs about {math.ceil(size / MEGABYTE)} MB"
+            raise Stopped(Status.MEMORY_LIMIT, f"{need}, and {max(0, int(left / MEGABYTE))} MB may be used")
 
     def offer(self, w: ArrayLike) -> float:
         """Evaluate weights, keep them if they are feasible and the best so far.

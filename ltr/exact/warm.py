@@ -9,6 +9,7 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr.exact.memory import MEGABYTE
 from ltr.exact.problem import LinearConstraints, Problem, set_fields
 from ltr.exact.solution import Status
 from ltr.exact.state import SolveState, Stopped
@@ -80,6 +81,7 @@ def _search(state: SolveState, columns: IntArray, seconds: float, restarts: int,
         starts=starts,
         restarts=restarts,
         time_limit=max(min(seconds, state.remaining), 1e-6),
+        memory_limit=max(state.memory.left, 1.0) / MEGABYTE,
         should_stop=state.stop_requested,
     )
     weights = np.zeros(state.problem.d)

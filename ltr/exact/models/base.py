@@ -44,7 +44,17 @@ from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, Problem, Rerank
 from ltr.exact.scip_types import Expression, Variable
 from ltr.exact.state import scalable
 
-__all__ = ["Assignment", "Form", "Formulation", "assign", "kind", "linear", "side_rows"]
+__all__ = [
+    "Assignment",
+    "Form",
+    "Formulation",
+    "assign",
+    "feature_unit",
+    "kind",
+    "linear",
+    "side_rows",
+    "spread",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -83,6 +93,8 @@ class Formulation:
         z: their variables, in the order of `pairs`.
         covers_zero: False where the faces leave out w = 0.
         unit: a power of two that the objective is divided by; 1 unless the statistic is very large or small.
+        feature_unit: a power of two that differences and margin are divided by; 1 for ordinary features.
+        margin: of the problem in this unit.
         exact: False where weights of the problem are infeasible in the model, so that its bound is not one of the
             problem.
         guard: keeps exceptions of callbacks; check it after a solve.
@@ -115,6 +127,8 @@ class Formulation:
             raise ValueError("faces need side constraints that survive scaling w up: b <= 0, got a b > 0")
         self.problem, self.form, self.tick = problem, form, tick
         self.unit = objective_unit(problem)
+        self.feature_unit = feature_unit(problem)
+        self.margin = problem.margin / self.feature_unit
         self.tight = form == "strengthened"
         self.model = Model(f"{self.name}_{form}")
         self.model.hideOutput()
@@ -127,7 +141,7 @@ class Formulation:
         self.face = self._add_faces() if (self.tight and scalable(problem) if faces is None else faces) else []
         self.covers_zero = not self.face
         objective, offset = self._build()
-        price = linear([problem.C / self.unit] * len(self.gamma), self.gamma)
+        price = linear([problem.price / self.unit] * len(self.gamma), self.gamma)
         self.model.setObjective(objective - price, "maximize")
         self.model.addObjoffset(offset)
 
@@ -195,8 +209,8 @@ class Formulation:
 
     def _add_comparisons(self, pairs: IntArray) -> dict[tuple[int, int], Variable]:
         """z_ik for every pair that can be won, each with its big-M row; the pairs are distinct."""
-        X, margin = self.problem.X, self.problem.margin
-        delta = X[pairs[:, 0]] - X[pairs[:, 1]]
+        margin = self.margin
+        delta = self.differences(pairs)
         norm = np.abs(delta).sum(axis=1)
         scale = self.scale(norm)
         if self.tight:
@@ -210,6 +224,10 @@ class Formulation:
             self.model.addCons(linear(row, self.w) - big * z >= -reach, name=f"beats_{i}_{k}")
             self.z.append(z)
         return {(i, k): z for (i, k), z in zip(pairs.tolist(), self.z, strict=True)}
+
+    def differences(self, pairs: IntArray) -> FloatArray:
+        """x_i - x_k of pairs in the unit of the features, (pairs, d)."""
+        return (self.problem.X[pairs[:, 0]] - self.problem.X[pairs[:, 1]]) / self.feature_unit
 
     @property
     def a(self) -> FloatArray:
@@ -225,7 +243,7 @@ class Formulation:
 
     def scale(self, norm: FloatArray) -> float:
         """L, the number that features and margin are divided by in the faithful form."""
-        return float(np.max(norm, initial=0.0)) + self.problem.margin
+        return float(np.max(norm, initial=0.0)) + self.margin
 
     # --- solutions ---------------------------------------------------------------------------------------------
 
@@ -255,9 +273,7 @@ class Formulation:
 
     def wins(self, w: FloatArray) -> NDArray[np.bool_]:
         """Whether w wins each comparison of `pairs`."""
-        above, at_above = np.unique(self.pairs[:, 0], return_inverse=True)
-        below, at_below = np.unique(self.pairs[:, 1], return_inverse=True)
-        return self.problem.beats(w, above, below)[at_above, at_below]
+        return self.problem.scores(w).wins(self.pairs[:, 0], self.pairs[:, 1])
 
     def claimed(self, value_of: Callable[[Variable], float]) -> IntArray:
         """The pairs (i, k) that a solution of the solver counts as won."""
@@ -281,13 +297,27 @@ def side_rows(constraints: LinearConstraints) -> tuple[FloatArray, FloatArray]:
 
 
 def objective_unit(problem: Problem) -> float:
-    """The power of two that brings a statistic of extreme size to between 1 and 2; 1 for ordinary sizes.
+    """The power of two that brings a statistic or a price of extreme size to between 1 and 2; 1 for ordinary sizes.
 
     SCIP's tolerances and its infinity of 1e20 are absolute, so a statistic such as ``power(p=4)`` needs a unit.
     Powers of two change no digit.
     """
-    size = abs(problem.trivial_bound)
+    size = max(abs(problem.trivial_bound), problem.price)
     return 1.0 if size == 0 or 2.0**-10 <= size <= 2.0**12 else 2.0 ** math.floor(math.log2(size))
+
+
+def feature_unit(problem: Problem) -> float:
+    """The power of two that brings features of extreme size to an ordinary one; 1 for those that have it.
+
+    Dividing features and margin by it changes no comparison, for it changes no digit; SCIP takes 1e20 for infinity.
+    """
+    size = max(spread(problem), problem.margin)
+    return 1.0 if size == 0 or 2.0**-20 <= size <= 2.0**20 else 2.0 ** min(math.floor(math.log2(size)), 1022)
+
+
+def spread(problem: Problem) -> float:
+    """The largest ``||δ||_1`` that any two observations could have."""
+    return float(np.sum(np.ptp(problem.X, axis=0)))
 
 
 def assign(variables: Sequence[Variable], values: Iterable[float]) -> Assignment:

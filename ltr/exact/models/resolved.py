@@ -74,8 +74,7 @@ class ResolvedRank(Formulation):
         return linear(gains, flat), len(problem.positives) * float(self.a[0]) + self.shift
 
     def _add_in_order(self) -> None:
-        X = self.problem.X
-        delta = X[self.pairs[:, 0]] - X[self.pairs[:, 1]]
+        delta = self.differences(self.pairs)
         scale = self.scale(np.abs(delta).sum(axis=1))
         for (i, k), row, z in zip(self.pairs.tolist(), delta, self.z, strict=True):
             self.tick()

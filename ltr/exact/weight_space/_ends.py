@@ -231,7 +231,6 @@ def compact(work: Work, t: int, columns: int) -> None:
     for j in range(columns - 1):
         _gather(work.single[j], begin, index, kept, to)
     _gather(work.slack, begin, index, kept, to)
-    _gather(work.unit, begin, index, kept, to)
     for k in range(kept):
         q = index[k]
         work.owner[to + k] = work.owner[begin + q]
@@ -243,7 +242,7 @@ def compact(work: Work, t: int, columns: int) -> None:
             work.columns[j, to + k] = 0.0
         for j in range(columns - 1):
             work.single[j, to + k] = np.float32(0.0)
-        work.owner[to + k], work.slack[to + k], work.unit[to + k] = 0, 0.0, 1.0
+        work.owner[to + k], work.slack[to + k] = 0, 0.0
         work.upper[at + k], work.lower[at + k] = 1.0, -1.0
     for k in range(padded):
         work.open[at + k] = np.uint8(k < kept)

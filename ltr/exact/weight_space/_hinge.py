@@ -95,7 +95,8 @@ def prices(space: Space, work: Work, t: int, begin: int, size: int, need: int) -
                 else:
                     beyond = middle
             if x == 0:
-                price[i] = float(need) * (1.0 - 1e-13)
+                # no such point loses a pair of i, so any price is one: two of them in conflict close the box
+                price[i] = float(need) * (1.0 + 1e-9)
                 work.must[i] = 1
                 must_win += 1
             else:

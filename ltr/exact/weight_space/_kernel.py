@@ -48,7 +48,7 @@ from ltr.exact.weight_space._shrink import (
     use,
 )
 from ltr.exact.weight_space._slices import cut_slices
-from ltr.exact.weight_space.space import NARROW, Boxes, FloatArray, IntArray, Space, Work
+from ltr.exact.weight_space.space import NARROW, Boxes, Flags, FloatArray, IntArray, Space, Work
 
 __all__ = ["search"]
 
@@ -139,6 +139,13 @@ def _reduce(space: Space, work: Work, t: int, begin: int, size: int, target: int
         if not shrink_to_cut(space, work, t, begin, size, best, room):
             break
         refresh(space, work, t, begin, size)
+    else:  # every round has narrowed the box down: conflicts were not looked at
+        need = work.bound[t] - target
+        work.budget[:] = max(need, 0)
+        if need > 0 and prices(space, work, t, begin, size, need) > 0:
+            short = float(need) * (1.0 + 1e-15)
+            if _conflicts_cost(space, work, t, begin, size, need, short) >= short:
+                return CLOSED, -1
     return CLOSED if work.bound[t] <= target else outcome, coordinate
 
 
@@ -217,12 +224,17 @@ def _part(space: Space, work: Work, t: int, begin: int, size: int, j: int) -> in
 
 
 @compiled
+def _hand_over(to: Boxes, row: int, low: FloatArray, high: FloatArray, used: Flags, bound: int) -> None:
+    assign(to.low[row], low)
+    assign(to.high[row], high)
+    assign(to.used[row], used)
+    to.bound[row] = bound
+
+
+@compiled
 def _hand_back(work: Work, entries: int, left: Boxes, row: int) -> int:
     for t in range(entries):
-        assign(left.low[row], work.low[t])
-        assign(left.high[row], work.high[t])
-        assign(left.used[row], work.used[t])
-        left.bound[row] = work.bound[t]
+        _hand_over(left, row, work.low[t], work.high[t], work.used[t], work.bound[t])
         row += 1
     return row
 
@@ -235,6 +247,7 @@ def search(
     target: int,
     allowance: int,
     left: Boxes,
+    narrow: Boxes,
     best: FloatArray,
     tally: IntArray,
 ) -> tuple[int, int, int, int]:
@@ -247,22 +260,20 @@ def search(
         target: bound at which a box is closed, an integer in the space's unit.
         allowance: work, in pairs of 8 coordinates looked at, before the boxes that are left are handed back.
         left: receives them, with room for the stack's depth and the roots.
+        narrow: receives boxes too narrow to split; once it is full, the boxes that are left are handed back too.
         best: receives the coordinates of the best candidate.
         tally: boxes, hinge programs, boxes closed by them, work; added to.
 
     Returns:
         boxes handed back; the largest target used (a candidate raises it to its value); the value of the best
-        candidate; the largest bound of boxes too narrow to split, which stay unresolved.
+        candidate; boxes too narrow to split.
     """
-    found, unresolved = _NEVER, _NEVER
-    handed, spent, boxes, looks = 0, 0, 0, 0
+    found = _NEVER
+    handed, narrowed, spent, boxes, looks = 0, 0, 0, 0, 0
     deepest, columns = work.low.shape[0] - 4, space.columns.shape[0]
     for root in range(roots.bound.shape[0]):
         if spent >= allowance:
-            assign(left.low[handed], roots.low[root])
-            assign(left.high[handed], roots.high[root])
-            assign(left.used[handed], roots.used[root])
-            left.bound[handed] = roots.bound[root]
+            _hand_over(left, handed, roots.low[root], roots.high[root], roots.used[root], roots.bound[root])
             handed += 1
             continue
         enter(space, work, roots, root)
@@ -278,6 +289,8 @@ def search(
             sheet = work.sheet[t]
             begin, size = work.begin[sheet], work.size[sheet]
             room = work.at[t] + 4 * size + 8 < work.upper.shape[0]
+            if space.stop[0] != 0:
+                spent = max(spent, allowance)
             if spent >= allowance or t >= deepest or not room:
                 handed = _hand_back(work, entries, left, handed)
                 spent = max(spent, allowance)  # `left` has room for one stack
@@ -312,8 +325,11 @@ def search(
                     entries -= 1
                     continue
             if j < 0:
-                unresolved = max(unresolved, bound)
+                _hand_over(narrow, narrowed, work.low[t], work.high[t], work.used[t], bound)
+                narrowed += 1
                 entries -= 1
+                if narrowed == narrow.bound.shape[0]:
+                    spent = max(spent, allowance)
                 continue
             if space.sparse and work.used[t, j] == 0:
                 entries = _part(space, work, t, begin, size, j)
@@ -322,4 +338,4 @@ def search(
             boxes += entries - t
     tally[0] += boxes
     tally[3] += spent
-    return handed, target, found, unresolved
+    return handed, target, found, narrowed

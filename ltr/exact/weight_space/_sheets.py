@@ -25,7 +25,6 @@ def enter(space: Space, work: Work, roots: Boxes, root: int) -> None:
         assign(work.columns[j, :pairs], space.columns[j])
     assign(work.owner[:pairs], space.owner)
     assign(work.slack[:pairs], space.slack)
-    assign(work.unit[:pairs], space.unit)
     for j in range(space.single.shape[0]):
         assign(work.single[j, :pairs], space.single[j])
     work.open[:pairs] = 1

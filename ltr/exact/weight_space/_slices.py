@@ -46,11 +46,11 @@ def _roofs(work: Work, t: int, begin: int, size: int) -> int:
     """Upper ends of the open pairs in single precision; returns how many owners follow each other."""
     at = work.at[t]
     upper, lower, is_open = work.upper[at : at + size], work.lower[at : at + size], work.open[at : at + size]
-    unit, owner = work.unit[begin : begin + size], work.owner[begin : begin + size]
+    owner = work.owner[begin : begin + size]
     roof, quarter = work.roof[:size], work.roof_quarter[:size]
     for q in range(size):
-        span = (upper[q] - lower[q]) * unit[q]
-        x = np.float32(upper[q] * unit[q] + span * _ROOM)
+        span = upper[q] - lower[q]
+        x = np.float32(upper[q] + span * _ROOM)
         x = x if (is_open[q] != 0) & (span > _TINY) else _NOT_LOST
         roof[q], quarter[q] = x, x * _QUARTER
     runs = 1

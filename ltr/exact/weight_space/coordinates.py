@@ -59,6 +59,8 @@ def adapted(problem: Problem, w: FloatArray) -> tuple[FloatArray, float] | None:
         True
     """
     levels = levels_of(problem)
+    if len(levels.above) == 0:
+        return None
     take = slice(None, None, -(-len(levels.above) // _PAIRS))
     differences = problem.X[levels.above[take]] - problem.X[levels.below[take]]
     with np.errstate(over="ignore"):

@@ -6,6 +6,9 @@ of magnitudes without the margin. So where ``max x·f < 0`` over a box, one of t
 two may be won or lost. So the couples that are looked at are pairs and their nearest neighbours of the opposite
 direction, whatever positives they belong to.
 
+Two observations that are compared both ways cannot both stand above the other, however small the margin is: their pairs
+are in conflict everywhere.
+
 **Rounding.** f is held in single precision, and so is ``max x·f``. Each of the two products of a coordinate and their
 sum err by at most ``2^-24`` of ``|x_j f_j|`` a few times over; `apart` is below 0 by twice what that can come to, and
 by what rounding of e can.
@@ -25,6 +28,7 @@ FloatArray = NDArray[np.float64]
 _NEAREST = 4  # partners of a pair
 _APART = 1.5  # from this length of f on, of at most 2, a conflict would be luck
 _WIDE, _FEW, _MANY = 12, 2_000, 6_000  # features from which only few pairs get partners; pairs from which none do
+_ALWAYS = 1e-30  # above max x·f, which is -2 margin and may have underflowed to 0
 _ROUGHLY = 0.5  # relative error of distances: the nearest neighbours but a few
 
 
@@ -53,35 +57,41 @@ class Couples(NamedTuple):
         )
 
 
-def couples_of(columns: FloatArray, slack: FloatArray, reach: float) -> Couples:
+def couples_of(
+    columns: FloatArray, slack: FloatArray, reach: float, above: NDArray[np.int32], below: NDArray[np.int32]
+) -> Couples:
     """The couples of pairs with the given columns.
 
     Args:
         columns: of the pairs, the margin's coordinate last, (d + 1, pairs).
         slack: error of each pair's products, (pairs,).
         reach: no coordinate of a box is larger.
+        above: upper observation of each pair, (pairs,).
+        below: lower observation, (pairs,).
 
     Examples:
-        >>> couples = couples_of(np.array([[1.0, -2.0, 0.5], [0.0, 0.1, 1.0], [0.0, 0.0, 0.0]]), np.zeros(3), 1.0)
+        >>> columns, ends = np.array([[1.0, -2.0, 0.5], [0.0, 0.1, 1.0], [0.0, 0.0, 0.0]]), np.arange(3, dtype=np.int32)
+        >>> couples = couples_of(columns, np.zeros(3), 1.0, ends, ends + 3)
         >>> couples.one, couples.other
         (array([0, 1], dtype=int32), array([1, 2], dtype=int32))
     """
     d, pairs = columns.shape[0] - 1, columns.shape[1]
     if pairs < 2 or pairs > _MANY or (d > _WIDE and pairs > _FEW):
         return Couples.empty(d + 1, 0)
-    norm = np.abs(columns[:d]).sum(axis=0)
-    norm[norm == 0] = 1.0
+    # a pair with a larger margin than that is lost anyway
+    norm = np.maximum(np.abs(columns[:d]).sum(axis=0), np.abs(columns[d]))
     units = columns / norm
     one, other = _opposites(units[:d].T)
     f = units[:, one] + units[:, other]
     size = reach * np.abs(f).sum(axis=0)
     error = (2 * d + 10) * 2.0**-23 * size + (slack / norm)[one] + (slack / norm)[other] + 2.0**-60
+    both_ways = (above[one] == below[other]) & (below[one] == above[other])
     return Couples(
         np.ascontiguousarray(f, dtype=np.float32),
         one,
         other,
         # away from 0 by more than the rounding to single precision
-        (-1.001 * error).astype(np.float32),
+        np.where(both_ways, _ALWAYS, -1.001 * error).astype(np.float32),
     )
 
 

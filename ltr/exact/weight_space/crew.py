@@ -20,10 +20,12 @@ __all__ = ["Crew", "Outcome", "available_threads", "compile_kernels"]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Found = Callable[[FloatArray], None]
+Settle = Callable[[Boxes], int]
 
 _PIECE = 4_000_000  # pairs looked at between two looks at the clock: about a tenth of a second
 _FIRST = 500_000  # and before threads are worth their start
 _TOGETHER = 8  # boxes a piece, at most
+_NARROW = 16  # boxes too narrow to split that a piece hands over at most
 _POLL = 0.05  # seconds between two looks at the clock
 _NEVER = -(2**62)
 
@@ -36,7 +38,8 @@ class Outcome:
         target: what their values do not exceed, save in `left` and `unresolved`: the one asked for, or the value of a
             better candidate.
         left: boxes that the allowance did not suffice for.
-        unresolved: the largest bound of boxes too narrow to split, far below all values where there were none.
+        unresolved: the largest bound of boxes too narrow to split that could not be settled either, far below all
+            values where there were none.
         spent: pairs looked at.
     """
 
@@ -50,9 +53,9 @@ class Outcome:
 class _Piece:
     target: int
     found: int
-    unresolved: int
     best: FloatArray
     left: Boxes
+    narrow: Boxes
     tally: IntArray
     work: Work
 
@@ -70,10 +73,19 @@ class Crew:
         least_target: integer below which no target is of use any more, for values found elsewhere meanwhile.
     """
 
-    def __init__(self, searchable: Searchable, threads: int, found: Found) -> None:
-        """`found` receives the coordinates of every better candidate, in the thread that called `close`."""
+    def __init__(
+        self, searchable: Searchable, threads: int, found: Found, settle: Settle = lambda box: int(box.bound[0])
+    ) -> None:
+        """`found` and `settle` are called in the thread that called `close`.
+
+        Args:
+            searchable: the space.
+            threads: to use.
+            found: receives the coordinates of every better candidate.
+            settle: receives every box too narrow to split, and returns what its values do not exceed, as an integer.
+        """
         self.searchable, self.boxes, self.least_target = searchable, 0, _NEVER
-        self._threads, self._found = threads, found
+        self._threads, self._found, self._settle = threads, found, settle
         self._best = _NEVER
         self._idle: list[Work] = []
         self._pool: ThreadPoolExecutor | None = None
@@ -97,12 +109,15 @@ class Crew:
             allowance: pairs to look at.
         """
         least = 2 * self.searchable.space.columns.size
-        first = self._search(boxes, target, max(_FIRST, least))
-        pending: list[Boxes] = []
-        done = self._take(first, Outcome(target, pending, _NEVER, 0))
-        check()
-        if not pending or done.spent >= allowance:
-            return done
+        pending = [boxes.rows(slice(row, row + 1)) for row in range(len(boxes.bound))]
+        done = Outcome(target, pending, _NEVER, 0)
+        self.searchable.space.stop[0] = 0
+        if least <= _FIRST:
+            pending.clear()
+            done = self._take(self._search(boxes, target, _FIRST), done)
+            check()
+            if not pending or done.spent >= allowance:
+                return done
         self._pool = self._pool or ThreadPoolExecutor(self._threads, thread_name_prefix="weight-space")
         running: set[Future[_Piece]] = set()
         try:
@@ -118,6 +133,7 @@ class Crew:
                     done = self._take(future.result(), done)
                 check()
         finally:
+            self.searchable.space.stop[0] = 1
             wait(running)
         return done
 
@@ -125,10 +141,11 @@ class Crew:
         space = self.searchable.space
         work = self._idle.pop() if self._idle else Work.of(space)
         columns = space.columns.shape[0]
-        left = Boxes.empty(len(boxes.bound) + work.low.shape[0], columns)
+        left, narrow = Boxes.empty(len(boxes.bound) + work.low.shape[0], columns), Boxes.empty(_NARROW, columns)
         best, tally = np.zeros(columns), np.zeros(4, np.int64)
-        handed, reached, value, unresolved = search(space, work, boxes, target, allowance, left, best, tally)
-        return _Piece(reached, value, unresolved, best, left.rows(slice(0, handed)), tally, work)
+        handed, reached, value, narrowed = search(space, work, boxes, target, allowance, left, narrow, best, tally)
+        narrow = narrow.rows(slice(0, narrowed))
+        return _Piece(reached, value, best, left.rows(slice(0, handed)), narrow, tally, work)
 
     def _take(self, piece: _Piece, done: Outcome) -> Outcome:
         self._idle.append(piece.work)
@@ -138,12 +155,11 @@ class Crew:
             self._found(piece.best)
         # the deepest boxes last: they are the next to be searched
         done.left.extend(piece.left.rows(slice(row, row + 1)) for row in range(len(piece.left.bound)))
-        return Outcome(
-            max(done.target, piece.target),
-            done.left,
-            max(done.unresolved, piece.unresolved),
-            done.spent + int(piece.tally[3]),
-        )
+        target, unresolved = max(done.target, piece.target), done.unresolved
+        for row in range(len(piece.narrow.bound)):
+            if piece.narrow.bound[row] > max(target, self.least_target):
+                unresolved = max(unresolved, self._settle(piece.narrow.rows(slice(row, row + 1))))
+        return Outcome(target, done.left, unresolved, done.spent + int(piece.tally[3]))
 
 
 def compile_kernels() -> None:

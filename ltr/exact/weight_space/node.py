@@ -25,12 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.exact.levels import levels_of
+from ltr.exact.problem import Problem
 from ltr.exact.recentre import deepest
 from ltr.exact.state import SolveState
+from ltr.exact.vertices import largest_value, offer_simple
 from ltr.exact.weight_space.crew import Crew
-from ltr.exact.weight_space.space import Boxes, Searchable
+from ltr.exact.weight_space.space import Boxes, Searchable, Space
 
-__all__ = ["UNCOVERED", "NodeSearch", "Region", "Rounds", "offer_candidate"]
+__all__ = ["UNCOVERED", "NodeSearch", "Region", "Rounds", "offer_candidate", "settle_narrow"]
 
 FloatArray = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -39,9 +41,9 @@ UNCOVERED = -(2**61)
 """A target below every value: nothing that is closed is covered by another node."""
 
 _OUTWARD = 1e-9  # a host's bounds are known so far, its tolerance of feasibility
-_TOLERANCE = 0.5e-12  # of the statistic's size: values closer than this are one value
 _OUTWARD_MANY = 1e-7  # of the statistic's size: many times a host's tolerance of bounds
 _DOUBT = 1e-6  # of the margin
+_AROUND = 1e-13  # that a narrow box is widened by, on every side
 _ALONE = 7  # boxes that become a region of their own, at most
 _FIRST = 1_000_000  # pairs looked at in one node at first
 _SHARE = 1 / 32  # and later on, of all pairs looked at so far
@@ -88,7 +90,7 @@ class NodeSearch:
     def __init__(self, searchable: Searchable, crew: Crew, size: float) -> None:
         """`size` is that of the statistic, for the tolerance."""
         self.searchable, self.closed, self.spent = searchable, -math.inf, 0
-        self._crew, self._room = crew, math.ceil(_TOLERANCE * size / searchable.unit)
+        self._crew, self._size = crew, size
 
     @property
     def d(self) -> int:
@@ -99,11 +101,7 @@ class NodeSearch:
         """A value as an integer of the space that no weights worth as little exceed; `UNCOVERED` for -inf."""
         if value == -math.inf:
             return UNCOVERED
-        return math.floor((value - self.searchable.shift) / self.searchable.unit) + self._room
-
-    def objective(self, bound: int) -> float:
-        """An integer of the space as an upper bound of the objective."""
-        return math.nextafter(math.fsum([bound * self.searchable.unit, self.searchable.shift]), math.inf)
+        return self.searchable.target(value, self._size)
 
     def everything(self, covered: int, bound: float) -> list[Region]:
         """The roots of the search, each a region; w = 0 is in none of them where scaling is free."""
@@ -165,10 +163,10 @@ class NodeSearch:
     def _account(self, bound: int) -> None:
         # targets of a search without a value lie below every value
         if bound > UNCOVERED:
-            self.closed = max(self.closed, self.objective(bound))
+            self.closed = max(self.closed, self.searchable.objective(bound))
 
     def _region(self, boxes: Boxes, parent: Region) -> Region:
-        return Region(boxes, parent.covered, min(parent.bound, self.objective(int(boxes.bound.max()))))
+        return Region(boxes, parent.covered, min(parent.bound, self.searchable.objective(int(boxes.bound.max()))))
 
 
 def _cut(left: list[Boxes]) -> list[Boxes]:
@@ -197,6 +195,46 @@ def offer_candidate(state: SolveState, w: FloatArray, *, sparse: bool) -> None:
         state.offer(middle)
 
 
+def settle_narrow(state: SolveState, problem: Problem, searchable: Searchable, box: Boxes) -> int:
+    """Offer the vertices of a box too narrow to split.
+
+    Args:
+        state: receives the weights.
+        problem: of the search, of which the box is a part.
+        searchable: its space.
+        box: one row.
+
+    Returns:
+        what the values in the box do not exceed where it is above the best value known by now, as an integer.
+    """
+    bound = int(box.bound[0])
+    low, high = _weights_of(searchable.space, box)
+    offer_simple(state, low, high)
+    if bound <= searchable.target(state.value, state.size):
+        return bound
+    value = largest_value(state, problem, low, high)
+    return bound if value is None else min(bound, searchable.integer(math.nextafter(value, math.inf)) + 1)
+
+
+def _weights_of(space: Space, box: Boxes) -> tuple[FloatArray, FloatArray]:
+    """Least and largest weights of a box, with max |w_j| = 1 where its length does not matter; a little outwards."""
+    d = space.T.shape[1]
+    if space.fixed:
+        narrow = (box.low[0, :d] != box.high[0, :d]) * _AROUND
+        return np.maximum(box.low[0, :d] - narrow, -1.0), np.minimum(box.high[0, :d] + narrow, 1.0)
+    middle = space.T @ (0.5 * (box.low[0, :d] + box.high[0, :d]))
+    largest = float(np.abs(middle).max())
+    if largest == 0:
+        return -np.ones(d), np.ones(d)
+    # dividing by max |w_j|, which is known no better than the weights, at most triples what they may be off
+    half = 4 * (np.abs(space.T) @ (0.5 * (box.high[0, :d] - box.low[0, :d]))).max() / largest + _AROUND
+    low, high = np.maximum(middle / largest - half, -1.0), np.minimum(middle / largest + half, 1.0)
+    on_face = np.abs(middle) / largest >= 1 - 2 * half
+    if on_face.sum() == 1:
+        low[on_face] = high[on_face] = np.sign(middle[on_face])
+    return low, high
+
+
 class Rounds:
     """How far above the value the target of each round lies: where the work is expected to grow fourfold.
 
@@ -219,7 +257,7 @@ class Rounds:
         A host's tolerances keep its bounds apart from the values, so there is no telling smaller gaps from none.
         """
         steps = searchable.space.step[searchable.space.step > 0]
-        few = _PAIRS * searchable.unit * float(np.median(steps)) if len(steps) else 0.0
+        few = math.ldexp(_PAIRS * float(np.median(steps)), -searchable.exponent) if len(steps) else 0.0
         return cls(max(few, _OUTWARD_MANY * size))
 
     def next_gap(self, gap: float, spent: int) -> float:

@@ -20,16 +20,18 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr.exact.levels import pair_count
+from ltr.exact.memory import MEGABYTE
 from ltr.exact.problem import Problem, RerankProblem
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState, Stopped
 from ltr.exact.warm import search_locally
 from ltr.exact.weight_space.coordinates import adapted, apply_to
 from ltr.exact.weight_space.crew import Crew
-from ltr.exact.weight_space.node import offer_candidate
-from ltr.exact.weight_space.space import Boxes, Searchable, space_of
+from ltr.exact.weight_space.node import offer_candidate, settle_narrow
+from ltr.exact.weight_space.space import TOLERANCE, Boxes, Searchable, memory_needed, space_of
 
-__all__ = ["prove"]
+__all__ = ["out_of_reach", "prove"]
 
 FloatArray = NDArray[np.float64]
 
@@ -39,9 +41,9 @@ _LAST_GROWTH = 16.0  # expected on the way to `_PAIRS` lost pairs, below which t
 _MOMENT = 1e-3  # seconds, the shortest that are told apart
 _POWER, _LEAST_POWER, _MOST_POWER = 2.0, 0.4, 4.5  # of 1 / aim in the work, before it is known and at the ends
 _PAIRS = 4
+_MOST_TERMS = 50_000_000  # pairs times coordinates: one box takes about half a second, and bounds hardly move
 _LONG = 2_000_000  # pairs looked at on one target, from which better coordinates are looked for
 _CLEARLY = 0.2  # of `adapted`'s gain, a logarithm of boxes, from which they are taken
-_TOLERANCE = 0.5e-12  # of the statistic's size: values closer than this are one value
 _AROUND = 0.01  # half-width of the first box around the best weights
 _LEAST_AROUND = 1_000_000  # pairs looked at
 _WORTHWHILE = 500_000  # pairs looked at on a target, from which better weights are looked for
@@ -52,12 +54,25 @@ _NARROW = "the boxes left are too narrow to decide"
 _NOTHING = -(2**61)  # a target below every value
 
 
+def out_of_reach(state: SolveState) -> Ending | None:
+    """Return why a problem is too large to be searched for a proof within the memory left, None where it is not."""
+    problem, left = state.problem, state.memory.left
+    pairs, needed = pair_count(problem), memory_needed(problem, threads=1)
+    bound = "the bound is that of a perfect order"
+    if needed > left:
+        need, have = math.ceil(needed / MEGABYTE), max(0, int(left / MEGABYTE))
+        return Ending(Status.MEMORY_LIMIT, f"a proof needs about {need} MB, and {have} MB may be used: {bound}")
+    if pairs * (problem.d + 1) > _MOST_TERMS:
+        return Ending(Status.HEURISTIC, f"{pairs} pairs of {problem.d} features are too many for a proof: {bound}")
+    return None
+
+
 def prove(state: SolveState, threads: int, coordinates: str | None = None, local_search: float = 0.0) -> Ending:
     """Prove the value of a state's weights, or of better ones, within its limits.
 
     Args:
         state: its best weights, where it has any, are what the search starts from.
-        threads: to use.
+        threads: to use; fewer where memory does not suffice.
         coordinates: one of `SYSTEMS`; None for the adapted ones where they gain anything.
         local_search: share of the time for looking for better weights, between two targets and during long ones.
 
@@ -65,6 +80,8 @@ def prove(state: SolveState, threads: int, coordinates: str | None = None, local
         Stopped: by the state's limits.
     """
     problem = state.problem
+    while threads > 1 and memory_needed(problem, threads) > state.memory.left:
+        threads -= 1
     try:
         if isinstance(problem, RerankProblem) and problem.rank == "subrank":
             resolved = dataclasses.replace(problem, rank="resolved")
@@ -85,7 +102,7 @@ def _prove(state: SolveState, problem: Problem, threads: int, coordinates: str |
     schedule = _Schedule(state.bound - state.value, _quantum(search.searchable))
     while True:
         # `target` adds a tolerance, which must not carry the bound beyond the gap asked for
-        aim = max(schedule.aim, state.limits.gap * abs(state.value) - 2 * _TOLERANCE * state.size)
+        aim = max(schedule.aim, state.limits.gap * abs(state.value) - 2 * TOLERANCE * state.size)
         target = search.target(state.value + aim) if math.isfinite(state.value) else _NOTHING
         started = state.seconds
         spent, resolved = search.lower(target)
@@ -138,7 +155,7 @@ class _Search:
     """A state, the problem whose boxes are searched for it, and the coordinates of these."""
 
     def __init__(self, state: SolveState, problem: Problem, threads: int, share: float) -> None:
-        self.state, self.searchable, self.coordinates = state, space_of(problem), "given"
+        self.state, self.searchable, self.coordinates = state, space_of(problem, tick=state.check), "given"
         self._problem, self._threads, self._share, self._boxes = problem, threads, share, state.nodes
         self._looked, self._turn, self._pause = state.seconds, 0, _PAUSE
         self._adapted = -math.inf
@@ -153,12 +170,11 @@ class _Search:
         self._adapted = self.state.value
         found = adapted(self._problem, self.state.weights)
         if found is not None and found[1] > least:
-            self.searchable, self.coordinates = space_of(self._problem, found[0]), "adapted"
+            self.searchable, self.coordinates = space_of(self._problem, found[0], self.state.check), "adapted"
 
     def target(self, value: float) -> int:
         """A value as an integer of the space that no weights worth as little exceed."""
-        unit, shift = self.searchable.unit, self.searchable.shift
-        return math.floor((value - shift) / unit) + math.ceil(_TOLERANCE * self.state.size / unit)
+        return self.searchable.target(value, self.state.size)
 
     def lower(self, target: int) -> tuple[int, bool]:
         """Prove a target, or what comes out above it; returns the work and whether every box was decided."""
@@ -166,8 +182,7 @@ class _Search:
             done = crew.close(self.searchable.roots, target, functools.partial(self._check, crew))
         resolved = max(done.unresolved, done.target) <= target
         if math.isfinite(self.state.value):
-            reached = max(done.target, done.unresolved) * self.searchable.unit
-            bound = math.nextafter(math.fsum([reached, self.searchable.shift]), math.inf)
+            bound = self.searchable.objective(max(done.target, done.unresolved))
             self.state.prove(max(bound, self.state.zero_value))
             self.state.observe(self.state.bound, nodes=self._boxes)
         return done.spent, resolved
@@ -221,7 +236,12 @@ class _Search:
             w = w if space.fixed or largest == 0 else w / largest
             offer_candidate(self.state, w, sparse=space.sparse)
 
-        with Crew(searchable, self._threads, offer) as crew:
+        def settle(box: Boxes) -> int:
+            bound = settle_narrow(self.state, self._problem, searchable, box)
+            crew.least_target = max(crew.least_target, self.target(self.state.value))
+            return bound
+
+        with Crew(searchable, self._threads, offer, settle) as crew:
             try:
                 yield crew
             finally:
@@ -249,4 +269,4 @@ def _quantum(searchable: Searchable) -> float:
     """What a few pairs are worth, about: a gap below which the work hardly grows any more."""
     steps = searchable.space.step
     positive = steps[steps > 0]
-    return _PAIRS * searchable.unit * float(np.median(positive)) if len(positive) else 1e-12
+    return math.ldexp(_PAIRS * float(np.median(positive)), -searchable.exponent) if len(positive) else 1e-12

@@ -62,8 +62,11 @@ class WeightSpaceSearch:
     def run(self, state: SolveState) -> Ending:
         """Search."""
         from ltr.exact.weight_space.crew import available_threads
-        from ltr.exact.weight_space.proof import prove
+        from ltr.exact.weight_space.proof import out_of_reach, prove
 
+        if (ending := out_of_reach(state)) is not None:
+            search_locally(state, state.remaining)
+            return ending
         if self.local_search > 0:
             search_locally(state, min(self.local_search * state.limits.time_limit, _LONGEST_SEARCH), _RESTARTS)
         return prove(state, self.threads or available_threads(), self.coordinates, self.local_search)

@@ -6,7 +6,8 @@ r"""A problem as the compiled search reads it: pair differences in the coordinat
     e = (T'δ, -margin * steps),      won  <=>  (v, s)·e >= 0,   s = max|(Tv)_j|,
 
 so the margin is one more coordinate, of which a box knows an interval. On the faces ``max|w_j| = 1`` with T = I that
-interval is [1, 1]; the same holds for a search of the whole box [-1, 1]^d, where the margin is not scaled.
+interval is [1, 1]; the same holds for a search of the whole box [-1, 1]^d, where the margin is not scaled. Columns are
+divided by powers of two that bring their largest term to about 1: that changes no sign, and nothing overflows.
 
 **Integers.** Tables of worth are held as integers, ``ceil(worth * 2^k)``, so that sums are exact whatever their order
 and the bound of a box can be kept up to date pair by pair. Rounding up keeps an upper bound one; the price C is
@@ -27,17 +28,31 @@ all |y_j|, and terms that exceed their least leave about y_j - z_j: both far mor
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.exact.levels import Levels, levels_of
+from ltr.exact.levels import PAIR_BYTES, Levels, levels_of, pair_count
 from ltr.exact.problem import SIDE_TOLERANCE, Problem
 from ltr.exact.state import scalable
 from ltr.exact.weight_space.couples import Couples, couples_of
 
-__all__ = ["LOOSE", "NARROW", "SLACK", "UPDATES", "Boxes", "Space", "Work", "space_of"]
+__all__ = [
+    "LOOSE",
+    "NARROW",
+    "SLACK",
+    "TOLERANCE",
+    "UPDATES",
+    "Boxes",
+    "Searchable",
+    "Space",
+    "Work",
+    "memory_needed",
+    "space_of",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -46,19 +61,22 @@ Flags = NDArray[np.uint8]
 
 UPDATES = 100
 SLACK = 2.0**-43  # 1024 half-units: (UPDATES + 8 + columns) * 3 * 2 of them, and room
+TOLERANCE = 0.5e-12  # of the statistic's size: values closer than this are one value
 NARROW = 1e-13  # width from which a coordinate is not split
 LOOSE = 2 * SIDE_TOLERANCE
 _BITS = 58  # of the largest bound, of 63
+_LOWEST = -(2**61)  # below all values
+_BLOCK = 1_000_000  # numbers computed between two looks at the clock
+_SHEETS, _STACK = 2, 6  # of the memory of a thread, in pairs: what deep boxes take, which have few open pairs
 
 
 class Space(NamedTuple):
     """A problem in the coordinates of a search; read-only.
 
     Attributes:
-        columns: pair differences and the margin, one row a coordinate, (d + 1, pairs).
+        columns: pair differences and the margin, one row a coordinate, of a size of about 1, (d + 1, pairs).
         slack: rounding allowance of each pair, (pairs,).
-        unit: power of two that brings a pair's column to a size of about 1, (pairs,).
-        single: columns times `unit` in single precision, without the margin's, rows of 0 up to a multiple of 8.
+        single: columns in single precision, without the margin's, rows of 0 up to a multiple of 8.
         owner, level, start, most, table, slot: as in `Levels`.
         worth: its tables as integers, rounded up.
         step: for each entry of a table, the least that raising a count costs there or before: a nonincreasing
@@ -72,11 +90,11 @@ class Space(NamedTuple):
         sparse: whether zeros count, so that a split sets them apart.
         slots: as in `Levels`.
         couples: pairs that may be in conflict.
+        stop: set to 1 from another thread to have a search hand back its boxes at once, (1,).
     """
 
     columns: FloatArray
     slack: FloatArray
-    unit: FloatArray
     single: NDArray[np.float32]
     owner: IndexArray
     level: IntArray
@@ -96,6 +114,7 @@ class Space(NamedTuple):
     sparse: bool
     slots: int
     couples: Couples
+    stop: Flags
 
 
 class Boxes(NamedTuple):
@@ -151,7 +170,6 @@ class Work(NamedTuple):
     columns: FloatArray  # of the sheets, from here on
     owner: IndexArray
     slack: FloatArray
-    unit: FloatArray
     single: NDArray[np.float32]
     begin: IntArray
     size: IntArray
@@ -208,7 +226,6 @@ class Work(NamedTuple):
             columns=np.zeros((columns, sheets)),
             owner=np.zeros(sheets, np.int32),
             slack=np.zeros(sheets),
-            unit=np.zeros(sheets),
             single=np.zeros((eights, sheets), np.float32),
             begin=np.zeros(depth, np.int64),
             size=np.zeros(depth, np.int64),
@@ -244,39 +261,74 @@ class Work(NamedTuple):
 
 
 class Searchable(NamedTuple):
-    """A space with what leads back to the problem: a bound is ``bound * unit + shift``."""
+    """A space with what leads back to the problem: a bound is an integer times ``2^-exponent``, plus `shift`."""
 
     space: Space
     roots: Boxes
-    unit: float
+    exponent: int
     shift: float
 
+    def integer(self, value: float) -> int:
+        """Return the largest integer of the space that is no more than a value; -2^61 for what is below all values."""
+        try:
+            return max(math.floor(math.ldexp(value - self.shift, self.exponent)), _LOWEST)
+        except OverflowError:
+            return _LOWEST
 
-def space_of(problem: Problem, T: FloatArray | None = None) -> Searchable:
-    """The problem in the coordinates ``w = T v``, and the boxes that cover all its weights but w = 0.
+    def objective(self, bound: int) -> float:
+        """Return an integer of the space as an upper bound of the objective."""
+        exact = bound * Fraction(2) ** -self.exponent + Fraction(self.shift)
+        nearest = float(exact)
+        return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+    def target(self, value: float, size: float) -> int:
+        """Return an integer that no weights worth as little exceed.
+
+        Args:
+            value: of the objective.
+            size: of the statistic: values closer than a share of 1e-12 of it are one value.
+        """
+        return self.integer(value) + math.ceil(math.ldexp(TOLERANCE * size, self.exponent))
+
+
+def memory_needed(problem: Problem, threads: int) -> float:
+    """Return about how many bytes a search of this problem takes on some threads, its sheets and couples included."""
+    column = 8 * (problem.d + 1) + 4 * 8 * -(-problem.d // 8) + 12
+    return pair_count(problem) * (PAIR_BYTES + 2 * column + threads * (_SHEETS * column + _STACK * 17))
+
+
+def space_of(problem: Problem, T: FloatArray | None = None, tick: Callable[[], None] = lambda: None) -> Searchable:
+    """Return the problem in the coordinates ``w = T v``, and the boxes that cover all its weights but w = 0.
 
     Args:
         problem: any problem that has levels.
         T: regular, (d, d); None for the weights themselves, the only choice with side constraints or a price.
+        tick: called now and then; what it raises ends the work.
     """
-    levels, d = levels_of(problem), problem.d
-    fixed = T is None
+    levels, d = levels_of(problem, tick), problem.d
     system = np.eye(d) if T is None else np.ascontiguousarray(T)
-    differences, margins = problem.X[levels.above] - problem.X[levels.below], problem.margin * levels.steps
-    columns = np.ascontiguousarray(np.column_stack([differences @ system, -margins]).T)
-    size = (np.abs(differences) @ np.abs(system)).sum(axis=1) + margins
-    unit = np.ldexp(1.0, -np.frexp(size)[1])
-    worth, exponent = _integers(levels, problem)
+    pairs = len(levels.above)
+    columns, size, varies = np.empty((d + 1, pairs)), np.empty(pairs), np.zeros(d, dtype=bool)
+    single = np.zeros((-(-d // 8) * 8, pairs), np.float32)
+    length = max(1, _BLOCK // (d + 1))
+    for first in range(0, pairs, length):
+        tick()
+        block = slice(first, first + length)
+        differences = problem.X[levels.above[block]] - problem.X[levels.below[block]]
+        varies |= np.any(differences != 0, axis=0)
+        columns[:, block], size[block] = _columns(differences, problem.margin, levels.steps[block], system)
+        single[:d, block] = columns[:d, block]
+    worth, price, exponent = _integers(levels, problem)
     most = d if problem.max_nonzeros is None else min(d, problem.max_nonzeros)
     constraints = problem.constraints
-    roots = _roots(problem, T, np.any(differences != 0, axis=0))
+    roots = _roots(problem, T, varies)
     reach = max(1.0, float(np.abs(np.append(roots.low, roots.high)).max(initial=0.0)))
+    tick()
     space = Space(
         columns=columns,
         slack=SLACK * size,
-        unit=unit,
-        single=_single(columns[:d] * unit),
-        owner=levels.owner.astype(np.int32),
+        single=single,
+        owner=levels.owner,
         level=levels.level,
         start=levels.start,
         most=levels.most,
@@ -288,31 +340,40 @@ def space_of(problem: Problem, T: FloatArray | None = None) -> Searchable:
         A=np.zeros((0, d)) if constraints is None else np.array(constraints.A),
         # room for products that underflow
         b=np.zeros(0) if constraints is None else constraints.b + LOOSE * np.abs(constraints.b) + d * 2.0**-1070,
-        price=math.floor(problem.C * 2.0**exponent),
+        price=price,
         support=most,
-        error=(len(levels.owner) + d + 16) * 2.0**-51 * float(size.max(initial=0.0)),
-        fixed=fixed,
+        error=(pairs + d + 16) * 2.0**-51 * float(size.max(initial=0.0)),
+        fixed=T is None,
         sparse=problem.C > 0 or most < d,
         slots=levels.slots,
-        couples=couples_of(columns, SLACK * size, reach),
+        couples=couples_of(columns, SLACK * size, reach, levels.above, levels.below),
+        stop=np.zeros(1, np.uint8),
     )
-    return Searchable(space, roots, 2.0**-exponent, levels.shift)
+    return Searchable(space, roots, exponent, levels.shift)
 
 
-def _single(columns: FloatArray) -> NDArray[np.float32]:
-    """Columns in single precision, with rows of 0 up to a multiple of 8."""
-    single = np.zeros((-(-len(columns) // 8) * 8, columns.shape[1]), np.float32)
-    single[: len(columns)] = columns
-    return single
+def _columns(
+    differences: FloatArray, margin: float, steps: IndexArray, system: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return columns of pairs, (d + 1, pairs), and the sums of the sizes of their terms."""
+    _, places = np.frexp(np.abs(differences).max(axis=1))
+    # frexp(0) is (0, 0): a difference of 0 has no size
+    places = np.where(differences.any(axis=1), places, np.iinfo(places.dtype).min)
+    exponents = np.maximum(places, np.frexp(margin)[1] + np.frexp(steps)[1])
+    with np.errstate(under="ignore"):
+        scaled, margins = np.ldexp(differences, -exponents[:, None]), np.ldexp(margin, -exponents) * steps
+        columns = np.column_stack([scaled @ system, -margins]).T
+        return columns, (np.abs(scaled) @ np.abs(system)).sum(axis=1) + margins
 
 
-def _integers(levels: Levels, problem: Problem) -> tuple[IntArray, int]:
-    """Tables of worth times a power of two, rounded up, and its exponent."""
-    perfect = abs(problem.trivial_bound) + abs(levels.shift) + problem.C * problem.d
-    largest = max(perfect, float(np.max(levels.worth, initial=0.0)))
-    exponent = _BITS - (math.frexp(largest)[1] if largest > 0 else 0)
+def _integers(levels: Levels, problem: Problem) -> tuple[IntArray, int, int]:
+    """Return tables of worth times a power of two, rounded up, the price likewise, rounded down, and the exponent."""
+    perfect, price = abs(problem.trivial_bound), problem.price
+    largest = max(perfect + abs(levels.shift) + price * problem.d, float(np.max(levels.worth, initial=0.0)))
+    exponent = _BITS - math.frexp(largest)[1] if largest > 0 else 0
     # a float times a power of two is exact, and so is the ceiling: a worth has 53 bits
-    return np.ceil(np.ldexp(levels.worth, exponent)).astype(np.int64), exponent
+    worth = np.ceil(np.ldexp(levels.worth, exponent)).astype(np.int64)
+    return worth, math.floor(math.ldexp(price, exponent)), exponent
 
 
 def _steps(worth: IntArray, levels: Levels) -> IntArray:

@@ -1,0 +1,245 @@
+r"""Vertices of small boxes: weights at which score differences equal the margin exactly.
+
+Branch and bound narrows a box down around a point where some pairs have ``w·δ = margin`` and never decides them: just
+beside it one of them is lost, at the point itself all may be won. Such points are common where features are small whole
+numbers and the margin is one of their differences. They have simple ratios for weights, or they are the rational
+solution of d of these equations.
+
+**The largest value on a box.** Every pair is won on a closed half-space, and winning one more never lowers the value.
+The objective is constant on the open faces of the arrangement of the planes ``w·δ = margin * steps`` of the undecided
+pairs, the sides of the box, ``w_j = 0`` and the side constraints; on the boundary of a face it is never smaller. So
+the largest value is attained at a vertex of the arrangement. All of them are looked at where there are few, in rational
+arithmetic; the weights offered are their float64 neighbours, for a vertex need not be one itself. Side constraints are
+taken with all the room that their tolerance can give, so that the value bounds all weights which satisfy them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.exact.levels import Levels, levels_of, value
+from ltr.exact.problem import SIDE_TOLERANCE, Problem
+from ltr.exact.state import SolveState
+
+__all__ = ["largest_value", "offer_simple"]
+
+FloatArray = NDArray[np.float64]
+Point = tuple[Fraction, ...]
+
+_WORK = 200_000  # operations on fractions that the vertices of a box may take
+_TIES = 4  # vertices of the largest value that are offered
+_NEIGHBOURS = 81  # float64 neighbours of each
+_ERROR = 1e-14  # relative error of sums over features, generously
+
+
+def offer_simple(state: SolveState, low: FloatArray, high: FloatArray) -> None:
+    """Offer the points of a box with the simplest ratios, and with the simplest binary fractions, for weights.
+
+    Args:
+        state: receives the weights.
+        low: least weights, (d,).
+        high: largest weights, (d,), no less.
+    """
+    ends = [(Fraction(a), Fraction(b)) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
+    offered = set()
+    for simplest in (_simplest, _simplest_binary):
+        w = tuple(float(simplest(a, b)) for a, b in ends)
+        if w not in offered:
+            offered.add(w)
+            state.offer(w)
+
+
+def largest_value(state: SolveState, problem: Problem, low: FloatArray, high: FloatArray) -> float | None:
+    """Return the largest objective over a box, and offer the weights that attain it; None where that is too much work.
+
+    Args:
+        state: receives the weights, and ends the work when it has to.
+        problem: gives the objective and the side constraints.
+        low: least weights, (d,).
+        high: largest weights, (d,), no less.
+
+    Examples:
+        >>> from ltr.exact.problem import RerankProblem
+        >>> from ltr.exact.state import Limits
+        >>> problem = RerankProblem([[0.0], [1.0]], [0, 1], margin=0.5)
+        >>> state = SolveState(problem, Limits())
+        >>> largest_value(state, problem, np.array([0.4]), np.array([0.5])), state.weights.tolist()
+        (1.0, [1.0])
+    """
+    levels = levels_of(problem, state.check)
+    box = _Box(problem, levels, low, high)
+    if box.work > _WORK:
+        return None
+    best, attained = -math.inf, []
+    for w in box.vertices():
+        state.check()
+        found = box.objective(w)
+        if found > best:
+            best, attained = found, [w]
+        elif found == best and len(attained) < _TIES:
+            attained.append(w)
+    for w in attained:
+        for neighbour in itertools.islice(_neighbours(w), _NEIGHBOURS):
+            state.offer(neighbour)
+    return best
+
+
+class _Box:
+    """A box, its undecided pairs, and the planes that meet it."""
+
+    def __init__(self, problem: Problem, levels: Levels, low: FloatArray, high: FloatArray) -> None:
+        self._problem, self._levels = problem, levels
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            middle, half = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
+            differences = problem.X[levels.above] - problem.X[levels.below]
+            centre, reach = differences @ middle, np.abs(differences) @ half
+            limits = problem.margin * levels.steps.astype(np.float64)
+            error = (problem.d + 4) * _ERROR * (np.abs(differences) @ np.abs(middle) + reach + limits) + 1e-300
+            # written so that what overflows is undecided
+            lost, won = centre + reach - limits < -error, centre - reach - limits > error
+        self._won = won.tolist()
+        self._open = np.flatnonzero(~(lost | won))
+        rows = [
+            (*map(Fraction, differences[q].tolist()), Fraction(problem.margin) * int(levels.steps[q]))
+            for q in self._open
+        ]
+        self._rows = rows
+        self._low, self._high = [Fraction(v) for v in low.tolist()], [Fraction(v) for v in high.tolist()]
+        self._constraints = list(_loose_rows(problem))
+        self._fixed = self._fix_what_decides_nothing()
+        self._free = [j for j in range(problem.d) if j not in self._fixed]
+        planes = (self._plane(row) for row in (*self._rows, *self._constraints))
+        self._planes = sorted({plane for plane in planes if plane is not None} | set(self._sides()))
+        self._known: dict[tuple[bool, ...], float] = {}
+
+    def _fix_what_decides_nothing(self) -> dict[int, Fraction]:
+        """Weights with one value only, and those that no undecided pair depends on: 0 where that is allowed."""
+        fixed = {}
+        for j, (low, high) in enumerate(zip(self._low, self._high, strict=True)):
+            if low == high or not any(row[j] for row in (*self._rows, *self._constraints)):
+                fixed[j] = Fraction(0) if low <= 0 <= high else low
+        return fixed
+
+    def _plane(self, row: Point) -> Point | None:
+        """The plane of a pair in the free weights, scaled; None where it is none."""
+        d = self._problem.d
+        constant = row[d] - sum((row[j] * v for j, v in self._fixed.items()), Fraction(0))
+        lead = next((row[j] for j in self._free if row[j]), None)
+        return None if lead is None else (*(row[j] / lead for j in self._free), constant / lead)
+
+    def _sides(self) -> Iterator[Point]:
+        for at, j in enumerate(self._free):
+            unit = [Fraction(int(at == other)) for other in range(len(self._free))]
+            yield (*unit, self._low[j])
+            yield (*unit, self._high[j])
+            if self._low[j] < 0 < self._high[j]:
+                yield (*unit, Fraction(0))
+
+    @property
+    def work(self) -> int:
+        """Operations on fractions that its vertices take, about."""
+        free = len(self._free)
+        return math.comb(len(self._planes), free) * (free**3 + len(self._open) * free + 1)
+
+    def vertices(self) -> Iterator[Point]:
+        """Yield the points of the box where as many planes meet as weights are free; some more than once."""
+        for chosen in itertools.combinations(self._planes, len(self._free)):
+            solution = _solve(chosen)
+            if solution is None:
+                continue
+            w = [self._fixed.get(j, Fraction(0)) for j in range(self._problem.d)]
+            for j, v in zip(self._free, solution, strict=True):
+                w[j] = v
+            inside = all(a <= v <= b for a, v, b in zip(self._low, w, self._high, strict=True))
+            if inside and self._allowed(w):
+                yield tuple(w)
+
+    def _allowed(self, w: list[Fraction]) -> bool:
+        most = self._problem.max_nonzeros
+        if most is not None and sum(1 for v in w if v) > most:
+            return False
+        return all(_dot(row, w) <= row[-1] for row in self._constraints)
+
+    def objective(self, w: Point) -> float:
+        """Return the objective at a point of the box."""
+        d = self._problem.d
+        wins = tuple(
+            sum((a * v for a, v in zip(row[:d], w, strict=True) if a and v), Fraction(0)) >= row[d]
+            for row in self._rows
+        )
+        if wins not in self._known:
+            won = list(self._won)
+            for q, wins_it in zip(self._open.tolist(), wins, strict=True):
+                won[q] = wins_it
+            self._known[wins] = value(self._levels, won)
+        return self._known[wins] - self._problem.C * sum(1 for v in w if v)
+
+
+def _dot(row: Point, w: Sequence[Fraction]) -> Fraction:
+    """The product of a row, without its last number, and weights."""
+    return sum((a * v for a, v in zip(row, w, strict=False) if a and v), Fraction(0))
+
+
+def _loose_rows(problem: Problem) -> Iterator[Point]:
+    """The side constraints (A, b) with as much room as `LinearConstraints` gives any weights of the unit box."""
+    if problem.constraints is None:
+        return
+    for row, limit in zip(problem.constraints.A.tolist(), problem.constraints.b.tolist(), strict=True):
+        terms, b = [Fraction(a) for a in row], Fraction(limit)
+        alone = b == 0 and sum(1 for a in terms if a) == 1  # about a sign, where the tolerance allows nothing
+        room = 0 if alone else Fraction(SIDE_TOLERANCE) * (abs(b) + sum(map(abs, terms)))
+        yield (*terms, b + room)
+
+
+def _solve(planes: Sequence[Point]) -> list[Fraction] | None:
+    """The point where some planes meet, by Gauss's elimination; None where there is none or more than one."""
+    rows = [list(plane) for plane in planes]
+    for k in range(len(rows)):
+        pivot = next((r for r in range(k, len(rows)) if rows[r][k]), None)
+        if pivot is None:
+            return None
+        rows[k], rows[pivot] = rows[pivot], rows[k]
+        scale = rows[k][k]
+        rows[k] = [v / scale for v in rows[k]]
+        for r, row in enumerate(rows):
+            if r != k and row[k]:
+                factor = row[k]
+                rows[r] = [v - factor * p for v, p in zip(row, rows[k], strict=True)]
+    return [row[-1] for row in rows]
+
+
+def _neighbours(w: Point) -> Iterator[list[float]]:
+    """Float64 numbers next to a point, in all combinations; the point alone where it is made of such numbers."""
+    choices = []
+    for v in w:
+        nearest = float(v)
+        others = [x for x in (math.nextafter(nearest, -2.0), math.nextafter(nearest, 2.0)) if abs(x) <= 1]
+        choices.append([nearest] if Fraction(nearest) == v else [nearest, *others])
+    return map(list, itertools.product(*choices))
+
+
+def _simplest(low: Fraction, high: Fraction) -> Fraction:
+    """The fraction with the least denominator between two, by continued fractions."""
+    if low <= 0 <= high:
+        return Fraction(0)
+    if high < 0:
+        return -_simplest(-high, -low)
+    whole = math.ceil(low)
+    if whole <= high:
+        return Fraction(whole)
+    whole -= 1
+    return whole + 1 / _simplest(1 / (high - whole), 1 / (low - whole))
+
+
+def _simplest_binary(low: Fraction, high: Fraction) -> Fraction:
+    """The multiple of the largest power of two between two fractions."""
+    unit = Fraction(1)
+    while math.ceil(low / unit) > high / unit:
+        unit /= 2
+    return math.ceil(low / unit) * unit

@@ -1,0 +1,412 @@
+r"""Check `solve` on thousands of random tiny problems against an optimum found by another way.
+
+Every set ``{w : w·δ >= margin * steps}`` is closed, and winning one more comparison never lowers the objective. So the
+objective is upper semicontinuous, constant on the open faces of the arrangement of all planes ``w·δ = margin * steps``,
+``w_j = 0``, ``w_j = ±1`` and the rows of the side constraints, and never smaller on the boundary of a face than inside.
+The optimum is therefore attained at a vertex of the arrangement. With d <= 3 features and a handful of observations all
+vertices can be enumerated in rational arithmetic, and that is what this script does: it shares no code with the solver
+but the weights of the statistics.
+
+Checked for every instance: no exception and no warning; the value is that of the weights; no value above the optimum
+and no bound below it; `optimal` only at the optimum; and no `inexact` where the optimum is attained by a vertex in
+float64, rounded one way or the other.
+
+    python scripts/check_random.py --instances 20000 --jobs 2
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import itertools
+import math
+import multiprocessing
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from ltr.exact import GradedProblem, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
+from ltr.exact.problem import Problem
+from ltr.exact.weight_space import WeightSpaceSearch
+
+Plane = tuple[Fraction, ...]  # a_1 .. a_d, b of a·w = b
+Point = tuple[Fraction, ...]
+
+TOLERANCE = 1e-9  # of the statistic's size, as a proof in floating point has
+
+
+# --- the optimum by vertices -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Observation `above` beats `below` where w·(x_above - x_below) >= margin * steps."""
+
+    above: int
+    below: int
+    steps: int
+
+
+def comparisons(problem: Problem) -> list[Comparison]:
+    """Return every comparison that the objective may depend on."""
+    if isinstance(problem, PairwiseProblem):
+        return [Comparison(int(i), int(k), 1) for i, k in problem.pairs]
+    gains, qid = gains_of(problem)
+    found = []
+    for one in sorted(set(qid)):
+        members = [i for i, own in enumerate(qid) if own == one]
+        grades = sorted({gains[i] for i in members})
+        for i, k in itertools.permutations(members, 2):
+            if problem.rank == "subrank" and gains[i] > 0:
+                found.append(Comparison(i, k, 1))
+            elif problem.rank == "resolved" and gains[i] > gains[k]:
+                found.append(Comparison(i, k, grades.index(gains[i]) - grades.index(gains[k])))
+    return found
+
+
+def gains_of(problem: Problem) -> tuple[list[float], list[int]]:
+    """Return gains and lists; labels are gains of one list."""
+    if isinstance(problem, RerankProblem):
+        return [float(v) for v in problem.y], [0] * problem.n
+    return problem.gains.tolist(), problem.qid.tolist()
+
+
+def planes(problem: Problem, pairs: Sequence[Comparison]) -> list[Plane]:
+    """Return the different planes of the arrangement."""
+    d = problem.d
+    X = [[Fraction(v) for v in row] for row in problem.X.tolist()]
+    margin = Fraction(problem.margin)
+    rows: list[Plane] = []
+    for pair in pairs:
+        delta = [a - b for a, b in zip(X[pair.above], X[pair.below], strict=True)]
+        rows.append((*delta, margin * pair.steps))
+    for j in range(d):
+        unit = [Fraction(int(j == other)) for other in range(d)]
+        rows += [(*unit, Fraction(1)), (*unit, Fraction(-1)), (*unit, Fraction(0))]
+    if problem.constraints is not None:
+        rows += [
+            tuple(map(Fraction, (*a, b)))
+            for a, b in zip(problem.constraints.A.tolist(), problem.constraints.b.tolist(), strict=True)
+        ]
+    distinct = set()
+    for row in rows:
+        lead = next((v for v in row[:d] if v), None)
+        if lead is not None:
+            distinct.add(tuple(v / lead for v in row))
+    return sorted(distinct)
+
+
+def determinant(rows: Sequence[Sequence[Fraction]]) -> Fraction:
+    """Return the determinant of a 1 x 1, 2 x 2 or 3 x 3 matrix."""
+    if len(rows) == 1:
+        return rows[0][0]
+    if len(rows) == 2:
+        return rows[0][0] * rows[1][1] - rows[0][1] * rows[1][0]
+    return sum(
+        (
+            (-1) ** j * rows[0][j] * determinant([[*row[:j], *row[j + 1 :]] for row in rows[1:]])
+            for j in range(3)
+            if rows[0][j]
+        ),
+        Fraction(0),
+    )
+
+
+def vertices(problem: Problem, rows: Sequence[Plane]) -> Iterator[Point]:
+    """Yield the different points of the box where d planes meet and the side constraints hold."""
+    d, seen = problem.d, set()
+    for chosen in itertools.combinations(rows, d):
+        matrix = [row[:d] for row in chosen]
+        volume = determinant(matrix)
+        if not volume:
+            continue
+        point = []
+        for j in range(d):
+            numerator = determinant([[*row[:j], row[d], *row[j + 1 : d]] for row in chosen])
+            if abs(numerator) > abs(volume):
+                break
+            point.append(numerator / volume)
+        key = tuple(point)
+        if len(point) == d and key not in seen:
+            seen.add(key)
+            if allowed(problem, key):
+                yield key
+
+
+def allowed(problem: Problem, w: Point) -> bool:
+    """Return whether weights satisfy the side constraints, without tolerance, and the limit on their number."""
+    if problem.max_nonzeros is not None and sum(1 for v in w if v) > problem.max_nonzeros:
+        return False
+    if problem.constraints is None:
+        return True
+    for row, limit in zip(problem.constraints.A.tolist(), problem.constraints.b.tolist(), strict=True):
+        if sum((Fraction(a) * v for a, v in zip(row, w, strict=True)), Fraction(0)) > Fraction(limit):
+            return False
+    return True
+
+
+class Objective:
+    """The objective at rational weights, by definition; equal sets of comparisons won are evaluated once."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.pairs = problem, comparisons(problem)
+        self.X = [[Fraction(v) for v in row] for row in problem.X.tolist()]
+        self.margin = Fraction(problem.margin)
+        self._known: dict[tuple[bool, ...], float] = {}
+
+    def __call__(self, w: Point) -> float:
+        """Return the objective at weights inside the box."""
+        scores = [sum((v * x for v, x in zip(w, row, strict=True) if v and x), Fraction(0)) for row in self.X]
+        won = tuple(scores[p.above] - scores[p.below] >= self.margin * p.steps for p in self.pairs)
+        if won not in self._known:
+            self._known[won] = self._statistic(scores, won)
+        used = sum(1 for v in w if v)
+        return self._known[won] - (self.problem.C * used if used else 0.0)
+
+    def _statistic(self, scores: list[Fraction], won: tuple[bool, ...]) -> float:
+        problem = self.problem
+        if isinstance(problem, PairwiseProblem):
+            return math.fsum(v for v, wins in zip(problem.weights.tolist(), won, strict=True) if wins)
+        gains, qid = gains_of(problem)
+        beaten = collections.Counter(p.above for p, wins in zip(self.pairs, won, strict=True) if wins)
+        terms, positives = [], 0
+        for one in sorted(set(qid)):
+            members = [i for i, own in enumerate(qid) if own == one]
+            weights = problem.statistic.weights(len(members)).tolist()
+            grades = sorted({gains[i] for i in members})
+            # a permutation by score less margin times grade, of equal ones the higher grade above
+            keys = {i: (scores[i] - self.margin * grades.index(gains[i]), gains[i]) for i in members}
+            order = sorted(members, key=keys.__getitem__)
+            for i in members:
+                place = beaten[i] if problem.rank == "subrank" else order.index(i)
+                terms.append(gains[i] * weights[place])
+                positives += gains[i] > 0
+        if isinstance(problem, RerankProblem):
+            scale, shift = problem.statistic.affine(positives, problem.n - positives)
+            return scale * math.fsum(terms) + shift
+        return math.fsum(terms)
+
+
+def optimum(problem: Problem) -> tuple[float, list[Point]]:
+    """Return the largest objective over all real weights, and the vertices that attain it."""
+    value = Objective(problem)
+    best, attained = -math.inf, []
+    for w in vertices(problem, planes(problem, value.pairs)):
+        found = value(w)
+        room = 1e-12 * max(abs(found), abs(best)) if math.isfinite(best) else 0.0
+        if found > best + room:
+            best, attained = found, [w]
+        elif found >= best - room:
+            best = max(best, found)
+            attained.append(w)
+    return best, attained
+
+
+def rounded(w: Point) -> Iterable[list[float]]:
+    """Yield the float64 neighbours of a vertex in every combination; the vertex alone where it is one of them."""
+    choices = []
+    for v in w:
+        nearest = float(v)
+        around = {nearest, math.nextafter(nearest, -2.0), math.nextafter(nearest, 2.0)}
+        choices.append([nearest] if Fraction(nearest) == v else sorted(x for x in around if abs(x) <= 1))
+    return map(list, itertools.product(*choices))
+
+
+# --- instances -------------------------------------------------------------------------------------------------
+
+STATISTICS = ("dcg", "auc", "wrs", "mrr", "wta", "pauc@3", "dcg@2", "dcg(base=e)", "power(p=3)", "power(p=0.5)@4")
+MARGINS = (0.5, 1.0, 2.0, 0.25, 1e-4, 3.0, 50.0)
+PRICES = (0.0, 0.0, 0.0, 0.01, 0.2, 1.0)
+FAMILIES = ("binary", "integer", "dyadic", "real", "scaled", "extreme")
+
+
+def features(rng: np.random.Generator, family: str, n: int, d: int) -> tuple[np.ndarray, float]:
+    """Return features of a family and a margin that matters for them."""
+    margin = float(rng.choice(MARGINS))
+    if family == "binary":
+        X = rng.integers(0, 2, (n, d)).astype(float)
+    elif family == "integer":
+        X = rng.integers(-2, 4, (n, d)).astype(float)
+    elif family == "dyadic":
+        X = rng.integers(-8, 9, (n, d)) / 4.0
+    else:
+        X = rng.normal(size=(n, d))
+        margin = float(rng.choice([1e-4, 1e-9, 0.3, 1.0]))
+    if family == "scaled":
+        scale = float(rng.choice([1e20, 1e-20, 2.0**40, 1e5]))
+        X, margin = rng.integers(0, 3, (n, d)) * scale, scale * float(rng.choice([0.5, 1.0, 1e-3]))
+    if family == "extreme":
+        scale = float(rng.choice([1e-320, 1e-310, 1e150, 1e300]))
+        X = rng.integers(-1, 3, (n, d)) * scale
+        margin = float(rng.choice([1e-300, 5e-324, 1e-320, 1.7e308, 1e300, 1.0, scale]))
+    if rng.random() < 0.3:
+        X[rng.integers(n)] = X[rng.integers(n)]
+    if rng.random() < 0.15:
+        X[:, rng.integers(d)] = X[0, 0]
+    return X, margin
+
+
+def instance(seed: int) -> tuple[Problem, str | WeightSpaceSearch]:
+    """Return a random problem, and a method that can solve it."""
+    rng = np.random.default_rng([20180715, seed])
+    family = FAMILIES[seed % len(FAMILIES)]
+    d = int(rng.choice([1, 2, 2, 2, 3]))
+    n = int(rng.integers(2, 8 if d < 3 else 7))
+    X, margin = features(rng, family, n, d)
+    C = float(rng.choice(PRICES))
+    if rng.random() < 0.05:
+        C = float(rng.choice([1e6, 1e100, 1e300]))
+    options = {
+        "constraints": side_constraints(rng, d),
+        "max_nonzeros": int(rng.integers(1, d + 1)) if rng.random() < 0.15 else None,
+    }
+    kind = rng.choice(["rerank", "graded", "pairwise"], p=[0.6, 0.2, 0.2])
+    rank = str(rng.choice(["resolved", "resolved", "subrank"]))
+    problem: Problem
+    if kind == "pairwise":
+        pairs = [rng.choice(n, size=2, replace=False) for _ in range(int(rng.integers(1, 9)))]
+        weights = rng.choice([1.0, 0.25, 2.0, 3.0], size=len(pairs))
+        if rng.random() < 0.15:
+            weights = np.append(weights[1:], 1.0) * float(rng.choice([1e-299, 1e298, 1e-8]))
+            weights[0] = rng.choice([weights[0], 5e-324])
+        problem = PairwiseProblem(X, pairs, weights=weights, C=C, margin=margin, **options)
+    elif kind == "graded":
+        gains = rng.choice([0.0, 0.0, 0.25, 1.0, 3.0], size=n)
+        gains[rng.integers(n)] = 1.0
+        if rng.random() < 0.1:
+            gains[:] = 1.0
+        if rng.random() < 0.1:
+            gains = gains * float(rng.choice([1e-300, 1e300, 1e-8]))
+        qid = rng.integers(0, int(rng.integers(1, 4)), size=n)
+        statistic = str(rng.choice([s for s in STATISTICS if s != "auc"]))
+        problem = GradedProblem(X, gains, qid, statistic, C, margin, rank=rank, **options)
+    else:
+        y = np.zeros(n, dtype=int)
+        y[rng.choice(n, size=int(rng.integers(1, n)), replace=False)] = 1
+        statistic = str(rng.choice(STATISTICS))
+        if rng.random() < 0.1:
+            a = np.sort(rng.choice([0.0, 1e-300, 5e-324, 1.0, 1e300], size=n))
+            a[-1] = max(a[-1], 5e-324)
+            statistic = f"weights({','.join(map(repr, a.tolist()))})"
+        problem = RerankProblem(X, y, statistic, C, margin, rank=rank, **options)
+    return problem, method_for(rng, problem)
+
+
+def side_constraints(rng: np.random.Generator, d: int) -> LinearConstraints | None:
+    """Return now and then a row about signs or the order of two weights, which tolerances do not blur."""
+    if rng.random() > 0.1:
+        return None
+    row = np.zeros(d)
+    row[rng.integers(d)] = float(rng.choice([-1.0, 1.0]))
+    return LinearConstraints([row.tolist()], [0.0])
+
+
+def method_for(rng: np.random.Generator, problem: Problem) -> str | WeightSpaceSearch:
+    """Return mostly the default method."""
+    draw = rng.random()
+    if draw < 0.8:
+        return "auto"
+    if draw < 0.86:
+        return "hosted"
+    if draw < 0.9 and problem.d > 1 and problem.C == 0 and problem.constraints is None and problem.max_nonzeros is None:
+        return WeightSpaceSearch(coordinates="adapted")
+    if isinstance(problem, PairwiseProblem):
+        return "pairwise"
+    if isinstance(problem, RerankProblem):
+        return "resolved" if problem.rank == "resolved" else "subrank"
+    return "auto"
+
+
+# --- checks ----------------------------------------------------------------------------------------------------
+
+
+def check(seed: int, time_limit: float) -> tuple[int, str, str]:
+    """Solve one instance; return its seed, what came of it in a word, and what was seen."""
+    problem: Problem | None = None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            try:
+                problem, method = instance(seed)
+            except ValueError as error:  # a refusal that names its rule
+                if "the value of a perfect order must be" not in str(error):
+                    raise
+                return seed, "refused", str(error)
+            try:
+                solution = solve(problem, method, time_limit=time_limit)
+            except ValueError as error:
+                if "for SCIP with these features" not in str(error):
+                    raise
+                return seed, "refused", str(error)
+        best, attained = optimum(problem)
+    except Exception:
+        return seed, "exception", traceback.format_exc(limit=-4)
+    room = TOLERANCE * max(abs(best) if math.isfinite(best) else 0.0, abs(problem.trivial_bound))
+    seen = f"{method}: {solution.status.value} value {solution.value!r} bound {solution.bound!r}, optimum {best!r}"
+    seen += f" at {[str(v) for v in attained[0]] if attained else None}; {solution.message}"
+    if solution.status is Status.INFEASIBLE:
+        return seed, "ok" if best == -math.inf else "wrong infeasible", seen
+    if solution.value != problem.evaluate(solution.weights) and math.isfinite(solution.value):
+        return seed, "wrong value", seen
+    if solution.value > best + room:
+        return seed, "value above the optimum", seen
+    if solution.bound < best - room:
+        return seed, "bound below the optimum", seen
+    if solution.status is Status.OPTIMAL:
+        return seed, "ok" if solution.value >= best - room else "wrong optimum", seen
+    if solution.value >= best - room:
+        return seed, f"optimum found, {solution.status.value}", seen
+    settled = any(
+        problem.evaluate(w) >= best - room and problem.feasible(w) for vertex in attained for w in rounded(vertex)
+    )
+    return seed, f"{solution.status.value}{' though a vertex settles it' if settled else ', no float64 vertex'}", seen
+
+
+FAILURES = (
+    "exception",
+    "wrong infeasible",
+    "wrong value",
+    "value above the optimum",
+    "bound below the optimum",
+    "wrong optimum",
+    "inexact though a vertex settles it",
+)
+
+
+def main() -> int:
+    """Run the instances; the exit code tells whether one failed."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--instances", type=int, default=20_000)
+    parser.add_argument("--first", type=int, default=0, help="first seed")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--time-limit", type=float, default=5.0, help="seconds per instance")
+    parser.add_argument("--show", type=int, default=5, help="instances shown per outcome other than ok")
+    arguments = parser.parse_args()
+    seeds = range(arguments.first, arguments.first + arguments.instances)
+    outcomes: dict[str, list[tuple[int, str]]] = collections.defaultdict(list)
+    began = time.monotonic()
+    with multiprocessing.Pool(arguments.jobs) as pool:
+        tasks = ((seed, arguments.time_limit) for seed in seeds)
+        for done, (seed, outcome, seen) in enumerate(pool.imap_unordered(_check, tasks, chunksize=8), start=1):
+            outcomes[outcome].append((seed, seen))
+            if outcome != "ok" and len(outcomes[outcome]) <= arguments.show:
+                print(f"seed {seed}: {outcome}\n    {seen}", flush=True)
+            if done % 1000 == 0:
+                print(f"{done} instances after {time.monotonic() - began:.0f} s", flush=True)
+    for outcome, found in sorted(outcomes.items(), key=lambda item: -len(item[1])):
+        print(f"{len(found):6d}  {outcome}")
+    return int(any(outcomes[outcome] for outcome in FAILURES if outcome in outcomes))
+
+
+def _check(task: tuple[int, float]) -> tuple[int, str, str]:
+    return check(*task)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
