@@ -490,8 +490,8 @@ def test_an_error_inside_scip_keeps_the_incumbent(monkeypatch):
 
     build = ScipSolver.build
 
-    def broken(self, problem, tick=lambda: None):
-        formulation = build(self, problem, tick)
+    def broken(self, problem, state=None):
+        formulation = build(self, problem, state)
         formulation.model = Broken(formulation.model)
         return formulation
 

@@ -86,7 +86,7 @@ def separating_weights(problem: Problem, levels: Levels, seconds: float) -> Floa
     return None if found.x is None else to_surface(found.x[:d])
 
 
-def _sides(level: IntArray, observation: IntArray) -> IntArray:
+def _sides(level: IntArray, observation: NDArray[np.int32]) -> IntArray:
     """The different (level, observation), one a row."""
     width = int(observation.max(initial=0)) + 1
     return np.column_stack(np.divmod(np.unique(level * width + observation), width))

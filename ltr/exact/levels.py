@@ -45,7 +45,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -59,6 +59,8 @@ __all__ = ["NO_PAIRS", "PAIR_BYTES", "Levels", "balance", "levels_of", "pair_cou
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 IndexArray = NDArray[np.int32]
+AnyIntArray = NDArray[np.int32] | NDArray[np.int64]
+Integer = TypeVar("Integer", np.int32, np.int64)
 Tick = Callable[[], None]
 
 PAIR_BYTES = 16
@@ -103,8 +105,12 @@ class Levels(NamedTuple):
 
 
 NO_PAIRS = Levels(
-    *(np.zeros(0, dtype=np.int32) for _ in range(4)),
-    *(np.zeros(0, dtype=np.int64) for _ in range(2)),
+    above=np.zeros(0, dtype=np.int32),
+    below=np.zeros(0, dtype=np.int32),
+    steps=np.zeros(0, dtype=np.int32),
+    owner=np.zeros(0, dtype=np.int32),
+    observation=np.zeros(0, dtype=np.int64),
+    level=np.zeros(0, dtype=np.int64),
     start=np.zeros(1, dtype=np.int64),
     most=np.zeros(0, dtype=np.int64),
     worth=np.zeros(1),
@@ -171,7 +177,9 @@ def levels_of(problem: Problem, tick: Tick = lambda: None) -> Levels:
     """
     if isinstance(problem, PairwiseProblem):
         return _of_preferences(problem)
-    return _of_groups(problem, list(_groups(problem)), tick)
+    groups = list(_groups(problem))
+    assert isinstance(problem, RerankProblem | GradedProblem)
+    return _of_groups(problem, groups, tick)
 
 
 def value(levels: Levels, won: ArrayLike) -> float:
@@ -235,8 +243,11 @@ def _groups(problem: Problem) -> Iterator[_Group]:
 
 def _of_groups(problem: RerankProblem | GradedProblem, groups: list[_Group], tick: Tick) -> Levels:
     """Write out the pairs of all levels, and their tables."""
-    graded = isinstance(problem, GradedProblem)
-    grades = problem.grades.astype(np.int32) if graded and problem.rank == "resolved" else None
+    grades, shift = None, 0.0
+    if isinstance(problem, RerankProblem):
+        shift = problem.shift
+    elif problem.rank == "resolved":
+        grades = problem.grades.astype(np.int32)
     total = sum(group.pairs for group in groups)
     above, below, owner = (np.empty(total, dtype=np.int32) for _ in range(3))
     steps = np.ones(total, dtype=np.int32)
@@ -246,7 +257,7 @@ def _of_groups(problem: RerankProblem | GradedProblem, groups: list[_Group], tic
     for group in groups:
         if (group.length, group.gain) not in known:
             known[group.length, group.gain] = length
-            weights = problem.statistic.weights(group.length) if graded else problem.a
+            weights = problem.a if isinstance(problem, RerankProblem) else problem.statistic.weights(group.length)
             worth.append(group.gain * weights[::-1])
             length += group.length
         table.append(known[group.length, group.gain])
@@ -272,7 +283,7 @@ def _of_groups(problem: RerankProblem | GradedProblem, groups: list[_Group], tic
         most=np.array([group.opponents for group in groups]),
         worth=np.concatenate(worth),
         table=np.array(table),
-        shift=0.0 if graded else problem.shift,
+        shift=shift,
     )
 
 
@@ -286,7 +297,7 @@ def _of_preferences(problem: PairwiseProblem) -> Levels:
         owner=everyone,
         observation=problem.pairs[:, 0],
         level=everyone,
-        most=np.ones(len(everyone)),
+        most=np.ones(len(everyone), dtype=np.int64),
         worth=np.column_stack([weights, np.zeros(len(weights))]).ravel(),
         table=2 * of_weight,
         shift=0.0,
@@ -294,10 +305,10 @@ def _of_preferences(problem: PairwiseProblem) -> Levels:
 
 
 def _assemble(
-    above: IntArray,
-    below: IntArray,
-    steps: IntArray,
-    owner: IntArray,
+    above: AnyIntArray,
+    below: AnyIntArray,
+    steps: AnyIntArray,
+    owner: AnyIntArray,
     observation: IntArray,
     level: IntArray,
     most: IntArray,
@@ -325,6 +336,6 @@ def _assemble(
     )
 
 
-def _own(values: NDArray[np.generic], dtype: type) -> NDArray[np.generic]:
+def _own(values: AnyIntArray, dtype: type[Integer]) -> NDArray[Integer]:
     """A contiguous array that may be written: read-only ones would be another type to the compiled kernels."""
     return np.require(values, dtype, ["C", "W"])

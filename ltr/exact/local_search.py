@@ -33,7 +33,7 @@ _EXTRA = 8  # random directions a round
 _STALE = 30  # ascents without a gain before the search leaves its place
 _ELITES = 8
 _ROUNDING = 1e-9  # of a margin
-_MANY = 200_000  # pairs
+_MANY, _MOST = 200_000, 20_000_000  # pairs; a line search of the most takes some seconds
 _WORK = 2_000_000  # pairs looked at before the clock is read: about a tenth of a second
 _POLL = 0.02  # seconds between two looks at the clock and the caller's wish
 _BYTES = PAIR_BYTES + 80  # for each pair: the tables, and a line search's breakpoints and their order
@@ -49,7 +49,7 @@ class LocalSearchResult:
         evaluations: line searches done.
         seconds: wall time.
         interrupted: whether `should_stop` or Ctrl-C ended the search.
-        complete: False where memory sufficed for starts and single features alone.
+        complete: False where starts and single features alone were tried, since there are too many pairs.
     """
 
     weights: FloatArray
@@ -90,7 +90,8 @@ def local_search(
         restarts: ascents after those from the starts.
         time_limit: seconds.
         memory_limit: most megabytes to add to the process; None is half of what is free. Where the pairs of the
-            problem take more, starts and single features are compared and nothing is searched.
+            problem take more, or are more than 20 million, starts and single features are compared and nothing is
+            searched.
         should_stop: asked several times a second; True ends the search.
 
     Raises:
@@ -111,7 +112,7 @@ def local_search(
     if memory_limit is not None and not memory_limit > 0:
         raise ValueError(f"memory_limit must be > 0, got {memory_limit!r}")
     given = [problem.in_box(start) for start in starts]
-    fits = memory_needed(problem) <= Memory(memory_limit).left
+    fits = pair_count(problem) <= _MOST and memory_needed(problem) <= Memory(memory_limit).left
     compile_kernels()
     began = time.perf_counter()
     search = _Search(problem, seed, began + time_limit, fits)

@@ -20,6 +20,7 @@ from ltr.exact.problem import IntArray, Problem
 __all__ = ["NormName", "deepest", "recentre"]
 
 FloatArray = NDArray[np.float64]
+IndexArray = NDArray[np.int32]
 BoolArray = NDArray[np.bool_]
 NormName = Literal["l2", "max"]
 """Norms of the margin."""
@@ -97,9 +98,9 @@ class _Won(NamedTuple):
     """The pairs that some weights win: ends in X, and the steps that each has to clear."""
 
     X: FloatArray
-    above: IntArray
-    below: IntArray
-    steps: IntArray
+    above: IndexArray
+    below: IndexArray
+    steps: IndexArray
 
     @classmethod
     def at(cls, problem: Problem, w: FloatArray) -> _Won:

@@ -18,7 +18,6 @@ of extreme size after they are brought to an ordinary one, see `ltr.exact.models
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -107,15 +106,15 @@ class ScipSolver:
         if self.local_search > 0:
             compile_search()
 
-    def build(self, problem: Problem, tick: Callable[[], None] = lambda: None) -> Formulation:
-        """The model of a problem."""
-        return self.formulation.for_problem(problem)(problem, self.form, faces=self.faces, tick=tick)
+    def build(self, problem: Problem, state: SolveState | None = None) -> Formulation:
+        """The model of a problem, within the limits of a solve under way."""
+        return self.formulation.for_problem(problem)(problem, self.form, faces=self.faces, state=state)
 
     def run(self, state: SolveState) -> Ending:
         """Local search, then branch and bound, into the state."""
         if self.local_search > 0:
             search_locally(state, min(self.local_search * state.limits.time_limit, _LONGEST_SEARCH))
-        formulation = self.build(state.problem, state.check)
+        formulation = self.build(state.problem, state)
         try:
             self._configure(formulation, state)
             self._start(formulation, state)

@@ -56,7 +56,7 @@ class Auc(Agreement):
 
     def _preferences(self) -> tuple[IntArray, FloatArray, float]:
         problem = self.problem
-        pairs = np.array([(i, k) for i in problem.positives for k in problem.negatives], dtype=np.int64)
+        pairs = self._pairs_between(problem.positives, problem.negatives)
         beta = float(self.a[-1] - self.a[0]) / (problem.n - 1)
         constant = math.fsum(self.a[: len(problem.positives)]) + self.shift
         return pairs, np.full(len(pairs), beta), constant

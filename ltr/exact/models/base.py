@@ -33,7 +33,8 @@ Source: Rudin & Wang, *Direct Learning to Rank and Rerank* (2018), sections 3.1,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
@@ -42,7 +43,8 @@ from numpy.typing import NDArray
 from ltr.exact.callbacks import Guard
 from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, Problem, RerankProblem
 from ltr.exact.scip_types import Expression, Variable
-from ltr.exact.state import scalable
+from ltr.exact.solution import Status
+from ltr.exact.state import SolveState, Stopped, scalable
 
 __all__ = [
     "Assignment",
@@ -61,10 +63,12 @@ IntArray = NDArray[np.int64]
 Form = Literal["faithful", "strengthened"]
 """A formulation as the paper prints it, or strengthened; see the module's text."""
 Assignment = list[tuple[Variable, float]]
-Tick = Callable[[], None]
 
 # relative room for the rounding of a float64 sum: a pair is dropped only where it is lost beyond doubt
 _ROUNDING = 1e-9
+_PAIR_BYTES, _TERM_BYTES = 3_000, 100  # of SCIP's, for each comparison and each of its terms, measured while it solves
+_BUILDING, _LEAST_BUILDING = 0.1, 0.4  # share of the time that building may take, and seconds that it always may
+_BLOCK = 64  # comparisons between two looks at the clock
 
 
 def linear(coefficients: Iterable[float], variables: Iterable[Variable]) -> Expression:
@@ -95,6 +99,7 @@ class Formulation:
         unit: a power of two that the objective is divided by; 1 unless the statistic is very large or small.
         feature_unit: a power of two that differences and margin are divided by; 1 for ordinary features.
         margin: of the problem in this unit.
+        scale: L, the number that features and margin are divided by in the faithful form, in this unit.
         exact: False where weights of the problem are infeasible in the model, so that its bound is not one of the
             problem.
         guard: keeps exceptions of callbacks; check it after a solve.
@@ -104,19 +109,27 @@ class Formulation:
         problem: see above.
         form: see above.
         faces: ask for max |w_j| = 1; None decides by the form and the side constraints.
-        tick: called now and then while building; raises to give up.
+        state: a solve under way, whose limits the building keeps to; None builds whatever it takes.
 
     Raises:
         ValueError: a form that does not exist, faces where side constraints forbid them, a problem that the model is
             not about.
+        Stopped: by the state's limits, or since the model would not be built within a share of the time.
     """
 
     name: ClassVar[str]
     exact: bool = True
     lazy: bool = False
+    rows: int = 1
+    """Constraints and variables for each comparison, in multiples of those that say who wins it."""
 
     def __init__(
-        self, problem: Problem, form: Form = "strengthened", *, faces: bool | None = None, tick: Tick = lambda: None
+        self,
+        problem: Problem,
+        form: Form = "strengthened",
+        *,
+        faces: bool | None = None,
+        state: SolveState | None = None,
     ) -> None:
         from pyscipopt import Model
 
@@ -125,7 +138,7 @@ class Formulation:
             raise ValueError(f"form must be one of {', '.join(get_args(Form))}, got {form!r}")
         if faces and not scalable(problem):
             raise ValueError("faces need side constraints that survive scaling w up: b <= 0, got a b > 0")
-        self.problem, self.form, self.tick = problem, form, tick
+        self.problem, self.form, self._state = problem, form, state
         self.unit = objective_unit(problem)
         self.feature_unit = feature_unit(problem)
         self.margin = problem.margin / self.feature_unit
@@ -207,27 +220,59 @@ class Formulation:
         self.model.addCons(linear([1.0] * len(flat), flat) == 1, name="one_face")
         return face
 
+    def tick(self) -> None:
+        """Look at the limits; called now and then while building."""
+        if self._state is not None:
+            self._state.check()
+
+    def _pairs_between(self, above: IntArray, below: IntArray) -> IntArray:
+        """All (i, k) with i in `above` and another k in `below`, (pairs, 2)."""
+        self._require(len(above) * len(below))
+        pairs = np.column_stack([np.repeat(above, len(below)), np.tile(below, len(above))])
+        return pairs[pairs[:, 0] != pairs[:, 1]]
+
+    def _require(self, pairs: int) -> None:
+        if self._state is not None:
+            size = self.rows * (_PAIR_BYTES + _TERM_BYTES * self.problem.d)
+            self._state.require(pairs * size, f"a model of {pairs} comparisons")
+
+    def _foresee(self, began: float, share: float) -> None:
+        """Give up where building would take too long: SCIP is deaf to limits while it copies and frees a model."""
+        self.tick()
+        if self._state is None or share == 0:
+            return
+        patience = max(_BUILDING * self._state.limits.time_limit, _LEAST_BUILDING)
+        expected = self.rows * (time.monotonic() - began) / share
+        if expected > patience:
+            rule = f"more than {patience:.1f} s of a time_limit of {self._state.limits.time_limit:g} s"
+            raise Stopped(Status.TIME_LIMIT, f"the model would take about {expected:.1f} s to build, {rule}")
+
     def _add_comparisons(self, pairs: IntArray) -> dict[tuple[int, int], Variable]:
         """z_ik for every pair that can be won, each with its big-M row; the pairs are distinct."""
         margin = self.margin
-        delta = self.differences(pairs)
-        norm = np.abs(delta).sum(axis=1)
-        scale = self.scale(norm)
+        norm = np.concatenate([np.abs(delta).sum(axis=1) for _, delta in self._differences(pairs)])
+        self.scale = float(np.max(norm, initial=0.0)) + margin
         if self.tight:
             keep = norm >= margin * (1 - _ROUNDING)
-            pairs, delta, norm = pairs[keep], delta[keep], norm[keep]
+            pairs, norm = pairs[keep], norm[keep]
         self.pairs = pairs
-        for (i, k), row, size in zip(pairs.tolist(), delta, norm.tolist(), strict=True):
-            self.tick()
-            z = self.model.addVar(f"z_{i}_{k}", vtype="B")
-            reach, big = (size, margin + size) if self.tight else (scale - margin, scale)
-            self.model.addCons(linear(row, self.w) - big * z >= -reach, name=f"beats_{i}_{k}")
-            self.z.append(z)
+        began = time.monotonic()
+        for block, rows in self._differences(pairs):
+            self._foresee(began, block.start / max(1, len(pairs)))
+            for (i, k), row, size in zip(pairs[block].tolist(), rows, norm[block].tolist(), strict=True):
+                z = self.model.addVar(f"z_{i}_{k}", vtype="B")
+                reach, big = (size, margin + size) if self.tight else (self.scale - margin, self.scale)
+                self.model.addCons(linear(row, self.w) - big * z >= -reach, name=f"beats_{i}_{k}")
+                self.z.append(z)
         return {(i, k): z for (i, k), z in zip(pairs.tolist(), self.z, strict=True)}
 
-    def differences(self, pairs: IntArray) -> FloatArray:
-        """x_i - x_k of pairs in the unit of the features, (pairs, d)."""
-        return (self.problem.X[pairs[:, 0]] - self.problem.X[pairs[:, 1]]) / self.feature_unit
+    def _differences(self, pairs: IntArray) -> Iterator[tuple[slice, FloatArray]]:
+        """x_i - x_k of some pairs after the other, in the unit of the features."""
+        for first in range(0, max(1, len(pairs)), _BLOCK):
+            self.tick()
+            block = slice(first, min(first + _BLOCK, len(pairs)))
+            i, k = pairs[block].T
+            yield block, (self.problem.X[i] - self.problem.X[k]) / self.feature_unit
 
     @property
     def a(self) -> FloatArray:
@@ -240,10 +285,6 @@ class Formulation:
         """The constant of the statistic in units of the objective."""
         assert isinstance(self.problem, RerankProblem)
         return float(self.problem.shift / self.unit)
-
-    def scale(self, norm: FloatArray) -> float:
-        """L, the number that features and margin are divided by in the faithful form."""
-        return float(np.max(norm, initial=0.0)) + self.margin
 
     # --- solutions ---------------------------------------------------------------------------------------------
 

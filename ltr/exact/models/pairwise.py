@@ -41,6 +41,7 @@ class Pairwise(Agreement):
             raise ValueError(f"a pairwise model needs a PairwiseProblem, got {kind(problem)}")
 
     def _preferences(self) -> tuple[IntArray, FloatArray, float]:
+        self._require(len(self.problem.pairs))
         pairs, at = np.unique(self.problem.pairs, axis=0, return_inverse=True)
         weights = np.bincount(at.ravel(), weights=self.problem.weights / self.unit).astype(np.float64)
         return pairs, weights, 0.0

@@ -17,8 +17,6 @@ the others (`exact` is False). `ltr.exact.models.resolved_pairs` has a model of 
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -51,6 +49,7 @@ class ResolvedRank(Formulation):
 
     name = "resolved"
     exact = False
+    rows = 4
     problem: RerankProblem
 
     @classmethod
@@ -62,7 +61,7 @@ class ResolvedRank(Formulation):
         problem = self.problem
         steps = np.diff(self.a, prepend=0.0)
         self.levels = np.flatnonzero(steps > 0)[np.flatnonzero(steps > 0) > 0] + 1  # S_r, ranks from 1
-        pairs = np.array(list(itertools.permutations(range(problem.n), 2)), dtype=np.int64)
+        pairs = self._pairs_between(np.arange(problem.n), np.arange(problem.n))
         self.comparison = self._add_comparisons(pairs)
         self._add_in_order()
         self.r = [self.model.addVar(f"r_{i}", vtype="I", lb=0, ub=problem.n - 1) for i in range(problem.n)]
@@ -74,11 +73,9 @@ class ResolvedRank(Formulation):
         return linear(gains, flat), len(problem.positives) * float(self.a[0]) + self.shift
 
     def _add_in_order(self) -> None:
-        delta = self.differences(self.pairs)
-        scale = self.scale(np.abs(delta).sum(axis=1))
-        for (i, k), row, z in zip(self.pairs.tolist(), delta, self.z, strict=True):
-            self.tick()
-            self.model.addCons(scale * z - linear(row, self.w) >= 0, name=f"in_order_{i}_{k}")
+        for block, rows in self._differences(self.pairs):
+            for (i, k), row, z in zip(self.pairs[block].tolist(), rows, self.z[block], strict=True):
+                self.model.addCons(self.scale * z - linear(row, self.w) >= 0, name=f"in_order_{i}_{k}")
 
     def _add_above(self) -> None:
         n = self.problem.n

@@ -67,7 +67,7 @@ class ResolvedPairs(Formulation):
 
     def _build(self) -> tuple[Expression, float]:
         problem = self.problem
-        pairs = np.array([(i, k) for i in problem.positives for k in problem.negatives], dtype=np.int64)
+        pairs = self._pairs_between(problem.positives, problem.negatives)
         self.comparison = self._add_comparisons(pairs)
         return self._add_statistic()
 
@@ -143,6 +143,8 @@ class ResolvedLattice(ResolvedPairs):
         >>> round(model.getObjVal(), 4)
         1.0
     """
+
+    rows = 3
 
     def _add_statistic(self) -> tuple[Expression, float]:
         problem = self.problem

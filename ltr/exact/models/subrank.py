@@ -46,6 +46,7 @@ class Subrank(Formulation):
     """
 
     name = "subrank"
+    rows = 2
     problem: RerankProblem
 
     @classmethod
@@ -58,8 +59,7 @@ class Subrank(Formulation):
         problem = self.problem
         steps = np.diff(self.a, prepend=0.0)
         self.levels = np.flatnonzero(steps > 0)[np.flatnonzero(steps > 0) > 0] + 1  # S_r, ranks from 1
-        everyone = np.arange(problem.n)
-        pairs = np.array([(i, k) for i in problem.positives for k in everyone if k != i], dtype=np.int64)
+        pairs = self._pairs_between(problem.positives, np.arange(problem.n))
         self.comparison = self._add_comparisons(pairs)
         self.t = self._add_ranks()
         self._add_rank_reached()

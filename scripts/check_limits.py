@@ -1,0 +1,190 @@
+r"""Check that solves of large problems keep to their time and memory limits, and that Ctrl-C ends them at once.
+
+Every case runs in a process of its own, which has loaded the compiled code before the clock starts. Measured: seconds
+beyond the time limit; memory added to the process, at its peak, as a share of the memory limit; seconds from Ctrl-C to
+the answer. Limits hold where these are at most 1 s, 120 % and 1 s.
+
+    python scripts/check_limits.py [--only NAME] [--method METHOD]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import psutil
+
+from ltr.exact import GradedProblem, LinearConstraints, PairwiseProblem, RerankProblem, solve
+from ltr.exact.problem import Problem
+
+MEGABYTE = 2**20
+BEYOND, SHARE = 1.0, 1.2
+MODES = {  # seconds, megabytes, seconds to Ctrl-C
+    "time": (1.0, None, None),
+    "instant": (0.001, None, None),
+    "memory": (5.0, 400.0, None),
+    "interrupt": (60.0, None, 2.0),
+}
+EXACT = ("auto", "hosted", "local_search")
+BINARY = (*EXACT, "resolved", "resolved_faithful")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem by name and the methods that can solve it."""
+
+    build: Callable[[], Problem]
+    methods: tuple[str, ...]
+
+
+def binary(n: int, d: int, **options: object) -> Callable[[], Problem]:
+    """Return a function that makes a list of labelled observations."""
+
+    def build() -> Problem:
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(n, d))
+        y = (X[:, : min(3, d)].sum(axis=1) + rng.normal(size=n) > 1).astype(int)
+        return RerankProblem(X, y, **options)  # type: ignore[arg-type]
+
+    return build
+
+
+def graded(n: int, d: int, lists: int, rank: str, *, gains: int | None = 5) -> Callable[[], Problem]:
+    """Return a function that makes lists of graded observations; `gains` None for different ones."""
+
+    def build() -> Problem:
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(n, d))
+        worth = rng.random(n) if gains is None else rng.integers(0, gains, size=n).astype(float)
+        return GradedProblem(X, worth, rng.integers(0, lists, size=n), rank=rank)  # type: ignore[arg-type]
+
+    return build
+
+
+def preferences(n: int, d: int, pairs: int) -> Callable[[], Problem]:
+    """Return a function that makes preferences between observations."""
+
+    def build() -> Problem:
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(n, d))
+        above = rng.integers(0, n, size=pairs)
+        return PairwiseProblem(X, np.column_stack([above, (above + rng.integers(1, n, size=pairs)) % n]))
+
+    return build
+
+
+CASES = {
+    "binary 5,000 x 50": Case(binary(5_000, 50), BINARY),
+    "binary 20,000 x 10": Case(binary(20_000, 10), (*BINARY, "auc", "auc_faithful")),
+    "binary 20,000 x 300": Case(binary(20_000, 300), BINARY),
+    "binary 2,000 x 300": Case(binary(2_000, 300), BINARY),
+    "binary 600 x 300": Case(binary(600, 300), BINARY),
+    "binary 1,000 x 5, price": Case(binary(1_000, 5, C=0.1), EXACT),
+    "binary 5,000 x 20, three features": Case(binary(5_000, 20, max_nonzeros=3), EXACT),
+    "binary 20,000 x 20, a side constraint": Case(
+        binary(20_000, 20, constraints=LinearConstraints(np.ones((1, 20)), [0.5])), EXACT
+    ),
+    "binary 5,000 x 20, subranks": Case(binary(5_000, 20, rank="subrank"), (*EXACT, "subrank", "subrank_faithful")),
+    "graded 3,000 x 20, one list": Case(graded(3_000, 20, 1, "resolved"), EXACT),
+    "graded 3,000 x 20, one list, subranks": Case(graded(3_000, 20, 1, "subrank"), EXACT),
+    "graded 20,000 x 50, 500 lists": Case(graded(20_000, 50, 500, "resolved"), EXACT),
+    "graded 20,000 x 10, 20,000 gains": Case(graded(20_000, 10, 1, "resolved", gains=None), EXACT),
+    "200,000 preferences, 20,000 x 300": Case(
+        preferences(20_000, 300, 200_000), (*EXACT, "pairwise", "pairwise_faithful")
+    ),
+    "5,000,000 preferences, 20,000 x 10": Case(preferences(20_000, 10, 5_000_000), (*EXACT, "pairwise")),
+}
+
+
+def child(name: str, method: str, seconds: float, megabytes: float | None) -> None:
+    """Solve one case in this process."""
+    problem = CASES[name].build()
+    small = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 0])
+    for warm in {"local_search", "auto", "hosted"}:
+        solve(small, warm, time_limit=10)
+    print("ready", flush=True)
+    began = time.monotonic()
+    solution = solve(problem, method, time_limit=seconds, memory_limit=megabytes)
+    taken = time.monotonic() - began
+    print(json.dumps({"seconds": taken, "status": solution.status.value, "message": solution.message}), flush=True)
+    os._exit(0)  # what the process frees at its end is not the solve's
+
+
+def measure(name: str, method: str, mode: str) -> tuple[dict[str, object], float, float]:
+    """Run one case; return what it printed, the memory it added in megabytes, and seconds from Ctrl-C to the answer."""
+    seconds, megabytes, interrupt = MODES[mode]
+    command = [sys.executable, __file__, "--child", json.dumps([name, method, seconds, megabytes])]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        if process.stdout.readline() != "ready\n":
+            return {"error": process.stderr.read()[-500:]}, 0.0, 0.0
+        watched = psutil.Process(process.pid)
+        base = peak = watched.memory_info().rss
+        began, sent = time.monotonic(), None
+        os.set_blocking(process.stdout.fileno(), False)
+        line = ""
+        while not line.endswith("\n") and process.poll() is None:
+            line += process.stdout.readline() or ""
+            now = time.monotonic()
+            try:
+                peak = max(peak, watched.memory_info().rss)
+            except psutil.Error:
+                break
+            if interrupt is not None and sent is None and now - began > interrupt:
+                process.send_signal(signal.SIGINT)
+                sent = now
+            if now - began > 100:
+                process.kill()
+                return {"error": "no answer after 100 s"}, (peak - base) / MEGABYTE, 0.0
+            time.sleep(0.005)
+        ended = time.monotonic()
+        line += process.stdout.readline() or ""
+        process.wait()
+        if not line:
+            return {"error": process.stderr.read()[-500:]}, (peak - base) / MEGABYTE, 0.0
+        return json.loads(line), (peak - base) / MEGABYTE, ended - sent if sent is not None else 0.0
+
+
+def main() -> int:
+    """Run the cases; the exit code tells whether a limit did not hold."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--method", default="", help="methods whose name contains this")
+    parser.add_argument("--mode", choices=tuple(MODES), help="one limit alone")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.child:
+        child(*json.loads(arguments.child))
+    print("| problem | method | limit | overrun or share | added MB | status |\n| --- | --- | --- | --- | --- | --- |")
+    broken = 0
+    for name, case in CASES.items():
+        for method in case.methods if arguments.only in name else ():
+            for mode, (seconds, megabytes, interrupt) in MODES.items():
+                if arguments.method not in method or arguments.mode not in (None, mode):
+                    continue
+                seen, added, waited = measure(name, method, mode)
+                if "error" in seen:
+                    broken += 1
+                    print(f"| {name} | {method} | {mode} | FAILED: {seen['error']} | {added:.0f} | |", flush=True)
+                    continue
+                over = waited if interrupt is not None else float(str(seen["seconds"])) - seconds
+                holds = over <= BEYOND and (megabytes is None or added <= SHARE * megabytes)
+                broken += not holds
+                figure = f"{over:+.2f} s" + ("" if megabytes is None else f", {added / megabytes:.0%}")
+                mark = "" if holds else "BROKEN "
+                print(f"| {name} | {method} | {mode} | {mark}{figure} | {added:.0f} | {seen['status']} |", flush=True)
+    print(f"\n{broken} limits did not hold")
+    return int(broken > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
