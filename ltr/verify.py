@@ -110,7 +110,7 @@ ROUNDING = Fraction(1e-12)  # of the value and of "optimal", relative to the sta
 FEASIBLE = Fraction(1e-9)  # how far the weights may exceed a side constraint, relative to the size of its terms
 ULPS = 8  # how far, in units of 2**-52, an a_l may be from the one computed here
 MAX_SIZE = 256  # of a file, in MiB: Python needs up to twenty times as much memory for it
-ROOM = 4_000_000  # open pairs that all boxes together may hold, at about 170 bytes each
+ROOM = 8_000_000  # open pairs that all boxes together may hold, at about 170 bytes each
 COUNTERS = 8  # that take the room of an open pair
 
 

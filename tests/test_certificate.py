@@ -561,7 +561,7 @@ def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
     [
         ("", "certificate.json: cannot be read: it is not JSON: Expecting value"),
         ("[]", "certificate.json: format: must be 'ltr certificate'"),
-        ('"value": 1', "certificate.json: cannot be read: Extra data"),
+        ('"value": 1', "certificate.json: cannot be read: it is not JSON: Extra data"),
     ],
 )
 def test_files_that_are_none(text, message, tmp_path):

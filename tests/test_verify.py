@@ -8,8 +8,11 @@ import hashlib
 import itertools
 import json
 import math
+import resource
 import subprocess
 import sys
+import time
+import tracemalloc
 from fractions import Fraction
 from pathlib import Path
 
@@ -831,7 +834,7 @@ def nudged(value, rng):
             [*text[:at], *rng.choice(["", ".", "0", "1z", ". .", "0 . ."], rng.integers(3)), *text[at + 1 :]]
         )
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return JUNK[rng.integers(len(JUNK))]
+        return copy.deepcopy(JUNK[rng.integers(len(JUNK))])
     steps = [value + 1, value - 1, -value, 2 * value, value / 2, value * (1 + 1e-9), value - 1e-9]
     return [*steps, math.nextafter(value, math.inf), 0, int(value)][rng.integers(10)]
 
@@ -847,7 +850,7 @@ def mutate(content, rng):
     node = functools.reduce(lambda node, step: node[step], inner, content)
     action = rng.integers(6)
     if action == 0:
-        node[last] = JUNK[rng.integers(len(JUNK))]
+        node[last] = copy.deepcopy(JUNK[rng.integers(len(JUNK))])
     elif action <= 2:
         node[last] = nudged(node[last], rng)
     elif action == 3:
@@ -856,9 +859,9 @@ def mutate(content, rng):
         other = list(node)[rng.integers(len(node))] if isinstance(node, dict) else rng.integers(len(node))
         node[last], node[other] = node[other], node[last]
     elif isinstance(node, list):
-        node.insert(last, node[last])
+        node.insert(last, copy.deepcopy(node[last]))
     else:
-        node[f"{last}2"] = node[last]
+        node[f"{last}2"] = copy.deepcopy(node[last])
 
 
 def verdict(content):
@@ -975,7 +978,7 @@ def test_exit_codes(command, tmp_path, capsys):
     )
     assert err == ""
     sha256 = by_hand(None)["problem"]["sha256"]
-    assert command("--require-proof", "--data", sha256, path) == 0
+    assert command("--require-proof", "--data", sha256, "--max-size", "1", path) == 0
     capsys.readouterr()
     assert command(path, "--data", "0" * 64) == 1
     assert capsys.readouterr().err == f"rejected: {path}: problem.sha256: must be {'0' * 64!r}, got {sha256!r}\n"
@@ -992,15 +995,50 @@ def test_exit_codes(command, tmp_path, capsys):
     assert capsys.readouterr() == ("", f"rejected: {path}: {message}\n")
 
 
-@pytest.mark.parametrize("content", ["", "{", "[" * 100_000, "nan", "\ufeff{}", "1" * 5000, b"\xff\xfe"])
-def test_what_is_not_json_cannot_be_read(content, tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "it is not JSON: Expecting value: line 1 column 1 (char 0)"),
+        ("{", "it is not JSON: Expecting property name"),
+        ("nan", "it is not JSON: Expecting value"),
+        ("{}{}", "it is not JSON: Extra data"),
+        ("[" * 100_000, "its brackets are nested too deeply"),
+        ('{"a":' * 100_000, "its brackets are nested too deeply"),
+        ("\ufeff{}", "it is not JSON: Unexpected UTF-8 BOM"),
+        ("1" * 5000, "it holds an integer with more digits than Python reads"),
+        ('{"format": ' + "1" * 5000 + "}", "it holds an integer with more digits than Python reads"),
+        (b"\xff\xfe", "it is not UTF-8 text: invalid start byte at byte 0"),
+        ('{"format": "é"}'.encode("latin-1"), "it is not UTF-8 text: invalid continuation byte at byte 12"),
+        ("{}".encode("utf-16"), "it is not UTF-8 text: invalid start byte at byte 0"),
+        (b"\0" * 100, "it is not JSON: Expecting value"),
+    ],
+    ids=lambda value: f"{value!r:.20}",
+)
+def test_what_is_not_json_cannot_be_read(content, message, tmp_path, capsys):
     path = tmp_path / "certificate.json"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     assert verify.main([str(path)]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith(f"cannot read {path}: ")
+    assert err.startswith(f"cannot read {path}: {message}")
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("place", ["value", "weights", "problem", "claim", "version", "format", "other"])
+def test_deep_brackets_and_long_numbers_in_a_field_end_in_one_line(place, tmp_path, capsys):
+    content = by_hand(None)
+    content[place] = "DEEP"
+    for depth in (10, 400, *range(900, 1000, 7), 2000):  # one of these meets the limit behind the reader of JSON
+        path = written(tmp_path, json.dumps(content).replace('"DEEP"', "[" * depth + "]" * depth))
+        assert verify.main([path]) in (1, 2)
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+    for number in ("1" * 4000, "-" + "9" * 4000, "1e999999999", "1." + "1" * 100_000, "NaN", "-Infinity"):
+        path = written(tmp_path, json.dumps(content).replace('"DEEP"', number))
+        assert verify.main([path]) == 1
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert len(err) < 300
 
 
 @pytest.mark.parametrize("content", ["[]", "null", "1", '"ltr certificate"', "{}", '{"format": "ltr certificate"}'])
@@ -1017,7 +1055,154 @@ def test_no_file(tmp_path, capsys):
     assert folder == f"cannot read {tmp_path}: Is a directory"
 
 
-@pytest.mark.parametrize("words", [[], ["one", "two"], ["one", "--data"], ["one", "--proof"]])
+def test_names_in_objects_are_compared_in_no_time():
+    begun = time.monotonic()
+    names = ",".join(f'"{k}": 0' for k in range(200_000))
+    for text, message in (
+        (f"{{{names}}}", "format: must be"),
+        (f'{{{names},"7": 1}}', "'7': stands twice in one object"),
+    ):
+        with pytest.raises(verify.CertificateError, match=message):
+            verify.parse(text)
+    assert time.monotonic() - begun < 10  # a quadratic search took 10 minutes
+
+
+def large(path, n, bound=None, weights=(1.0, 0.5), **problem):
+    """Write a file of n observations on a grid, every other one positive, with a trivial bound."""
+    X = [[float(i % 97), float(i * i % 89)] for i in range(n)]
+    content = {**by_hand([".", ".", ".", "."], claim="bound", weights=weights)}
+    content["problem"] |= {"statistic": "wrs", "C": 0.0, "X": X, "y": [i % 2 for i in range(n)], **problem}
+    content["problem"]["a"] = [float(rank) for rank in range(1, n + 1)]
+    if "gains" in problem:
+        content["problem"] |= {"kind": "graded", "qid": [0] * n}
+        del content["problem"]["y"]
+    rehash(content)
+    exact = verify.Problem(content["problem"])
+    content["value"], size = float(exact.value(list(weights))), float(exact.size())
+    content["claimed_bound"] = content["proof"]["bound"] = size if bound is None else bound
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return str(path)
+
+
+def limited(path, *options, megabytes=400):
+    """The program as a process with little memory: exit code, what it says, and seconds."""
+    begun = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-I", str(PROGRAM), path, *options],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20)),
+    )
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout + done.stderr, time.monotonic() - begun
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [{}, {"rank": "subrank"}, {"gains": [(i * 37) % 101 / 8 for i in range(20_000)]}],
+    ids=["resolved", "subrank", "graded"],
+)
+def test_twenty_thousand_observations_are_checked_in_little_memory(tmp_path, problem):
+    path = large(tmp_path / "large.json", 20_000, **problem)
+    code, said, seconds = limited(path)
+    assert code == 0
+    assert said.startswith("bound: the weights have the value ")
+    assert "20000 observations" in said
+    assert seconds < 30
+    data = json.loads(Path(path).read_text(encoding="utf-8"))
+    data["value"] += 1.0
+    Path(path).write_text(json.dumps(data), encoding="utf-8")
+    code, said, seconds = limited(path)
+    assert (code, said.partition(": value: is ")[0]) == (1, f"rejected: {path}")
+
+
+def test_pairs_without_room_are_gone_through_again(tmp_path, monkeypatch):
+    # 22,500 pairs, and a bound below the trivial one, so that each box looks at them
+    content = json.loads(Path(large(tmp_path / "large.json", 300)).read_text(encoding="utf-8"))
+    content["proof"]["bound"] = content["value"]
+    messages, peaks = [], []
+    for room in (10**6, 1000):
+        monkeypatch.setattr(verify, "ROOM", room)
+        tracemalloc.start()
+        with pytest.raises(verify.CertificateError) as caught:
+            verify.check(content)
+        messages.append(str(caught.value))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert messages[0] == messages[1]
+    assert "word 1: closes the box [-1, -1] x [-1, 1], where the value may be " in messages[0]
+    assert peaks[1] < 1e6 < 3e6 < peaks[0]
+
+
+def test_what_needs_too_much_is_not_called_wrong(tmp_path, monkeypatch, capsys):
+    path = large(tmp_path / "large.json", 2_000)
+    code, said, _ = limited(path, megabytes=20)
+    assert (code, said) == (3, f"could not be checked: {path}: there is not enough memory\n")
+    lists = tmp_path / "lists.json"
+    lists.write_text("[" + "[]," * 2_000_000 + "[]]", encoding="utf-8")
+    code, said, _ = limited(str(lists), megabytes=120)
+    assert (code, said) == (3, f"could not be checked: {lists}: there is not enough memory\n")
+    code, said, _ = limited(str(lists), "--max-size", "2")
+    assert (code, said) == (3, f"could not be checked: {lists}: it is larger than 2 MiB, which --max-size can raise\n")
+    huge = tmp_path / "huge.json"
+    with huge.open("wb") as file:
+        file.truncate(1 << 30)  # a gigabyte of zeros, which takes no place on most disks
+    for endless in (huge, Path("/dev/zero")):
+        code, said, seconds = limited(str(endless), megabytes=1500)
+        assert (code, said.partition(": it is larger than 256 MiB")[0]) == (3, f"could not be checked: {endless}")
+        assert seconds < 20
+    monkeypatch.setattr(verify, "ROOM", 10)
+    path = large(tmp_path / "large.json", 2_000, bound=1_500_499.0)
+    assert verify.main([path]) == 3
+    assert capsys.readouterr() == (
+        "",
+        f"could not be checked: {path}: its boxes need 2000 counters of lost pairs, more than 80\n",
+    )
+
+
+def test_an_interrupted_check_says_so(tmp_path, monkeypatch, capsys):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(verify, "check_closed", interrupt)
+    path = written(tmp_path, by_hand([".", "."]))
+    assert verify.main([path]) == 130
+    assert capsys.readouterr() == ("", f"interrupted: {path} was not checked\n")
+
+
+def test_long_checks_say_how_far_they_are(tmp_path, monkeypatch, capsys):
+    clock = itertools.count(0, 6)
+    monkeypatch.setattr(verify.time, "monotonic", lambda: next(clock))
+    assert verify.main([written(tmp_path, by_hand([".", "."]))]) == 0
+    assert "checking box 2 of 2\n" in capsys.readouterr().err
+
+
+RULES = "statistic {statistic}, rank {rank}, margin 0.0001, C {C}"
+VERDICTS = {
+    "resolved": f"problem: rerank, {RULES}; data: {{n}} observations, {{d}} features, sha256 {{sha256}}",
+    "ranked, one weight": f"problem: rerank, {RULES}, max_nonzeros 1; data: ",
+    "graded, cut off": f"problem: graded, {RULES}, 1 side constraint; data: {{n}} observations in {{lists}} list",
+    "pairwise": "problem: pairwise, {pairs} pairs, margin 0.0001, C {C}; data: {n} observations, {d} feature",
+}
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_the_verdict_names_the_problem(name):
+    for text in certificates_of(name):
+        content = json.loads(text)
+        problem = content["problem"]
+        counts = {"pairs": len(problem.get("pairs", [])), "lists": len(set(problem.get("qid", [])))}
+        facts = {**problem, **counts, "n": len(problem["X"]), "d": len(problem["X"][0])}
+        words = verify.check(content)[1]
+        assert VERDICTS[name].format(**facts) in words
+        assert words.endswith(f", sha256 {problem['sha256']}")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], ["one", "two"], ["one", "--data"], ["one", "--proof"], ["one", "--max-size=0"], ["one", "--max-size=x"]],
+)
 def test_misuse(words, capsys):
     for command in (verify.main, lambda more: command_line(["verify", *more])):
         with pytest.raises(SystemExit) as caught:
