@@ -393,6 +393,8 @@ class Problem:
         gains, qid = content[name], content["qid"] if graded else [0] * n
         sized(gains, n, f"problem.{name}")
         sized(qid, n, "problem.qid")
+        for at, one in enumerate(qid):
+            require(-(2**63) <= one < 2**63, f"problem.qid[{at}]", f"must fit into 64 bits, got {one!r:.40}")
         sized(a, n, "problem.a")
         for at, gain in enumerate(gains):
             right, rule = (gain >= 0, ">= 0") if graded else (gain in (0, 1), "0 or 1")

@@ -665,6 +665,7 @@ GRADED_DAMAGE = [
     ("list gone", drop("problem", "qid", 0), "problem.qid: must hold 9 entries, got 8"),
     ("float for a list", put("problem", "qid", 0, 2.0), r"problem.qid\[0\]: must be of type int, got 2.0"),
     ("true for a list", put("problem", "qid", 1, True), r"problem.qid\[1\]: must be of type int, got True"),
+    ("list beyond 64 bits", put("problem", "qid", 3, 2**63), r"problem.qid\[3\]: must fit into 64 bits, got 9223372"),
     ("lists null", put("problem", "qid", None), "problem.qid: must be of type list, got None"),
     ("feature", put("problem", "X", 0, 0, lambda v: math.nextafter(v, 2)), "problem.sha256: the data have"),
     ("feature, hashed", hashed(put("problem", "X", 0, 1, -5.0)), VALUE),
@@ -836,7 +837,7 @@ def nudged(value, rng):
     if isinstance(value, bool) or not isinstance(value, int | float):
         return copy.deepcopy(JUNK[rng.integers(len(JUNK))])
     steps = [value + 1, value - 1, -value, 2 * value, value / 2, value * (1 + 1e-9), value - 1e-9]
-    return [*steps, math.nextafter(value, math.inf), 0, int(value)][rng.integers(10)]
+    return [*steps, math.nextafter(value, math.inf), 0, -0.0][rng.integers(10)]
 
 
 def mutate(content, rng):
