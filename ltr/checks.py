@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from typing import TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["as_float", "as_numbers", "as_sequence", "is_whole"]
+__all__ = ["as_float", "as_number", "as_numbers", "as_sequence", "check_cutoff", "is_whole", "without_spaces"]
 
 _Item = TypeVar("_Item")
+
+_NUMBER = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?|nan)", re.ASCII | re.IGNORECASE)
+_PUNCTUATION = re.compile(r"([(),=@])")
 
 
 def is_whole(value: object) -> TypeGuard[int]:
@@ -22,6 +26,16 @@ def is_whole(value: object) -> TypeGuard[int]:
         (True, True, False, False)
     """
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def check_cutoff(name: str, cutoff: object) -> None:
+    """Check the N of a cutoff ``@N``: an integer of at least 1 that torch and NumPy can hold.
+
+    Raises:
+        ValueError: another value, with the name of the argument.
+    """
+    if not is_whole(cutoff) or not 1 <= cutoff < 2**63:
+        raise ValueError(f"{name} must be an integer from 1 to 2**63 - 1, got {cutoff!r:.80}")
 
 
 def as_float(value: object) -> float:
@@ -45,7 +59,7 @@ def as_numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Values as float64, no copy where they are; ValueError names the argument that holds something else."""
     try:
         return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must hold numbers: {error}") from None
 
 
@@ -54,3 +68,35 @@ def as_sequence(name: str, values: Iterable[_Item], of: str) -> tuple[_Item, ...
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise ValueError(f"{name} must be a sequence of {of}, got {values!r}")
     return tuple(values)
+
+
+def as_number(text: str) -> float:
+    """The float64 that a word in a name stands for, such as ``"0.5"``, ``"1e-3"`` or ``"e"``.
+
+    Raises:
+        ValueError: a word that is not a number written with the digits 0 to 9, without separators.
+
+    Examples:
+        >>> as_number("2.50"), as_number("e")
+        (2.5, 2.718281828459045)
+        >>> as_number("1_000")
+        Traceback (most recent call last):
+        ValueError: '1_000' is not a number
+    """
+    if text == "e":
+        return math.e
+    if _NUMBER.fullmatch(text) is None:
+        raise ValueError(f"{text!r:.80} is not a number")
+    return float(text)
+
+
+def without_spaces(text: str) -> str:
+    """A name such as ``dcg(base=2)@10`` without the white space around its words and numbers.
+
+    White space within a word or a number stays, so that it is refused: ``@1 0`` does not become ``@10``.
+
+    Examples:
+        >>> without_spaces(" dcg ( base = 2 ) @ 1 0")
+        'dcg(base=2)@1 0'
+    """
+    return "".join(part.strip() for part in _PUNCTUATION.split(text))

@@ -20,6 +20,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from ltr.checks import as_float
 from ltr.lists import Lists, as_lists
 from ltr.statistics import RankStatistic
 
@@ -63,7 +64,7 @@ def subrank(scores: Tensor, *, margin: float = 0.0, mask: Tensor | None = None) 
         int64 of the scores' shape, 0 to n - 1; -1 where masked out.
 
     Raises:
-        ValueError: a negative margin.
+        ValueError: a margin that is not a number of at least 0.
 
     Examples:
         >>> subrank(torch.tensor([2.0, 1.0, 2.0])).tolist()
@@ -71,8 +72,9 @@ def subrank(scores: Tensor, *, margin: float = 0.0, mask: Tensor | None = None) 
         >>> subrank(torch.tensor([2.0, 1.0, 1.75]), margin=0.5).tolist()
         [1, 0, 1]
     """
-    if not margin >= 0:
-        raise ValueError(f"margin must be >= 0, got {margin!r}")
+    if not as_float(margin) >= 0:
+        raise ValueError(f"margin must be a number >= 0, got {margin!r:.80}")
+    margin = float(margin)
     lists = as_lists(scores, torch.zeros_like(scores), mask=mask)
     lists = replace(lists, scores=lists.scores.detach().double())
     counts = _count_below(lists, lists.scores, inclusive=False)
@@ -129,12 +131,14 @@ def check_gain(gain: str) -> GainName:
 def gains_of(labels: Tensor, gain: GainName) -> Tensor:
     """The gain of each label: the label itself (``linear``) or ``2**label - 1`` (``exp2``).
 
+    With ``exp2`` integers become float64, in which gains up to ``2**53 - 1`` are exact.
+
     Raises:
         ValueError: another name; with ``exp2`` a label whose gain is no finite number.
     """
     if check_gain(gain) == "linear":
         return labels
-    gains = torch.exp2(labels) - 1.0
+    gains = torch.exp2(labels if labels.is_floating_point() else labels.double()) - 1.0
     if not bool(torch.isfinite(gains).all()):
         raise ValueError(f"labels must be small enough for gain 'exp2' to be finite, got {float(labels.max()):g}")
     return gains

@@ -14,19 +14,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.checks import as_float, is_whole
+from ltr.checks import as_float, as_number, as_numbers, check_cutoff, is_whole, without_spaces
 
 __all__ = ["RankStatistic"]
 
 FloatArray = NDArray[np.float64]
 
-_GRAMMAR = re.compile(r"(?P<name>[a-z]+)(?:\((?P<arguments>[^()]*)\))?(?:@(?P<cutoff>\d+))?")
+_GRAMMAR = re.compile(r"(?P<name>[a-z]+)(?:\((?P<arguments>[^()]*)\))?(?:@0*(?P<cutoff>[0-9]{1,19}))?")
 
 # name -> (its one option, whether a cutoff "@N" may follow)
 _OPTION = {"dcg": "base", "power": "p"}
@@ -52,14 +51,14 @@ class RankStatistic:
     =================  =====================================================  =======================
 
     ``@N`` behind ``dcg``, ``mrr`` or ``power`` keeps the top N positions and sets the rest to 0; an N beyond
-    the list keeps everything.
+    the list keeps everything. Options are stored as plain numbers: ``base``, ``p`` and ``array`` as float64.
 
     Attributes:
         name: one of the names above, without options.
         base: base of the logarithm of ``dcg``, greater than 1.
         p: exponent of ``power``, greater than 0.
-        cutoff: the N of ``@N``, at least 1; None keeps the whole list.
-        array: the user's own weights of ``weights(...)``, a_1 first.
+        cutoff: the N of ``@N``, from 1 to 2**63 - 1; None keeps the whole list.
+        array: the user's own weights of ``weights(...)``, a_1 first: finite, nonnegative and nondecreasing.
 
     Raises:
         ValueError: an option outside its range, or one that the name does not have.
@@ -81,11 +80,11 @@ class RankStatistic:
 
     def __post_init__(self) -> None:
         if self.name not in _NAMES:
-            raise ValueError(f"statistic: unknown name {self.name!r}; known are {', '.join(_NAMES)}")
+            raise ValueError(f"statistic: unknown name {self.name!r:.80}; known are {', '.join(_NAMES)}")
         if not 1 < as_float(self.base) < math.inf:
-            raise ValueError(f"statistic {self.name}: base must be a finite number > 1, got {self.base!r}")
+            raise ValueError(f"statistic {self.name}: base must be a finite number > 1, got {self.base!r:.80}")
         if not 0 < as_float(self.p) < math.inf:
-            raise ValueError(f"statistic {self.name}: p must be a finite number > 0, got {self.p!r}")
+            raise ValueError(f"statistic {self.name}: p must be a finite number > 0, got {self.p!r:.80}")
         if self.base != 2.0 and self.name != "dcg":
             raise ValueError(f"statistic {self.name}: base belongs to dcg, got base={self.base!r}")
         if self.p != 1.0 and self.name != "power":
@@ -93,8 +92,11 @@ class RankStatistic:
         self._check_cutoff()
         if (self.array is None) == (self.name == "weights"):
             raise ValueError(f"statistic {self.name}: array goes with the name 'weights' and with no other")
-        if self.array is not None:
-            _check_weights(self.array)
+        # plain numbers, so that equal statistics have equal names and hashes
+        object.__setattr__(self, "base", float(self.base))
+        object.__setattr__(self, "p", float(self.p))
+        object.__setattr__(self, "cutoff", None if self.cutoff is None else int(self.cutoff))
+        object.__setattr__(self, "array", None if self.array is None else _checked_weights(self.array))
 
     def _check_cutoff(self) -> None:
         rule = _CUTOFF.get(self.name, "never")
@@ -105,8 +107,7 @@ class RankStatistic:
         if rule == "never":
             hint = "; the partial AUC is 'pauc@N'" if self.name in ("auc", "wrs") else ""
             raise ValueError(f"statistic {self.name}: takes no cutoff, got @{self.cutoff}{hint}")
-        if not is_whole(self.cutoff) or self.cutoff < 1:
-            raise ValueError(f"statistic {self.name}: cutoff must be an integer >= 1, got {self.cutoff!r}")
+        check_cutoff(f"statistic {self.name}: cutoff", self.cutoff)
 
     @classmethod
     def parse(cls, text: str | RankStatistic) -> RankStatistic:
@@ -114,7 +115,7 @@ class RankStatistic:
 
         Args:
             text: such as ``"dcg"``, ``"dcg(base=e)@10"``, ``"pauc@100"``, ``"power(p=4)"``,
-                ``"weights(0, 0.5, 1)"``; white space is ignored.
+                ``"weights(0, 0.5, 1)"``; white space around words and numbers is ignored.
 
         Raises:
             ValueError: a string that names no statistic, with what was expected.
@@ -127,9 +128,9 @@ class RankStatistic:
             return text
         if not isinstance(text, str):
             raise TypeError(f"statistic must be a string or RankStatistic, got {type(text).__name__}")
-        match = _GRAMMAR.fullmatch(re.sub(r"\s+", "", text))
+        match = _GRAMMAR.fullmatch(without_spaces(text))
         if match is None:
-            raise ValueError(f"statistic must read name, name(option=value) or name@N, got {text!r}")
+            raise ValueError(f"statistic must read name, name(option=value) or name@N, got {text!r:.80}")
         name, arguments = match["name"], match["arguments"]
         cutoff = None if match["cutoff"] is None else int(match["cutoff"])
         if name == "weights":
@@ -139,7 +140,7 @@ class RankStatistic:
             key, equals, value = part.partition("=")
             if not equals or name not in _NAMES or key != _OPTION.get(name) or key in options:
                 allowed = f"{_OPTION[name]}=..." if name in _OPTION else "no options"
-                raise ValueError(f"statistic {name}: takes {allowed}, got {part!r} in {text!r}")
+                raise ValueError(f"statistic {name:.80}: takes {allowed}, got {part!r:.80} in {text!r:.80}")
             options[key] = _number(value, text)
         return cls(name, cutoff=cutoff, **options)  # type: ignore[arg-type]
 
@@ -154,10 +155,7 @@ class RankStatistic:
             >>> str(RankStatistic.from_weights([0.0, 0.5, 1.0]))
             'weights(0,0.5,1)'
         """
-        array = np.asarray(weights, dtype=np.float64)
-        if array.ndim != 1:
-            raise ValueError(f"weights must be 1-D, got shape {array.shape}")
-        return cls("weights", array=tuple(array.tolist()))
+        return cls("weights", array=_checked_weights(weights))
 
     def weights(self, n: int) -> FloatArray:
         """The weights a_1..a_n of a list of n observations, bottom of the list first.
@@ -166,15 +164,16 @@ class RankStatistic:
             float64 array of shape (n,), nonnegative and nondecreasing.
 
         Raises:
-            ValueError: n below 1, or a user's own weights of another length.
+            ValueError: n is not an integer of at least 1; a user's own weights of another length; weights whose sum is
+                not finite.
         """
-        if n < 1:
-            raise ValueError(f"n must be at least 1, got {n!r}")
+        if not is_whole(n) or n < 1:
+            raise ValueError(f"n must be an integer of at least 1, got {n!r}")
         rank = np.arange(1, n + 1, dtype=np.float64)
         if self.array is not None:
             if len(self.array) != n:
                 raise ValueError(f"statistic weights(...): {len(self.array)} weights for a list of {n}")
-            return np.asarray(self.array, dtype=np.float64)
+            return self._finite(np.asarray(self.array, dtype=np.float64))
         if self.name in ("auc", "wrs", "pauc"):
             a = rank
         elif self.name == "wta":
@@ -187,10 +186,19 @@ class RankStatistic:
         else:
             with np.errstate(over="ignore"):
                 a = rank**self.p
-            if not np.isfinite(a[-1]):
-                raise ValueError(f"statistic {self}: weights of a list of {n} must be finite, got {n}^{self.p:g}")
         if self.cutoff is not None:
             a = np.where(n - rank < self.cutoff, a, 0.0)
+        return self._finite(a)
+
+    def _finite(self, a: FloatArray) -> FloatArray:
+        """The weights, once their sum is known to be finite: then so are all values of the statistic."""
+        with np.errstate(over="ignore"):
+            total = float(a.sum())
+        if not math.isfinite(total):
+            largest = f"{len(a)}^{self.p:g}" if self.name == "power" else f"weights up to {float(a[-1])!r}"
+            raise ValueError(
+                f"statistic {self!s:.80}: the weights of a list of {len(a)} must have a finite sum, got {largest}"
+            )
         return a
 
     def affine(self, n_pos: int, n_neg: int) -> tuple[float, float]:
@@ -199,8 +207,11 @@ class RankStatistic:
         AUC = (WRS - n_pos (n_pos + 1) / 2) / (n_pos n_neg) is the share of positive-negative pairs in order.
 
         Raises:
-            ValueError: ``auc`` of a list without a pair.
+            ValueError: counts that are not integers of at least 0; ``auc`` of a list without a pair.
         """
+        for name, count in (("n_pos", n_pos), ("n_neg", n_neg)):
+            if not is_whole(count) or count < 0:
+                raise ValueError(f"{name} must be an integer of at least 0, got {count!r}")
         if self.name != "auc":
             return 1.0, 0.0
         if n_pos < 1 or n_neg < 1:
@@ -211,17 +222,27 @@ class RankStatistic:
         """The statistic of a list of n whose positives hold these ranks (1 at the bottom, n at the top).
 
         Raises:
-            ValueError: a rank outside the list; as `weights` and `affine`.
+            ValueError: ranks that are not a 1-D array of integers from 1 to n; more ranks than n; as `weights` and
+                `affine`.
         """
-        rank = np.asarray(ranks, dtype=np.int64)
-        outside = (rank < 1) | (rank > n)
+        weights = self.weights(n)
+        rank = np.atleast_1d(as_numbers("ranks", ranks))
+        if rank.ndim != 1 or rank.size > n:
+            raise ValueError(f"ranks must be a 1-D array of at most n = {n}, got shape {rank.shape}")
+        outside = ~((rank >= 1) & (rank <= n) & (rank == np.floor(rank)))  # NaN too
         if outside.any():
-            raise ValueError(f"ranks must be from 1 to {n}, got {int(rank[outside][0])}")
+            raise ValueError(f"ranks must be integers from 1 to {n}, got {float(rank[outside][0]):g}")
         scale, shift = self.affine(rank.size, n - rank.size)
-        return float(scale * math.fsum(self.weights(n)[rank - 1]) + shift)
+        return float(scale * math.fsum(weights[rank.astype(np.int64) - 1]) + shift)
 
     def best(self, n: int, n_pos: int) -> float:
-        """The largest value any ranking can have: every positive above every negative."""
+        """The largest value any ranking can have: every positive above every negative.
+
+        Raises:
+            ValueError: an n_pos that is not an integer from 0 to n; as `weights` and `affine`.
+        """
+        if not is_whole(n_pos) or not 0 <= n_pos <= n:
+            raise ValueError(f"n_pos must be an integer from 0 to n = {n}, got {n_pos!r}")
         return self.value(np.arange(n - n_pos + 1, n + 1), n)
 
     def is_convex(self, n: int) -> bool:
@@ -242,8 +263,11 @@ class RankStatistic:
         return f"RankStatistic.parse({str(self)!r})"
 
 
-def _check_weights(array: Sequence[float]) -> None:
-    a = np.asarray(array, dtype=np.float64)
+def _checked_weights(weights: ArrayLike) -> tuple[float, ...]:
+    """A user's own weights as floats, 0 for -0."""
+    a = as_numbers("weights", weights)
+    if a.ndim != 1:
+        raise ValueError(f"weights must be 1-D, got shape {a.shape}")
     if a.size == 0:
         raise ValueError("weights must hold at least one number, got none")
     for rule, bad in (
@@ -254,15 +278,14 @@ def _check_weights(array: Sequence[float]) -> None:
         if bad.any():
             at = int(np.argmax(bad))
             raise ValueError(f"weights must be {rule}, got {float(a[at])!r} at rank {at + 1}")
+    return tuple((a + 0.0).tolist())
 
 
 def _number(text: str, whole: str) -> float:
-    if text == "e":
-        return math.e
     try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"statistic: {text!r} is not a number in {whole!r}") from None
+        return as_number(text)
+    except ValueError as error:
+        raise ValueError(f"statistic: {error} in {whole!r:.80}") from None
 
 
 def _text(value: float) -> str:

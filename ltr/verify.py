@@ -1,10 +1,14 @@
 """Check a certificate of weights, and of a bound that no weights exceed, in exact rational arithmetic.
 
-    python ltr/verify.py FILE [--require-proof] [--data SHA256]
+    python ltr/verify.py FILE [--require-proof] [--data SHA256] [--max-size MIB]
 
-The program needs Python and nothing else. It exits with 0 where the file is right, with 1 and one line that names the
-place where it is not, and with 2 for a file that cannot be read. Every number of a file is a float64 and stands for
-itself; nothing is rounded but in messages.
+The program needs Python and nothing else. Every number of a file is a float64 and stands for itself; nothing is rounded
+but in messages. The verdict is one line, and the exit code
+
+    0  accepted: the file is right, and the line says of which problem what is shown
+    1  rejected: the file is wrong, and the line names the place
+    2  the file cannot be read or is not JSON, or the command line is wrong
+    3  the file could not be checked: it needs more memory than there is or than the program allows itself
 
 **The problem.** Over weights w in [-1, 1]^d with A w <= b and at most max_nonzeros of them other than 0, maximise
 ``statistic(w) - C * #{j : w_j != 0}``. A pair (i, k) is won where ``w·δ >= margin * s``, δ = x_i - x_k, margin > 0, and
@@ -72,17 +76,23 @@ their value, and the bound of the solver (claimed_bound) is just quoted.
 from __future__ import annotations
 
 import argparse
+import bisect
 import hashlib
 import itertools
 import json
 import math
+import operator
+import re
 import sys
+import time
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["CertificateError", "Problem", "check", "data_digest", "main", "parse"]
+__all__ = ["CertificateError", "LimitError", "Problem", "check", "data_digest", "main", "parse"]
 
 Json = Any  # what json.loads returns
+Pair = tuple[int, ...]
 FORMAT, VERSION = "ltr certificate", 1
 PROBLEM = {"C": float, "margin": float, "constraints": ({"A": [[float]], "b": [float]},), "max_nonzeros": (int,)}
 PROBLEM |= {"X": [[float]], "sha256": str}
@@ -99,10 +109,32 @@ ONE = 1 << 60  # the weight 1: ends of intervals are integers in this unit
 ROUNDING = Fraction(1e-12)  # of the value and of "optimal", relative to the statistic's size
 FEASIBLE = Fraction(1e-9)  # how far the weights may exceed a side constraint, relative to the size of its terms
 ULPS = 8  # how far, in units of 2**-52, an a_l may be from the one computed here
+MAX_SIZE = 256  # of a file, in MiB: Python needs up to twenty times as much memory for it
+ROOM = 8_000_000  # open pairs that all boxes together may hold, at about 170 bytes each
+COUNTERS = 8  # that take the room of an open pair
 
 
 class CertificateError(ValueError):
     """What is wrong with a certificate, and where."""
+
+
+class LimitError(Exception):
+    """What a certificate needs more of than the program allows itself."""
+
+
+class Progress:
+    """How many boxes are checked of how many; a `loud` one says so on stderr every ten seconds."""
+
+    def __init__(self, loud: bool = False) -> None:
+        self.loud, self.boxes, self.checked, self.next = loud, 0, 0, time.monotonic() + 10
+
+    def tick(self, boxes: int = 0) -> None:
+        """Add checked boxes."""
+        self.checked += boxes
+        if self.loud and time.monotonic() > self.next:
+            self.next = time.monotonic() + 10
+            sys.stderr.write(f"checking box {self.checked} of {self.boxes}\n")
+            sys.stderr.flush()
 
 
 def require(condition: bool, place: str, reason: str) -> None:
@@ -118,17 +150,28 @@ def sized(values: list[Json], length: int, place: str) -> None:
 
 def parse(text: str) -> dict[str, Json]:
     """The content of a file, every field there and of its type; ValueError for what is not JSON."""
-    content = json.loads(text, object_pairs_hook=unique)
-    require(isinstance(content, dict) and content.get("format") == FORMAT, "format", f"must be {FORMAT!r}")
-    require(content.get("version") == VERSION, "version", f"must be {VERSION}, got {content.get('version')!r:.40}")
-    return typed(content, FILE, "")
+    try:
+        content = json.loads(text, object_pairs_hook=unique)
+        require(isinstance(content, dict) and content.get("format") == FORMAT, "format", f"must be {FORMAT!r}")
+        require(content.get("version") == VERSION, "version", f"must be {VERSION}, got {content.get('version')!r:.40}")
+        return typed(content, FILE, "")
+    except CertificateError:
+        raise
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is not JSON: {error}") from None
+    except ValueError:
+        raise ValueError("it holds an integer with more digits than Python reads") from None
+    except RecursionError:
+        raise ValueError("its brackets are nested too deeply") from None
 
 
 def unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     """A JSON object, no name twice."""
-    for at, (name, _) in enumerate(pairs):
-        require(all(name != other for other, _ in pairs[:at]), f"{name!r:.40}", "stands twice in one object")
-    return dict(pairs)
+    fields: dict[str, Json] = {}
+    for name, value in pairs:
+        require(name not in fields, f"{name!r:.40}", "stands twice in one object")
+        fields[name] = value
+    return fields
 
 
 def typed(value: Json, kind: Json, place: str) -> Json:
@@ -165,39 +208,85 @@ def show(value: Fraction) -> str:
     return f"{float(value):.12g}" if abs(value) <= sys.float_info.max else "a number beyond float64"
 
 
-def rank_weights(statistic: str, n: int) -> list[float]:
-    """a_1, ..., a_n of a statistic by its name; ValueError for a name that means nothing."""
-    head, at, cutoff = statistic.partition("@")
-    name, _, option = head.removesuffix(")").partition("(")
-    if name == "weights":
-        return [float(v) for v in option.split(",")]
-    key, _, setting = option.partition("=")
-    x = math.e if setting == "e" else float(setting or 2)
-    formulas = {
-        ("auc", "", ""): lambda rank: rank,
-        ("wrs", "", ""): lambda rank: rank,
-        ("pauc", "", "@"): lambda rank: rank,
-        ("wta", "", ""): lambda rank: rank == n,
-        ("mrr", "", at): lambda rank: 1 / (n - rank + 1),
-        ("dcg", "", at): lambda rank: math.log(2) / math.log(n - rank + 2),
-        ("dcg", "base", at): lambda rank: math.log(x) / math.log(n - rank + 2),
-        ("power", "p", at): lambda rank: float(rank) ** x,
-    }
-    if (name, key, at) not in formulas:
-        raise ValueError(statistic)
-    top = int(cutoff) if at else n
-    return [float(formulas[name, key, at](rank)) if n - rank < top else 0.0 for rank in range(1, n + 1)]
+NAME = re.compile(r"([a-z]+)(?:\(([^()]*)\))?(?:@0*([0-9]{1,19}))?")
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+# name -> its option, its default, what it must exceed; whether @N may (or must) follow; a_l from l, n and the option
+STATISTICS: dict[str, tuple[str, float, float, str, Callable[[int, int, float], float]]] = {
+    "auc": ("", 0, 0, "never", lambda rank, n, x: rank),
+    "wrs": ("", 0, 0, "never", lambda rank, n, x: rank),
+    "pauc": ("", 0, 0, "must", lambda rank, n, x: rank),
+    "wta": ("", 0, 0, "never", lambda rank, n, x: rank == n),
+    "mrr": ("", 0, 0, "may", lambda rank, n, x: 1 / (n - rank + 1)),
+    "dcg": ("base", 2, 1, "may", lambda rank, n, x: math.log(x) / math.log(n - rank + 2)),
+    "power": ("p", 1, 0, "may", lambda rank, n, x: float(rank) ** x),
+}
 
 
-def check_weights(statistic: str, a: list[float], first: int, n: int) -> None:
+def number(text: str) -> float:
+    """The finite float64 that a word in a name stands for; ValueError for another word."""
+    value = math.e if text == "e" else float(text) if NUMBER.fullmatch(text) else math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"{text!r:.40} is not a finite number")
+    return value
+
+
+def parse_statistic(text: str) -> tuple[str, Callable[[int], list[float]]]:
+    """Name of a statistic without its options, and the function n -> a_1, ..., a_n; ValueError for another text.
+
+    White space around words and numbers does not count.
+    """
+    match = NAME.fullmatch("".join(word.strip() for word in re.split(r"([(),=@])", text)))
+    if match is None:
+        raise ValueError("it does not read name, name(option=value) or name@N")
+    name, inside, digits = match.groups()
+    if name == "weights" and digits is None:
+        own = [number(word) for word in (inside or "").split(",")]
+        if own[0] < 0 or any(after < before for before, after in itertools.pairwise(own)):
+            raise ValueError("its weights are below 0 or fall")
+        return name, lambda n: finite(own, n)
+    if name not in STATISTICS:
+        raise ValueError("it has a cutoff" if name == "weights" else f"its name {name!r:.40} is unknown")
+    option, x, least, cut, formula = STATISTICS[name]
+    if inside:
+        given, _, value = inside.partition("=")
+        if not option or given != option:
+            raise ValueError(f"it has no option {given!r:.40}")
+        x = number(value)
+        if not x > least:
+            raise ValueError(f"its {option} must be > {least}")
+    if (digits is None and cut == "must") or (digits is not None and cut == "never"):
+        raise ValueError(f"it {'needs a' if cut == 'must' else 'takes no'} cutoff")
+    top = 2**63 - 1 if digits is None else int(digits)
+    if not 1 <= top < 2**63:
+        raise ValueError("its cutoff must be from 1 to 2**63 - 1")
+
+    def weights(n: int) -> list[float]:
+        try:
+            return finite([float(formula(rank, n, x)) if n - rank < top else 0.0 for rank in range(1, n + 1)], n)
+        except OverflowError:
+            raise ValueError("a weight is not finite") from None
+
+    return name, weights
+
+
+def finite(a: list[float], n: int) -> list[float]:
+    """These weights, if there are n of them and their sum is finite."""
+    if len(a) != n:
+        raise ValueError(f"it has {len(a)} weights")
+    if not math.isfinite(sum(a)):
+        raise ValueError("the sum of its weights is not finite")
+    return a
+
+
+def check_weights(statistic: str, weights: Callable[[int], list[float]], a: list[float], first: int, n: int) -> None:
     """Check that a[first], a[first + 1], ... are the weights a_1, ..., a_n of a statistic."""
     try:
-        own = rank_weights(statistic, n)
-    except (ValueError, OverflowError):
-        own = []
-    require(len(own) == n, "problem.statistic", f"is not known for {n} observations: {statistic!r:.40}")
+        own = weights(n)
+    except ValueError as error:
+        place, rule = "problem.statistic", f"is not known for {n} observations"
+        raise CertificateError(f"{place}: {rule}: {statistic!r:.40}, {error}") from None
     for at, computed in enumerate(own, first):
-        near = computed <= sys.float_info.max and abs(a[at] - computed) <= ULPS * 2.0**-52 * computed
+        near = abs(a[at] - computed) <= ULPS * 2.0**-52 * computed
         require(near, f"problem.a[{at}]", f"must be {computed!r} for {statistic!r:.40}, got {a[at]!r}")
         require(a[at] >= (a[at - 1] if at > first else 0.0), f"problem.a[{at}]", f"must not fall, got {a[at]!r}")
 
@@ -208,23 +297,31 @@ def data_digest(problem: dict[str, Json]) -> str:
     One line an observation: its features as `float.hex` writes them, separated by single spaces, behind its label (kind
     "rerank") or its gain and list (kind "graded"); then for the kind "pairwise" one line a pair: above, below, weight.
     """
-    lines = [[float(v).hex() for v in row] for row in problem["X"]]
-    if problem["kind"] == "rerank":
-        lines = [[str(label), *row] for label, row in zip(problem["y"], lines, strict=True)]
-    elif problem["kind"] == "graded":
-        lists = zip(problem["gains"], problem["qid"], lines, strict=True)
-        lines = [[float(gain).hex(), str(one), *row] for gain, one, row in lists]
-    else:
-        edges = zip(problem["pairs"], problem["pair_weights"], strict=True)
-        lines += [[str(above), str(below), float(weight).hex()] for (above, below), weight in edges]
-    return hashlib.sha256("".join(" ".join(line) + "\n" for line in lines).encode("ascii")).hexdigest()
+    digest = hashlib.sha256()
+    for line in data_lines(problem):
+        digest.update((" ".join(line) + "\n").encode("ascii"))
+    return digest.hexdigest()
+
+
+def data_lines(problem: dict[str, Json]) -> Iterator[list[str]]:
+    """The words of each line."""
+    for i, row in enumerate(problem["X"]):
+        features = [float(v).hex() for v in row]
+        if problem["kind"] == "rerank":
+            yield [str(problem["y"][i]), *features]
+        elif problem["kind"] == "graded":
+            yield [float(problem["gains"][i]).hex(), str(problem["qid"][i]), *features]
+        else:
+            yield features
+    if problem["kind"] == "pairwise":
+        for (above, below), weight in zip(problem["pairs"], problem["pair_weights"], strict=True):
+            yield [str(above), str(below), float(weight).hex()]
 
 
 def integers(values: list[float]) -> tuple[list[int], int]:
     """Integers and a unit, values = integers / unit: the denominators are powers of 2, so the largest serves all."""
-    ratios = [v.as_integer_ratio() for v in values]
-    unit = max((q for _, q in ratios), default=1)
-    return [p * (unit // q) for p, q in ratios], unit
+    unit = max((v.as_integer_ratio()[1] for v in values), default=1)
+    return [p * (unit // q) for p, q in (v.as_integer_ratio() for v in values)], unit
 
 
 def excess(terms: list[int], limit: int) -> Fraction:
@@ -243,13 +340,20 @@ class Problem:
     Attributes:
         n, d: observations, features.
         X, unit: features times unit.
-        pairs: (i, k, s, counter, weight), the weight being 1 but for the kind "pairwise".
+        columns: the same, one list a feature.
+        grades: h_i of each observation; none for the kind "pairwise".
+        steps: the largest s of a pair.
         counters: of lost pairs, how many.
-        lists: (first, m, layers) of each list. Its m observations with a gain > 0 are numbered from 0, the largest gain
-            first, and the pairs of number q with the k of grade h have the counter first + m * h + q. Layers t = 1, ...
-            are (number of members, which are the first ones; (v_t - v_(t-1)) * (a_n, ..., a_1) times worth_unit).
-        lines, worth_unit: the weights of all pairs of each counter, times worth_unit; for the kind "pairwise", where 2l
-            counts the pairs of line l in one direction, 2l + 1 those in the other, both by weight times worth_unit.
+        lists: (first, everyone, ranked, layers, a) of each list with a gain > 0: all its observations; those with a
+            gain > 0, numbered from 0, the largest gain first; of its layers t = 1, ... the number of members, which are
+            the first ones, and v_t - v_(t-1); and a_n, ..., a_1. The pairs of number q with the k of grade h have the
+            counter first + len(ranked) * h + q.
+        lines: the weights of all pairs of each counter, for the kind "pairwise", where 2l counts the pairs of line l in
+            one direction, 2l + 1 those in the other, both by weight.
+        worth_unit: of the sums of worths, gains times rank weights or weights of pairs.
+        perfect: the sum of worths where no pair is lost.
+        edges: the pairs of the kind "pairwise", see `pairs`.
+        progress: is told about each box and about each observation whose pairs are gone through.
         scale, shift: the statistic is scale * (sum of worths) / worth_unit + shift.
         sides, side_unit: (row of A, entry of b), times side_unit.
         scalable: whether the faces of the cube are the roots.
@@ -263,14 +367,17 @@ class Problem:
         require(self.margin > 0, "problem.margin", f"must be > 0, got {content['margin']}")
         n, d = self.n, self.d = len(X), len(X[0])
         self.most = d if content["max_nonzeros"] is None else content["max_nonzeros"]
-        require(1 <= self.most <= d, "problem.max_nonzeros", f"must be from 1 to {d}, got {self.most}")
+        require(1 <= self.most <= d, "problem.max_nonzeros", f"must be from 1 to {d}, got {self.most!r:.40}")
         flat, self.unit = integers([v for row in X for v in row])
         self.X = [flat[at : at + d] for at in range(0, n * d, d)]
+        self.columns = [flat[j::d] for j in range(d)]
         self.counters, self.scale, self.shift, self.worth_unit = 0, Fraction(1), Fraction(0), 1
-        self.pairs, self.lists, self.lines = list[tuple[int, int, int, int, int]](), list[Json](), list[int]()
+        self.grades, self.steps, self.perfect, self.resolved = list[int](), 1, 0, content.get("rank") == "resolved"
+        self.lists, self.lines, self.edges, self.progress = list[Json](), list[int](), list[Pair](), Progress()
         (self.read_pairs if content["kind"] == "pairwise" else self.read_lists)(content)
         A, b = (content["constraints"] or {"A": [], "b": []}).values()
         sized(b, len(A), "problem.constraints.b")
+        require(bool(A) or content["constraints"] is None, "problem.constraints.A", "must have a row")
         sized(A[0] if A else [0] * d, d, "problem.constraints.A[0]")
         flat, self.side_unit = integers([v for row, limit in zip(A, b, strict=True) for v in (*row, limit)])
         self.sides = [(flat[at : at + d], flat[at + d]) for at in range(0, len(flat), d + 1)]
@@ -279,50 +386,52 @@ class Problem:
         require(content["sha256"] == sha256, "problem.sha256", f"the data have {sha256}")
 
     def read_lists(self, content: dict[str, Json]) -> None:
-        """Lists and pairs of the kinds "rerank" and "graded"."""
+        """Lists of the kinds "rerank" and "graded"."""
         n, graded, (a, rank, statistic) = self.n, "gains" in content, (content[f] for f in ("a", "rank", "statistic"))
         require(rank in ("resolved", "subrank"), "problem.rank", f"must be 'resolved' or 'subrank', got {rank!r:.40}")
         name = "gains" if graded else "y"
         gains, qid = content[name], content["qid"] if graded else [0] * n
         sized(gains, n, f"problem.{name}")
         sized(qid, n, "problem.qid")
+        for at, one in enumerate(qid):
+            require(-(2**63) <= one < 2**63, f"problem.qid[{at}]", f"must fit into 64 bits, got {one!r:.40}")
         sized(a, n, "problem.a")
         for at, gain in enumerate(gains):
             right, rule = (gain >= 0, ">= 0") if graded else (gain in (0, 1), "0 or 1")
-            require(right, f"problem.{name}[{at}]", f"must be {rule}, got {gain}")
+            require(right, f"problem.{name}[{at}]", f"must be {rule}, got {gain!r:.40}")
         require(graded or 0 < sum(gains) < n, "problem.y", "must hold both labels")
         require(any(gains), "problem.gains", "must hold a number > 0")
         (whole, unit), (weights, self.worth_unit) = integers(gains), integers(a)
         self.worth_unit *= unit
-        lists: dict[int, list[int]] = {one: [] for one in sorted(qid)}
-        for i, one in enumerate(qid):
-            lists[one].append(i)
+        self.grades = [0] * n
+        try:
+            name, named = parse_statistic(statistic)
+        except ValueError as error:
+            raise CertificateError(f"problem.statistic: is not known: {statistic!r:.40}, {error}") from None
         at = 0
-        for everyone in lists.values():
-            check_weights(statistic, a, at, len(everyone))
-            self.add_list(everyone, whole, weights[at : at + len(everyone)], rank == "resolved")
+        for _, one in itertools.groupby(sorted(range(n), key=qid.__getitem__), key=qid.__getitem__):
+            everyone = list(one)
+            check_weights(statistic, named, a, at, len(everyone))
+            self.add_list(everyone, whole, weights[at : at + len(everyone)])
             at += len(everyone)
-        if statistic == "auc" and not graded:
+        if name == "auc" and not graded:
             m = sum(gains)
             self.scale, self.shift = Fraction(1, m * (n - m)), Fraction(-(m + 1), 2 * (n - m))
 
-    def add_list(self, everyone: list[int], gains: list[int], a: list[int], resolved: bool) -> None:
+    def add_list(self, everyone: list[int], gains: list[int], a: list[int]) -> None:
         """Add a list of these observations, with gains and a_1, ..., a_n times their units."""
-        values = sorted({0, *(gains[i] for i in everyone)})
-        grades = {i: values.index(gains[i]) for i in everyone}
         ranked = sorted((i for i in everyone if gains[i]), key=lambda i: -gains[i])
-        for q, i in enumerate(ranked):
-            for k in everyone:
-                s = grades[i] - grades[k] if resolved else int(i != k)
-                if s > 0:
-                    self.pairs.append((i, k, s, self.counters + len(ranked) * grades[k] + q, 1))
-        layers = [
-            (sum(gains[i] >= value for i in ranked), [(value - below) * v for v in reversed(a)])
-            for below, value in itertools.pairwise(values)
-        ]
+        layers, value = list[tuple[int, int]](), 0
+        for q in range(len(ranked) - 1, -1, -1):  # from the smallest gain up
+            if gains[ranked[q]] > value:
+                layers.append((q + 1, gains[ranked[q]] - value))
+                value = gains[ranked[q]]
+            self.grades[ranked[q]] = len(layers)
         if layers:
-            self.lists.append((self.counters, len(ranked), layers))
-        self.counters += len(ranked) * len(values)
+            self.lists.append((self.counters, everyone, ranked, layers, a[::-1]))
+            self.counters += len(ranked) * (len(layers) + 1)
+            self.perfect += sum(gains[i] * v for i, v in zip(ranked, reversed(a), strict=False))
+            self.steps = max(self.steps, len(layers))
 
     def read_pairs(self, content: dict[str, Json]) -> None:
         """Lines and pairs of the kind "pairwise"."""
@@ -336,18 +445,26 @@ class Problem:
         whole, self.worth_unit = integers(weights)
         lines: dict[tuple[int, ...], int] = {}
         for (above, below), weight in zip(pairs, whole, strict=True):
-            delta = self.difference(above, below)
+            delta = tuple(map(operator.sub, self.X[above], self.X[below]))
             ray, back = (tuple(sign * v // (math.gcd(*delta) or 1) for v in delta) for sign in (1, -1))
             line = lines.setdefault(max(ray, back), len(lines))
-            self.pairs.append((above, below, 1, 2 * line + (ray < back), weight))
+            self.edges.append((above, below, 1, 2 * line + (ray < back), weight))
         self.counters = 2 * len(lines)
         self.lines = [0] * self.counters
-        for *_, counter, weight in self.pairs:
+        for *_, counter, weight in self.edges:
             self.lines[counter] += weight
+        self.perfect = sum(whole)
 
-    def difference(self, above: int, below: int) -> tuple[int, ...]:
-        """δ of two observations."""
-        return tuple(a - b for a, b in zip(self.X[above], self.X[below], strict=True))
+    def pairs(self) -> Iterator[Pair]:
+        """All pairs one by one, (i, k, s, counter, weight); the weight is 1 but for the kind "pairwise"."""
+        yield from self.edges
+        for first, everyone, ranked, _, _ in self.lists:
+            for q, i in enumerate(ranked):
+                self.progress.tick()
+                for k in everyone:
+                    s = self.grades[i] - self.grades[k] if self.resolved else int(i != k)
+                    if s > 0:
+                        yield i, k, s, first + len(ranked) * self.grades[k] + q, 1
 
     def total(self, lost: list[int]) -> int:
         """The largest sum of worths where at least so many pairs are lost."""
@@ -355,18 +472,15 @@ class Problem:
             won = [worth - weight for worth, weight in zip(self.lines, lost, strict=True)]
             return sum(map(max, won[::2], won[1::2]))
         total = 0
-        for first, m, layers in self.lists:
+        for first, _, ranked, layers, a in self.lists:
+            m = len(ranked)
             columns = [lost[at : at + m] for at in range(first, first + m * (len(layers) + 1), m)]
             every, lower = [sum(row) for row in zip(*columns, strict=True)], [0] * m
-            for (members, worth), column in zip(layers, columns[:-1], strict=True):
+            for (members, step), column in zip(layers, columns[:-1], strict=True):
                 lower = [g + c for g, c in zip(lower, column, strict=True)]
                 b, g = sorted(every[:members]), sorted(lower[:members])
-                total += sum(worth[max(b[p], p + g[p])] for p in range(members))
+                total += step * sum(a[max(b[p], p + g[p])] for p in range(members))
         return total
-
-    def perfect(self) -> int:
-        """The sum of worths where no pair is lost."""
-        return sum(self.lines) or self.total([0] * self.counters)
 
     def objective(self, total: int, nonzero: int) -> Fraction:
         """The objective of a sum of worths and a number of non-zero weights."""
@@ -374,17 +488,25 @@ class Problem:
 
     def size(self) -> Fraction:
         """The statistic where no pair is lost."""
-        return self.objective(self.perfect(), 0)
+        return self.objective(self.perfect, 0)
 
     def value(self, weights: list[float]) -> Fraction:
-        """The objective at these weights."""
+        """The objective at these weights, by the definition of the statistic: from sorted scores, not from pairs."""
         w, unit = integers(weights)
         scores, need = [dot(w, row) for row in self.X], self.margin * self.unit * unit
-        lost = [0] * self.counters
-        for above, below, s, counter, weight in self.pairs:
-            if scores[above] - scores[below] < s * need:
-                lost[counter] += weight
-        return self.objective(self.total(lost), sum(v != 0 for v in w))
+        total = sum(weight for i, k, _, _, weight in self.edges if scores[i] - scores[k] >= need)
+        for _, everyone, ranked, layers, a in self.lists:
+            if self.resolved:
+                margin, parts = need.as_integer_ratio()
+                keys = {i: (scores[i] * parts - margin * self.grades[i], self.grades[i]) for i in everyone}
+                places = {i: c for c, i in enumerate(sorted(everyone, key=keys.__getitem__, reverse=True))}
+            else:
+                ascending, least = sorted(scores[i] for i in everyone), math.ceil(need)
+                # the others with a score above scores[i] - need; i itself is among those counted
+                places = {i: len(a) - 1 - bisect.bisect_right(ascending, scores[i] - least) for i in ranked}
+            gains = [0, *itertools.accumulate(step for _, step in layers)]
+            total += sum(gains[self.grades[i]] * a[places[i]] for i in ranked)
+        return self.objective(total, sum(v != 0 for v in w))
 
     def excess(self, weights: list[float]) -> Fraction:
         """By how much the weights exceed a side constraint, relative to the size of its terms; 0 where none is."""
@@ -396,54 +518,114 @@ class Problem:
 class Box:
     """A box of weights, `ONE` standing for 1.
 
+    Its pairs are looked at when they are asked for. What is then found is kept for the parts of the box if there is
+    room; the pairs of a part are looked for among those kept last, or among all.
+
     Attributes:
         low, high: ends of the intervals.
         apart: coordinates known not to be 0 though 0 may be an end of their interval.
-        open: pairs neither lost nor won everywhere in the box: (the largest w·δ, the smallest, (δ, counter, weight)),
-            both less margin * s.
-        lost: counters of the pairs lost everywhere in the box.
+        open: pairs neither lost nor won everywhere in the box: (the largest w·δ, the smallest, i, k, counter, weight),
+            both less margin * s; None where they are not kept.
+        lost: counters of the pairs lost everywhere in the box; None where they are not kept.
+        source: the box around this one that keeps its pairs, None where there is none.
+        held: the room that the boxes around this one take.
     """
 
-    def __init__(self, low: list[int], high: list[int], apart: set[int], pairs: list[Json], lost: list[int]) -> None:
-        self.low, self.high, self.apart, self.open, self.lost = low, high, apart, pairs, lost
+    def __init__(
+        self,
+        problem: Problem,
+        low: list[int],
+        high: list[int],
+        apart: frozenset[int] = frozenset(),
+        source: Box | None = None,
+        held: int = 0,
+    ) -> None:
+        self.problem, self.low, self.high, self.apart, self.source, self.held = problem, low, high, apart, source, held
+        self.open: list[Pair] | None = None
+        self.lost: list[int] | None = None
 
     def part(self, j: int, low: int, high: int, apart: bool = False) -> Box:
         """The part with low <= w_j <= high, and w_j not 0 where `apart`."""
-        pairs, lost = self.open, self.lost.copy()
-        for shift in filter(None, (low - self.low[j], high - self.high[j])):
-            before, pairs = pairs, []
-            for largest, smallest, pair in before:
-                change = shift * pair[0][j]  # as the end moves inwards, it lowers the largest or raises the smallest
-                if change < 0:
-                    largest += change
-                else:
-                    smallest += change
-                if largest < 0:
-                    lost[pair[1]] += pair[2]
-                elif smallest < 0:
-                    pairs.append((largest, smallest, pair))
-        lows, highs = self.low.copy(), self.high.copy()
+        lows, highs, known = self.low.copy(), self.high.copy(), self.apart | {j} if apart else self.apart
         lows[j], highs[j] = low, high
-        return Box(lows, highs, self.apart | {j} if apart else self.apart, pairs, lost)
+        if self.open is None:
+            return Box(self.problem, lows, highs, known, self.source, self.held)
+        held = self.held + len(self.open) + self.problem.counters // COUNTERS
+        return Box(self.problem, lows, highs, known, self, held)
+
+    def count(self, keep: bool = False) -> list[int]:
+        """The counters of the pairs lost everywhere in the box; `keep` keeps the pairs for its parts, if there is room.
+
+        No box takes more than half of the room that is left, so that there always is some for boxes with fewer pairs.
+        """
+        if self.lost is not None:
+            return self.lost
+        most = (ROOM - self.held) // 2 - self.problem.counters // COUNTERS if keep else -1
+        pairs, lost = self.among_all(most) if self.source is None else self.among(self.source, keep)
+        if len(pairs) <= most:
+            self.open, self.lost, self.source = pairs, lost, None
+        return lost
+
+    def among(self, source: Box, keep: bool) -> tuple[list[Pair], list[int]]:
+        """Open pairs (unless they need not be kept) and counters, from those of a box around this one."""
+        assert source.open is not None
+        assert source.lost is not None
+        pairs, lost = source.open, source.lost.copy()
+        ends = ((self.low, source.low), (self.high, source.high))
+        moves = [(j, own[j] - old[j]) for j in range(self.problem.d) for own, old in ends if own[j] != old[j]]
+        for at, (j, shift) in enumerate(moves, 1):
+            column, before, pairs = self.problem.columns[j], pairs, []
+            if at == len(moves) and not keep:  # what stays open is not asked for
+                for largest, _, i, k, counter, weight in before:
+                    if largest + min(0, shift * (column[i] - column[k])) < 0:
+                        lost[counter] += weight
+                return pairs, lost
+            for largest, smallest, i, k, counter, weight in before:
+                change = shift * (column[i] - column[k])  # as the end moves inwards, it lowers the largest w·δ
+                if change < 0:
+                    if largest + change < 0:
+                        lost[counter] += weight
+                    else:
+                        pairs.append((largest + change, smallest, i, k, counter, weight))
+                elif smallest + change < 0:  # or raises the smallest
+                    pairs.append((largest, smallest + change, i, k, counter, weight))
+        return pairs, lost
+
+    def among_all(self, most: int) -> tuple[list[Pair], list[int]]:
+        """Open pairs, `most` of them and one more at most, and counters, from all pairs of the problem."""
+        problem, ends = self.problem, list(zip(self.low, self.high, strict=True))
+        # twice w·δ is from c·δ - r·|δ| to c·δ + r·|δ|
+        centre, radius = [low + high for low, high in ends], [high - low for low, high in ends]
+        middles = [dot(centre, row) for row in problem.X]
+        wide = [j for j in range(problem.d) if radius[j]]
+        scaled = [[radius[j] * row[j] for j in wide] for row in problem.X]
+        margin = problem.margin * problem.unit * ONE
+        needs = [math.ceil(s * margin) for s in range(problem.steps + 1)]
+        pairs, lost = list[Pair](), [0] * problem.counters
+        for i, k, s, counter, weight in problem.pairs():
+            middle, reach = middles[i] - middles[k], sum(map(abs, map(operator.sub, scaled[i], scaled[k])))
+            largest = (middle + reach) // 2 - needs[s]
+            if largest < 0:
+                lost[counter] += weight
+            elif len(pairs) <= most:
+                smallest = (middle - reach) // 2 - needs[s]
+                if smallest < 0:
+                    pairs.append((largest, smallest, i, k, counter, weight))
+        return pairs, lost
 
     def __str__(self) -> str:
         ends = zip(self.low, self.high, strict=True)
         return " x ".join(f"[{low / ONE:.9g}, {high / ONE:.9g}]" for low, high in ends)
 
 
-def roots(problem: Problem) -> list[tuple[str, Box]]:
-    """Name and box of every root."""
-    d, margin = problem.d, problem.margin * problem.unit * ONE
-    cube = Box([-ONE] * d, [ONE] * d, set(), [], [0] * problem.counters)
-    for above, below, s, counter, weight in problem.pairs:
-        delta, need = problem.difference(above, below), math.ceil(s * margin)
-        reach = ONE * sum(map(abs, delta))
-        if reach < need:
-            cube.lost[counter] += weight
-        else:
-            cube.open.append((reach - need, -reach - need, (delta, counter, weight)))
+def roots(problem: Problem, keep: bool = True) -> list[tuple[str, Box]]:
+    """Name and box of every root; `keep` prepares the pairs of the cube for its faces."""
+    d = problem.d
+    cube = Box(problem, [-ONE] * d, [ONE] * d)
     if not problem.scalable:
         return [("the cube", cube)]
+    if keep:
+        cube.count(keep)
     faces = [(j, end) for j in range(d) for end in (-ONE, ONE)]
     return [(f"w_{j} = {end // ONE}", cube.part(j, end, end)) for j, end in faces]
 
@@ -456,11 +638,13 @@ def check_partition(problem: Problem, bound: Fraction, partition: list[str]) -> 
     if problem.scalable and all(limit == 0 for _, limit in problem.sides):
         zero = problem.value([0.0] * problem.d)
         require(zero <= bound, "proof.bound", f"is below {show(zero)}, the value of w = 0")
-    starts = roots(problem)
-    sized(partition, len(starts), "proof.partition")
-    for at, (text, (name, box)) in enumerate(zip(partition, starts, strict=True)):
-        check_root(problem, limits, text.split(" "), box, f"proof.partition[{at}] ({name})")
-    return sum(text.count(" ") + 1 for text in partition)
+    sized(partition, 2 * problem.d if problem.scalable else 1, "proof.partition")
+    problem.progress.boxes = sum(text.count(" ") + 1 for text in partition)
+    if problem.perfect > limits[0] and problem.counters > ROOM * COUNTERS:
+        raise LimitError(f"its boxes need {problem.counters} counters of lost pairs, more than {ROOM * COUNTERS}")
+    for at, (name, box) in enumerate(roots(problem, keep=problem.perfect > limits[0])):
+        check_root(problem, limits, partition[at].split(" "), box, f"proof.partition[{at}] ({name})")
+    return problem.progress.boxes
 
 
 def check_root(problem: Problem, limits: list[int], words: list[str], root: Box, place: str) -> None:
@@ -471,6 +655,7 @@ def check_root(problem: Problem, limits: list[int], words: list[str], root: Box,
         here = f"{place}, word {at + 1}"
         require(bool(boxes), here, "stands behind the end, all boxes are closed")
         box = boxes.pop()
+        problem.progress.tick(1)
         if word == ".":
             check_closed(problem, limits, box, here)
             continue
@@ -480,6 +665,8 @@ def check_root(problem: Problem, limits: list[int], words: list[str], root: Box,
         middle = 0 if z else (low + high) // 2
         possible = low < middle < high and (bool(z) or middle - low == high - middle)
         require(possible, here, f"cannot cut w_{j} of the box {box}")
+        if problem.perfect > limits[0]:
+            box.count(keep=True)
         ends = [(middle, high), (0, 0), (low, middle)] if z else [(middle, high), (low, middle)]
         boxes += [box.part(j, *end, apart=bool(z) and end != (0, 0)) for end in ends]
     require(not boxes, f"{place}, word {len(words)}", f"is the last, but {len(boxes)} boxes are not closed")
@@ -488,23 +675,25 @@ def check_root(problem: Problem, limits: list[int], words: list[str], root: Box,
 def check_closed(problem: Problem, limits: list[int], box: Box, place: str) -> None:
     """Check that no feasible weights of a box have an objective above the bound."""
     nonzero = sum(box.low[j] > 0 or box.high[j] < 0 or j in box.apart for j in range(problem.d))
-    total = problem.total(box.lost)
-    if nonzero > problem.most or total <= limits[nonzero]:
+    if nonzero > problem.most or problem.perfect <= limits[nonzero]:
         return
     for row, limit in problem.sides:
         least = [v * (low if v > 0 else high) for v, low, high in zip(row, box.low, box.high, strict=True)]
         if excess(least, limit * ONE) > FEASIBLE:
             return
-    reached = show(problem.objective(total, nonzero))
-    raise CertificateError(f"{place}: closes the box {box}, where the value may be {reached}")
+    total = problem.total(box.count())
+    if total > limits[nonzero]:
+        reached = show(problem.objective(total, nonzero))
+        raise CertificateError(f"{place}: closes the box {box}, where the value may be {reached}")
 
 
-def check(content: dict[str, Json]) -> tuple[str, str]:
+def check(content: dict[str, Json], progress: Progress | None = None) -> tuple[str, str]:
     """What the content of a file (from `parse`) shows, as its claim and in words; `CertificateError` where it is wrong.
 
     The claim is "optimal"; "bound", where a bound above the value is proven; or "value", where none is proven.
     """
     problem, weights, stated = Problem(content["problem"]), content["weights"], content["value"]
+    problem.progress = progress or problem.progress
     sized(weights, problem.d, "weights")
     for j, w in enumerate(weights):
         require(abs(w) <= 1, f"weights[{j}]", f"must be from -1 to 1, got {w!r}")
@@ -526,30 +715,78 @@ def check(content: dict[str, Json]) -> tuple[str, str]:
     require(content["claim"] == claim, "claim", f"the file shows {claim!r}, not {content['claim']!r:.40}")
     if over:
         words += f"; the weights exceed a side constraint by {show(over)} of its terms' size, which is tolerated"
-    data = f"{problem.n} observations, {problem.d} features, sha256 {content['problem']['sha256']}"
-    return claim, f"{claim}: the weights have the value {show(value)}; {words}; data: {data}"
+    return claim, f"{claim}: the weights have the value {show(value)}; {words}; {statement(content['problem'])}"
+
+
+def statement(problem: dict[str, Json]) -> str:
+    """The problem in words: all that the value and the bound depend on, the data by their hash."""
+    words, lists, sides = [f"problem: {problem['kind']}"], "", problem["constraints"]
+    if problem["kind"] == "pairwise":
+        words.append(counted(len(problem["pairs"]), "pair"))
+    else:
+        words += ["statistic " + "".join(problem["statistic"].split()), f"rank {problem['rank']}"]
+    words += [f"margin {problem['margin']!r}", f"C {problem['C']!r}"]
+    if problem["max_nonzeros"] is not None:
+        words.append(f"max_nonzeros {problem['max_nonzeros']}")
+    if sides:
+        words.append(counted(len(sides["A"]), "side constraint"))
+    if problem["kind"] == "graded":
+        lists = " in " + counted(len(set(problem["qid"])), "list")
+    n, d = counted(len(problem["X"]), "observation"), counted(len(problem["X"][0]), "feature")
+    return f"{', '.join(words)}; data: {n}{lists}, {d}, sha256 {problem['sha256']}"
+
+
+def counted(number: int, word: str) -> str:
+    """A number of things."""
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def read(path: str, most: int) -> str:
+    """The text of a file of at most so many MiB."""
+    with open(path, "rb") as file:  # noqa: PTH123 (as few modules as possible)
+        pieces = list(itertools.islice(iter(lambda: file.read(1 << 20), b""), most + 1))
+    if sum(map(len, pieces)) > most << 20:
+        raise LimitError(f"it is larger than {most} MiB, which --max-size can raise")
+    try:
+        return b"".join(pieces).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is not UTF-8 text: {error.reason} at byte {error.start}") from None
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Check the file named on the command line; returns the exit code."""
-    parser = argparse.ArgumentParser(description="Check a certificate in exact arithmetic.")
+    parser = argparse.ArgumentParser(
+        description="Check a certificate in exact arithmetic.",
+        epilog="exit codes: 0 accepted, 1 rejected, 2 cannot be read or wrong usage, 3 could not be checked (memory)",
+    )
     parser.add_argument("file", metavar="FILE")
     parser.add_argument("--require-proof", action="store_true", help="reject a file that proves no bound")
     parser.add_argument("--data", metavar="SHA256", help="reject a file about other data")
+    parser.add_argument(
+        "--max-size", metavar="MIB", type=int, default=MAX_SIZE, help="most MiB that the file may have (%(default)s)"
+    )
     options = parser.parse_args(arguments)
+    if options.max_size < 1:
+        parser.error(f"argument --max-size: must be at least 1, got {options.max_size}")
     try:
-        with open(options.file, encoding="utf-8") as file:  # noqa: PTH123 (as few modules as possible)
-            content = parse(file.read())
-        claim, words = check(content)
+        content = parse(read(options.file, options.max_size))
+        claim, words = check(content, Progress(loud=True))
         require(claim != "value" or not options.require_proof, "proof", "there is none")
         sha256 = content["problem"]["sha256"]
         require(options.data in (None, sha256), "problem.sha256", f"must be {options.data!r}, got {sha256!r}")
     except CertificateError as error:
         sys.stderr.write(f"rejected: {options.file}: {error}\n")
         return 1
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         sys.stderr.write(f"cannot read {options.file}: {getattr(error, 'strerror', None) or error}\n")
         return 2
+    except (MemoryError, LimitError) as error:
+        reason = error if isinstance(error, LimitError) else "there is not enough memory"
+        sys.stderr.write(f"could not be checked: {options.file}: {reason}\n")
+        return 3
+    except KeyboardInterrupt:
+        sys.stderr.write(f"interrupted: {options.file} was not checked\n")
+        return 130
     sys.stdout.write(f"{words}\n")
     return 0
 

@@ -442,6 +442,18 @@ def test_stopping_leaves_what_is_proven():
     assert stopped[0] >= stopped[-1]
 
 
+@pytest.mark.parametrize("rank", ["resolved", "subrank"])
+def test_no_proof_is_tried_where_pairs_are_too_many(monkeypatch, rank):
+    problems = [larger_problem(2, rank=rank), larger_graded(1, rank=rank), random_pairwise(3)]
+    for p in problems:
+        exact = verify.Problem(certify(p, solution(p, np.ones(p.d)), max_boxes=0).content["problem"])
+        pairs = sum(1 for _ in exact.pairs())
+        assert _recorder.pair_count(exact) == pairs > 0
+        for most, claims in ((pairs, {"bound", "optimal"}), (pairs - 1, {"value"})):
+            monkeypatch.setattr(_recorder, "MOST_PAIRS", most)
+            assert checked(p, np.ones(p.d)).claim in claims
+
+
 def test_long_searches_are_done_in_pieces(monkeypatch):
     p = larger_problem(2)
     w = local_search(p, restarts=30, time_limit=60.0).weights
@@ -547,9 +559,9 @@ def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "certificate.json: cannot be read: Expecting value"),
+        ("", "certificate.json: cannot be read: it is not JSON: Expecting value"),
         ("[]", "certificate.json: format: must be 'ltr certificate'"),
-        ('"value": 1', "certificate.json: cannot be read: Extra data"),
+        ('"value": 1', "certificate.json: cannot be read: it is not JSON: Extra data"),
     ],
 )
 def test_files_that_are_none(text, message, tmp_path):

@@ -541,6 +541,8 @@ def test_a_loss_passes_through_parse():
     ("text", "message"),
     [
         ("rank_net", "unknown name 'rank_net'; known are ranknet, hinge"),
+        ("rank net", "loss must read name"),
+        ("p_norm_push(p=1 0)", "p must be a number, got '1 0'"),
         ("", "must read name"),
         ("ranknet(", "must read name"),
         ("ranknet(p=2)", r"takes reduction=\.\.\., pairs=\.\.\., each once, got 'p=2'"),

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr.lists import as_lists
-from ltr.ranks import rank_cv, resolved_rank, subrank
+from ltr.ranks import gains_of, position_weights, rank_cv, resolved_rank, subrank
+from ltr.statistics import RankStatistic
 
 # the paper's demonstration of rank definitions
 LABELS = [1, 1, 0, 0, 0, 1, 1, 0, 1]
@@ -104,5 +105,51 @@ def test_bad_input_is_named(arguments, error, message):
 
 
 def test_a_negative_margin_is_refused():
-    with pytest.raises(ValueError, match="margin must be >= 0, got -1"):
+    with pytest.raises(ValueError, match="margin must be a number >= 0, got -1"):
         subrank(torch.tensor([1.0]), margin=-1)
+
+
+@pytest.mark.parametrize("margin", ["0.5", None, [1], float("nan")])
+def test_a_margin_is_a_number(margin):
+    with pytest.raises(ValueError, match="margin must be a number >= 0, got "):
+        subrank(torch.tensor([1.0]), margin=margin)
+
+
+@pytest.mark.parametrize("margin", [1, 1.0, True, torch.tensor(1.0)])
+def test_a_margin_may_be_any_kind_of_number(margin):
+    assert subrank(torch.tensor([2.0, 1.0, 1.75]), margin=margin).tolist() == [1, 0, 0]
+
+
+def test_zero_and_negative_zero_are_tied():
+    scores = torch.tensor([0.0, -0.0, -0.0])
+    assert rank_cv(scores).tolist() == [3, 3, 3]
+    assert subrank(scores).tolist() == [0, 0, 0]
+    assert resolved_rank(scores, torch.tensor([1, 0, 1])).tolist() == [1, 2, 0]
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 3), (1,)])
+def test_empty_lists_and_lists_of_one_have_ranks(shape):
+    scores, ones = torch.zeros(shape), torch.ones(shape, dtype=torch.int64)
+    assert torch.equal(rank_cv(scores), ones)
+    assert torch.equal(subrank(scores), ones - 1)
+    assert torch.equal(resolved_rank(scores, ones), ones - 1)
+
+
+def test_gains_of_integers_are_exact():
+    labels = torch.tensor([0, 1, 25, 53])
+    assert gains_of(labels, "exp2").tolist() == [0, 1, 2**25 - 1, 2**53 - 1]
+    assert gains_of(labels.to(torch.uint8), "exp2").tolist() == [0, 1, 2**25 - 1, 2**53 - 1]
+    with pytest.raises(ValueError, match="labels must be small enough for gain 'exp2' to be finite, got 2000"):
+        gains_of(torch.tensor([2000]), "exp2")
+
+
+NAMES = ["auc", "pauc@2", "pauc@9", "wta", "mrr@1", "dcg", "dcg@2", "dcg(base=e)@9", "power(p=3)@2", "power(p=1e-300)"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("sizes", [[1], [3], [1, 3, 2], [4, 4]])
+def test_position_weights_are_those_of_each_list(name, sizes):
+    statistic = RankStatistic.parse(name)
+    rows = [[*reversed(statistic.weights(n).tolist()), *[0.0] * (max(sizes) - n)] for n in sizes]
+    found = position_weights(statistic, torch.tensor(sizes), max(sizes))
+    torch.testing.assert_close(found, torch.tensor(rows, dtype=torch.float64), rtol=1e-15, atol=0.0)

@@ -1,13 +1,18 @@
 """The checker of certificates: right files pass, damaged ones are rejected with the place, and Python is enough."""
 
+import contextlib
 import copy
 import dataclasses
 import functools
 import hashlib
+import itertools
 import json
 import math
+import resource
 import subprocess
 import sys
+import time
+import tracemalloc
 from fractions import Fraction
 from pathlib import Path
 
@@ -31,6 +36,7 @@ from tests.reference import (
     exact_scores,
     random_graded,
     random_instance,
+    random_pairwise,
     slow_graded_value,
     slow_margin_value,
 )
@@ -166,7 +172,7 @@ def test_a_pair_two_grades_apart_needs_two_margins_to_the_last_unit():
     # margin of 1 1/4 units: the 3 beats the 0, one apart, from 2 1/2 units on, and the 1 never does for w > 0
     content = by_hand(None, **{**GRADED, "margin": 1.25 / verify.ONE, "constraints": HALF})
     [(_, cube)] = verify.roots(verify.Problem(content["problem"]))
-    assert [sum(cube.part(0, 0, units).lost) for units in (2, 3)] == [2, 1]
+    assert [sum(cube.part(0, 0, units).count()) for units in (2, 3)] == [2, 1]
 
 
 def test_boxes_with_too_many_nonzeros_may_be_closed():
@@ -211,23 +217,137 @@ def test_boxes_are_closed_by_constraints_beyond_the_tolerance_only():
 def test_rank_weights_are_those_of_the_library(name):
     for n in (1, 2, 5, 40, 1000) if "weights" not in name else (5,):
         theirs = RankStatistic.parse(name).weights(n)
-        own = np.array(verify.rank_weights(name, n))
+        own = np.array(verify.parse_statistic(name)[1](n))
         assert np.all(np.abs(own - theirs) <= 4 * 2.0**-52 * theirs)  # half of what the checker allows
 
 
-@pytest.mark.parametrize("name", ["dcg(base=inf)", "power(p=inf)", "weights(inf,inf,inf)", "weights(1,inf,inf)"])
-def test_names_of_weights_that_are_not_finite_are_refused(name):
-    with pytest.raises(verify.CertificateError, match=r"problem.a\[\d\]: must be inf for"):
-        verify.check_weights(name, [1.0, 5.0, 7.0], 0, 3)
+ACCEPTED = [
+    *STATISTICS[:-1],
+    *("power", "power()", "auc()", "dcg()@3", "dcg(base=1.0000000000000002)", "dcg(base=1e308)", "dcg(base=e)@1"),
+    *("power(p=1e-320)", "power(p=e)", "power(p=.5)", "power(p=+3.e0)", "pauc@9223372036854775807", "mrr@007"),
+    *(" dcg ( base = 3 ) @ 2 ", "dcg\u00a0@\t3\n", "weights(0, 0.25 ,1,1,2.5)", "weights(-0,0,0,0,e)", "power(p=400)"),
+]
+REFUSED = [
+    *("", "ndcg", "DCG", "auc@3", "wrs@1", "wta@1", "pauc", "dcg@", "dcg@0", "dcg@-5", "dcg@+5", "dcg@1.0", "dcg@1 0"),
+    *("dcg(", "dcg)", "dcg(base=2", "dcg((base=2))", "dcg(base=2)(base=2)", "dcg@2(base=2)", "dcg@2@2", "d cg", "dcg;"),
+    *(
+        "dcg(=10)",
+        "dcg(10)",
+        "dcg(base)",
+        "dcg(base=)",
+        "dcg(base=x)",
+        "dcg(p=2)",
+        "dcg(base=2,)",
+        "dcg(base=2,base=2)",
+    ),
+    *(
+        "dcg(base=1)",
+        "dcg(base=0.5)",
+        "dcg(base=-2)",
+        "dcg(base=nan)",
+        "dcg(base=inf)",
+        "dcg(base=1e400)",
+        "mrr(base=2)",
+    ),
+    *(
+        "dcg(base=1_0)",
+        "dcg(base=0x10)",
+        "dcg(base=1 0)",
+        "dcg(base=１０)",
+        "dcg@１０",
+        "ｄcg",
+        "dcg@9223372036854775808",
+    ),
+    *("power(p=0)", "power(p=-1)", "power(p=inf)", "power(p=nan)", "power(base=2)", "power(p=1e308)", "auc(base=2)"),
+    *("weights", "weights()", "weights(1,2)", "weights(1,2,3,4,5)@2", "weights(1,2,3,4,)", "weights(2,1,3,4,5)"),
+    *(
+        "weights(-1,0,1,2,3)",
+        "weights(0,1,2,3,inf)",
+        "weights(nan,1,2,3,4)",
+        "weights(0 1,2,3,4,5)",
+        "weights(0,0,0,0,",
+    ),
+    *("weights(0,0,0,1e308,1e308)", "weights(1,2,3,4,５)", "dcg@" + "9" * 5000, "power(p=500)"),
+]
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["", "ndcg", "auc@3", "pauc", "wta@1", "power", "dcg(p=2)", "dcg()@", "mrr(base=2)", "weights()", "dcg(base=x)"],
-)
-def test_names_that_mean_nothing_are_unknown(name):
-    with pytest.raises(ValueError):  # noqa: PT011 (any message)
-        verify.rank_weights(name, 5)
+def weights_of(name, n):
+    """The weights by the library and by the checker, None where the name or the list's length is refused."""
+    try:
+        theirs = RankStatistic.parse(name).weights(n)
+    except ValueError:
+        theirs = None
+    try:
+        own = verify.parse_statistic(name)[1](n)
+    except ValueError:
+        own = None
+    return theirs, own
+
+
+@pytest.mark.parametrize("name", [*ACCEPTED, *REFUSED], ids=lambda name: f"{name!r:.30}")
+def test_the_checker_knows_the_names_that_the_library_knows(name):
+    theirs, own = weights_of(name, 5)
+    assert (theirs is not None, own is not None) == (name in ACCEPTED,) * 2
+    if own is not None:
+        np.testing.assert_allclose(own, theirs, rtol=4 * 2.0**-52, atol=0)
+        assert verify.parse_statistic(name)[0] == RankStatistic.parse(name).name
+
+
+WORDS = [
+    "dcg",
+    "mrr",
+    "pauc",
+    "power",
+    "weights",
+    "auc",
+    "wta",
+    "(",
+    ")",
+    "@",
+    "=",
+    ",",
+    "base",
+    "p",
+    "e",
+    "0",
+    "1",
+    "2",
+]
+WORDS += ["-5", "1e3", ".5", "0.5", "1e308", "nan", "inf", " ", "\t", "\u00a0", "１", "_", "9223372036854775808", "007"]
+
+
+@st.composite
+def names(draw):
+    """A name with a few places changed, or words and characters in any order."""
+    if draw(st.booleans()):
+        text = "".join(draw(st.lists(st.sampled_from(WORDS), max_size=9)))
+    else:
+        text = draw(st.sampled_from([*ACCEPTED, *REFUSED[:-2], "weights(0,1,2)", "dcg(base=2)@3"]))
+    for _ in range(draw(st.integers(0, 2))):
+        at = draw(st.integers(0, len(text)))
+        text = text[:at] + draw(st.sampled_from(WORDS) | st.characters()) + text[at + draw(st.integers(0, 2)) :]
+    return text
+
+
+@settings(max_examples=3000, deadline=None)
+@given(names(), st.integers(1, 6))
+def test_the_checker_knows_no_other_names(name, n):
+    theirs, own = weights_of(name, n)
+    assert (own is None) == (theirs is None)
+    if own is not None:
+        np.testing.assert_allclose(own, theirs, rtol=4 * 2.0**-52, atol=0)
+        assert verify.parse_statistic(name)[0] == RankStatistic.parse(name).name
+
+
+@pytest.mark.parametrize("name", ["dcg(=10)", "dcg(", "weights(1,2,3)@2", "dcg@-5", "dcg(base=1)"])
+def test_files_with_names_that_the_library_refuses_are_rejected(name):
+    content = by_hand(None, statistic=name)
+    with pytest.raises(verify.CertificateError, match=r"^problem.statistic: is not known: '.*', it"):
+        verify.check(verify.parse(json.dumps(content)))
+
+
+def test_auc_is_a_share_however_it_is_spelt():
+    assert verify.check(by_hand([".", "."], statistic=" auc ( )"))[0] == "optimal"
 
 
 def test_values_are_exact():
@@ -261,14 +381,14 @@ def test_values_of_graded_lists_are_exact():
         slow -= p.C * np.count_nonzero(w)
         assert float(exact.value(w.tolist())) == pytest.approx(slow, rel=1e-13, abs=1e-13)
         assert float(exact.size()) == pytest.approx(p.trivial_bound, rel=1e-13)
-        met += any(abs(scores[i] - scores[k] - s * margin) < 1e-12 for i, k, s, _, _ in exact.pairs)
+        met += any(abs(scores[i] - scores[k] - s * margin) < 1e-12 for i, k, s, _, _ in exact.pairs())
     assert met >= 20  # pairs that meet their margin, exactly or nearly
 
 
 def lost_pairs(exact, w):
     """The pairs lost at w, as lists of (counter, weight)."""
     scores = exact_scores([[Fraction(v, exact.unit) for v in row] for row in exact.X], w)
-    return [pair[3:] for pair in exact.pairs if scores[pair[0]] - scores[pair[1]] < pair[2] * exact.margin]
+    return [pair[3:] for pair in exact.pairs() if scores[pair[0]] - scores[pair[1]] < pair[2] * exact.margin]
 
 
 def test_what_is_known_of_lost_pairs_bounds_the_value():
@@ -436,7 +556,7 @@ DAMAGE = [
     ("hash in capitals", put("problem", "sha256", str.upper), "problem.sha256: the data have"),
     ("statistic", put("problem", "statistic", "mrr"), r"problem.a\[0\]: must be 0.1111111111111111 for 'mrr'"),
     ("cutoff", put("problem", "statistic", "dcg@8"), r"problem.a\[0\]: must be 0.0 for 'dcg@8'"),
-    ("unknown statistic", put("problem", "statistic", "ndcg"), "problem.statistic: is not known for 9 obs"),
+    ("unknown statistic", put("problem", "statistic", "ndcg"), "problem.statistic: is not known: 'ndcg', its name"),
     ("rank weight", put("problem", "a", 4, lambda a: a * (1 + 1e-12)), r"problem.a\[4\]: must be"),
     ("rank weight gone", drop("problem", "a", 0), "problem.a: must hold 9 entries, got 8"),
     ("rank", put("problem", "rank", "Subrank"), "problem.rank: must be 'resolved' or 'subrank', got 'Subrank'"),
@@ -545,6 +665,7 @@ GRADED_DAMAGE = [
     ("list gone", drop("problem", "qid", 0), "problem.qid: must hold 9 entries, got 8"),
     ("float for a list", put("problem", "qid", 0, 2.0), r"problem.qid\[0\]: must be of type int, got 2.0"),
     ("true for a list", put("problem", "qid", 1, True), r"problem.qid\[1\]: must be of type int, got True"),
+    ("list beyond 64 bits", put("problem", "qid", 3, 2**63), r"problem.qid\[3\]: must fit into 64 bits, got 9223372"),
     ("lists null", put("problem", "qid", None), "problem.qid: must be of type list, got None"),
     ("feature", put("problem", "X", 0, 0, lambda v: math.nextafter(v, 2)), "problem.sha256: the data have"),
     ("feature, hashed", hashed(put("problem", "X", 0, 1, -5.0)), VALUE),
@@ -633,6 +754,209 @@ def test_a_file_with_one_character_changed_is_rejected_or_true(data):
         assert max(p.evaluate(w) for w in [optimum(p), *others]) <= certificate.bound
 
 
+JUNK = [
+    None,
+    True,
+    False,
+    0,
+    1,
+    -1,
+    2**63,
+    10**400,
+    -0.0,
+    0.5,
+    1e-320,
+    1.7e308,
+    math.nan,
+    math.inf,
+    "",
+    "dcg@-5",
+    "\ud800",
+]
+JUNK += [
+    [],
+    {},
+    [[]],
+    [{}],
+    [None],
+    [1.0, "x"],
+    {"A": [], "b": []},
+    {"bound": 1.0, "partition": ["."]},
+    ". . .",
+    "0z",
+    "auc",
+]
+
+
+def problems():
+    """Problems of every kind, with and without prices, constraints and limits."""
+    ranked, lists, edges = random_instance(14), random_graded(20), random_pairwise(3)
+    yield "resolved", dataclasses.replace(ranked, rank="resolved")
+    yield "subrank", dataclasses.replace(ranked, rank="subrank")
+    yield "price", dataclasses.replace(ranked, C=0.05)
+    yield "graded", dataclasses.replace(lists, rank="resolved")
+    yield "graded, subrank", dataclasses.replace(lists, rank="subrank", C=0.05)
+    yield "pairwise", edges
+    for name, p in (("ranked", ranked), ("graded", lists), ("pairwise", edges)):
+        yield f"{name}, one weight", dataclasses.replace(p, max_nonzeros=1)
+        yield (
+            f"{name}, halved",
+            dataclasses.replace(p, constraints=LinearConstraints([[1.0] + [0.0] * (p.d - 1)], [0.0])),
+        )
+        yield f"{name}, cut off", dataclasses.replace(p, constraints=LinearConstraints(np.ones((1, p.d)), [0.5]))
+
+
+PROBLEMS = dict(problems())
+
+
+@functools.cache
+def certificates_of(name):
+    """Files about a problem: with as many boxes as are needed, with few, and with none."""
+    p = PROBLEMS[name]
+    grid = np.random.default_rng(0).integers(-2, 3, size=(200, p.d)) / 2.0
+    grid[::2] *= np.arange(p.d) == np.arange(100)[:, None] % p.d  # one weight
+    best = max((w for w in [*grid, np.zeros(p.d)] if p.feasible(w)), key=p.evaluate)
+    return [json.dumps(certify(p, solution(p, best), max_boxes=boxes).content) for boxes in (300, 20, 0)]
+
+
+def places(node, path=()):
+    """Paths to everything in a file."""
+    yield path
+    for key in node if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ():
+        yield from places(node[key], (*path, key))
+
+
+def nudged(value, rng):
+    """Another number, or a text with another word."""
+    if isinstance(value, str):
+        text = value.split(" ")
+        at = rng.integers(len(text))
+        return " ".join(
+            [*text[:at], *rng.choice(["", ".", "0", "1z", ". .", "0 . ."], rng.integers(3)), *text[at + 1 :]]
+        )
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return copy.deepcopy(JUNK[rng.integers(len(JUNK))])
+    steps = [value + 1, value - 1, -value, 2 * value, value / 2, value * (1 + 1e-9), value - 1e-9]
+    return [*steps, math.nextafter(value, math.inf), 0, -0.0][rng.integers(10)]
+
+
+def mutate(content, rng):
+    """One change at random."""
+    top = [("value",), ("claimed_bound",), ("proof", "bound"), ("claim",), ("weights",), ("problem", "C")]
+    paths = [path for path in places(content) if path]
+    path = paths[rng.integers(len(paths))] if rng.random() < 0.8 else top[rng.integers(len(top))]
+    if path not in paths:
+        return
+    *inner, last = path
+    node = functools.reduce(lambda node, step: node[step], inner, content)
+    action = rng.integers(6)
+    if action == 0:
+        node[last] = copy.deepcopy(JUNK[rng.integers(len(JUNK))])
+    elif action <= 2:
+        node[last] = nudged(node[last], rng)
+    elif action == 3:
+        del node[last]
+    elif action == 4:
+        other = list(node)[rng.integers(len(node))] if isinstance(node, dict) else rng.integers(len(node))
+        node[last], node[other] = node[other], node[last]
+    elif isinstance(node, list):
+        node.insert(last, copy.deepcopy(node[last]))
+    else:
+        node[f"{last}2"] = copy.deepcopy(node[last])
+
+
+def verdict(content):
+    """What is said about a file, accepted or rejected."""
+    try:
+        return verify.check(verify.parse(json.dumps(content)))[1]
+    except verify.CertificateError as error:
+        return str(error)
+
+
+def is_true(content, claim, rng):
+    """Check what an accepted file says against the library's own evaluation."""
+    certificate = Certificate(content)
+    numbers = [
+        *map(abs, itertools.chain(*content["problem"]["X"], *(content["problem"]["constraints"] or {}).get("A", [])))
+    ]
+    if max(numbers) > 1e300:  # the library refuses numbers whose sums overflow
+        return
+    p = certificate.problem
+    w = certificate.weights
+    size = max(abs(p.trivial_bound), abs(certificate.value))
+    assert p.feasible(w)
+    assert abs(p.evaluate(w) - certificate.value) <= 1e-11 * size
+    assert certificate.value <= certificate.bound
+    if claim == "optimal":
+        assert certificate.bound - certificate.value <= 1.1e-12 * size
+    if claim != "value":
+        grid = rng.integers(-2, 3, size=(30, p.d)) / 2.0
+        others = [*grid, *np.eye(p.d), *-np.eye(p.d), np.zeros(p.d)]
+        assert max(p.evaluate(v) for v in [w, *others] if p.feasible(v)) <= certificate.bound + 1e-12 * size
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_changed_files_are_rejected_or_true(name):
+    accepted = 0
+    for seed in range(450):
+        rng = np.random.default_rng(seed)
+        content = json.loads(certificates_of(name)[seed % 3])
+        for _ in range(rng.integers(1, 3)):
+            mutate(content, rng)
+        if rng.random() < 0.6:
+            with contextlib.suppress(AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError):
+                rehash(content)
+        said = verdict(content)
+        assert "\n" not in said
+        if said.startswith(("optimal: ", "bound: ", "value: the weights have")):
+            accepted += 1
+            is_true(content, said.partition(":")[0], rng)
+    assert 5 <= accepted <= 225
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_claims_of_more_are_rejected(name):
+    for text in certificates_of(name):
+        content = json.loads(text)
+        assert verify.check(content)[0] == content["claim"]
+        for more in (1e-9, 1e-3, 1.0):
+            higher = json.loads(text)
+            higher["value"] += more
+            with pytest.raises(verify.CertificateError, match=r"^(value|claimed_bound|proof\.bound): "):
+                verify.check(higher)
+            lower = json.loads(text)
+            lower["claimed_bound"] = lower["value"] - more
+            if lower["proof"] is not None:
+                lower["claimed_bound"], lower["proof"]["bound"] = lower["value"], lower["value"] - more
+            with pytest.raises(verify.CertificateError, match="bound: must be at least the value"):
+                verify.check(lower)
+        for claim in {"optimal", "bound", "value"} - {content["claim"]}:
+            with pytest.raises(verify.CertificateError, match=r"^claim: the file shows "):
+                verify.check({**content, "claim": claim})
+
+
+@pytest.mark.parametrize("room", [1, 8, 60, 400, 3000])
+def test_proofs_are_judged_alike_whatever_the_room(monkeypatch, room):
+    monkeypatch.setattr(verify, "ROOM", room)
+    monkeypatch.setattr(verify, "COUNTERS", 10**6)
+    for content, claim in RIGHT:
+        assert verify.check(verify.parse(json.dumps(content)))[0] == claim
+    for content, message in WRONG:
+        with pytest.raises(verify.CertificateError, match=message):
+            verify.check(verify.parse(json.dumps(content)))
+    for name in PROBLEMS:
+        content = json.loads(certificates_of(name)[0])
+        assert verify.check(content)[0] == content["claim"]
+        if content["proof"] is not None:
+            at = max(range(len(content["proof"]["partition"])), key=lambda at: len(content["proof"]["partition"][at]))
+            words(at, lambda text: first_cut_closed(text) if len(text) > 1 else ["0", ".", "."])(content)
+            judged = []
+            for most in (room, 10**6):
+                monkeypatch.setattr(verify, "ROOM", most)
+                judged.append(verdict(content))
+            assert judged[0] == judged[1]
+
+
 # --- the program -----------------------------------------------------------------------------------------------
 
 
@@ -650,11 +974,12 @@ def test_exit_codes(command, tmp_path, capsys):
     assert command(path) == 0
     out, err = capsys.readouterr()
     assert out.startswith(
-        "optimal: the weights have the value 0.3; no weights exceed 0.3, proven by 2 boxes; data: 3 obs"
+        "optimal: the weights have the value 0.3; no weights exceed 0.3, proven by 2 boxes; "
+        "problem: rerank, statistic auc, rank resolved, margin 0.125, C 0.2; data: 3 observations, 1 feature, sha256 "
     )
     assert err == ""
     sha256 = by_hand(None)["problem"]["sha256"]
-    assert command("--require-proof", "--data", sha256, path) == 0
+    assert command("--require-proof", "--data", sha256, "--max-size", "1", path) == 0
     capsys.readouterr()
     assert command(path, "--data", "0" * 64) == 1
     assert capsys.readouterr().err == f"rejected: {path}: problem.sha256: must be {'0' * 64!r}, got {sha256!r}\n"
@@ -671,15 +996,50 @@ def test_exit_codes(command, tmp_path, capsys):
     assert capsys.readouterr() == ("", f"rejected: {path}: {message}\n")
 
 
-@pytest.mark.parametrize("content", ["", "{", "[" * 100_000, "nan", "\ufeff{}", "1" * 5000, b"\xff\xfe"])
-def test_what_is_not_json_cannot_be_read(content, tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "it is not JSON: Expecting value: line 1 column 1 (char 0)"),
+        ("{", "it is not JSON: Expecting property name"),
+        ("nan", "it is not JSON: Expecting value"),
+        ("{}{}", "it is not JSON: Extra data"),
+        ("[" * 100_000, "its brackets are nested too deeply"),
+        ('{"a":' * 100_000, "its brackets are nested too deeply"),
+        ("\ufeff{}", "it is not JSON: Unexpected UTF-8 BOM"),
+        ("1" * 5000, "it holds an integer with more digits than Python reads"),
+        ('{"format": ' + "1" * 5000 + "}", "it holds an integer with more digits than Python reads"),
+        (b"\xff\xfe", "it is not UTF-8 text: invalid start byte at byte 0"),
+        ('{"format": "é"}'.encode("latin-1"), "it is not UTF-8 text: invalid continuation byte at byte 12"),
+        ("{}".encode("utf-16"), "it is not UTF-8 text: invalid start byte at byte 0"),
+        (b"\0" * 100, "it is not JSON: Expecting value"),
+    ],
+    ids=lambda value: f"{value!r:.20}",
+)
+def test_what_is_not_json_cannot_be_read(content, message, tmp_path, capsys):
     path = tmp_path / "certificate.json"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     assert verify.main([str(path)]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith(f"cannot read {path}: ")
+    assert err.startswith(f"cannot read {path}: {message}")
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("place", ["value", "weights", "problem", "claim", "version", "format", "other"])
+def test_deep_brackets_and_long_numbers_in_a_field_end_in_one_line(place, tmp_path, capsys):
+    content = by_hand(None)
+    content[place] = "DEEP"
+    for depth in (10, 400, *range(900, 1000, 7), 2000):  # one of these meets the limit behind the reader of JSON
+        path = written(tmp_path, json.dumps(content).replace('"DEEP"', "[" * depth + "]" * depth))
+        assert verify.main([path]) in (1, 2)
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+    for number in ("1" * 4000, "-" + "9" * 4000, "1e999999999", "1." + "1" * 100_000, "NaN", "-Infinity"):
+        path = written(tmp_path, json.dumps(content).replace('"DEEP"', number))
+        assert verify.main([path]) == 1
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert len(err) < 300
 
 
 @pytest.mark.parametrize("content", ["[]", "null", "1", '"ltr certificate"', "{}", '{"format": "ltr certificate"}'])
@@ -696,7 +1056,154 @@ def test_no_file(tmp_path, capsys):
     assert folder == f"cannot read {tmp_path}: Is a directory"
 
 
-@pytest.mark.parametrize("words", [[], ["one", "two"], ["one", "--data"], ["one", "--proof"]])
+def test_names_in_objects_are_compared_in_no_time():
+    begun = time.monotonic()
+    names = ",".join(f'"{k}": 0' for k in range(200_000))
+    for text, message in (
+        (f"{{{names}}}", "format: must be"),
+        (f'{{{names},"7": 1}}', "'7': stands twice in one object"),
+    ):
+        with pytest.raises(verify.CertificateError, match=message):
+            verify.parse(text)
+    assert time.monotonic() - begun < 10  # a quadratic search took 10 minutes
+
+
+def large(path, n, bound=None, weights=(1.0, 0.5), **problem):
+    """Write a file of n observations on a grid, every other one positive, with a trivial bound."""
+    X = [[float(i % 97), float(i * i % 89)] for i in range(n)]
+    content = {**by_hand([".", ".", ".", "."], claim="bound", weights=weights)}
+    content["problem"] |= {"statistic": "wrs", "C": 0.0, "X": X, "y": [i % 2 for i in range(n)], **problem}
+    content["problem"]["a"] = [float(rank) for rank in range(1, n + 1)]
+    if "gains" in problem:
+        content["problem"] |= {"kind": "graded", "qid": [0] * n}
+        del content["problem"]["y"]
+    rehash(content)
+    exact = verify.Problem(content["problem"])
+    content["value"], size = float(exact.value(list(weights))), float(exact.size())
+    content["claimed_bound"] = content["proof"]["bound"] = size if bound is None else bound
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return str(path)
+
+
+def limited(path, *options, megabytes=400):
+    """The program as a process with little memory: exit code, what it says, and seconds."""
+    begun = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-I", str(PROGRAM), path, *options],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20)),
+    )
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout + done.stderr, time.monotonic() - begun
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [{}, {"rank": "subrank"}, {"gains": [(i * 37) % 101 / 8 for i in range(20_000)]}],
+    ids=["resolved", "subrank", "graded"],
+)
+def test_twenty_thousand_observations_are_checked_in_little_memory(tmp_path, problem):
+    path = large(tmp_path / "large.json", 20_000, **problem)
+    code, said, seconds = limited(path)
+    assert code == 0
+    assert said.startswith("bound: the weights have the value ")
+    assert "20000 observations" in said
+    assert seconds < 30
+    data = json.loads(Path(path).read_text(encoding="utf-8"))
+    data["value"] += 1.0
+    Path(path).write_text(json.dumps(data), encoding="utf-8")
+    code, said, seconds = limited(path)
+    assert (code, said.partition(": value: is ")[0]) == (1, f"rejected: {path}")
+
+
+def test_pairs_without_room_are_gone_through_again(tmp_path, monkeypatch):
+    # 22,500 pairs, and a bound below the trivial one, so that each box looks at them
+    content = json.loads(Path(large(tmp_path / "large.json", 300)).read_text(encoding="utf-8"))
+    content["proof"]["bound"] = content["value"]
+    messages, peaks = [], []
+    for room in (10**6, 1000):
+        monkeypatch.setattr(verify, "ROOM", room)
+        tracemalloc.start()
+        with pytest.raises(verify.CertificateError) as caught:
+            verify.check(content)
+        messages.append(str(caught.value))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert messages[0] == messages[1]
+    assert "word 1: closes the box [-1, -1] x [-1, 1], where the value may be " in messages[0]
+    assert peaks[1] < 1e6 < 3e6 < peaks[0]
+
+
+def test_what_needs_too_much_is_not_called_wrong(tmp_path, monkeypatch, capsys):
+    path = large(tmp_path / "large.json", 2_000)
+    code, said, _ = limited(path, megabytes=20)
+    assert (code, said) == (3, f"could not be checked: {path}: there is not enough memory\n")
+    lists = tmp_path / "lists.json"
+    lists.write_text("[" + "[]," * 2_000_000 + "[]]", encoding="utf-8")
+    code, said, _ = limited(str(lists), megabytes=120)
+    assert (code, said) == (3, f"could not be checked: {lists}: there is not enough memory\n")
+    code, said, _ = limited(str(lists), "--max-size", "2")
+    assert (code, said) == (3, f"could not be checked: {lists}: it is larger than 2 MiB, which --max-size can raise\n")
+    huge = tmp_path / "huge.json"
+    with huge.open("wb") as file:
+        file.truncate(1 << 30)  # a gigabyte of zeros, which takes no place on most disks
+    for endless in (huge, Path("/dev/zero")):
+        code, said, seconds = limited(str(endless), megabytes=1500)
+        assert (code, said.partition(": it is larger than 256 MiB")[0]) == (3, f"could not be checked: {endless}")
+        assert seconds < 20
+    monkeypatch.setattr(verify, "ROOM", 10)
+    path = large(tmp_path / "large.json", 2_000, bound=1_500_499.0)
+    assert verify.main([path]) == 3
+    assert capsys.readouterr() == (
+        "",
+        f"could not be checked: {path}: its boxes need 2000 counters of lost pairs, more than 80\n",
+    )
+
+
+def test_an_interrupted_check_says_so(tmp_path, monkeypatch, capsys):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(verify, "check_closed", interrupt)
+    path = written(tmp_path, by_hand([".", "."]))
+    assert verify.main([path]) == 130
+    assert capsys.readouterr() == ("", f"interrupted: {path} was not checked\n")
+
+
+def test_long_checks_say_how_far_they_are(tmp_path, monkeypatch, capsys):
+    clock = itertools.count(0, 6)
+    monkeypatch.setattr(verify.time, "monotonic", lambda: next(clock))
+    assert verify.main([written(tmp_path, by_hand([".", "."]))]) == 0
+    assert "checking box 2 of 2\n" in capsys.readouterr().err
+
+
+RULES = "statistic {statistic}, rank {rank}, margin 0.0001, C {C}"
+VERDICTS = {
+    "resolved": f"problem: rerank, {RULES}; data: {{n}} observations, {{d}} features, sha256 {{sha256}}",
+    "ranked, one weight": f"problem: rerank, {RULES}, max_nonzeros 1; data: ",
+    "graded, cut off": f"problem: graded, {RULES}, 1 side constraint; data: {{n}} observations in {{lists}} list",
+    "pairwise": "problem: pairwise, {pairs} pairs, margin 0.0001, C {C}; data: {n} observations, {d} feature",
+}
+
+
+@pytest.mark.parametrize("name", VERDICTS)
+def test_the_verdict_names_the_problem(name):
+    for text in certificates_of(name):
+        content = json.loads(text)
+        problem = content["problem"]
+        counts = {"pairs": len(problem.get("pairs", [])), "lists": len(set(problem.get("qid", [])))}
+        facts = {**problem, **counts, "n": len(problem["X"]), "d": len(problem["X"][0])}
+        words = verify.check(content)[1]
+        assert VERDICTS[name].format(**facts) in words
+        assert words.endswith(f", sha256 {problem['sha256']}")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], ["one", "two"], ["one", "--data"], ["one", "--proof"], ["one", "--max-size=0"], ["one", "--max-size=x"]],
+)
 def test_misuse(words, capsys):
     for command in (verify.main, lambda more: command_line(["verify", *more])):
         with pytest.raises(SystemExit) as caught:

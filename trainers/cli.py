@@ -44,7 +44,8 @@ A run or sweep that was interrupted (Ctrl-C, crash) goes on when the same comman
 finished is never computed twice. Named data sets other than the generated ones are read from the directory in the
 environment variable LTR_DATA; a table of your own is named by data.path and data.label.
 
-exit codes: 0 done, 1 a certificate is wrong, 2 something in the command, config or data is wrong, 130 interrupted
+exit codes: 0 done, 1 a certificate is wrong, 2 something in the command, config or data is wrong, 3 a certificate could
+not be checked (memory), 130 interrupted
 """
 
 
@@ -101,7 +102,7 @@ def _main(argv: Sequence[str] | None) -> int:
         if arguments.command == "predict":
             return _predict(arguments.run, arguments.data, arguments.method, arguments.output)
         if arguments.command == "verify":
-            return _verify(arguments.file, arguments.require_proof, arguments.data)
+            return _verify(arguments.file, arguments.require_proof, arguments.data, arguments.max_size)
         return _options()
     except (ConfigError, DataError, RunError) as error:
         _complain(f"error: {error}")
@@ -169,6 +170,7 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("file", metavar="FILE", help="a certificate")
     verify.add_argument("--require-proof", action="store_true", help="reject a certificate that proves no bound")
     verify.add_argument("--data", metavar="SHA256", help="reject a certificate about other data")
+    verify.add_argument("--max-size", metavar="MIB", type=int, help="most MiB that the file may have (256)")
     commands.add_parser(
         "options",
         help="list every key of a config",
@@ -321,11 +323,12 @@ def _predict(run: str, data: Path, method: str | None, output: Path | None) -> i
     return 0
 
 
-def _verify(file: str, require_proof: bool, data: str | None) -> int:
+def _verify(file: str, require_proof: bool, data: str | None, max_size: int | None) -> int:
     from ltr import verify
 
     options = ["--require-proof"] if require_proof else []
     options += [] if data is None else [f"--data={data}"]
+    options += [] if max_size is None else [f"--max-size={max_size}"]
     return verify.main([*options, "--", file])
 
 

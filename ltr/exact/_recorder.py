@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 from collections.abc import Callable
@@ -14,10 +15,13 @@ from ltr import verify
 from ltr.exact._partition import CHECKS, DONE, FULL, PAUSED, WORDS, Path, Store, Tables, advance, largest_total
 from ltr.exact.problem import Problem
 
-__all__ = ["Recorder"]
+__all__ = ["MOST_PAIRS", "Recorder", "pair_count"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+MOST_PAIRS = 4_000_000
+"""Pairs of a problem that a recorder can hold, at about 100 bytes each."""
 
 _BITS = 62  # of the integers that stand for sums of rank weights
 _WORK = 5_000_000  # pairs examined between two questions whether to go on
@@ -35,13 +39,13 @@ class Recorder:
     def __init__(self, problem: Problem, exact: verify.Problem) -> None:
         self._problem, self._exact = problem, exact
         sides = problem.constraints
-        pairs = np.array([pair[:4] for pair in exact.pairs], dtype=np.int64).reshape(-1, 4)
-        above, below, steps, counter = pairs.T.copy()
-        most = exact.perfect()
+        numbers = itertools.chain.from_iterable(pair[:4] for pair in exact.pairs())
+        above, below, steps, counter = np.fromiter(numbers, dtype=np.int64).reshape(-1, 4).T.copy()
+        most = exact.perfect
         self._unit = Fraction(2) ** (_BITS - 1 - most.bit_length())  # of a sum of worths, beside exact.worth_unit
         lists, layers = _layers(exact)
         if exact.lines:
-            weight, worth = self._whole([pair[4] for pair in exact.pairs]), np.zeros(exact.counters, dtype=np.int64)
+            weight, worth = self._whole([pair[4] for pair in exact.edges]), np.zeros(exact.counters, dtype=np.int64)
             np.add.at(worth, counter, weight)
         else:
             weight, worth = np.ones_like(counter), self._whole([v for _, worths in layers for v in worths])
@@ -142,12 +146,24 @@ class Recorder:
         return False
 
 
+def pair_count(exact: verify.Problem) -> int:
+    """The number of pairs of a problem, without going through them."""
+    count = len(exact.edges)
+    for _, everyone, ranked, layers, _ in exact.lists:
+        if exact.resolved:  # each member of a layer that is in no higher one, and those that are not in the layer
+            members = [*(first for first, _ in layers), 0]
+            count += sum((m - higher) * (len(everyone) - m) for m, higher in itertools.pairwise(members))
+        else:
+            count += len(ranked) * (len(everyone) - 1)
+    return count
+
+
 def _layers(exact: verify.Problem) -> tuple[IntArray, list[tuple[int, list[int]]]]:
     """`Tables.lists`, and the layers of all lists."""
     rows, found = [], list[tuple[int, list[int]]]()
-    for first, m, layers in exact.lists:
-        rows.append((first, m, len(layers), len(layers[0][1]), len(found)))
-        found += layers
+    for first, _, ranked, layers, a in exact.lists:
+        rows.append((first, len(ranked), len(layers), len(a), len(found)))
+        found += [(members, [step * v for v in a]) for members, step in layers]
     return np.array(rows, dtype=np.int64).reshape(-1, 5), found
 
 

@@ -151,7 +151,7 @@ class Certificate:
             verify.Problem(content["problem"])
         except verify.CertificateError as error:
             raise verify.CertificateError(f"{path}: {error}") from None
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise verify.CertificateError(f"{path}: cannot be read: {error}") from None
         return cls(content)
 
@@ -172,6 +172,7 @@ def certify(
     well, the certificate holds no proof: it shows the value, and quotes the solver's bound as a claim. Where pairs of
     opposite differences matter at the optimum (subranks of positives that tie with each other, small whole numbers as
     features), boxes along w·δ = 0 have to shrink to the size of the margin, which takes too many in three dimensions.
+    No proof is tried for a problem of more than four million pairs, which would take gigabytes of memory.
 
     Args:
         problem: a `RerankProblem`, `GradedProblem` or `PairwiseProblem`.
@@ -198,7 +199,7 @@ def certify(
             raise ValueError(f"{name} must be an integer >= 0, got {number!r}")
     if not as_float(time_limit) > 0:
         raise ValueError(f"time_limit must be > 0, got {time_limit!r}")
-    from ltr.exact._recorder import Recorder  # loads numba
+    from ltr.exact._recorder import MOST_PAIRS, Recorder, pair_count  # loads numba
 
     described = _described(problem)
     exact = verify.Problem(described)
@@ -207,16 +208,17 @@ def certify(
     size = max(abs(exact.size()), abs(attained))
     least = _up(max(attained, Fraction(value), *_value_of_zero(exact)) + Fraction(_ROUNDING) * size)
     claimed = max(float(solution.bound), value)
-    recorder = Recorder(problem, exact)
-    recorder.record(least, 0, 0, lambda: False)  # compiles
-    deadline = time.monotonic() + time_limit
+    proof, claim = None, "value"
+    if pair_count(exact) <= MOST_PAIRS:
+        recorder = Recorder(problem, exact)
+        recorder.record(least, 0, 0, lambda: False)  # compiles
+        deadline = time.monotonic() + time_limit
 
-    def over() -> bool:
-        return time.monotonic() > deadline or (should_stop is not None and bool(should_stop()))
+        def over() -> bool:
+            return time.monotonic() > deadline or (should_stop is not None and bool(should_stop()))
 
-    bounds = _bounds(least, claimed, problem.trivial_bound)
-    proof = _lowest(bounds, lambda bound: recorder.record(bound, max_boxes, max_checks, over), over)
-    claim = "value"
+        bounds = _bounds(least, claimed, problem.trivial_bound)
+        proof = _lowest(bounds, lambda bound: recorder.record(bound, max_boxes, max_checks, over), over)
     if proof is not None:
         claim = "optimal" if Fraction(proof["bound"]) - attained <= verify.ROUNDING * size else "bound"
     return Certificate(

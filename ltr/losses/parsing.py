@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ltr.checks import without_spaces
 from ltr.losses.contract import RankingLoss
 from ltr.losses.listwise import ListMLELoss, ListNetLoss
 from ltr.losses.p_norm_push import PNormPushLoss
@@ -38,7 +39,7 @@ def parse_loss(text: str | RankingLoss) -> RankingLoss:
     Args:
         text: ``"ranknet"``, ``"hinge"``, ``"squared_hinge"``, ``"exponential"``, ``"logistic"``, ``"p_norm_push"``,
             ``"list_net"``, ``"list_mle"``, ``"lambda"`` or ``"smooth"``, with options as in ``"ranknet(pairs=sum)"`` or
-            ``"smooth(statistic=dcg(base=e)@10,temperature=0.1)"``; white space is ignored.
+            ``"smooth(statistic=dcg(base=e)@10,temperature=0.1)"``; white space around words and numbers is ignored.
 
     Raises:
         TypeError: neither a string nor a loss.
@@ -52,7 +53,7 @@ def parse_loss(text: str | RankingLoss) -> RankingLoss:
         return text
     if not isinstance(text, str):
         raise TypeError(f"loss must be a string or a loss module, got {type(text).__name__}")
-    match = _GRAMMAR.fullmatch(re.sub(r"\s+", "", text))
+    match = _GRAMMAR.fullmatch(without_spaces(text))
     if match is None:
         raise ValueError(f"loss must read name or name(option=value,...), got {text!r}")
     if match["key"] not in _LOSSES:

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from ltr.checks import is_whole
+from ltr.checks import check_cutoff
 from ltr.metrics.ranked import RankedLists, Ties, Weight, check_ties, rank_lists
 from ltr.metrics.segments import positions_within, running_product, segment_sum
 
@@ -204,5 +204,5 @@ def check_k(k: int | None) -> None:
     Raises:
         ValueError: no integer of at least 1.
     """
-    if k is not None and (not is_whole(k) or k < 1):
-        raise ValueError(f"k must be an integer >= 1, got {k!r}")
+    if k is not None:
+        check_cutoff("k", k)

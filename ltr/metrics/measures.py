@@ -30,6 +30,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from ltr.checks import without_spaces
 from ltr.metrics.binary import average_precision_of, check_k, mrr_of, precision_of, recall_of
 from ltr.metrics.rank_statistics import misranking_error_of, normalized_of, statistic_of
 from ltr.metrics.ranked import RankedLists, Ties, check_ties, rank_lists
@@ -38,7 +39,7 @@ from ltr.statistics import RankStatistic
 
 __all__ = ["Measure", "evaluate", "parse_measure"]
 
-_GRAMMAR = re.compile(r"(?P<name>[a-z_]+)(?:\((?P<options>.*)\))?(?:@(?P<k>\d+))?")
+_GRAMMAR = re.compile(r"(?P<name>[a-z_]+)(?:\((?P<options>.*)\))?(?:@0*(?P<k>[0-9]{1,19}))?")
 _GAIN = re.compile(r"(?:^|,)gain=([^,()]*)(?=,|$)")
 
 
@@ -146,7 +147,7 @@ def parse_measure(text: str | Measure) -> Measure:
     """The measure that a string names; a measure passes through.
 
     Args:
-        text: see the table of this module, or `docs/metrics.md`; white space is ignored.
+        text: see the table of this module, or `docs/metrics.md`; white space around words and numbers is ignored.
 
     Raises:
         TypeError: neither a string nor a measure.
@@ -162,7 +163,7 @@ def parse_measure(text: str | Measure) -> Measure:
         return text
     if not isinstance(text, str):
         raise TypeError(f"measure must be a string or a Measure, got {type(text).__name__}")
-    whole = re.sub(r"\s+", "", text)
+    whole = without_spaces(text)
     name, options, k = _parts(whole)
     if name in _WHOLE or name in _CUT:
         if options:
