@@ -130,12 +130,13 @@ class SolveState:
 
     @contextlib.contextmanager
     def clock_stopped(self) -> Iterator[None]:
-        """A context whose time does not count: compilation, of the first solve on a machine."""
+        """A context whose time and memory do not count: compilation, of the first solve on a machine."""
         began = time.monotonic()
         try:
             yield
         finally:
             self._started += time.monotonic() - began
+            self.memory = Memory(self.limits.memory_limit)
 
     @property
     def remaining(self) -> float:

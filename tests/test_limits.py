@@ -1,0 +1,176 @@
+"""Limits of solves that are too large for them; `scripts/check_limits.py` measures the same on larger problems."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from ltr.exact import GradedProblem, PairwiseProblem, RerankProblem, Status, local_search, solve
+from ltr.exact.levels import balance, levels_of, pair_count
+from ltr.exact.memory import MEGABYTE, Memory
+from ltr.exact.models import base
+from ltr.exact.state import Limits, SolveState, Stopped
+from ltr.exact.weight_space import proof, space
+
+from .reference import random_graded, random_instance, random_pairwise
+
+PATIENCE = 5.0  # seconds that a solve may be late on a busy machine; it was 10 and more before
+
+
+def long_list(n=3000, d=40, **options):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    return RerankProblem(X, (X[:, 0] + rng.normal(size=n) > 0).astype(int), **options)
+
+
+def many_gains(n=1500, d=4, rank="resolved"):
+    rng = np.random.default_rng(0)
+    return GradedProblem(rng.normal(size=(n, d)), rng.random(n), rank=rank)
+
+
+def many_preferences(n=3000, pairs=1_000_000):
+    rng = np.random.default_rng(0)
+    above = rng.integers(0, n, size=pairs)
+    return PairwiseProblem(rng.normal(size=(n, 30)), np.column_stack([above, (above + 1 + above % 7) % n]))
+
+
+@pytest.fixture
+def no_pairs(monkeypatch):
+    """Pairs of more than a tiny problem must not be made."""
+
+    def refuse(problem, *arguments):
+        assert problem.n < 10, "pairs were made"
+        return levels_of(problem, *arguments)
+
+    for module in (local_search, space):
+        monkeypatch.setattr(module, "levels_of", refuse)
+
+
+# --- pairs are counted, not made -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [random_instance, random_graded, random_pairwise])
+def test_pairs_are_counted_without_being_made(make):
+    for seed in range(78):
+        problem = make(seed)
+        made = levels_of(problem)
+        assert pair_count(problem) == len(made.above)
+        often = np.bincount(made.above, minlength=problem.n) - np.bincount(made.below, minlength=problem.n)
+        assert balance(problem) == pytest.approx(often / max(1, len(made.above)))
+
+
+@pytest.mark.parametrize("method", ["auto", "hosted", "local_search"])
+@pytest.mark.parametrize("make", [long_list, many_gains, many_preferences])
+def test_pairs_beyond_the_memory_limit_are_not_made(no_pairs, make, method):
+    problem = make()
+    solution = solve(problem, method, time_limit=60, memory_limit=40)
+    assert solution.status in (Status.MEMORY_LIMIT, Status.HEURISTIC)
+    assert solution.bound == problem.trivial_bound
+    assert solution.value > problem.evaluate(np.zeros(problem.d))  # single features were compared all the same
+    assert method == "local_search" or "MB may be used" in solution.message
+
+
+def test_what_one_box_takes_too_long_for_is_left_to_the_local_search(monkeypatch):
+    monkeypatch.setattr(proof, "_MOST_TERMS", 1000)
+    problem = long_list(n=60, d=3)
+    solution = solve(problem, time_limit=1.0)
+    assert solution.status is Status.HEURISTIC
+    assert "pairs of 3 features are too many for a proof" in solution.message
+    assert solution.value == solve(problem, "local_search", time_limit=1.0).value
+
+
+def test_fewer_threads_where_memory_is_short():
+    problem = long_list(n=300, d=4)
+    limit = 1.1 * proof.memory_needed(problem, threads=1) / MEGABYTE
+    assert proof.memory_needed(problem, threads=2) > limit * MEGABYTE
+    solution = solve(problem, time_limit=0.5, memory_limit=limit + 50)
+    assert solution.bound < problem.trivial_bound
+
+
+def test_memory_added_to_the_process_is_seen():
+    memory = Memory(limit=30)
+    assert not memory.exceeded
+    held = np.ones(50 * MEGABYTE // 8)
+    time.sleep(0.06)
+    assert memory.exceeded
+    assert held.sum() > 0
+
+
+def test_a_solve_ends_where_memory_is_used_up():
+    state = SolveState(random_instance(0), Limits(memory_limit=30))
+    held = np.ones(50 * MEGABYTE // 8)
+    time.sleep(0.06)
+    with pytest.raises(Stopped) as stop:
+        state.check()
+    assert stop.value.status is Status.MEMORY_LIMIT
+    assert held.sum() > 0
+
+
+# --- models in SCIP --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["resolved", "resolved_faithful", "auc"])
+def test_a_model_that_takes_too_much_memory_is_not_built(method):
+    statistic = "auc" if method == "auc" else "dcg"
+    solution = solve(long_list(n=400, d=5, statistic=statistic), method, time_limit=60, memory_limit=20)
+    assert solution.status is Status.MEMORY_LIMIT
+    assert "comparisons needs about" in solution.message
+
+
+def test_a_model_that_takes_too_long_to_build_is_given_up(monkeypatch):
+    monkeypatch.setattr(base, "_LEAST_BUILDING", 1e-3)
+    solution = solve(long_list(n=400, d=5), "resolved", time_limit=0.5)
+    assert solution.status is Status.TIME_LIMIT
+    assert "to build, more than" in solution.message
+
+
+# --- the clock -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["auto", "hosted", "local_search"])
+@pytest.mark.parametrize("make", [long_list, many_gains, lambda: many_gains(rank="subrank"), many_preferences])
+def test_time_is_kept_on_large_problems(make, method):
+    problem = make()
+    solve(RerankProblem([[0.0], [1.0]], [0, 1]), method, time_limit=10)  # compiled before the clock
+    for limit in (0.001, 0.5):
+        began = time.monotonic()
+        solution = solve(problem, method, time_limit=limit)
+        assert time.monotonic() - began < limit + PATIENCE
+        assert solution.value <= solution.bound
+
+
+@pytest.mark.parametrize("method", ["auto", "hosted", "local_search", "resolved"])
+def test_an_interrupt_ends_a_large_solve_at_once(method):
+    problem = long_list()
+    solve(RerankProblem([[0.0], [1.0]], [0, 1]), method, time_limit=10)
+    sent: list[float] = []
+
+    timer = threading.Timer(0.7, lambda: (sent.append(time.monotonic()), signal.pthread_kill(main, signal.SIGINT)))
+    main = threading.main_thread().ident
+    timer.start()
+    solution = solve(problem, method, time_limit=60)
+    timer.cancel()
+    if not sent:  # it had ended before
+        assert solution.status in (Status.TIME_LIMIT, Status.MEMORY_LIMIT)
+        return
+    assert time.monotonic() - sent[0] < PATIENCE
+    assert solution.status in (Status.INTERRUPTED, Status.MEMORY_LIMIT, Status.TIME_LIMIT)
+
+
+def test_the_first_steps_of_a_local_search_look_at_the_clock(monkeypatch):
+    looks: list[float] = []
+    problem = long_list(n=200, d=300)
+
+    class Clock(local_search._Search):
+        def _over(self) -> bool:
+            looks.append(time.monotonic())
+            return len(looks) > 20
+
+    monkeypatch.setattr(local_search, "_Search", Clock)
+    result = local_search.local_search(problem, time_limit=60)
+    assert len(looks) == 21  # of 601 simple starts only a few were looked at
+    assert result.value == problem.evaluate(result.weights)

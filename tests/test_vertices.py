@@ -1,0 +1,177 @@
+"""Weights at which score differences equal the margin exactly, and numbers of extreme size."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from ltr.exact import GradedProblem, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
+from ltr.exact.state import Limits, SolveState
+from ltr.exact.vertices import _simplest, _simplest_binary, _solve, largest_value, offer_simple
+from ltr.exact.weight_space import WeightSpaceSearch
+from scripts import check_random
+
+SIX = [[0, 1], [0, 1], [0, 1], [1, 1], [1, 1], [0, 0]]
+
+
+@pytest.fixture(autouse=True)
+def no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+# --- vertices --------------------------------------------------------------------------------------------------
+
+
+def test_the_simplest_ratios():
+    assert _simplest(Fraction(1, 3), Fraction(1, 2)) == Fraction(1, 2)
+    assert _simplest(Fraction(-34, 100), Fraction(-33, 100)) == Fraction(-1, 3)
+    assert _simplest(Fraction(-1), Fraction(1, 9)) == 0
+    assert _simplest_binary(Fraction(1, 3), Fraction(2, 5)) == Fraction(3, 8)
+    assert _simplest_binary(Fraction(-1, 3), Fraction(-1, 5)) == Fraction(-1, 4)
+    assert _simplest_binary(Fraction(1, 7), Fraction(1, 7) + Fraction(1, 10**9)).denominator <= 2**30
+
+
+def test_elimination_solves_and_knows_what_has_no_solution():
+    rows = [(Fraction(2), Fraction(1), Fraction(3)), (Fraction(0), Fraction(3), Fraction(1))]
+    assert _solve(rows) == [Fraction(4, 3), Fraction(1, 3)]
+    assert _solve([(Fraction(1), Fraction(2), Fraction(0)), (Fraction(2), Fraction(4), Fraction(1))]) is None
+
+
+def test_the_largest_value_of_a_box_is_that_of_a_fine_grid():
+    grid = np.linspace(-1, 1, 17)  # dyadic features and margins have their vertices among these and their neighbours
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X, y = rng.integers(0, 3, (5, 2)) * 1.0, np.array([0, 1, 0, 1, int(rng.integers(2))])
+        problem = RerankProblem(X, y, margin=float(rng.choice([0.25, 0.5, 1.0])), C=float(rng.choice([0.0, 0.1])))
+        low = rng.choice(grid[:-4], size=2)
+        high = low + rng.choice([0.125, 0.25, 0.5])
+        state = SolveState(problem, Limits())
+        found = largest_value(state, problem, low, high)
+        inside = [w for w in itertools.product(grid, grid) if np.all(w >= low) and np.all(w <= high)]
+        best = max(problem.evaluate(w) for w in inside)
+        assert found is not None
+        assert found >= best - 1e-12
+        exact = max(check_random.Objective(problem)(w) for w in _vertices_inside(problem, low, high))
+        assert found == pytest.approx(exact, abs=1e-12)
+
+
+def _vertices_inside(problem, low, high):
+    rows = check_random.planes(problem, check_random.comparisons(problem))
+    for j, ends in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
+        unit = [Fraction(int(j == other)) for other in range(problem.d)]
+        rows = [*rows, *((*unit, Fraction(end)) for end in ends)]
+    for w in check_random.vertices(problem, rows):
+        if all(Fraction(a) <= v <= Fraction(b) for a, v, b in zip(low.tolist(), w, high.tolist(), strict=True)):
+            yield w
+
+
+def test_simple_ratios_are_offered():
+    problem = RerankProblem(SIX, [1, 0, 1, 0, 1, 0], margin=0.5)
+    state = SolveState(problem, Limits())
+    offer_simple(state, np.array([-0.5000001, 1.0]), np.array([-0.4999999, 1.0]))
+    assert state.weights.tolist() == [-0.5, 1.0]
+
+
+@pytest.mark.parametrize("method", ["auto", "hosted", WeightSpaceSearch(coordinates="adapted"), "resolved"])
+def test_a_vertex_attains_the_bound(method):
+    solution = solve(RerankProblem(SIX, [1, 0, 1, 0, 1, 0], margin=0.5), method, time_limit=30)
+    assert solution.status is Status.OPTIMAL
+    assert solution.value == pytest.approx(1.5178, abs=1e-4)
+
+
+def test_an_edge_attains_the_bound():
+    # both (1, 1) + (0, 0) = 1 margin and its opposite have to hold: w_0 + w_1 = 1 with w_2 = 1
+    X = [[0, 0, 0], [1, 1, 0], [0, 0, 1], [1, 1, 0], [0, 0, -1], [0, 0, 1], [0, 0, 0]]
+    pairs = [(1, 0), (2, 6), (2, 3), (1, 4)]
+    problem = PairwiseProblem(X, [*pairs, (5, 4)], margin=1.0)
+    best, _ = check_random.optimum(problem)
+    solution = solve(problem, time_limit=30)
+    assert (solution.status, solution.value) == (Status.OPTIMAL, best)
+
+
+@pytest.mark.parametrize("seed", range(0, 240, 4))
+def test_random_problems_against_all_vertices(seed):
+    _, outcome, seen = check_random.check(seed, time_limit=20.0)
+    assert outcome not in check_random.FAILURES, seen
+
+
+# --- comparisons both ways -------------------------------------------------------------------------------------
+
+
+def test_observations_compared_both_ways_close_boxes_at_once():
+    X = np.random.default_rng(3).normal(size=(4, 3))
+    problem = PairwiseProblem(X, [(2, 0), (2, 0), (1, 2), (0, 2), (2, 3)], C=0.2, margin=1e-9)
+    solution = solve(problem, WeightSpaceSearch(local_search=0.0), time_limit=30)
+    assert solution.status is Status.OPTIMAL
+    assert solution.nodes < 5000
+    assert solution.value == pytest.approx(check_random.optimum(problem)[0], abs=1e-9)
+
+
+# --- extreme sizes ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("C", [1e6, 1e100, 1e300])
+def test_a_price_above_the_statistic_leaves_no_weight(C):
+    solution = solve(RerankProblem([[0.0, 1.0], [1.0, 0.0]], [0, 1], C=C), time_limit=10)
+    assert (solution.status, solution.weights.tolist()) == (Status.OPTIMAL, [0.0, 0.0])
+
+
+def test_a_large_price_chooses_where_weights_are_needed():
+    needed = LinearConstraints([[-1.0, -1.0]], [-0.5])  # w_0 + w_1 >= 0.5
+    problem = RerankProblem([[0.0, 1.0], [1.0, 0.0]], [0, 1], C=1e6, constraints=needed)
+    solution = solve(problem, time_limit=10)
+    assert np.count_nonzero(solution.weights) == 1
+    assert solution.value <= solution.bound
+
+
+@pytest.mark.parametrize("method", ["resolved", "resolved_faithful", "subrank", "auto", "hosted"])
+@pytest.mark.parametrize("scale", [1e20, 1e150, 1e-30])
+def test_features_of_any_size_have_a_status(method, scale):
+    rank = "subrank" if method == "subrank" else "resolved"
+    X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]]) * scale
+    problem = RerankProblem(X, [1, 0, 1, 0], margin=0.25 * scale, rank=rank)
+    solution = solve(problem, method, time_limit=10)
+    ordinary = RerankProblem(X / scale, [1, 0, 1, 0], margin=0.25, rank=rank)
+    assert solution.value == pytest.approx(solve(ordinary, time_limit=10).value)
+    assert solution.bound >= solution.value
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        lambda: RerankProblem([[0.0], [1.0]], [0, 1], "weights(0,1e-300)"),
+        lambda: PairwiseProblem([[0.0], [1.0]], [(1, 0), (0, 1)], weights=[5e-324, 1.0]),
+        lambda: PairwiseProblem([[0.0], [1.0]], [(1, 0), (0, 1)], weights=[1e299, 1.0]),
+        lambda: GradedProblem([[0, 1], [1, 0]], [1, 1]),
+        lambda: RerankProblem([[0.0], [1e-320]], [0, 1], margin=1.7e308),
+        lambda: RerankProblem([[0.0, 1.0], [1e-320, 1.0], [0.0, 1e300]], [0, 1, 0], margin=5e-324),
+    ],
+)
+@pytest.mark.parametrize("method", ["auto", "hosted", "local_search", WeightSpaceSearch(coordinates="adapted")])
+def test_numbers_of_any_size_are_solved(problem, method):
+    made = problem()
+    if method not in ("auto", "hosted", "local_search") and made.d < 2:
+        pytest.skip("adapted coordinates need two features")
+    solution = solve(made, method, time_limit=10)
+    assert solution.value <= solution.bound
+    assert method == "local_search" or solution.status in (Status.OPTIMAL, Status.INEXACT)
+
+
+@pytest.mark.parametrize(
+    ("problem", "message"),
+    [
+        (lambda: RerankProblem([[0.0], [1.0]], [0, 1], C=1e308), "C must be a number from 0 to 1e"),
+        (lambda: PairwiseProblem([[0.0], [1.0]], [(1, 0), (0, 1)], weights=[1e308, 1e308]), "value of a perfect order"),
+        (lambda: PairwiseProblem([[0.0], [1.0]], [(1, 0)], weights=[5e-324]), "value of a perfect order"),
+        (lambda: GradedProblem([[0.0], [1.0]], [1e308, 1e308]), "value of a perfect order"),
+    ],
+)
+def test_sums_that_overflow_or_vanish_are_refused(problem, message):
+    with pytest.raises(ValueError, match=message):
+        problem()
