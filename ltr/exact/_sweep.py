@@ -22,7 +22,7 @@ IndexArray = NDArray[np.int32]  # of pairs: half the memory to read for every li
 State = NDArray[np.uint64]
 
 TIE = 1e-11  # values closer than this, relative to their size, are the same value
-_BLOCK = 1 << 20  # pairs between two looks at `stop`: some hundredths of a second
+_MASK = (1 << 20) - 1  # of pairs between two looks at `stop`: some hundredths of a second
 _NARROW = 1e-11  # share of a segment below which an interval is too short to step into reliably
 
 
@@ -131,7 +131,7 @@ def _sort(
         sorted_keys[at] = keys[e]
         sorted_items[at] = items[e]
     for b in range(m):
-        if b % _BLOCK == 0 and stop[0] != 0:
+        if (b & _MASK) == 0 and stop[0] != 0:
             break
         first, end = start[b], start[b + 1]
         gap = 1
@@ -166,14 +166,14 @@ def line_search(
         return best, at
     # plain names, no helper in the loops: compiled code counts references on access to a tuple and on calls
     above, below, limit, owner = tables.above, tables.below, tables.limit, tables.owner
-    home, worth = tables.home, tables.worth
+    home, worth, stop = tables.home, tables.worth, tables.stop
     counts = np.zeros(home.shape[0], np.int64)
     fewer = np.zeros(tables.slots, np.int64)
     breaks = np.empty(below.shape[0], np.float64)
     inside = np.empty(below.shape[0], np.int64)  # q where the pair is won from its breakpoint on, else ~q
     m = 0
     for q in range(below.shape[0]):
-        if q % _BLOCK == 0 and tables.stop[0] != 0:
+        if (q & _MASK) == 0 and stop[0] != 0:
             return best, at
         i, k = above[q], below[q]
         need, slope = limit[q] - f[i] + f[k], g[i] - g[k]
@@ -186,13 +186,13 @@ def line_search(
         if not won:
             counts[owner[q]] += 1
     value = _value_of_counts(tables, counts, fewer)
-    breaks, inside = _sort(breaks[:m], inside[:m], low, high, tables.stop)
-    if tables.stop[0] != 0:
+    breaks, inside = _sort(breaks[:m], inside[:m], low, high, stop)
+    if stop[0] != 0:
         return -np.inf, low
     narrow = _NARROW * (high - low)
     last = low
     for e in range(m + 1):
-        if e % _BLOCK == 0 and tables.stop[0] != 0:
+        if (e & _MASK) == 0 and stop[0] != 0:
             return -np.inf, low
         following = breaks[e] if e < m else high
         width = following - last

@@ -48,7 +48,7 @@ from ltr.exact.weight_space._shrink import (
     use,
 )
 from ltr.exact.weight_space._slices import cut_slices
-from ltr.exact.weight_space.space import NARROW, Boxes, Flags, FloatArray, IntArray, Space, Work
+from ltr.exact.weight_space.space import NARROW, Boxes, FloatArray, IntArray, Space, Work
 
 __all__ = ["search"]
 
@@ -99,7 +99,7 @@ def _conflicts_cost(space: Space, work: Work, t: int, begin: int, size: int, nee
 def _reduce(space: Space, work: Work, t: int, begin: int, size: int, target: int, tally: IntArray) -> tuple[int, int]:
     """Close box t or shrink it: `CLOSED`, `GAVE_UP` where the hinges cannot close it, or `OPEN`; where to split it."""
     outcome, coordinate, promise = GAVE_UP, -1, 1.0
-    for _ in range(_ROUNDS):
+    for left in range(_ROUNDS - 1, -1, -1):
         if work.bound[t] <= target:
             return CLOSED, -1
         need = work.bound[t] - target
@@ -114,7 +114,7 @@ def _reduce(space: Space, work: Work, t: int, begin: int, size: int, target: int
         musts = prices(space, work, t, begin, size, need)
         if musts == 0 and promise < _PROMISING:
             break
-        if musts > 0:
+        if musts > 0 and left > 0:  # at last conflicts are looked at, however much that still narrows the box
             shrunk = shrink_to_wins(space, work, t, begin, size)
             if shrunk < 0:
                 return CLOSED, -1
@@ -139,13 +139,6 @@ def _reduce(space: Space, work: Work, t: int, begin: int, size: int, target: int
         if not shrink_to_cut(space, work, t, begin, size, best, room):
             break
         refresh(space, work, t, begin, size)
-    else:  # every round has narrowed the box down: conflicts were not looked at
-        need = work.bound[t] - target
-        work.budget[:] = max(need, 0)
-        if need > 0 and prices(space, work, t, begin, size, need) > 0:
-            short = float(need) * (1.0 + 1e-15)
-            if _conflicts_cost(space, work, t, begin, size, need, short) >= short:
-                return CLOSED, -1
     return CLOSED if work.bound[t] <= target else outcome, coordinate
 
 
@@ -224,17 +217,12 @@ def _part(space: Space, work: Work, t: int, begin: int, size: int, j: int) -> in
 
 
 @compiled
-def _hand_over(to: Boxes, row: int, low: FloatArray, high: FloatArray, used: Flags, bound: int) -> None:
-    assign(to.low[row], low)
-    assign(to.high[row], high)
-    assign(to.used[row], used)
-    to.bound[row] = bound
-
-
-@compiled
 def _hand_back(work: Work, entries: int, left: Boxes, row: int) -> int:
     for t in range(entries):
-        _hand_over(left, row, work.low[t], work.high[t], work.used[t], work.bound[t])
+        assign(left.low[row], work.low[t])
+        assign(left.high[row], work.high[t])
+        assign(left.used[row], work.used[t])
+        left.bound[row] = work.bound[t]
         row += 1
     return row
 
@@ -273,7 +261,10 @@ def search(
     deepest, columns = work.low.shape[0] - 4, space.columns.shape[0]
     for root in range(roots.bound.shape[0]):
         if spent >= allowance:
-            _hand_over(left, handed, roots.low[root], roots.high[root], roots.used[root], roots.bound[root])
+            assign(left.low[handed], roots.low[root])
+            assign(left.high[handed], roots.high[root])
+            assign(left.used[handed], roots.used[root])
+            left.bound[handed] = roots.bound[root]
             handed += 1
             continue
         enter(space, work, roots, root)
@@ -325,7 +316,10 @@ def search(
                     entries -= 1
                     continue
             if j < 0:
-                _hand_over(narrow, narrowed, work.low[t], work.high[t], work.used[t], bound)
+                assign(narrow.low[narrowed], work.low[t])
+                assign(narrow.high[narrowed], work.high[t])
+                assign(narrow.used[narrowed], work.used[t])
+                narrow.bound[narrowed] = bound
                 narrowed += 1
                 entries -= 1
                 if narrowed == narrow.bound.shape[0]:
