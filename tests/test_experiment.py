@@ -217,7 +217,7 @@ class StopAt(Calls):
         if method == self.method and index == self.at:
             raise KeyboardInterrupt
 
-    def progress(self, point):
+    def progress(self, point, trivial):
         if self.method == "exact":
             signal.raise_signal(signal.SIGINT)
 

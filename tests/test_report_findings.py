@@ -220,8 +220,8 @@ def test_worse_and_undecided_are_told_apart():
         made.exact("loud", split, 20.0 + (-1) ** split * (5 + split))
     text = words([section(made.results, "Does the proven")])
     assert (
-        "After correction the exact stage is significantly better nowhere. It is worse than its base ranker on the test halves"
-        in text
+        "After correction the exact stage is significantly better nowhere. "
+        "It is worse than its base ranker on the test halves" in text
     )
     assert "on down (K = 50: -1.0" in text
     assert "Undecided: flat and loud." in text
@@ -365,7 +365,10 @@ def test_the_price_is_compared_with_the_smallest_one():
     assert [value for _, value in table.series] == [1e-6, 1e-3, 0.1]
     found = section(results, "Do the price")
     text = words([found])
-    assert "another C is significantly better nowhere. It is worse than C = 1e-06 on the test halves on a (C = 0.1: -3.0" in text
+    assert (
+        "another C is significantly better nowhere. It is worse than C = 1e-06 on the test halves on a (C = 0.1: -3.0"
+        in text
+    )
     assert "on a it goes from 2.0 to 1.0 of 2 (6 splits)" in text
     lines = rows(found, "Weights: mean number")
     assert [row[1] for row in lines] == ["1e-06", "0.001", "0.1"]
@@ -540,7 +543,10 @@ def test_the_test_value_by_length_all_and_where_proven():
     found = section(made.results, "Is a larger K")
     lines = rows(found, "where both are proven")
     assert [row[:4] for row in lines] == [["a", "full", "all", "6"], ["a", "100", "both proven", "3"]]
-    assert "the largest K is significantly better nowhere. It is worse than the smallest K on the test halves on a" in words([found])
+    assert (
+        "the largest K is significantly better nowhere. It is worse than the smallest K on the test halves on a"
+        in words([found])
+    )
 
 
 def test_more_time():
@@ -577,9 +583,25 @@ def test_exceptions_are_named():
     assert "which must not be: a split 7, K = 50." in text
     assert "In 1 the bound is below the value, which must not be: a split 8, K = 50." in text
     assert "6 optimal, 1 time_limit. Others: gap_limit: a split 7, K = 50." in text
-    assert rows(section(made.results, "Exceptions"), "wide gap") == [["a", "50", "20", "2/8", "no bound"]]
+    assert rows(section(made.results, "Exceptions"), "wide gap") == [["a", "50", "20", "2/8", "no bound", "0"]]
     assert [record["split"] for record in below_a_start(Evidence(made.results).exact)] == [7]
     assert [record["split"] for record in wide_gaps(Evidence(made.results).exact)] == [7, 8]
+
+
+def test_a_bound_of_a_perfect_order_is_named_beside_its_gap():
+    made = sweep({"a": 1.0}, lengths=(50, 100))
+    on_list = {"value": 20.0, "bound": 22.0, "gap": 0.1, "trivial_bound": 22.0}
+    made.exact("a", 7, 21.0, 20.0, status="time_limit", on_list=on_list)
+    made.exact("a", 8, 21.0, 20.0, status="time_limit", on_list={**on_list, "trivial_bound": 22.1})
+    text = words([section(made.results, "Does the proven")])
+    known = "the gap of the others is 10.0% in the median, and in 1 of them the bound is that of a perfect order"
+    assert f"within 20 seconds a list; {known}, so that nothing is proven." in text
+    assert rows(section(made.results, "Exceptions"), "wide gap") == [["a", "50", "20", "2/8", "10.0%", "1"]]
+    larger = rows(section(made.results, "Is a larger K"), "Means over the splits")
+    assert [row[3] for row in larger] == ["0.00%", "0.00%"]  # the others are no splits of K = 100
+    made.exact("a", 7, 21.0, 20.0, 100, status="time_limit", on_list=on_list)
+    larger = rows(section(made.results, "Is a larger K"), "Means over the splits")
+    assert [row[3] for row in larger] == ["1.43% (nothing proven in 1)"] * 2
 
 
 def test_a_clean_sweep_has_no_exceptions():

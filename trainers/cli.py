@@ -355,8 +355,8 @@ def _print_table(results: Results) -> None:
     from trainers.results import rich_tables
 
     console = _stdout(Console)
-    for table in rich_tables(results):
-        console.print(table)
+    for part in rich_tables(results, console.width):
+        console.print(part)
 
 
 def _stdout(console: type[Console]) -> Console:

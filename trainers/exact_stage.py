@@ -19,7 +19,7 @@ from trainers.config import EXACT
 from trainers.context import Context, by_tag, load_ranker, save_scores
 from trainers.files import Json, read_json, reading, write_atomic, write_json
 from trainers.rankers import two_stage_ranker
-from trainers.results import Row
+from trainers.results import Row, is_trivial
 from trainers.runs import MethodFolder, RunError
 from trainers.task import Scores
 from trainers.tracking import Tracker
@@ -51,7 +51,7 @@ def run_exact_stage(context: Context, rows: Sequence[Row], *, level_to: int) -> 
     with Tracker(folder.path, folder.records, tensorboard=context.config.tracking.tensorboard) as tracker:
         started = time.perf_counter()
         train, test = context.split.train, context.split.test
-        log = _TraceLog(context, tracker)
+        log = _TraceLog(context, tracker, ranker)
         ranker.fit(train.X, train.y, train.qid, base_is_fitted=True, warm_starts=starts, on_progress=log)
         seconds = time.perf_counter() - started
         scores = Scores(ranker.decision_function(train.X, train.qid), ranker.decision_function(test.X, test.qid))
@@ -87,8 +87,8 @@ def _check_length(context: Context, ranker: TwoStageRanker) -> None:
 class _TraceLog:
     """Logs every trace point against its time in milliseconds, and shows it."""
 
-    def __init__(self, context: Context, tracker: Tracker) -> None:
-        self._context, self._tracker = context, tracker
+    def __init__(self, context: Context, tracker: Tracker, ranker: TwoStageRanker) -> None:
+        self._context, self._tracker, self._ranker = context, tracker, ranker
         self._began = time.time()
         self._last = -1
 
@@ -97,7 +97,8 @@ class _TraceLog:
         self._last = max(self._last + 1, round(1000 * point.seconds))
         values = {"exact/incumbent": point.incumbent, "exact/bound": point.bound, "exact/gap": point.gap}
         self._tracker.log(self._last, values, when=self._began + point.seconds)
-        self._context.display.progress(point)
+        assert self._ranker.problem_ is not None
+        self._context.display.progress(point, is_trivial(point.bound, self._ranker.problem_.trivial_bound))
 
 
 def _row(context: Context, ranker: TwoStageRanker, scores: Scores, seconds: float) -> Row:
@@ -115,6 +116,7 @@ def _row(context: Context, ranker: TwoStageRanker, scores: Scores, seconds: floa
         objective=_finite(solution.value),
         bound=_finite(solution.bound),
         gap=_finite(solution.gap),
+        trivial_bound=None if ranker.problem_ is None else ranker.problem_.trivial_bound,
         steps=solution.nodes,
         weights=None if ranker.weights_ is None else ranker.weights_.tolist(),
         message="; ".join(note for note in notes if note),
@@ -176,6 +178,7 @@ def _certificate(context: Context, solution: Solution, ranker: TwoStageRanker) -
         "value": solution.value,
         "bound": solution.bound,
         "gap": solution.gap,
+        "trivial_bound": problem.trivial_bound,
         "seconds": solution.seconds,
         "nodes": solution.nodes,
         "weights": solution.weights,

@@ -23,7 +23,7 @@ from trainers.figures import RankedList, ranked_list_figure
 from trainers.files import reading
 from trainers.helpers import Helpers
 from trainers.inputs import load_split
-from trainers.results import Results, Row, markdown_tables, number, write_results
+from trainers.results import NOTHING_PROVEN, Results, Row, markdown_tables, number, write_results
 from trainers.runs import RunError, open_run
 from trainers.stopping import StopFlag
 from trainers.surrogates import train_surrogate
@@ -124,7 +124,8 @@ def _summary(row: Row) -> str:
     parts = [row.status, f"{row.seconds:.1f} s"]
     parts += [f"train {name} {number(value)}, test {number(row.test[name])}" for name, value in row.train.items()][:1]
     if row.bound is not None:
-        parts.append(f"value {number(row.objective)}, bound {number(row.bound)}, gap {number(row.gap, '{:.2%}')}")
+        gap = f" of a perfect order: {NOTHING_PROVEN}" if row.nothing_proven else f", gap {number(row.gap, '{:.2%}')}"
+        parts.append(f"value {number(row.objective)}, bound {number(row.bound)}{gap}")
     return ", ".join(parts)
 
 
@@ -152,6 +153,7 @@ def _results(context: Context, rows: Sequence[Row]) -> Results:
         tuple(rows),
         on_list=config.exact.statistic,
         note=_note_by_query(context) if context.split.by_query else too_long(config, context.split),
+        base=config.exact.base if config.exact.enabled else "",
     )
 
 

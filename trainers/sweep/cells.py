@@ -19,8 +19,9 @@ The record in a file::
     curve                       [[step, loss, train, test], ...]: loss and first statistic while training
 
     of exact cells only:
-    list                        {"n", "n_pos", "value", "bound", "gap", "starts": {cell id: value}}: the reranked top,
-                                the objective there with its bound, and that of the rankers it started from
+    list                        {"n", "n_pos", "value", "bound", "gap", "trivial_bound", "starts": {cell id: value}}:
+                                the reranked top, the objective there with its bound, the statistic of a perfect
+                                order, and the objective of the rankers it started from
     trace                       [[seconds, incumbent, bound, nodes], ...]
     recentred                   {"norm", "seconds", "train", "test", "ranked"}: the answer moved to the largest
                                 margin, if asked for
@@ -39,8 +40,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr.exact.solution import Status
+from ltr.statistics import RankStatistic
 from trainers.config import EXACT, Config
 from trainers.files import Json, read_json, reading, write_json
+from trainers.results import is_trivial
 
 __all__ = [
     "CELLS",
@@ -49,6 +53,7 @@ __all__ = [
     "check_record",
     "exact_cell",
     "first_stage_cell",
+    "nothing_proven",
     "pack_labels",
     "read_cell",
     "unpack_labels",
@@ -223,6 +228,18 @@ def check_record(record: Mapping[str, Any]) -> None:
     """
     if not (record.keys() >= _KEYS and record["train"]):
         raise ValueError(f"no record of a cell: {record}")
+
+
+def nothing_proven(record: Mapping[str, Any]) -> bool:
+    """Whether the bound of an exact cell is that of a perfect order of its list, above its value."""
+    found = record.get("list")
+    if not found or record["status"] == Status.OPTIMAL.value:
+        return False
+    trivial_bound = found.get("trivial_bound")
+    if trivial_bound is None and record.get("ranked"):  # written before records had it; without queries labels are 0, 1
+        statistic = RankStatistic.parse(record["options"]["statistic"])
+        trivial_bound = statistic.best(found["n"], found["n_pos"])
+    return is_trivial(found["bound"], trivial_bound)
 
 
 def write_cell(folder: Path, record: Mapping[str, Any]) -> None:

@@ -184,6 +184,7 @@ def _exact(cell: Cell, task: Task, starts: Mapping[str, Json], threads: int) -> 
                 "value": solution.value,
                 "bound": solution.bound,
                 "gap": solution.gap if math.isfinite(solution.gap) else None,
+                "trivial_bound": problem.trivial_bound,
                 "starts": values,
             },
             "trace": _trace(solution.trace),
