@@ -10,6 +10,7 @@ from dataclasses import asdict
 
 import numpy as np
 
+from ltr.compiling import clock
 from ltr.exact.certificate import certify
 from ltr.exact.graded import GradedProblem
 from ltr.exact.problem import RerankProblem
@@ -17,7 +18,7 @@ from ltr.exact.solution import Solution, Status, TracePoint
 from ltr.rerank import TwoStageRanker
 from trainers.config import EXACT
 from trainers.context import Context, by_tag, load_ranker, save_scores
-from trainers.files import Json, read_json, reading, write_atomic, write_json
+from trainers.files import Json, read_json, reading, replacing, write_atomic, write_json
 from trainers.rankers import two_stage_ranker
 from trainers.results import Row, is_trivial
 from trainers.runs import MethodFolder, RunError
@@ -49,11 +50,11 @@ def run_exact_stage(context: Context, rows: Sequence[Row], *, level_to: int) -> 
     starts += _earlier_weights(folder, context.split.feature_names)
     context.display.begin(EXACT, None)
     with Tracker(folder.path, folder.records, tensorboard=context.config.tracking.tensorboard) as tracker:
-        started = time.perf_counter()
+        started = clock()
         train, test = context.split.train, context.split.test
         log = _TraceLog(context, tracker, ranker)
         ranker.fit(train.X, train.y, train.qid, base_is_fitted=True, warm_starts=starts, on_progress=log)
-        seconds = time.perf_counter() - started
+        seconds = clock() - started
         scores = Scores(ranker.decision_function(train.X, train.qid), ranker.decision_function(test.X, test.qid))
         row = _row(context, ranker, scores, seconds)
         statistics = {"train": row.train, "test": row.test}
@@ -128,9 +129,8 @@ def _finite(value: float) -> float | None:
 
 
 def _save(folder: MethodFolder, context: Context, ranker: TwoStageRanker, scores: Scores) -> None:
-    temporary = folder.model.with_suffix(".tmp")
-    ranker.save(temporary)
-    temporary.replace(folder.model)
+    with replacing(folder.model) as temporary:
+        ranker.save(temporary)
     save_scores(folder, scores)
     names = context.split.feature_names
     value: Json = {

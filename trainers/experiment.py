@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from ltr.fitting import FitOptions
 from trainers.baselines import fit_baseline
-from trainers.by_query import check_lists, count_empty
+from trainers.by_query import check_lists, count_empty, follow_labels, unset_following
 from trainers.config import EXACT, Config
 from trainers.context import Context, load_scores
 from trainers.display import Display
@@ -22,9 +22,9 @@ from trainers.exact_stage import run_exact_stage
 from trainers.figures import RankedList, ranked_list_figure
 from trainers.files import reading
 from trainers.helpers import Helpers
-from trainers.inputs import load_split
+from trainers.inputs import glimpse, load_split
 from trainers.results import NOTHING_PROVEN, Results, Row, markdown_tables, number, write_results
-from trainers.runs import RunError, open_run
+from trainers.runs import RunError, check_run, open_run
 from trainers.stopping import StopFlag
 from trainers.surrogates import train_surrogate
 from trainers.task import ranked_labels, statistic_of, too_long
@@ -58,8 +58,13 @@ def run_experiment(
     """
     display = Display() if display is None else display
     _check_device(config)
+    # as much as can be told before the data are read, which may take minutes
+    early = glimpse(config.data)
+    check_lists(follow_labels(config, early), early)
+    check_run(config, fresh=fresh, undecided=unset_following(config))
     split = load_split(config)
-    check_lists(config, split)
+    config = follow_labels(config, split.labels)
+    check_lists(config, split.labels)
     with open_run(config, split.facts, fresh=fresh) as run, StopFlag() as stop:
         context = Context(config, split, run, display, stop, Helpers() if helpers is None else helpers)
         rows: list[Row] = []

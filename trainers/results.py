@@ -46,7 +46,7 @@ class Row:
     Attributes:
         method: its name: a loss, a baseline or ``exact``.
         status: how it ended.
-        seconds: wall time over all starts.
+        seconds: wall time over all starts, without that of compiling.
         train: statistics of the training half by name; None where one is undefined.
         test: likewise for the test half.
         top: statistic of the exact stage on the reranked list of the training half, as the exact problem counts it

@@ -98,7 +98,7 @@ def run_sweep(
         data = examine(grids, str(path))
         for text in data.notes:
             progress.note(text)
-        whole = plan(grids, data.hashes)
+        whole = plan(data.grids, data.hashes)
         with _writing(config.folder):
             config.folder.mkdir(parents=True, exist_ok=True)
         with locked(config.folder, f".lock-{shard.number}-of-{shard.count}"):
