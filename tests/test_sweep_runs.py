@@ -269,7 +269,7 @@ def test_data_that_change_between_two_starts_are_read_anew(tmp_path):
 def test_data_that_only_the_workers_lack_stop_it(tmp_path, monkeypatch):
     path = write(tmp_path, sweep=ONE_SPLIT)
     (tmp_path / "table.csv").unlink()
-    monkeypatch.setattr(runner, "examine", lambda grids, source: Examined({"small": "0" * 64}, []))
+    monkeypatch.setattr(runner, "examine", lambda grids, source: Examined(tuple(grids), {"small": "0" * 64}, []))
     with pytest.raises(RunError, match=r"small, on .*: .*table.csv: no such file"):
         run_here(path)
     assert files_of(tmp_path / "runs" / "sweep") == {}
@@ -301,7 +301,7 @@ def test_a_run_does_not_write_into_a_sweep(finished):
 def test_a_folder_that_cannot_be_made_or_written_to(tmp_path, monkeypatch):
     path = write(tmp_path)
     (tmp_path / "runs").write_text("a file")
-    with pytest.raises(RunError, match=r"runs_dir: cannot write in .*runs/sweep: "):
+    with pytest.raises(RunError, match=r"runs_dir: cannot write .*runs/sweep: "):
         run_here(path)
     (tmp_path / "runs").unlink()
 
@@ -309,11 +309,11 @@ def test_a_folder_that_cannot_be_made_or_written_to(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("trainers.sweep.runner.write_json", full)
-    with pytest.raises(RunError, match=r"runs_dir: cannot write in .*: No space left on device"):
+    with pytest.raises(RunError, match=r"runs_dir: cannot write .*: No space left on device; what is finished is kept"):
         run_here(path)
     monkeypatch.undo()
     monkeypatch.setattr("trainers.sweep.answers.write_cell", full)
-    with pytest.raises(RunError, match="sweep: cannot be written to: No space left on device"):
+    with pytest.raises(RunError, match=r"runs_dir: cannot write .*sweep: No space left on device"):
         run_here(path)
 
 
@@ -322,7 +322,7 @@ def test_a_folder_without_the_right_to_write(tmp_path):
     path = write(tmp_path)
     (tmp_path / "runs" / "sweep").mkdir(parents=True)
     (tmp_path / "runs" / "sweep").chmod(0o500)
-    with pytest.raises(RunError, match="runs_dir: cannot write in"):
+    with pytest.raises(RunError, match="runs_dir: cannot write"):
         run_here(path)
 
 

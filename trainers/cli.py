@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import glob
 import importlib
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,6 +53,7 @@ exit codes: 0 done, 1 a certificate is wrong, 2 something in the command, config
 
 def command() -> int:
     """The command line as a process of its own: its exit code, on whose way out Ctrl-C means nothing any more."""
+    threading.excepthook = _thread_failed
     return exit_code(main, _interrupted)  # a second Ctrl-C is answered as the first
 
 
@@ -62,6 +66,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _main(argv)
     except KeyboardInterrupt:
         return _interrupted()
+
+
+def _thread_failed(failure: threading.ExceptHookArgs) -> None:
+    """Leave out the traceback of TensorBoard's writer on a full disk: the run meets the same error, and says so."""
+    if not issubclass(failure.exc_type, OSError):
+        threading.__excepthook__(failure)
 
 
 def _interrupted() -> int:
@@ -88,24 +98,43 @@ def _main(argv: Sequence[str] | None) -> int:
     stop.check()
 
     try:
-        if arguments.command == "run":
-            return _run(arguments.config, [*arguments.overrides, *rest], arguments.fresh, arguments.quiet)
-        if arguments.command == "sweep":
-            return _sweep(arguments, [*arguments.overrides, *rest])
-        if arguments.command == "report":
-            return _report(arguments)
-        if arguments.command == "board":
-            return run_board(arguments, _complain)
-        if arguments.command == "show":
-            return _show(arguments.run)
-        if arguments.command == "predict":
-            return _predict(arguments.run, arguments.data, arguments.method, arguments.output)
-        if arguments.command == "verify":
-            return _verify(arguments.file, arguments.require_proof, arguments.data)
-        return _options()
+        code = _dispatch(arguments, rest)
+        sys.stdout.flush()
     except (ConfigError, DataError, RunError) as error:
         _complain(f"error: {error}")
         return 2
+    except BrokenPipeError:  # whoever read the output has enough, as `head` has
+        _drop_stdout()
+        return 141
+    except OSError as error:
+        _complain(f"error: {error.filename or 'standard output'}: {error.strerror or error}")
+        _drop_stdout()
+        return 2
+    return code
+
+
+def _dispatch(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
+    if arguments.command == "run":
+        return _run(arguments.config, [*arguments.overrides, *rest], arguments.fresh, arguments.quiet)
+    if arguments.command == "sweep":
+        return _sweep(arguments, [*arguments.overrides, *rest])
+    if arguments.command == "report":
+        return _report(arguments)
+    if arguments.command == "board":
+        return run_board(arguments, _complain)
+    if arguments.command == "show":
+        return _show(arguments.run)
+    if arguments.command == "predict":
+        return _predict(arguments)
+    if arguments.command == "verify":
+        return _verify(arguments.file, arguments.require_proof, arguments.data)
+    return _options()
+
+
+def _drop_stdout() -> None:
+    """Have the interpreter's own end find no output that it cannot write."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(text: str) -> None:
@@ -160,6 +189,12 @@ def _parser() -> argparse.ArgumentParser:
     predict.add_argument("data", metavar="DATA", type=Path, help="a table with the run's features, or a sparse file")
     predict.add_argument("-o", "--output", metavar="FILE", type=Path, help="write CSV here instead of to stdout")
     predict.add_argument("--method", help="a method of the run; its exact stage by default")
+    predict.add_argument(
+        "--quote-formulas",
+        action="store_true",
+        help="put an apostrophe before texts that begin with = + - @, a tab or a line break, which spreadsheets run as "
+        "formulas; by default they stay as they are, with a warning. Numbers are never changed",
+    )
     verify = commands.add_parser(
         "verify",
         help="check a certificate",
@@ -305,19 +340,20 @@ def _show(run: str) -> int:
     return 0
 
 
-def _predict(run: str, data: Path, method: str | None, output: Path | None) -> int:
-    from trainers.files import write_atomic
+def _predict(arguments: argparse.Namespace) -> int:
+    from trainers.files import remove_leftovers, write_atomic, writing
     from trainers.predict import find_run, predict_csv
-    from trainers.runs import RunError
 
-    text = predict_csv(find_run(run), data, method=method)
+    output, quote = arguments.output, arguments.quote_formulas
+    ranked = predict_csv(find_run(arguments.run), arguments.data, method=arguments.method, quote_formulas=quote)
+    if ranked.formulas and not quote:
+        _complain(f"warning: {ranked.warning}")
     if output is None:
-        sys.stdout.write(text)
+        sys.stdout.write(ranked.text)
         return 0
-    try:
-        write_atomic(output, text.encode())
-    except OSError as error:
-        raise RunError(f"--output: cannot write {output}: {error.strerror}") from None
+    with writing(output, "--output"):
+        remove_leftovers(output.parent, f".{glob.escape(output.name)}.*.tmp")
+        write_atomic(output, ranked.text.encode())
     return 0
 
 
@@ -361,4 +397,10 @@ def _print_table(results: Results) -> None:
 
 def _stdout(console: type[Console]) -> Console:
     """A console on stdout that does not fold tables in pipes and files."""
-    return console() if sys.stdout.isatty() else console(width=200)
+    found = console() if sys.stdout.isatty() else console(width=200)
+    found.on_broken_pipe = _raise_broken_pipe  # type: ignore[method-assign]  # its own ends in exit code 1
+    return found
+
+
+def _raise_broken_pipe() -> None:
+    raise BrokenPipeError

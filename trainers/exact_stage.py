@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import time
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ from trainers.runs import MethodFolder, RunError
 from trainers.task import Scores
 from trainers.tracking import Tracker
 
-__all__ = ["run_exact_stage"]
+__all__ = ["keep_certificate", "run_exact_stage"]
 
 
 def run_exact_stage(context: Context, rows: Sequence[Row], *, level_to: int) -> Row:
@@ -145,9 +146,53 @@ def _save(folder: MethodFolder, context: Context, ranker: TwoStageRanker, scores
         buffer = io.BytesIO()
         _write_problem(buffer, ranker.problem_, ranker.solution_)
         write_atomic(folder.problem, buffer.getvalue())
-        if context.config.exact.certificate:
-            certify(ranker.problem_, ranker.solution_).write(folder.certificate)
     write_json(folder.solution, value)
+
+
+def keep_certificate(context: Context, *, again: bool = False) -> None:
+    """Make the certificate of a finished exact stage from its files, where it is asked for and missing or damaged.
+
+    A stop by the user ends it without a certificate; the next start makes it.
+
+    Args:
+        context: the run.
+        again: whether an earlier start has made it, so that the user is told what became of it.
+
+    Raises:
+        RunError: a damaged file.
+    """
+    folder = context.run.method(EXACT)
+    if not context.config.exact.certificate or not folder.problem.exists() or folder.has_certificate:
+        return
+    if again:
+        state = "not as this run wrote it" if folder.certificate.exists() else "missing"
+        context.display.note(f"exact: {folder.certificate.name} is {state}: it is made again")
+    with reading(folder.solution):
+        problem, solution = _solved(folder)
+    if not math.isfinite(solution.value):
+        context.display.note("exact: no certificate, for no weights are known")
+        return
+    certificate = certify(problem, solution, should_stop=lambda: context.stop.raised)
+    if context.stop.raised:
+        context.display.note("exact: no certificate yet, the same command makes it")
+        return
+    certificate.write(folder.certificate)
+    folder.certified()
+
+
+def _solved(folder: MethodFolder) -> tuple[RerankProblem | GradedProblem, Solution]:
+    """The list that was reranked and its solution, as the files of a finished stage have them."""
+    found = json.loads(folder.solution.read_text(encoding="utf-8"))["certificate"]
+    options = {name: found[name] for name in ("statistic", "C", "margin", "rank")}
+    problem: RerankProblem | GradedProblem
+    with reading(folder.problem), np.load(folder.problem) as arrays:
+        if "gains" in arrays:
+            problem = GradedProblem(arrays["X"], arrays["gains"], arrays["qid"], **options)
+        else:
+            problem = RerankProblem(arrays["X"], arrays["y"], **options)
+    value, bound = (-math.inf if found[name] is None else float(found[name]) for name in ("value", "bound"))
+    weights = np.asarray(found["weights"], dtype=np.float64)
+    return problem, Solution(weights, value, bound, Status(found["status"]), found["seconds"], found["method"])
 
 
 def _write_problem(file: io.BytesIO, problem: RerankProblem | GradedProblem, solution: Solution) -> None:

@@ -8,6 +8,7 @@ at least theirs.
 from __future__ import annotations
 
 import dataclasses
+import io
 from collections.abc import Callable, Sequence
 
 from matplotlib.figure import Figure
@@ -18,9 +19,9 @@ from trainers.by_query import check_lists, count_empty, follow_labels, unset_fol
 from trainers.config import EXACT, Config
 from trainers.context import Context, load_scores
 from trainers.display import Display
-from trainers.exact_stage import run_exact_stage
+from trainers.exact_stage import keep_certificate, run_exact_stage
 from trainers.figures import RankedList, ranked_list_figure
-from trainers.files import reading
+from trainers.files import reading, write_atomic, writing
 from trainers.helpers import Helpers
 from trainers.inputs import glimpse, load_split
 from trainers.results import NOTHING_PROVEN, Results, Row, markdown_tables, number, write_results
@@ -68,14 +69,15 @@ def run_experiment(
     with open_run(config, split.facts, fresh=fresh) as run, StopFlag() as stop:
         context = Context(config, split, run, display, stop, Helpers() if helpers is None else helpers)
         rows: list[Row] = []
-        _write_overview(context, None)
-        try:
-            _run_all(context, rows)
-        finally:
-            # what is there is worth a table, whatever ended the run
-            results = _results(context, rows)
-            write_results(run, results)
-            _write_overview(context, results)
+        with writing(run.path, "runs_dir"):
+            _write_overview(context, None)
+            try:
+                _run_all(context, rows)
+            finally:
+                # what is there is worth a table, whatever ended the run
+                results = _results(context, rows)
+                write_results(run, results)
+                _write_overview(context, results)
     return results
 
 
@@ -102,6 +104,8 @@ def _run_or_read(context: Context, name: str, rows: Sequence[Row]) -> Row:
         with reading(folder.row):
             row = Row.from_json(finished)
         context.display.note(f"{name}: finished earlier")
+        if name == EXACT:
+            keep_certificate(context, again=True)
         return row
     folder.reopen()
     try:
@@ -112,6 +116,8 @@ def _run_or_read(context: Context, name: str, rows: Sequence[Row]) -> Row:
         # options that the config allows, but not with these data
         raise RunError(f"{name}: {error}") from error
     context.display.end(name, _summary(row))
+    if name == EXACT and row.status != _INTERRUPTED:
+        keep_certificate(context)
     return row
 
 
@@ -197,7 +203,9 @@ def _write_overview(context: Context, results: Results | None) -> None:
         return
     figures = _figures(context) if results is not None and config.tracking.figures else {}
     for half, figure in figures.items():
-        figure.savefig(context.run.path / f"ranked_list_{half}.png")
+        picture = io.BytesIO()
+        figure.savefig(picture, format="png")
+        write_atomic(context.run.path / f"ranked_list_{half}.png", picture.getvalue())
     if config.tracking.tensorboard:
         write_overview(
             context.run.path / _OVERVIEW,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import math
 import os
@@ -28,6 +29,7 @@ __all__ = [
     "to_json",
     "write_atomic",
     "write_json",
+    "writing",
 ]
 
 Json = dict[str, Any]
@@ -66,26 +68,44 @@ def reading(path: Path, advice: str = _ADVICE) -> Iterator[None]:
         raise RunError(f"{path}: cannot be read or is damaged ({type(error).__name__}); {advice}") from error
 
 
+@contextlib.contextmanager
+def writing(path: Path, what: str = "") -> Iterator[None]:
+    """A context in which files are written.
+
+    Args:
+        path: the file, or the folder of the files.
+        what: the option or key that names it, for the message.
+
+    Raises:
+        RunError: whatever kept the body from writing, with the path and, where the disk is full, what to do.
+    """
+    try:
+        yield
+    except OSError as error:
+        text = f"{what}: cannot write {path}" if what else f"cannot write {path}"
+        raise RunError(f"{text}: {error.strerror or error}{_ADVICE_ON.get(error.errno or 0, '')}") from None
+
+
+_KEPT = "; what is finished is kept: make room and give the same command again"
+_ADVICE_ON = dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _KEPT)
+
+
 def write_atomic(path: Path, data: bytes) -> None:
     """Write a file so that at any moment either the old or the new one is there, whole.
 
     A link is followed. What is no regular file, such as a device or a pipe, is written to as it is.
 
     Raises:
-        OSError: a place that cannot be written to, or is full; its ``filename`` is `path`.
+        OSError: a place that cannot be written to, or is full.
     """
-    try:
-        if path.exists() and not path.is_file():
-            with path.open("wb") as file:
-                file.write(data)
-            return
-        with replacing(path.resolve()) as temporary, temporary.open("wb") as file:
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        error.filename, error.filename2 = str(path), None
-        raise
+        return
+    with replacing(path.resolve()) as temporary, temporary.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 @contextlib.contextmanager

@@ -11,8 +11,8 @@
         checkpoint.pt       the training so far (while unfinished)
         model.pt            the fitted ranker
         scores.npz          its scores of both halves
-        result.json         the method's row of the table and the names of its files; while it and they are there,
-                          the method is finished
+        result.json         the method's row of the table, and names and sha256 of its files; while it and they are
+                          there, the method is finished
       exact/                likewise; solution.json, the list in problem.npz and, on request, certificate.json
       results.csv  .md  .json
 """
@@ -20,6 +20,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import shutil
 import tomllib
@@ -29,7 +30,7 @@ from typing import Any
 
 from trainers.config import Config, parse_config, resolved_toml
 from trainers.config_errors import ConfigError, Finding
-from trainers.files import Json, RunError, read_json, reading, remove_leftovers, write_atomic, write_json
+from trainers.files import Json, RunError, read_json, reading, remove_leftovers, write_atomic, write_json, writing
 from trainers.provenance import run_facts
 from trainers.toml_text import flat, read_toml
 
@@ -86,23 +87,56 @@ class MethodFolder:
         return self.path / "result.json"
 
     def result(self) -> Json | None:
-        """The finished method's row, None while it is unfinished or where one of its files is gone."""
+        """The finished method's row, None while it is unfinished or where one of its files is gone.
+
+        Raises:
+            RunError: a file that is not as it was written.
+        """
         result = read_json(self.row)
         if result is None:
             return None
         with reading(self.row):
-            complete = all((self.path / name).exists() for name in result["files"])
-        return result if complete else None
+            files = result["files"]
+            if not all((self.path / name).exists() for name in files):
+                return None
+        # runs of earlier versions have the names alone
+        for name, digest in files.items() if isinstance(files, dict) else ():
+            with reading(self.path / name):
+                if _digest(self.path / name) != digest:
+                    raise ValueError("not as it was written")
+        return result
 
     def reopen(self) -> None:
         """Make the method unfinished, so that a stop while it is computed again leaves it so."""
-        self.row.unlink(missing_ok=True)
+        for path in (self.row, self.certificate):
+            path.unlink(missing_ok=True)
 
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write the row of a finished method and drop its checkpoint."""
-        files = [path.name for path in (self.model, self.scores, self.solution, self.problem) if path.exists()]
-        write_json(self.row, {**result, "files": files})
+        files = [path for path in (self.model, self.scores, self.solution, self.problem) if path.exists()]
+        write_json(self.row, {**result, "files": {path.name: _digest(path) for path in files}})
         self.checkpoint.unlink(missing_ok=True)
+
+    def certified(self) -> None:
+        """Note in the row of the finished method what its certificate holds."""
+        result = read_json(self.row)
+        assert result is not None
+        write_json(self.row, {**result, _CERTIFICATE: _digest(self.certificate)})
+
+    @property
+    def has_certificate(self) -> bool:
+        """Whether the certificate of the finished method is there, as it was written."""
+        result = read_json(self.row)
+        known = None if result is None else result.get(_CERTIFICATE)
+        return self.certificate.is_file() and _digest(self.certificate) == known
+
+
+_CERTIFICATE = "certificate_sha256"
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class RunFolder:
@@ -180,10 +214,8 @@ def open_run(config: Config, data_facts: Mapping[str, Any], *, fresh: bool = Fal
             that another process is writing.
     """
     folder = RunFolder(config.folder)
-    try:
+    with writing(folder.path, "runs_dir"):
         folder.path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunError(f"runs_dir: cannot make the folder {folder.path}: {error.strerror}") from None
     with locked(folder.path):
         _check_is_run(folder)
         begun = folder.begun
@@ -194,8 +226,9 @@ def open_run(config: Config, data_facts: Mapping[str, Any], *, fresh: bool = Fal
             _check_data(folder, data_facts)
         remove_leftovers(folder.path, locked=True)
         if fresh or not begun:
-            write_atomic(folder.config, resolved_toml(config).encode())
-            write_json(folder.origin, run_facts(config, data_facts))
+            with writing(folder.path, "runs_dir"):
+                write_atomic(folder.config, resolved_toml(config).encode())
+                write_json(folder.origin, run_facts(config, data_facts))
         yield folder
 
 
@@ -216,10 +249,8 @@ def locked(path: Path, name: str = _LOCK) -> Iterator[None]:
     except ImportError:
         yield
         return
-    try:
+    with writing(path, "runs_dir"):
         file = (path / name).open("w")
-    except OSError as error:
-        raise RunError(f"runs_dir: cannot write in {path}: {error.strerror}") from None
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -271,7 +302,7 @@ def _begun_with(folder: RunFolder) -> dict[str, Any]:
         tree = read_toml(folder.config)
         whole = flat(tomllib.loads(resolved_toml(parse_config(tree, source=str(folder.config)))))
     except ConfigError as error:
-        raise RunError(f"the config of the run to continue is damaged: {error}; {_ADVICE}") from None
+        raise RunError(f"{folder.config}: is damaged ({error.findings[0]}); {_ADVICE}") from None
     if missing := [key for key in whole if key not in flat(tree)]:
         keys = ", ".join(missing[:3]) + (", ..." if missing[3:] else "")
         raise RunError(f"{folder.config}: was cut off or is of another version: it lacks {keys}; {_ADVICE}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import io
 import os
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from trainers.files import RunError, write_atomic
+from trainers.files import RunError, remove_leftovers, write_atomic, writing
 from trainers.report.evidence import Evidence
 from trainers.report.exact import exact_section
 from trainers.report.findings import findings, headline
@@ -158,24 +157,18 @@ def write_report(
     )
     names = file_names(page)
     images = {picture: png(picture) for picture in names}
-    with _writing(folder):
+    with writing(folder):
         written.figures.mkdir(parents=True, exist_ok=True)
+        for place in (folder, written.figures):
+            remove_leftovers(place, ".*.tmp")
         for picture, name in names.items():
             write_atomic(written.figures / name, images[picture])
         write_atomic(written.html, to_html(page, images).encode())
         write_export(written.export, results)
     for path in (written.markdown, *([] if markdown is None else [markdown])):
-        with _writing(path):
+        with writing(path):
             write_atomic(path, to_markdown(page, _links(names, written.figures, path)).encode())
     return written
-
-
-@contextlib.contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise RunError(f"cannot write {path}: {error.strerror}") from None
 
 
 def _links(names: Mapping[Picture, str], figures: Path, path: Path) -> dict[Picture, str]:

@@ -7,7 +7,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainers.files import Json, RunError
+from trainers.files import Json, RunError, writing
 from trainers.sweep.cells import Cell, nothing_proven, read_cell, write_cell
 from trainers.sweep.compute import CellError, compute
 from trainers.sweep.records import INDEX
@@ -72,10 +72,8 @@ def answer(folder: Path, cell: Cell, threads: int) -> Answer:
                 raise
             except Exception as error:
                 return Answer(f"{cell.id}: {type(error).__name__}: {error}")
-            try:
+            with writing(folder, "runs_dir"):
                 write_cell(folder, record)
-            except OSError as error:
-                raise RunError(f"{folder}: cannot be written to: {error.strerror}") from None
     return Answer.of(record)
 
 
