@@ -686,6 +686,32 @@ def test_a_damaged_run_is_one_message_and_fresh_starts_over(finished, tmp_path, 
         assert numbers(run_experiment(copy, fresh=True))[:-1] == numbers(results)[:-1]
 
 
+@pytest.mark.parametrize(
+    "error",
+    [MemoryError(), RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried 1 byte")],
+)
+def test_a_lack_of_memory_is_one_message(tmp_path, monkeypatch, capsys, error):
+    (tmp_path / "small.toml").write_text(resolved_toml(config_for(tmp_path)))
+
+    def full(*_, **__):
+        raise error
+
+    monkeypatch.setattr("trainers.experiment.fit_baseline", full)
+    assert main(["run", str(tmp_path / "small.toml"), "-q"]) == 2
+    assert "ltr: error: logistic_regression: not enough memory; what is finished is kept" in capsys.readouterr().err
+    monkeypatch.undo()
+    assert run_experiment(load_config(tmp_path / "small.toml")).complete
+
+
+def test_other_errors_of_torch_stay_what_they_are(tmp_path, monkeypatch):
+    def broken(*_, **__):
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    monkeypatch.setattr("trainers.experiment.fit_baseline", broken)
+    with pytest.raises(RuntimeError, match="mat1"):
+        run_experiment(config_for(tmp_path))
+
+
 def test_a_diverging_training_names_the_cure(tmp_path):
     surrogate = {"losses": ["exponential"], "scorer": "mlp", "optimizer": "adam", "learning_rate": 1e300}
     with pytest.raises(RunError, match=r"surrogate: training on exponential failed: .*learning_rate"):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ltr.data import DataError
+from tests.sweep_results import small
 from tests.sweeping import EXPERIMENT, ONE_SPLIT, SWEEP, files_of, found_in, run_here, stamps, table, write
 from trainers.cli import main
 from trainers.config import load_config
@@ -503,3 +504,21 @@ def test_a_top_of_one_class_has_nothing_to_order(tmp_path):
 def test_packed_labels_come_back(count):
     labels = np.random.default_rng(count).integers(0, 2, count)
     assert unpack_labels(pack_labels(labels)).tolist() == labels.tolist()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ranked": {"train": "0IA=:4000000000000", "test": "0IA=:9"}},
+        {"ranked": {"train": "0IA=:-1", "test": "0IA=:9"}},
+        {"list": {"n": 4_000_000_000_000, "n_pos": 3, "value": 1.0, "bound": 2.0, "gap": 1.0, "starts": {}}},
+        {"list": {"n": 10, "n_pos": 11, "value": 1.0, "bound": 2.0, "gap": 1.0, "starts": {}}},
+    ],
+)
+def test_records_with_impossible_lengths_are_damaged(tmp_path, change):
+    write_export(tmp_path / "cells.jsonl", small(splits=1))
+    lines = (tmp_path / "cells.jsonl").read_text().splitlines()
+    lines[-1] = json.dumps(json.loads(lines[-1]) | change)
+    (tmp_path / "cells.jsonl").write_text("\n".join(lines))
+    with pytest.raises(RunError, match=r"cells.jsonl: cannot be read or is damaged \(ValueError\)"):
+        read_sweep(tmp_path / "cells.jsonl")

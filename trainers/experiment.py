@@ -11,6 +11,7 @@ import dataclasses
 import io
 from collections.abc import Callable, Sequence
 
+import torch
 from matplotlib.figure import Figure
 
 from ltr.fitting import FitOptions
@@ -115,10 +116,20 @@ def _run_or_read(context: Context, name: str, rows: Sequence[Row]) -> Row:
     except ValueError as error:
         # options that the config allows, but not with these data
         raise RunError(f"{name}: {error}") from error
+    except (MemoryError, RuntimeError) as error:
+        if not _is_out_of_memory(error):
+            raise
+        advice = "what is finished is kept: take fewer rows, features or hidden units, or more memory"
+        raise RunError(f"{name}: not enough memory; {advice}") from error
     context.display.end(name, _summary(row))
     if name == EXACT and row.status != _INTERRUPTED:
         keep_certificate(context)
     return row
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    # torch has no type of its own for the processor's memory
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 
 def _method(context: Context, name: str, rows: Sequence[Row]) -> Callable[[], Row]:

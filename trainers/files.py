@@ -36,7 +36,7 @@ Json = dict[str, Any]
 
 # what readers of JSON, NumPy and torch files raise on content that is not theirs, and what lookups in it raise
 _DAMAGE = (
-    OSError, ValueError, LookupError, TypeError, AttributeError, EOFError, RuntimeError,
+    OSError, ValueError, LookupError, TypeError, AttributeError, EOFError, RuntimeError, OverflowError, MemoryError,
     pickle.UnpicklingError, zipfile.BadZipFile,
 )  # fmt: skip
 

@@ -91,7 +91,12 @@ def _split_integers(value: object) -> object:
     if isinstance(value, int) and not isinstance(value, bool):
         return [value]
     parts = _split(value)
-    return [int(p) if isinstance(p, str) and p.isdecimal() else p for p in parts] if isinstance(parts, list) else parts
+    if not isinstance(parts, list):
+        return parts
+    return [int(p) if isinstance(p, str) and p.isdecimal() and len(p) < _DIGITS else p for p in parts]
+
+
+_DIGITS = 19  # of integers of 64 bits
 
 
 def _whole_or(word: str, least: int) -> PlainValidator:
@@ -203,6 +208,9 @@ class DataConfig(Section):
                     yield field, rule, value, ("test_path", "name")
 
 
+_Width = Annotated[StrictInt, Field(ge=1, le=65_536)]
+
+
 class SurrogateConfig(Section):
     """The rankers trained in PyTorch, one for each loss."""
 
@@ -211,7 +219,7 @@ class SurrogateConfig(Section):
         description="losses to train on; an empty list trains none; when left out, graded labels have no logistic",
     )
     scorer: Literal["linear", "mlp"] = Field(default="linear", description="the scoring function")
-    hidden: Annotated[tuple[Annotated[StrictInt, Field(ge=1)], ...] | None, BeforeValidator(_split_integers)] = Field(
+    hidden: Annotated[tuple[_Width, ...] | None, BeforeValidator(_split_integers)] = Field(
         default=None,
         min_length=1,
         strict=False,

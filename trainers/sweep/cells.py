@@ -224,10 +224,16 @@ def check_record(record: Mapping[str, Any]) -> None:
     """Refuse what is no record of a cell.
 
     Raises:
-        ValueError: keys that are missing, or no statistic of the training half.
+        ValueError: keys that are missing, no statistic of the training half, lists of another length than the data.
     """
     if not (record.keys() >= _KEYS and record["train"]):
         raise ValueError(f"no record of a cell: {record}")
+    sizes = record["sizes"]
+    for half, text in (record.get("ranked") or {}).items():
+        if _count(text) != sizes[half][0]:
+            raise ValueError(f"{sizes[half][0]} labels of the {half} half are needed")
+    if (found := record.get("list")) and not 0 <= found["n_pos"] <= found["n"] <= sizes["train"][0]:
+        raise ValueError(f"a list of {found['n']} with {found['n_pos']} positives, of {sizes['train'][0]} rows")
 
 
 def nothing_proven(record: Mapping[str, Any]) -> bool:
@@ -263,5 +269,14 @@ def pack_labels(labels: NDArray[np.int64]) -> str:
 
 def unpack_labels(text: str) -> NDArray[np.int64]:
     """The labels that `pack_labels` wrote."""
+    packed = base64.b64decode(text.partition(":")[0])
+    return np.unpackbits(np.frombuffer(packed, dtype=np.uint8), count=_count(text)).astype(np.int64)
+
+
+def _count(text: str) -> int:
+    """The number of labels in a text, checked against its length."""
     bits, _, count = text.partition(":")
-    return np.unpackbits(np.frombuffer(base64.b64decode(bits), dtype=np.uint8), count=int(count)).astype(np.int64)
+    labels = int(count)
+    if not 0 <= labels <= 8 * len(base64.b64decode(bits)):
+        raise ValueError(f"{len(bits)} letters cannot hold {labels} labels")
+    return labels
