@@ -22,6 +22,7 @@ from trainers.cli import main
 from trainers.config import load_config
 from trainers.predict import find_run, predict_csv
 from trainers.runs import RunError
+from trainers.stopping import exit_code, leave_at_once
 
 ROOT = Path(__file__).parents[1]
 
@@ -308,6 +309,59 @@ def test_ctrl_c_while_the_imports_run_ends_in_130(workplace, monkeypatch, capsys
     assert code == 130
     assert capsys.readouterr().err == "ltr: interrupted\n"
     assert not (workplace / "runs").exists()
+
+
+INTERRUPTED_IMPORT = """
+import importlib.abc, os, runpy, signal, sys
+
+class Interrupt(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == module:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+
+module = sys.argv.pop(1)
+sys.meta_path.insert(0, Interrupt())
+signal.signal(signal.SIGINT, signal.default_int_handler)
+runpy.run_module("trainers", run_name="__main__", alter_sys=False)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sends signals as POSIX does")
+@pytest.mark.parametrize(
+    "module",
+    ["trainers.cli", "ltr", "torch", "numpy.random", "pydantic", "trainers.config", "pandas", "sklearn.linear_model"],
+)
+def test_ctrl_c_while_a_module_loads_ends_in_one_line(workplace, module):
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_IMPORT, module, "run", "quick.toml"],
+        capture_output=True, text=True, cwd=workplace, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "ltr: interrupted\n")
+    assert not (workplace / "runs").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sends signals as POSIX does")
+def test_what_libraries_make_of_ctrl_c_is_an_interruption(monkeypatch):
+    monkeypatch.setattr(signal, "signal", lambda number, handler: handlers.append(handler))
+    monkeypatch.setattr(signal, "getsignal", lambda number: signal.default_int_handler)
+    handlers = []
+
+    def work(loaded):
+        loaded()
+        try:
+            handlers[-1](signal.SIGINT, None)
+        except KeyboardInterrupt:
+            raise ImportError("cannot load module more than once per process") from None
+
+    assert exit_code(work, lambda: 130) == 130
+    assert handlers[0] is leave_at_once
+
+    def wrong(loaded):
+        raise ImportError("no such module")
+
+    with pytest.raises(ImportError, match="no such module"):
+        exit_code(wrong, lambda: 130)
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainers.board.command import add_board, run_board
-from trainers.stopping import StopFlag, exit_code
+from trainers.stopping import StopFlag, exit_code, is_first
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,16 +54,20 @@ exit codes: 0 done, 1 a certificate is wrong, 2 something in the command, config
 def command() -> int:
     """The command line as a process of its own: its exit code, on whose way out Ctrl-C means nothing any more."""
     threading.excepthook = _thread_failed
-    return exit_code(main, _interrupted)  # a second Ctrl-C is answered as the first
+    return exit_code(lambda loaded: main(loaded=loaded), _interrupted)  # a second Ctrl-C is answered as the first
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, *, loaded: Callable[[], None] | None = None) -> int:
     """Run the command line; returns the exit code.
 
     Errors of the user's making end in one message on stderr and exit code 2, Ctrl-C in 130.
+
+    Args:
+        argv: the arguments; those of the process by default.
+        loaded: called once the modules are imported, by when Ctrl-C is answered elsewhere.
     """
     try:
-        return _main(argv)
+        return _main(argv, loaded)
     except KeyboardInterrupt:
         return _interrupted()
 
@@ -79,9 +83,9 @@ def _interrupted() -> int:
     return 130
 
 
-def _main(argv: Sequence[str] | None) -> int:
+def _main(argv: Sequence[str] | None, loaded: Callable[[], None] | None) -> int:
     # libraries make other errors of a KeyboardInterrupt in the middle of their imports
-    with StopFlag() as stop:
+    with StopFlag() if loaded is None else contextlib.nullcontext() as stop:
         parser = _parser()
         arguments, rest = parser.parse_known_args(argv)
         if rest and (arguments.command not in ("run", "sweep") or any(text.startswith("-") for text in rest)):
@@ -95,7 +99,10 @@ def _main(argv: Sequence[str] | None) -> int:
         from ltr.data import DataError
         from trainers.config_errors import ConfigError
         from trainers.runs import RunError
-    stop.check()
+    if stop is not None:
+        stop.check()
+    elif loaded is not None:
+        loaded()
 
     try:
         code = _dispatch(arguments, rest)
@@ -139,17 +146,19 @@ def _drop_stdout() -> None:
 
 def _complain(text: str) -> None:
     """Say it on stderr, of the processes that torchrun started on one machine only in the first."""
-    if "TORCHELASTIC_RUN_ID" not in os.environ or os.environ["LOCAL_RANK"] == "0":
+    if is_first():
         sys.stderr.write(f"ltr: {text}\n")
 
 
+# what reading data imports late: Ctrl-C is best answered between imports
+_DATA = ("pandas", "sklearn.datasets")
 _MODULES = {
-    "run": ("trainers.experiment", "trainers.display"),
-    "sweep": ("trainers.sweep.runner",),
+    "run": ("trainers.experiment", "trainers.display", "trainers.surrogates", *_DATA, "sklearn.linear_model"),
+    "sweep": ("trainers.sweep.runner", "trainers.sweep.progress", "rich.console", *_DATA),
     "report": ("trainers.report.report",),
     "board": ("trainers.board.build",),
     "show": ("trainers.predict",),
-    "predict": ("trainers.predict",),
+    "predict": ("trainers.predict", *_DATA),
     "verify": ("ltr.verify",),
     "options": ("trainers.sweep.grids",),
 }
@@ -324,7 +333,7 @@ def _run(path: str, overrides: Sequence[str], fresh: bool, quiet: bool) -> int:
         _print_table(results)
     if not quiet:
         console.print(f"results in {config.folder}; curves: ltr board {config.runs_dir}", highlight=False)
-    return 0 if results.complete else 130
+    return 0 if results.complete else _interrupted()
 
 
 def _show(run: str) -> int:
