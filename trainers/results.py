@@ -175,7 +175,7 @@ def is_trivial(bound: float | None, trivial_bound: float | None) -> bool:
         >>> is_trivial(13.1, 13.1), is_trivial(12.9, 13.1), is_trivial(None, 13.1)
         (True, False, False)
     """
-    return bound is not None and trivial_bound is not None and math.isclose(bound, trivial_bound, rel_tol=1e-12)
+    return bound is not None and trivial_bound is not None and math.isclose(bound, trivial_bound, rel_tol=1e-9)
 
 
 def _change(before: float, after: float) -> str:
