@@ -18,9 +18,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ltr.compiling import njit
 from ltr.exact import RerankProblem
 
 __all__ = ["List", "coordinate_pass", "direct_rank_pass", "evaluate", "random_round", "random_start"]

@@ -9,16 +9,17 @@ import pytest
 import torch
 from sklearn.metrics import ndcg_score
 
+import trainers.experiment
 from ltr.data import DataError, grouped
 from ltr.exact import GradedProblem
-from trainers.by_query import mean_share, sum_over_queries
+from trainers.by_query import follow_labels, mean_share, sum_over_queries
 from trainers.cli import main
 from trainers.config import load_config, parse_config
 from trainers.config_errors import ConfigError
 from trainers.context import load_scores
 from trainers.display import Display
 from trainers.experiment import run_experiment
-from trainers.inputs import Half, load_split
+from trainers.inputs import Half, Labels, load_split
 from trainers.predict import predict_csv
 from trainers.results import read_results
 from trainers.runs import RunFolder
@@ -227,7 +228,7 @@ def test_files_and_prediction_by_query(kind, method, tmp_path, monkeypatch):
         run_experiment(config)
 
     rows = parts["a.test"]
-    text = predict_csv(RunFolder(config.folder), tmp_path / f"a.test{suffix}", method=method)
+    text = predict_csv(RunFolder(config.folder), tmp_path / f"a.test{suffix}", method=method).text
     ranked = by_hand(text)
     scores = load_scores(RunFolder(config.folder).method(method or "exact")).test
     assert len(ranked) == 9
@@ -279,6 +280,74 @@ def test_what_lists_by_query_do_not_have_is_refused_before_anything_is_computed(
         run_experiment(config)
     assert message in str(error.value)
     assert not config.folder.exists()
+
+
+@pytest.fixture
+def graded(tmp_path, monkeypatch):
+    """A folder with a sparse file of graded queries and a config that names it, and nothing else but small limits."""
+    data = grouped(queries=24)
+    (tmp_path / "letor.txt").write_text(svmlight(data, range(data.n), qid=True))
+    (tmp_path / "letor.toml").write_text(
+        '[data]\npath = "letor.txt"\n[surrogate]\nmax_steps = 4\n[exact]\nmethod = "local_search"\ntime_limit = 0.3\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_defaults_suit_a_graded_file(graded, capsys):
+    assert main(["run", "letor.toml", "--quiet"]) == 0
+    config = load_config("runs/letor/config.toml")
+    assert config.surrogate.losses == ("ranknet", "hinge", "exponential", "p_norm_push(p=2)")
+    assert config.baselines.methods == ("logistic_regression",)
+    assert config.statistics.report == ("dcg", "mrr")
+    table = capsys.readouterr().out
+    assert "test ndcg" in table
+    assert main(["run", "letor.toml", "--quiet"]) == 0  # the same run goes on
+    assert capsys.readouterr().out == table
+    assert main(["run", "runs/letor/config.toml", "name=letor", "--quiet"]) == 0  # and by its resolved config, too
+
+
+def test_the_defaults_suit_queries_of_two_classes():
+    config = parse_config({"name": "x", "data": {"name": "gaussians"}})
+    two = follow_labels(config, Labels(by_query=True, graded=False))
+    assert two.baselines.methods == ("logistic_regression",)
+    assert (two.surrogate, two.statistics) == (config.surrogate, config.statistics)
+    assert follow_labels(config, Labels(by_query=False, graded=False)) == config
+
+
+def test_what_the_user_set_is_refused_before_the_file_is_read(graded, monkeypatch, capsys):
+    monkeypatch.setattr(trainers.experiment, "load_split", lambda config: pytest.fail("the data were read"))
+    given = ["surrogate.losses=logistic", "statistics.report=auc", "baselines.methods=rankboost", "exact.base=logistic"]
+    assert main(["run", "letor.toml", *given]) == 2
+    err = capsys.readouterr().err
+    for key in ("surrogate.losses[0]", "statistics.report[0]", "baselines.methods"):
+        assert f"  {key}: " in err
+    assert main(["run", "letor.toml", "exact.base=rankboost"]) == 2
+    assert "exact.base: must be a method of this run by query (ranknet, hinge, " in capsys.readouterr().err
+    assert not (graded / "runs").exists()
+
+
+def test_another_config_of_a_run_is_refused_before_the_file_is_read(graded, monkeypatch, capsys):
+    assert main(["run", "letor.toml", "--quiet"]) == 0
+    monkeypatch.setattr(trainers.experiment, "load_split", lambda config: pytest.fail("the data were read"))
+    capsys.readouterr()
+    assert main(["run", "letor.toml", "exact.top_k=7"]) == 2
+    assert "exact.top_k: was 50 in the run begun in runs/letor, got 7" in capsys.readouterr().err
+    assert main(["run", "letor.toml", "surrogate.losses=hinge", "exact.base=hinge"]) == 2
+    assert "surrogate.losses: was " in capsys.readouterr().err
+
+
+def test_a_sweep_of_a_graded_file_needs_no_more_than_its_path(graded, capsys):
+    (graded / "sweep.toml").write_text('[[grid]]\nexperiments = ["letor.toml"]\nsplits = 1\n')
+    assert main(["sweep", "sweep.toml", "-j", "1", "-q"]) == 0
+    index = json.loads((graded / "runs" / "sweep" / "sweep.json").read_text())
+    assert {cell["method"] for cell in index["grids"][0]["cells"]} == {
+        "ranknet", "hinge", "exponential", "p_norm_push(p=2)", "logistic_regression", "exact",
+    }  # fmt: skip
+    (graded / "other.toml").write_text('[[grid]]\nexperiments = ["letor.toml"]\nmethods = ["rankboost"]\n')
+    capsys.readouterr()
+    assert main(["sweep", "other.toml", "-q"]) == 2
+    assert "must be methods of the experiments; with these labels ranknet, hinge" in capsys.readouterr().err
 
 
 def test_all_of_it_is_said_at_once(tmp_path):

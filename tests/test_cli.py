@@ -4,10 +4,13 @@ import builtins
 import csv
 import io
 import json
+import os
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +22,7 @@ from trainers.cli import main
 from trainers.config import load_config
 from trainers.predict import find_run, predict_csv
 from trainers.runs import RunError
+from trainers.stopping import exit_code, leave_at_once
 
 ROOT = Path(__file__).parents[1]
 
@@ -147,7 +151,7 @@ USER_ERRORS = [
     ),
     (["run", "quick.toml", "surrogate.device=cuda"], None, "surrogate.device must be 'cpu' or 'auto' here"),
     (["run", "quick.toml", "exact.statistic=weights(0,1)"], None, "exact.statistic: must hold top_k = 20 weights"),
-    (["run", "quick.toml", "runs_dir=table.csv"], None, "runs_dir: cannot make the folder"),
+    (["run", "quick.toml", "runs_dir=table.csv"], None, "runs_dir: cannot write table.csv/quick: Not a directory"),
     (["show", "nothing"], None, "run: no run folder at nothing"),
     (["predict", "nothing", "table.csv"], None, "run: no run folder at nothing"),
 ]
@@ -249,14 +253,14 @@ def test_predict_writes_a_file_and_takes_a_method(finished, tmp_path, capsys):
 
 def test_predict_on_arrays_gives_positions_alone(finished, tmp_path):
     np.savez(tmp_path / "new.npz", age=np.arange(4.0), hours=np.zeros(4))
-    ranked = read_csv(predict_csv(find_run(str(finished)), tmp_path / "new.npz"))
+    ranked = read_csv(predict_csv(find_run(str(finished)), tmp_path / "new.npz").text)
     assert list(ranked[0]) == ["position", "score", "stage", "row"]
     assert sorted(int(row["row"]) for row in ranked) == [1, 2, 3, 4]
 
 
 def test_predict_carries_the_columns_of_tables_with_blank_lines(finished, tmp_path):
     (tmp_path / "new.csv").write_text("id,age,hours\n   \n007,1,2\n\n \n008,2,3\n")
-    ranked = read_csv(predict_csv(find_run(str(finished)), tmp_path / "new.csv"))
+    ranked = read_csv(predict_csv(find_run(str(finished)), tmp_path / "new.csv").text)
     assert sorted((row["row"], row["id"], row["age"]) for row in ranked) == [("1", "007", "1"), ("2", "008", "2")]
 
 
@@ -307,6 +311,59 @@ def test_ctrl_c_while_the_imports_run_ends_in_130(workplace, monkeypatch, capsys
     assert not (workplace / "runs").exists()
 
 
+INTERRUPTED_IMPORT = """
+import importlib.abc, os, runpy, signal, sys
+
+class Interrupt(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == module:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+
+module = sys.argv.pop(1)
+sys.meta_path.insert(0, Interrupt())
+signal.signal(signal.SIGINT, signal.default_int_handler)
+runpy.run_module("trainers", run_name="__main__", alter_sys=False)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sends signals as POSIX does")
+@pytest.mark.parametrize(
+    "module",
+    ["trainers.cli", "ltr", "torch", "numpy.random", "pydantic", "trainers.config", "pandas", "sklearn.linear_model"],
+)
+def test_ctrl_c_while_a_module_loads_ends_in_one_line(workplace, module):
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_IMPORT, module, "run", "quick.toml"],
+        capture_output=True, text=True, cwd=workplace, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "ltr: interrupted\n")
+    assert not (workplace / "runs").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sends signals as POSIX does")
+def test_what_libraries_make_of_ctrl_c_is_an_interruption(monkeypatch):
+    monkeypatch.setattr(signal, "signal", lambda number, handler: handlers.append(handler))
+    monkeypatch.setattr(signal, "getsignal", lambda number: signal.default_int_handler)
+    handlers = []
+
+    def work(loaded):
+        loaded()
+        try:
+            handlers[-1](signal.SIGINT, None)
+        except KeyboardInterrupt:
+            raise ImportError("cannot load module more than once per process") from None
+
+    assert exit_code(work, lambda: 130) == 130
+    assert handlers[0] is leave_at_once
+
+    def wrong(loaded):
+        raise ImportError("no such module")
+
+    with pytest.raises(ImportError, match="no such module"):
+        exit_code(wrong, lambda: 130)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -334,3 +391,85 @@ def test_a_run_is_found_by_path_or_by_name(finished):
     assert find_run("quick", finished.parent).path == finished
     with pytest.raises(RunError, match="did you mean 'quick'"):
         find_run("quik", finished.parent)
+
+
+FORMULAS = 'id,age,hours,=note,code\n=1+1,-1.5,2,"@SUM(A1)",-\nx,+2,3,plain,7\n"-cmd|x",4,-5,,--\n'
+
+
+def test_predict_names_the_columns_that_spreadsheets_would_run(finished, tmp_path, capsys):
+    (tmp_path / "new.csv").write_text(FORMULAS)
+    assert main(["predict", str(finished), str(tmp_path / "new.csv")]) == 0
+    out, err = capsys.readouterr()
+    assert err == (
+        "ltr: warning: columns 'id', '=note': texts that begin with = + - @ are formulas to a spreadsheet, which runs "
+        "them; --quote-formulas puts an apostrophe before them\n"
+    )
+    assert {row["id"] for row in read_csv(out)} == {"=1+1", "x", "-cmd|x"}
+
+    assert main(["predict", str(finished), str(tmp_path / "new.csv"), "--quote-formulas"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    rows = {row["row"]: row for row in read_csv(out)}
+    assert [rows[row]["id"] for row in "123"] == ["'=1+1", "x", "'-cmd|x"]
+    assert [rows[row]["'=note"] for row in "123"] == ["'@SUM(A1)", "plain", ""]
+    assert [rows[row]["age"] for row in "123"] == ["-1.5", "+2", "4"]  # numbers stay as they are
+    assert [rows[row]["code"] for row in "123"] == ["-", "7", "--"]
+    assert all(not row["score"].startswith("'") for row in rows.values())
+
+
+def test_predict_says_nothing_of_tables_without_formulas(finished, tmp_path, capsys):
+    (tmp_path / "new.csv").write_text("id,age,hours\n-1,-2,-3\na=b,2,3\n")
+    assert main(["predict", str(finished), str(tmp_path / "new.csv")]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_predict_follows_links_and_writes_into_pipes(finished, tmp_path):
+    new = str(finished.parents[1] / "table.csv")
+    (tmp_path / "real.csv").write_text("old")
+    (tmp_path / "link.csv").symlink_to("real.csv")
+    assert main(["predict", str(finished), new, "-o", str(tmp_path / "link.csv")]) == 0
+    assert (tmp_path / "link.csv").is_symlink()
+    expected = (tmp_path / "real.csv").read_text()
+    assert expected.startswith("position,score")
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    found = []
+    reader = threading.Thread(target=lambda: found.append(pipe.read_text()))
+    reader.start()
+    assert main(["predict", str(finished), new, "-o", str(pipe)]) == 0
+    reader.join(10)
+    assert found == [expected]
+    assert pipe.is_fifo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.csv", "pipe", "real.csv"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("linked", [False, True])
+def test_predict_never_replaces_a_device(finished, tmp_path, capsys, linked):
+    # a name of its own for the device: a mistake must not cost the machine its /dev/full
+    device = tmp_path / "device"
+    device.symlink_to("/dev/full")
+    if linked:
+        (tmp_path / "link").symlink_to(device)
+        device = tmp_path / "link"
+    assert main(["predict", str(finished), str(finished.parents[1] / "table.csv"), "-o", str(device)]) == 2
+    assert f"--output: cannot write {device}: No space left on device" in capsys.readouterr().err
+    assert device.is_symlink()
+    assert device.resolve().is_char_device()
+    assert {path.name for path in tmp_path.iterdir()} <= {"device", "link"}
+
+
+def shell(command, **options):
+    """A command of the shell, in which ``ltr`` is this one."""
+    text = command.replace("ltr ", f"{shlex.quote(sys.executable)} -m trainers ")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(["bash", "-c", text], capture_output=True, text=True, env=environment, **options)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_output_that_cannot_be_written_is_one_message(finished):
+    done = shell(f"ltr show {finished} > /dev/full")
+    assert (done.returncode, done.stderr) == (2, "ltr: error: standard output: No space left on device\n")
+    done = shell("ltr options | true; echo ${PIPESTATUS[0]}")
+    assert (done.stdout.strip() in ("141", "0"), done.stderr) == (True, "")

@@ -179,6 +179,13 @@ def test_a_file_names_its_run_and_takes_overrides(tmp_path):
         ("exact", "an override must read section.key=value, as in exact.top_k=100, got 'exact'"),
         ("=3", "an override must read section.key=value"),
         ("name.x=3", "name: is a value, so 'name.x' does not exist, got \"y\""),
+        ("seed=" + "9" * 5000, 'seed: must be an integer, got "999999'),
+        ("seed=0x" + "f" * 5000, 'seed: must be an integer, got "0xfff'),
+        ("seed=" + "[" * 5000, 'seed: must be an integer, got "[[['),
+        ("a." * 5000 + "a=1", "an override must read section.key=value, as in exact.top_k=100, got 'a.a."),
+        ("surrogate.hidden=4000000000000", "surrogate.hidden[0]: must be <= 65536, got 4000000000000"),
+        ("surrogate.hidden=" + "9" * 5000 + ",3", "surrogate.hidden[0]: must be an integer, got"),
+        ("exact.statistic=" + "x" * 100_000, "exact.statistic: statistic: unknown name 'xxx"),
     ],
 )
 def test_bad_overrides_are_reported_like_keys(tmp_path, override, message):
@@ -208,12 +215,35 @@ def test_paths_are_meant_from_the_file_or_from_here(tmp_path, monkeypatch):
     [
         ("seed = x\n", "is not valid TOML: Invalid value (at line 1, column 8)"),
         ("seed = 1\nseed = 2", "is not valid TOML:"),
+        ("seed = " + "9" * 5000, "is not valid TOML: integers must fit into 64 bits"),
+        ("seed = 0x" + "f" * 5000, "is not valid TOML: integers must fit into 64 bits"),
+        ("seed = 9223372036854775808", "is not valid TOML: integers must fit into 64 bits"),
+        ("seed = " + "[" * 5000 + "]" * 5000, "is not valid TOML: tables and lists must not be nested deeper than 20"),
+        ("seed = " + "[" * 300 + "]" * 300, "is not valid TOML: tables and lists must not be nested deeper than 20"),
+        ("x = {" * 5000 + "}" * 5000, "is not valid TOML: tables and lists must not be nested deeper than 20"),
+        ("a." * 5000 + "a = 1", "is not valid TOML: tables and lists must not be nested deeper than 20"),
+        ("[" + "a." * 5000 + "a]", "is not valid TOML: tables and lists must not be nested deeper than 20"),
+        ("extends = " + repr("x" * 5000), "extends: no such config file, got"),
     ],
 )
 def test_a_file_that_is_no_toml_says_where(tmp_path, text, message):
     with pytest.raises(ConfigError) as error:
         load_config(write(tmp_path, text))
     assert lines(error)[0].startswith(message)
+
+
+def test_no_message_is_endless(tmp_path):
+    path = write(tmp_path, "\n".join(f"k{i} = {'x' * 10_000!r}" for i in range(3)))
+    with pytest.raises(ConfigError) as error:
+        load_config(path, ["exact.statistic=" + "x" * 100_000, "x" * 100_000 + "=1"])
+    assert len(str(error.value)) < 5000
+
+
+def test_a_margin_too_small_for_scip_is_refused_with_the_config():
+    with pytest.raises(ConfigError) as error:
+        parse_config(MINIMAL | {"exact": {"method": "resolved", "margin": 1e-9}})
+    assert lines(error)[0].startswith("exact.method: margin must be at least 1e-08 for SCIP")
+    assert parse_config(MINIMAL | {"exact": {"method": "resolved", "margin": 1e-8}})
 
 
 def test_a_missing_file_is_named():

@@ -1,6 +1,8 @@
 """Runs from config to table: stages, logs, interruption and going on, what is never computed twice."""
 
+import contextlib
 import csv
+import errno
 import json
 import math
 import os
@@ -19,7 +21,9 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 import trainers.experiment
 from ltr.data import DataError, half_split, load
+from ltr.exact.certificate import Certificate, certify
 from ltr.exact.problem import RerankProblem
+from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.metrics import rank_statistic
 from trainers.cli import main
 from trainers.config import load_config, parse_config, resolved_toml
@@ -27,6 +31,7 @@ from trainers.config_errors import ConfigError
 from trainers.context import load_scores
 from trainers.display import Display
 from trainers.experiment import run_experiment
+from trainers.files import remove_leftovers, replacing
 from trainers.results import read_results
 from trainers.runs import RunError, RunFolder
 from trainers.tracking import read_records
@@ -190,7 +195,10 @@ class Calls(Display):
     """Counts what starts."""
 
     def __init__(self):
-        self.begun = []
+        self.begun, self.notes = [], []
+
+    def note(self, text):
+        self.notes.append(text)
 
     def begin(self, method, total):
         self.begun.append(method)
@@ -217,7 +225,7 @@ class StopAt(Calls):
         if method == self.method and index == self.at:
             raise KeyboardInterrupt
 
-    def progress(self, point):
+    def progress(self, point, trivial):
         if self.method == "exact":
             signal.raise_signal(signal.SIGINT)
 
@@ -374,6 +382,65 @@ def test_a_real_ctrl_c_stops_between_two_steps_and_the_same_command_goes_on(tmp_
     assert curve(tmp_path / "stopped" / "slow", "ranknet") == curve(tmp_path / "straight" / "slow", "ranknet")
 
 
+def test_a_full_disk_ends_in_one_message_and_what_is_finished_is_kept(tmp_path, monkeypatch, capsys):
+    (tmp_path / "small.toml").write_text(resolved_toml(config_for(tmp_path)))
+    finished = []
+
+    def full(descriptor):
+        finished[:] = sorted(path.parent.name for path in tmp_path.glob("*/*/result.json"))
+        if finished:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("trainers.files.os.fsync", full)
+    assert main(["run", str(tmp_path / "small.toml"), "--quiet"]) == 2
+    advice = "what is finished is kept: make room and give the same command again"
+    err = f"ltr: error: runs_dir: cannot write {tmp_path}/small: No space left on device; {advice}\n"
+    assert capsys.readouterr() == ("", err)
+    assert finished == ["ranknet"]
+    assert not list(tmp_path.rglob("*.tmp"))
+    monkeypatch.undo()
+    display = Calls()
+    assert run_experiment(load_config(tmp_path / "small.toml"), display=display).complete
+    assert display.notes == ["ranknet: finished earlier"]
+
+
+def temporary_of(path):
+    """The name under which a file is written before it is whole."""
+    with contextlib.suppress(FileNotFoundError), replacing(path) as temporary:
+        pass
+    return temporary
+
+
+def test_the_next_start_removes_what_a_killed_one_left_unfinished(finished, tmp_path):
+    folder = tmp_path / "small"
+    shutil.copytree(finished[0].folder, folder)
+    left = [temporary_of(folder / "ranknet" / "result.json"), folder / f".results.json.{'0' * 32}.tmp"]
+    left.append(folder / "exact" / ".certificate.json.123.tmp")
+    own = [folder / "notes.tmp", folder / ".mine.tmp", folder / "exact" / ".1.tmp"]
+    for path in (*left, *own):
+        path.write_text("half a file")
+    run_experiment(config_for(tmp_path))
+    assert not any(path.exists() for path in left)
+    assert all(path.exists() for path in own)
+
+
+def test_where_others_may_write_only_what_is_abandoned_is_removed(tmp_path):
+    done = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+    name = temporary_of(tmp_path / "cell.json").name
+    dead = name.replace(f"-{os.getpid()}-", f"-{done.stdout.strip()}-")
+    elsewhere = name.replace(".cell.json.", ".cell.json.x")
+    files = {name: False, dead: True, elsewhere: False, dead.replace(".cell", ".new"): False, f"x{dead}": False}
+    for at, path in enumerate(tmp_path / file for file in files):
+        path.write_text("half a file")
+        if at != 3:  # the one just written may still be written to
+            os.utime(path, (time.time() - 3600,) * 2)
+    remove_leftovers(tmp_path)
+    assert {file: not (tmp_path / file).exists() for file in files} == files
+    os.utime(tmp_path / elsewhere, (time.time() - 90_000,) * 2)
+    remove_leftovers(tmp_path)
+    assert not (tmp_path / elsewhere).exists()
+
+
 def test_a_changed_config_or_changed_data_is_refused_by_name(tmp_path):
     table = tmp_path / "table.csv"
     rng = np.random.default_rng(0)
@@ -480,6 +547,101 @@ def test_a_method_whose_files_are_gone_is_computed_again(finished, tmp_path, los
     assert numbers(resumed)[:-1] == numbers(results)[:-1]
 
 
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory):
+    """A finished run with a proof, and its config; tests do not write to it."""
+    config = config_for(
+        tmp_path_factory.mktemp("certified"),
+        surrogate={"losses": []}, baselines={"methods": ["logistic_regression"]},
+        exact={"method": "weight_space", "time_limit": 20.0, "certificate": True}, tracking={"figures": False},
+    )  # fmt: skip
+    assert run_experiment(config).complete
+    return config
+
+
+def copied(config, folder):
+    copy = config.model_copy(update={"runs_dir": str(folder)})
+    shutil.copytree(config.folder, copy.folder)
+    return copy
+
+
+@pytest.mark.parametrize("damage", ["missing", "empty", "cut off", "another value", "no record"])
+def test_a_certificate_that_is_gone_or_damaged_is_made_again(certified, tmp_path, damage):
+    copy = copied(certified, tmp_path)
+    path, row = copy.folder / "exact" / "certificate.json", copy.folder / "exact" / "result.json"
+    text = path.read_text()
+    if damage == "missing":
+        path.unlink()
+    elif damage == "no record":  # a run of an earlier version
+        row.write_text(json.dumps({k: v for k, v in json.loads(row.read_text()).items() if k != "certificate_sha256"}))
+    else:
+        path.write_text({"empty": "", "cut off": text[:-40], "another value": text.replace("1", "2", 1)}[damage])
+    display = Calls()
+    run_experiment(copy, display=display)
+    assert display.begun == []
+    state = "missing" if damage == "missing" else "not as this run wrote it"
+    assert f"exact: certificate.json is {state}: it is made again" in display.notes
+    assert path.read_text() == text
+    display = Calls()
+    run_experiment(copy, display=display)
+    assert display.notes == ["logistic_regression: finished earlier", "exact: finished earlier"]
+
+
+def test_a_certificate_whose_making_is_stopped_is_made_by_the_next_start(certified, tmp_path, monkeypatch):
+    copy = copied(certified, tmp_path)
+    path = copy.folder / "exact" / "certificate.json"
+    path.unlink()
+
+    def interrupted(*arguments, should_stop):
+        signal.raise_signal(signal.SIGINT)
+        assert should_stop()
+        return certify(*arguments, should_stop=should_stop)
+
+    monkeypatch.setattr("trainers.exact_stage.certify", interrupted)
+    display = Calls()
+    run_experiment(copy, display=display)
+    assert display.notes[-1] == "exact: no certificate yet, the same command makes it"
+    assert not path.exists()
+    monkeypatch.undo()
+    run_experiment(copy)
+    assert Certificate.read(path).verify()
+
+
+def test_a_stop_before_any_weights_are_known_ends_without_a_certificate(certified, tmp_path, monkeypatch):
+    copy = copied(certified, tmp_path)
+    (copy.folder / "exact" / "result.json").unlink()
+    (copy.folder / "exact" / "solution.json").unlink()
+
+    def interrupted(self):  # while the search is compiled
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(WeightSpaceSearch, "prepare", interrupted)
+    results = run_experiment(copy)
+    assert (results.rows[-1].status, results.complete) == ("interrupted", False)
+    assert not (copy.folder / "exact" / "certificate.json").exists()
+    monkeypatch.undo()
+    assert run_experiment(copy).complete
+    assert (copy.folder / "exact" / "certificate.json").exists()
+
+
+@pytest.mark.parametrize("name", ["exact/solution.json", "exact/problem.npz", "exact/model.pt", "ranknet/scores.npz"])
+def test_other_files_that_are_not_as_they_were_written_are_named(finished, tmp_path, name):
+    copy = copied(finished[0], tmp_path)
+    with (copy.folder / name).open("ab") as file:
+        file.write(b" ")
+    with pytest.raises(RunError, match=rf"{re.escape(name)}: .*damaged.*--fresh"):
+        run_experiment(copy)
+
+
+def test_a_run_of_an_earlier_version_goes_on(finished, tmp_path):
+    config, results = finished
+    copy = copied(config, tmp_path)
+    row = copy.folder / "ranknet" / "result.json"
+    found = json.loads(row.read_text())
+    row.write_text(json.dumps({**found, "files": list(found["files"])}))
+    assert run_experiment(copy) == results
+
+
 def test_a_method_stopped_while_it_is_computed_again_is_unfinished(finished, tmp_path):
     config, results = finished
     copy = config.model_copy(update={"runs_dir": str(tmp_path)})
@@ -496,6 +658,9 @@ def test_a_method_stopped_while_it_is_computed_again_is_unfinished(finished, tmp
         ("run.json", "[]", None),
         ("run.json", None, None),
         ("config.toml", "\x00", None),
+        ("config.toml", "", None),
+        ("config.toml", 'name = "small"\n[data]\nname = "gaussians"\n', None),
+        ("config.toml", None, None),
         ("ranknet/result.json", "", None),
         ("ranknet/result.json", "{}", None),
         ("ranknet/scores.npz", "", None),
@@ -519,6 +684,32 @@ def test_a_damaged_run_is_one_message_and_fresh_starts_over(finished, tmp_path, 
         run_experiment(copy)
     if "/" not in name:
         assert numbers(run_experiment(copy, fresh=True))[:-1] == numbers(results)[:-1]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [MemoryError(), RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried 1 byte")],
+)
+def test_a_lack_of_memory_is_one_message(tmp_path, monkeypatch, capsys, error):
+    (tmp_path / "small.toml").write_text(resolved_toml(config_for(tmp_path)))
+
+    def full(*_, **__):
+        raise error
+
+    monkeypatch.setattr("trainers.experiment.fit_baseline", full)
+    assert main(["run", str(tmp_path / "small.toml"), "-q"]) == 2
+    assert "ltr: error: logistic_regression: not enough memory; what is finished is kept" in capsys.readouterr().err
+    monkeypatch.undo()
+    assert run_experiment(load_config(tmp_path / "small.toml")).complete
+
+
+def test_other_errors_of_torch_stay_what_they_are(tmp_path, monkeypatch):
+    def broken(*_, **__):
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    monkeypatch.setattr("trainers.experiment.fit_baseline", broken)
+    with pytest.raises(RuntimeError, match="mat1"):
+        run_experiment(config_for(tmp_path))
 
 
 def test_a_diverging_training_names_the_cure(tmp_path):

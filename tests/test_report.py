@@ -100,6 +100,30 @@ def test_the_tables_of_the_report_are_rectangular(plain, tmp_path):
     assert titles == ["methods", "The exact stage", "What follows", "Pictures", "Times", "Data and origin"]
 
 
+def test_pictures_that_are_not_made_any_more_are_removed(plain, monkeypatch, tmp_path):
+    def write(*names):
+        monkeypatch.setattr(
+            report, "pictures", lambda evidence: [Section("Pictures", [picture(name) for name in names])]
+        )
+        write_report(small(), tmp_path / "out")
+        return sorted(path.name for path in (tmp_path / "out" / "figures").iterdir())
+
+    assert write("a", "b", "c", "d") == ["a.png", "b.png", "c.png", "d.png"]
+    folder = tmp_path / "out" / "figures"
+    (folder / "b.png").write_bytes((folder / "a.png").read_bytes() + b"the user's own")
+    (folder / "notes.txt").write_text("the user's own")
+    (folder / "mine.png").write_bytes((folder / "a.png").read_bytes())
+    (tmp_path / "out" / "secret.png").write_bytes((folder / "a.png").read_bytes())
+    assert write("d") == ["b.png", "d.png", "mine.png", "notes.txt"]
+    known = tmp_path / "out" / ".pictures.json"
+    hashes = json.loads(known.read_text())
+    assert list(hashes) == ["d.png"]
+    for damaged in ("", "[]", json.dumps({"../secret.png": hashes["d.png"], "notes.txt": 3})):
+        known.write_text(damaged)
+        assert write("d") == ["b.png", "d.png", "mine.png", "notes.txt"]
+    assert (tmp_path / "out" / "secret.png").exists()
+
+
 @pytest.mark.parametrize("place", ["page.md", "docs/page.md", "out/deep/page.md"])
 def test_links_to_figures_lead_there_from_wherever_the_markdown_lies(plain, tmp_path, place):
     target = tmp_path / place

@@ -200,7 +200,7 @@ def test_better_everywhere():
     results = sweep(dict(zip(MANY, np.linspace(1, 2, 7), strict=True))).results
     text = words(findings(Evidence(results)))
     assert "the exact stage is better than its base ranker on the test halves on d0 (every K; most at 50: +1.0" in text
-    assert "It is worse nowhere." in text
+    assert "It is significantly worse nowhere." in text
     assert "Over data sets the exact stage is better than its base ranker at K = 50" in text
     assert "p = 0.031" in text  # 2/2^7, for two K
     gain = section(results, "Does the proven")
@@ -220,8 +220,8 @@ def test_worse_and_undecided_are_told_apart():
         made.exact("loud", split, 20.0 + (-1) ** split * (5 + split))
     text = words([section(made.results, "Does the proven")])
     assert (
-        "After correction the exact stage is better nowhere. It is worse than its base ranker on the test halves"
-        in text
+        "After correction the exact stage is significantly better nowhere. "
+        "It is worse than its base ranker on the test halves" in text
     )
     assert "on down (K = 50: -1.0" in text
     assert "Undecided: flat and loud." in text
@@ -231,7 +231,7 @@ def test_no_difference_is_said_plainly():
     found = Evidence(sweep({"a": 0.0, "b": 0.0}).results)
     text = verdict_text(found.gains_test, STAGE, "it", 2)
     assert text.startswith("None of the 4 differences is significant after correction")
-    assert "neither better nor worse than it, on any of a and b" in text
+    assert "the exact stage was not shown to differ from it, on any of a and b" in text
     assert "4 are above 0 and 0 below" in text
     equal = Evidence(sweep({"a": 0.0}, noise=np.zeros(6)).results)
     assert "are equal on each of them" in verdict_text(equal.gains_test, STAGE, "it", 2)
@@ -257,7 +257,7 @@ def test_too_few_splits_beside_enough():
         made.exact("b", split, 19.0)
     text = words([section(made.results, "Does the proven")])
     assert "Too few splits for a test: b." in text
-    assert "neither better nor worse" not in text.split("**Training.**")[0]
+    assert "not shown to differ" not in text.split("**Training.**")[0]
 
 
 def test_the_best_surrogate_in_hindsight_is_named_and_compared_with():
@@ -365,7 +365,10 @@ def test_the_price_is_compared_with_the_smallest_one():
     assert [value for _, value in table.series] == [1e-6, 1e-3, 0.1]
     found = section(results, "Do the price")
     text = words([found])
-    assert "another C is better nowhere. It is worse than C = 1e-06 on the test halves on a (C = 0.1: -3.0" in text
+    assert (
+        "another C is significantly better nowhere. It is worse than C = 1e-06 on the test halves on a (C = 0.1: -3.0"
+        in text
+    )
     assert "on a it goes from 2.0 to 1.0 of 2 (6 splits)" in text
     lines = rows(found, "Weights: mean number")
     assert [row[1] for row in lines] == ["1e-06", "0.001", "0.1"]
@@ -379,7 +382,7 @@ def test_the_margin_is_compared_with_the_usual_one():
     (table,) = option_tables(Evidence(options_sweep("margin", (0.1, 1e-3), {}, usual=0.5)))
     assert table.reference == {"a": 1e-3}
     text = words([section(options_sweep("margin", (0.1, 1e-3), {}), "Do the price")])
-    assert "another margin is shown to be neither better nor worse than margin = 0.001" in text
+    assert "another margin was not shown to differ from margin = 0.001" in text
 
 
 # --- bases -------------------------------------------------------------------------------------------------------
@@ -540,7 +543,10 @@ def test_the_test_value_by_length_all_and_where_proven():
     found = section(made.results, "Is a larger K")
     lines = rows(found, "where both are proven")
     assert [row[:4] for row in lines] == [["a", "full", "all", "6"], ["a", "100", "both proven", "3"]]
-    assert "the largest K is better nowhere. It is worse than the smallest K on the test halves on a" in words([found])
+    assert (
+        "the largest K is significantly better nowhere. It is worse than the smallest K on the test halves on a"
+        in words([found])
+    )
 
 
 def test_more_time():
@@ -577,9 +583,25 @@ def test_exceptions_are_named():
     assert "which must not be: a split 7, K = 50." in text
     assert "In 1 the bound is below the value, which must not be: a split 8, K = 50." in text
     assert "6 optimal, 1 time_limit. Others: gap_limit: a split 7, K = 50." in text
-    assert rows(section(made.results, "Exceptions"), "wide gap") == [["a", "50", "20", "2/8", "no bound"]]
+    assert rows(section(made.results, "Exceptions"), "wide gap") == [["a", "50", "20", "2/8", "no bound", "0"]]
     assert [record["split"] for record in below_a_start(Evidence(made.results).exact)] == [7]
     assert [record["split"] for record in wide_gaps(Evidence(made.results).exact)] == [7, 8]
+
+
+def test_a_bound_of_a_perfect_order_is_named_beside_its_gap():
+    made = sweep({"a": 1.0}, lengths=(50, 100))
+    on_list = {"value": 20.0, "bound": 22.0, "gap": 0.1, "trivial_bound": 22.0}
+    made.exact("a", 7, 21.0, 20.0, status="time_limit", on_list=on_list)
+    made.exact("a", 8, 21.0, 20.0, status="time_limit", on_list={**on_list, "trivial_bound": 22.1})
+    text = words([section(made.results, "Does the proven")])
+    known = "the gap of the others is 10.0% in the median, and in 1 of them the bound is that of a perfect order"
+    assert f"within 20 seconds a list; {known}, so that nothing is proven." in text
+    assert rows(section(made.results, "Exceptions"), "wide gap") == [["a", "50", "20", "2/8", "10.0%", "1"]]
+    larger = rows(section(made.results, "Is a larger K"), "Means over the splits")
+    assert [row[3] for row in larger] == ["0.00%", "0.00%"]  # the others are no splits of K = 100
+    made.exact("a", 7, 21.0, 20.0, 100, status="time_limit", on_list=on_list)
+    larger = rows(section(made.results, "Is a larger K"), "Means over the splits")
+    assert [row[3] for row in larger] == ["1.43% (nothing proven in 1)"] * 2
 
 
 def test_a_clean_sweep_has_no_exceptions():

@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from ltr.statistics import RankStatistic
 from tests.sweep_results import STATISTIC, entry, exact, grid, record, small, sweep
 from trainers.report.evidence import Evidence
 from trainers.report.exact import exact_section
 from trainers.report.page import Table
 from trainers.report.sweep_tables import tables_of
 from trainers.report.tables import data_table, line_of, time_section, value_sections
+from trainers.sweep.answers import Answer
+from trainers.sweep.cells import nothing_proven
 
 METHODS = ("ranknet", "hinge", "exponential", "logistic")
 
@@ -164,6 +167,7 @@ def test_the_exact_stages_line_by_hand():
         "variant": "exact, K = 10",
         "splits": "4",
         "proven": "1 of 3",
+        "nothing proven": "0",
         "median gap": "< 0.01%",
         "largest gap": "10.00%",
         "gain on train": "+2.00 (+17.4%)",  # of a mean of 11.5
@@ -171,6 +175,18 @@ def test_the_exact_stages_line_by_hand():
         "median seconds": "2.5",
         "below a start": "0",
     }
+
+
+def test_lists_with_the_bound_of_a_perfect_order_are_counted():
+    records = [record("a", split, "ranknet", 10.0, 20.0) for split in range(3)]
+    perfect = RankStatistic.parse("dcg").best(10, 5)
+    for split, (status, bound) in enumerate([("time_limit", perfect), ("time_limit", 2.9), ("optimal", perfect)]):
+        value = perfect if status == "optimal" else 2.8
+        records.append(exact("a", split, 12.0, 19.0, status=status, value=value, bound=bound))
+    [row] = exact_rows(sweep(records))
+    assert (row["proven"], row["nothing proven"]) == ("1 of 3", "1")
+    assert [nothing_proven(one) for one in records[3:]] == [True, False, False]
+    assert [Answer.of(one).nothing_proven for one in records] == [False] * 3 + [True, False, False]
 
 
 def test_an_answer_below_a_start_is_counted_and_said():

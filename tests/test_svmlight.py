@@ -252,6 +252,69 @@ def test_a_damaged_entry_is_parsed_anew(tmp_path, monkeypatch, cache_of_its_own,
     assert parses.count == 2
 
 
+def forged(entry):
+    with np.load(entry) as kept:
+        arrays = {name: kept[name] for name in kept.files}
+    np.savez(entry, **{**arrays, "values": arrays["values"] + 1})
+
+
+def renamed(entry):
+    """The entry of another source under this one's name."""
+    other = entry.with_name("other")
+    other.write_text(LETOR.replace("0.5", "0.75"))
+    read_svmlight(other)
+    (theirs,) = set(entry.parent.glob("*.npz")) - {entry}
+    theirs.replace(entry)
+    other.unlink()
+
+
+SUSPECT = {
+    "another content": forged,
+    "another source": renamed,
+    "writable by the group": lambda entry: entry.chmod(0o664),
+    "writable by all": lambda entry: entry.chmod(0o646),
+}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="files have owners and modes on POSIX")
+@pytest.mark.parametrize("change", SUSPECT.values(), ids=SUSPECT)
+def test_an_entry_is_believed_only_as_this_user_wrote_it(tmp_path, monkeypatch, cache_of_its_own, change):
+    parses = Parses(monkeypatch)
+    first = read_svmlight(written(tmp_path, LETOR))
+    (entry,) = cache_of_its_own.iterdir()
+    change(entry)
+    before = parses.count
+    for _ in range(2):
+        assert same(read_svmlight(tmp_path / "some.letor"), first)
+    assert parses.count == before + 1
+    assert entry.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.skipif(os.name == "nt", reason="files have owners on POSIX")
+def test_users_of_one_cache_have_entries_of_their_own(tmp_path, monkeypatch, cache_of_its_own):
+    parses = Parses(monkeypatch)
+    first = read_svmlight(written(tmp_path, LETOR))
+    (mine,) = cache_of_its_own.iterdir()
+    monkeypatch.setattr(ltr.data.cache.os, "getuid", lambda: os.geteuid() + 1)
+    assert same(read_svmlight(tmp_path / "some.letor"), first)
+    assert parses.count == 2
+    (theirs,) = set(cache_of_its_own.iterdir()) - {mine}
+    # under the name of theirs, but not theirs
+    mine.replace(theirs)
+    assert same(read_svmlight(tmp_path / "some.letor"), first)
+    assert parses.count == 3
+
+
+def test_what_a_killed_process_left_in_the_cache_is_removed(tmp_path, monkeypatch, cache_of_its_own):
+    Parses(monkeypatch)
+    left = [cache_of_its_own / f".{name}.tmp" for name in ("old", "new")]
+    for path in left:
+        path.write_bytes(b"half")
+    os.utime(left[0], (0, 0))
+    read_svmlight(written(tmp_path, LETOR))
+    assert [path.exists() for path in left] == [False, True]
+
+
 def test_a_cache_that_cannot_be_written_costs_nothing_but_time(tmp_path, monkeypatch):
     parses = Parses(monkeypatch)
     written(tmp_path, "a file", name="cache")

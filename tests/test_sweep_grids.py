@@ -50,10 +50,16 @@ WRONG = {
     "empty experiments": ("[[grid]]\nexperiments = []", "grid[0].experiments: must hold at least one entry"),
     "unknown key": (grid("splitz = 3"), "grid[0].splitz: unknown key (did you mean 'splits'?), got 3"),
     "unknown key outside": ("workers = 3\n" + grid(), "workers: unknown key; known are name, runs_dir, grid"),
-    "no split": (grid("splits = 0"), "grid[0].splits: must be an integer >= 1, or a list of different seeds"),
-    "half a split": (grid("splits = 1.5"), "grid[0].splits: must be an integer >= 1"),
-    "same seeds": (grid("splits = [1, 1]"), "grid[0].splits: must be an integer >= 1, or a list of different seeds"),
-    "true": (grid("splits = true"), "grid[0].splits: must be an integer >= 1"),
+    "no split": (
+        grid("splits = 0"),
+        "grid[0].splits: must be an integer from 1 to 100000, or a list of different seeds",
+    ),
+    "half a split": (grid("splits = 1.5"), "grid[0].splits: must be an integer from 1 to 100000"),
+    "same seeds": (
+        grid("splits = [1, 1]"),
+        "grid[0].splits: must be an integer from 1 to 100000, or a list of different seeds",
+    ),
+    "true": (grid("splits = true"), "grid[0].splits: must be an integer from 1 to 100000"),
     "no such file": ('[[grid]]\nexperiments = ["none.toml"]', "none.toml: no such config file"),
     "a sweep": (
         '[[grid]]\nexperiments = ["sweep.toml"]',

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ltr.data import DataError
+from tests.sweep_results import small
 from tests.sweeping import EXPERIMENT, ONE_SPLIT, SWEEP, files_of, found_in, run_here, stamps, table, write
 from trainers.cli import main
 from trainers.config import load_config
@@ -269,7 +270,7 @@ def test_data_that_change_between_two_starts_are_read_anew(tmp_path):
 def test_data_that_only_the_workers_lack_stop_it(tmp_path, monkeypatch):
     path = write(tmp_path, sweep=ONE_SPLIT)
     (tmp_path / "table.csv").unlink()
-    monkeypatch.setattr(runner, "examine", lambda grids, source: Examined({"small": "0" * 64}, []))
+    monkeypatch.setattr(runner, "examine", lambda grids, source: Examined(tuple(grids), {"small": "0" * 64}, []))
     with pytest.raises(RunError, match=r"small, on .*: .*table.csv: no such file"):
         run_here(path)
     assert files_of(tmp_path / "runs" / "sweep") == {}
@@ -301,7 +302,7 @@ def test_a_run_does_not_write_into_a_sweep(finished):
 def test_a_folder_that_cannot_be_made_or_written_to(tmp_path, monkeypatch):
     path = write(tmp_path)
     (tmp_path / "runs").write_text("a file")
-    with pytest.raises(RunError, match=r"runs_dir: cannot write in .*runs/sweep: "):
+    with pytest.raises(RunError, match=r"runs_dir: cannot write .*runs/sweep: "):
         run_here(path)
     (tmp_path / "runs").unlink()
 
@@ -309,11 +310,11 @@ def test_a_folder_that_cannot_be_made_or_written_to(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("trainers.sweep.runner.write_json", full)
-    with pytest.raises(RunError, match=r"runs_dir: cannot write in .*: No space left on device"):
+    with pytest.raises(RunError, match=r"runs_dir: cannot write .*: No space left on device; what is finished is kept"):
         run_here(path)
     monkeypatch.undo()
     monkeypatch.setattr("trainers.sweep.answers.write_cell", full)
-    with pytest.raises(RunError, match="sweep: cannot be written to: No space left on device"):
+    with pytest.raises(RunError, match=r"runs_dir: cannot write .*sweep: No space left on device"):
         run_here(path)
 
 
@@ -322,7 +323,7 @@ def test_a_folder_without_the_right_to_write(tmp_path):
     path = write(tmp_path)
     (tmp_path / "runs" / "sweep").mkdir(parents=True)
     (tmp_path / "runs" / "sweep").chmod(0o500)
-    with pytest.raises(RunError, match="runs_dir: cannot write in"):
+    with pytest.raises(RunError, match="runs_dir: cannot write"):
         run_here(path)
 
 
@@ -503,3 +504,21 @@ def test_a_top_of_one_class_has_nothing_to_order(tmp_path):
 def test_packed_labels_come_back(count):
     labels = np.random.default_rng(count).integers(0, 2, count)
     assert unpack_labels(pack_labels(labels)).tolist() == labels.tolist()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ranked": {"train": "0IA=:4000000000000", "test": "0IA=:9"}},
+        {"ranked": {"train": "0IA=:-1", "test": "0IA=:9"}},
+        {"list": {"n": 4_000_000_000_000, "n_pos": 3, "value": 1.0, "bound": 2.0, "gap": 1.0, "starts": {}}},
+        {"list": {"n": 10, "n_pos": 11, "value": 1.0, "bound": 2.0, "gap": 1.0, "starts": {}}},
+    ],
+)
+def test_records_with_impossible_lengths_are_damaged(tmp_path, change):
+    write_export(tmp_path / "cells.jsonl", small(splits=1))
+    lines = (tmp_path / "cells.jsonl").read_text().splitlines()
+    lines[-1] = json.dumps(json.loads(lines[-1]) | change)
+    (tmp_path / "cells.jsonl").write_text("\n".join(lines))
+    with pytest.raises(RunError, match=r"cells.jsonl: cannot be read or is damaged \(ValueError\)"):
+        read_sweep(tmp_path / "cells.jsonl")

@@ -1,8 +1,21 @@
 """``python -m trainers`` is the command ``ltr``."""
 
+import signal
 import sys
 
-from trainers.cli import command
+from trainers.stopping import leave_at_once
+
+__all__ = ["command"]
+
+
+def command() -> int:
+    """The command ``ltr``, which Ctrl-C ends without a traceback while its modules are imported, too."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # and not ignored, as in the background
+        signal.signal(signal.SIGINT, leave_at_once)
+    from trainers import cli
+
+    return cli.command()
+
 
 if __name__ == "__main__":
     sys.exit(command())

@@ -21,10 +21,22 @@ from ltr.metrics import normalized_rank_statistic, rank_statistic
 from ltr.statistics import RankStatistic
 from trainers.config import Config
 from trainers.config_errors import ConfigError, Finding
-from trainers.inputs import Half, Split
+from trainers.inputs import Half, Labels
 from trainers.sections import StatisticsConfig
 
-__all__ = ["check_lists", "count_empty", "mean_share", "share_name", "sum_over_queries"]
+__all__ = [
+    "FOLLOWING",
+    "check_lists",
+    "count_empty",
+    "follow_labels",
+    "mean_share",
+    "share_name",
+    "sum_over_queries",
+    "unset_following",
+]
+
+FOLLOWING = ("surrogate.losses", "baselines.methods", "statistics.report")
+"""Keys whose defaults follow the labels."""
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -62,18 +74,41 @@ def count_empty(half: Half) -> int:
     return half.n_queries - len(np.unique(half.qid[half.y > 0]))
 
 
-def check_lists(config: Config, split: Split) -> None:
+def follow_labels(config: Config, labels: Labels) -> Config:
+    """The config with defaults that go with the labels; what the user set stays as it is."""
+    found = {}
+    if labels.graded:
+        losses = tuple(name for name in config.surrogate.losses if not isinstance(parse_loss(name), LogisticLoss))
+        found["surrogate.losses"] = losses
+        found["statistics.report"] = ("dcg", "mrr")
+    if labels.by_query:
+        found["baselines.methods"] = tuple(name for name in config.baselines.methods if name != "rankboost")
+    for key in unset_following(config) & set(found):
+        section, _, field = key.partition(".")
+        changed = getattr(config, section).model_copy(update={field: found[key]})
+        config = config.model_copy(update={section: changed})
+    return config
+
+
+def unset_following(config: Config) -> set[str]:
+    """The keys of `FOLLOWING` that the user left out."""
+    keys = (key.partition(".") for key in FOLLOWING)
+    return {
+        f"{section}.{field}" for section, _, field in keys if field not in getattr(config, section).model_fields_set
+    }
+
+
+def check_lists(config: Config, labels: Labels) -> None:
     """Refuse what a config asks for that lists by query do not have, before anything is computed.
 
     Raises:
         ConfigError: all of it at once.
     """
-    if split.by_query and (findings := list(_findings(config, split))):
+    if labels.by_query and (findings := list(_findings(config, labels.graded))):
         raise ConfigError("config, with data by query", findings)
 
 
-def _findings(config: Config, split: Split) -> Iterator[Finding]:
-    graded = max(split.train.y.max(), split.test.y.max()) > 1
+def _findings(config: Config, graded: bool) -> Iterator[Finding]:
     for at, name in enumerate(config.surrogate.losses):
         if graded and isinstance(parse_loss(name), LogisticLoss):
             rule = "takes labels 0 and 1 only, here some are larger; baselines.methods has logistic_regression"
@@ -91,14 +126,18 @@ def _findings(config: Config, split: Split) -> Iterator[Finding]:
 
 
 def _exact_findings(config: Config) -> Iterator[Finding]:
-    exact = config.exact
+    exact, names = config.exact, (*config.surrogate.losses, *config.baselines.methods)
+    if exact.base not in names:
+        yield Finding("exact.base", f"must be a method of this run by query ({', '.join(names)})", exact.base)
     statistic = RankStatistic.parse(exact.statistic)
     if statistic.name == "auc":
         yield Finding("exact.statistic", "has no sum over queries; wrs, the sum of ranks, has", exact.statistic)
     elif statistic.array is not None:
         yield Finding("exact.statistic", "cannot be weights(...): queries differ in length", exact.statistic)
     elif exact.method != "auto":
-        small = GradedProblem(np.eye(4), [0, 1, 2, 0], [0, 0, 0, 1], statistic, rank=exact.rank)
+        small = GradedProblem(
+            np.eye(4) / 4, [0, 1, 2, 0], [0, 0, 0, 1], statistic, exact.C, exact.margin, rank=exact.rank
+        )
         try:
             METHODS[exact.method].check(small)
         except ValueError as error:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import glob
 import importlib
 import os
 import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainers.board.command import add_board, run_board
-from trainers.stopping import StopFlag, exit_code
+from trainers.stopping import StopFlag, exit_code, is_first
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,18 +54,29 @@ not be checked (memory), 130 interrupted
 
 def command() -> int:
     """The command line as a process of its own: its exit code, on whose way out Ctrl-C means nothing any more."""
-    return exit_code(main, _interrupted)  # a second Ctrl-C is answered as the first
+    threading.excepthook = _thread_failed
+    return exit_code(lambda loaded: main(loaded=loaded), _interrupted)  # a second Ctrl-C is answered as the first
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, *, loaded: Callable[[], None] | None = None) -> int:
     """Run the command line; returns the exit code.
 
     Errors of the user's making end in one message on stderr and exit code 2, Ctrl-C in 130.
+
+    Args:
+        argv: the arguments; those of the process by default.
+        loaded: called once the modules are imported, by when Ctrl-C is answered elsewhere.
     """
     try:
-        return _main(argv)
+        return _main(argv, loaded)
     except KeyboardInterrupt:
         return _interrupted()
+
+
+def _thread_failed(failure: threading.ExceptHookArgs) -> None:
+    """Leave out the traceback of TensorBoard's writer on a full disk: the run meets the same error, and says so."""
+    if not issubclass(failure.exc_type, OSError):
+        threading.__excepthook__(failure)
 
 
 def _interrupted() -> int:
@@ -70,9 +84,9 @@ def _interrupted() -> int:
     return 130
 
 
-def _main(argv: Sequence[str] | None) -> int:
+def _main(argv: Sequence[str] | None, loaded: Callable[[], None] | None) -> int:
     # libraries make other errors of a KeyboardInterrupt in the middle of their imports
-    with StopFlag() as stop:
+    with StopFlag() if loaded is None else contextlib.nullcontext() as stop:
         parser = _parser()
         arguments, rest = parser.parse_known_args(argv)
         if rest and (arguments.command not in ("run", "sweep") or any(text.startswith("-") for text in rest)):
@@ -86,42 +100,66 @@ def _main(argv: Sequence[str] | None) -> int:
         from ltr.data import DataError
         from trainers.config_errors import ConfigError
         from trainers.runs import RunError
-    stop.check()
+    if stop is not None:
+        stop.check()
+    elif loaded is not None:
+        loaded()
 
     try:
-        if arguments.command == "run":
-            return _run(arguments.config, [*arguments.overrides, *rest], arguments.fresh, arguments.quiet)
-        if arguments.command == "sweep":
-            return _sweep(arguments, [*arguments.overrides, *rest])
-        if arguments.command == "report":
-            return _report(arguments)
-        if arguments.command == "board":
-            return run_board(arguments, _complain)
-        if arguments.command == "show":
-            return _show(arguments.run)
-        if arguments.command == "predict":
-            return _predict(arguments.run, arguments.data, arguments.method, arguments.output)
-        if arguments.command == "verify":
-            return _verify(arguments.file, arguments.require_proof, arguments.data, arguments.max_size)
-        return _options()
+        code = _dispatch(arguments, rest)
+        sys.stdout.flush()
     except (ConfigError, DataError, RunError) as error:
         _complain(f"error: {error}")
         return 2
+    except BrokenPipeError:  # whoever read the output has enough, as `head` has
+        _drop_stdout()
+        return 141
+    except OSError as error:
+        _complain(f"error: {error.filename or 'standard output'}: {error.strerror or error}")
+        _drop_stdout()
+        return 2
+    return code
+
+
+def _dispatch(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
+    if arguments.command == "run":
+        return _run(arguments.config, [*arguments.overrides, *rest], arguments.fresh, arguments.quiet)
+    if arguments.command == "sweep":
+        return _sweep(arguments, [*arguments.overrides, *rest])
+    if arguments.command == "report":
+        return _report(arguments)
+    if arguments.command == "board":
+        return run_board(arguments, _complain)
+    if arguments.command == "show":
+        return _show(arguments.run)
+    if arguments.command == "predict":
+        return _predict(arguments)
+    if arguments.command == "verify":
+        return _verify(arguments.file, arguments.require_proof, arguments.data, arguments.max_size)
+    return _options()
+
+
+def _drop_stdout() -> None:
+    """Have the interpreter's own end find no output that it cannot write."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(text: str) -> None:
     """Say it on stderr, of the processes that torchrun started on one machine only in the first."""
-    if "TORCHELASTIC_RUN_ID" not in os.environ or os.environ["LOCAL_RANK"] == "0":
+    if is_first():
         sys.stderr.write(f"ltr: {text}\n")
 
 
+# what reading data imports late: Ctrl-C is best answered between imports
+_DATA = ("pandas", "sklearn.datasets")
 _MODULES = {
-    "run": ("trainers.experiment", "trainers.display"),
-    "sweep": ("trainers.sweep.runner",),
+    "run": ("trainers.experiment", "trainers.display", "trainers.surrogates", *_DATA, "sklearn.linear_model"),
+    "sweep": ("trainers.sweep.runner", "trainers.sweep.progress", "rich.console", *_DATA),
     "report": ("trainers.report.report",),
     "board": ("trainers.board.build",),
     "show": ("trainers.predict",),
-    "predict": ("trainers.predict",),
+    "predict": ("trainers.predict", *_DATA),
     "verify": ("ltr.verify",),
     "options": ("trainers.sweep.grids",),
 }
@@ -161,6 +199,12 @@ def _parser() -> argparse.ArgumentParser:
     predict.add_argument("data", metavar="DATA", type=Path, help="a table with the run's features, or a sparse file")
     predict.add_argument("-o", "--output", metavar="FILE", type=Path, help="write CSV here instead of to stdout")
     predict.add_argument("--method", help="a method of the run; its exact stage by default")
+    predict.add_argument(
+        "--quote-formulas",
+        action="store_true",
+        help="put an apostrophe before texts that begin with = + - @, a tab or a line break, which spreadsheets run as "
+        "formulas; by default they stay as they are, with a warning. Numbers are never changed",
+    )
     verify = commands.add_parser(
         "verify",
         help="check a certificate",
@@ -291,7 +335,7 @@ def _run(path: str, overrides: Sequence[str], fresh: bool, quiet: bool) -> int:
         _print_table(results)
     if not quiet:
         console.print(f"results in {config.folder}; curves: ltr board {config.runs_dir}", highlight=False)
-    return 0 if results.complete else 130
+    return 0 if results.complete else _interrupted()
 
 
 def _show(run: str) -> int:
@@ -307,19 +351,20 @@ def _show(run: str) -> int:
     return 0
 
 
-def _predict(run: str, data: Path, method: str | None, output: Path | None) -> int:
-    from trainers.files import write_atomic
+def _predict(arguments: argparse.Namespace) -> int:
+    from trainers.files import remove_leftovers, write_atomic, writing
     from trainers.predict import find_run, predict_csv
-    from trainers.runs import RunError
 
-    text = predict_csv(find_run(run), data, method=method)
+    output, quote = arguments.output, arguments.quote_formulas
+    ranked = predict_csv(find_run(arguments.run), arguments.data, method=arguments.method, quote_formulas=quote)
+    if ranked.formulas and not quote:
+        _complain(f"warning: {ranked.warning}")
     if output is None:
-        sys.stdout.write(text)
+        sys.stdout.write(ranked.text)
         return 0
-    try:
-        write_atomic(output, text.encode())
-    except OSError as error:
-        raise RunError(f"--output: cannot write {output}: {error.strerror}") from None
+    with writing(output, "--output"):
+        remove_leftovers(output.parent, f".{glob.escape(output.name)}.*.tmp")
+        write_atomic(output, ranked.text.encode())
     return 0
 
 
@@ -358,10 +403,16 @@ def _print_table(results: Results) -> None:
     from trainers.results import rich_tables
 
     console = _stdout(Console)
-    for table in rich_tables(results):
-        console.print(table)
+    for part in rich_tables(results, console.width):
+        console.print(part)
 
 
 def _stdout(console: type[Console]) -> Console:
     """A console on stdout that does not fold tables in pipes and files."""
-    return console() if sys.stdout.isatty() else console(width=200)
+    found = console() if sys.stdout.isatty() else console(width=200)
+    found.on_broken_pipe = _raise_broken_pipe  # type: ignore[method-assign]  # its own ends in exit code 1
+    return found
+
+
+def _raise_broken_pipe() -> None:
+    raise BrokenPipeError

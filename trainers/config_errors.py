@@ -10,12 +10,13 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-__all__ = ["NOTHING", "ConfigError", "Finding", "findings_of", "nearest"]
+__all__ = ["NOTHING", "ConfigError", "Finding", "findings_of", "nearest", "shortened"]
 
 NOTHING = object()
 """Stands for the value of a key that is not there."""
 
 _LONGEST_VALUE = 100
+_LONGEST_RULE = 1000
 
 
 @dataclass(frozen=True)
@@ -28,10 +29,10 @@ class Finding:
     from_command_line: bool = False
 
     def __str__(self) -> str:
-        where = f"{self.path}: " if self.path else ""
+        where = f"{shortened(self.path)}: " if self.path else ""
         got = "" if self.value is NOTHING else f", got {_shown(self.value)}"
         origin = " on the command line" if self.from_command_line else ""
-        return f"{where}{self.rule}{got}{origin}"
+        return f"{where}{shortened(self.rule, _LONGEST_RULE)}{got}{origin}"
 
 
 class ConfigError(ValueError):
@@ -143,4 +144,9 @@ def _quoted(expected: str) -> list[str]:
 
 def _shown(value: object) -> str:
     text = repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 3] + "..."
+    return shortened(text)
+
+
+def shortened(text: str, longest: int = _LONGEST_VALUE) -> str:
+    """A text with an end of dots where it is too long for a message."""
+    return text if len(text) <= longest else text[: longest - 3] + "..."

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Self
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Column
 from rich.text import Text
 
 from ltr.exact.solution import TracePoint
 
-__all__ = ["Display", "LiveDisplay", "PlainDisplay", "display_for"]
+__all__ = ["Display", "LiveDisplay", "PartsColumn", "PlainDisplay", "display_for"]
 
 _SECONDS_BETWEEN_LINES = 2.0
 
@@ -40,8 +50,8 @@ class Display:
     def step(self, method: str, index: int, values: Mapping[str, float]) -> None:
         """A step of a method is done and logged."""
 
-    def progress(self, point: TracePoint) -> None:
-        """The exact stage has a new incumbent or bound."""
+    def progress(self, point: TracePoint, trivial: bool) -> None:
+        """The exact stage has a new incumbent or bound; `trivial` where that is still the bound of a perfect order."""
 
     def end(self, method: str, text: str) -> None:
         """A method ended."""
@@ -64,11 +74,11 @@ class PlainDisplay(Display):
 
     def step(self, method: str, index: int, values: Mapping[str, float]) -> None:
         """Print a line now and then."""
-        self._now_and_then(f"{method}: step {index}, {_values(values)}")
+        self._now_and_then(f"{method}: step {index}, {', '.join(_values(values))}")
 
-    def progress(self, point: TracePoint) -> None:
+    def progress(self, point: TracePoint, trivial: bool) -> None:
         """Print a line now and then."""
-        self._now_and_then(f"exact: {point.seconds:.1f} s, {_point(point)}, {point.nodes} nodes")
+        self._now_and_then(f"exact: {point.seconds:.1f} s, {', '.join(_point(point, trivial))}, {point.nodes} nodes")
 
     def end(self, method: str, text: str) -> None:
         """Print a line."""
@@ -84,17 +94,38 @@ class PlainDisplay(Display):
         self._console.print(Text(text), soft_wrap=True)
 
 
+class PartsColumn(ProgressColumn):
+    """The texts of a task's field ``parts``, as many from the first on as fit: none of them is cut."""
+
+    def __init__(self) -> None:
+        super().__init__(Column(ratio=1, no_wrap=True))
+
+    def render(self, task: Task) -> RenderableType:
+        """The texts of a task."""
+        return _Parts(task.fields["parts"])
+
+
+class _Parts:
+    def __init__(self, parts: Sequence[str]) -> None:
+        self._parts = parts
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        shown = self._parts
+        while shown and cell_len(", ".join(shown)) > options.max_width:
+            shown = shown[:-1]
+        yield Text(", ".join(shown), no_wrap=True)
+
+
 class LiveDisplay(Display):
     """A bar for the running method above which finished ones leave a line."""
 
     def __init__(self, console: Console) -> None:
-        rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")
         self._progress = Progress(
             TextColumn("[bold]{task.description}", table_column=Column(no_wrap=True)),
             BarColumn(bar_width=12, table_column=Column(min_width=12)),
             MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=9)),
             TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=7)),
-            TextColumn("{task.fields[text]}", markup=False, table_column=rest),
+            PartsColumn(),
             console=console,
             transient=True,
             expand=True,
@@ -115,17 +146,17 @@ class LiveDisplay(Display):
     def begin(self, method: str, total: int | None) -> None:
         """Show a bar."""
         self._forget()
-        self._task = self._progress.add_task(method, total=total, text="")
+        self._task = self._progress.add_task(method, total=total, parts=())
 
     def step(self, method: str, index: int, values: Mapping[str, float]) -> None:
         """Move the bar."""
         if self._task is not None:
-            self._progress.update(self._task, completed=index, text=_values(values))
+            self._progress.update(self._task, completed=index, parts=_values(values))
 
-    def progress(self, point: TracePoint) -> None:
+    def progress(self, point: TracePoint, trivial: bool) -> None:
         """Show incumbent, bound and gap beside the bar."""
         if self._task is not None:
-            self._progress.update(self._task, completed=point.nodes, text=_point(point))
+            self._progress.update(self._task, completed=point.nodes, parts=_point(point, trivial))
 
     def end(self, method: str, text: str) -> None:
         """Replace the bar by a line."""
@@ -145,12 +176,12 @@ def display_for(console: Console, *, quiet: bool) -> Display:
     return LiveDisplay(console) if console.is_terminal else PlainDisplay(console)
 
 
-def _values(values: Mapping[str, float]) -> str:
+def _values(values: Mapping[str, float]) -> list[str]:
     """The loss and the first statistic of either half."""
     first = [next((tag for tag in values if tag.startswith(half)), None) for half in ("loss/", "train/", "test/")]
-    return ", ".join(f"{tag} {values[tag]:.5g}" for tag in first if tag is not None)
+    return [f"{tag} {values[tag]:.5g}" for tag in first if tag is not None]
 
 
-def _point(point: TracePoint) -> str:
-    gap = f"{point.gap:.2%}" if math.isfinite(point.gap) else "-"
-    return f"best {point.incumbent:.5g}, bound {point.bound:.5g}, gap {gap}"
+def _point(point: TracePoint, trivial: bool) -> list[str]:
+    gap = "nothing proven" if trivial else f"gap {point.gap:.2%}" if math.isfinite(point.gap) else "gap -"
+    return [f"best {point.incumbent:.5g}", f"bound {point.bound:.5g}", gap]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import time
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from dataclasses import asdict
 
 import numpy as np
 
+from ltr.compiling import clock
 from ltr.exact.certificate import certify
 from ltr.exact.graded import GradedProblem
 from ltr.exact.problem import RerankProblem
@@ -17,14 +19,14 @@ from ltr.exact.solution import Solution, Status, TracePoint
 from ltr.rerank import TwoStageRanker
 from trainers.config import EXACT
 from trainers.context import Context, by_tag, load_ranker, save_scores
-from trainers.files import Json, read_json, reading, write_atomic, write_json
+from trainers.files import Json, read_json, reading, replacing, write_atomic, write_json
 from trainers.rankers import two_stage_ranker
-from trainers.results import Row
+from trainers.results import Row, is_trivial
 from trainers.runs import MethodFolder, RunError
 from trainers.task import Scores
 from trainers.tracking import Tracker
 
-__all__ = ["run_exact_stage"]
+__all__ = ["keep_certificate", "run_exact_stage"]
 
 
 def run_exact_stage(context: Context, rows: Sequence[Row], *, level_to: int) -> Row:
@@ -49,11 +51,11 @@ def run_exact_stage(context: Context, rows: Sequence[Row], *, level_to: int) -> 
     starts += _earlier_weights(folder, context.split.feature_names)
     context.display.begin(EXACT, None)
     with Tracker(folder.path, folder.records, tensorboard=context.config.tracking.tensorboard) as tracker:
-        started = time.perf_counter()
+        started = clock()
         train, test = context.split.train, context.split.test
-        log = _TraceLog(context, tracker)
+        log = _TraceLog(context, tracker, ranker)
         ranker.fit(train.X, train.y, train.qid, base_is_fitted=True, warm_starts=starts, on_progress=log)
-        seconds = time.perf_counter() - started
+        seconds = clock() - started
         scores = Scores(ranker.decision_function(train.X, train.qid), ranker.decision_function(test.X, test.qid))
         row = _row(context, ranker, scores, seconds)
         statistics = {"train": row.train, "test": row.test}
@@ -87,8 +89,8 @@ def _check_length(context: Context, ranker: TwoStageRanker) -> None:
 class _TraceLog:
     """Logs every trace point against its time in milliseconds, and shows it."""
 
-    def __init__(self, context: Context, tracker: Tracker) -> None:
-        self._context, self._tracker = context, tracker
+    def __init__(self, context: Context, tracker: Tracker, ranker: TwoStageRanker) -> None:
+        self._context, self._tracker, self._ranker = context, tracker, ranker
         self._began = time.time()
         self._last = -1
 
@@ -97,7 +99,8 @@ class _TraceLog:
         self._last = max(self._last + 1, round(1000 * point.seconds))
         values = {"exact/incumbent": point.incumbent, "exact/bound": point.bound, "exact/gap": point.gap}
         self._tracker.log(self._last, values, when=self._began + point.seconds)
-        self._context.display.progress(point)
+        assert self._ranker.problem_ is not None
+        self._context.display.progress(point, is_trivial(point.bound, self._ranker.problem_.trivial_bound))
 
 
 def _row(context: Context, ranker: TwoStageRanker, scores: Scores, seconds: float) -> Row:
@@ -115,6 +118,7 @@ def _row(context: Context, ranker: TwoStageRanker, scores: Scores, seconds: floa
         objective=_finite(solution.value),
         bound=_finite(solution.bound),
         gap=_finite(solution.gap),
+        trivial_bound=None if ranker.problem_ is None else ranker.problem_.trivial_bound,
         steps=solution.nodes,
         weights=None if ranker.weights_ is None else ranker.weights_.tolist(),
         message="; ".join(note for note in notes if note),
@@ -126,9 +130,8 @@ def _finite(value: float) -> float | None:
 
 
 def _save(folder: MethodFolder, context: Context, ranker: TwoStageRanker, scores: Scores) -> None:
-    temporary = folder.model.with_suffix(".tmp")
-    ranker.save(temporary)
-    temporary.replace(folder.model)
+    with replacing(folder.model) as temporary:
+        ranker.save(temporary)
     save_scores(folder, scores)
     names = context.split.feature_names
     value: Json = {
@@ -143,9 +146,53 @@ def _save(folder: MethodFolder, context: Context, ranker: TwoStageRanker, scores
         buffer = io.BytesIO()
         _write_problem(buffer, ranker.problem_, ranker.solution_)
         write_atomic(folder.problem, buffer.getvalue())
-        if context.config.exact.certificate:
-            certify(ranker.problem_, ranker.solution_).write(folder.certificate)
     write_json(folder.solution, value)
+
+
+def keep_certificate(context: Context, *, again: bool = False) -> None:
+    """Make the certificate of a finished exact stage from its files, where it is asked for and missing or damaged.
+
+    A stop by the user ends it without a certificate; the next start makes it.
+
+    Args:
+        context: the run.
+        again: whether an earlier start has made it, so that the user is told what became of it.
+
+    Raises:
+        RunError: a damaged file.
+    """
+    folder = context.run.method(EXACT)
+    if not context.config.exact.certificate or not folder.problem.exists() or folder.has_certificate:
+        return
+    if again:
+        state = "not as this run wrote it" if folder.certificate.exists() else "missing"
+        context.display.note(f"exact: {folder.certificate.name} is {state}: it is made again")
+    with reading(folder.solution):
+        problem, solution = _solved(folder)
+    if not math.isfinite(solution.value):
+        context.display.note("exact: no certificate, for no weights are known")
+        return
+    certificate = certify(problem, solution, should_stop=lambda: context.stop.raised)
+    if context.stop.raised:
+        context.display.note("exact: no certificate yet, the same command makes it")
+        return
+    certificate.write(folder.certificate)
+    folder.certified()
+
+
+def _solved(folder: MethodFolder) -> tuple[RerankProblem | GradedProblem, Solution]:
+    """The list that was reranked and its solution, as the files of a finished stage have them."""
+    found = json.loads(folder.solution.read_text(encoding="utf-8"))["certificate"]
+    options = {name: found[name] for name in ("statistic", "C", "margin", "rank")}
+    problem: RerankProblem | GradedProblem
+    with reading(folder.problem), np.load(folder.problem) as arrays:
+        if "gains" in arrays:
+            problem = GradedProblem(arrays["X"], arrays["gains"], arrays["qid"], **options)
+        else:
+            problem = RerankProblem(arrays["X"], arrays["y"], **options)
+    value, bound = (-math.inf if found[name] is None else float(found[name]) for name in ("value", "bound"))
+    weights = np.asarray(found["weights"], dtype=np.float64)
+    return problem, Solution(weights, value, bound, Status(found["status"]), found["seconds"], found["method"])
 
 
 def _write_problem(file: io.BytesIO, problem: RerankProblem | GradedProblem, solution: Solution) -> None:
@@ -176,6 +223,7 @@ def _certificate(context: Context, solution: Solution, ranker: TwoStageRanker) -
         "value": solution.value,
         "bound": solution.bound,
         "gap": solution.gap,
+        "trivial_bound": problem.trivial_bound,
         "seconds": solution.seconds,
         "nodes": solution.nodes,
         "weights": solution.weights,

@@ -8,23 +8,25 @@ at least theirs.
 from __future__ import annotations
 
 import dataclasses
+import io
 from collections.abc import Callable, Sequence
 
+import torch
 from matplotlib.figure import Figure
 
 from ltr.fitting import FitOptions
 from trainers.baselines import fit_baseline
-from trainers.by_query import check_lists, count_empty
+from trainers.by_query import check_lists, count_empty, follow_labels, unset_following
 from trainers.config import EXACT, Config
 from trainers.context import Context, load_scores
 from trainers.display import Display
-from trainers.exact_stage import run_exact_stage
+from trainers.exact_stage import keep_certificate, run_exact_stage
 from trainers.figures import RankedList, ranked_list_figure
-from trainers.files import reading
+from trainers.files import reading, write_atomic, writing
 from trainers.helpers import Helpers
-from trainers.inputs import load_split
-from trainers.results import Results, Row, markdown_tables, number, write_results
-from trainers.runs import RunError, open_run
+from trainers.inputs import glimpse, load_split
+from trainers.results import NOTHING_PROVEN, Results, Row, markdown_tables, number, write_results
+from trainers.runs import RunError, check_run, open_run
 from trainers.stopping import StopFlag
 from trainers.surrogates import train_surrogate
 from trainers.task import ranked_labels, statistic_of, too_long
@@ -58,19 +60,25 @@ def run_experiment(
     """
     display = Display() if display is None else display
     _check_device(config)
+    # as much as can be told before the data are read, which may take minutes
+    early = glimpse(config.data)
+    check_lists(follow_labels(config, early), early)
+    check_run(config, fresh=fresh, undecided=unset_following(config))
     split = load_split(config)
-    check_lists(config, split)
+    config = follow_labels(config, split.labels)
+    check_lists(config, split.labels)
     with open_run(config, split.facts, fresh=fresh) as run, StopFlag() as stop:
         context = Context(config, split, run, display, stop, Helpers() if helpers is None else helpers)
         rows: list[Row] = []
-        _write_overview(context, None)
-        try:
-            _run_all(context, rows)
-        finally:
-            # what is there is worth a table, whatever ended the run
-            results = _results(context, rows)
-            write_results(run, results)
-            _write_overview(context, results)
+        with writing(run.path, "runs_dir"):
+            _write_overview(context, None)
+            try:
+                _run_all(context, rows)
+            finally:
+                # what is there is worth a table, whatever ended the run
+                results = _results(context, rows)
+                write_results(run, results)
+                _write_overview(context, results)
     return results
 
 
@@ -97,6 +105,8 @@ def _run_or_read(context: Context, name: str, rows: Sequence[Row]) -> Row:
         with reading(folder.row):
             row = Row.from_json(finished)
         context.display.note(f"{name}: finished earlier")
+        if name == EXACT:
+            keep_certificate(context, again=True)
         return row
     folder.reopen()
     try:
@@ -106,8 +116,20 @@ def _run_or_read(context: Context, name: str, rows: Sequence[Row]) -> Row:
     except ValueError as error:
         # options that the config allows, but not with these data
         raise RunError(f"{name}: {error}") from error
+    except (MemoryError, RuntimeError) as error:
+        if not _is_out_of_memory(error):
+            raise
+        advice = "what is finished is kept: take fewer rows, features or hidden units, or more memory"
+        raise RunError(f"{name}: not enough memory; {advice}") from error
     context.display.end(name, _summary(row))
+    if name == EXACT and row.status != _INTERRUPTED:
+        keep_certificate(context)
     return row
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    # torch has no type of its own for the processor's memory
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 
 def _method(context: Context, name: str, rows: Sequence[Row]) -> Callable[[], Row]:
@@ -124,7 +146,8 @@ def _summary(row: Row) -> str:
     parts = [row.status, f"{row.seconds:.1f} s"]
     parts += [f"train {name} {number(value)}, test {number(row.test[name])}" for name, value in row.train.items()][:1]
     if row.bound is not None:
-        parts.append(f"value {number(row.objective)}, bound {number(row.bound)}, gap {number(row.gap, '{:.2%}')}")
+        gap = f" of a perfect order: {NOTHING_PROVEN}" if row.nothing_proven else f", gap {number(row.gap, '{:.2%}')}"
+        parts.append(f"value {number(row.objective)}, bound {number(row.bound)}{gap}")
     return ", ".join(parts)
 
 
@@ -152,6 +175,7 @@ def _results(context: Context, rows: Sequence[Row]) -> Results:
         tuple(rows),
         on_list=config.exact.statistic,
         note=_note_by_query(context) if context.split.by_query else too_long(config, context.split),
+        base=config.exact.base if config.exact.enabled else "",
     )
 
 
@@ -190,7 +214,9 @@ def _write_overview(context: Context, results: Results | None) -> None:
         return
     figures = _figures(context) if results is not None and config.tracking.figures else {}
     for half, figure in figures.items():
-        figure.savefig(context.run.path / f"ranked_list_{half}.png")
+        picture = io.BytesIO()
+        figure.savefig(picture, format="png")
+        write_atomic(context.run.path / f"ranked_list_{half}.png", picture.getvalue())
     if config.tracking.tensorboard:
         write_overview(
             context.run.path / _OVERVIEW,

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import math
 import os
 import pickle
+import platform
+import re
+import time
 import uuid
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -15,13 +19,24 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Json", "RunError", "read_json", "reading", "to_json", "write_atomic", "write_json"]
+__all__ = [
+    "Json",
+    "RunError",
+    "read_json",
+    "reading",
+    "remove_leftovers",
+    "replacing",
+    "to_json",
+    "write_atomic",
+    "write_json",
+    "writing",
+]
 
 Json = dict[str, Any]
 
 # what readers of JSON, NumPy and torch files raise on content that is not theirs, and what lookups in it raise
 _DAMAGE = (
-    OSError, ValueError, LookupError, TypeError, AttributeError, EOFError, RuntimeError,
+    OSError, ValueError, LookupError, TypeError, AttributeError, EOFError, RuntimeError, OverflowError, MemoryError,
     pickle.UnpicklingError, zipfile.BadZipFile,
 )  # fmt: skip
 
@@ -53,18 +68,92 @@ def reading(path: Path, advice: str = _ADVICE) -> Iterator[None]:
         raise RunError(f"{path}: cannot be read or is damaged ({type(error).__name__}); {advice}") from error
 
 
-def write_atomic(path: Path, data: bytes) -> None:
-    """Write a file so that at any moment either the old or the new one is there, whole."""
-    # a name of its own: processes of several machines may write the same file
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+@contextlib.contextmanager
+def writing(path: Path, what: str = "") -> Iterator[None]:
+    """A context in which files are written.
+
+    Args:
+        path: the file, or the folder of the files.
+        what: the option or key that names it, for the message.
+
+    Raises:
+        RunError: whatever kept the body from writing, with the path and, where the disk is full, what to do.
+    """
     try:
-        with temporary.open("wb") as file:
+        yield
+    except OSError as error:
+        text = f"{what}: cannot write {path}" if what else f"cannot write {path}"
+        raise RunError(f"{text}: {error.strerror or error}{_ADVICE_ON.get(error.errno or 0, '')}") from None
+
+
+_KEPT = "; what is finished is kept: make room and give the same command again"
+_ADVICE_ON = dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _KEPT)
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Write a file so that at any moment either the old or the new one is there, whole.
+
+    A link is followed. What is no regular file, such as a device or a pipe, is written to as it is.
+
+    Raises:
+        OSError: a place that cannot be written to, or is full.
+    """
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        return
+    with replacing(path.resolve()) as temporary, temporary.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """The name of a file to write, which then takes the place of another; it is removed where the writing fails."""
+    # a name of its own: processes of several machines may write the same file
+    temporary = path.with_name(f".{path.name}.{_WRITER}-{os.getpid()}-{uuid.uuid4().hex}.tmp")
+    try:
+        yield temporary
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+_WRITER = "".join(c for c in platform.node() if c.isalnum())[:40] or "host"
+_LEFTOVER = re.compile(r"\..+\.((?P<host>\w+)-(?P<process>\d+)-)?[0-9a-f]{32}\.tmp|\..+\.\d+\.tmp")
+_RECENT, _LONG = 60.0, 24 * 3600.0  # seconds since a file was written
+
+
+def remove_leftovers(folder: Path, pattern: str = "**/.*.tmp", *, locked: bool = False) -> None:
+    """Remove the unfinished files that writers left in a folder when they were killed.
+
+    Args:
+        folder: of the files.
+        pattern: of their paths in the folder.
+        locked: whether nobody else can be writing there; else only files are removed that are a minute old and whose
+            writer is known to have ended, or that are a day old.
+    """
+    with contextlib.suppress(OSError):
+        for path in folder.glob(pattern):
+            found = _LEFTOVER.fullmatch(path.name)
+            if found is not None and (locked or _abandoned(path, found["host"], found["process"])):
+                path.unlink(missing_ok=True)
+
+
+def _abandoned(path: Path, host: str | None, process: str | None) -> bool:
+    age = time.time() - path.stat().st_mtime
+    if age > _LONG:
+        return True
+    if age < _RECENT or host != _WRITER or process is None or os.name == "nt":
+        return False
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        pass
+    return False
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:

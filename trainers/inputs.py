@@ -6,20 +6,36 @@ Rows by query are split by whole queries. Data that come with a test part are no
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data import DataError, Dataset, half_split, load, load_test, read_data
+from ltr.data.queries import side_file
+from ltr.data.svmlight import glimpse_svmlight
 from trainers.config import Config
 from trainers.provenance import sha256_of
 from trainers.sections import DataConfig
 
-__all__ = ["Half", "Split", "data_sha256", "load_split", "split_of"]
+__all__ = ["Half", "Labels", "Split", "data_sha256", "glimpse", "load_split", "split_of"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What kind of labels there are.
+
+    Attributes:
+        by_query: whether rows belong to queries.
+        graded: whether some labels are above 1.
+    """
+
+    by_query: bool
+    graded: bool
 
 
 @dataclass(frozen=True)
@@ -56,6 +72,22 @@ class Split:
     def by_query(self) -> bool:
         """Whether rows belong to queries."""
         return self.train.qid is not None
+
+    @property
+    def labels(self) -> Labels:
+        """What kind of labels the data have."""
+        return Labels(self.by_query, bool(max(self.train.y.max(), self.test.y.max()) > 1))
+
+
+def glimpse(options: DataConfig) -> Labels:
+    """What kind of labels the data have, as far as config, file names and the first lines of a file tell it."""
+    if options.path is None:
+        return Labels(False, False)
+    by_query = options.query is not None or side_file(options.path) is not None
+    if options.file_format != "svmlight" or not Path(options.path).is_file():
+        return Labels(by_query, False)
+    queries, largest = glimpse_svmlight(options.path)
+    return Labels(by_query or queries, (by_query or queries) and largest > 1)
 
 
 def load_split(config: Config) -> Split:

@@ -6,6 +6,7 @@ import csv
 import difflib
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,40 @@ from numpy.typing import NDArray
 
 from ltr.data import DataError, format_of, read_rows, read_texts
 from ltr.data.dataset import checked_queries
+from ltr.data.frames import is_number
 from ltr.rerank import TwoStageRanker
 from trainers.config import EXACT
 from trainers.context import load_ranker
 from trainers.files import reading
 from trainers.runs import RunError, RunFolder
 
-__all__ = ["find_run", "predict_csv"]
+__all__ = ["Ranked", "find_run", "predict_csv"]
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Ranked rows.
+
+    Attributes:
+        text: of the CSV file.
+        formulas: names of columns with texts that spreadsheets take for formulas, in the order of the file.
+    """
+
+    text: str
+    formulas: tuple[str, ...]
+
+    @property
+    def warning(self) -> str:
+        """What to know about the formulas."""
+        columns = "column" if len(self.formulas) == 1 else "columns"
+        named = ", ".join(map(repr, self.formulas[:_NAMED])) + (", ..." if self.formulas[_NAMED:] else "")
+        return (
+            f"{columns} {named}: texts that begin with = + - @ are formulas to a spreadsheet, which runs them; "
+            "--quote-formulas puts an apostrophe before them"
+        )
+
+
+_NAMED = 5
 
 
 def find_run(text: str, runs_dir: str | Path = "runs") -> RunFolder:
@@ -38,7 +66,7 @@ def find_run(text: str, runs_dir: str | Path = "runs") -> RunFolder:
     raise RunError(f"run: no run folder at {text} or {Path(runs_dir) / text}{hint}")
 
 
-def predict_csv(run: RunFolder, data: Path, *, method: str | None = None) -> str:
+def predict_csv(run: RunFolder, data: Path, *, method: str | None = None, quote_formulas: bool = False) -> Ranked:
     """A file's rows from the top of the ranking down, as CSV text.
 
     Before a table's own columns stand ``position`` (0 is the top), ``score``, ``stage`` (``exact`` for reranked
@@ -50,6 +78,8 @@ def predict_csv(run: RunFolder, data: Path, *, method: str | None = None) -> str
         data: the file; features are found by name, and queries where the training data had theirs: in the query
             column of a table, in the lines of a sparse file, or in the file of sizes beside it.
         method: a method of the run; its exact stage by default, or its only method.
+        quote_formulas: put an apostrophe before texts that begin with ``= + - @``, a tab or a line break, and are no
+            numbers: spreadsheets run them as formulas.
 
     Raises:
         RunError: a method without a fitted ranker, a damaged run folder.
@@ -73,7 +103,7 @@ def predict_csv(run: RunFolder, data: Path, *, method: str | None = None) -> str
     own = read_texts(data) if format_of(data) == "table" else {}
     if any(len(texts) != len(X) for texts in own.values()):
         raise DataError(f"{data}: changed while it was read, got {len(next(iter(own.values())))} and {len(X)} rows")
-    return _csv(scores, reranked, own, queries, ids)
+    return _csv(scores, reranked, own, queries, ids, quote_formulas)
 
 
 def _queries(data: Path, ids: NDArray[Any] | None, rows: int) -> NDArray[np.int64]:
@@ -103,21 +133,43 @@ def _csv(
     own: Mapping[str, Sequence[str]],
     queries: NDArray[np.int64] | None,
     ids: NDArray[Any] | None,
-) -> str:
+    quote_formulas: bool,
+) -> Ranked:
     ours = [*([] if queries is None else ["query"]), "position", "score", "stage", "row"]
     if set(ours) & set(own):
         ours = [f"ltr_{name}" for name in ours]
+    found = [name for name, texts in own.items() if _is_formula(name) or any(map(_is_formula, texts))]
+    if queries is not None and ids is not None and any(_is_formula(str(name)) for name in np.unique(ids)):
+        found.insert(0, ours[0])
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*ours, *own])
+    shown = _quoted if quote_formulas and found else str
+    writer.writerow([*ours, *map(shown, own)])
     lists = np.zeros(len(scores), dtype=np.int64) if queries is None else queries
     top = 0
     order = np.lexsort((-scores, lists)).tolist()
     for place, row in enumerate(order):
         if lists[row] != lists[order[top]]:
             top = place
-        query = [] if queries is None or ids is None else [ids[row]]
+        query = [] if queries is None or ids is None else [shown(str(ids[row]))]
         stage = "exact" if reranked[row] else "base"
         placed = [place - top, repr(float(scores[row])), stage, row + 1]
-        writer.writerow([*query, *placed, *(texts[row] for texts in own.values())])
-    return text.getvalue()
+        writer.writerow([*query, *placed, *(shown(texts[row]) for texts in own.values())])
+    return Ranked(text.getvalue(), tuple(found))
+
+
+def _is_formula(text: str) -> bool:
+    r"""Whether a spreadsheet would run a text as a formula.
+
+    Examples:
+        >>> [_is_formula(text) for text in ("=1+1", "@SUM(A1)", "-cmd", "\t=1", "-1.5", "+3e-2", "a=b", "--", "")]
+        [True, True, True, True, False, False, False, False, False]
+    """
+    return text.startswith(_FORMULA) and text.strip("=+-@") != "" and not is_number(text)
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+def _quoted(text: str) -> str:
+    return f"'{text}" if _is_formula(text) else text

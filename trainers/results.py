@@ -5,17 +5,34 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from rich.cells import cell_len
+from rich.console import RenderableType
 from rich.table import Table
+from rich.text import Text
 
+from ltr.exact.solution import Status
+from trainers.config import EXACT
 from trainers.files import Json, read_json, reading, write_atomic, write_json
 from trainers.markdown_table import markdown_table
 from trainers.runs import RunFolder
 
-__all__ = ["Results", "Row", "markdown_tables", "read_results", "rich_tables", "write_results"]
+__all__ = [
+    "NOTHING_PROVEN",
+    "Results",
+    "Row",
+    "is_trivial",
+    "markdown_tables",
+    "read_results",
+    "rich_tables",
+    "write_results",
+]
+
+NOTHING_PROVEN = "nothing proven"
+"""What stands in the place of a gap, or beside it, where the bound is that of a perfect order."""
 
 
 Columns = list[tuple[str, list[str]]]
@@ -29,7 +46,7 @@ class Row:
     Attributes:
         method: its name: a loss, a baseline or ``exact``.
         status: how it ended.
-        seconds: wall time over all starts.
+        seconds: wall time over all starts, without that of compiling.
         train: statistics of the training half by name; None where one is undefined.
         test: likewise for the test half.
         top: statistic of the exact stage on the reranked list of the training half, as the exact problem counts it
@@ -40,6 +57,7 @@ class Row:
         steps: optimizer steps or boosting rounds.
         bound: no weights have a larger objective.
         gap: between objective and bound, relative.
+        trivial_bound: the statistic of a perfect order of the list, the bound before anything is proven.
         weights: on the raw features, None for methods that are not linear.
         message: what else the user should know.
     """
@@ -56,8 +74,14 @@ class Row:
     steps: int | None = None
     bound: float | None = None
     gap: float | None = None
+    trivial_bound: float | None = None
     weights: list[float] | None = field(default=None, repr=False)
     message: str = ""
+
+    @property
+    def nothing_proven(self) -> bool:
+        """Whether the bound is that of a perfect order, and the answer is below it."""
+        return self.status != Status.OPTIMAL.value and is_trivial(self.bound, self.trivial_bound)
 
     @classmethod
     def from_json(cls, value: Json) -> Row:
@@ -78,6 +102,7 @@ class Results:
         rows: in the order of the run.
         on_list: name of the statistic on the reranked list; the first of the reported ones by default.
         note: how the values are to be read, where there is something to say.
+        base: the method whose list the exact stage reranks; empty without an exact stage.
     """
 
     name: str
@@ -88,6 +113,7 @@ class Results:
     rows: tuple[Row, ...]
     on_list: str = ""
     note: str = ""
+    base: str = ""
 
     def columns(self, statistics: Sequence[str] | None = None) -> Columns:
         """Headings and cells for reading; columns that would be empty are left out.
@@ -109,7 +135,7 @@ class Results:
             columns.append(("objective", [number(row.objective) for row in rows]))
         columns += [
             ("bound", [number(row.bound) for row in rows]),
-            ("gap", [number(row.gap, "{:.2%}") for row in rows]),
+            ("gap", [NOTHING_PROVEN if row.nothing_proven else number(row.gap, "{:.2%}") for row in rows]),
             ("status", [row.status for row in rows]),
             ("seconds", [number(row.seconds, "{:.1f}") for row in rows]),
         ]
@@ -126,6 +152,38 @@ class Results:
         if not self.complete:
             notes.append("unfinished: run the same command again to go on")
         return "\n".join(notes)
+
+    @property
+    def conclusions(self) -> list[str]:
+        """What became of the test statistic, and of the bound where nothing was proven: a line each."""
+        rows = {row.method: row for row in self.rows}
+        if EXACT not in rows:
+            return []
+        lines, first = [], self.statistics[0]
+        before, after = (rows[name].test.get(first) if name in rows else None for name in (self.base, EXACT))
+        if before is not None and after is not None:
+            lines.append(f"test {first}: {_change(before, after)} by reranking {self.base} (one split)")
+        if rows[EXACT].nothing_proven:
+            lines.append("bound: that of a perfect order, nothing is proven")
+        return lines
+
+
+def is_trivial(bound: float | None, trivial_bound: float | None) -> bool:
+    """Whether a bound is that of a perfect order.
+
+    Examples:
+        >>> is_trivial(13.1, 13.1), is_trivial(12.9, 13.1), is_trivial(None, 13.1)
+        (True, False, False)
+    """
+    return bound is not None and trivial_bound is not None and math.isclose(bound, trivial_bound, rel_tol=1e-9)
+
+
+def _change(before: float, after: float) -> str:
+    """Two values of a statistic and which way it went, with digits enough to tell them apart."""
+    if math.isclose(before, after, rel_tol=1e-9, abs_tol=1e-12):
+        return f"{number(before)} -> {number(before)}, left unchanged"
+    form = "{:.10g}" if number(before) == number(after) else None
+    return f"{number(before, form)} -> {number(after, form)}, {'raised' if after > before else 'lowered'}"
 
 
 def number(value: float | None, form: str | None = None) -> str:
@@ -144,39 +202,70 @@ def tables(results: Results) -> dict[str, Columns]:
     return found
 
 
-def rich_tables(results: Results) -> list[Table]:
-    """The tables for a terminal."""
+def rich_tables(results: Results, width: int) -> list[RenderableType]:
+    """The tables and what is to be said of them, for a terminal.
+
+    Args:
+        results: of the run.
+        width: of the terminal; columns that do not fit go into further tables, below.
+    """
     methods, *others = tables(results).items()
-    first = _rich_table(methods[1], f"run {results.name}", results.caption)
-    return [first, *(_rich_table(columns, title, "") for title, columns in others)]
+    return [
+        *_stacked(methods[1], f"run {results.name}", width),
+        Text(results.caption, style="italic dim"),
+        *(table for title, columns in others for table in _stacked(columns, title, width)),
+        *map(Text, results.conclusions),
+    ]
 
 
 _OTHERS = ("method", "train ", "test ")
 
 
-def _rich_table(columns: Columns, title: str, caption: str) -> Table:
-    table = Table(title=title, caption=caption or None, caption_justify="left")
-    for heading, _ in columns:
-        text = heading in ("method", "status")
-        table.add_column(heading, justify="left" if text else "right", no_wrap=heading == "method")
-    for cells in zip(*(cells for _, cells in columns), strict=True):
-        table.add_row(*cells, style="bold" if cells[0] == "exact" else None)
+def _stacked(columns: Columns, title: str, width: int) -> Iterator[Table]:
+    """A table, or several of fewer columns where the width asks for it; each has the methods."""
+    methods, *rest = columns
+    while rest:
+        taken = 1
+        while taken < len(rest) and _width([methods, *rest[: taken + 1]]) <= width:
+            taken += 1
+        yield _rich_table([methods, *rest[:taken]], title)
+        rest, title = rest[taken:], ""
+
+
+def _width(columns: Columns) -> int:
+    """The width of a table with its borders."""
+    return 1 + sum(3 + max(map(cell_len, (heading, *cells))) for heading, cells in columns)
+
+
+def _rich_table(columns: Columns, title: str) -> Table:
+    table = Table(title=title or None)
+    for at, (heading, cells) in enumerate(columns):
+        # what does not fit is folded, the names and headings before the numbers, and nothing is cut
+        table.add_column(
+            heading,
+            justify="left" if heading in ("method", "status") else "right",
+            overflow="fold",
+            min_width=None if at == 0 else max(map(cell_len, cells)),
+        )
+    for row in zip(*(cells for _, cells in columns), strict=True):
+        table.add_row(*map(Text, row), style="bold" if row[0] == EXACT else None)
     return table
 
 
 def markdown_tables(results: Results) -> dict[str, str]:
-    """The tables in markdown by title, the caption below the first."""
+    """The tables in markdown by title, the caption and the conclusions below the first."""
     texts = {
         title: markdown_table([heading for heading, _ in columns], zip(*(cells for _, cells in columns), strict=True))
         for title, columns in tables(results).items()
     }
-    texts["methods"] += "\n\n" + "".join(f"{line}\n\n" for line in results.caption.splitlines())
+    lines = [*results.caption.splitlines(), *results.conclusions]
+    texts["methods"] += "\n\n" + "".join(f"{line}\n\n" for line in lines)
     return texts
 
 
 def write_results(folder: RunFolder, results: Results) -> None:
     """Write results.json, results.csv (all digits) and results.md into the run folder."""
-    write_json(folder.path / "results.json", asdict(results))
+    write_json(folder.path / "results.json", {**asdict(results), "conclusions": results.conclusions})
     text = io.StringIO()
     flat = [_flat(row) for row in results.rows]
     writer = csv.DictWriter(text, list(dict.fromkeys(key for row in flat for key in row)), lineterminator="\n")
@@ -196,8 +285,9 @@ def read_results(folder: RunFolder) -> Results | None:
     if value is None:
         return None
     with reading(path):
-        rows = tuple(Row.from_json(row) for row in value.pop("rows"))
-        return Results(**{**value, "statistics": tuple(value["statistics"]), "rows": rows})
+        known = {f.name: value[f.name] for f in fields(Results) if f.name in value}
+        rows = tuple(Row.from_json(row) for row in value["rows"])
+        return Results(**{**known, "statistics": tuple(value["statistics"]), "rows": rows})
 
 
 def _flat(row: Row) -> dict[str, Any]:

@@ -91,7 +91,12 @@ def _split_integers(value: object) -> object:
     if isinstance(value, int) and not isinstance(value, bool):
         return [value]
     parts = _split(value)
-    return [int(p) if isinstance(p, str) and p.isdecimal() else p for p in parts] if isinstance(parts, list) else parts
+    if not isinstance(parts, list):
+        return parts
+    return [int(p) if isinstance(p, str) and p.isdecimal() and len(p) < _DIGITS else p for p in parts]
+
+
+_DIGITS = 19  # of integers of 64 bits
 
 
 def _whole_or(word: str, least: int) -> PlainValidator:
@@ -169,7 +174,7 @@ class DataConfig(Section):
             yield "name", f"unknown data set{hint}; known are {', '.join(dataset_names())}", self.name, ()
         if self.name is not None and self.path is not None:
             yield "path", "must not stand beside name: the data come from one place", self.path, ("name",)
-        elif self.path is not None and self.label is None and self._format != "svmlight":
+        elif self.path is not None and self.label is None and self.file_format != "svmlight":
             yield "label", "is required with path: the column that holds 0 and 1", None, ("path", "format")
         yield from self._misplaced()
         if self.features and (both := sorted(set(self.features) & set(self.drop))):
@@ -181,7 +186,7 @@ class DataConfig(Section):
             yield "query", "must not be the label column", self.query, ("label",)
 
     @property
-    def _format(self) -> FormatName:
+    def file_format(self) -> FormatName:
         """The format of the file at path."""
         return format_of(self.path) if self.format == "auto" and self.path is not None else self.format
 
@@ -191,7 +196,7 @@ class DataConfig(Section):
             for field in ("test_path", "label", "query", "drop", "features"):
                 if value := getattr(self, field):
                     yield field, "goes with path only: a named data set knows its columns", value, ("path",)
-        elif self._format == "svmlight":
+        elif self.file_format == "svmlight":
             for field in ("label", "query", "drop"):
                 if value := getattr(self, field):
                     yield field, "goes with tables only: a sparse file has no such columns", value, ("path", "format")
@@ -203,15 +208,18 @@ class DataConfig(Section):
                     yield field, rule, value, ("test_path", "name")
 
 
+_Width = Annotated[StrictInt, Field(ge=1, le=65_536)]
+
+
 class SurrogateConfig(Section):
     """The rankers trained in PyTorch, one for each loss."""
 
     losses: Annotated[tuple[Loss, ...], BeforeValidator(_split), Field(strict=False), AfterValidator(_unique)] = Field(
         default=("ranknet", "hinge", "exponential", "logistic", "p_norm_push(p=2)"),
-        description="losses to train on; an empty list trains none",
+        description="losses to train on; an empty list trains none; when left out, graded labels have no logistic",
     )
     scorer: Literal["linear", "mlp"] = Field(default="linear", description="the scoring function")
-    hidden: Annotated[tuple[Annotated[StrictInt, Field(ge=1)], ...] | None, BeforeValidator(_split_integers)] = Field(
+    hidden: Annotated[tuple[_Width, ...] | None, BeforeValidator(_split_integers)] = Field(
         default=None,
         min_length=1,
         strict=False,
@@ -273,7 +281,10 @@ class BaselinesConfig(Section):
         BeforeValidator(_split),
         Field(strict=False),
         AfterValidator(_unique),
-    ] = Field(default=("logistic_regression", "rankboost"), description="baselines to fit; an empty list fits none")
+    ] = Field(
+        default=("logistic_regression", "rankboost"),
+        description=("baselines to fit; an empty list fits none; when left out, lists by query have no rankboost"),
+    )
     logistic_regression: LogisticRegressionConfig = LogisticRegressionConfig()
     rankboost: RankBoostConfig = RankBoostConfig()
 
@@ -322,18 +333,25 @@ class ExactConfig(Section):
         n = 4 if statistic.array is None else len(statistic.array)
         if n < 2:
             return
-        small = RerankProblem(np.eye(n), np.arange(n) % 2, statistic, rank=self.rank)
+        # small features: a margin that is too small for them is too small for all
+        small = RerankProblem(np.eye(n) / n, np.arange(n) % 2, statistic, self.C, self.margin, rank=self.rank)
         try:
             METHODS[self.method].check(small)
         except ValueError as error:
-            yield "method", str(error), self.method, ("statistic", "rank")
+            yield "method", str(error), self.method, ("statistic", "rank", "margin", "C")
 
 
 class StatisticsConfig(Section):
     """Rank statistics to follow on both halves while training and in the table."""
 
     report: Annotated[tuple[Statistic, ...], BeforeValidator(_split), Field(strict=False), AfterValidator(_unique)] = (
-        Field(default=("dcg", "auc"), description="beside the statistic of the exact stage, which is always reported")
+        Field(
+            default=("dcg", "auc"),
+            description=(
+                "beside the statistic of the exact stage, which is always reported; when left out, "
+                "graded labels have dcg and mrr"
+            ),
+        )
     )
     gain: GainName = Field(default="exp2", description="worth of graded labels: exp2 is 2^label - 1, or linear")
     empty: Literal["skip", 0, 1] = Field(

@@ -7,13 +7,14 @@ end (`stopped_once`). The command ends with its exit code, whatever comes once t
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, Self
 
-__all__ = ["StopFlag", "exit_code", "stopped_once"]
+__all__ = ["StopFlag", "exit_code", "is_first", "leave_at_once", "stopped_once"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -86,29 +87,56 @@ def stopped_once() -> Iterator[None]:
         _put_back(before)
 
 
-def exit_code(work: Callable[[], int], interrupted: Callable[[], int]) -> int:
+def exit_code(work: Callable[[Callable[[], None]], int], interrupted: Callable[[], int]) -> int:
     """The exit code of a process, on whose way out Ctrl-C means nothing any more.
 
     Args:
-        work: gives the code.
-        interrupted: gives it where a KeyboardInterrupt ended `work`.
+        work: gives the code. It is given a function to call when its modules are imported: until then Ctrl-C ends the
+            process at once, for a KeyboardInterrupt in the middle of an import becomes any other error.
+        interrupted: gives the code where a KeyboardInterrupt ended `work`, or what libraries made of one.
     """
-    over = False
+    over, interrupts = False, 0
 
     def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal interrupts
         if not over:
+            interrupts += 1
             raise KeyboardInterrupt
 
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # and not ignored, as in the background
-        signal.signal(signal.SIGINT, interrupt)
+    # else it is ignored, as in the background
+    handled = signal.getsignal(signal.SIGINT) in (signal.default_int_handler, leave_at_once)
+
+    def loaded() -> None:
+        if handled:
+            signal.signal(signal.SIGINT, interrupt)
+
+    if handled:
+        signal.signal(signal.SIGINT, leave_at_once)
     try:
-        code = work()
+        code = work(loaded)
         over = True
     except KeyboardInterrupt:
         over = True
         code = interrupted()
+    except Exception:
+        over = True
+        if not interrupts:
+            raise
+        code = interrupted()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Python's own end puts back what kills
     return code
+
+
+def leave_at_once(number: int, frame: FrameType | None) -> None:
+    """Answer SIGINT by the end of the process: for the time when nothing is open yet."""
+    if is_first():
+        os.write(2, b"ltr: interrupted\n")
+    os._exit(130)
+
+
+def is_first() -> bool:
+    """Whether this is the process that speaks, of those that torchrun started on one machine."""
+    return "TORCHELASTIC_RUN_ID" not in os.environ or os.environ["LOCAL_RANK"] == "0"
 
 
 def _handle(handler: Callable[[int, FrameType | None], None]) -> list[Any]:

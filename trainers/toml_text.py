@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from trainers.config_errors import ConfigError, Finding
+from trainers.config_errors import ConfigError, Finding, shortened
 
 __all__ = ["apply_overrides", "dump_toml", "flat", "merged", "read_experiment", "read_toml", "unflat"]
 
@@ -22,13 +23,50 @@ def read_toml(path: Path) -> Tree:
         ConfigError: a file that is missing, is no readable text or is not TOML; the last with its line.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return parse_toml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ConfigError(str(path), [Finding("", "no such config file")]) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(str(path), [Finding("", f"cannot be read: {error}")]) from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(str(path), [Finding("", f"is not valid TOML: {error}")]) from None
+        rule = "no such config file"
+    except UnicodeDecodeError as error:
+        rule = f"cannot be read: {error}"
+    except OSError as error:
+        rule = f"cannot be read: {error.strerror or error}"
+    except ValueError as error:
+        rule = f"is not valid TOML: {error}"
+    raise ConfigError(str(path), [Finding("", rule)])
+
+
+def parse_toml(text: str) -> Tree:
+    """The tree of a TOML text that everything here can work on.
+
+    Raises:
+        ValueError: a text that is not TOML, tables or lists in each other beyond a depth that no config has, an integer
+            of more than 64 bits, which TOML does not have.
+    """
+    try:
+        tree = tomllib.loads(text)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError:  # Python's own limit on the digits of a number
+        raise ValueError(_TOO_LONG) from None
+    level: list[Any] = [tree]
+    for _ in range(_DEPTH):
+        if any(isinstance(value, int) and not -(2**63) <= value < 2**63 for value in level):
+            raise ValueError(_TOO_LONG)
+        level = [entry for value in level for entry in _entries(value)]
+    if level:
+        raise ValueError(_TOO_DEEP)
+    return tree
+
+
+_DEPTH = 20
+_TOO_DEEP = f"tables and lists must not be nested deeper than {_DEPTH} levels"
+_TOO_LONG = "integers must fit into 64 bits"
+
+
+def _entries(value: object) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 def read_experiment(path: Path) -> Tree:
@@ -58,7 +96,7 @@ def _extended(path: Path, below: tuple[Path, ...]) -> Tree:
         return tree
     if not isinstance(parent, str) or not parent:
         raise ConfigError(str(path), [Finding("extends", "must be the name of a config file", parent)])
-    if not (path.parent / parent).exists():
+    if not os.path.exists(path.parent / parent):  # noqa: PTH110 - Path's own raises where a name is too long
         raise ConfigError(str(path), [Finding("extends", "no such config file", parent)])
     return merged(_extended(path.parent / parent, (*below, path.resolve())), tree)
 
@@ -129,9 +167,11 @@ def apply_overrides(tree: Tree, overrides: Iterable[str]) -> tuple[Tree, dict[st
     for text in overrides:
         path, equals, value = text.partition("=")
         keys = [key.strip() for key in path.split(".")]
-        if not equals or not all(keys):
+        if not equals or not all(keys) or len(keys) > _DEPTH:
             findings.append(
-                Finding("", f"an override must read section.key=value, as in exact.top_k=100, got {text!r}")
+                Finding(
+                    "", f"an override must read section.key=value, as in exact.top_k=100, got {shortened(repr(text))}"
+                )
             )
             continue
         node = result
@@ -189,8 +229,8 @@ def _literal(value: object) -> str:
 
 def _value(text: str) -> object:
     try:
-        parsed = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+        parsed = parse_toml(f"value = {text}")
+    except ValueError:
         return text
     return parsed["value"] if set(parsed) == {"value"} else text
 

@@ -4,6 +4,9 @@ The arrays of a file are kept under the SHA-256 of its content and a version of 
 its name and time, is another entry, so nothing kept is ever stale. Entries stand in the directory `LTR_CACHE` (an
 environment variable), or in ``~/.cache/ltr`` (``~/Library/Caches/ltr`` on macOS, ``%LOCALAPPDATA%\ltr`` on Windows),
 and may be deleted at any time. A directory that cannot be written costs the speed alone.
+
+Several users may share a directory. Each of them has entries of their own, and an entry is believed only if it belongs
+to the user who reads it, nobody else may write it, and its content has the SHA-256 that was noted with it.
 """
 
 from __future__ import annotations
@@ -11,9 +14,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import stat
 import sys
+import time
 import uuid
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -52,25 +56,63 @@ def cached(source: Path, parser: str, parse: Callable[[], Arrays]) -> Arrays:
     with source.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     try:
-        entry = cache_folder() / f"{digest}-{parser}.npz"
+        entry = cache_folder() / f"{digest}-{parser}{f'-{os.getuid()}' if _OWNERS else ''}.npz"
     except RuntimeError:  # a user without a home
         return parse()
     # whatever is wrong with an entry, the source is still there
-    with contextlib.suppress(OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile), np.load(entry) as kept:
-        return {name: kept[name] for name in kept.files}
+    with contextlib.suppress(Exception):
+        return _read(entry, digest)
     arrays = parse()
     with contextlib.suppress(OSError):
-        _write(entry, arrays)
+        _write(entry, arrays, digest)
     return arrays
 
 
-def _write(entry: Path, arrays: Arrays) -> None:
-    """Write an entry whole or not at all, whoever else is writing it."""
+_OWNERS = hasattr(os, "getuid")
+_NOTED = "sha256"
+_ABANDONED = 24 * 3600.0  # seconds after which nobody writes an entry any more
+
+
+def _read(entry: Path, source: str) -> Arrays:
+    """The arrays of an entry, if it is to be believed.
+
+    Raises:
+        PermissionError: an entry that another user made or could change.
+        ValueError: content that is not what was noted; others for files of other kinds.
+    """
+    with entry.open("rb") as file:
+        status = os.fstat(file.fileno())
+        if _OWNERS and (status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
+            raise PermissionError(f"{entry}: belongs to another user, or others may write it")
+        with np.load(file) as kept:
+            arrays = {name: kept[name] for name in kept.files}
+    if str(arrays.pop(_NOTED)) != _digest(arrays, source):
+        raise ValueError(f"{entry}: not what was written")
+    return arrays
+
+
+def _write(entry: Path, arrays: Arrays, source: str) -> None:
+    """Write an entry whole or not at all, whoever else is writing it; remove what killed writers left."""
     entry.parent.mkdir(parents=True, exist_ok=True)
+    for left in entry.parent.glob(".*.tmp"):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > _ABANDONED:
+                left.unlink()
     temporary = entry.with_name(f".{entry.stem}.{uuid.uuid4().hex}.tmp")
     try:
         with temporary.open("wb") as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]  # numpy's stub takes them for allow_pickle
+            noted = {**arrays, _NOTED: np.array(_digest(arrays, source))}
+            np.savez(file, **noted)  # type: ignore[arg-type]  # numpy's stub takes them for allow_pickle
+        temporary.chmod(0o644)
         temporary.replace(entry)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _digest(arrays: Arrays, source: str) -> str:
+    """One hash of the arrays and of what they were parsed from."""
+    digest = hashlib.sha256(source.encode())
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name}{array.dtype.str}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
+    return digest.hexdigest()

@@ -23,7 +23,7 @@ FormatName = Literal["auto", "table", "svmlight"]
 def format_of(path: str | os.PathLike[str]) -> FormatName:
     """``"svmlight"`` for a text file whose first observation reads ``label [qid:ID] index:value``, else ``"table"``."""
     file = Path(path)
-    if file.suffix.lower() in BINARY_SUFFIXES or not file.is_file():
+    if file.suffix.lower() in BINARY_SUFFIXES or not os.path.isfile(file):  # noqa: PTH113 - Path's own may raise
         return "table"
     return "svmlight" if looks_like_svmlight(file) else "table"
 

@@ -14,6 +14,8 @@ refused. What is parsed of a large file is kept (`ltr.data.cache`).
 
 from __future__ import annotations
 
+import itertools
+import math
 import os
 import re
 from collections.abc import Sequence
@@ -28,7 +30,7 @@ from ltr.data.dataset import DataError, Dataset, checked_features
 from ltr.data.frames import feature_names, is_number
 from ltr.data.queries import read_query_sizes, side_file
 
-__all__ = ["looks_like_svmlight", "read_svmlight", "read_svmlight_rows"]
+__all__ = ["glimpse_svmlight", "looks_like_svmlight", "read_svmlight", "read_svmlight_rows"]
 
 FloatArray = NDArray[np.float64]
 
@@ -46,6 +48,36 @@ def looks_like_svmlight(path: str | os.PathLike[str]) -> bool:
             if line.partition(b"#")[0].strip():
                 return _LINE.fullmatch(line.strip()) is not None
     return False
+
+
+def glimpse_svmlight(path: str | os.PathLike[str], lines: int = 10_000) -> tuple[bool, float]:
+    r"""Whether the observations in the first lines of a file have queries, and the largest label there.
+
+    It takes a moment where the whole file takes minutes. What is malformed is passed over: reading the file names it.
+
+    Args:
+        path: the file.
+        lines: how many of them to look at.
+
+    Returns:
+        whether one has a ``qid:``; the largest label, minus infinity without any.
+
+    Examples:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "letor.txt")
+        ...     _ = path.write_text("# made up\n0 qid:7 1:0.5\n3 qid:7 1:0.25\n")
+        ...     glimpse_svmlight(path)
+        (True, 3.0)
+    """
+    queries, largest = False, -math.inf
+    with Path(path).open("rb") as file:
+        for line in itertools.islice(file, lines):
+            tokens = line.partition(b"#")[0].split(None, 2)
+            if tokens and is_number(label := tokens[0].decode("utf-8", errors="replace")):
+                largest = max(largest, float(label))
+                queries = queries or (len(tokens) > 1 and tokens[1].startswith(b"qid:"))
+    return queries, largest
 
 
 def read_svmlight(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ltr.compiling import njit
 from ltr.exact._sweep import TIE, State, Tables, line_search, uniform, value_of_scores
 from ltr.exact.problem import SIDE_TOLERANCE
 

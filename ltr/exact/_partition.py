@@ -26,9 +26,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from ltr.compiling import njit
 from ltr.exact.problem import SIDE_TOLERANCE
 
 __all__ = ["CHECKS", "DONE", "FULL", "PAUSED", "WORDS", "Path", "Store", "Tables", "advance", "largest_total"]

@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ltr.compiling import njit
 
 __all__ = ["TIE", "Tables", "line_search", "uniform", "value_of_scores"]
 

@@ -24,7 +24,6 @@ bit those of one process alone (that uses as many threads as each of them).
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -34,6 +33,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
+from ltr.compiling import clock
 from ltr.fitting.minibatches import item_batches, list_batches
 from ltr.fitting.objective import Objective
 from ltr.fitting.options import FitOptions
@@ -246,7 +246,7 @@ class Fit:
 
     def _step(self) -> Step:
         before = self.state_dict()
-        start = time.perf_counter()
+        start = clock()
         try:
             self.index += 1
             advance = self._lbfgs if self.options.optimizer == "lbfgs" else self._adam
@@ -338,7 +338,7 @@ class Fit:
             if self.options.l2 > 0
             else seen.grad_norm * max(1.0, self._objective.weight_norm())
         )
-        seconds = self.seconds + time.perf_counter() - start
+        seconds = self.seconds + clock() - start
         step = Step(self.index, objective, loss, seen.grad_norm, seconds, slack + rest, self._width)
         return step, seen.objective, slack
 

@@ -14,8 +14,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ltr.compiling import njit
 
 __all__ = ["exponential", "p_norm_push"]
 

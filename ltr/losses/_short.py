@@ -12,8 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from ltr.compiling import njit
 
 __all__ = ["HINGE", "RANKNET", "SQUARED_HINGE", "Kernel", "p_norm_push", "pairwise"]
 

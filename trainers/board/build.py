@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import json
 import shutil
+import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -152,6 +154,7 @@ def _replacing(folder: Path) -> Iterator[Path]:
     new, old = (folder.with_name(f".{folder.name}.{unique}.{end}") for end in ("new", "old"))
     try:
         new.mkdir(parents=True)
+        _remove_leftovers(folder)
         yield new
         if folder.exists():
             folder.rename(old)
@@ -163,3 +166,14 @@ def _replacing(folder: Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(new, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove the new and old folders beside a board that a killed `ltr board` left; none takes as long as a day."""
+    for left in folder.parent.glob(f".{glob.escape(folder.name)}.{'[0-9a-f]' * 8}.*"):
+        with contextlib.suppress(OSError):
+            if left.suffix in (".new", ".old") and time.time() - left.stat().st_mtime > _DAY:
+                shutil.rmtree(left)
+
+
+_DAY = 24 * 3600.0

@@ -92,6 +92,7 @@ def _lines(run: RunFolder, config: Config, suffix: str, note: Callable[[str], No
                 final={} if row is None else _final(row),
                 curves={tag: points for tag, points in _curves(logged).items() if not _is_level(points)},
                 trace={tag.removeprefix(_TRACE): points for tag, points in logged.items() if tag.startswith(_TRACE)},
+                unproven=int(row is not None and row.nothing_proven),
                 ranked={} if split is None else _ranked(folder, split),
             )
         )

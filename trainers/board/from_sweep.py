@@ -14,7 +14,7 @@ from trainers.config import EXACT
 from trainers.files import Json
 from trainers.report.series import Series, Variant, key_name
 from trainers.report.sweep_tables import tables_of
-from trainers.sweep.cells import unpack_labels
+from trainers.sweep.cells import nothing_proven, unpack_labels
 from trainers.sweep.records import SweepResults
 from trainers.thinning import thinned
 
@@ -74,6 +74,7 @@ def _line(series: Series, table: str | None) -> Line:
         final=final,
         curves=_curves(records),
         trace=_trace(records),
+        unproven=sum(map(nothing_proven, records)),
         ranked=_ranked(records),
     )
 

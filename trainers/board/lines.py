@@ -43,6 +43,7 @@ class Line:
             ``loss``, ``seconds``, and of the exact stage ``value``, ``bound`` and ``gap``.
         curves: ``loss``, ``train/dcg``, ... against the steps of the training.
         trace: ``incumbent``, ``bound`` and ``gap`` of the exact stage against milliseconds.
+        unproven: on how many splits the bound is that of a perfect order, above the value.
         ranked: by half, for each split the labels 0 and 1 from the top of the list down.
     """
 
@@ -51,6 +52,7 @@ class Line:
     final: Mapping[str, FloatArray] = field(default_factory=dict)
     curves: Mapping[str, Points] = field(default_factory=dict)
     trace: Mapping[str, Points] = field(default_factory=dict)
+    unproven: int = 0
     ranked: Mapping[str, Sequence[IntArray]] = field(default_factory=dict)
 
     def mean(self, tag: str) -> float | None:

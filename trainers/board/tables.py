@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from trainers.board.lines import HALVES, Comparison, Line
 from trainers.markdown_table import markdown_table
-from trainers.results import number
+from trainers.results import NOTHING_PROVEN, number
 
 __all__ = ["GUIDE", "tables_of"]
 
@@ -58,7 +58,11 @@ def _table(comparison: Comparison, tags: Mapping[str, str]) -> str:
 def _cell(line: Line, tag: str) -> str:
     known = line.known(tag)
     form = _FORMS.get(tag)
+    unproven = ""
+    if tag == "gap" and line.unproven:
+        splits = len(line.final[tag])
+        unproven = f" ({NOTHING_PROVEN}{'' if line.unproven == splits else f' in {line.unproven} of {splits}'})"
     if len(known) < 2:
-        return number(line.mean(tag), form)
+        return number(line.mean(tag), form) + unproven
     form = form or "{:.3f}"
-    return f"{number(line.mean(tag), form)} ± {number(float(known.std(ddof=1)), form)}"
+    return f"{number(line.mean(tag), form)} ± {number(float(known.std(ddof=1)), form)}{unproven}"

@@ -14,6 +14,8 @@ from trainers.report.page import Block, Section, Table, Text
 from trainers.report.series import FloatArray, Series, proven
 from trainers.report.tables import HALVES, seconds
 from trainers.report.wording import ABSENT, decimals_of, gap_text, percent, signed
+from trainers.results import NOTHING_PROVEN
+from trainers.sweep.cells import nothing_proven
 
 __all__ = ["exact_section"]
 
@@ -30,19 +32,20 @@ def exact_section(evidence: Evidence) -> Section:
             blocks += [Text(f"**{literal(table.heading)}**"), Table(_EXACT_HEADER, cells, left=2)]
     if blocks:
         note = (
-            "Proven: lists on which no weights can do better, of all that had something to reorder. The gap is how far "
-            "the bound lies above the answer's objective on its list. Gains: mean paired difference from the base "
-            f"ranker in `{evidence.statistic}` of the whole half, in points and in percent of the base ranker's mean. "
-            "Below a start: answers whose objective is less than that of a ranker which the search started from; there "
-            "must be none."
+            "Proven: lists on which no weights can do better, of all that had something to reorder. Nothing proven: "
+            "lists whose bound is that of a perfect order, so that their gap says nothing of the search. The gap is "
+            "how far the bound lies above the answer's objective on its list. Gains: mean paired difference from the "
+            f"base ranker in `{evidence.statistic}` of the whole half, in points and in percent of the base ranker's "
+            "mean. Below a start: answers whose objective is less than that of a ranker which the search started from; "
+            "there must be none."
         )
         blocks.insert(0, Text(note))
     return Section("The exact stage", blocks)
 
 
 _EXACT_HEADER = (
-    "data set", "variant", "splits", "proven", "median gap", "largest gap", "gain on train", "gain on test",
-    "median seconds", "below a start",
+    "data set", "variant", "splits", "proven", NOTHING_PROVEN, "median gap", "largest gap",
+    "gain on train", "gain on test", "median seconds", "below a start",
 )  # fmt: skip
 
 
@@ -55,6 +58,7 @@ def _exact_line(series: Series, evidence: Evidence) -> list[str]:
         literal(series.variant.label),
         str(len(records)),
         f"{done} of {len(lists)}" if lists else ABSENT,
+        str(sum(map(nothing_proven, lists))) if lists else ABSENT,
         _gap(gaps, np.median),
         _gap(gaps, np.max),
         *(_gain(series, half, evidence) for half in HALVES),

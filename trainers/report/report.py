@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
+import hashlib
 import io
+import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from trainers.files import RunError, write_atomic
+from trainers.files import RunError, remove_leftovers, write_atomic, write_json, writing
 from trainers.report.evidence import Evidence
 from trainers.report.exact import exact_section
 from trainers.report.findings import findings, headline
@@ -158,24 +159,41 @@ def write_report(
     )
     names = file_names(page)
     images = {picture: png(picture) for picture in names}
-    with _writing(folder):
+    with writing(folder):
         written.figures.mkdir(parents=True, exist_ok=True)
-        for picture, name in names.items():
-            write_atomic(written.figures / name, images[picture])
+        for place in (folder, written.figures):
+            remove_leftovers(place, ".*.tmp")
+        _write_pictures(written.figures, {name: images[picture] for picture, name in names.items()})
         write_atomic(written.html, to_html(page, images).encode())
         write_export(written.export, results)
     for path in (written.markdown, *([] if markdown is None else [markdown])):
-        with _writing(path):
+        with writing(path):
             write_atomic(path, to_markdown(page, _links(names, written.figures, path)).encode())
     return written
 
 
-@contextlib.contextmanager
-def _writing(path: Path) -> Iterator[None]:
+_PICTURES = ".pictures.json"
+"""The file in a report's folder with the names and hashes of its pictures."""
+
+
+def _write_pictures(folder: Path, images: Mapping[str, bytes]) -> None:
+    """Write the pictures of a report, and remove those of an earlier one that are not made any more.
+
+    A file that no report wrote, or that was changed since, is left alone.
+    """
+    known = folder.parent / _PICTURES
     try:
-        yield
-    except OSError as error:
-        raise RunError(f"cannot write {path}: {error.strerror}") from None
+        before = json.loads(known.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        before = {}
+    for name, digest in before.items() if isinstance(before, dict) else ():
+        old = folder / name
+        ours = name not in images and old.parent == folder and not old.is_symlink() and old.is_file()
+        if ours and hashlib.sha256(old.read_bytes()).hexdigest() == digest:
+            old.unlink()
+    for name, image in images.items():
+        write_atomic(folder / name, image)
+    write_json(known, {name: hashlib.sha256(image).hexdigest() for name, image in images.items()})
 
 
 def _links(names: Mapping[Picture, str], figures: Path, path: Path) -> dict[Picture, str]:

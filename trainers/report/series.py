@@ -12,6 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainers.files import Json
+from trainers.report.wording import gap_text
+from trainers.results import NOTHING_PROVEN
+from trainers.sweep.cells import nothing_proven
 from trainers.sweep.records import SweepResults
 
 __all__ = [
@@ -107,6 +110,12 @@ class Series:
     def on_list(self, what: str) -> FloatArray:
         """``value``, ``bound`` or ``gap`` of exact cells, a value a split; NaN where there was nothing to rerank."""
         return np.array([_number((self.records[split].get("list") or {}).get(what)) for split in self.splits])
+
+    def gap_text(self) -> str:
+        """The mean gap of exact cells, and in how many of them nothing is proven."""
+        count = sum(map(nothing_proven, self.records.values()))
+        where = "" if count == len(self.records) else f" in {count}"
+        return gap_text(mean_of(self.on_list("gap"))) + (f" ({NOTHING_PROVEN}{where})" if count else "")
 
     def option(self, name: str) -> Any:  # noqa: ANN401  (a value of the config)
         """An option of the method, as the first of its records has it."""

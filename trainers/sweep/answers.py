@@ -7,8 +7,8 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainers.files import Json, RunError
-from trainers.sweep.cells import Cell, read_cell, write_cell
+from trainers.files import Json, RunError, writing
+from trainers.sweep.cells import Cell, nothing_proven, read_cell, write_cell
 from trainers.sweep.compute import CellError, compute
 from trainers.sweep.records import INDEX
 
@@ -24,17 +24,20 @@ class Answer:
         status: how the method ended.
         seconds: its own time.
         gap: that an exact cell ended with.
+        nothing_proven: whether its bound is that of a perfect order, above its value.
     """
 
     failure: str = ""
     status: str = ""
     seconds: float = 0.0
     gap: float | None = None
+    nothing_proven: bool = False
 
     @classmethod
     def of(cls, record: Json) -> Answer:
-        """That there is this record."""
-        return cls("", record["status"], record["seconds"], (record.get("list") or {}).get("gap"))
+        """The answer that a cell has this record."""
+        gap = (record.get("list") or {}).get("gap")
+        return cls("", record["status"], record["seconds"], gap, nothing_proven(record))
 
 
 _ONE_AT_A_TIME = threading.Lock()
@@ -69,10 +72,8 @@ def answer(folder: Path, cell: Cell, threads: int) -> Answer:
                 raise
             except Exception as error:
                 return Answer(f"{cell.id}: {type(error).__name__}: {error}")
-            try:
+            with writing(folder, "runs_dir"):
                 write_cell(folder, record)
-            except OSError as error:
-                raise RunError(f"{folder}: cannot be written to: {error.strerror}") from None
     return Answer.of(record)
 
 

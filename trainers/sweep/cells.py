@@ -19,8 +19,9 @@ The record in a file::
     curve                       [[step, loss, train, test], ...]: loss and first statistic while training
 
     of exact cells only:
-    list                        {"n", "n_pos", "value", "bound", "gap", "starts": {cell id: value}}: the reranked top,
-                                the objective there with its bound, and that of the rankers it started from
+    list                        {"n", "n_pos", "value", "bound", "gap", "trivial_bound", "starts": {cell id: value}}:
+                                the reranked top, the objective there with its bound, the statistic of a perfect
+                                order, and the objective of the rankers it started from
     trace                       [[seconds, incumbent, bound, nodes], ...]
     recentred                   {"norm", "seconds", "train", "test", "ranked"}: the answer moved to the largest
                                 margin, if asked for
@@ -39,8 +40,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr.exact.solution import Status
+from ltr.statistics import RankStatistic
 from trainers.config import EXACT, Config
 from trainers.files import Json, read_json, reading, write_json
+from trainers.results import is_trivial
 
 __all__ = [
     "CELLS",
@@ -49,6 +53,7 @@ __all__ = [
     "check_record",
     "exact_cell",
     "first_stage_cell",
+    "nothing_proven",
     "pack_labels",
     "read_cell",
     "unpack_labels",
@@ -219,10 +224,28 @@ def check_record(record: Mapping[str, Any]) -> None:
     """Refuse what is no record of a cell.
 
     Raises:
-        ValueError: keys that are missing, or no statistic of the training half.
+        ValueError: keys that are missing, no statistic of the training half, lists of another length than the data.
     """
     if not (record.keys() >= _KEYS and record["train"]):
         raise ValueError(f"no record of a cell: {record}")
+    sizes = record["sizes"]
+    for half, text in (record.get("ranked") or {}).items():
+        if _count(text) != sizes[half][0]:
+            raise ValueError(f"{sizes[half][0]} labels of the {half} half are needed")
+    if (found := record.get("list")) and not 0 <= found["n_pos"] <= found["n"] <= sizes["train"][0]:
+        raise ValueError(f"a list of {found['n']} with {found['n_pos']} positives, of {sizes['train'][0]} rows")
+
+
+def nothing_proven(record: Mapping[str, Any]) -> bool:
+    """Whether the bound of an exact cell is that of a perfect order of its list, above its value."""
+    found = record.get("list")
+    if not found or record["status"] == Status.OPTIMAL.value:
+        return False
+    trivial_bound = found.get("trivial_bound")
+    if trivial_bound is None and record.get("ranked"):  # written before records had it; without queries labels are 0, 1
+        statistic = RankStatistic.parse(record["options"]["statistic"])
+        trivial_bound = statistic.best(found["n"], found["n_pos"])
+    return is_trivial(found["bound"], trivial_bound)
 
 
 def write_cell(folder: Path, record: Mapping[str, Any]) -> None:
@@ -246,5 +269,14 @@ def pack_labels(labels: NDArray[np.int64]) -> str:
 
 def unpack_labels(text: str) -> NDArray[np.int64]:
     """The labels that `pack_labels` wrote."""
+    packed = base64.b64decode(text.partition(":")[0])
+    return np.unpackbits(np.frombuffer(packed, dtype=np.uint8), count=_count(text)).astype(np.int64)
+
+
+def _count(text: str) -> int:
+    """The number of labels in a text, checked against its length."""
     bits, _, count = text.partition(":")
-    return np.unpackbits(np.frombuffer(base64.b64decode(bits), dtype=np.uint8), count=int(count)).astype(np.int64)
+    labels = int(count)
+    if not 0 <= labels <= 8 * len(base64.b64decode(bits)):
+        raise ValueError(f"{len(bits)} letters cannot hold {labels} labels")
+    return labels

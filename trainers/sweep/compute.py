@@ -6,7 +6,6 @@ import functools
 import importlib
 import math
 import platform
-import time
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -15,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from ltr.base_rankers import BaseRanker
 from ltr.base_rankers.rankboost import RankBoostRanker
 from ltr.base_rankers.surrogate import SurrogateRanker
+from ltr.compiling import clock
 from ltr.data import DataError
 from ltr.exact.solution import Status, TracePoint
 from ltr.fitting import Step
@@ -112,9 +112,9 @@ def _first_stage(cell: Cell, task: Task) -> Json:
         curve.append((step.index, step.loss, found["train"][first], found["test"][first]))
 
     ranker = first_stage_ranker(cell.config, cell.method, on_step)
-    started = time.perf_counter()
+    started = clock()
     ranker.fit(train.X, train.y, qid=train.qid)
-    seconds = time.perf_counter() - started
+    seconds = clock() - started
     if isinstance(ranker, SurrogateRanker) and ranker.fit_ is not None:
         seconds = ranker.fit_.state_dict()["seconds"]  # without the statistics of each step
     scores = task.scores_of(ranker)
@@ -184,6 +184,7 @@ def _exact(cell: Cell, task: Task, starts: Mapping[str, Json], threads: int) -> 
                 "value": solution.value,
                 "bound": solution.bound,
                 "gap": solution.gap if math.isfinite(solution.gap) else None,
+                "trivial_bound": problem.trivial_bound,
                 "starts": values,
             },
             "trace": _trace(solution.trace),
@@ -194,9 +195,9 @@ def _exact(cell: Cell, task: Task, starts: Mapping[str, Json], threads: int) -> 
 
 
 def _recentred(cell: Cell, task: Task, ranker: TwoStageRanker) -> Json:
-    started = time.perf_counter()
+    started = clock()
     moved = ranker.recentred(cell.recentre)  # type: ignore[arg-type]
-    seconds = time.perf_counter() - started
+    seconds = clock() - started
     scores = _scores(moved, task.split)
     return {"norm": cell.recentre, "seconds": seconds, **task.statistics(scores), **_ranked(scores, task.split)}
 

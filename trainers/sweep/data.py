@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ltr.data import DataError
-from trainers.by_query import check_lists
+from trainers.by_query import check_lists, follow_labels
 from trainers.config import EXACT, Config
 from trainers.config_errors import ConfigError, Finding
-from trainers.inputs import Split, data_sha256, split_of
+from trainers.inputs import Labels, Split, data_sha256, split_of
 from trainers.sweep.grids import Grid
 from trainers.task import too_long
 
@@ -21,10 +21,12 @@ class Examined:
     """What there is to know of the data of a sweep.
 
     Attributes:
+        grids: of the sweep, with defaults that go with the labels.
         hashes: SHA-256 of the data of each experiment, by its name.
         notes: on lists to rerank that are longer than the data.
     """
 
+    grids: tuple[Grid, ...]
     hashes: dict[str, str]
     notes: list[str]
 
@@ -50,7 +52,9 @@ def examine(grids: Sequence[Grid], source: str = "sweep") -> Examined:
             if EXACT in (grid.config.methods or variant.config.methods):
                 exact.setdefault(variant.config.name, []).append(variant.config)
     hashes: dict[str, str] = {}
-    unreadable, findings, notes = [], [], []
+    labels: dict[str, Labels] = {}
+    unreadable, notes = [], []
+    findings: list[Finding] = []
     for name, of_name in configs.items():
         try:
             hashes[name] = data_sha256(of_name[0].data)
@@ -59,14 +63,28 @@ def examine(grids: Sequence[Grid], source: str = "sweep") -> Examined:
             continue
         split = _some_split(of_name[0], dict.fromkeys(seeds[name]))
         if split is not None:
-            findings += _by_query(of_name, split)
+            labels[name] = split.labels
             notes += _too_long(exact.get(name, ()), split)
     if unreadable:
         many = [f"{len(unreadable)} data sets cannot be used", *unreadable]
         raise DataError("\n  ".join(many if unreadable[1:] else unreadable))
+    resolved = tuple(_following(grid, labels) for grid in grids)
+    for grid in resolved:
+        findings += _by_query(grid, labels)
     if findings:
-        raise ConfigError(source, findings)
-    return Examined(hashes, notes)
+        raise ConfigError(source, list({str(finding): finding for finding in findings}.values()))
+    return Examined(resolved, hashes, notes)
+
+
+def _following(grid: Grid, labels: Mapping[str, Labels]) -> Grid:
+    """The grid with experiments whose defaults go with their labels."""
+    variants = (
+        replace(variant, config=follow_labels(variant.config, labels[variant.config.name]))
+        if variant.config.name in labels
+        else variant
+        for variant in grid.variants
+    )
+    return replace(grid, variants=tuple(variants))
 
 
 def _some_split(config: Config, seeds: Iterable[int]) -> Split | None:
@@ -79,15 +97,20 @@ def _some_split(config: Config, seeds: Iterable[int]) -> Split | None:
     return None
 
 
-def _by_query(configs: Sequence[Config], split: Split) -> list[Finding]:
-    found: dict[str, Finding] = {}
-    for config in configs:
+def _by_query(grid: Grid, labels: Mapping[str, Labels]) -> Iterator[Finding]:
+    """What a grid asks of data by query that those do not have."""
+    for config in (variant.config for variant in grid.variants if variant.config.name in labels):
         try:
-            check_lists(config, split)
+            check_lists(config, labels[config.name])
         except ConfigError as error:
             for finding in error.findings:
-                found[str(finding)] = Finding(f"{config.name}: {finding.path}", finding.rule, finding.value)
-    return list(found.values())
+                yield Finding(f"{config.name}: {finding.path}", finding.rule, finding.value)
+    known = dict.fromkeys(name for variant in grid.variants for name in variant.config.methods)
+    for name in grid.config.methods or ():
+        if name not in known:
+            yield Finding(
+                "grid.methods", f"must be methods of the experiments; with these labels {', '.join(known)}", name
+            )
 
 
 def _too_long(configs: Sequence[Config], split: Split) -> list[str]:

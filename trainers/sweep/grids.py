@@ -49,9 +49,12 @@ def _splits(value: object) -> int | tuple[int, ...]:
     seeds = tuple(value) if isinstance(value, list | tuple) else ()
     if seeds and all(type(seed) is int and 0 <= seed < 2**31 for seed in seeds) and len(set(seeds)) == len(seeds):
         return seeds
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _MOST_SPLITS:
         return value
-    raise ValueError("must be an integer >= 1, or a list of different seeds from 0 to 2^31 - 1")
+    raise ValueError(f"must be an integer from 1 to {_MOST_SPLITS}, or a list of different seeds from 0 to 2^31 - 1")
+
+
+_MOST_SPLITS = 100_000
 
 
 class GridConfig(Section):

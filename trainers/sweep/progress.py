@@ -13,6 +13,8 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from trainers.config import EXACT
+from trainers.display import PartsColumn
+from trainers.results import NOTHING_PROVEN
 from trainers.sweep.cells import Cell
 
 if TYPE_CHECKING:
@@ -114,32 +116,36 @@ class ShownProgress(Progress):
         self._last = time.monotonic()
         if self._console.is_terminal:
             self._bar = Bar(
-                TextColumn("{task.fields[text]}", markup=False),
-                BarColumn(),
+                PartsColumn(),
+                BarColumn(bar_width=12),
                 MofNCompleteColumn(),
                 TimeElapsedColumn(),
                 TextColumn("{task.fields[left]} left", markup=False),
                 console=self._console,
                 transient=True,
+                expand=True,
             )
-            self._task = self._bar.add_task("", total=total, completed=self._done, text="", left=self._left)
+            self._task = self._bar.add_task("", total=total, completed=self._done, parts=(), left=self._left)
             self._bar.start()
 
     def finished(self, cell: Cell, answer: Answer) -> None:
         """Move the bar, or print a line now and then."""
         self._remaining.finished(cell, None if answer.failure else answer.seconds)
         if answer.failure:
-            ending = "failed"
+            endings = ["failed"]
         else:
             self._done += 1
-            gap = "" if answer.gap is None else f", gap {answer.gap:.2%}"
-            ending = f"{answer.status}, {answer.seconds:.1f} s{gap}"
-        text = f"{cell.data}, split {cell.split}, {cell.method}: {ending}"
+            endings = [answer.status, f"{answer.seconds:.1f} s"]
+            if answer.nothing_proven:
+                endings.append(NOTHING_PROVEN)
+            elif answer.gap is not None:
+                endings.append(f"gap {answer.gap:.2%}")
+        parts = [cell.data, f"split {cell.split}", f"{cell.method}: {endings[0]}", *endings[1:]]
         if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=self._done, text=text, left=self._left)
+            self._bar.update(self._task, completed=self._done, parts=parts, left=self._left)
         elif time.monotonic() - self._last >= _SECONDS_BETWEEN_LINES or self._done == self._total:
             self._last = time.monotonic()
-            self.note(f"{self._done}/{self._total}, {self._left} left; {text}")
+            self.note(f"{self._done}/{self._total}, {self._left} left; {', '.join(parts)}")
 
     def end(self) -> None:
         """Take the bar away."""

@@ -6,14 +6,13 @@ and baselines come first, for the exact ones start from their rankers.
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainers.config import EXACT
-from trainers.files import Json, RunError, read_json, write_json
+from trainers.files import Json, RunError, read_json, remove_leftovers, write_json, writing
 from trainers.provenance import origin
 from trainers.runs import locked
 from trainers.stopping import stopped_once
@@ -98,24 +97,17 @@ def run_sweep(
         data = examine(grids, str(path))
         for text in data.notes:
             progress.note(text)
-        whole = plan(grids, data.hashes)
-        with _writing(config.folder):
+        whole = plan(data.grids, data.hashes)
+        with writing(config.folder, "runs_dir"):
             config.folder.mkdir(parents=True, exist_ok=True)
+            remove_leftovers(config.folder)
         with locked(config.folder, f".lock-{shard.number}-of-{shard.count}"):
-            with _writing(config.folder):
+            with writing(config.folder, "runs_dir"):
                 _write_index(config, whole, origin() if earlier is None else earlier.origin)
                 if earlier is not None:
                     taken = _take_over(config.folder, whole, earlier.records)
                     progress.note(f"{taken} results taken over from {known}")
             return _compute_missing(config.folder, part(list(whole.cells.values()), shard), workers, progress)
-
-
-@contextlib.contextmanager
-def _writing(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise RunError(f"runs_dir: cannot write in {folder}: {error.strerror or error}") from None
 
 
 def _compute_missing(folder: Path, mine: Sequence[Cell], workers: Workers, progress: Progress) -> Outcome:

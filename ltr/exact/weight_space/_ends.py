@@ -8,8 +8,8 @@ changes both ends by one multiply-add each. The loops run over contiguous slices
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from ltr.compiling import njit
 from ltr.exact.weight_space.space import Flags, FloatArray, IndexArray, Space, Work
 
 __all__ = [
@@ -30,9 +30,9 @@ __all__ = [
 ]
 
 # no reference counts (_nrt): nothing here allocates, and counting them in every loop costs more than the loops
-compiled = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)  # type: ignore[call-overload]
+compiled = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
 # sums of floats may be reordered: their error bounds do not depend on the order
-fast = njit(cache=True, nogil=True, error_model="numpy", _nrt=False, fastmath={"reassoc", "contract", "nsz"})  # type: ignore[call-overload]
+fast = njit(cache=True, nogil=True, error_model="numpy", _nrt=False, fastmath={"reassoc", "contract", "nsz"})
 
 
 @compiled

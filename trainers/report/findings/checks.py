@@ -12,6 +12,8 @@ from trainers.report.findings.larger_lists import AS_GOOD, PRICE, SPLICE, UNKNOW
 from trainers.report.page import Block, Section, Table, Text
 from trainers.report.series import in_order
 from trainers.report.wording import counted, fixed, listed
+from trainers.results import NOTHING_PROVEN
+from trainers.sweep.cells import nothing_proven
 
 __all__ = ["WIDE_GAP", "below_a_start", "check_section", "wide_gaps"]
 
@@ -144,9 +146,14 @@ def _gap_table(wide: list[Json], records: list[Json]) -> Table:
         gaps = [_gap(record) for record in wide if group(record) == key]
         data, length, limit = key
         largest = "no bound" if max(gaps) == float("inf") else f"{100 * max(gaps):.1f}%"
-        rows.append([data, length, f"{limit:g}", f"{len(gaps)}/{everything[key]}", largest])
-    header = ["data", "K", "seconds", f"above {WIDE_GAP:.0%}", "largest"]
-    return Table(header, rows, "Exact cells of all tables with a wide gap, by data set, K and time limit.")
+        unproven = sum(nothing_proven(record) for record in wide if group(record) == key)
+        rows.append([data, length, f"{limit:g}", f"{len(gaps)}/{everything[key]}", largest, str(unproven)])
+    header = ["data", "K", "seconds", f"above {WIDE_GAP:.0%}", "largest", NOTHING_PROVEN]
+    caption = (
+        "Exact cells of all tables with a wide gap, by data set, K and time limit. Nothing proven: how many of them "
+        "have the bound of a perfect order."
+    )
+    return Table(header, rows, caption)
 
 
 def _first_stage_text(evidence: Evidence) -> str:

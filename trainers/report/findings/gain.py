@@ -13,6 +13,7 @@ from trainers.report.page import Block, Section, Table, Text
 from trainers.report.paired import ALPHA, Paired, family
 from trainers.report.series import Series, mean_of, proven
 from trainers.report.wording import counted, fixed, listed, p_text, percent, share, signed
+from trainers.sweep.cells import nothing_proven
 
 __all__ = ["STAGE", "against_base", "gain_section", "proven_text"]
 
@@ -82,6 +83,8 @@ def proven_text(evidence: Evidence) -> str:
     gaps = [record["list"]["gap"] for record in records if not proven(record) and record["list"]]
     known = [100 * gap for gap in gaps if gap is not None]
     open_ = f"; the gap of the others is {fixed(float(np.median(known)), 1)}% in the median" if known else ""
+    if unproven := sum(map(nothing_proven, records)):
+        open_ += f", and in {unproven} of them the bound is that of a perfect order, so that nothing is proven"
     return f"{text} within {seconds} seconds a list{open_}."
 
 

@@ -13,7 +13,7 @@ from trainers.report.evidence import Evidence, Lengths
 from trainers.report.findings.larger_tests import falls_blocks, long_blocks
 from trainers.report.page import Block, Section, Table, Text
 from trainers.report.series import mean_of, proven
-from trainers.report.wording import counted, fixed, gap_text
+from trainers.report.wording import counted, fixed
 
 __all__ = ["AS_GOOD", "OPEN", "PRICE", "SPLICE", "UNKNOWN", "Case", "cases", "larger_section", "orders_text"]
 
@@ -120,9 +120,8 @@ def _values_table(evidence: Evidence, several: list[Lengths]) -> Table:
         common = set.intersection(*(set(series.splits) for series in lengths.main.values()))
         for length, whole in lengths.main.items():
             series = whole.at(tuple(sorted(common))) if common else whole
-            gap = mean_of(series.on_list("gap"))
             train, test = (mean_of(series.values(half, evidence.statistic)) for half in ("train", "test"))
-            rows.append([lengths.data, str(length), series.proven, gap_text(gap), fixed(train, d), fixed(test, d)])
+            rows.append([lengths.data, str(length), series.proven, series.gap_text(), fixed(train, d), fixed(test, d)])
     header = ["data", "K", "proven", "mean gap", "training", "test"]
     caption = (
         "Means over the splits that all K of a data set have. Training and test: the whole half by the spliced ranker."

@@ -118,7 +118,7 @@ def long_blocks(evidence: Evidence) -> list[Block]:
     statistic, d = evidence.statistic, evidence.decimals
     rows = []
     for one in found:
-        gaps = (gap_text(mean_of(series.on_list("gap"))) for series in (one.short, one.long))
+        gaps = (series.gap_text() for series in (one.short, one.long))
         train, test = (one.change(half, statistic) for half in ("train", "test"))
         changes = (signed(mean_of(train), d), signed(mean_of(test), d))
         rows.append([one.data, str(one.length), f"{one.limit:g}", one.long.proven, *gaps, *changes])

@@ -89,7 +89,8 @@ def _recentring(evidence: Evidence) -> Iterator[str]:
     better, worse = decided(found)
     of = counted(tested, "comparison")
     if better or worse:
-        yield f"Moving the answers to the largest margin is better on test in {better} of {of} and worse in {worse}."
+        found_text = f"significantly better on test in {better} of {of} and significantly worse in {worse}"
+        yield f"Moving the answers to the largest margin is {found_text}."
     else:
         yield f"Moving the answers to the largest margin makes a significant difference on test in none of {of}."
 

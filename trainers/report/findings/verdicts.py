@@ -80,7 +80,7 @@ def verdict_text(family: Mapping[Pair, Paired], what: str, against: str, decimal
                 names = [_where(data, pairs, family, decimals, varied) for data, pairs in found.items()]
                 parts.append(f"{word} than {against} on {'; '.join(names)}")
             else:
-                parts.append(f"{word} nowhere")
+                parts.append(f"significantly {word} nowhere")
         text = " It is ".join(f"{part}." for part in parts)
         sentences.append(f"After correction {what} is {text}")
         if undecided:
@@ -91,8 +91,8 @@ def verdict_text(family: Mapping[Pair, Paired], what: str, against: str, decimal
 
 
 def _nothing(family: Mapping[Pair, Paired], tested: int, undecided: Sequence[str], what: str, against: str) -> str:
-    """That nothing is significant, and which way the differences point."""
-    shown = f"{what} is shown to be neither better nor worse than {against}"
+    """Say that nothing is significant, and which way the differences point."""
+    shown = f"{what} was not shown to differ from {against}"
     if tested == 1:
         only = next(found for found in family.values() if found.tested)
         return f"The one difference, on {undecided[0]}, is not significant ({p_equals(only.p_holm)}): {shown}."

@@ -28,6 +28,8 @@ from trainers.report.pictures.traces import FIRST, last_second, median_gap, step
 from trainers.report.series import Series, in_order, settled
 from trainers.report.sweep_tables import Along, Row, SweepTable
 from trainers.report.wording import counted_range
+from trainers.results import NOTHING_PROVEN
+from trainers.sweep.cells import nothing_proven
 
 __all__ = ["gap_pictures", "trace_pictures"]
 
@@ -168,7 +170,8 @@ def _draw_trace(axes: Axes, record: Json) -> None:
 def _ending(record: Json) -> str:
     """How a list ended."""
     gap = record["list"]["gap"]
-    state = "proven" if settled(record) else f"gap {'infinite' if gap is None else f'{100 * gap:.2g}%'}"
+    shown = NOTHING_PROVEN if nothing_proven(record) else f"gap {'infinite' if gap is None else f'{100 * gap:.2g}%'}"
+    state = "proven" if settled(record) else shown
     return f"split {record['split']}: {state} after {_short(record['seconds'])}"
 
 

@@ -1,0 +1,132 @@
+"""The table of a run and what is said below it: nothing is cut at any width, and what was not proven is said."""
+
+import dataclasses
+import io
+import json
+import re
+
+import pytest
+from rich.console import Console
+
+from ltr.exact.solution import TracePoint
+from trainers.board.lines import Line
+from trainers.board.tables import _cell
+from trainers.display import display_for
+from trainers.results import Results, Row, markdown_tables, read_results, rich_tables, write_results
+from trainers.runs import RunFolder
+
+LONG = "p_norm_push(p=2.718281828459045)"
+
+
+def results(before=15.65, after=15.02, *, bound=13.1, trivial=13.1, status="time_limit", statistic="dcg"):
+    """A run of three methods on one split."""
+
+    def row(method, test, **more):
+        values = {statistic: test, "auc": 0.87654321, "mrr": 1234567.8}
+        return Row(method, "converged", 12345.6, values, values, top=7.4256, objective=7.4256, loss=0.53463, **more)
+
+    rows = (
+        row("logistic_regression", before, excess=5.8e-15),
+        row(LONG, 14.0),
+        dataclasses.replace(
+            row("exact", after), status=status, bound=bound, gap=0.0527, trivial_bound=trivial, loss=None
+        ),
+    )
+    base = "logistic_regression"
+    return Results("k100", (statistic, "auc", "mrr"), f"top 100 of {base}", True, True, rows, base=base)
+
+
+def printed(found, width):
+    """The tables as a terminal of that width shows them."""
+    text = io.StringIO()
+    console = Console(file=text, width=width, force_terminal=True, color_system=None)
+    for part in rich_tables(found, width):
+        console.print(part)
+    return text.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (15.65, 15.02, "15.6500 -> 15.0200, lowered"),
+        (15.02, 15.65, "15.0200 -> 15.6500, raised"),
+        (15.02, 15.02, "15.0200 -> 15.0200, left unchanged"),
+        (0.3, 0.1 + 0.2, "0.3000 -> 0.3000, left unchanged"),
+        (15.00001, 15.00002, "15.00001 -> 15.00002, raised"),
+    ],
+)
+def test_what_became_of_the_test_statistic_is_said_in_a_line(tmp_path, before, after, said):
+    found = results(before, after)
+    line = f"test dcg: {said} by reranking logistic_regression (one split)"
+    assert found.conclusions[0] == line
+    assert line in printed(found, 120).splitlines()
+    assert f"{line}\n" in markdown_tables(found)["methods"]
+    folder = RunFolder(tmp_path)
+    write_results(folder, found)
+    assert json.loads((tmp_path / "results.json").read_text())["conclusions"] == found.conclusions
+    assert line in (tmp_path / "results.md").read_text()
+    assert read_results(folder) == found
+
+
+def test_nothing_is_said_of_what_is_not_there():
+    found = results()
+    assert dataclasses.replace(found, rows=found.rows[:2]).conclusions == []
+    assert dataclasses.replace(found, base="hinge").conclusions == found.conclusions[1:]
+    undefined = dataclasses.replace(found.rows[0], test={"dcg": None})
+    assert dataclasses.replace(found, rows=(undefined, *found.rows[1:])).conclusions == found.conclusions[1:]
+
+
+def test_the_bound_of_a_perfect_order_is_named_in_the_place_of_its_gap():
+    line = "bound: that of a perfect order, nothing is proven"
+    found = results()
+    assert found.conclusions[1:] == [line]
+    assert dict(found.columns())["gap"] == ["", "", "nothing proven"]
+    assert "5.27%" not in printed(found, 200)
+    for other in (results(bound=12.9), results(status="optimal"), results(trivial=None)):
+        assert line not in other.conclusions
+        assert dict(other.columns())["gap"] == ["", "", "5.27%"]
+
+
+def test_boards_say_so_too():
+    assert _cell(Line("exact", {}, final={"gap": [0.05]}, unproven=1), "gap") == "5.00% (nothing proven)"
+    several = {"gap": [0.05, 0.05, 0.05]}
+    assert _cell(Line("exact", {}, final=several, unproven=2), "gap") == "5.00% ± 0.00% (nothing proven in 2 of 3)"
+    assert _cell(Line("exact", {}, final=several), "gap") == "5.00% ± 0.00%"
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+@pytest.mark.parametrize("statistic", ["dcg", "dcg(base=2.718281828459045)@100"])
+def test_no_width_cuts_a_number(width, statistic):
+    found = results(1234567.8, 15.02, bound=12.9, statistic=statistic)
+    text = printed(found, width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    cells = [cell.strip() for line in text.splitlines() if line.startswith("│") for cell in line.strip("│").split("│")]
+    for heading, values in found.columns():
+        if heading != "method":
+            assert set(values) - {""} <= set(cells), heading
+    if width >= 60:
+        assert {"logistic_regression", LONG, "exact"} <= set(cells)
+
+
+def test_a_wide_terminal_has_one_table_for_each_group_of_statistics():
+    text = printed(results(), 200)
+    assert text.count("┏") == 2
+    assert printed(results(), 60).count("┏") > 2
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_bar_shows_whole_numbers_or_none(width):
+    text = io.StringIO()
+    console = Console(file=text, width=width, force_terminal=True, color_system=None, legacy_windows=False)
+    with display_for(console, quiet=False) as display:
+        display.begin("logistic_regression", None)
+        display.progress(TracePoint(1.0, 12.528841, 12.987654, 123456), False)
+        display._progress.refresh()
+        display.progress(TracePoint(1.0, 12.528841, 13.0, 123456), True)
+        display._progress.refresh()
+    assert "…" not in text.getvalue()
+    shown = re.findall(r"(?:best|bound|gap) [\d.%]+|nothing proven", text.getvalue())
+    assert set(shown) <= {"best 12.529", "bound 12.988", "gap 3.66%", "bound 13", "nothing proven"}
+    if width == 120:
+        assert {"gap 3.66%", "nothing proven"} <= set(shown)
