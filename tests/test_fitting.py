@@ -128,7 +128,7 @@ def test_a_fit_that_cannot_get_better_says_that_it_stalled():
     fit = Fit(LinearScorer(4), RankNetLoss(), X, y, FitOptions(tolerance=1e-30))
     *_, last = fit
     assert fit.stopped == "stalled"
-    assert fit.converged
+    assert not fit.converged
     assert last.gap <= 1e-10 * last.objective
 
 

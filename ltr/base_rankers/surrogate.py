@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import dataclasses
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
@@ -14,8 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 from ltr.base_rankers.logistic import linear_scores
 from ltr.checks import as_sequence
 from ltr.data.dataset import checked_features, checked_labels
+from ltr.fitted import NamedFeatures, feature_names, split_names
 from ltr.fitting import DeviceName, Fit, FitOptions, OptimizerName, Step
-from ltr.losses import parse_loss
+from ltr.fitting.fit import NoSlopeError
+from ltr.losses import RankingLoss, RankNetLoss, parse_loss
 from ltr.scorers import LinearScorer, MLPScorer, Standardize
 
 __all__ = ["ScorerName", "SurrogateRanker"]
@@ -25,14 +31,20 @@ ScorerName = Literal["linear", "mlp"]
 """Scoring functions of a surrogate."""
 
 _RESULTS = ("objective_", "steps_", "converged_")
+_TRIAL = 20  # steps of L-BFGS from each start of a loss that is not convex, before one of them is chosen
 
 
 @dataclass
-class SurrogateRanker:
+class SurrogateRanker(NamedFeatures):
     """Rank by a scorer that minimises ``loss(f(Z), y) + (l2/2) ||weights||²``, Z the standardised features.
 
     Standardisation is learned in `fit` and stored with the model. Pair losses do not change when all scores shift,
     so neither a bias nor the columns' means matter to the ranking.
+
+    *Losses that are not convex* (``"lambda"``, ``"smooth"``) have minima that depend on the start. A fit tries two for
+    a few steps of L-BFGS, the new scorer (a linear one is 0, where all scores are tied) and the scorer that RankNet
+    finds, and goes on from the lower objective. LambdaLoss jumps where the order of the items changes, so that its
+    lowest point seldom has slope 0: most of its fits end ``"stalled"``, at the best weights found.
 
     Args:
         loss: a loss or its name, such as ``"ranknet"``, ``"hinge"`` or ``"p_norm_push(p=4)"``.
@@ -54,8 +66,10 @@ class SurrogateRanker:
     Attributes:
         objective_: after `fit`, the lowest objective reached, that of the ranker's weights.
         steps_: steps done.
-        converged_: whether the fit ended because there was nothing more to gain.
+        converged_: whether the fit ended with its gap closed to the tolerance. A fit that ended without is announced
+            by scikit-learn's ``ConvergenceWarning``.
         fit_: the `ltr.fitting.Fit` of the last call of `fit`; its ``state_dict()`` resumes an interrupted one.
+        feature_names_in_: the names of the columns that `fit` got, where it got a frame.
 
     Raises:
         ValueError: a field outside its range; in `fit`, data against the rules of `ltr.fitting.Fit`.
@@ -121,12 +135,18 @@ class SurrogateRanker:
             ValueError: arguments against these rules.
             FloatingPointError: an objective that is not finite.
         """
-        features = checked_features(X)
+        names, features, loss = feature_names(X), checked_features(X), parse_loss(self.loss)
         standardize, scorer = Standardize.fit(features), self._new_scorer(features.shape[1])
-        fit = Fit(scorer, parse_loss(self.loss), standardize(_tensor(features)), y, options=self._options(), qid=qid)
+        Z = standardize(_tensor(features))
+        if resume is not None:
+            scorer.load_state_dict(resume["scorer"])
+        elif not loss.convex:
+            scorer.load_state_dict(self._best_start(scorer, loss, Z, y, qid))
+        fit = Fit(scorer, loss, Z, y, options=self._options(), qid=qid)
         if resume is not None:
             fit.load_state_dict(resume)
         self._model, self.fit_ = (standardize, scorer), fit
+        self._remember_names(names)
         try:
             for step in fit:
                 if self.on_step is not None:
@@ -137,14 +157,44 @@ class SurrogateRanker:
             best.load_state_dict(fit.best)
             self._model = (standardize, best.eval())
             self.objective_, self.steps_, self.converged_ = fit.best_objective, fit.index, fit.converged
+        if not self.converged_:
+            _warn(fit)
         return self
+
+    def _best_start(
+        self,
+        scorer: LinearScorer | MLPScorer,
+        loss: RankingLoss,
+        Z: torch.Tensor,
+        y: ArrayLike,
+        qid: ArrayLike | None,
+    ) -> dict[str, torch.Tensor]:
+        """The parameters from which to minimise a loss that is not convex."""
+        options = dataclasses.replace(self._options(), optimizer="lbfgs", batch_size=None, max_steps=_TRIAL)
+
+        def trial(start: dict[str, torch.Tensor], loss: RankingLoss) -> Fit:
+            own = copy.deepcopy(scorer)
+            own.load_state_dict(start)
+            fit = Fit(own, loss, Z, y, options=options, qid=qid)
+            fit.run()
+            return fit
+
+        new = scorer.state_dict()
+        trials = [trial(trial(new, RankNetLoss(reduction=loss.reduction)).best, loss)]
+        with contextlib.suppress(NoSlopeError):
+            trials.append(trial(new, loss))
+        return min(trials, key=lambda fit: fit.best_objective).best
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Scores of the rows of X, float64 of shape (n,); equal for equal rows.
 
         Raises:
-            ValueError: before `fit`, or with another number of columns.
+            ValueError: before `fit`, or with other columns.
         """
+        self._check_names(X)
+        return self._scores(X)
+
+    def _scores(self, X: ArrayLike) -> FloatArray:
         standardize, scorer = self._fitted
         features = checked_features(X)
         if features.shape[1] != standardize.d:
@@ -197,6 +247,7 @@ class SurrogateRanker:
             "standardize": {name: tensor.cpu().clone() for name, tensor in standardize.state_dict().items()},
             "scorer": {name: tensor.cpu().clone() for name, tensor in scorer.state_dict().items()},
             "results": {name: getattr(self, name) for name in _RESULTS},
+            **self._names_state(),
         }
 
     @classmethod
@@ -206,6 +257,7 @@ class SurrogateRanker:
         Raises:
             ValueError: a state of another kind, or one that lacks an entry or has one too many.
         """
+        state, names = split_names(state)
         expected = {"kind", "fields", "standardize", "scorer", "results"}
         if set(state) != expected or state["kind"] != "surrogate":
             raise ValueError(f"state must be of kind 'surrogate' and hold {sorted(expected)}, got {sorted(state)}")
@@ -217,6 +269,7 @@ class SurrogateRanker:
         ranker._model = (standardize, scorer.eval())
         for name in _RESULTS:
             setattr(ranker, name, state["results"][name])
+        ranker._remember_names(names)
         return ranker
 
     def __getstate__(self) -> dict[str, Any]:
@@ -238,6 +291,26 @@ class SurrogateRanker:
         with torch.random.fork_rng([]):
             torch.manual_seed(self.seed)
             return MLPScorer(d, self.hidden)
+
+
+def _warn(fit: Fit) -> None:
+    """Say that a fit ended before it had converged, and why."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    options, loss = fit.options, fit.loss
+    if fit.stopped == "max_steps":
+        reason = f"stopped at max_steps={options.max_steps} before the tolerance was reached: raise max_steps or l2"
+    elif isinstance(loss, RankingLoss) and loss.convex:
+        reason = (
+            f"stalled after {fit.index} steps: rounding keeps the objective from coming closer to its optimum than the "
+            f"tolerance of {options.tolerance:g}: raise tolerance or l2"
+        )
+    else:
+        reason = (
+            f"stalled after {fit.index} steps at a point where {loss} has a slope but its line search finds no lower "
+            "value: the loss is not convex, these are the best weights found, and others may be better"
+        )
+    warnings.warn(reason, ConvergenceWarning, stacklevel=3)
 
 
 def _tensor(features: FloatArray) -> torch.Tensor:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import ConvergenceWarning
 
 from ltr.base_rankers.surrogate import SurrogateRanker
 from ltr.estimators.base import FloatArray, Ranker
+from ltr.fitted import all_or_nothing
 from ltr.fitting import DeviceName
 from ltr.losses import parse_loss
 from ltr.losses.contract import RankingLoss
@@ -74,6 +72,7 @@ class LinearRanker(Ranker):
         self.gain = gain
         self.normalize = normalize
 
+    @all_or_nothing()
     def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> LinearRanker:
         """Learn from observations and labels.
 
@@ -95,12 +94,6 @@ class LinearRanker(Ranker):
         self.coef_ = ranker.linear_weights
         self.intercept_ = float(ranker.decision_function(np.zeros((1, features.shape[1])))[0])
         self.n_iter_ = ranker.steps_
-        if not ranker.converged_:
-            warnings.warn(
-                f"stopped at max_steps={self.max_steps} before the tolerance was reached: raise max_steps or l2",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
         return self
 
     def decision_function(self, X: ArrayLike) -> FloatArray:

@@ -17,6 +17,7 @@ from ltr.estimators.exact import limits_of, solver_of
 from ltr.exact.problem import RankName
 from ltr.exact.recentre import NormName
 from ltr.exact.solve import Solver
+from ltr.fitted import all_or_nothing
 from ltr.ranks import GainName
 from ltr.rerank import TwoStageRanker
 from ltr.statistics import RankStatistic
@@ -104,6 +105,7 @@ class ExactReranker(Ranker):
         self.recentre = recentre
         self.random_state = random_state
 
+    @all_or_nothing()
     def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> ExactReranker:
         """Fit the base ranker, cut the lists at K and rerank.
 

@@ -29,7 +29,6 @@ class _StatisticLoss(RankingLoss):
     """What the losses of a rank statistic share: its weights, gains, and the ideal value of a list."""
 
     option_types: ClassVar = {"statistic": str, "gain": str, **RankingLoss.option_types}
-    convex = False
 
     def __init__(
         self, *, statistic: RankStatistic | str, gain: GainName, reduction: Reduction, pairs: PairsName
