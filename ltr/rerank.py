@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.base_rankers import BaseRanker, load_base_ranker, make_base_ranker
 from ltr.base_rankers.logistic import linear_scores
-from ltr.checks import as_numbers, is_whole
+from ltr.checks import as_numbers, as_sequence, check_callable, is_whole
 from ltr.data.dataset import checked_features, checked_labels, checked_queries, is_graded
 from ltr.exact.graded import GradedProblem
 from ltr.exact.problem import (
@@ -187,6 +187,8 @@ class TwoStageRanker(NamedFeatures):
             ValueError: an argument against its rule; a base ranker that gives all rows of each list the same score,
                 although `top_k` asks for the top of its order.
         """
+        check_callable("on_progress", on_progress)
+        starts = [as_numbers("warm_starts", w) for w in as_sequence("warm_starts", warm_starts, "weights")]
         names = feature_names(X)
         features, labels, queries = _checked(X, y, qid)
         if constraints is not None:
@@ -219,7 +221,7 @@ class TwoStageRanker(NamedFeatures):
             labels[chosen],
             None if queries is None else queries[chosen],
             graded,
-            warm_starts,
+            starts,
             constraints,
             on_progress,
         )
@@ -377,7 +379,7 @@ class TwoStageRanker(NamedFeatures):
         labels: IntArray,
         queries: IntArray | None,
         graded: bool,
-        warm_starts: Iterable[ArrayLike],
+        warm_starts: Iterable[FloatArray],
         constraints: LinearConstraints | None,
         on_progress: Progress | None,
     ) -> None:
@@ -409,7 +411,7 @@ class TwoStageRanker(NamedFeatures):
             self.problem_ = RerankProblem(
                 lists.Z, labels, self.statistic, self.C, self.margin, rank=self.rank, constraints=sides
             )
-        starts = [as_numbers("warm_starts", w) for w in warm_starts]
+        starts = list(warm_starts)
         if self.base_.linear_weights is not None:
             starts.insert(0, self.base_.linear_weights)
         for start in starts:

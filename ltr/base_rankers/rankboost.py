@@ -37,7 +37,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.checks import is_whole
+from ltr.checks import check_callable, is_whole
 from ltr.data.dataset import DataError, checked_features, checked_labels
 from ltr.fitted import NamedFeatures, feature_names, split_names
 
@@ -93,8 +93,7 @@ class RankBoostRanker(NamedFeatures):
                 raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
         if self.step not in ("exact", "bound"):
             raise ValueError(f"step must be 'exact' or 'bound', got {self.step!r}")
-        if self.on_round is not None and not callable(self.on_round):
-            raise ValueError(f"on_round must be callable, got {self.on_round!r}")
+        check_callable("on_round", self.on_round)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The constructor's fields by name (scikit-learn's convention)."""

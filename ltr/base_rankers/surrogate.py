@@ -16,11 +16,11 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.base_rankers.logistic import linear_scores
-from ltr.checks import as_sequence
+from ltr.checks import as_sequence, check_callable
 from ltr.data.dataset import checked_features, checked_labels
 from ltr.fitted import NamedFeatures, feature_names, split_names
 from ltr.fitting import DeviceName, Fit, FitOptions, OptimizerName, Step
-from ltr.fitting.fit import NoSlopeError
+from ltr.fitting.fit import NoSlopeError, check_state
 from ltr.losses import RankingLoss, RankNetLoss, parse_loss
 from ltr.scorers import LinearScorer, MLPScorer, Standardize
 
@@ -105,8 +105,7 @@ class SurrogateRanker(NamedFeatures):
         self.hidden = as_sequence("hidden", self.hidden, "integers >= 1")
         if self.scorer not in ("linear", "mlp"):
             raise ValueError(f"scorer must be 'linear' or 'mlp', got {self.scorer!r}")
-        if self.on_step is not None and not callable(self.on_step):
-            raise ValueError(f"on_step must be callable, got {self.on_step!r}")
+        check_callable("on_step", self.on_step)
         self._options()
         self._new_scorer(1)
         self._model: tuple[Standardize, LinearScorer | MLPScorer] | None = None
@@ -139,6 +138,7 @@ class SurrogateRanker(NamedFeatures):
         standardize, scorer = Standardize.fit(features), self._new_scorer(features.shape[1])
         Z = standardize(_tensor(features))
         if resume is not None:
+            check_state(resume)
             scorer.load_state_dict(resume["scorer"])
         elif not loss.convex:
             scorer.load_state_dict(self._best_start(scorer, loss, Z, y, qid))

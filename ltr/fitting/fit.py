@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -38,10 +38,10 @@ from ltr.fitting.minibatches import item_batches, list_batches
 from ltr.fitting.objective import Objective
 from ltr.fitting.options import FitOptions
 from ltr.fitting.smoothing import SmoothedHinge, Smoothing, smoothed_hinge
-from ltr.losses import PairwiseHingeLoss
+from ltr.losses import PairwiseHingeLoss, parse_loss
 from ltr.losses.contract import RankingLoss
 
-__all__ = ["Fit", "NoSlopeError", "Step", "StopReason"]
+__all__ = ["Fit", "NoSlopeError", "Step", "StopReason", "check_state"]
 
 StopReason = Literal["", "tolerance", "stalled", "max_steps"]
 """Why a fit ended, see `Fit`; empty while it has not."""
@@ -53,6 +53,8 @@ _EASY_SEARCH = 5  # evaluations of a line search on smooth ground
 _OUT_OF_RANGE = 1e120  # told to a line search where the objective is not finite: finite, so that it can interpolate
 _NO_PROGRESS = 1e-14  # relative decrease of an objective that is rounding error
 _SCALE = 2.0**30  # torch's L-BFGS forgets curvature below an absolute 1e-10; a power of two rounds nothing
+_STATE = ("loss", "options", "index", "seconds", "stopped", "restarted", "width", "multipliers", "last_slack", "scorer",
+          "optimizer", "best", "best_index", "best_objective")  # fmt: skip
 _RESUMED = ("optimizer", "learning_rate", "batch_size", "l2", "seed")
 
 
@@ -96,7 +98,8 @@ class Fit:
     Args:
         scorer: module from (..., list, d) to (..., list), with its starting parameters. A score depends on its own row
             alone.
-        loss: called as ``loss(scores, labels)``, with ``qid=`` when there is one; gives one number.
+        loss: a loss of `ltr.losses` or its name, or any module called as ``loss(scores, labels)``, with ``qid=`` when
+            there is one, that gives one number.
         X: observations, (n, d), finite; copied unless ``options.chunk_rows`` is given.
         y: labels, (n,), at least two different ones in some list.
         options: how to fit.
@@ -114,6 +117,7 @@ class Fit:
 
     Raises:
         ValueError: an argument against its rule; dropout with L-BFGS, which needs the same objective at each call.
+        TypeError: a scorer, loss or options of another type.
         NoSlopeError: a loss that is not convex, from a start at which its gradient is 0.
         FloatingPointError: while iterating or at the start: an objective that is not finite.
         ConnectionError: another process of the group has ended; the fit is where it was before the step.
@@ -141,15 +145,18 @@ class Fit:
     def __init__(
         self,
         scorer: nn.Module,
-        loss: nn.Module,
+        loss: nn.Module | str,
         X: ArrayLike,
         y: ArrayLike,
         options: FitOptions | None = None,
         qid: ArrayLike | None = None,
     ) -> None:
+        if isinstance(loss, str):
+            loss = parse_loss(loss)
         self.scorer = scorer
         self.loss = loss
         self.options = FitOptions() if options is None else options
+        _check_types(scorer, loss, self.options)
         _check(scorer, loss, self.options, qid)
         self.device = self.options.torch_device()
         self._objective = Objective(
@@ -233,8 +240,9 @@ class Fit:
         """Continue where the fit that gave `state` stood: same data, loss and options (max_steps may be raised).
 
         Raises:
-            ValueError: a state of other options.
+            ValueError: a state of other options, or what is no state at all.
         """
+        check_state(state)
         if state["loss"] != str(self.loss):
             raise ValueError(f"state must come from a fit of {self.loss}, got one of {state['loss']}")
         for name in _RESUMED:
@@ -398,6 +406,29 @@ class Fit:
 
 def _not_convex(loss: nn.Module) -> bool:
     return isinstance(loss, RankingLoss) and not loss.convex
+
+
+def check_state(state: object) -> None:
+    """Check that a state has all entries of `Fit.state_dict`.
+
+    Raises:
+        ValueError: anything else; the message names what is missing.
+    """
+    missing = [name for name in _STATE if not isinstance(state, Mapping) or name not in state]
+    if missing:
+        raise ValueError(
+            f"state must be a state_dict of a Fit, got {type(state).__name__} without {', '.join(missing)}"
+        )
+
+
+def _check_types(scorer: object, loss: object, options: object) -> None:
+    for name, value, kind, allowed in (
+        ("scorer", scorer, nn.Module, "a torch module"),
+        ("loss", loss, nn.Module, "a loss, its name or a torch module"),
+        ("options", options, FitOptions, "FitOptions or None"),
+    ):
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} must be {allowed}, got {value!r}")
 
 
 def _check(scorer: nn.Module, loss: nn.Module, options: FitOptions, qid: ArrayLike | None) -> None:
