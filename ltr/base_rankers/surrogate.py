@@ -31,7 +31,9 @@ ScorerName = Literal["linear", "mlp"]
 """Scoring functions of a surrogate."""
 
 _RESULTS = ("objective_", "steps_", "converged_")
-_TRIAL = 20  # steps of L-BFGS from each start of a loss that is not convex, before one of them is chosen
+_CONVEX_STEPS, _TRIAL_STEPS = 100, 10  # of L-BFGS, for the starts of a loss that is not convex and from each of them
+_FACTORS = (1.0, 10.0, 100.0)  # by which RankNet's scores are multiplied until the loss has a slope
+_Parameters = dict[str, torch.Tensor]
 
 
 @dataclass
@@ -41,10 +43,10 @@ class SurrogateRanker(NamedFeatures):
     Standardisation is learned in `fit` and stored with the model. Pair losses do not change when all scores shift,
     so neither a bias nor the columns' means matter to the ranking.
 
-    *Losses that are not convex* (``"lambda"``, ``"smooth"``) have minima that depend on the start. A fit tries two for
-    a few steps of L-BFGS, the new scorer (a linear one is 0, where all scores are tied) and the scorer that RankNet
-    finds, and goes on from the lower objective. LambdaLoss jumps where the order of the items changes, so that its
-    lowest point seldom has slope 0: most of its fits end ``"stalled"``, at the best weights found.
+    *Losses that are not convex* have minima that depend on the start. LambdaLoss starts from the scorer that RankNet
+    finds. It jumps where the order of the items changes, so that its lowest point seldom has slope 0: most of its fits
+    end ``"stalled"``, at the best weights found. A smooth statistic is minimised for a few steps of L-BFGS from there
+    and from the new scorer (a linear one is 0), and the fit goes on from the lower objective.
 
     Args:
         loss: a loss or its name, such as ``"ranknet"``, ``"hinge"`` or ``"p_norm_push(p=4)"``.
@@ -168,21 +170,39 @@ class SurrogateRanker(NamedFeatures):
         Z: torch.Tensor,
         y: ArrayLike,
         qid: ArrayLike | None,
-    ) -> dict[str, torch.Tensor]:
-        """The parameters from which to minimise a loss that is not convex."""
-        options = dataclasses.replace(self._options(), optimizer="lbfgs", batch_size=None, max_steps=_TRIAL)
+    ) -> _Parameters:
+        """The parameters from which to minimise a loss that is not convex.
 
-        def trial(start: dict[str, torch.Tensor], loss: RankingLoss) -> Fit:
+        A loss that jumps where the order changes may well be lowest where all scores are tied: it starts from RankNet's
+        scores, and nothing else is tried. RankNet's scores are made larger where a loss is flat at them, as a smooth
+        statistic of high temperature is.
+        """
+        options = dataclasses.replace(self._options(), optimizer="lbfgs", batch_size=None)
+
+        def fitted(start: _Parameters, loss: RankingLoss, steps: int) -> Fit:
             own = copy.deepcopy(scorer)
             own.load_state_dict(start)
-            fit = Fit(own, loss, Z, y, options=options, qid=qid)
+            fit = Fit(own, loss, Z, y, options=dataclasses.replace(options, max_steps=steps), qid=qid)
             fit.run()
             return fit
 
         new = scorer.state_dict()
-        trials = [trial(trial(new, RankNetLoss(reduction=loss.reduction)).best, loss)]
+        convex = fitted(new, RankNetLoss(reduction=loss.reduction), _CONVEX_STEPS).best
+        if not loss.continuous:
+            return convex
+        trials: list[Fit] = []
+        for factor in _FACTORS:
+            if not trials:
+                with contextlib.suppress(NoSlopeError):
+                    trials.append(fitted(_scaled(convex, factor), loss, _TRIAL_STEPS))
         with contextlib.suppress(NoSlopeError):
-            trials.append(trial(new, loss))
+            trials.append(fitted(new, loss, _TRIAL_STEPS))
+        if not trials:
+            raise NoSlopeError(
+                f"loss {loss} is flat at every start that was tried, scores all tied and those of ranknet among them: "
+                "X must have a feature that varies within lists, and a smooth statistic a temperature that is not too "
+                "high"
+            )
         return min(trials, key=lambda fit: fit.best_objective).best
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
@@ -291,6 +311,12 @@ class SurrogateRanker(NamedFeatures):
         with torch.random.fork_rng([]):
             torch.manual_seed(self.seed)
             return MLPScorer(d, self.hidden)
+
+
+def _scaled(parameters: _Parameters, factor: float) -> _Parameters:
+    """The parameters of a scorer whose scores are those of the given one times a factor."""
+    last_layer = ("weight", "bias", "output.weight", "output.bias")
+    return {name: factor * value if name in last_layer else value for name, value in parameters.items()}
 
 
 def _warn(fit: Fit) -> None:

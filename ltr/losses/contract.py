@@ -54,6 +54,8 @@ class RankingLoss(nn.Module, abc.ABC):
     option_types: ClassVar[Mapping[str, Callable[[str], float | str]]] = {"reduction": str, "pairs": str}
     convex: ClassVar[bool] = False
     """Whether it is a convex function of the scores; a loss that does not say so is fitted as one that is not."""
+    continuous: ClassVar[bool] = True
+    """Whether it is a continuous function of the scores; one that is not says nothing where all scores are tied."""
     short: ClassVar[int] = 128
     """Length up to which all pairs of a list are looked at, which is faster there."""
     few: ClassVar[int] = 500_000

@@ -179,6 +179,7 @@ class LambdaLoss(_StatisticLoss):
     """
 
     key = "lambda"
+    continuous = False
 
     def __init__(
         self,
