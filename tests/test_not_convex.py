@@ -11,8 +11,7 @@ import ltr
 from ltr.base_rankers.surrogate import SurrogateRanker
 from ltr.data import DataError, load
 from ltr.estimators import LinearRanker
-from ltr.fitting import Fit, FitOptions
-from ltr.fitting.fit import NoSlopeError
+from ltr.fitting import Fit, FitOptions, NoSlopeError
 from ltr.losses import RankNetLoss, parse_loss
 from ltr.losses.parsing import _LOSSES
 from ltr.metrics import normalized_rank_statistic

@@ -19,8 +19,8 @@ from ltr.base_rankers.logistic import linear_scores
 from ltr.checks import as_sequence, check_callable
 from ltr.data.dataset import checked_features, checked_labels
 from ltr.fitted import NamedFeatures, feature_names, split_names
-from ltr.fitting import DeviceName, Fit, FitOptions, OptimizerName, Step
-from ltr.fitting.fit import NoSlopeError, check_state
+from ltr.fitting import DeviceName, Fit, FitOptions, NoSlopeError, OptimizerName, Step
+from ltr.fitting.fit import check_state
 from ltr.losses import RankingLoss, RankNetLoss, parse_loss
 from ltr.scorers import LinearScorer, MLPScorer, Standardize
 

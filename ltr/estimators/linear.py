@@ -21,12 +21,13 @@ class LinearRanker(Ranker):
     """A linear ranker trained on a surrogate loss, by L-BFGS on standardised features.
 
     ``min over w  loss(Z w, y) + (l2/2) ||w||²``, Z the standardised features: `ltr.base_rankers.SurrogateRanker` as a
-    scikit-learn estimator. Its fit is deterministic.
+    scikit-learn estimator. Its fit is deterministic. One that ends before it has converged warns with
+    ``ConvergenceWarning``, as most fits of losses that are not convex do (``"lambda"``).
 
     Args:
         loss: a loss of `ltr.losses` or its name, such as ``"ranknet"``, ``"hinge"`` or ``"p_norm_push(p=4)"``.
         l2: price of squared weights, >= 0.
-        max_steps: iterations of L-BFGS at most; a fit that ends there warns with ``ConvergenceWarning``.
+        max_steps: iterations of L-BFGS at most.
         tolerance: relative accuracy of the objective at which the fit has converged, > 0.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
         statistic: what `score` reports, a `RankStatistic` or its name.
