@@ -51,11 +51,10 @@ def as_array(name: str, values: ArrayLike, dtype: type | None = None) -> NDArray
 
 def as_numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Values as float64, no copy where they are; ValueError names the argument that holds something else."""
-    array = as_array(name, values)
-    if np.iscomplexobj(array):
-        raise ValueError(f"{name} must hold real numbers, got an array of {array.dtype}")
     try:
-        return np.asarray(array, dtype=np.float64)
+        if np.iscomplexobj(values):
+            raise TypeError("they are complex")
+        return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must hold numbers: {error}") from None
 

@@ -386,7 +386,7 @@ def test_a_missing_file_is_a_missing_file(tmp_path):
         (lambda X, y: quick().fit(X, y, warm_starts=[[1.0]]), r"warm_starts: weights must have shape \(3,\)"),
         (lambda X, y: quick().fit(X, y, warm_starts=None), "warm_starts must be a sequence of weights, got None"),
         (lambda X, y: quick().fit(X, y, on_progress=3), "on_progress must be callable, got 3"),
-        (lambda X, y: quick().fit(X * 1j, y), "X must hold real numbers, got an array of complex128"),
+        (lambda X, y: quick().fit(X * 1j, y), "X must hold numbers: they are complex"),
         (lambda X, y: quick().fit(X, y).predict(X[:, :2]), "X must have 3 columns, got shape"),
     ],
 )
