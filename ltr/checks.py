@@ -5,12 +5,22 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from typing import TypeGuard, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["as_float", "as_number", "as_numbers", "as_sequence", "check_cutoff", "is_whole", "without_spaces"]
+__all__ = [
+    "as_array",
+    "as_float",
+    "as_number",
+    "as_numbers",
+    "as_sequence",
+    "check_callable",
+    "check_cutoff",
+    "is_whole",
+    "without_spaces",
+]
 
 _Item = TypeVar("_Item")
 
@@ -55,9 +65,19 @@ def as_float(value: object) -> float:
         return math.inf
 
 
+def as_array(name: str, values: ArrayLike, dtype: type | None = None) -> NDArray[Any]:
+    """Values as an array, no copy where they are one; ValueError names an argument whose rows differ in length."""
+    try:
+        return np.asarray(values, dtype=dtype)
+    except ValueError:
+        raise ValueError(f"{name} must be an array, all rows of one length, got {values!r:.80}") from None
+
+
 def as_numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Values as float64, no copy where they are; ValueError names the argument that holds something else."""
     try:
+        if np.iscomplexobj(values):
+            raise TypeError("they are complex")
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name} must hold numbers: {error}") from None
@@ -65,9 +85,18 @@ def as_numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
 
 def as_sequence(name: str, values: Iterable[_Item], of: str) -> tuple[_Item, ...]:
     """Values as a tuple, itself where they are one; ValueError for a text, or what holds none."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise ValueError(f"{name} must be a sequence of {of}, got {values!r}")
-    return tuple(values)
+    try:
+        if isinstance(values, str | bytes):
+            raise TypeError
+        return tuple(values)
+    except TypeError:
+        raise ValueError(f"{name} must be a sequence of {of}, got {values!r}") from None
+
+
+def check_callable(name: str, value: object) -> None:
+    """ValueError for a callback that is neither callable nor None."""
+    if value is not None and not callable(value):
+        raise ValueError(f"{name} must be callable, got {value!r}")
 
 
 def as_number(text: str) -> float:

@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.base_rankers import BaseRanker, load_base_ranker, make_base_ranker
 from ltr.base_rankers.logistic import linear_scores
-from ltr.checks import as_numbers, is_whole
+from ltr.checks import as_numbers, as_sequence, check_callable, is_whole
 from ltr.data.dataset import checked_features, checked_labels, checked_queries, is_graded
 from ltr.exact.graded import GradedProblem
 from ltr.exact.problem import (
@@ -49,6 +49,7 @@ from ltr.exact.recentre import recentre as recentred
 from ltr.exact.solution import Progress, Solution
 from ltr.exact.solve import Solver, check_method, solve
 from ltr.exact.state import Limits
+from ltr.fitted import NamedFeatures, all_or_nothing, feature_names, split_names
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 from ltr.top_lists import TopLists, cut
@@ -59,7 +60,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
-class TwoStageRanker:
+class TwoStageRanker(NamedFeatures):
     """A base ranker whose top K items are reranked exactly.
 
     Args:
@@ -92,6 +93,7 @@ class TwoStageRanker:
         problem_: the `RerankProblem` that was solved, or the `GradedProblem` of queries or graded labels;
             None likewise.
         note_: what happened beyond the usual, empty when nothing did.
+        feature_names_in_: the names of the columns that `fit` got, where it got a frame.
 
     Raises:
         ValueError: an argument against its rule; from `fit`, data against its rule.
@@ -156,6 +158,7 @@ class TwoStageRanker:
         self.recentre = recentre
         self.seed = seed
 
+    @all_or_nothing("base")
     def fit(
         self,
         X: ArrayLike,
@@ -169,6 +172,8 @@ class TwoStageRanker:
     ) -> TwoStageRanker:
         """Fit the base ranker, cut at K and rerank.
 
+        A fit that raises leaves this ranker and its base as they were before.
+
         Args:
             X: observations, (n, d), finite.
             y: labels 0 and 1, (n,), both present, or graded ones.
@@ -177,7 +182,14 @@ class TwoStageRanker:
             warm_starts: weights on the raw features to start the exact stage from, beside the base ranker's own.
             constraints: side constraints ``A w <= b`` on the weights of the standardised features.
             on_progress: called with each `TracePoint` of the exact stage.
+
+        Raises:
+            ValueError: an argument against its rule; a base ranker that gives all rows of each list the same score,
+                although `top_k` asks for the top of its order.
         """
+        check_callable("on_progress", on_progress)
+        starts = [as_numbers("warm_starts", w) for w in as_sequence("warm_starts", warm_starts, "weights")]
+        names = feature_names(X)
         features, labels, queries = _checked(X, y, qid)
         if constraints is not None:
             check_constraints(constraints, features.shape[1])
@@ -192,7 +204,14 @@ class TwoStageRanker:
             self.base_ = self.base
         if not base_is_fitted:
             self.base_.fit(features, labels, **({} if queries is None else {"qid": queries}))
-        scores = self.base_.decision_function(features)
+            if isinstance(self.base_, NamedFeatures):
+                self.base_._remember_names(names)
+        elif isinstance(self.base_, NamedFeatures):
+            self.base_._check_names(X)
+        self._remember_names(names)
+        scores = _scores_of(self.base_, features)
+        if self.top_k is not None:
+            _check_order(scores, queries, self.base_)
         cuts = cut(scores, queries, self.top_k)
         self.n_features_ = features.shape[1]
         self.threshold_: float | None = float(cuts[0]) if queries is None else None
@@ -202,7 +221,7 @@ class TwoStageRanker:
             labels[chosen],
             None if queries is None else queries[chosen],
             graded,
-            warm_starts,
+            starts,
             constraints,
             on_progress,
         )
@@ -223,7 +242,7 @@ class TwoStageRanker:
             qid: the query of each row, as for `fit`; None means that all rows are of one query.
 
         Raises:
-            ValueError: another number of columns, a `qid` after a fit without.
+            ValueError: other columns than in the fit, a `qid` after a fit without.
         """
         features, scores, cuts, queries = self._first_stage(X, qid)
         if self.weights_ is None:
@@ -259,10 +278,12 @@ class TwoStageRanker:
         self, X: ArrayLike, qid: ArrayLike | None
     ) -> tuple[FloatArray, FloatArray, FloatArray, IntArray | None]:
         """Features, base scores, the score from which each row is reranked, and the number of its query."""
-        base, features = self._fitted_base, as_numbers("X", X)
+        base = self._fitted_base
+        self._check_names(X)
+        features = as_numbers("X", X)
         if features.ndim != 2 or features.shape[1] != self.n_features_:
             raise ValueError(f"X must have {self.n_features_} columns, got shape {features.shape}")
-        scores = base.decision_function(features)
+        scores = _scores_of(base, features)
         if self.threshold_ is not None:
             if qid is not None:
                 raise ValueError("qid must be None: the ranker was fitted on one list, fit(X, y, qid) takes queries")
@@ -319,6 +340,7 @@ class TwoStageRanker:
             "weights": None if self.weights_ is None else torch.from_numpy(self.weights_.copy()),
             "center": torch.from_numpy(self.center_.copy()),
             "note": self.note_,
+            **self._names_state(),
         }
         torch.save(_plain(state), Path(path))
 
@@ -348,6 +370,7 @@ class TwoStageRanker:
         ranker.note_ = state["note"]
         ranker.solution_ = ranker.problem_ = ranker._lists = None
         ranker.warm_starts_ = []
+        ranker._remember_names(split_names(state)[1])
         return ranker
 
     def _rerank(
@@ -356,7 +379,7 @@ class TwoStageRanker:
         labels: IntArray,
         queries: IntArray | None,
         graded: bool,
-        warm_starts: Iterable[ArrayLike],
+        warm_starts: Iterable[FloatArray],
         constraints: LinearConstraints | None,
         on_progress: Progress | None,
     ) -> None:
@@ -388,7 +411,7 @@ class TwoStageRanker:
             self.problem_ = RerankProblem(
                 lists.Z, labels, self.statistic, self.C, self.margin, rank=self.rank, constraints=sides
             )
-        starts = [as_numbers("warm_starts", w) for w in warm_starts]
+        starts = list(warm_starts)
         if self.base_.linear_weights is not None:
             starts.insert(0, self.base_.linear_weights)
         for start in starts:
@@ -471,6 +494,26 @@ def _checked(X: ArrayLike, y: ArrayLike, qid: ArrayLike | None) -> tuple[FloatAr
     features = np.array(checked_features(X))
     queries = None if qid is None else checked_queries(qid, len(features))[0]
     return features, checked_labels(y, len(features), graded=True), queries
+
+
+def _scores_of(base: BaseRanker, features: FloatArray) -> FloatArray:
+    """The base ranker's scores of an array whose columns were compared with those of the fit before."""
+    return base._scores(features) if isinstance(base, NamedFeatures) else base.decision_function(features)
+
+
+def _check_order(scores: FloatArray, queries: IntArray | None, base: Any) -> None:  # noqa: ANN401 (of any class)
+    """Refuse a base ranker that orders nothing: with all scores tied every row would be at the top."""
+    lists = np.zeros(len(scores), dtype=np.int64) if queries is None else queries
+    order = np.lexsort((scores, lists))
+    same_list = lists[order][1:] == lists[order][:-1]
+    if not np.any(same_list & (scores[order][1:] != scores[order][:-1])):
+        of = "" if queries is None else " of each query"
+        raise ValueError(
+            f"base must order the rows, but {type(getattr(base, 'estimator', base)).__name__} gives all rows{of} the "
+            "same score, so that all of them would be at the top: it has learnt nothing from these features. Take "
+            "another base or other options of it, or rerank full lists, which needs no order (top_k=None, in a config "
+            '"full")'
+        )
 
 
 def _nothing_to_order(lists: TopLists, labels: IntArray, queries: IntArray | None) -> str | None:

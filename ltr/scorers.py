@@ -13,7 +13,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from ltr.checks import as_float, as_sequence, is_whole
+from ltr.checks import as_float, as_numbers, as_sequence, is_whole
 
 __all__ = ["LinearScorer", "MLPScorer", "Standardize"]
 
@@ -127,7 +127,7 @@ class Standardize(nn.Module):
         Raises:
             ValueError: anything else.
         """
-        features = np.asarray(X, dtype=np.float64)
+        features = as_numbers("X", X)
         if features.ndim != 2 or features.shape[0] < 1 or features.shape[1] < 1:
             raise ValueError(f"X must be 2-D with at least one row and one column, got shape {features.shape}")
         if not np.isfinite(features).all():

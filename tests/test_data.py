@@ -70,6 +70,31 @@ def test_dataset_errors_name_place_and_rule(X, y, names, message):
         Dataset("t", X, y, names)
 
 
+@pytest.mark.parametrize(
+    ("X", "y", "names", "message"),
+    [
+        ([[1.0], [2.0, 3.0]], [0, 1], None, "data set t: X must be an array, all rows of one length"),
+        ([[1.0], [2.0]], [[0], [1, 2]], None, "data set t must be an array, all rows of one length"),
+        ([[1.0], [2.0]], [0, 1], 3, "data set t: feature_names must be a sequence of names, got 3"),
+        ([[1.0], [2.0]], [0, 1], "x", "data set t: feature_names must be a sequence of names, got 'x'"),
+    ],
+)
+def test_arguments_of_another_kind_are_named(X, y, names, message):
+    with pytest.raises(ValueError, match=message):
+        Dataset("t", X, y, names)
+
+
+def test_a_dataset_does_not_change_with_the_callers_arrays():
+    X, y, qid = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([0, 1, 2]), np.array([0, 0, 1])
+    data = Dataset("toy", X, y, qid=qid)
+    X[:], y[:], qid[:] = 0, 0, 0
+    assert data.X.tolist() == [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+    assert data.y.tolist() == [0, 1, 2]
+    assert data.qid.tolist() == [0, 0, 1]
+    given = np.array([[1.0], [2.0]])
+    assert Dataset("toy", given, [0, 1], copy=False).X is given
+
+
 def test_data_errors_are_value_errors():
     assert issubclass(DataError, ValueError)
     with pytest.raises(DataError, match="column 2, row 1"):

@@ -409,6 +409,98 @@ def test_the_base_learns_from_queries_if_it_can():
     assert ExactReranker(Ridge(), top_k=4, **QUICK).fit(X, y, qid).coef_ is not None
 
 
+class GroupRecorder(BaseEstimator):
+    """A base that learns from groups, as the rankers of LightGBM and XGBoost do, and scores by the first column."""
+
+    def fit(self, X, y, group=None):
+        if group is None:
+            raise ValueError("Should set group for ranking task")
+        assert sum(group) == len(X) == len(y)
+        self.seen_ = X, y, np.asarray(group)
+        return self
+
+    def predict(self, X):
+        return X[:, 0]
+
+
+class GroupOrQueryRecorder(GroupRecorder):
+    """A base that takes sizes of groups, or ids in ascending order."""
+
+    def fit(self, X, y, group=None, qid=None):
+        assert qid is None
+        return super().fit(X, y, group)
+
+
+@pytest.mark.parametrize("base", [GroupRecorder(), GroupOrQueryRecorder()], ids=lambda base: type(base).__name__)
+@pytest.mark.parametrize("wrapped", [False, True], ids=["alone", "pipeline"])
+def test_a_base_that_learns_from_groups_gets_the_rows_list_by_list(base, wrapped):
+    X, y, qid = queries()
+    base = make_pipeline("passthrough", base) if wrapped else base
+    ranker = ExactReranker(base, top_k=4, **QUICK).fit(X, y, qid)
+    seen_X, seen_y, sizes = (ranker.base_[-1] if wrapped else ranker.base_).seen_
+    first = [int(np.flatnonzero((rows[0] == X).all(axis=1))[0]) for rows in np.split(seen_X, np.cumsum(sizes)[:-1])]
+    assert len(set(qid[first])) == len(sizes) == 6
+    for row, rows, labels in zip(
+        first, np.split(seen_X, np.cumsum(sizes)[:-1]), np.split(seen_y, np.cumsum(sizes)[:-1]), strict=True
+    ):
+        np.testing.assert_array_equal(rows, X[qid == qid[row]])
+        np.testing.assert_array_equal(labels, y[qid == qid[row]])
+    below = ~ranker.ranker_.reranked(X, qid)
+    np.testing.assert_array_equal(ranker.predict(X, qid)[below], X[below, 0])  # in the order of the caller's rows
+    order = np.argsort(qid, kind="stable")
+    ordered = ExactReranker(base, top_k=4, **QUICK).fit(X[order], y[order], qid[order])
+    np.testing.assert_allclose(ordered.predict(X, qid), ranker.predict(X, qid))
+
+
+def test_a_base_that_learns_from_groups_takes_one_list_as_one_group():
+    X, y = one_list()
+    ranker = ExactReranker(GroupRecorder(), top_k=10, **QUICK).fit(X, y)
+    assert ranker.base_.seen_[2].tolist() == [60]
+    np.testing.assert_array_equal(ranker.base_.seen_[0], X)
+
+
+@pytest.mark.usefixtures("routing")
+def test_a_base_that_learns_from_groups_may_decline_the_queries():
+    X, y, qid = queries()
+
+    def groups(base):
+        return len(ExactReranker(base, top_k=4, **QUICK).fit(X, y, qid=qid).base_.seen_[2])
+
+    assert groups(GroupRecorder()) == 6
+    assert groups(GroupOrQueryRecorder().set_fit_request(qid=True)) == 6
+    assert groups(GroupOrQueryRecorder().set_fit_request(qid=False)) == 1
+    with pytest.raises(UnsetMetadataPassedError, match=r"\[qid\] are passed but are not explicitly set"):
+        groups(GroupOrQueryRecorder())
+
+
+def test_a_pipeline_learns_from_queries_if_its_last_step_can():
+    X, y, qid = queries()
+    number = np.unique(qid, return_inverse=True)[1]
+    base = make_pipeline(StandardScaler(), make_pipeline(StandardScaler(), Recorder()))
+    found = ExactReranker(base, top_k=4, **QUICK).fit(X, y, qid).base_[-1][-1].qid_
+    np.testing.assert_array_equal(np.equal.outer(found, found), np.equal.outer(number, number))
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+@pytest.mark.parametrize("grouped", [True, False], ids=["queries", "one list"])
+def test_boosted_trees_are_a_base(library, grouped):
+    pytest.importorskip(library)
+    if library == "lightgbm":
+        base = importlib.import_module(library).LGBMRanker(n_estimators=20, min_child_samples=5, verbose=-1)
+    else:
+        base = importlib.import_module(library).XGBRanker(n_estimators=20)
+    X, y, qid = queries(n=300, lists=20)
+    lists = qid if grouped else None
+    ranker = ExactReranker(base, top_k=4, **QUICK).fit(X, y, lists)
+    order = np.argsort(qid, kind="stable") if grouped else np.arange(300)
+    sizes = np.unique(qid, return_counts=True)[1] if grouped else [300]
+    by_hand = clone(base).fit(X[order], y[order], group=sizes).predict(X)
+    assert np.corrcoef(ranker.base_.predict(X), by_hand)[0, 1] > 0.99
+    below = ~ranker.ranker_.reranked(X, lists)
+    np.testing.assert_array_equal(ranker.predict(X, lists)[below], ranker.base_.predict(X)[below].astype(float))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(ranker)).predict(X, lists), ranker.predict(X, lists))
+
+
 @pytest.mark.usefixtures("routing")
 def test_the_base_learns_from_queries_if_it_asks_for_them():
     X, y, qid = queries()
@@ -487,6 +579,7 @@ def test_a_fit_cut_short_warns():
         (ExactRanker(max_nonzeros="few"), "max_nonzeros must be a number, got 'few'"),
         (ExactRanker(time_limit=None), "time_limit must be a number, got None"),
         (ExactRanker(node_limit="many"), "node_limit must be a number, got 'many'"),
+        (ExactRanker(random_state="1"), "random_state must be an integer, a RandomState or None, got '1'"),
         (ExactRanker(random_state=-1), r"seed must be an integer from 0 to 2\*\*31 - 1, got -1"),
         (ExactReranker("nope"), "unknown name 'nope'"),
         (ExactReranker(3), "base must be a name or an estimator, got 3"),

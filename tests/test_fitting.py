@@ -128,7 +128,7 @@ def test_a_fit_that_cannot_get_better_says_that_it_stalled():
     fit = Fit(LinearScorer(4), RankNetLoss(), X, y, FitOptions(tolerance=1e-30))
     *_, last = fit
     assert fit.stopped == "stalled"
-    assert fit.converged
+    assert not fit.converged
     assert last.gap <= 1e-10 * last.objective
 
 
@@ -376,12 +376,41 @@ def test_options_are_checked(options, message):
         ({"scorer": MLPScorer(1, dropout=0.1)}, "scorer must not drop units under L-BFGS"),
         ({"loss": RankNetLoss(reduction="none"), "qid": [1, 1]}, r"loss must give one number, got shape \(1,\)"),
         ({"options": FitOptions("adam", batch_size=1)}, "batch_size must be at least 2 observations, got 1"),
+        ({"loss": "ranknot"}, "loss: unknown name 'ranknot'"),
+        ({"loss": 3}, "loss must be a loss, its name or a torch module, got 3"),
+        ({"scorer": "linear"}, "scorer must be a torch module, got 'linear'"),
+        ({"options": {"l2": 0.1}}, "options must be FitOptions or None, got {'l2': 0.1}"),
+        ({"y": ["good", "bad"]}, "y must hold numbers: could not convert string to float"),
+        ({"y": None}, r"y must have one label a row of X \(2\), got shape \(\)"),
+        ({"X": [["a"], ["b"]]}, "X must hold numbers: could not convert string to float"),
+        ({"X": [[1.0], [2.0, 3.0]]}, "X must be an array, all rows of one length, got"),
+        ({"qid": ["a", "a"]}, "qid must be integers, got <U1"),
+        ({"qid": [[1], [2, 3]]}, "qid must be an array, all rows of one length, got"),
     ],
 )
 def test_arguments_are_checked(arguments, message):
     good = {"scorer": LinearScorer(1), "loss": RankNetLoss(), "X": [[1.0], [2.0]], "y": [1, 0]}
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         Fit(**(good | arguments))
+
+
+def test_a_loss_is_known_by_its_name():
+    X, y = problem(30)
+    fits = [Fit(LinearScorer(4), loss, X, y) for loss in ("p_norm_push(p=4)", parse_loss("p_norm_push(p=4)"))]
+    assert len({fit.best_objective for fit in fits}) == 1
+    fits[0].load_state_dict(fits[1].state_dict())
+
+
+@pytest.mark.parametrize("state", [None, 3, "abc", [], {}, {"loss": "ranknet"}])
+def test_what_is_no_state_leaves_the_fit_alone(state):
+    X, y = problem(30)
+    fit = Fit(LinearScorer(4), "ranknet", X, y, FitOptions(max_steps=2))
+    next(iter(fit))
+    before = fit.state_dict()
+    with pytest.raises(ValueError, match=r"state must be a state_dict of a Fit, got .* without .*scorer"):
+        fit.load_state_dict(state)
+    assert fit.index == before["index"]
+    fit.run()
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")

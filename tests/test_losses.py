@@ -561,6 +561,12 @@ def test_names_that_are_refused(text, message):
         losses.parse_loss(text)
 
 
+@pytest.mark.parametrize("temperature", [None, "warm", [], 0, -1.0, math.inf, math.nan])
+def test_a_temperature_that_is_none_is_refused(temperature):
+    with pytest.raises(ValueError, match="temperature must be a finite number > 0, got"):
+        losses.SmoothStatisticLoss(temperature=temperature)
+
+
 def test_parse_refuses_other_types():
     with pytest.raises(TypeError, match="must be a string or a loss module, got int"):
         losses.parse_loss(3)

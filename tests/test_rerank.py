@@ -20,7 +20,7 @@ class Scores:
     def __init__(self, column=0, linear=True):
         self.column, self.linear = column, linear
 
-    def fit(self, X, y):
+    def fit(self, X, y, qid=None):
         self.d = np.shape(X)[1]
         return self
 
@@ -213,6 +213,42 @@ def test_items_alike_at_the_top_leave_the_base_order():
     assert "do not differ" in ranker.note_
 
 
+class Constant(Scores):
+    """A base ranker that has learnt nothing."""
+
+    def decision_function(self, X):
+        return np.full(len(X), 0.5)
+
+
+@pytest.mark.parametrize("top_k", [2, 20, 80, 500])
+def test_a_base_that_gives_all_rows_one_score_is_refused(top_k):
+    X, y = sample()
+    message = "base must order the rows, but Constant gives all rows the same score, .* or rerank full lists"
+    with pytest.raises(ValueError, match=message):
+        quick(base=Constant(), top_k=top_k).fit(X, y)
+    with pytest.raises(ValueError, match=message):
+        quick(base=Constant().fit(X, y), top_k=top_k).fit(X, y, base_is_fitted=True)
+    with pytest.raises(ValueError, match="but LogisticRegressionRanker gives all rows the same score"):
+        quick(base="logistic", top_k=top_k).fit(np.ones_like(X), y)
+
+
+def test_a_base_that_gives_all_rows_of_each_query_one_score_is_refused():
+    X, y = sample()
+    qid = np.arange(80) // 8
+    X[:, 0] = qid
+    with pytest.raises(ValueError, match="but Scores gives all rows of each query the same score"):
+        quick(base=Scores(linear=False), top_k=4).fit(X, y, qid)
+    X[:5, 0] += 1.0  # a query with five rows above three
+    assert quick(base=Scores(linear=False), top_k=4).fit(X, y, qid).reranked(X, qid).sum() == 77
+
+
+def test_full_lists_need_no_order_of_the_base():
+    X, y = sample()
+    ranker = quick(base=Constant(linear=False), top_k=None).fit(X, y)
+    assert ranker.reranked(X).all()
+    assert ranker.solution_.value > 0
+
+
 def test_a_nonlinear_base_has_no_warm_start_of_its_own():
     X, y = sample()
     ranker = quick(base=Scores(linear=False)).fit(X, y)
@@ -348,6 +384,9 @@ def test_a_missing_file_is_a_missing_file(tmp_path):
             r"constraints must be LinearConstraints\(A, b\) or None, got \(",
         ),
         (lambda X, y: quick().fit(X, y, warm_starts=[[1.0]]), r"warm_starts: weights must have shape \(3,\)"),
+        (lambda X, y: quick().fit(X, y, warm_starts=None), "warm_starts must be a sequence of weights, got None"),
+        (lambda X, y: quick().fit(X, y, on_progress=3), "on_progress must be callable, got 3"),
+        (lambda X, y: quick().fit(X * 1j, y), "X must hold numbers: they are complex"),
         (lambda X, y: quick().fit(X, y).predict(X[:, :2]), "X must have 3 columns, got shape"),
     ],
 )

@@ -11,6 +11,9 @@ import torch
 from ltr.base_rankers import load_base_ranker, make_base_ranker
 from ltr.base_rankers.surrogate import SurrogateRanker
 
+# many of these fits are cut short
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
 LOSSES = ["ranknet", "hinge", "squared_hinge", "exponential", "logistic", "p_norm_push(p=2)"]
 
 
@@ -233,6 +236,7 @@ def test_an_interrupted_fit_resumes_bit_for_bit(options, after):
         ({"optimizer": "sgd"}, "optimizer must be one of"),
         ({"batch_size": 8}, "batch_size goes with optimizer 'adam'"),
         ({"on_step": 3}, "on_step must be callable, got 3"),
+        ({"scorer": "mlp", "hidden": np.array(3)}, "hidden must be a sequence of integers >= 1"),
     ],
 )
 def test_fields_are_checked_when_built(options, message):
@@ -247,6 +251,8 @@ def test_fields_are_checked_when_built(options, message):
         ([[1.0], [2.0]], [1, 1], "y must hold both classes, got only 1"),
         ([[1.0], [2.0]], [1, 0, 0], r"y must have one label a row of X \(2\), got shape \(3,\)"),
         ([1.0, 2.0], [1, 0], "X: features must be 2-D"),
+        ([[1.0, 2.0], [3.0]], [1, 0], "X must be an array, all rows of one length"),
+        ([[1.0], [2.0]], ["good", "bad"], "y must hold numbers"),
     ],
 )
 def test_bad_data_is_named(X, y, message):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 
 from ltr.base_rankers import BaseRanker
 from ltr.base_rankers.logistic import LogisticRegressionRanker
@@ -15,7 +17,7 @@ from ltr.fitting import Step
 from ltr.rerank import TwoStageRanker
 from trainers.config import Config
 
-__all__ = ["first_stage_ranker", "rankboost_ranker", "surrogate_ranker", "two_stage_ranker"]
+__all__ = ["first_stage_ranker", "quiet_surrogates", "rankboost_ranker", "surrogate_ranker", "two_stage_ranker"]
 
 
 def surrogate_ranker(
@@ -44,6 +46,14 @@ def surrogate_ranker(
         device=options.device,
         on_step=on_step,
     )
+
+
+@contextlib.contextmanager
+def quiet_surrogates() -> Iterator[None]:
+    """A context in which surrogates end without converging and do not warn: the status in their row says so."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "(stopped at max_steps|stalled after)")
+        yield
 
 
 def rankboost_ranker(config: Config, on_round: Callable[[int, float], None] | None = None) -> RankBoostRanker:

@@ -17,7 +17,7 @@ from trainers.context import Context, by_tag, save_ranker, save_scores, save_tor
 from trainers.files import read_json, reading, write_json
 from trainers.helpers import Helpers, Stopped
 from trainers.inputs import load_split
-from trainers.rankers import surrogate_ranker
+from trainers.rankers import quiet_surrogates, surrogate_ranker
 from trainers.results import Row
 from trainers.runs import MethodFolder, RunError
 from trainers.task import own_loss
@@ -70,7 +70,7 @@ def assist(config: Config, helpers: Helpers) -> None:
             name, state = job
             ranker = surrogate_ranker(config, name, lambda step, ranker: helpers.check(False))
             # the first process meets the same, and says so
-            with contextlib.suppress(Stopped, FloatingPointError, ValueError):
+            with quiet_surrogates(), contextlib.suppress(Stopped, FloatingPointError, ValueError):
                 ranker.fit(train.X, train.y, qid=train.qid, resume=state)
 
 
@@ -100,7 +100,7 @@ class _Training:
         train = self._context.split.train
         self._context.display.begin(self._name, self._context.config.surrogate.max_steps)
         try:
-            with self._context.helpers.training(self._name, state):
+            with quiet_surrogates(), self._context.helpers.training(self._name, state):
                 self.ranker.fit(train.X, train.y, qid=train.qid, resume=state)
         except KeyboardInterrupt:
             if self.ranker.fit_ is None:

@@ -45,6 +45,8 @@ def make_base_ranker(name: str, *, seed: int = 0) -> BaseRanker:
     Raises:
         ValueError: a name that is neither.
     """
+    if not isinstance(name, str):
+        raise ValueError(f"base ranker must be the name logistic, rankboost or of a loss, got {name!r}")
     if name in ("logistic", "logistic_regression"):
         from ltr.base_rankers.logistic import LogisticRegressionRanker
 

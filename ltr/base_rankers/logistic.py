@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import is_whole
 from ltr.data.dataset import DataError, check_ranges, checked_features, checked_labels, is_graded
+from ltr.fitted import NamedFeatures, feature_names, split_names
 
 __all__ = ["LogisticRegressionRanker", "linear_scores"]
 
@@ -19,7 +20,7 @@ FloatArray = NDArray[np.float64]
 
 
 @dataclass
-class LogisticRegressionRanker:
+class LogisticRegressionRanker(NamedFeatures):
     """Rank by the linear score of a logistic regression.
 
     ``min over w, b of  ||w||^2 / 2 + C sum_i log(1 + exp(-s_i (w·z_i + b)))``, s_i = +-1, z_i the standardised
@@ -31,6 +32,9 @@ class LogisticRegressionRanker:
         standardize: learn mean and standard deviation of each column in `fit` and fit on the standardised columns;
             it changes what the regularisation penalises. Constant columns get the weight 0.
         max_iter: iterations of the solver (L-BFGS), >= 1.
+
+    Attributes:
+        feature_names_in_: the names of the columns that `fit` got, where it got a frame.
 
     Raises:
         ValueError: a field outside its range; in `fit`, data against the rules of `ltr.data.Dataset`.
@@ -69,7 +73,7 @@ class LogisticRegressionRanker:
         """
         from sklearn.linear_model import LogisticRegression
 
-        features = checked_features(X)
+        names, features = feature_names(X), checked_features(X)
         if is_graded(y, qid):
             labels = (checked_labels(y, len(features), graded=True) > 0).astype(np.int64)
             if labels.all():
@@ -86,14 +90,19 @@ class LogisticRegressionRanker:
         model.fit((features - mean) / scale, labels)
         self._weights = model.coef_[0] / scale
         self._bias = float(model.intercept_[0] - self._weights @ mean)
+        self._remember_names(names)
         return self
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Scores of the rows of X, float64 of shape (n,): ``w·x + b``, equal for equal rows.
 
         Raises:
-            ValueError: before `fit`, or with another number of columns.
+            ValueError: before `fit`, or with other columns.
         """
+        self._check_names(X)
+        return self._scores(X)
+
+    def _scores(self, X: ArrayLike) -> FloatArray:
         return linear_scores(X, self.linear_weights) + self._bias
 
     @property
@@ -112,6 +121,7 @@ class LogisticRegressionRanker:
             "max_iter": int(self.max_iter),
             "weights": self.linear_weights.tolist(),
             "bias": self._bias,
+            **self._names_state(),
         }
 
     @classmethod
@@ -121,6 +131,7 @@ class LogisticRegressionRanker:
         Raises:
             ValueError: a state of another kind, or one that lacks a field or has one too many.
         """
+        state, names = split_names(state)
         expected = {"kind", "C", "standardize", "max_iter", "weights", "bias"}
         if set(state) != expected or state["kind"] != "logistic_regression":
             raise ValueError(
@@ -129,6 +140,7 @@ class LogisticRegressionRanker:
         ranker = cls(C=state["C"], standardize=state["standardize"], max_iter=state["max_iter"])
         ranker._weights = np.asarray(state["weights"], dtype=np.float64)
         ranker._bias = float(state["bias"])
+        ranker._remember_names(names)
         return ranker
 
 

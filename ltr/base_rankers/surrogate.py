@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import dataclasses
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
@@ -12,10 +16,12 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.base_rankers.logistic import linear_scores
-from ltr.checks import as_sequence
+from ltr.checks import as_sequence, check_callable
 from ltr.data.dataset import checked_features, checked_labels
-from ltr.fitting import DeviceName, Fit, FitOptions, OptimizerName, Step
-from ltr.losses import parse_loss
+from ltr.fitted import NamedFeatures, feature_names, split_names
+from ltr.fitting import DeviceName, Fit, FitOptions, NoSlopeError, OptimizerName, Step
+from ltr.fitting.fit import check_state
+from ltr.losses import RankingLoss, RankNetLoss, parse_loss
 from ltr.scorers import LinearScorer, MLPScorer, Standardize
 
 __all__ = ["ScorerName", "SurrogateRanker"]
@@ -25,14 +31,22 @@ ScorerName = Literal["linear", "mlp"]
 """Scoring functions of a surrogate."""
 
 _RESULTS = ("objective_", "steps_", "converged_")
+_CONVEX_STEPS, _TRIAL_STEPS = 100, 10  # of L-BFGS, for the starts of a loss that is not convex and from each of them
+_FACTORS = (1.0, 10.0, 100.0)  # by which RankNet's scores are multiplied until the loss has a slope
+_Parameters = dict[str, torch.Tensor]
 
 
 @dataclass
-class SurrogateRanker:
+class SurrogateRanker(NamedFeatures):
     """Rank by a scorer that minimises ``loss(f(Z), y) + (l2/2) ||weights||²``, Z the standardised features.
 
     Standardisation is learned in `fit` and stored with the model. Pair losses do not change when all scores shift,
     so neither a bias nor the columns' means matter to the ranking.
+
+    *Losses that are not convex* have minima that depend on the start. LambdaLoss starts from the scorer that RankNet
+    finds. It jumps where the order of the items changes, so that its lowest point seldom has slope 0: most of its fits
+    end ``"stalled"``, at the best weights found. A smooth statistic is minimised for a few steps of L-BFGS from there
+    and from the new scorer (a linear one is 0), and the fit goes on from the lower objective.
 
     Args:
         loss: a loss or its name, such as ``"ranknet"``, ``"hinge"`` or ``"p_norm_push(p=4)"``.
@@ -54,8 +68,10 @@ class SurrogateRanker:
     Attributes:
         objective_: after `fit`, the lowest objective reached, that of the ranker's weights.
         steps_: steps done.
-        converged_: whether the fit ended because there was nothing more to gain.
+        converged_: whether the fit ended with its gap closed to the tolerance. A fit that ended without is announced
+            by scikit-learn's ``ConvergenceWarning``.
         fit_: the `ltr.fitting.Fit` of the last call of `fit`; its ``state_dict()`` resumes an interrupted one.
+        feature_names_in_: the names of the columns that `fit` got, where it got a frame.
 
     Raises:
         ValueError: a field outside its range; in `fit`, data against the rules of `ltr.fitting.Fit`.
@@ -91,8 +107,7 @@ class SurrogateRanker:
         self.hidden = as_sequence("hidden", self.hidden, "integers >= 1")
         if self.scorer not in ("linear", "mlp"):
             raise ValueError(f"scorer must be 'linear' or 'mlp', got {self.scorer!r}")
-        if self.on_step is not None and not callable(self.on_step):
-            raise ValueError(f"on_step must be callable, got {self.on_step!r}")
+        check_callable("on_step", self.on_step)
         self._options()
         self._new_scorer(1)
         self._model: tuple[Standardize, LinearScorer | MLPScorer] | None = None
@@ -121,12 +136,19 @@ class SurrogateRanker:
             ValueError: arguments against these rules.
             FloatingPointError: an objective that is not finite.
         """
-        features = checked_features(X)
+        names, features, loss = feature_names(X), checked_features(X), parse_loss(self.loss)
         standardize, scorer = Standardize.fit(features), self._new_scorer(features.shape[1])
-        fit = Fit(scorer, parse_loss(self.loss), standardize(_tensor(features)), y, options=self._options(), qid=qid)
+        Z = standardize(_tensor(features))
+        if resume is not None:
+            check_state(resume)
+            scorer.load_state_dict(resume["scorer"])
+        elif not loss.convex:
+            scorer.load_state_dict(self._best_start(scorer, loss, Z, y, qid))
+        fit = Fit(scorer, loss, Z, y, options=self._options(), qid=qid)
         if resume is not None:
             fit.load_state_dict(resume)
         self._model, self.fit_ = (standardize, scorer), fit
+        self._remember_names(names)
         try:
             for step in fit:
                 if self.on_step is not None:
@@ -137,14 +159,62 @@ class SurrogateRanker:
             best.load_state_dict(fit.best)
             self._model = (standardize, best.eval())
             self.objective_, self.steps_, self.converged_ = fit.best_objective, fit.index, fit.converged
+        if not self.converged_:
+            _warn(fit)
         return self
+
+    def _best_start(
+        self,
+        scorer: LinearScorer | MLPScorer,
+        loss: RankingLoss,
+        Z: torch.Tensor,
+        y: ArrayLike,
+        qid: ArrayLike | None,
+    ) -> _Parameters:
+        """The parameters from which to minimise a loss that is not convex.
+
+        A loss that jumps where the order changes may well be lowest where all scores are tied: it starts from RankNet's
+        scores, and nothing else is tried. RankNet's scores are made larger where a loss is flat at them, as a smooth
+        statistic of high temperature is.
+        """
+        options = dataclasses.replace(self._options(), optimizer="lbfgs", batch_size=None)
+
+        def fitted(start: _Parameters, loss: RankingLoss, steps: int) -> Fit:
+            own = copy.deepcopy(scorer)
+            own.load_state_dict(start)
+            fit = Fit(own, loss, Z, y, options=dataclasses.replace(options, max_steps=steps), qid=qid)
+            fit.run()
+            return fit
+
+        new = scorer.state_dict()
+        convex = fitted(new, RankNetLoss(reduction=loss.reduction), _CONVEX_STEPS).best
+        if not loss.continuous:
+            return convex
+        trials: list[Fit] = []
+        for factor in _FACTORS:
+            if not trials:
+                with contextlib.suppress(NoSlopeError):
+                    trials.append(fitted(_scaled(convex, factor), loss, _TRIAL_STEPS))
+        with contextlib.suppress(NoSlopeError):
+            trials.append(fitted(new, loss, _TRIAL_STEPS))
+        if not trials:
+            raise NoSlopeError(
+                f"loss {loss} is flat at every start that was tried, scores all tied and those of ranknet among them: "
+                "X must have a feature that varies within lists, and a smooth statistic a temperature that is not too "
+                "high"
+            )
+        return min(trials, key=lambda fit: fit.best_objective).best
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Scores of the rows of X, float64 of shape (n,); equal for equal rows.
 
         Raises:
-            ValueError: before `fit`, or with another number of columns.
+            ValueError: before `fit`, or with other columns.
         """
+        self._check_names(X)
+        return self._scores(X)
+
+    def _scores(self, X: ArrayLike) -> FloatArray:
         standardize, scorer = self._fitted
         features = checked_features(X)
         if features.shape[1] != standardize.d:
@@ -197,6 +267,7 @@ class SurrogateRanker:
             "standardize": {name: tensor.cpu().clone() for name, tensor in standardize.state_dict().items()},
             "scorer": {name: tensor.cpu().clone() for name, tensor in scorer.state_dict().items()},
             "results": {name: getattr(self, name) for name in _RESULTS},
+            **self._names_state(),
         }
 
     @classmethod
@@ -206,6 +277,7 @@ class SurrogateRanker:
         Raises:
             ValueError: a state of another kind, or one that lacks an entry or has one too many.
         """
+        state, names = split_names(state)
         expected = {"kind", "fields", "standardize", "scorer", "results"}
         if set(state) != expected or state["kind"] != "surrogate":
             raise ValueError(f"state must be of kind 'surrogate' and hold {sorted(expected)}, got {sorted(state)}")
@@ -217,6 +289,7 @@ class SurrogateRanker:
         ranker._model = (standardize, scorer.eval())
         for name in _RESULTS:
             setattr(ranker, name, state["results"][name])
+        ranker._remember_names(names)
         return ranker
 
     def __getstate__(self) -> dict[str, Any]:
@@ -238,6 +311,32 @@ class SurrogateRanker:
         with torch.random.fork_rng([]):
             torch.manual_seed(self.seed)
             return MLPScorer(d, self.hidden)
+
+
+def _scaled(parameters: _Parameters, factor: float) -> _Parameters:
+    """The parameters of a scorer whose scores are those of the given one times a factor."""
+    last_layer = ("weight", "bias", "output.weight", "output.bias")
+    return {name: factor * value if name in last_layer else value for name, value in parameters.items()}
+
+
+def _warn(fit: Fit) -> None:
+    """Say that a fit ended before it had converged, and why."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    options, loss = fit.options, fit.loss
+    if fit.stopped == "max_steps":
+        reason = f"stopped at max_steps={options.max_steps} before the tolerance was reached: raise max_steps or l2"
+    elif isinstance(loss, RankingLoss) and loss.convex:
+        reason = (
+            f"stalled after {fit.index} steps: rounding keeps the objective from coming closer to its optimum than the "
+            f"tolerance of {options.tolerance:g}: raise tolerance or l2"
+        )
+    else:
+        reason = (
+            f"stalled after {fit.index} steps at a point where {loss} has a slope but its line search finds no lower "
+            "value: the loss is not convex, these are the best weights found, and others may be better"
+        )
+    warnings.warn(reason, ConvergenceWarning, stacklevel=3)
 
 
 def _tensor(features: FloatArray) -> torch.Tensor:

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr.checks import as_array, as_sequence
+
 __all__ = [
     "DataError",
     "Dataset",
@@ -50,6 +52,8 @@ class Dataset:
         y: labels, (n,), 0 or 1, both present; with qid grades.
         feature_names: d different names, in the order of the columns; ``x0, x1, ...`` by default.
         qid: the query of each row, integers or texts, (n,); None is one list.
+        copy: whether the data set keeps a copy of X, so that later changes of the array do not reach it; False keeps
+            the array itself where it is float64 in C order.
 
     Attributes:
         qid: number of each row's query, int64 of shape (n,), in the order in which queries first appear; or None.
@@ -81,11 +85,19 @@ class Dataset:
         y: ArrayLike,
         feature_names: Sequence[str] | None = None,
         qid: ArrayLike | None = None,
+        *,
+        copy: bool = True,
     ) -> None:
         where = f"data set {name}"
-        features = np.asarray(X)
-        names = None if feature_names is None else checked_names(feature_names, where)
-        features = checked_features(features, names, where)
+        given = as_array(f"{where}: X", X)
+        names = (
+            None
+            if feature_names is None
+            else checked_names(as_sequence(f"{where}: feature_names", feature_names, "names"), where)
+        )
+        features = checked_features(given, names, where)
+        if copy and np.may_share_memory(features, given):
+            features = features.copy()
         check_ranges(features, names, where)
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "X", features)
@@ -141,7 +153,7 @@ def checked_features(X: ArrayLike, names: Sequence[str] | None = None, where: st
         Traceback (most recent call last):
         ltr.data.dataset.DataError: X: values must be finite and none missing, got inf in column 'b', row 2
     """
-    values = np.asarray(X)
+    values = as_array(where, X)
     if values.dtype.kind not in "biuf":
         raise DataError(f"{where}: features must be numbers, got an array of {values.dtype}")
     if values.ndim != 2 or values.shape[0] < 1 or values.shape[1] < 1:
@@ -179,7 +191,7 @@ def checked_labels(y: ArrayLike, n: int, where: str = "y", *, graded: bool = Fal
         >>> checked_labels([0, 1, 2], 3, graded=True).tolist()
         [0, 1, 2]
     """
-    labels = np.asarray(y)
+    labels = as_array(where, y)
     rule, kinds = (
         (f"whole numbers from 0 to {_LARGEST_LABEL}", "whole numbers") if graded else ("0 or 1", "the numbers 0 and 1")
     )
@@ -211,7 +223,7 @@ def is_graded(y: ArrayLike, qid: ArrayLike | None) -> bool:
         >>> is_graded([0, 1, 0], None), is_graded([0, 1, 4], None), is_graded([0, 1, 0], [7, 7, 7])
         (False, True, True)
     """
-    labels = np.asarray(y)
+    labels = as_array("y", y)
     return qid is not None or (labels.dtype.kind in "iuf" and len(np.unique(labels)) > 2)
 
 
@@ -235,7 +247,7 @@ def checked_queries(qid: ArrayLike, n: int, where: str = "qid") -> tuple[IntArra
         ([0, 1, 0], ['b', 'a'])
     """
     # as objects: NumPy would make texts of integers beside them
-    given = np.asarray(qid, dtype=object if isinstance(qid, list | tuple) else None)
+    given = as_array(where, qid, object if isinstance(qid, list | tuple) else None)
     if given.shape != (n,):
         raise DataError(f"{where}: one query id a row is needed ({n}), got shape {given.shape}")
     if given.dtype.kind == "f" or given.dtype.kind == "O":

@@ -110,7 +110,7 @@ def dataset_of(
         rule = "0 or 1" if queries is None else "whole numbers"
         raise DataError(f"{where}: labels must be {rule}, got a missing value in column {label!r}, row {row}")
     y = checked_labels(labels, len(X), f"{where}: column {label!r}", graded=queries is not None)
-    return Dataset(name, X, y, features, queries)
+    return Dataset(name, X, y, features, queries, copy=False)
 
 
 def count_rows(columns: Columns) -> int:

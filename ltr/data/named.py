@@ -133,7 +133,7 @@ def load(name: str = "gaussians", *, data_dir: str | os.PathLike[str] | None = N
     rows = [row for row in lines if row]
     columns = spec.columns or rows.pop(0)
     X, y, names = spec.parse(columns, rows)
-    data = Dataset(name, X, y, names)
+    data = Dataset(name, X, y, names, copy=False)
     assert (data.n, data.d, data.n_pos) == spec.shape, f"{name}: read {(data.n, data.d, data.n_pos)}"
     return data
 
@@ -166,7 +166,7 @@ def _load_lists(
         path = _find(name, file, spec.source, data_dir)
         _check_sha256(name, path, path.read_bytes(), spec.sha256[file], spec.source)
     data = read_svmlight(_find(name, part, spec.source, data_dir), features=features, cache=False)
-    return Dataset(name, data.X, data.y, data.feature_names, data.qid)
+    return Dataset(name, data.X, data.y, data.feature_names, data.qid, copy=False)
 
 
 def _check_sha256(name: str, path: Path, content: bytes, expected: str, source: str) -> None:

@@ -111,7 +111,7 @@ def read_svmlight(
     labels = rows.labels
     if rows.queries is None and set(np.unique(labels)) <= {-1.0, 1.0}:
         labels = (labels > 0).astype(np.float64)
-    return Dataset(Path(path).stem, rows.X, labels, rows.names, rows.queries)
+    return Dataset(Path(path).stem, rows.X, labels, rows.names, rows.queries, copy=False)
 
 
 def read_svmlight_rows(

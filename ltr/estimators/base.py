@@ -126,7 +126,12 @@ class Ranker(BaseEstimator):
     def _seed(self) -> int:
         """The parameter `random_state` as a seed: an integer itself, else a number drawn from what it stands for."""
         value = self._option("random_state")
-        return value if isinstance(value, int) else int(check_random_state(value).randint(2**31 - 1))
+        if isinstance(value, int):
+            return value
+        try:
+            return int(check_random_state(value).randint(2**31 - 1))
+        except ValueError:
+            raise ValueError(f"random_state must be an integer, a RandomState or None, got {value!r}") from None
 
 
 def _labels_and_lists(y: ArrayLike, qid: ArrayLike | None, n: int) -> tuple[FloatArray, IntArray | None]:

@@ -19,6 +19,7 @@ from ltr.exact.solve import Solver
 from ltr.exact.state import Ending, SolveState
 from ltr.exact.warm import search_locally
 from ltr.exact.weight_space import WeightSpaceSearch
+from ltr.fitted import all_or_nothing
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 from ltr.top_lists import TopLists
@@ -135,6 +136,7 @@ class ExactRanker(Ranker):
         self.recentre = recentre
         self.random_state = random_state
 
+    @all_or_nothing()
     def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> ExactRanker:
         """Find the weights.
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import ConvergenceWarning
 
 from ltr.base_rankers.surrogate import SurrogateRanker
 from ltr.estimators.base import FloatArray, Ranker
+from ltr.fitted import all_or_nothing
 from ltr.fitting import DeviceName
 from ltr.losses import parse_loss
 from ltr.losses.contract import RankingLoss
@@ -23,12 +21,13 @@ class LinearRanker(Ranker):
     """A linear ranker trained on a surrogate loss, by L-BFGS on standardised features.
 
     ``min over w  loss(Z w, y) + (l2/2) ||w||²``, Z the standardised features: `ltr.base_rankers.SurrogateRanker` as a
-    scikit-learn estimator. Its fit is deterministic.
+    scikit-learn estimator. Its fit is deterministic. One that ends before it has converged warns with
+    ``ConvergenceWarning``, as most fits of losses that are not convex do (``"lambda"``).
 
     Args:
         loss: a loss of `ltr.losses` or its name, such as ``"ranknet"``, ``"hinge"`` or ``"p_norm_push(p=4)"``.
         l2: price of squared weights, >= 0.
-        max_steps: iterations of L-BFGS at most; a fit that ends there warns with ``ConvergenceWarning``.
+        max_steps: iterations of L-BFGS at most.
         tolerance: relative accuracy of the objective at which the fit has converged, > 0.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
         statistic: what `score` reports, a `RankStatistic` or its name.
@@ -74,6 +73,7 @@ class LinearRanker(Ranker):
         self.gain = gain
         self.normalize = normalize
 
+    @all_or_nothing()
     def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> LinearRanker:
         """Learn from observations and labels.
 
@@ -95,12 +95,6 @@ class LinearRanker(Ranker):
         self.coef_ = ranker.linear_weights
         self.intercept_ = float(ranker.decision_function(np.zeros((1, features.shape[1])))[0])
         self.n_iter_ = ranker.steps_
-        if not ranker.converged_:
-            warnings.warn(
-                f"stopped at max_steps={self.max_steps} before the tolerance was reached: raise max_steps or l2",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
         return self
 
     def decision_function(self, X: ArrayLike) -> FloatArray:

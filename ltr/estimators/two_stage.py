@@ -9,6 +9,7 @@ import numpy as np
 import sklearn
 from numpy.typing import ArrayLike
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest, MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import has_fit_parameter
 
@@ -17,6 +18,7 @@ from ltr.estimators.exact import limits_of, solver_of
 from ltr.exact.problem import RankName
 from ltr.exact.recentre import NormName
 from ltr.exact.solve import Solver
+from ltr.fitted import all_or_nothing
 from ltr.ranks import GainName
 from ltr.rerank import TwoStageRanker
 from ltr.statistics import RankStatistic
@@ -33,8 +35,9 @@ class ExactReranker(Ranker):
     Args:
         base: ``"logistic"``, ``"rankboost"``, the name of a loss (a linear surrogate), or an estimator: the base ranker
             is a clone of it, and ranks by ``decision_function``, ``predict_proba`` (of the last class) or ``predict``,
-            whichever it has first. It learns from the `qid` if its ``fit`` takes one; where metadata routing is
-            enabled, if it requests one.
+            whichever it has first. It learns from the `qid` if its ``fit``, or that of the last step of a pipeline,
+            takes one; where metadata routing is enabled, if it requests one. One whose ``fit`` takes a ``group``, as
+            the rankers of LightGBM and XGBoost do, gets the rows list by list and the sizes of the lists.
         statistic: what to maximise on the tops, and what `score` reports of whole lists: a `RankStatistic` or its name.
         top_k: items of each list to rerank; of a list of no more items, or where it is None, all of them.
         C: price of each non-zero weight, >= 0.
@@ -104,6 +107,7 @@ class ExactReranker(Ranker):
         self.recentre = recentre
         self.random_state = random_state
 
+    @all_or_nothing()
     def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> ExactReranker:
         """Fit the base ranker, cut the lists at K and rerank.
 
@@ -180,19 +184,36 @@ class ExactReranker(Ranker):
 
 
 class _Stage:
-    """An estimator as the first stage of a `TwoStageRanker`."""
+    """An estimator as the first stage of a `TwoStageRanker`.
+
+    It learns from lists in one of two ways: ``fit(X, y, qid=...)``, or ``fit(X, y, group=...)`` with the rows of each
+    list together and the sizes of the lists in their order. An estimator that knows ``group`` cannot do without.
+    """
 
     def __init__(self, owner: ExactReranker, qid: ArrayLike | None) -> None:
         if not hasattr(owner.base, "fit"):
             raise ValueError(f"base must be a name or an estimator, got {owner.base!r}")
         self.estimator = clone(owner.base)
+        last, self._prefix = self.estimator, ""
+        while isinstance(last, Pipeline):
+            name, last = last.steps[-1]
+            self._prefix += f"{name}__"
+        self._takes_group, takes_qid = (has_fit_parameter(last, name) for name in ("group", "qid"))
+        self._learns_from_lists = self._takes_group or takes_qid
         if _routes(owner.base) and sklearn.get_config()["enable_metadata_routing"]:
-            self._takes_qid = "qid" in process_routing(owner, "fit", qid=qid).base.fit
-        else:
-            self._takes_qid = has_fit_parameter(self.estimator, "qid")
+            self._prefix = ""  # pipelines pass on what their steps request
+            requested = "qid" in process_routing(owner, "fit", qid=qid).base.fit
+            self._learns_from_lists = requested or (self._takes_group and not takes_qid)
 
     def fit(self, X: FloatArray, y: IntArray, qid: IntArray | None = None) -> None:
-        self.estimator.fit(X, y, **({"qid": qid} if self._takes_qid and qid is not None else {}))
+        lists = qid if self._learns_from_lists else None
+        if self._takes_group:
+            lists = np.zeros(len(y), dtype=np.int64) if lists is None else lists
+            order = np.argsort(lists, kind="stable")
+            sizes = np.unique(lists, return_counts=True)[1]
+            self.estimator.fit(X[order], y[order], **{f"{self._prefix}group": sizes})
+        else:
+            self.estimator.fit(X, y, **({} if lists is None else {f"{self._prefix}qid": lists}))
 
     def decision_function(self, X: FloatArray) -> FloatArray:
         if hasattr(self.estimator, "decision_function"):

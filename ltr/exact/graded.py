@@ -52,7 +52,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr.checks import as_numbers
+from ltr.checks import as_array, as_numbers
 from ltr.exact.problem import (
     FloatArray,
     IntArray,
@@ -268,7 +268,7 @@ def _gains(labels: FloatArray, gain: GainName | Callable[[FloatArray], ArrayLike
 def _group_ids(qid: ArrayLike | None, n: int) -> IntArray:
     if qid is None:
         return np.zeros(n, dtype=np.int64)
-    groups = np.asarray(qid)
+    groups = as_array("qid", qid)
     if groups.shape != (n,) or not np.issubdtype(groups.dtype, np.integer):
         raise ValueError(f"qid must hold one integer a row of X ({n}), got {groups.dtype} of shape {groups.shape}")
     return groups.astype(np.int64)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr.checks import as_numbers
+from ltr.checks import as_array, as_numbers
 from ltr.exact.problem import (
     FloatArray,
     IntArray,
@@ -63,7 +63,7 @@ class PairwiseProblem(Problem):
     ) -> None:
         features = finite_features(X)
         n = features.shape[0]
-        edges = np.asarray(pairs)
+        edges = as_array("pairs", pairs)
         if edges.ndim != 2 or edges.shape[1] != 2 or not np.issubdtype(edges.dtype, np.integer):
             raise ValueError(f"pairs must be integers of shape (pairs, 2), got {edges.dtype} of shape {edges.shape}")
         if len(edges) == 0:

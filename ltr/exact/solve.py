@@ -17,6 +17,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr.checks import as_sequence, check_callable
 from ltr.exact.graded import GradedProblem
 from ltr.exact.hosted import HostedSearch
 from ltr.exact.interrupts import Interrupts
@@ -193,7 +194,9 @@ def solve(
     started = time.monotonic()
     limits = Limits(time_limit, gap, seed, node_limit, memory_limit)
     name, solver, note = _resolve(problem, method)
-    starts = [problem.in_box(w) for w in warm_starts]
+    check_callable("on_progress", on_progress)
+    check_callable("should_stop", should_stop)
+    starts = [problem.in_box(w) for w in as_sequence("warm_starts", warm_starts, "weights")]
     with Interrupts() as interrupts:
         state = SolveState(problem, limits, on_progress=on_progress, should_stop=should_stop, started=started)
         try:

@@ -24,7 +24,7 @@ bit those of one process alone (that uses as many threads as each of them).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -37,21 +37,29 @@ from ltr.compiling import clock
 from ltr.fitting.minibatches import item_batches, list_batches
 from ltr.fitting.objective import Objective
 from ltr.fitting.options import FitOptions
-from ltr.fitting.smoothing import Smoothing, smoothed_hinge
-from ltr.losses import PairwiseHingeLoss
+from ltr.fitting.smoothing import SmoothedHinge, Smoothing, smoothed_hinge
+from ltr.losses import PairwiseHingeLoss, parse_loss
 from ltr.losses.contract import RankingLoss
 
-__all__ = ["Fit", "Step", "StopReason"]
+__all__ = ["Fit", "NoSlopeError", "Step", "StopReason", "check_state"]
 
 StopReason = Literal["", "tolerance", "stalled", "max_steps"]
 """Why a fit ended, see `Fit`; empty while it has not."""
 
 _HISTORY = 50
 _LINE_SEARCH = 25
+_WIDENINGS = 3  # times that a stalled smoothed hinge is made wider
+_EASY_SEARCH = 5  # evaluations of a line search on smooth ground
 _OUT_OF_RANGE = 1e120  # told to a line search where the objective is not finite: finite, so that it can interpolate
-_NO_PROGRESS = 1e-14  # relative fall of an objective that is rounding error
+_NO_PROGRESS = 1e-14  # relative decrease of an objective that is rounding error
 _SCALE = 2.0**30  # torch's L-BFGS forgets curvature below an absolute 1e-10; a power of two rounds nothing
+_STATE = ("loss", "options", "index", "seconds", "stopped", "restarted", "width", "multipliers", "last_slack", "scorer",
+          "optimizer", "best", "best_index", "best_objective")  # fmt: skip
 _RESUMED = ("optimizer", "learning_rate", "batch_size", "l2", "seed")
+
+
+class NoSlopeError(ValueError):
+    """A start from which a loss that is not convex cannot be minimised: its gradient is 0 there."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +98,8 @@ class Fit:
     Args:
         scorer: module from (..., list, d) to (..., list), with its starting parameters. A score depends on its own row
             alone.
-        loss: called as ``loss(scores, labels)``, with ``qid=`` when there is one; gives one number.
+        loss: a loss of `ltr.losses` or its name, or any module called as ``loss(scores, labels)``, with ``qid=`` when
+            there is one, that gives one number.
         X: observations, (n, d), finite; copied unless ``options.chunk_rows`` is given.
         y: labels, (n,), at least two different ones in some list.
         options: how to fit.
@@ -103,12 +112,13 @@ class Fit:
         best: the scorer's state_dict of the lowest objective so far, the start included.
         best_index: the step that reached it, 0 for the start.
         best_objective: its objective.
-        stopped: why the fit ended, empty while it has not: ``"tolerance"`` (the gap closed), ``"stalled"`` (steepest
-            descent cannot lower the objective in floating point), ``"max_steps"``.
+        stopped: why the fit ended, empty while it has not: ``"tolerance"`` (the gap closed), ``"stalled"`` (not even
+            steepest descent lowers the objective, although the gap is open), ``"max_steps"``.
 
     Raises:
-        ValueError: an argument against its rule; dropout with L-BFGS, which needs the same objective at each call; a
-            loss that is not convex from a start at which it has no slope.
+        ValueError: an argument against its rule; dropout with L-BFGS, which needs the same objective at each call.
+        TypeError: a scorer, loss or options of another type.
+        NoSlopeError: a loss that is not convex, from a start at which its gradient is 0.
         FloatingPointError: while iterating or at the start: an objective that is not finite.
         ConnectionError: another process of the group has ended; the fit is where it was before the step.
 
@@ -135,15 +145,18 @@ class Fit:
     def __init__(
         self,
         scorer: nn.Module,
-        loss: nn.Module,
+        loss: nn.Module | str,
         X: ArrayLike,
         y: ArrayLike,
         options: FitOptions | None = None,
         qid: ArrayLike | None = None,
     ) -> None:
+        if isinstance(loss, str):
+            loss = parse_loss(loss)
         self.scorer = scorer
         self.loss = loss
         self.options = FitOptions() if options is None else options
+        _check_types(scorer, loss, self.options)
         _check(scorer, loss, self.options, qid)
         self.device = self.options.torch_device()
         self._objective = Objective(
@@ -162,6 +175,8 @@ class Fit:
         self._restarted = False
         self._smoothed: Smoothing | None = None
         self._last_slack = math.inf
+        self._widened = 0
+        self._evaluations = 0
         if isinstance(loss, PairwiseHingeLoss) and self.options.optimizer == "lbfgs":
             labelled, like = self._objective.labelled, self._objective.parameters[0]
             self._smoothed = smoothed_hinge(loss, labelled.labels, labelled.groups, like.detach())
@@ -170,9 +185,9 @@ class Fit:
         objective, _ = self._objective.measure()
         if not math.isfinite(objective):
             raise self._not_finite(objective)
-        if isinstance(loss, RankingLoss) and not loss.convex and self._objective.slope() == 0:
-            raise ValueError(
-                f"scorer must start where the loss has a slope, and {loss.name}, which is not convex, has none there "
+        if _not_convex(loss) and self._objective.slope() == 0:
+            raise NoSlopeError(
+                f"scorer must start where the loss has a slope, and {loss}, which is not convex, has none there "
                 "(at weights 0 all scores are tied): fit a convex loss such as ranknet first and start from its weights"
             )
         self.best_index, self.best_objective = 0, objective
@@ -185,8 +200,8 @@ class Fit:
 
     @property
     def converged(self) -> bool:
-        """Whether the fit ended because there was nothing more to gain."""
-        return self._stopped != ""
+        """Whether the fit ended with its gap closed; one that stalled has not converged."""
+        return self._stopped == "tolerance"
 
     def __iter__(self) -> Iterator[Step]:
         while not self.stopped:
@@ -213,6 +228,7 @@ class Fit:
             "width": self._width,
             "multipliers": None if self._smoothed is None else self._smoothed.multipliers,
             "last_slack": self._last_slack,
+            "widened": self._widened,
             "scorer": _copy(dict(self.scorer.state_dict())),
             "optimizer": _copy(self._optimizer.state_dict()),
             "best": _copy(self.best),
@@ -224,8 +240,9 @@ class Fit:
         """Continue where the fit that gave `state` stood: same data, loss and options (max_steps may be raised).
 
         Raises:
-            ValueError: a state of other options.
+            ValueError: a state of other options, or what is no state at all.
         """
+        check_state(state)
         if state["loss"] != str(self.loss):
             raise ValueError(f"state must come from a fit of {self.loss}, got one of {state['loss']}")
         for name in _RESUMED:
@@ -237,7 +254,7 @@ class Fit:
         self.scorer.load_state_dict(state["scorer"])
         if self._smoothed is not None:
             self._smoothed = self._smoothed.at(state["width"], state["multipliers"])
-        self._last_slack = state["last_slack"]
+        self._last_slack, self._widened = state["last_slack"], state.get("widened", 0)
         self._optimizer.load_state_dict(_copy(state["optimizer"]))
         self.index, self.seconds = state["index"], state["seconds"]
         self._stopped, self._restarted = state["stopped"], state["restarted"]
@@ -264,6 +281,7 @@ class Fit:
 
     def _lbfgs(self, start: float) -> Step:
         before = self._objective.evaluate(self._smoothed).objective
+        self._evaluations = 0
         self._optimizer.step(self._closure)
         step, seen, slack = self._report(start)
         small = self.options.tolerance * abs(step.objective)
@@ -271,21 +289,38 @@ class Fit:
             self._stopped = "tolerance"
         elif slack > small / 2 and step.gap - slack <= slack / 2:
             self._sharpen(slack, small / 2)
-        elif before - seen > _NO_PROGRESS * abs(before):
+        elif before - seen > self._least_progress() * abs(before):
             self._restarted = False
         elif not self._restarted:
             # a failed line search may be the fault of the curvature in memory: try steepest descent once
             self._optimizer = self._new_optimizer()
             self._restarted = True
+        elif isinstance(self._smoothed, SmoothedHinge) and self._widened < _WIDENINGS:
+            # too narrow for the precision of the objective
+            self._widened += 1
+            self._go_on_with(self._smoothed.wider(self._objective.scores()))
         else:
             self._stopped = "stalled"
         return step
 
+    def _least_progress(self) -> float:
+        """Relative decrease of the objective up to which the last step of L-BFGS has failed.
+
+        A loss that is not convex may jump or have kinks. Line searches that meet them take many evaluations and gain
+        next to nothing, step after step.
+        """
+        struggled = self._evaluations > _EASY_SEARCH and _not_convex(self.loss)
+        return max(_NO_PROGRESS, self.options.tolerance) if struggled else _NO_PROGRESS
+
     def _sharpen(self, slack: float, wanted: float) -> None:
         """Go on to the next smoothed hinge."""
         assert self._smoothed is not None
-        self._smoothed = self._smoothed.sharper(self._objective.scores(), slack, self._last_slack, wanted)
+        self._go_on_with(self._smoothed.sharper(self._objective.scores(), slack, self._last_slack, wanted))
         self._last_slack = slack
+
+    def _go_on_with(self, smoothed: Smoothing) -> None:
+        """Minimise another smoothed hinge from here."""
+        self._smoothed = smoothed
         self._restarted = False
         self._optimizer = self._new_optimizer()
 
@@ -294,6 +329,7 @@ class Fit:
         return 0.0 if self._smoothed is None else self._smoothed.width
 
     def _closure(self) -> float:
+        self._evaluations += 1
         seen = self._objective.evaluate(self._smoothed)
         usable = seen.objective < _OUT_OF_RANGE / _SCALE and math.isfinite(seen.grad_norm)
         for parameter in self._objective.parameters:
@@ -366,6 +402,33 @@ class Fit:
             f"step {self.index}: the objective is {objective}; {cure} or raise l2 ({options.l2:g}). "
             f"`best` keeps the parameters of step {self.best_index}, objective {self.best_objective:g}"
         )
+
+
+def _not_convex(loss: nn.Module) -> bool:
+    return isinstance(loss, RankingLoss) and not loss.convex
+
+
+def check_state(state: object) -> None:
+    """Check that a state has all entries of `Fit.state_dict`.
+
+    Raises:
+        ValueError: anything else; the message names what is missing.
+    """
+    missing = [name for name in _STATE if not isinstance(state, Mapping) or name not in state]
+    if missing:
+        raise ValueError(
+            f"state must be a state_dict of a Fit, got {type(state).__name__} without {', '.join(missing)}"
+        )
+
+
+def _check_types(scorer: object, loss: object, options: object) -> None:
+    for name, value, kind, allowed in (
+        ("scorer", scorer, nn.Module, "a torch module"),
+        ("loss", loss, nn.Module, "a loss, its name or a torch module"),
+        ("options", options, FitOptions, "FitOptions or None"),
+    ):
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} must be {allowed}, got {value!r}")
 
 
 def _check(scorer: nn.Module, loss: nn.Module, options: FitOptions, qid: ArrayLike | None) -> None:

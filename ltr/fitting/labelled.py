@@ -9,6 +9,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from ltr.checks import as_array, as_numbers
 from ltr.fitting.rows import plain
 from ltr.fitting.smoothing import HuberHinge
 from ltr.fitting.team import BLOCKS, Team
@@ -158,7 +159,7 @@ def _one(
 
 
 def _checked_labels(y: ArrayLike, rows: int) -> NDArray[np.float64]:
-    labels = np.array(plain(y), dtype=np.float64)
+    labels = as_numbers("y", plain(y)).copy()
     if labels.shape != (rows,):
         raise ValueError(f"y must have one label a row of X ({rows}), got shape {labels.shape}")
     if not np.isfinite(labels).all():
@@ -167,7 +168,7 @@ def _checked_labels(y: ArrayLike, rows: int) -> NDArray[np.float64]:
 
 
 def _checked_lists(qid: ArrayLike, labels: NDArray[np.float64]) -> tuple[IntArray, list[IntArray]]:
-    ids = np.asarray(plain(qid))
+    ids = as_array("qid", plain(qid))
     if not np.issubdtype(ids.dtype, np.integer):
         raise ValueError(f"qid must be integers, got {ids.dtype}")
     if ids.shape != labels.shape:

@@ -7,6 +7,8 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from ltr.checks import as_array, as_numbers
+
 __all__ = ["Rows", "plain"]
 
 _CHECKED = 1 << 16  # rows that are looked at together
@@ -31,9 +33,9 @@ class Rows:
 
     def __init__(self, X: ArrayLike, *, dtype: torch.dtype, device: torch.device, resident: bool) -> None:
         self._dtype, self._device = dtype, device
-        source = np.asarray(plain(X))
+        source: NDArray[np.generic] = as_array("X", plain(X))
         if source.dtype.kind not in "fiub":
-            source = source.astype(np.float64)
+            source = as_numbers("X", source)
         self._source: NDArray[np.generic] | Tensor = _checked(source)
         self._rows = len(source)
         self.ends = np.concatenate([source[:1], source[-1:]])

@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ltr.fitting.band import Band, Huber
-from ltr.losses import PairsName, PairwiseHingeLoss, PairwiseLoss, Reduction
+from ltr.losses import PairwiseHingeLoss, PairwiseLoss
 
 __all__ = ["HingePairs", "HuberHinge", "SmoothedHinge", "Smoothing", "smoothed_hinge"]
 
@@ -109,7 +109,7 @@ class _PairSum(PairwiseLoss):
     short = few = 0  # there is no kernel for its pairs, and a matrix of them is larger than what they are summed up by
 
     def __init__(self, function: Huber | Band, like: PairwiseHingeLoss) -> None:
-        super().__init__(reduction=cast(Reduction, like.reduction), pairs=cast(PairsName, like.pairs))
+        super().__init__(reduction=like.reduction, pairs=like.pairs)
         self.transformed = function  # type: ignore[misc]
 
     def pair_function(self, z: Tensor) -> Tensor:
@@ -241,6 +241,10 @@ class SmoothedHinge:
         """That whose multipliers are the α* of the solution, narrower when they alone close the slack too slowly."""
         width = self.width if slack < 0.1 * last else self.width * _LEAST
         return SmoothedHinge(self.pairs, width, self._slope(self._shortfall(scores)))
+
+    def wider(self, scores: Tensor) -> SmoothedHinge:
+        """That whose multipliers are the α* of these scores, ten times as wide: better conditioned, with less slack."""
+        return SmoothedHinge(self.pairs, self.width / _LEAST, self._slope(self._shortfall(scores)))
 
     def at(self, width: float, multipliers: Tensor | None) -> SmoothedHinge:
         """Of another width and other multipliers of the same pairs."""

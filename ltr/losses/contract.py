@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Mapping
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +34,9 @@ Reduction = Literal["mean", "sum", "none"]
 """What becomes of the values of the lists."""
 PairsName = Literal["mean", "sum"]
 """What becomes of the pairs of one list."""
+
+
+_Text = TypeVar("_Text", bound=str)
 
 
 class RankingLoss(nn.Module, abc.ABC):
@@ -49,8 +52,10 @@ class RankingLoss(nn.Module, abc.ABC):
 
     key: ClassVar[str]
     option_types: ClassVar[Mapping[str, Callable[[str], float | str]]] = {"reduction": str, "pairs": str}
-    convex: ClassVar[bool] = True
-    """Whether it is a convex function of the scores."""
+    convex: ClassVar[bool] = False
+    """Whether it is a convex function of the scores; a loss that does not say so is fitted as one that is not."""
+    continuous: ClassVar[bool] = True
+    """Whether it is a continuous function of the scores; one that is not says nothing where all scores are tied."""
     short: ClassVar[int] = 128
     """Length up to which all pairs of a list are looked at, which is faster there."""
     few: ClassVar[int] = 500_000
@@ -130,7 +135,7 @@ class RankingLoss(nn.Module, abc.ABC):
         return self.name
 
 
-def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
+def one_of(name: str, value: _Text, allowed: tuple[str, ...]) -> _Text:
     """The value, when it is an allowed one.
 
     Raises:

@@ -38,6 +38,7 @@ class ListNetLoss(RankingLoss):
     """
 
     key = "list_net"
+    convex = True
     option_types: ClassVar = {"reduction": str}
 
     def __init__(self, *, reduction: Reduction = "mean") -> None:
@@ -74,6 +75,7 @@ class ListMLELoss(RankingLoss):
     """
 
     key = "list_mle"
+    convex = True
 
     def list_values(self, lists: Lists) -> Tensor:
         """Sums of exponentials up to each label, by sorting."""

@@ -70,6 +70,7 @@ class PNormPushLoss(PairLoss):
     """
 
     key = "p_norm_push"
+    convex = True
     option_types: ClassVar = {"p": float, "inner": str, **RankingLoss.option_types}
 
     def __init__(

@@ -106,6 +106,7 @@ class RankNetLoss(PairwiseLoss):
     """
 
     key = "ranknet"
+    convex = True
     transformed = Logistic()
 
     def kernel(self) -> Kernel:
@@ -135,6 +136,7 @@ class PairwiseHingeLoss(PairwiseLoss):
     """
 
     key = "hinge"
+    convex = True
     transformed = HingePower(1)
 
     def kernel(self) -> Kernel:
@@ -163,6 +165,7 @@ class PairwiseSquaredHingeLoss(PairwiseLoss):
     """
 
     key = "squared_hinge"
+    convex = True
     transformed = HingePower(2)
 
     def kernel(self) -> Kernel:
@@ -192,6 +195,7 @@ class PairwiseExponentialLoss(PairLoss):
     """
 
     key = "exponential"
+    convex = True
     linear_kernel = True
 
     def kernel(self) -> Kernel:

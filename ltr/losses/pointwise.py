@@ -33,6 +33,7 @@ class LogisticLoss(RankingLoss):
     """
 
     key = "logistic"
+    convex = True
 
     def list_values(self, lists: Lists) -> Tensor:
         """The weighted mean or sum of the items' losses."""

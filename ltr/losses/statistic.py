@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from ltr.checks import as_float
 from ltr.lists import Lists
 from ltr.losses.contract import PairsName, RankingLoss, Reduction, one_of
 from ltr.losses.pairs import comparable_pairs
@@ -29,7 +30,6 @@ class _StatisticLoss(RankingLoss):
     """What the losses of a rank statistic share: its weights, gains, and the ideal value of a list."""
 
     option_types: ClassVar = {"statistic": str, "gain": str, **RankingLoss.option_types}
-    convex = False
 
     def __init__(
         self, *, statistic: RankStatistic | str, gain: GainName, reduction: Reduction, pairs: PairsName
@@ -122,7 +122,7 @@ class SmoothStatisticLoss(_StatisticLoss):
         pairs: PairsName = "mean",
     ) -> None:
         super().__init__(statistic=statistic, gain=gain, reduction=reduction, pairs=pairs)
-        if not (math.isfinite(temperature) and temperature > 0):
+        if not 0 < as_float(temperature) < math.inf:
             raise ValueError(f"temperature must be a finite number > 0, got {temperature!r}")
         self.temperature = float(temperature)
 
@@ -179,6 +179,7 @@ class LambdaLoss(_StatisticLoss):
     """
 
     key = "lambda"
+    continuous = False
 
     def __init__(
         self,

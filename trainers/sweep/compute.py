@@ -22,7 +22,7 @@ from ltr.rerank import TwoStageRanker
 from trainers.config import EXACT
 from trainers.files import Json, RunError
 from trainers.inputs import Half, Split, data_sha256, split_of
-from trainers.rankers import first_stage_ranker, two_stage_ranker
+from trainers.rankers import first_stage_ranker, quiet_surrogates, two_stage_ranker
 from trainers.sweep.cells import Cell, pack_labels
 from trainers.task import Scores, Task, own_loss, ranked_labels
 from trainers.thinning import thinned
@@ -113,7 +113,8 @@ def _first_stage(cell: Cell, task: Task) -> Json:
 
     ranker = first_stage_ranker(cell.config, cell.method, on_step)
     started = clock()
-    ranker.fit(train.X, train.y, qid=train.qid)
+    with quiet_surrogates():
+        ranker.fit(train.X, train.y, qid=train.qid)
     seconds = clock() - started
     if isinstance(ranker, SurrogateRanker) and ranker.fit_ is not None:
         seconds = ranker.fit_.state_dict()["seconds"]  # without the statistics of each step
@@ -158,7 +159,8 @@ def _rounds(task: Task, ranker: RankBoostRanker, first: str) -> list[tuple[int, 
 def _exact(cell: Cell, task: Task, starts: Mapping[str, Json], threads: int) -> Json:
     train = task.split.train
     base = first_stage_ranker(cell.config, cell.config.exact.base)
-    base.fit(train.X, train.y, qid=train.qid)
+    with quiet_surrogates():
+        base.fit(train.X, train.y, qid=train.qid)
     linear = {name: record["weights"] for name, record in starts.items() if record["weights"] is not None}
     ranker = two_stage_ranker(cell.config, base, threads=threads)
     ranker.fit(train.X, train.y, train.qid, base_is_fitted=True, warm_starts=linear.values())
