@@ -309,7 +309,11 @@ class ExactConfig(Section):
     time_limit: float = Field(default=60.0, gt=0, description="seconds")
     gap: float = Field(default=0.0, ge=0, description="relative gap at which to stop; 0 asks for a proof")
     node_limit: StrictInt | None = Field(default=None, ge=1, description="branch-and-bound nodes at most")
-    memory_limit: float | None = Field(default=None, gt=0, description="megabytes at most")
+    memory_limit: float | None = Field(
+        default=None,
+        gt=0,
+        description="megabytes that a solve may add to the process; half of what is free when left out",
+    )
     recentre: Literal["l2", "max"] | None = Field(
         default=None,
         description="move the weights to the largest margin for what they win, by norm l2 or max; not when left out",
