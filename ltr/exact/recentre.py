@@ -14,10 +14,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.exact.levels import levels_of
+from ltr.exact.levels import PAIR_BYTES, levels_of, pair_count
+from ltr.exact.memory import Memory
 from ltr.exact.problem import IntArray, Problem
 
-__all__ = ["NormName", "deepest", "recentre"]
+__all__ = ["NormName", "deepest", "middle_of_cell", "recentre"]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int32]
@@ -35,6 +36,7 @@ _LEAST = 1e-300
 _NOISE = 1e-9
 # differences of scores agree when they are this close, relative to the largest
 _ROUNDING = 1e-12
+_BYTES = PAIR_BYTES + 40  # for each pair: what its scores take
 
 
 def recentre(problem: Problem, w: ArrayLike, *, norm: NormName = "l2") -> FloatArray:
@@ -50,7 +52,8 @@ def recentre(problem: Problem, w: ArrayLike, *, norm: NormName = "l2") -> FloatA
 
     *The objective never falls.* A pair that w loses may be won, which never lowers the value. The answer has to win its
     pairs beyond doubt of rounding, and `Problem.evaluate` and `Problem.feasible` have the last word: where one of them
-    objects, where no weights have a larger margin, and where w wins nothing, w is returned as it came.
+    objects, where no weights have a larger margin, where w wins nothing, and where the pairs do not fit into half of
+    the free memory, w is returned as it came.
 
     *Side constraints.* ``||v||_2`` compares directions, so it needs constraints that hold for every multiple of v:
     where a limit b_j is not 0, ``"l2"`` solves the program of ``"max"``, with ||v|| left out.
@@ -77,6 +80,8 @@ def recentre(problem: Problem, w: ArrayLike, *, norm: NormName = "l2") -> FloatA
     if norm not in ("l2", "max"):
         raise ValueError(f"norm must be 'l2' or 'max', got {norm!r}")
     weights = problem.in_box(w).copy()
+    if _BYTES * pair_count(problem) > Memory().left:
+        return weights
     won = _Won.at(problem, weights)
     if len(won.above) == 0:
         return weights
@@ -137,6 +142,22 @@ class _Won(NamedTuple):
         return order[np.unique(self.above[order], return_index=True)[1]]
 
 
+def middle_of_cell(problem: Problem, w: FloatArray, support: BoolArray, doubt: float) -> FloatArray | None:
+    """Weights that clear the margin by as much as possible on all pairs that w wins, see `deepest`.
+
+    Args:
+        problem: gives the pairs, the margin and the side constraints.
+        w: weights, (d,).
+        support: which weights may differ from 0, (d,).
+        doubt: share of the margin by which w may fall short of it on a pair that counts as won.
+    """
+    levels = levels_of(problem)
+    pairs = _Won(problem.X, levels.above, levels.below, levels.steps)
+    won = pairs.reached(w) >= problem.margin * (1 - doubt)
+    pairs = _Won(problem.X, levels.above[won], levels.below[won], levels.steps[won])
+    return _by_generation(pairs, w, functools.partial(deepest, problem, support=support))
+
+
 def _by_generation(
     won: _Won, start: FloatArray, program: Callable[[FloatArray], FloatArray | None]
 ) -> FloatArray | None:
@@ -144,8 +165,8 @@ def _by_generation(
     active = won.hardest(won.reached(start), np.arange(len(won.above)))
     while True:
         v = program(won.rows(active))
-        if v is None:
-            return None
+        if v is None or len(active) == 0:
+            return v
         reached = won.reached(v)
         short = reached < reached[active].min() - _ROUNDING * np.abs(reached).max()
         if not short.any():

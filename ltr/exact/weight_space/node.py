@@ -24,9 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.exact.levels import levels_of
 from ltr.exact.problem import Problem
-from ltr.exact.recentre import deepest
+from ltr.exact.recentre import middle_of_cell
 from ltr.exact.state import SolveState
 from ltr.exact.vertices import largest_value, offer_simple
 from ltr.exact.weight_space.crew import Crew
@@ -187,10 +186,8 @@ def offer_candidate(state: SolveState, w: FloatArray, *, sparse: bool) -> None:
     """
     if state.offer(w) > -math.inf:
         return
-    problem, levels = state.problem, levels_of(state.problem)
-    differences = (problem.X[levels.above] - problem.X[levels.below]) / levels.steps[:, None]
-    won = differences @ w >= problem.margin * (1 - _DOUBT)
-    middle = deepest(problem, differences[won], w != 0 if sparse else np.ones(problem.d, dtype=bool))
+    problem = state.problem
+    middle = middle_of_cell(problem, w, w != 0 if sparse else np.ones(problem.d, dtype=bool), _DOUBT)
     if middle is not None:
         state.offer(middle)
 
