@@ -3,6 +3,9 @@
 Compiling takes up to two minutes, once on a machine: numba keeps the result beside the modules, in the user's cache
 folder, or in the folder that the environment variable ``NUMBA_CACHE_DIR`` names. Where none of them can be written,
 kernels are compiled in memory, anew in each process. The logger ``ltr`` says both, each in one line.
+
+Ctrl-C and SIGTERM wait until a kernel is compiled: in between, numba would lose a KeyboardInterrupt and keep a broken
+kernel.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import pickle
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -36,7 +40,8 @@ def njit(*, cache: bool, **options: Any) -> Callable[[Any], Any]:  # noqa: ANN40
 
         def load_overload(self, sig: Any, target_context: Any) -> Any:  # noqa: ANN401
             try:
-                return super().load_overload(sig, target_context)
+                with _PATIENCE:
+                    return super().load_overload(sig, target_context)
             except (OSError, EOFError, ValueError, LookupError, AttributeError, pickle.UnpicklingError):
                 with contextlib.suppress(OSError):
                     self.flush()  # drops what is damaged
@@ -44,7 +49,8 @@ def njit(*, cache: bool, **options: Any) -> Callable[[Any], Any]:  # noqa: ANN40
 
         def save_overload(self, sig: Any, data: Any) -> None:  # noqa: ANN401
             try:
-                super().save_overload(sig, data)
+                with _PATIENCE:
+                    super().save_overload(sig, data)
             except OSError as error:
                 _WATCH.in_memory(error.strerror or str(error))
 
@@ -53,11 +59,13 @@ def njit(*, cache: bool, **options: Any) -> Callable[[Any], Any]:  # noqa: ANN40
 
         def on_start(self, event: Any) -> None:  # noqa: ANN401
             if _is_kernel(event):
+                _PATIENCE.__enter__()
                 _WATCH.begin()
 
         def on_end(self, event: Any) -> None:  # noqa: ANN401
             if _is_kernel(event):
                 _WATCH.end()
+                _PATIENCE.__exit__()
 
     if not _WATCH.listening:
         _WATCH.listening = True
@@ -124,4 +132,42 @@ class _Watch:
                 self._total += time.perf_counter() - self._began
 
 
+class _Patience:
+    """A context in which the main thread's SIGINT and SIGTERM wait; of nested ones, until the inner one ends."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._previous: dict[int, Any] = {}
+        self._waiting: list[int] = []
+
+    def __enter__(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            self._depth += 1
+            if self._depth == 1:
+                self._hold()
+
+    def __exit__(self, *_: object) -> None:
+        if threading.current_thread() is threading.main_thread():
+            self._depth -= 1
+            if self._waiting or not self._depth:
+                self._release()
+
+    def _hold(self) -> None:
+        # what Python does not handle, or ignores, needs no patience
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        self._previous = {number: handler for number, handler in handlers.items() if callable(handler)}
+        for number in self._previous:
+            signal.signal(number, lambda number, frame: self._waiting.append(number))
+
+    def _release(self) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+        waiting, self._waiting = self._waiting, []
+        for number in waiting:
+            signal.raise_signal(number)  # may raise: what is outside is then left, too
+        if self._depth:
+            self._hold()
+
+
 _WATCH = _Watch()
+_PATIENCE = _Patience()

@@ -2,9 +2,11 @@
 
 import errno
 import logging
+import signal
 import time
 
 import numba.core.caching
+import numba.core.event
 import pytest
 
 import ltr.compiling
@@ -89,3 +91,41 @@ def test_a_users_own_kernels_are_none_of_ours(watch, caplog):
     assert numba.njit(lambda x: x + 2)(1) == 3
     assert caplog.messages == []
     assert watch._total == began
+
+
+class Presses(numba.core.event.Listener):
+    """Presses Ctrl-C in the middle of a compilation, and notes what came through."""
+
+    def __init__(self):
+        self.through = []
+
+    def on_start(self, event):
+        try:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            self.through.append(event)
+
+    def on_end(self, event):
+        pass
+
+
+@pytest.mark.parametrize("raising", [True, False])
+def test_ctrl_c_waits_until_a_kernel_is_compiled(watch, folder, raising):
+    noted = []
+    handler = signal.default_int_handler if raising else lambda number, frame: noted.append(number)
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        add_one = kernel()
+        with numba.core.event.install_listener("numba:compile", Presses()) as presses:
+            if raising:
+                with pytest.raises(KeyboardInterrupt):
+                    add_one(1)
+            else:
+                assert add_one(1) == 2
+        assert presses.through == []
+        assert noted == ([] if raising else [signal.SIGINT] * 2)
+        assert signal.getsignal(signal.SIGINT) is handler
+        assert (add_one(1), add_one(1.5)) == (2, 2.5)
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -147,7 +147,8 @@ def _summary(row: Row) -> str:
     parts += [f"train {name} {number(value)}, test {number(row.test[name])}" for name, value in row.train.items()][:1]
     if row.bound is not None:
         gap = f" of a perfect order: {NOTHING_PROVEN}" if row.nothing_proven else f", gap {number(row.gap, '{:.2%}')}"
-        parts.append(f"value {number(row.objective)}, bound {number(row.bound)}{gap}")
+        value = "" if row.objective is None else f"value {number(row.objective)}, "
+        parts.append(f"{value}bound {number(row.bound)}{gap}")
     return ", ".join(parts)
 
 
