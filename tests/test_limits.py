@@ -13,6 +13,7 @@ from ltr.exact import GradedProblem, PairwiseProblem, RerankProblem, Status, loc
 from ltr.exact.levels import balance, levels_of, pair_count
 from ltr.exact.memory import MEGABYTE, Memory
 from ltr.exact.models import base
+from ltr.exact.solve import LocalSearch
 from ltr.exact.state import Limits, SolveState, Stopped
 from ltr.exact.weight_space import proof, space
 
@@ -174,3 +175,15 @@ def test_the_first_steps_of_a_local_search_look_at_the_clock(monkeypatch):
     result = local_search.local_search(problem, time_limit=60)
     assert len(looks) == 21  # of 601 simple starts only a few were looked at
     assert result.value == problem.evaluate(result.weights)
+
+
+def test_starts_are_known_to_a_solve_that_is_interrupted_while_it_compiles():
+    class Compiles(LocalSearch):
+        def prepare(self) -> None:
+            raise KeyboardInterrupt
+
+    problem = long_list(n=50, d=3)
+    start = np.eye(3)[0]
+    solution = solve(problem, Compiles(), warm_starts=[start], time_limit=10)
+    assert solution.status is Status.INTERRUPTED
+    assert solution.value >= problem.evaluate(start)

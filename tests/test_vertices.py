@@ -113,6 +113,11 @@ def test_observations_compared_both_ways_close_boxes_at_once():
     assert solution.value == pytest.approx(check_random.optimum(problem)[0], abs=1e-9)
 
 
+def test_any_gap_may_be_asked_for():
+    problem = RerankProblem(SIX, [1, 0, 1, 0, 1, 0], margin=0.5)
+    assert solve(problem, WeightSpaceSearch(local_search=0.0), gap=1e300, time_limit=10).bound >= 1.5178
+
+
 # --- extreme sizes ---------------------------------------------------------------------------------------------
 
 

@@ -215,12 +215,12 @@ def solve(
 
 def _run(solver: Solver, state: SolveState, starts: list[FloatArray]) -> Ending:
     try:
-        if isinstance(solver, Prepares):
-            with state.clock_stopped():
-                solver.prepare()
         state.starts = starts
         for w in (np.zeros(state.problem.d), *starts):
             state.offer(w)
+        if isinstance(solver, Prepares):
+            with state.clock_stopped():
+                solver.prepare()
         return solver.run(state)
     except Stopped as stop:
         return Ending(stop.status, stop.message)

@@ -65,7 +65,7 @@ TOLERANCE = 0.5e-12  # of the statistic's size: values closer than this are one 
 NARROW = 1e-13  # width from which a coordinate is not split
 LOOSE = 2 * SIDE_TOLERANCE
 _BITS = 58  # of the largest bound, of 63
-_LOWEST = -(2**61)  # below all values
+_BEYOND = 2**61  # all values
 _BLOCK = 1_000_000  # numbers computed between two looks at the clock
 _SHEETS, _STACK = 2, 6  # of the memory of a thread, in pairs: what deep boxes take, which have few open pairs
 
@@ -269,11 +269,12 @@ class Searchable(NamedTuple):
     shift: float
 
     def integer(self, value: float) -> int:
-        """Return the largest integer of the space that is no more than a value; -2^61 for what is below all values."""
+        """Return the largest integer of the space that is no more than a value; ±2^61 for what is beyond all values."""
+        difference = value - self.shift
         try:
-            return max(math.floor(math.ldexp(value - self.shift, self.exponent)), _LOWEST)
+            return min(max(math.floor(math.ldexp(difference, self.exponent)), -_BEYOND), _BEYOND)
         except OverflowError:
-            return _LOWEST
+            return _BEYOND if difference > 0 else -_BEYOND
 
     def objective(self, bound: int) -> float:
         """Return an integer of the space as an upper bound of the objective."""
