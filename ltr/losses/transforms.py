@@ -142,6 +142,9 @@ def _within_reach(two: TwoClasses, reach: float) -> tuple[Tensor, Tensor, Tensor
         a power of 2 by which scores are divided before they are added up so that no sum leaves the floating point
         range, 1 for all but huge ones, (lists, 1).
     """
+    if not two.scores.shape[-1]:
+        nothing = two.scores.sum(-1, keepdim=True)
+        return two.scores, nothing, nothing + 1.0
     upper, lower = two.upper > 0, two.lower > 0
     lowest = two.scores.masked_fill(~upper, math.inf).amin(-1, keepdim=True)
     highest = two.scores.masked_fill(~lower, -math.inf).amax(-1, keepdim=True)
@@ -169,8 +172,6 @@ class HingePower(PairFunction):
     def plan(self, two: TwoClasses) -> Plan:
         """Sort the keys: items of weight 0 go anywhere."""
         upper, lower = two.upper > 0, two.lower > 0
-        if not two.scores.shape[-1]:
-            return _Sorted(self.power, upper.long(), two.scores, upper, lower, two.scores.sum(-1, keepdim=True))
         scores, smallest, unit = _within_reach(two, 2.0)
         scores = scores / unit - smallest / unit
         shifted = scores - 1.0 / unit
@@ -226,10 +227,7 @@ class Logistic(PairFunction):
         """Put the items into bins."""
         upper, lower = ((weight > 0).reshape(-1).nonzero().squeeze(-1) for weight in (two.upper, two.lower))
         items = torch.cat([upper, lower])
-        if not len(items):
-            near, smallest, unit = two.scores, two.scores[:, :1], two.scores[:, :1]
-        else:
-            near, smallest, unit = _within_reach(two, 2.0 * _REACH)
+        near, smallest, unit = _within_reach(two, 2.0 * _REACH)
         scores = near.reshape(-1)[items]
         floor = scores.floor()
         row, value, bin_of = _occupied(items // max(two.scores.shape[-1], 1), floor)
