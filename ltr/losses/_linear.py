@@ -110,6 +110,11 @@ def _weigh(weight: float, unit: float) -> float:
 
 
 @njit(cache=True, nogil=True)
+def _log_weight(weight: float, unit: float) -> float:
+    return 0.0 if weight == 1.0 and unit == 1.0 else math.log(_weigh(weight, unit))
+
+
+@njit(cache=True, nogil=True)
 def _log_weights(weight: NDArray[Any], unit: float, number: IntArray, labels: int, out: FloatArray) -> None:
     """The logarithm of the weight of each label."""
     out[:labels] = 0.0
@@ -167,7 +172,7 @@ def exponential(
         bottom, top = _ends(scores[row], number, count)
         for i in range(n):
             if number[i] >= 0:
-                log_weight = math.log(_weigh(weight[row, i], unit))
+                log_weight = _log_weight(weight[row, i], unit)
                 up[i] = log_weight - (scores[row, i] - bottom) if number[i] > 0 else -math.inf
                 down[i] = log_weight + (scores[row, i] - top) if number[i] < count - 1 else -math.inf
         _sums(up, number, count, largest_up, log_up)
@@ -220,7 +225,7 @@ def p_norm_push(
         bottom, top = _ends(scores[row], number, count)
         for i in range(n):
             if number[i] >= 0:
-                down[i] = math.log(_weigh(weight[row, i], unit))
+                down[i] = _log_weight(weight[row, i], unit)
                 up[i] = down[i] - (scores[row, i] - bottom) if number[i] > 0 else -math.inf
         _sums(up, number, count, largest_up, log_up)
         _beyond(log_up, count, True, higher)

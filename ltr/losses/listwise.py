@@ -10,10 +10,11 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from ltr.lists import Lists
 from ltr.losses.contract import PairsName, RankingLoss, Reduction
-from ltr.losses.pairs import closed_up, item_weights, logsumexp, times_unit, with_gradient_of
+from ltr.losses.pairs import closed_up, item_weights, times_unit, with_gradient_of
 
 __all__ = ["ListMLELoss", "ListNetLoss", "list_mle_loss", "list_net_loss"]
 
@@ -46,12 +47,18 @@ class ListNetLoss(RankingLoss):
         super().__init__(reduction=reduction)
 
     def list_values(self, lists: Lists) -> Tensor:
-        """Log probabilities by logsumexp; weights multiply what an item counts in it."""
-        log_weight = _log_weights(*item_weights(lists))
-        real = log_weight > -math.inf
-        top = torch.exp((log_weight + _log_softmax(lists.labels, log_weight)).masked_fill(~real, -math.inf))
+        """Cross entropy; weights multiply what an item counts in both distributions."""
+        if lists.scores.shape[-1] == 0:
+            return lists.scores.sum(-1)
+        weight, unit = item_weights(lists)
+        real = weight > 0
+        log_weight = None if unit is None else _log_weights(weight, unit).masked_fill(~real, 0.0)
+        top = F.softmax(_log_odds(lists.labels, log_weight, real), -1).masked_fill(~real, 0.0)
+        log_q = F.log_softmax(_log_odds(lists.scores, log_weight, real), -1)
+        if log_weight is not None:
+            log_q = log_q - log_weight
         # where P is 0 the logarithm of Q may be infinite
-        return -(top * _log_softmax(lists.scores, log_weight)).masked_fill(top == 0, 0.0).sum(-1)
+        return -(top * log_q).masked_fill(top == 0, 0.0).sum(-1)
 
 
 class ListMLELoss(RankingLoss):
@@ -128,18 +135,17 @@ def _log_weights(weight: Tensor, unit: Tensor | None) -> Tensor:
     return weight.log() if unit is None else weight.log() + unit.log().unsqueeze(-1)
 
 
-def _log_softmax(values: Tensor, log_weight: Tensor) -> Tensor:
-    """The logarithm of ``exp(value_i) / sum of weight_k exp(value_k)``, 0 where there is no item at all."""
-    if not values.shape[-1]:
-        return values
-    largest = values.detach().masked_fill(log_weight == -math.inf, -math.inf).amax(-1, keepdim=True)
-    values = values - largest.masked_fill(largest == -math.inf, 0.0)
-    total = logsumexp(values + log_weight).unsqueeze(-1)
-    return values - total.masked_fill(total == -math.inf, 0.0)
+def _log_odds(values: Tensor, log_weight: Tensor | None, real: Tensor) -> Tensor:
+    """Logarithms of what items are drawn in proportion to, -inf for those that are not real beside others."""
+    if log_weight is not None:
+        # beside a large value a weight would be lost
+        largest = values.detach().masked_fill(~real, -math.inf).amax(-1, keepdim=True)
+        values = values - largest.masked_fill(largest == -math.inf, 0.0) + log_weight
+    return values.masked_fill(~real & real.any(-1, keepdim=True), -math.inf)
 
 
 def _less_running_logsumexp(scores: Tensor, log_weight: Tensor, real: Tensor, last: Tensor) -> Tensor:
-    """``log sum exp`` of the weighted scores up to the place `last` less each score, of lists whose real items come first.
+    """``log sum exp`` of the weighted scores up to the place `last`, less each score; real items come first.
 
     Sums of large scores are those of scores closed up, of which the sums and their gradient keep the digits.
     """

@@ -222,7 +222,10 @@ class PairwiseExponentialLoss(PairLoss):
         for part in two_classes(lists, item):
             upper, lower = part.two.upper.log(), part.two.lower.log()
             weight = logsumexp(upper) + logsumexp(lower)
-            (log_up, bottom), (log_down, top) = log_sum_exp(-part.two.scores, upper), log_sum_exp(part.two.scores, lower)
+            (log_up, bottom), (log_down, top) = (
+                log_sum_exp(-part.two.scores, upper),
+                log_sum_exp(part.two.scores, lower),
+            )
             term = bounded(log_up + log_down + (bottom + top))
             terms.append(term.masked_fill(weight == -math.inf, -math.inf))
             weights.append(weight)

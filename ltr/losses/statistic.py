@@ -49,8 +49,6 @@ class _StatisticLoss(RankingLoss):
         """Refuse weights; the rest is by rows."""
         if lists.weight is not None:
             raise ValueError(f"weight does not go with {self.key}: positions count items")
-        if bool((lists.labels < 0).any()):
-            raise ValueError(f"labels must be >= 0, got {float(lists.labels.min()):g}")
         if lists.scores.shape[-1] == 0:
             return lists.scores.sum(-1)
         return on_rows(self._row_values, replace(lists, scores=widened(lists.scores))).to(lists.scores.dtype)
