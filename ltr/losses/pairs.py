@@ -251,6 +251,10 @@ class _WithGradientOf(torch.autograd.Function):
     def backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor) -> tuple[None, Tensor]:
         return None, grad
 
+    @staticmethod
+    def jvp(ctx: torch.autograd.function.FunctionCtx, _: Tensor | None, tangent: Tensor) -> Tensor:
+        return tangent.view_as(tangent)
+
 
 def bounded(terms: Tensor) -> Tensor:
     """Terms brought back to an eighth of the floating point range, with the gradient that they had.

@@ -103,6 +103,10 @@ class _Widened(torch.autograd.Function):
         largest = torch.finfo(ctx.dtype).max  # type: ignore[attr-defined]
         return grad.clamp(-largest, largest).to(ctx.dtype)  # type: ignore[attr-defined]
 
+    @staticmethod
+    def jvp(ctx: torch.autograd.function.FunctionCtx, tangent: Tensor) -> Tensor:
+        return tangent.double().view_as(tangent)
+
 
 def _label_numbers(labels: Tensor, real: Tensor) -> Tensor:
     """The number of each item's label among the different labels of its list, from 0 upwards; 0 where not real."""
