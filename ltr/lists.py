@@ -5,6 +5,11 @@ Every loss takes ``(scores, labels, *, mask=None, weight=None, qid=None)``, ever
 * the last axis is the list, leading axes are a batch; a 1-D call is one list;
 * ``mask`` is boolean, True where an item is real: padding never changes a value;
 * ``qid`` instead gives flat, ragged lists: 1-D inputs, equal ids form a list, in any order.
+
+Labels are relevances of 0 or more. A negative one is refused everywhere, also where only the order of labels counts:
+nearly always it marks padding, as it does in other toolkits, and would be ranked like an item. Several lists of one
+item each are refused, too, unless a mask or qid says that they are meant: the output of a model that has the shape
+``(*batch, list, 1)`` needs ``squeeze(-1)``.
 """
 
 from __future__ import annotations
@@ -17,7 +22,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["FlatLists", "Lists", "as_flat_lists", "as_lists", "buckets", "check_qid", "numbered", "unique"]
+__all__ = [
+    "FlatLists",
+    "Lists",
+    "as_flat_lists",
+    "as_lists",
+    "buckets",
+    "check_nonnegative",
+    "check_qid",
+    "numbered",
+    "unique",
+]
 
 
 _EXACT = 2**24  # the integers up to here are float32
@@ -78,7 +93,8 @@ def as_lists(
         TypeError: something that is not a tensor, scores that are not floating point, a mask that is not
             boolean, a qid that is not of an integer type.
         ValueError: shapes that differ, scores, labels or weights that are not finite under the mask (in the
-            precision of the scores), a qid beside batched input.
+            precision of the scores), negative labels or weights, a batch of lists of one item without a mask, a qid
+            beside batched input.
 
     Examples:
         >>> lists = as_lists(torch.tensor([3.0, 1.0, 2.0]), torch.tensor([1, 0, 1]), qid=torch.tensor([7, 5, 7]))
@@ -89,15 +105,17 @@ def as_lists(
     check_qid(scores, qid)
     scores = _raised(scores)
     # in one precision from here on: what is too large for it is found out as not finite
-    labels = _told_apart(labels.detach(), scores.dtype)
+    given, labels = labels.detach(), labels.detach().to(scores.dtype)
     weight = None if weight is None else weight.to(scores.dtype)
     padded = mask is not None or qid is not None
     if mask is None:
         mask = torch.ones_like(scores, dtype=torch.bool)
         real = scores.detach(), labels, weight
     else:
+        given = given[mask]
         real = scores.detach()[mask], labels[mask], None if weight is None else weight[mask]
-    _check_finite(real[0], real[1])
+    _check_finite("scores", real[0])
+    _check_labels(real[1], given)
     if real[2] is not None and not (_all_finite(real[2]) and bool((real[2] >= 0).all())):
         bad = real[2][~(torch.isfinite(real[2]) & (real[2] >= 0))]
         raise ValueError(f"weight must be finite and nonnegative, got {float(bad[0]):g}")
@@ -138,7 +156,9 @@ def as_flat_lists(
     scores = scores.detach()
     real = (scores.reshape(-1), labels.reshape(-1)) if mask is None else (scores[mask], labels[mask])
     raised = _raised(real[0]), _raised(real[1])
-    _check_finite(*raised)
+    for name, values in zip(("scores", "labels"), raised, strict=True):
+        if values.is_floating_point():
+            _check_finite(name, values)
     return FlatLists(*raised, number, n, batch)
 
 
@@ -149,19 +169,37 @@ def _raised(values: Tensor) -> Tensor:
     return values.long() if values.dtype in (torch.uint16, torch.uint32, torch.uint64) else values
 
 
-def _told_apart(labels: Tensor, dtype: torch.dtype) -> Tensor:
-    """Labels in the precision of the scores; integers that it might make equal are refused."""
-    if dtype == torch.float32 and labels.dtype in (torch.int32, torch.int64) and labels.numel():
-        largest = int(labels.max())
+def _check_finite(name: str, values: Tensor) -> None:
+    if not _all_finite(values):
+        raise ValueError(f"{name} must be finite, got {_first_bad(values)}")
+
+
+def _check_labels(labels: Tensor, given: Tensor) -> None:
+    """Check the labels of real items in the precision of the scores, beside those that were given."""
+    if not labels.numel():
+        return
+    lowest, highest = (float(end) for end in labels.aminmax())
+    if not (math.isfinite(lowest) and math.isfinite(highest)):
+        raise ValueError(f"labels must be finite, got {_first_bad(labels)}")
+    check_nonnegative(lowest)
+    # integers that the precision of the scores might make equal
+    if labels.dtype == torch.float32 and given.dtype in (torch.int32, torch.int64) and highest >= _EXACT:
+        largest = int(given.max())
         if largest > _EXACT:
             raise ValueError(f"labels must be at most {_EXACT} beside scores of float32, got {largest}")
-    return labels.to(dtype)
 
 
-def _check_finite(scores: Tensor, labels: Tensor) -> None:
-    for name, values in (("scores", scores), ("labels", labels)):
-        if values.is_floating_point() and not _all_finite(values):
-            raise ValueError(f"{name} must be finite, got {_first_bad(values)}")
+def check_nonnegative(lowest: float) -> None:
+    """Check the lowest label of real items.
+
+    Raises:
+        ValueError: a negative one.
+    """
+    if lowest < 0:
+        raise ValueError(
+            f"labels must be >= 0, got {lowest:g}: leave padding out by mask=, or shift labels that are meant to be"
+            " negative"
+        )
 
 
 def _check(scores: Tensor, labels: Tensor, mask: Tensor | None, weight: Tensor | None) -> None:
@@ -184,6 +222,11 @@ def _check(scores: Tensor, labels: Tensor, mask: Tensor | None, weight: Tensor |
             raise ValueError(f"{name} must have the shape of scores {tuple(scores.shape)}, got {tuple(other.shape)}")
     if mask is not None and mask.dtype != torch.bool:
         raise TypeError(f"mask must be boolean, got {mask.dtype}")
+    if mask is None and scores.ndim > 1 and scores.shape[-1] == 1 and scores.numel() > 1:
+        raise ValueError(
+            f"scores of shape {tuple(scores.shape)} are {scores.numel()} lists of one item, of which nothing can be"
+            " ranked: squeeze(-1) scores and labels if their last axis is not the list, or pass mask= if it is"
+        )
 
 
 def check_qid(scores: Tensor, qid: Tensor | None) -> None:

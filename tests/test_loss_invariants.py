@@ -180,3 +180,34 @@ def test_an_item_given_twice_is_one_of_weight_two(name, loss, data):
     assert close(value, both)
     assert close(grad[1:], both_grad[2:])
     assert close(grad[0], both_grad[:2].sum())
+
+
+# --- what nearly always is a mistake -----------------------------------------------------------------------------
+
+
+@all_losses
+def test_a_negative_label_is_refused_but_in_padding(name, loss):
+    scores, labels = torch.tensor([0.5, 1.0, -2.0, 3.0]), torch.tensor([1, 0, 0, -1])
+    for marked in (labels, labels.double(), labels.to(torch.int8)):
+        with pytest.raises(ValueError, match=r"labels must be >= 0, got -1: leave padding out by mask="):
+            loss(scores, marked)
+        with pytest.raises(ValueError, match=r"labels must be >= 0, got -1: leave padding out by mask="):
+            loss(scores, marked, qid=torch.tensor([1, 1, 2, 2]))
+        assert close(loss(scores, marked, mask=marked >= 0), loss(scores[:3], marked[:3]))
+
+
+@all_losses
+def test_lists_of_one_item_are_refused_unless_they_are_meant(name, loss):
+    scores, labels = torch.randn(2, 4, 1), torch.ones(2, 4, 1)
+    with pytest.raises(ValueError, match=r"scores of shape \(2, 4, 1\) are 8 lists of one item.*squeeze\(-1\)"):
+        loss(scores, labels)
+    meant = [
+        loss(scores[0, 0], labels[0, 0]),
+        loss(scores[:1, 0], labels[:1, 0]),
+        loss(scores, labels, mask=torch.ones(2, 4, 1, dtype=torch.bool)),
+        loss(scores.flatten(), labels.flatten(), qid=torch.arange(8)),
+        loss(scores.reshape(2, 4), labels.reshape(2, 4), mask=torch.eye(2, 4, dtype=torch.bool)),
+    ]
+    assert [value.shape for value in meant] == [(), (1,), (2, 4), (8,), (2,)]
+    if name != "logistic":  # a loss of items
+        assert not any(value.any() for value in meant)

@@ -372,3 +372,30 @@ def test_ids_of_any_length_and_lists_that_come_back():
     assert parse_measure("mrr")(scores, labels, qid=qid, mask=qid != 5, empty=-1.0).tolist() == [1 / 2, 1.0, -1.0]
     ids, mask = torch.tensor([7, 5, 7, 5]), torch.tensor([False, True, True, True])
     assert parse_measure("mrr")(scores[:4], torch.tensor([0, 0, 1, 1]), qid=ids, mask=mask).tolist() == [1.0, 1 / 2]
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_a_negative_label_is_refused_but_in_padding(name):
+    scores, labels = torch.tensor([0.5, 1.0, -2.0, 3.0]), torch.tensor([1, 0, 0, -1])
+    measure = parse_measure(name)
+    for marked in (labels, labels.double(), labels.to(torch.int8)):
+        for qid in (None, torch.tensor([1, 1, 2, 2])):
+            with pytest.raises(ValueError, match=r"labels must be >= 0, got -1: leave padding out by mask="):
+                measure(scores, marked, qid=qid)
+        alone = measure(scores[:3], labels[:3])
+        assert torch.equal(measure(scores, marked, mask=marked >= 0), alone)
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_lists_of_one_item_are_refused_unless_they_are_meant(name):
+    scores, labels = torch.randn(2, 4, 1), torch.ones(2, 4, 1)
+    measure = parse_measure(name)
+    with pytest.raises(ValueError, match=r"scores of shape \(2, 4, 1\) are 8 lists of one item.*squeeze\(-1\)"):
+        measure(scores, labels)
+    one = measure(scores[0, 0], labels[0, 0])
+    for meant in (
+        measure(scores, labels, mask=torch.ones(2, 4, 1, dtype=torch.bool)),
+        measure(scores.flatten(), labels.flatten(), qid=torch.arange(8)),
+        measure(scores.reshape(2, 4), labels.reshape(2, 4), mask=torch.eye(2, 4, dtype=torch.bool)),
+    ):
+        assert torch.equal(meant, one.expand(meant.shape)) or (meant.isnan().all() and one.isnan())

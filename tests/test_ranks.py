@@ -95,6 +95,13 @@ def test_qid_pads_in_order_of_first_appearance():
             "qid goes with flat 1-D input",
         ),
         ({"scores": torch.tensor(1.0), "labels": torch.tensor(1)}, ValueError, "list axis"),
+        ({"labels": torch.tensor([1.0, float("nan")])}, ValueError, "labels must be finite, got nan"),
+        ({"labels": torch.tensor([1, -1])}, ValueError, "labels must be >= 0, got -1: leave padding out by mask="),
+        (
+            {"scores": torch.zeros(3, 1), "labels": torch.zeros(3, 1)},
+            ValueError,
+            r"scores of shape \(3, 1\) are 3 lists of one item",
+        ),
     ],
 )
 def test_bad_input_is_named(arguments, error, message):

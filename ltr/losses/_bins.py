@@ -18,12 +18,12 @@ def moments(q: FloatArray, bins: IntArray, place: FloatArray, total: FloatArray)
     """Add q times each Chebyshev polynomial of the place to the row of the item's bin."""
     for i in range(q.shape[0]):
         row, t = total[bins[i]], place[i]
-        before, this = q[i], q[i] * t
-        row[0] += before
-        row[1] += this
+        before, this = 1.0, t
+        row[0] += q[i]
+        row[1] += q[i] * t
         for r in range(2, row.shape[0]):
             before, this = this, 2.0 * t * this - before
-            row[r] += this
+            row[r] += q[i] * this
 
 
 @njit(cache=True, nogil=True)

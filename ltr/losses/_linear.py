@@ -2,10 +2,12 @@
 
 Number the labels of a list upwards. With the weights w, in logarithms, of each label g
 
-    up_g = log sum of w_i exp(-s_i),   down_g = log sum of w_k exp(s_k),   both over the items of label g,
+    up_g = log sum of w_i exp(b - s_i),   down_g = log sum of w_k exp(s_k - t),   both over the items of label g,
 
 every sum over the pairs of an item is one over the labels above or below its own, times something of its own. Nothing
-leaves the logarithms before its size is known. Kernels are called as those of `ltr.losses._short`.
+leaves the logarithms before its size is known. Scores are measured from b, the lowest of an item that has others below,
+and t, the highest of one that has others above: so the largest terms are small numbers, whatever the scores are, and
+exact. What the difference of b and t adds comes last. Kernels are called as those of `ltr.losses._short`.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from numpy.typing import NDArray
 from ltr.compiling import njit
 
 __all__ = ["exponential", "p_norm_push"]
+
+_LARGE, _LEAST = 1e290, 1e-300  # weights that are measured in units, and the least that one is then
 
 FloatArray = NDArray[Any]  # float32 or float64
 IntArray = NDArray[np.int64]
@@ -91,14 +95,47 @@ def _paired(terms: FloatArray, beyond: FloatArray, labels: int) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _log_weights(weight: NDArray[Any], number: IntArray, labels: int, out: FloatArray) -> None:
+def _unit(weight: NDArray[Any], number: IntArray) -> float:
+    """What weights are measured in: 1, or the heaviest one where sums of weights may leave the range."""
+    heaviest = 0.0
+    for i in range(len(weight)):
+        if number[i] >= 0:
+            heaviest = max(heaviest, weight[i] * 1.0)
+    return 1.0 if heaviest < _LARGE else heaviest
+
+
+@njit(cache=True, nogil=True)
+def _weigh(weight: float, unit: float) -> float:
+    """A weight in units, which stays above 0."""
+    return weight * 1.0 if unit == 1.0 else max(weight / unit, _LEAST)
+
+
+@njit(cache=True, nogil=True)
+def _log_weight(weight: float, unit: float) -> float:
+    return 0.0 if weight == 1.0 and unit == 1.0 else math.log(_weigh(weight, unit))
+
+
+@njit(cache=True, nogil=True)
+def _log_weights(weight: NDArray[Any], unit: float, number: IntArray, labels: int, out: FloatArray) -> None:
     """The logarithm of the weight of each label."""
     out[:labels] = 0.0
     for i in range(len(weight)):
         if number[i] >= 0:
-            out[number[i]] += weight[i]
+            out[number[i]] += _weigh(weight[i], unit)
     for g in range(labels):
         out[g] = math.log(out[g])
+
+
+@njit(cache=True, nogil=True)
+def _ends(scores: FloatArray, number: IntArray, labels: int) -> tuple[float, float]:
+    """The lowest score of items that have others below them, and the highest of those that have others above."""
+    bottom, top = math.inf, -math.inf
+    for i in range(len(scores)):
+        if number[i] > 0:
+            bottom = min(bottom, scores[i])
+        if 0 <= number[i] < labels - 1:
+            top = max(top, scores[i])
+    return bottom, top
 
 
 @njit(cache=True, nogil=True)
@@ -132,27 +169,34 @@ def exponential(
         values[row], slopes[row] = 0.0, 0.0
         if count < 2:
             continue
+        unit = _unit(weight[row], number)
+        bottom, top = _ends(scores[row], number, count)
         for i in range(n):
             if number[i] >= 0:
-                log_weight = math.log(weight[row, i])
-                up[i] = log_weight - scores[row, i] if number[i] > 0 else -math.inf
-                down[i] = log_weight + scores[row, i] if number[i] < count - 1 else -math.inf
+                log_weight = _log_weight(weight[row, i], unit)
+                up[i] = log_weight - (scores[row, i] - bottom) if number[i] > 0 else -math.inf
+                down[i] = log_weight + (scores[row, i] - top) if number[i] < count - 1 else -math.inf
         _sums(up, number, count, largest_up, log_up)
         _sums(down, number, count, largest_down, log_down)
         _beyond(log_up, count, True, higher)
         _beyond(log_down, count, False, lower)
-        log_value = log_sum = _paired(log_up, lower, count)
+        log_sum = _paired(log_up, lower, count)
+        if log_sum == -math.inf:
+            continue
+        log_value = log_sum + (top - bottom)
         for g in range(count):
             largest_up[g] += lower[g] - log_sum
             largest_down[g] += higher[g] - log_sum
         if mean:
-            _log_weights(weight[row], number, count, log_up)
+            _log_weights(weight[row], unit, number, count, log_up)
             _beyond(log_up, count, False, lower)
             log_value -= _paired(log_up, lower, count)
+        else:
+            log_value += 2.0 * math.log(unit)
         values[row] = math.exp(log_value)
-        unit = math.exp(min(log_value, limit))
+        slope = math.exp(min(log_value, limit))
         for g in range(count):
-            largest_up[g], largest_down[g] = unit * _share(largest_up[g]), unit * _share(largest_down[g])
+            largest_up[g], largest_down[g] = slope * _share(largest_up[g]), slope * _share(largest_down[g])
         _give(slopes[row], number, down, largest_down, up, largest_up)
 
 
@@ -178,31 +222,35 @@ def p_norm_push(
         values[row], slopes[row] = 0.0, 0.0
         if count < 2:
             continue
-        top = count - 1  # no pair has an item of it as the lower one
+        unit = _unit(weight[row], number)
+        bottom, top = _ends(scores[row], number, count)
         for i in range(n):
             if number[i] >= 0:
-                down[i] = math.log(weight[row, i])
-                up[i] = down[i] - scores[row, i] if number[i] > 0 else -math.inf
+                down[i] = _log_weight(weight[row, i], unit)
+                up[i] = down[i] - (scores[row, i] - bottom) if number[i] > 0 else -math.inf
         _sums(up, number, count, largest_up, log_up)
         _beyond(log_up, count, True, higher)
-        _log_weights(weight[row], number, count, log_weights)
+        _log_weights(weight[row], unit, number, count, log_weights)
         _beyond(log_weights, count, True, heavier)
         for k in range(n):
             g = number[k]
-            if g == top:
+            if g == count - 1:  # no pair has an item of it as the lower one
                 down[k] = -math.inf
             elif g >= 0:
-                down[k] += power * (scores[row, k] + higher[g] - (heavier[g] if mean else 0.0))
+                down[k] += power * (scores[row, k] - top + higher[g] - (heavier[g] if mean else 0.0))
         _sums(down, number, count, largest_down, log_down)
         log_sum, log_lower = -math.inf, -math.inf
-        for g in range(top):
+        for g in range(count - 1):
             log_sum, log_lower = _plus(log_sum, log_down[g]), _plus(log_lower, log_weights[g])
-            log_down[g] -= higher[g]
+            if log_down[g] > -math.inf:
+                log_down[g] -= higher[g]
+        if log_sum == -math.inf:
+            continue
         _beyond(log_down, count, False, lower)
-        log_value = log_sum - (log_lower if mean else 0.0)
+        log_value = log_sum - (log_lower if mean else -(power + 1.0) * math.log(unit)) + power * (top - bottom)
         values[row] = math.exp(log_value)
-        unit = power * math.exp(min(log_value, limit))
+        slope = power * math.exp(min(log_value, limit))
         for g in range(count):
-            largest_up[g] = unit * _share(largest_up[g] + lower[g] - log_sum)
-            largest_down[g] = unit * _share(largest_down[g] - log_sum)
+            largest_up[g] = slope * _share(largest_up[g] + lower[g] - log_sum)
+            largest_down[g] = slope * _share(largest_down[g] - log_sum)
         _give(slopes[row], number, down, largest_down, up, largest_up)

@@ -20,6 +20,10 @@ __all__ = ["HINGE", "RANKNET", "SQUARED_HINGE", "Kernel", "p_norm_push", "pairwi
 
 RANKNET, HINGE, SQUARED_HINGE = range(3)
 
+_MAX = np.finfo(np.float64).max
+_ROOT = math.sqrt(_MAX)
+_LEAST = 1e-300  # share of the weight that an item has at least: a product with what is infinite must not be 0 * inf
+
 FloatArray = NDArray[Any]  # float32 or float64
 IntArray = NDArray[np.int64]
 Kernel = Callable[[FloatArray, FloatArray, NDArray[Any], bool, FloatArray, FloatArray], None]
@@ -28,12 +32,13 @@ Kernel = Callable[[FloatArray, FloatArray, NDArray[Any], bool, FloatArray, Float
 @njit(cache=True, nogil=True)
 def _sort(
     labels: FloatArray, weight: NDArray[Any], order: IntArray, below: IntArray, share: FloatArray
-) -> tuple[int, float]:
+) -> tuple[int, float, float]:
     """Items that count by label, the highest first; where the items of lower labels begin; their shares of the weight.
 
-    Shares, unlike weights, have products that do not underflow.
+    Shares, unlike weights, have products that stay within the range. Returned are the number of items, and two factors
+    of the weight of all, whose product may not.
     """
-    count, total = 0, 0.0
+    count, heaviest, total = 0, 0.0, 0.0
     for item in range(len(labels)):
         if weight[item] > 0:
             at = count
@@ -42,12 +47,15 @@ def _sort(
                 at -= 1
             order[at] = item
             count += 1
-            total += weight[item]
+            heaviest = max(heaviest, weight[item] * 1.0)
+    for at in range(count):
+        share[at] = weight[order[at]] / heaviest
+        total += share[at]
     for at in range(count - 1, -1, -1):
         last = at + 1 == count or labels[order[at + 1]] < labels[order[at]]
         below[at] = at + 1 if last else below[at + 1]
-        share[at] = weight[order[at]] / total
-    return count, total
+        share[at] = max(share[at] / total, _LEAST)
+    return count, heaviest, total
 
 
 @njit(cache=True, nogil=True)
@@ -64,8 +72,9 @@ def pairwise(
     n = scores.shape[1]
     order, below = np.empty(n, np.int64), np.empty(n, np.int64)
     share, slope, s = np.empty(n), np.empty(n), np.empty(n)
+    largest = 0.5 * np.finfo(slopes.dtype).max
     for row in range(scores.shape[0]):
-        count, weights = _sort(labels[row], weight[row], order, below, share)
+        count, heaviest, weights = _sort(labels[row], weight[row], order, below, share)
         for at in range(count):
             s[at], slope[at] = scores[row, order[at]], 0.0
         total, pairs = 0.0, 0.0
@@ -82,10 +91,17 @@ def pairwise(
             slope[i] += share[i] * steps
         values[row], slopes[row] = 0.0, 0.0
         if pairs > 0.0:
-            unit = 1.0 / pairs if mean else weights * weights
-            values[row] = total * unit
+            steepest = 0.0
             for at in range(count):
-                slopes[row, order[at]] = slope[at] * unit
+                steepest = max(steepest, abs(slope[at]))
+            if mean:
+                values[row], size = total / pairs, steepest / pairs
+            else:
+                values[row] = total * heaviest * weights * heaviest * weights
+                size = steepest * heaviest * weights * heaviest * weights
+            size = min(size, largest)  # beyond the range the gradient keeps its direction
+            for at in range(count):
+                slopes[row, order[at]] = slope[at] / steepest * size if steepest > 0.0 else 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -96,7 +112,8 @@ def _pair(kind: int, z: float) -> tuple[float, float]:
     short = max(1.0 - z, 0.0)
     if kind == HINGE:
         return short, -1.0 if short > 0.0 else 0.0
-    return short * short, -2.0 * short
+    # the derivative stops growing where the square leaves the range
+    return short * short, -2.0 * min(short, _ROOT)
 
 
 @njit(cache=True, nogil=True)
@@ -126,7 +143,7 @@ def p_norm_push(
     pull, sums, inner = np.empty((n, n)), np.empty(n), np.empty(n)
     limit = math.log(np.finfo(scores.dtype).max) - math.log(power) - 1.0
     for row in range(scores.shape[0]):
-        count, weights = _sort(labels[row], weight[row], order, below, share)
+        count, heaviest, weights = _sort(labels[row], weight[row], order, below, share)
         values[row], slopes[row] = 0.0, 0.0
         first = below[0] if count else 0  # items from here on stand below others: those before `above`
         if first == count:
@@ -137,15 +154,15 @@ def p_norm_push(
         for k in range(first, count):
             while below[above] <= k:
                 above += 1
-            highest = _log_softplus(s[:above].min() - s[k])[0]
+            highest = _log_softplus(_finite(s[:above].min() - s[k]))[0]
             sums[k], beside = 0.0, 0.0
             for i in range(above):
-                value, step = _log_softplus(s[i] - s[k])
+                value, step = _log_softplus(_finite(s[i] - s[k]))
                 term = share[i] * math.exp(value - highest)
                 sums[k] += term
                 beside += share[i]
                 pull[k, i] = term * step
-            inner[k] = power * (highest + math.log(sums[k]) - (math.log(beside) if mean else 0.0))
+            inner[k] = _finite(power * (highest + math.log(sums[k]) - (math.log(beside) if mean else 0.0)))
             largest = max(largest, inner[k])
             counted += share[k]
         total = 0.0
@@ -153,7 +170,7 @@ def p_norm_push(
             inner[k] = share[k] * math.exp(inner[k] - largest)
             total += inner[k]
         log_value = largest + math.log(total)
-        log_value += -math.log(counted) if mean else (power + 1.0) * math.log(weights)
+        log_value += -math.log(counted) if mean else _finite((power + 1.0) * (math.log(heaviest) + math.log(weights)))
         values[row] = math.exp(log_value)
         unit = power * math.exp(min(log_value, limit))
         above = 0
@@ -165,6 +182,11 @@ def p_norm_push(
                 slope[k] -= inner[k] / sums[k] * pull[k, i]
         for at in range(count):
             slopes[row, order[at]] = slope[at] / total * unit
+
+
+@njit(cache=True, nogil=True)
+def _finite(x: float) -> float:
+    return min(max(x, -_MAX), _MAX)
 
 
 @njit(cache=True, nogil=True)

@@ -13,8 +13,10 @@
 * ``reduction="none"`` returns the values of the lists, ``"sum"`` their sum, and ``"mean"`` the mean over *all* lists,
   those of value 0 included: what a list contributes does not depend on its batch-mates. No list at all gives 0.
 * Padding, the order of a list and batch-mates never change the value of a list.
-* Half precision is raised to float32 and autocast is off inside; where a value exceeds the floating point
-  range it is infinite, never NaN, and the gradient keeps its direction at the largest representable size.
+* Half precision is raised to float32 and autocast is off inside.
+* Scores are finite; others are refused. A value is never NaN: it is infinite where it exceeds the floating point range,
+  and may be where a pair's loss, or the sum of which it is the mean, does. The gradient is always finite. Where the
+  value is infinite it is that of pairs whose slopes stop growing at the end of the range: it still points downhill.
 """
 
 from __future__ import annotations

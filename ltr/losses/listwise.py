@@ -10,12 +10,15 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from ltr.lists import Lists
 from ltr.losses.contract import PairsName, RankingLoss, Reduction
-from ltr.losses.pairs import item_weights, logsumexp
+from ltr.losses.pairs import closed_up, item_weights, times_unit, with_gradient_of
 
 __all__ = ["ListMLELoss", "ListNetLoss", "list_mle_loss", "list_net_loss"]
+
+_LARGE = 1000.0  # scores from here on lose digits that sums of exponentials need
 
 
 class ListNetLoss(RankingLoss):
@@ -45,11 +48,18 @@ class ListNetLoss(RankingLoss):
         super().__init__(reduction=reduction)
 
     def list_values(self, lists: Lists) -> Tensor:
-        """Log probabilities by logsumexp; weights multiply what an item counts in it."""
-        log_weight = item_weights(lists).log()
-        real = log_weight > -math.inf
-        top = torch.exp((log_weight + _log_softmax(lists.labels, log_weight)).masked_fill(~real, -math.inf))
-        return -(top * _log_softmax(lists.scores, log_weight).masked_fill(~real, 0.0)).sum(-1)
+        """Cross entropy; weights multiply what an item counts in both distributions."""
+        if lists.scores.shape[-1] == 0:
+            return lists.scores.sum(-1)
+        weight, unit = item_weights(lists)
+        real = weight > 0
+        log_weight = None if unit is None else _log_weights(weight, unit).masked_fill(~real, 0.0)
+        top = F.softmax(_log_odds(lists.labels, log_weight, real), -1).masked_fill(~real, 0.0)
+        log_q = F.log_softmax(_log_odds(lists.scores, log_weight, real), -1)
+        if log_weight is not None:
+            log_q = log_q - log_weight
+        # where P is 0 the logarithm of Q may be infinite
+        return -(top * log_q).masked_fill(top == 0, 0.0).sum(-1)
 
 
 class ListMLELoss(RankingLoss):
@@ -81,21 +91,19 @@ class ListMLELoss(RankingLoss):
         """Sums of exponentials up to each label, by sorting."""
         if lists.scores.shape[-1] == 0:
             return lists.scores.sum(-1)
-        weight = item_weights(lists)
+        weight, unit = item_weights(lists)
         real = weight > 0
         labels, order = torch.where(real, lists.labels, math.inf).sort(dim=-1)
-        log_weight = weight.log().gather(-1, order)
-        scores, real, weight = (x.gather(-1, order) for x in (lists.scores, real, weight))
+        log_weight = _log_weights(weight, unit)
+        log_weight, scores, real, weight = (x.gather(-1, order) for x in (log_weight, lists.scores, real, weight))
         last = torch.searchsorted(labels, labels, right=True) - 1
-        below = _running_logsumexp(scores + log_weight, real).gather(-1, last)
-        counted = real & (labels > labels[..., :1])
+        missing = _less_running_logsumexp(scores, log_weight, real, last)
+        weight = weight.masked_fill(~(real & (labels > labels[..., :1])), 0.0)
         if self.pairs == "mean":
-            weight = weight / weight.amax(-1, keepdim=True).clamp(min=torch.finfo(weight.dtype).tiny)
-        terms = (weight * (below - scores)).masked_fill(~counted, 0.0).sum(-1)
-        if self.pairs == "sum":
-            return terms
-        total = weight.masked_fill(~counted, 0.0).sum(-1)
-        return terms / torch.where(total > 0, total, 1.0)
+            total = weight.sum(-1, keepdim=True)
+            weight = weight / torch.where(total > 0, total, 1.0)
+        value = (weight * missing).masked_fill(weight == 0, 0.0).sum(-1)
+        return value if self.pairs == "mean" else times_unit(value, unit, 1)
 
 
 def list_net_loss(
@@ -125,14 +133,30 @@ def list_mle_loss(
     return ListMLELoss(reduction=reduction, pairs=pairs)(scores, labels, mask=mask, weight=weight, qid=qid)
 
 
-def _log_softmax(values: Tensor, log_weight: Tensor) -> Tensor:
-    """The logarithm of ``exp(value_i) / sum of weight_k exp(value_k)``, 0 where there is no item at all."""
-    total = logsumexp(values + log_weight).unsqueeze(-1)
-    return values - total.masked_fill(total == -math.inf, 0.0)
+def _log_weights(weight: Tensor, unit: Tensor | None) -> Tensor:
+    return weight.log() if unit is None else weight.log() + unit.log().unsqueeze(-1)
 
 
-def _running_logsumexp(terms: Tensor, real: Tensor) -> Tensor:
-    """``log sum exp`` of the terms up to each place, of lists whose real items come first."""
+def _log_odds(values: Tensor, log_weight: Tensor | None, real: Tensor) -> Tensor:
+    """Logarithms of what items are drawn in proportion to, -inf for those that are not real beside others."""
+    if log_weight is not None:
+        # beside a large value a weight would be lost
+        largest = values.detach().masked_fill(~real, -math.inf).amax(-1, keepdim=True)
+        values = values - largest.masked_fill(largest == -math.inf, 0.0) + log_weight
+    return values.masked_fill(~real & real.any(-1, keepdim=True), -math.inf)
+
+
+def _less_running_logsumexp(scores: Tensor, log_weight: Tensor, real: Tensor, last: Tensor) -> Tensor:
+    """``log sum exp`` of the weighted scores up to the place `last`, less each score; real items come first.
+
+    Sums of large scores are those of scores closed up, of which the sums and their gradient keep the digits.
+    """
     # what is not real stands behind all others: a finite number keeps its gradient, 0, from being NaN
-    lowest = torch.finfo(terms.dtype).min / 4
-    return torch.where(real, terms, lowest).logcumsumexp(-1)
+    lowest = torch.finfo(scores.dtype).min / 4
+    if not bool((scores.detach().abs() > _LARGE).any()):
+        return torch.where(real, scores + log_weight, lowest).logcumsumexp(-1).gather(-1, last) - scores
+    near = with_gradient_of(closed_up(scores), scores.double())
+    sums = torch.where(real, near + log_weight, lowest).logcumsumexp(-1).gather(-1, last)
+    # what closing up took from the distance to the highest score
+    far, close = (torch.where(real, x, -math.inf).cummax(-1).values.gather(-1, last) - x for x in (scores, near))
+    return (sums - near + (far.double() - close).detach()).to(scores.dtype)

@@ -13,12 +13,14 @@ from ltr.lists import Lists
 from ltr.losses.contract import PairsName, RankingLoss, Reduction, one_of
 from ltr.losses.pairs import (
     PairLoss,
+    bounded,
     bounded_exp,
     comparable_pairs,
     grouped_logsumexp,
     item_weights,
     kept_logsumexp,
     log_softplus,
+    log_sum_exp,
     logsumexp,
 )
 from ltr.losses.transforms import Logistic, transform
@@ -33,6 +35,8 @@ InnerName = Literal["exponential", "logistic"]
 """The pair function inside a P-norm push."""
 
 _TINY = 1e-300  # below what can be told from 0 among sums that matter
+_FAR = 2.0**900  # sums of differences beyond this may leave the floating point range, but
+_LARGER = 2.0**64  # not in such units
 
 
 class PNormPushLoss(PairLoss):
@@ -111,17 +115,24 @@ class PNormPushLoss(PairLoss):
     def without_pairs(self, lists: Lists) -> Tensor:
         """Inner sums by part: a product of exponentials, or a transform of weights."""
         mean, shape = self.pairs == "mean", lists.scores.shape
-        weight = item_weights(lists, rescaled=mean)
+        weight, heaviest = item_weights(lists)
         inner, above, items = [], [], []
         for part in two_classes(lists, weight):
             two = part.two
             low = two.lower > 0
             log_above = logsumexp(two.upper.log()).unsqueeze(-1).expand_as(two.scores)
             if self.inner == "exponential":
-                log_inner = logsumexp(two.upper.log() - two.scores).unsqueeze(-1) + two.scores
+                log_up, bottom = log_sum_exp(-two.scores, two.upper.log())
+                log_inner = bounded(log_up.unsqueeze(-1) + (two.scores + bottom.unsqueeze(-1)))
             else:
-                log_inner = transform(Logistic(), two, two.upper, up=True).clamp(min=_TINY).log()
-                log_inner = log_inner.masked_fill(log_above == -math.inf, -math.inf)
+                # charges of a size of which the sums stay within the range
+                lowest = two.scores.detach().masked_fill(two.upper == 0, math.inf).amin(-1, keepdim=True)
+                highest = two.scores.detach().masked_fill(two.lower == 0, -math.inf).amax(-1, keepdim=True)
+                far = highest - lowest > _FAR
+                unit = two.upper.amax(-1, keepdim=True)
+                unit = torch.where(unit > 0, unit, 1.0) * torch.ones_like(unit).masked_fill(far, _LARGER)
+                log_inner = transform(Logistic(), two, two.upper / unit, up=True).clamp(min=_TINY).log() + unit.log()
+            log_inner = log_inner.masked_fill(log_above == -math.inf, -math.inf)
             inner.append(log_inner[low])
             above.append(log_above[low])
             items.append(part.items[low])
@@ -129,25 +140,30 @@ class PNormPushLoss(PairLoss):
         log_inner, counted = (x.reshape(shape) for x in grouped_logsumexp(torch.cat(inner), index, weight.numel()))
         if mean:
             log_inner = log_inner - grouped_logsumexp(torch.cat(above), index, weight.numel())[0].reshape(shape)
-        return self._pushed(log_inner, counted, weight.double().log(), lists.scores.dtype)
+        return self._pushed(log_inner, counted, weight, heaviest, lists.scores.dtype)
 
     def from_pairs(self, lists: Lists) -> Tensor:
         """``exp(logsumexp over k of p logsumexp over i)`` of the logarithms of inner loss and weights."""
-        difference, comparable = comparable_pairs(lists)
+        difference, comparable = comparable_pairs(lists, finite=True)
         counted = comparable.any(-2)
-        log_weight = item_weights(lists, rescaled=self.pairs == "mean").log()
-        log_above = log_weight.unsqueeze(-1).expand_as(difference)
+        weight, heaviest = item_weights(lists)
+        log_above = weight.log().unsqueeze(-1).expand_as(difference)
         log_inner = kept_logsumexp(log_above + self.log_inner(difference), comparable, -2)
         if self.pairs == "mean":
             log_inner = log_inner - kept_logsumexp(log_above, comparable, -2)
-        return self._pushed(log_inner, counted, log_weight, log_inner.dtype)
+        return self._pushed(log_inner, counted, weight, heaviest, log_inner.dtype)
 
-    def _pushed(self, log_inner: Tensor, counted: Tensor, log_weight: Tensor, dtype: torch.dtype) -> Tensor:
+    def _pushed(
+        self, log_inner: Tensor, counted: Tensor, weight: Tensor, heaviest: Tensor | None, dtype: torch.dtype
+    ) -> Tensor:
         """The value from the logarithms of the inner sums or means of the items that have one."""
-        log_value = kept_logsumexp(log_weight + self.p * log_inner, counted, -1)
+        log_weight = weight.double().log()
+        log_value = kept_logsumexp(log_weight + bounded(self.p * log_inner.double()), counted, -1)
         if self.pairs == "mean":
             log_value = log_value - kept_logsumexp(log_weight, counted, -1)
-        return bounded_exp(log_value.to(dtype), slope=self.p).masked_fill(~counted.any(-1), 0.0)
+        elif heaviest is not None:
+            log_value = log_value + (self.p + 1.0) * heaviest.double().log()
+        return bounded_exp(log_value, slope=self.p, dtype=dtype).masked_fill(~counted.any(-1), 0.0)
 
 
 def p_norm_push_loss(

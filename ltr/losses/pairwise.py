@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import abc
 import functools
+import math
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
@@ -26,12 +27,15 @@ from ltr.lists import Lists
 from ltr.losses.contract import PairsName, Reduction
 from ltr.losses.pairs import (
     PairLoss,
+    bounded,
     bounded_exp,
     comparable_pairs,
     grouped_logsumexp,
     item_weights,
     kept_logsumexp,
+    log_sum_exp,
     logsumexp,
+    times_unit,
 )
 from ltr.losses.transforms import HingePower, Logistic, PairFunction, pair_sums
 from ltr.losses.two_classes import two_classes
@@ -74,20 +78,30 @@ class PairwiseLoss(PairLoss):
     def without_pairs(self, lists: Lists) -> Tensor:
         """The weighted mean or sum of the pair function, by its transform."""
         assert self.transformed is not None
-        mean = self.pairs == "mean"
+        item, unit = item_weights(lists)
         total = lists.scores.new_zeros(len(lists.scores), dtype=torch.float64)
         weight = torch.zeros_like(total)
-        for part in two_classes(lists, item_weights(lists, rescaled=mean)):
+        for part in two_classes(lists, item):
             total = total.index_add(0, part.source, pair_sums(self.transformed, part.two))
-            if mean:
+            if self.pairs == "mean":
                 weight = weight.index_add(0, part.source, part.two.upper.sum(-1) * part.two.lower.sum(-1))
-        return (total / torch.where(weight > 0, weight, 1.0)).to(lists.scores.dtype)
+        if self.pairs == "mean":
+            total = total / torch.where(weight > 0, weight, 1.0)
+        else:
+            total = times_unit(total, None if unit is None else unit.double(), 2)
+        return total.to(lists.scores.dtype)
 
     def from_pairs(self, lists: Lists) -> Tensor:
         """The weighted mean or sum of the pair function over each list's comparable pairs."""
         difference, comparable = comparable_pairs(lists)
-        share = _pair_weights(lists, comparable, mean=self.pairs == "mean")
-        return (share * self.pair_function(difference)).sum((-2, -1))
+        item, unit = item_weights(lists)
+        share = (item.unsqueeze(-1) * item.unsqueeze(-2)).masked_fill(~comparable, 0.0)
+        if self.pairs == "mean":
+            total = share.sum((-2, -1), keepdim=True)
+            share = share / torch.where(total > 0, total, 1.0)
+        # a product of weights may have underflowed, and the loss of its pair be infinite
+        value = (share * self.pair_function(difference)).masked_fill(share == 0, 0.0).sum((-2, -1))
+        return value if self.pairs == "mean" else times_unit(value, unit, 2)
 
 
 class RankNetLoss(PairwiseLoss):
@@ -175,8 +189,9 @@ class PairwiseSquaredHingeLoss(PairwiseLoss):
         return functools.partial(pairwise, kind=SQUARED_HINGE)
 
     def pair_function(self, z: Tensor) -> Tensor:
-        """``max(0, 1 - z)^2``."""
-        return F.relu(1.0 - z).square()
+        """``max(0, 1 - z)^2``, whose derivative stops growing where the square leaves the floating point range."""
+        short = F.relu(1.0 - z)
+        return short * short.clamp(max=math.sqrt(torch.finfo(z.dtype).max))
 
 
 class PairwiseExponentialLoss(PairLoss):
@@ -206,28 +221,40 @@ class PairwiseExponentialLoss(PairLoss):
 
     def without_pairs(self, lists: Lists) -> Tensor:
         """The sum over pairs of an exponential is a product of sums over items."""
-        mean = self.pairs == "mean"
+        item, unit = item_weights(lists)
         terms, weights, source = [], [], []
-        for part in two_classes(lists, item_weights(lists, rescaled=mean)):
+        for part in two_classes(lists, item):
             upper, lower = part.two.upper.log(), part.two.lower.log()
-            terms.append(logsumexp(upper - part.two.scores) + logsumexp(lower + part.two.scores))
-            weights.append(logsumexp(upper) + logsumexp(lower))
+            weight = logsumexp(upper) + logsumexp(lower)
+            (log_up, bottom), (log_down, top) = (
+                log_sum_exp(-part.two.scores, upper),
+                log_sum_exp(part.two.scores, lower),
+            )
+            term = bounded(log_up + log_down + (bottom + top))
+            terms.append(term.masked_fill(weight == -math.inf, -math.inf))
+            weights.append(weight)
             source.append(part.source)
         log_value, has_pair = grouped_logsumexp(torch.cat(terms), torch.cat(source), len(lists.scores))
-        if mean:
+        if self.pairs == "mean":
             log_value = log_value - grouped_logsumexp(torch.cat(weights), torch.cat(source), len(lists.scores))[0]
-        return bounded_exp(log_value.to(lists.scores.dtype)).masked_fill(~has_pair, 0.0)
+        return self._exp(log_value, has_pair, unit, lists.scores.dtype)
 
     def from_pairs(self, lists: Lists) -> Tensor:
         """``exp(logsumexp(log weight - z))`` over each list's pairs, less the log of the weights' sum for a mean."""
-        difference, comparable = comparable_pairs(lists)
+        difference, comparable = comparable_pairs(lists, finite=True)
         pairs = (-2, -1)
-        log_item = item_weights(lists, rescaled=self.pairs == "mean").log()
-        log_weight = log_item.unsqueeze(-1) + log_item.unsqueeze(-2)
+        item, unit = item_weights(lists)
+        log_weight = item.log().unsqueeze(-1) + item.log().unsqueeze(-2)
         log_value = kept_logsumexp(log_weight - difference, comparable, pairs)
         if self.pairs == "mean":
             log_value = log_value - kept_logsumexp(log_weight, comparable, pairs)
-        return bounded_exp(log_value).masked_fill(~comparable.any(pairs), 0.0)
+        return self._exp(log_value, comparable.any(pairs), unit, log_value.dtype)
+
+    def _exp(self, log_value: Tensor, has_pair: Tensor, unit: Tensor | None, dtype: torch.dtype) -> Tensor:
+        """The value from its logarithm, of weights in units."""
+        if self.pairs == "sum" and unit is not None:
+            log_value = log_value + 2.0 * unit.to(log_value.dtype).log()
+        return bounded_exp(log_value, dtype=dtype).masked_fill(~has_pair, 0.0)
 
 
 def ranknet_loss(
@@ -293,13 +320,3 @@ def pairwise_exponential_loss(
     """`PairwiseExponentialLoss` as a function."""
     loss = PairwiseExponentialLoss(reduction=reduction, pairs=pairs)
     return loss(scores, labels, mask=mask, weight=weight, qid=qid)
-
-
-def _pair_weights(lists: Lists, comparable: Tensor, *, mean: bool) -> Tensor:
-    """``weight_i weight_k`` of comparable pairs and 0 of others; of sum 1 over each list's pairs for a mean."""
-    item = item_weights(lists, rescaled=mean)
-    weight = (item.unsqueeze(-1) * item.unsqueeze(-2)).masked_fill(~comparable, 0.0)
-    if not mean:
-        return weight
-    total = weight.sum((-2, -1), keepdim=True)
-    return weight / torch.where(total > 0, total, 1.0)

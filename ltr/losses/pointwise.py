@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from ltr.lists import Lists
 from ltr.losses.contract import PairsName, RankingLoss, Reduction
-from ltr.losses.pairs import item_weights
+from ltr.losses.pairs import item_weights, times_unit
 
 __all__ = ["LogisticLoss", "logistic_loss"]
 
@@ -41,11 +41,12 @@ class LogisticLoss(RankingLoss):
         other = lists.labels[~positive & (lists.labels != 0)]
         if other.numel():
             raise ValueError(f"labels must be 0 or 1 for the logistic loss, got {float(other[0]):g}")
-        weight = item_weights(lists, rescaled=self.pairs == "mean")
+        weight, unit = item_weights(lists)
         if self.pairs == "mean":
             total = weight.sum(-1, keepdim=True)
             weight = weight / torch.where(total > 0, total, 1.0)
-        return (weight * -F.logsigmoid(torch.where(positive, lists.scores, -lists.scores))).sum(-1)
+        value = (weight * -F.logsigmoid(torch.where(positive, lists.scores, -lists.scores))).sum(-1)
+        return value if self.pairs == "mean" else times_unit(value, unit, 1)
 
 
 def logistic_loss(

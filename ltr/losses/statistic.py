@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import math
+from dataclasses import replace
 from typing import ClassVar, get_args
 
 import torch
@@ -17,9 +18,9 @@ from torch.nn import functional as F
 from ltr.checks import as_float
 from ltr.lists import Lists
 from ltr.losses.contract import PairsName, RankingLoss, Reduction, one_of
-from ltr.losses.pairs import comparable_pairs
+from ltr.losses.pairs import closed_up, comparable_pairs, with_gradient_of
 from ltr.losses.transforms import Logistic, TwoClasses, transform
-from ltr.losses.two_classes import on_rows
+from ltr.losses.two_classes import on_rows, widened
 from ltr.ranks import GainName, gains_of, order_items, position_weights
 from ltr.statistics import RankStatistic
 
@@ -48,11 +49,9 @@ class _StatisticLoss(RankingLoss):
         """Refuse weights; the rest is by rows."""
         if lists.weight is not None:
             raise ValueError(f"weight does not go with {self.key}: positions count items")
-        if bool((lists.labels < 0).any()):
-            raise ValueError(f"labels must be >= 0, got {float(lists.labels.min()):g}")
         if lists.scores.shape[-1] == 0:
             return lists.scores.sum(-1)
-        return on_rows(self._row_values, lists).to(lists.scores.dtype)
+        return on_rows(self._row_values, replace(lists, scores=widened(lists.scores))).to(lists.scores.dtype)
 
     @abc.abstractmethod
     def _row_values(self, lists: Lists) -> Tensor:
@@ -62,7 +61,11 @@ class _StatisticLoss(RankingLoss):
         """Gains, weights of positions, and the ideal value."""
         gains = gains_of(lists.labels.double(), self.gain).masked_fill(~lists.mask, 0.0)
         weights = position_weights(self.statistic, lists.mask.sum(-1), lists.scores.shape[-1])
-        return gains, weights, (gains.sort(-1, descending=True).values * weights).sum(-1)
+        ideal = (gains.sort(-1, descending=True).values * weights).sum(-1)
+        if not bool(ideal.isfinite().all()):
+            largest = float(lists.labels.max())
+            raise ValueError(f"labels must be small enough for {self.statistic} to be finite, got {largest:g}")
+        return gains, weights, ideal
 
     def _share(self, value: Tensor, ideal: Tensor, lists: Lists) -> Tensor:
         """The value as a share of the ideal one, for ``auc`` of the pairs, unless sums are asked for.
@@ -142,7 +145,9 @@ class SmoothStatisticLoss(_StatisticLoss):
 
     def _positions(self, lists: Lists) -> Tensor:
         """Of each item: the sum of the others' sigmoids."""
-        scores, real = lists.scores.double() / self.temperature, lists.mask.double()
+        scores, real = lists.scores / self.temperature, lists.mask.double()
+        if not bool(scores.isfinite().all()):
+            scores = with_gradient_of(closed_up(lists.scores, unit=self.temperature), scores)
         if self.looks_at_pairs(lists):
             above = torch.sigmoid(scores.unsqueeze(-2) - scores.unsqueeze(-1)) * real.unsqueeze(-2)
             return above.sum(-1) - 0.5 * real
@@ -198,7 +203,8 @@ class LambdaLoss(_StatisticLoss):
         own = torch.zeros_like(weights).scatter(-1, order, weights)
         difference, comparable = comparable_pairs(lists)
         change = (gains.unsqueeze(-1) - gains.unsqueeze(-2)).abs() * (own.unsqueeze(-1) - own.unsqueeze(-2)).abs()
-        terms = change.masked_fill(~comparable, 0.0) * -F.logsigmoid(difference.double())
+        # the loss of a pair may be infinite where nothing would change
+        terms = (change * -F.logsigmoid(difference)).masked_fill(~comparable | (change == 0), 0.0)
         return self._share(terms.sum((-2, -1)), ideal, lists)
 
 

@@ -12,8 +12,9 @@ which f has derivatives. With u and l the weights of the items, ``sum over i of 
 **Powers of the hinge.** f(z) = max(0, 1 - z)^p is a polynomial where it is not 0. With all ``s_i - 1`` of upper items
 and s_k of lower ones sorted together, the pairs of an upper item that count are those with lower items behind it, so
 ``sum q_k``, ``sum q_k s_k`` and ``sum q_k s_k^2`` over all that follow give every out_i, and sums over all before it
-every out_k: O(n log n). Scores are measured from their list's mean, which the sums cancel from. What is left of
-rounding is that of the largest power: of scores that spread over r, about r^p units in the last place of 1.
+every out_k: O(n log n). Scores are measured from the smallest of their list, which the sums cancel from. What is left
+of rounding is that of the largest power: of scores that spread over r, about r^p units in the last place of 1. Outliers
+that win all their pairs do not count in the spread.
 
 **Smooth functions.** Scores are put into bins of width 1. Within a bin a smooth function is its interpolant in
 `_NODES` Chebyshev polynomials. So a bin is known by the sums of charges times Chebyshev polynomials of the place in the
@@ -42,6 +43,9 @@ __all__ = ["HingePower", "Logistic", "PairFunction", "Plan", "TwoClasses", "pair
 _NODES = 14
 _REACH = 38
 _CHUNK = 1 << 16  # items whose polynomials are held at a time
+_HUGE = 256  # scores from 2^_HUGE on are divided before their powers are added up
+_ROUNDING = 2.0**-40  # more than the relative error of a few additions
+_LARGEST_SLOPE = 2.0**960  # slopes that are larger count as this, so that those of all pairs have a finite sum
 COMPILED_FOR = ("cpu",)  # devices that the sums over items are compiled for
 
 
@@ -126,6 +130,36 @@ class _Transform(torch.autograd.Function):
         return to_scores, to_charges, None, None, None
 
 
+def _within_reach(two: TwoClasses, reach: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Scores as the sums can take them, where f is 0 for differences of about `reach` and more.
+
+    An item that wins all its pairs by more than that may as well win them by less, so an outlier that costs nothing
+    comes closer; then what is far from the rest is a loss as large. Scores that are small stay so when they are
+    measured from the smallest one, which may not be said of the mean of a list with an outlier.
+
+    Returns:
+        Scores, those of items of neither class like another one's, (lists, items); the score of the smallest size, and
+        a power of 2 by which scores are divided before they are added up so that no sum leaves the floating point
+        range, 1 for all but huge ones, (lists, 1).
+    """
+    if not two.scores.shape[-1]:
+        nothing = two.scores.sum(-1, keepdim=True)
+        return two.scores, nothing, nothing + 1.0
+    upper, lower = two.upper > 0, two.lower > 0
+    lowest = two.scores.masked_fill(~upper, math.inf).amin(-1, keepdim=True)
+    highest = two.scores.masked_fill(~lower, -math.inf).amax(-1, keepdim=True)
+    # by more than the rounding of large scores, too
+    low = (lowest - reach - lowest.abs() * _ROUNDING).masked_fill(lowest == math.inf, -math.inf).minimum(highest)
+    high = (highest + reach + highest.abs() * _ROUNDING).masked_fill(highest == -math.inf, math.inf)
+    scores = torch.where(upper, torch.minimum(two.scores, high), torch.maximum(two.scores, low))
+    size = scores.abs().masked_fill(~(upper | lower), math.inf)
+    smallest = scores.gather(-1, size.argmin(-1, keepdim=True))
+    scores = torch.where(upper | lower, scores, smallest)
+    exponent = torch.frexp((0.5 * scores - 0.5 * smallest).abs().amax(-1, keepdim=True)).exponent
+    unit = torch.ldexp(torch.ones_like(smallest), torch.where(exponent > _HUGE, exponent - 1, 0))
+    return scores, smallest, unit
+
+
 # --- powers of the hinge -----------------------------------------------------------------------------------------
 
 
@@ -138,20 +172,24 @@ class HingePower(PairFunction):
     def plan(self, two: TwoClasses) -> Plan:
         """Sort the keys: items of weight 0 go anywhere."""
         upper, lower = two.upper > 0, two.lower > 0
-        real = upper | lower
-        middle = two.scores.masked_fill(~real, 0.0).sum(-1, keepdim=True) / real.sum(-1, keepdim=True).clamp(min=1)
-        scores = two.scores - middle
-        order = torch.where(upper, scores - 1.0, scores).argsort(dim=-1)
-        return _Sorted(self.power, order, scores.gather(-1, order), upper.gather(-1, order), lower.gather(-1, order))
+        scores, smallest, unit = _within_reach(two, 2.0)
+        scores = scores / unit - smallest / unit
+        shifted = scores - 1.0 / unit
+        # an upper item whose score is so large that 1 is lost beside it comes before a lower item of the same score
+        shifted = torch.where(shifted == scores, shifted.nextafter(shifted.new_tensor(-math.inf)), shifted)
+        order = torch.where(upper, shifted, scores).argsort(dim=-1)
+        scores, upper, lower = (x.gather(-1, order) for x in (scores, upper, lower))
+        return _Sorted(self.power, order, scores, upper, lower, unit)
 
 
 @dataclass(frozen=True, eq=False)
 class _Sorted(Plan):
     power: int
     order: Tensor  # of the keys
-    scores: Tensor  # from their list's mean, in this order
+    scores: Tensor  # from their list's smallest in units, in this order
     upper: Tensor  # which items are upper and lower ones, in this order
     lower: Tensor
+    unit: Tensor  # (lists, 1)
 
     def apply(self, charges: Tensor, order: int, up: bool) -> Tensor:
         """Sums of charges times powers of scores, from the end for `down` and from the start for `up`."""
@@ -161,12 +199,18 @@ class _Sorted(Plan):
         sources, targets = (self.upper, self.lower) if up else (self.lower, self.upper)
         q = charges.gather(-1, self.order).masked_fill(~sources, 0.0)
         # 1 - s_i + s_k = x + y with x of the source: the binomial theorem
-        x, y = (1.0 - self.scores, self.scores) if up else (self.scores + 1.0, -self.scores)
+        one = 1.0 / self.unit
+        x, y = (one - self.scores, self.scores) if up else (self.scores + one, -self.scores)
         out = torch.zeros_like(q)
         for m in range(power + 1):
             out = out + math.comb(power, m) * _running(q * x**m, backwards=not up) * y ** (power - m)
         factor = math.prod(taken - self.power for taken in range(order))
-        return torch.zeros_like(out).scatter(-1, self.order, (factor * out).masked_fill(~targets, 0.0))
+        out = (factor * out).masked_fill(~targets, 0.0)
+        for _ in range(power):
+            out = out * self.unit
+        if order:
+            out = out.clamp(-_LARGEST_SLOPE, _LARGEST_SLOPE)
+        return torch.zeros_like(out).scatter(-1, self.order, out)
 
 
 def _running(values: Tensor, *, backwards: bool) -> Tensor:
@@ -183,7 +227,8 @@ class Logistic(PairFunction):
         """Put the items into bins."""
         upper, lower = ((weight > 0).reshape(-1).nonzero().squeeze(-1) for weight in (two.upper, two.lower))
         items = torch.cat([upper, lower])
-        scores = two.scores.reshape(-1)[items]
+        near, smallest, unit = _within_reach(two, 2.0 * _REACH)
+        scores = near.reshape(-1)[items]
         floor = scores.floor()
         row, value, bin_of = _occupied(items // max(two.scores.shape[-1], 1), floor)
         bins = torch.arange(len(row), device=row.device)
@@ -192,8 +237,6 @@ class Logistic(PairFunction):
         step = torch.full_like(value, _REACH + 1.0)
         step[1:] = torch.where(new_row[1:], step[1:], (value[1:] - value[:-1]).clamp(max=_REACH + 1.0))
         first = torch.where(new_row, bins, 0).cummax(0).values if len(row) else bins
-        lists = two.scores.shape[0]
-        sums = value.new_zeros(lists).index_add(0, row, value)
         place = 2.0 * (scores - floor) - 1.0
         key = step.cumsum(0).long()
         return _Bins(
@@ -204,7 +247,8 @@ class Logistic(PairFunction):
             span=int((key - key[first]).max()) if len(key) else 0,
             row=row,
             column=bins - first,
-            centre=value - (sums / torch.bincount(row, minlength=lists).clamp(min=1))[row],
+            centre=value / unit[row, 0] - (smallest / unit)[row, 0],
+            unit=unit[row, 0],
         )
 
 
@@ -224,7 +268,8 @@ class _Bins(Plan):
     span: int  # the largest difference of two keys of a list
     row: Tensor  # the list of each bin, (bins,)
     column: Tensor  # its number among the bins of the list, (bins,)
-    centre: Tensor  # from the mean of the list's bins, (bins,)
+    centre: Tensor  # from the smallest score of the list in units, (bins,)
+    unit: Tensor  # of the list of each bin, (bins,)
 
     def apply(self, charges: Tensor, order: int, up: bool) -> Tensor:
         """Moments of the bins, their effect on all bins within reach and beyond, and its value at the items."""
@@ -318,7 +363,7 @@ def _far(plan: _Bins, moments: Tensor, order: int, up: bool) -> Tensor:
     count = moments[:, 0]
     table = moments.new_zeros(2, plan.shape[0], int(plan.column.max()) + 3)
     table[0, plan.row, plan.column + 1] = count
-    table[1, plan.row, plan.column + 1] = plan.centre * count + 0.5 * moments[:, 1]
+    table[1, plan.row, plan.column + 1] = plan.centre * count + 0.5 * moments[:, 1] / plan.unit
     running = _running(table, backwards=not up)
     number = torch.arange(len(plan.key), device=plan.key.device)
     edge = torch.searchsorted(plan.key, plan.key - _REACH - 1 if up else plan.key + _REACH, right=True)
@@ -328,7 +373,7 @@ def _far(plan: _Bins, moments: Tensor, order: int, up: bool) -> Tensor:
         effect[:, 0] = -total
         return effect
     sign = -1.0 if up else 1.0
-    effect[:, 0] = sign * (weighted - plan.centre * total)
+    effect[:, 0] = sign * (weighted - plan.centre * total) * plan.unit
     effect[:, 1] = -sign * 0.5 * total
     return effect
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from ltr.lists import Lists, buckets
 from ltr.losses.transforms import TwoClasses
 
-__all__ = ["Part", "on_rows", "two_classes"]
+__all__ = ["Part", "on_rows", "two_classes", "widened"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ def two_classes(lists: Lists, weight: Tensor) -> Iterator[Part]:
     real = lists.mask & (weight > 0)
     number = _label_numbers(lists.labels, real)
     most = int(number.max()) if number.numel() else 0
-    scores, weight = lists.scores.double(), weight.double()
+    scores, weight = widened(lists.scores), weight.double()
     if most <= 1:
         upper = weight * (real & (number == 1))
         lower = weight * (real & (number == 0))
@@ -79,6 +79,33 @@ def on_rows(values: Callable[[Lists], Tensor], lists: Lists) -> Tensor:
     weight = None if lists.weight is None else lists.weight.reshape(rows)
     flat = Lists(lists.scores.reshape(rows), lists.labels.reshape(rows), lists.mask.reshape(rows), weight)
     return values(flat).reshape(batch)
+
+
+def widened(scores: Tensor) -> Tensor:
+    """Scores in float64; where their gradient leaves the range of their own precision, it is as large as can be."""
+    result: Tensor = _Widened.apply(scores)
+    return result
+
+
+class _Widened(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(scores: Tensor) -> Tensor:
+        return scores.double().view_as(scores)
+
+    @staticmethod
+    def setup_context(ctx: torch.autograd.function.FunctionCtx, inputs: tuple[Tensor], output: Tensor) -> None:
+        ctx.dtype = inputs[0].dtype  # type: ignore[attr-defined]
+
+    @staticmethod
+    def backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor) -> Tensor:
+        largest = torch.finfo(ctx.dtype).max  # type: ignore[attr-defined]
+        return grad.clamp(-largest, largest).to(ctx.dtype)  # type: ignore[attr-defined]
+
+    @staticmethod
+    def jvp(ctx: torch.autograd.function.FunctionCtx, tangent: Tensor) -> Tensor:
+        return tangent.double().view_as(tangent)
 
 
 def _label_numbers(labels: Tensor, real: Tensor) -> Tensor:

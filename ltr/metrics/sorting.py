@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ltr.lists import FlatLists, unique
+from ltr.lists import FlatLists, check_nonnegative, unique
 
 __all__ = ["SortedItems", "sort_items", "sorted_values"]
 
@@ -102,8 +102,7 @@ def _label_numbers(labels: Tensor) -> tuple[Tensor, Tensor]:
     if labels.dtype == torch.bool:
         labels = labels.to(torch.uint8)
     low, high = (float(end) for end in labels.aminmax()) if labels.numel() else (0.0, 0.0)
-    if low < 0:
-        raise ValueError(f"labels must be >= 0, got {low!r}")
+    check_nonnegative(low)
     if high < _SMALL_LABELS and (not labels.is_floating_point() or bool((labels == labels.floor()).all())):
         return labels, torch.arange(int(high) + 1, dtype=torch.float64, device=labels.device)
     levels, number = unique(torch.cat((labels.new_zeros(1), labels)))
