@@ -85,9 +85,10 @@ def prove(state: SolveState, threads: int, coordinates: str | None = None, local
     try:
         if isinstance(problem, RerankProblem) and problem.rank == "subrank":
             resolved = dataclasses.replace(problem, rank="resolved")
-            ending = _prove(state, resolved, threads, coordinates, local_search)
-            if ending.status is not Status.INEXACT:
-                return ending
+            with contextlib.suppress(_Undecided):
+                ending = _prove(state, resolved, threads, coordinates, local_search)
+                if ending.status is not Status.INEXACT:
+                    return ending
         return _prove(state, problem, threads, coordinates, local_search)
     except _Attained:
         return Ending(Status.OPTIMAL, "the bound is attained")
@@ -125,6 +126,10 @@ def _prove(state: SolveState, problem: Problem, threads: int, coordinates: str |
 
 class _Attained(Exception):  # noqa: N818 - good news, not an error
     """The best weights are worth the bound."""
+
+
+class _Undecided(Exception):  # noqa: N818 - a way on, not an error
+    """A box too narrow to split is worth more than the target by ResolvedRanks, which Subranks need not attain."""
 
 
 class _Schedule:
@@ -237,6 +242,8 @@ class _Search:
             offer_candidate(self.state, w, sparse=space.sparse)
 
         def settle(box: Boxes) -> int:
+            if self._problem is not self.state.problem:
+                raise _Undecided
             bound = settle_narrow(self.state, self._problem, searchable, box)
             crew.least_target = max(crew.least_target, self.target(self.state.value))
             return bound
