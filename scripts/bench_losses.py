@@ -1,7 +1,7 @@
 """Measure losses: seconds for value and gradient, and memory, against plain torch and other toolkits.
 
-Plain torch is the shortest form that one would write: a matrix of all pairs, or for ListNet torch's own functions. Labels
-are 0 and 1, or 0 to 4 where a row says "graded".
+Plain torch is the shortest form that one would write: a matrix of all pairs, or for ListNet torch's own functions.
+Labels are 0 and 1, or 0 to 4 where a row says "graded".
 
 Every measurement runs in a process of its own, so that its peak of memory is its own; imports, compilation and a first
 call come before the clock, and the best of several calls counts. No table is written where what a form computes differs
