@@ -1,4 +1,7 @@
-"""Measure the pairwise losses: seconds for value and gradient, and memory, against all pairs in torch and other kits.
+"""Measure losses: seconds for value and gradient, and memory, against plain torch and other toolkits.
+
+Plain torch is the shortest form that one would write: a matrix of all pairs, or for ListNet torch's own functions.
+Labels are 0 and 1, or 0 to 4 where a row says "graded".
 
 Every measurement runs in a process of its own, so that its peak of memory is its own; imports, compilation and a first
 call come before the clock, and the best of several calls counts. No table is written where what a form computes differs
@@ -21,23 +24,48 @@ from torch.nn import functional as F
 
 from ltr.losses import parse_loss
 
-_NAMES = ("exponential", "p_norm_push(p=2)", "hinge", "squared_hinge", "ranknet")
+_NAMES = ("exponential", "p_norm_push(p=2)", "hinge", "squared_hinge", "ranknet", "list_net", "lambda(statistic=dcg)")
+_OF_MATRICES = ("lambda(statistic=dcg)",)  # which look at all pairs whatever the length of a list
+_GRADED, _GRADES = ", graded", 5
+_GRADED_LONG = (1_000, 100_000)  # half of the items of one list whose labels are graded
 _LONG = (100, 300, 1_000, 3_000, 10_000, 100_000, 1_000_000)  # positives of one list, and as many negatives
 _LONGEST_OF_PAIRS = 5_000
 _BATCHES = ((64, 20), (64, 100), (64, 1_000))  # lists and their length
-_SECONDS, _CALLS = 1.0, 200  # to measure, and calls at most
+_SECONDS, _CALLS = 0.5, 200  # to measure, and calls at most
 
 
-def _pairs(name: str) -> Callable[[Tensor, Tensor], Tensor]:
-    """The mean over the pairs of each list, from a matrix of all of them: what is usually written in torch."""
+def _ltr(name: str) -> Callable[[Tensor, Tensor], Tensor]:
+    return parse_loss(name.removesuffix(_GRADED))
 
+
+def _plain(name: str) -> Callable[[Tensor, Tensor], Tensor]:
+    """What is usually written in torch: for pairs, the mean over a matrix of all of them."""
+    name = name.removesuffix(_GRADED)
+    if name == "list_net":
+        return lambda scores, labels: F.cross_entropy(
+            torch.atleast_2d(scores), torch.atleast_2d(labels).to(scores.dtype).softmax(-1)
+        )
+    return _plain_lambda if name == "lambda(statistic=dcg)" else _plain_pairs(name)
+
+
+def _plain_lambda(scores: Tensor, labels: Tensor) -> Tensor:
+    """LambdaRank of the DCG, for scores without ties."""
+    discounts = 1.0 / torch.log2(torch.arange(2, scores.shape[-1] + 2, dtype=scores.dtype))
+    own = discounts[scores.argsort(-1, descending=True).argsort(-1)]
+    ideal = (labels.sort(-1, descending=True).values * discounts).sum(-1)
+    gain = F.relu((labels.unsqueeze(-1) - labels.unsqueeze(-2)).to(scores.dtype))
+    change = gain * (own.unsqueeze(-1) - own.unsqueeze(-2)).abs()
+    return ((change * F.softplus(scores.unsqueeze(-2) - scores.unsqueeze(-1))).sum((-2, -1)) / ideal).mean()
+
+
+def _plain_pairs(name: str) -> Callable[[Tensor, Tensor], Tensor]:
     def value(scores: Tensor, labels: Tensor) -> Tensor:
         z = scores.unsqueeze(-1) - scores.unsqueeze(-2)
         comparable = labels.unsqueeze(-1) > labels.unsqueeze(-2)
         if name.startswith("p_norm_push"):
             counted = comparable.any(-2)
             inner = (torch.exp(-z) * comparable).sum(-2) / comparable.sum(-2).clamp(min=1)
-            return (inner.square().sum(-1) / counted.sum(-1)).mean()
+            return ((inner.square() * counted).sum(-1) / counted.sum(-1)).mean()
         functions: dict[str, Callable[[Tensor], Tensor]] = {
             "exponential": lambda z: torch.exp(-z),
             "hinge": lambda z: F.relu(1 - z),
@@ -49,19 +77,15 @@ def _pairs(name: str) -> Callable[[Tensor, Tensor], Tensor]:
     return value
 
 
-def _allrank(name: str) -> Callable[[Tensor, Tensor], Tensor] | None:
+def _allrank(name: str) -> Callable[[Tensor, Tensor], Tensor]:
     """Its RankNet is the mean over the pairs of the whole batch: the same where lists have equally many."""
-    if name != "ranknet":
-        return None
     from allrank.models.losses import rankNet
 
     return lambda scores, labels: rankNet(scores, labels.to(scores.dtype))
 
 
-def _pytorchltr(name: str) -> Callable[[Tensor, Tensor], Tensor] | None:
+def _pytorchltr(name: str) -> Callable[[Tensor, Tensor], Tensor]:
     """Its losses are sums over pairs, the logistic one in bits."""
-    if name not in ("hinge", "ranknet"):
-        return None
     from pytorchltr.loss import PairwiseHingeLoss, PairwiseLogisticLoss
 
     loss = PairwiseHingeLoss() if name == "hinge" else PairwiseLogisticLoss()
@@ -77,34 +101,35 @@ def _pytorchltr(name: str) -> Callable[[Tensor, Tensor], Tensor] | None:
     return value
 
 
-def _libauc(name: str) -> Callable[[Tensor, Tensor], Tensor] | None:
+def _libauc(name: str) -> Callable[[Tensor, Tensor], Tensor]:
     """Its losses are means over the pairs of one list."""
-    if name not in ("hinge", "squared_hinge", "ranknet"):
-        return None
     from libauc.losses.auc import PairwiseAUCLoss
 
     value: Callable[[Tensor, Tensor], Tensor] = PairwiseAUCLoss("logistic" if name == "ranknet" else name)
     return value
 
 
-_FORMS: dict[str, Callable[[str], Callable[[Tensor, Tensor], Tensor] | None]] = {
-    "ltr": parse_loss,
-    "all pairs in torch": _pairs,
+_FORMS: dict[str, Callable[[str], Callable[[Tensor, Tensor], Tensor]]] = {
+    "ltr": _ltr,
+    "plain torch": _plain,
     "allRank": _allrank,
     "pytorchltr": _pytorchltr,
     "LibAUC": _libauc,
 }
-_OF_ONE_LIST = ("ltr", "all pairs in torch", "LibAUC")
-_OF_BATCHES = ("ltr", "all pairs in torch", "allRank", "pytorchltr")
+_OF_ONE_LIST = ("ltr", "plain torch", "LibAUC")
+_OF_BATCHES = ("ltr", "plain torch", "allRank", "pytorchltr")
+_OF_GRADES = ("ltr", "plain torch")
+_PEERS = {"allRank": ("ranknet",), "pytorchltr": ("hinge", "ranknet"), "LibAUC": ("hinge", "squared_hinge", "ranknet")}
 
 
 def _data(request: Json) -> tuple[Tensor, Tensor]:
-    """Scores and labels 0 and 1, as many of each in every list."""
+    """Scores, and labels 0 and 1 or 0 to 4, as many of each in every list."""
     generator = torch.Generator().manual_seed(0)
     shape = tuple(request["shape"])
     scores = torch.randn(shape, generator=generator, dtype=getattr(torch, request["dtype"]))
     order = torch.rand(shape, generator=generator).argsort(-1)
-    return scores, (order < shape[-1] // 2).long()
+    graded = request["what"].endswith(_GRADED)
+    return scores, order % _GRADES if graded else (order < shape[-1] // 2).long()
 
 
 def measure(request: Json) -> Json:
@@ -114,8 +139,6 @@ def measure(request: Json) -> Json:
         loss = _FORMS[request["form"]](request["what"])
     except ImportError as error:
         return request | {"status": f"{ABSENT}: {error}"}
-    if loss is None:
-        return request | {"status": "left out"}
     scores, labels = _data(request)
     scores.requires_grad_()
 
@@ -134,13 +157,22 @@ def requests(threads: int, longest: int) -> list[Json]:
     """What is measured."""
     found: list[Json] = []
     for name in _NAMES:
-        for form in _FORMS:
-            last = min(longest, 2 * (max(_LONG) if form == "ltr" else _LONGEST_OF_PAIRS))
-            lists = [2 * n for n in _LONG if 2 * n <= last] if form in _OF_ONE_LIST else []
-            batches = _BATCHES if form in _OF_BATCHES else ()
-            found += [{"form": form, "what": name, "shape": [n], "dtype": "float64"} for n in lists]
-            found += [{"form": form, "what": name, "shape": list(shape), "dtype": "float32"} for shape in batches]
+        for what, lengths, forms in ((name, _LONG, tuple(_FORMS)), (name + _GRADED, _GRADED_LONG, _OF_GRADES)):
+            shapes = [([2 * n], "float64", _OF_ONE_LIST) for n in lengths if 2 * n <= longest]
+            shapes += [(list(shape), "float32", _OF_BATCHES) for shape in _BATCHES]
+            found += [
+                {"form": form, "what": what, "shape": shape, "dtype": dtype}
+                for shape, dtype, able in shapes
+                for form in forms
+                if form in able
+                and name in _PEERS.get(form, _NAMES)
+                and (shape[-1] <= 2 * _LONGEST_OF_PAIRS or not _has_matrix(name, form))
+            ]
     return [request | {"threads": threads} for request in found]
+
+
+def _has_matrix(name: str, form: str) -> bool:
+    return name in _OF_MATRICES or (form != "ltr" and name != "list_net")
 
 
 def plot(records: list[Json], path: Path) -> None:
@@ -149,10 +181,10 @@ def plot(records: list[Json], path: Path) -> None:
 
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
     for at, name in enumerate(_NAMES):
-        for form, style in (("ltr", "-o"), ("all pairs in torch", ":s")):
+        for form, style in (("ltr", "-o"), ("plain torch", ":s")):
             if points := curve(records, form, name):
                 n, seconds, megabytes = zip(*points, strict=True)
-                label = name if form == "ltr" else f"{name}, all pairs"
+                label = name if form == "ltr" else f"{name}, plain torch"
                 axes[0].loglog(n, seconds, style, color=f"C{at}", label=label, markersize=4)
                 axes[1].loglog(n, megabytes, style, color=f"C{at}", markersize=4)
     axes[0].set(xlabel="items of the list", ylabel="seconds, value and gradient")

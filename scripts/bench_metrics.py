@@ -1,4 +1,7 @@
-"""Measure NDCG, MRR and AUC: seconds and memory, against torchmetrics, scikit-learn, ranx and allRank.
+"""Measure NDCG, MRR and AUC: seconds and memory, against plain torch, torchmetrics, scikit-learn, ranx and allRank.
+
+Plain torch is the shortest form that is right where there are no ties. Labels are 0 and 1, or 0 to 4 where a row says
+"graded".
 
 Every measurement runs in a process of its own, so that its peak of memory is its own; imports, compilation, the making
 of a peer's own data structures and a first small call come before the clock, and the best of several calls counts. No
@@ -21,11 +24,13 @@ from torch import Tensor
 Call = Callable[[], float]  # the mean value of the lists
 
 _METRICS = ("ndcg", "mrr", "auc")
+_GRADED = ", graded"
 _LONG = (100, 1_000, 10_000, 100_000, 1_000_000)
+_GRADED_LONG = (1_000, 100_000)
 _LONGEST = {"auc": 10_000_000}
 _BATCH = (8_000, 40)
 _RANX_LONGEST = 100_000  # it keeps a name for every item
-_SECONDS, _CALLS = 1.0, 100  # to measure, and calls at most
+_SECONDS, _CALLS = 0.5, 100  # to measure, and calls at most
 
 
 def _ltr(metric: str, scores: Tensor, labels: Tensor) -> Call:
@@ -43,6 +48,23 @@ def _ltr_flat(metric: str, scores: Tensor, labels: Tensor) -> Call | None:
     measure, qid = parse_measure(metric), torch.arange(len(scores)).repeat_interleave(scores.shape[1])
     flat = scores.reshape(-1), labels.reshape(-1)
     return lambda: float(measure(*flat, qid=qid).mean())
+
+
+def _plain(metric: str, scores: Tensor, labels: Tensor) -> Call:
+    """From the labels in the order of the scores."""
+
+    def value() -> float:
+        ordered = labels.gather(-1, scores.argsort(-1, descending=True))
+        if metric == "mrr":
+            return float((1.0 / ((ordered > 0).byte().argmax(-1) + 1)).mean())
+        if metric == "auc":  # of each negative, the positives above it
+            below, positives = 1 - ordered, ordered.sum(-1)
+            return float(((ordered.cumsum(-1) * below).sum(-1) / (positives * below.sum(-1))).mean())
+        discounts = 1.0 / torch.log2(torch.arange(2, labels.shape[-1] + 2, dtype=torch.float64))
+        ideal = (labels.sort(-1, descending=True).values * discounts).sum(-1)
+        return float(((ordered * discounts).sum(-1) / ideal).mean())
+
+    return value
 
 
 def _torchmetrics(metric: str, scores: Tensor, labels: Tensor) -> Call | None:
@@ -98,6 +120,7 @@ def _allrank(metric: str, scores: Tensor, labels: Tensor) -> Call | None:
 _FORMS: dict[str, Callable[[str, Tensor, Tensor], Call | None]] = {
     "ltr": _ltr,
     "ltr, flat": _ltr_flat,
+    "plain torch": _plain,
     "torchmetrics": _torchmetrics,
     "scikit-learn": _scikit_learn,
     "ranx": _ranx,
@@ -105,21 +128,22 @@ _FORMS: dict[str, Callable[[str, Tensor, Tensor], Call | None]] = {
 }
 
 
-def _data(metric: str, shape: list[int]) -> tuple[Tensor, Tensor]:
-    """Scores without ties, a third of the items relevant; graded labels for NDCG."""
+def _data(what: str, shape: list[int]) -> tuple[Tensor, Tensor]:
+    """Scores without ties, a third of the items relevant."""
     generator = torch.Generator().manual_seed(0)
     scores = torch.randn(shape, generator=generator, dtype=torch.float64)
     labels = torch.randint(0, 3, shape, generator=generator) // 2 * torch.randint(1, 5, shape, generator=generator)
     labels[..., :2] = torch.tensor([1, 0])
-    return scores if len(shape) == 1 else scores.float(), labels if metric == "ndcg" else (labels > 0).long()
+    return scores if len(shape) == 1 else scores.float(), labels if what.endswith(_GRADED) else (labels > 0).long()
 
 
 def measure(request: Json) -> Json:
     """One form of one metric."""
     torch.set_num_threads(request["threads"])
-    form, metric, shape = _FORMS[request["form"]], request["what"], request["shape"]
+    form, what, shape = _FORMS[request["form"]], request["what"], request["shape"]
+    metric = what.removesuffix(_GRADED)
     try:
-        small, call = (form(metric, *_data(metric, size)) for size in ([2, 30][-len(shape) :], shape))
+        small, call = (form(metric, *_data(what, size)) for size in ([2, 30][-len(shape) :], shape))
     except ImportError as error:
         return request | {"status": f"{ABSENT}: {error}"}
     if small is None or call is None:
@@ -130,17 +154,18 @@ def measure(request: Json) -> Json:
 
 def requests(threads: int, longest: int) -> list[Json]:
     """What is measured."""
-    shapes = {m: [[n] for n in (*_LONG, _LONGEST.get(m, 0)) if 0 < n <= longest] for m in _METRICS}
+    lengths = {metric: (*_LONG, _LONGEST.get(metric, 0)) for metric in _METRICS}
+    lengths |= {metric + _GRADED: _GRADED_LONG for metric in _METRICS if metric != "auc"}
     return [
         {
             "form": form,
-            "what": metric,
+            "what": what,
             "shape": shape,
             "dtype": "float64" if len(shape) == 1 else "float32",
             "threads": threads,
         }
-        for metric in _METRICS
-        for shape in [*shapes[metric], list(_BATCH)]
+        for what in sorted(lengths, key=lambda what: _METRICS.index(what.removesuffix(_GRADED)))
+        for shape in [*([n] for n in lengths[what] if 0 < n <= longest), list(_BATCH)]
         for form in _FORMS
     ]
 

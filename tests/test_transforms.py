@@ -297,3 +297,37 @@ def test_kernels_are_compiled_once_and_not_by_every_process():
     )
     run = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(2)]
     assert run[1].stdout.strip() == "[0, 0, 0, 0]"
+
+
+@pytest.mark.parametrize("name", ["ranknet", "list_net", "list_mle", "lambda", "logistic", "exponential"])
+def test_short_lists_break_the_compiled_graph_and_keep_their_values(name):
+    """What docs/losses.md says of torch.compile."""
+    scores, labels = torch.randn(4, 8, generator=generator()), torch.arange(32).reshape(4, 8) % 2
+    loss = losses.parse_loss(name)
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda s: loss(s, labels), backend="eager")
+    torch.testing.assert_close(compiled(scores), loss(scores, labels))
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match=r"(?i)graph|data.dependent|could not guard"):
+        torch.compile(lambda s: loss(s, labels), backend="eager", fullgraph=True)(scores)
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("n", [6, 700])
+@pytest.mark.parametrize("name", ["ranknet", "hinge", "smooth", "list_net", "list_mle", "lambda", "logistic"])
+def test_forward_mode_derivatives(name, n):
+    """What docs/losses.md says of them."""
+    scores, tangent = torch.randn(2, n, dtype=torch.float64, generator=generator())
+    labels = torch.arange(n) % 2
+    loss = losses.parse_loss(name)
+
+    def value(given):
+        return loss(given, labels)
+
+    if n > 128 and name in ("ranknet", "hinge", "smooth"):
+        loss.few = 0  # of which the sums need no pairs
+        with pytest.raises(NotImplementedError, match="jvp"):
+            torch.func.jvp(value, (scores,), (tangent,))
+        return
+    found = torch.func.jvp(value, (scores,), (tangent,))[1]
+    torch.testing.assert_close(found, (torch.func.grad(value)(scores) * tangent).sum())
