@@ -58,7 +58,7 @@ class HighsSolver:
 
         if self.local_search > 0:
             search_locally(state, min(self.local_search * state.limits.time_limit, _LONGEST_SEARCH))
-        formulation = _MODEL.build(state.problem, state.check)
+        formulation = _MODEL.build(state.problem, state)
         try:
             solver = self._loaded(formulation, state)
             unit, weights = formulation.unit, _columns(solver, [f"w_{j}" for j in range(state.problem.d)])

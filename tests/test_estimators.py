@@ -570,7 +570,7 @@ def test_a_fit_cut_short_warns():
         (LinearRanker(gain="exp"), "gain must be 'exp2' or 'linear', got 'exp'"),
         (LinearRanker(normalize=1), "normalize must be true or false, got 1"),
         (ExactRanker("pauc"), "statistic pauc: a cutoff is needed"),
-        (ExactRanker(C=-1), "C must be a number from 0 to 1e+300, got -1"),
+        (ExactRanker(C=-1), "C must be a number from 0 to 1e300, got -1"),
         (ExactRanker(margin=None), "margin must be a number, got None"),
         (ExactRanker(rank="up"), "rank must be 'resolved' or 'subrank', got 'up'"),
         (ExactRanker(recentre="l1"), "recentre must be 'l2', 'max' or None, got 'l1'"),

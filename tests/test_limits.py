@@ -93,17 +93,17 @@ def test_fewer_threads_where_memory_is_short():
 
 
 def test_memory_added_to_the_process_is_seen():
-    memory = Memory(limit=30)
+    memory = Memory(limit=60)
     assert not memory.exceeded
-    held = np.ones(50 * MEGABYTE // 8)
+    held = np.ones(400 * MEGABYTE // 8)
     time.sleep(0.06)
     assert memory.exceeded
     assert held.sum() > 0
 
 
 def test_a_solve_ends_where_memory_is_used_up():
-    state = SolveState(random_instance(0), Limits(memory_limit=30))
-    held = np.ones(50 * MEGABYTE // 8)
+    state = SolveState(random_instance(0), Limits(memory_limit=60))
+    held = np.ones(400 * MEGABYTE // 8)
     time.sleep(0.06)
     with pytest.raises(Stopped) as stop:
         state.check()

@@ -351,7 +351,7 @@ def test_a_missing_file_is_a_missing_file(tmp_path):
         (lambda X, y: quick(rank="nope"), "rank must be 'resolved' or 'subrank', got 'nope'"),
         (lambda X, y: quick(method="nope"), "method must be one of auto, .*, got 'nope'"),
         (lambda X, y: quick(margin=0.0), "margin must be a finite number > 0, got 0.0"),
-        (lambda X, y: quick(C="1"), "C must be a number from 0 to 1e+300, got '1'"),
+        (lambda X, y: quick(C="1"), "C must be a number from 0 to 1e300, got '1'"),
         (lambda X, y: quick(time_limit="1"), "time_limit must be a number of seconds > 0, got '1'"),
         (lambda X, y: quick(seed=-1), "seed must be an integer from 0"),
         (

@@ -166,9 +166,9 @@ def statistics(self, scores):
     return genuine(self, scores)
 
 class Crew(proof.Crew):
-    def __init__(self, searchable, threads, found):
+    def __init__(self, searchable, threads, *callbacks):
         crews.add(threads)
-        super().__init__(searchable, threads, found)
+        super().__init__(searchable, threads, *callbacks)
 
 compute.Task.statistics, proof.Crew = statistics, Crew
 for threads in (1, 2):

@@ -1137,8 +1137,8 @@ def test_pairs_without_room_are_gone_through_again(tmp_path, monkeypatch):
 
 
 def test_what_needs_too_much_is_not_called_wrong(tmp_path, monkeypatch, capsys):
-    path = large(tmp_path / "large.json", 2_000)
-    code, said, _ = limited(path, megabytes=20)
+    path = large(tmp_path / "large.json", 20_000)
+    code, said, _ = limited(path, megabytes=25)
     assert (code, said) == (3, f"could not be checked: {path}: there is not enough memory\n")
     lists = tmp_path / "lists.json"
     lists.write_text("[" + "[]," * 2_000_000 + "[]]", encoding="utf-8")

@@ -357,7 +357,7 @@ def set_fields(frozen: object, **fields: object) -> None:
 def check_price_and_margin(C: float, margin: float) -> None:
     """ValueError for a price or a margin that no problem takes."""
     if not 0 <= as_float(C) <= LARGEST_VALUE:
-        raise ValueError(f"C must be a number from 0 to {LARGEST_VALUE:g}, got {C!r}")
+        raise ValueError(f"C must be a number from 0 to 1e300, got {C!r}")
     if not 0 < as_float(margin) < math.inf:
         raise ValueError(f"margin must be a finite number > 0, got {margin!r}")
 
@@ -369,7 +369,7 @@ def check_best_value(problem: Problem) -> None:
     except OverflowError:
         best = math.inf
     if best != 0 and not _LEAST_VALUE <= best <= LARGEST_VALUE:
-        rule = f"0 or from {_LEAST_VALUE:g} to {LARGEST_VALUE:g}, so that no sum overflows or loses its digits"
+        rule = "0 or from 1e-300 to 1e300, so that no sum overflows or loses its digits"
         raise ValueError(f"the value of a perfect order must be {rule}, got {best:g}: scale weights or gains")
 
 
