@@ -113,7 +113,8 @@ def _allrank(metric: str, scores: Tensor, labels: Tensor) -> Call | None:
 
     rows, targets = torch.atleast_2d(scores).float(), torch.atleast_2d(labels).float()
     if metric == "mrr":
-        return lambda: float(metrics.mrr(rows, targets).mean())
+        # of graded labels it looks for the highest one
+        return None if len(targets.unique()) > 2 else lambda: float(metrics.mrr(rows, targets).mean())
     return lambda: float(metrics.ndcg(rows, targets, gain_function=lambda y: y).mean())
 
 
