@@ -40,7 +40,7 @@ def separating_weights(problem: Problem, levels: Levels, seconds: float) -> Floa
 
     Args:
         problem: gives features, margin and side constraints.
-        levels: of the problem.
+        levels: the levels of this problem.
         seconds: for the program, which cannot be interrupted: never more than a second.
 
     Examples:

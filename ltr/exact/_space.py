@@ -40,9 +40,14 @@ class SearchSpace:
     project: FloatArray
 
     @classmethod
-    def of(cls, problem: Problem) -> SearchSpace | None:
-        """Return the space without pairs; None where no weights satisfy the side constraints."""
-        tables = search_tables(problem, NO_PAIRS)
+    def of(cls, problem: Problem, stop: NDArray[np.uint8]) -> SearchSpace | None:
+        """Return the space without pairs; None where no weights satisfy the side constraints.
+
+        Args:
+            problem: gives features and side constraints.
+            stop: flag that ends line searches, see `Tables`.
+        """
+        tables = search_tables(problem, NO_PAIRS)._replace(stop=stop)
         if problem.constraints is None:
             return cls(tables, None, np.zeros(problem.d), np.zeros((0, 0)))
         middle = _middle(tables.A, tables.b)

@@ -132,9 +132,7 @@ def pair_count(problem: Problem) -> int:
         >>> pair_count(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1]))
         2
     """
-    if isinstance(problem, PairwiseProblem):
-        return len(problem.pairs)
-    return sum(group.pairs for group in _groups(problem))
+    return int(_appearances(problem)[0].sum())
 
 
 def balance(problem: Problem) -> FloatArray:
@@ -144,17 +142,31 @@ def balance(problem: Problem) -> FloatArray:
         >>> balance(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1])).tolist()
         [-1.0, 0.5, 0.5]
     """
-    count = np.zeros(problem.n)
+    above, below = _appearances(problem)
+    return (above - below) / max(1, int(above.sum()))
+
+
+def _appearances(problem: Problem) -> tuple[IntArray, IntArray]:
+    """Return in how many pairs each observation is the upper one, and in how many the lower one, (n,) each."""
     if isinstance(problem, PairwiseProblem):
-        np.add.at(count, problem.pairs[:, 0], 1.0)
-        np.subtract.at(count, problem.pairs[:, 1], 1.0)
-    else:
-        for group in _groups(problem):
-            count[group.upper] += group.opponents
-            count[group.everyone if group.lower is None else group.lower] -= len(group.upper)
-            if group.lower is None:
-                count[group.upper] += 1
-    return count / max(1, pair_count(problem))
+        above, below = (np.bincount(problem.pairs[:, side], minlength=problem.n) for side in (0, 1))
+        return above, below
+    problem = _ranked(problem)
+    lists, gains = _lists(problem)
+    above, below = np.zeros(problem.n, dtype=np.int64), np.zeros(problem.n, dtype=np.int64)
+    for everyone in lists:
+        own = gains[everyone]
+        if problem.rank == "subrank":
+            above[everyone] = (own > 0) * (len(own) - 1)
+            below[everyone] = np.count_nonzero(own) - (own > 0)
+            continue
+        layer = np.unique(np.append(0.0, own), return_inverse=True)[1][1:]  # the highest of each, 0 for none
+        upper = np.cumsum(np.bincount(layer)[::-1])[::-1]  # members of each layer; the first is no layer
+        lower = len(own) - upper
+        lower[0] = upper[0] = 0
+        above[everyone] = np.cumsum(lower)[layer]
+        below[everyone] = (upper.sum() - np.cumsum(upper))[layer]
+    return above, below
 
 
 def levels_of(problem: Problem, tick: Tick = lambda: None) -> Levels:
@@ -177,13 +189,12 @@ def levels_of(problem: Problem, tick: Tick = lambda: None) -> Levels:
     """
     if isinstance(problem, PairwiseProblem):
         return _of_preferences(problem)
-    groups = list(_groups(problem))
-    assert isinstance(problem, RerankProblem | GradedProblem)
-    return _of_groups(problem, groups, tick)
+    problem = _ranked(problem)
+    return _of_groups(problem, list(_groups(problem)), tick)
 
 
 def value(levels: Levels, won: ArrayLike) -> float:
-    """The value where these pairs are won and all others lost, from the definition: slow, for tests."""
+    """The value where these pairs are won and all others lost, by the definition: slow, a loop over the pairs."""
     counts = [0] * len(levels.observation)
     for owner, wins in zip(levels.owner.tolist(), np.asarray(won).tolist(), strict=True):
         counts[owner] += not wins
@@ -198,18 +209,21 @@ class _Group(NamedTuple):
     """Members of one level and the observations that they are compared with.
 
     Attributes:
-        length: of the list.
         gain: factor of the rank weights.
         upper: the members.
         lower: the observations below each of them; None for all others of the list, which `everyone` holds.
         everyone: the list.
     """
 
-    length: int
     gain: float
     upper: IntArray
     lower: IntArray | None
     everyone: IntArray
+
+    @property
+    def length(self) -> int:
+        """Observations in the list."""
+        return len(self.everyone)
 
     @property
     def opponents(self) -> int:
@@ -222,23 +236,32 @@ class _Group(NamedTuple):
         return len(self.upper) * self.opponents
 
 
-def _groups(problem: Problem) -> Iterator[_Group]:
-    """Yield the levels of ranked lists: the layers of each list, or its members one by one for Subranks."""
-    if isinstance(problem, RerankProblem):
-        lists, gains = [np.arange(problem.n)], problem.y.astype(np.float64)
-    elif isinstance(problem, GradedProblem):
-        lists, gains = problem.lists, problem.gains
-    else:
+def _ranked(problem: Problem) -> RerankProblem | GradedProblem:
+    """Return a problem of ranked lists; TypeError for another one."""
+    if not isinstance(problem, RerankProblem | GradedProblem):
         kinds = "a RerankProblem, GradedProblem or PairwiseProblem"
         raise TypeError(f"problem must be {kinds}, got {type(problem).__name__}")
+    return problem
+
+
+def _lists(problem: RerankProblem | GradedProblem) -> tuple[list[IntArray], FloatArray]:
+    """Return the observations of each list, and the gains of all observations."""
+    if isinstance(problem, RerankProblem):
+        return [np.arange(problem.n)], problem.y.astype(np.float64)
+    return problem.lists, problem.gains
+
+
+def _groups(problem: RerankProblem | GradedProblem) -> Iterator[_Group]:
+    """Yield the levels of ranked lists: the layers of each list, or its members one by one for Subranks."""
+    lists, gains = _lists(problem)
     for everyone in lists:
         own = gains[everyone]
         if problem.rank == "subrank":
             for i in everyone[own > 0]:
-                yield _Group(len(everyone), float(gains[i]), np.array([i]), None, everyone)
+                yield _Group(float(gains[i]), np.array([i]), None, everyone)
             continue
         for below, value in itertools.pairwise(np.unique(np.append(own, 0.0)).tolist()):
-            yield _Group(len(everyone), value - below, everyone[own >= value], everyone[own < value], everyone)
+            yield _Group(value - below, everyone[own >= value], everyone[own < value], everyone)
 
 
 def _of_groups(problem: RerankProblem | GradedProblem, groups: list[_Group], tick: Tick) -> Levels:

@@ -60,11 +60,6 @@ class LocalSearchResult:
     complete: bool = True
 
 
-def memory_needed(problem: Problem) -> float:
-    """Return about how many bytes a local search of this problem takes."""
-    return _BYTES * pair_count(problem)
-
-
 def local_search(
     problem: Problem,
     *,
@@ -112,10 +107,11 @@ def local_search(
     if memory_limit is not None and not memory_limit > 0:
         raise ValueError(f"memory_limit must be > 0, got {memory_limit!r}")
     given = [problem.in_box(start) for start in starts]
-    fits = pair_count(problem) <= _MOST and memory_needed(problem) <= Memory(memory_limit).left
+    pairs = pair_count(problem)
+    fits = pairs <= _MOST and _BYTES * pairs <= Memory(memory_limit).left
     compile_kernels()
     began = time.perf_counter()
-    search = _Search(problem, seed, began + time_limit, fits)
+    search = _Search(problem, seed, began + time_limit, pairs, fits)
     with ThreadPoolExecutor(1, thread_name_prefix="local-search") as pool:  # compiled code sees no signal
         running = pool.submit(search.run, given, restarts)
         try:
@@ -142,7 +138,7 @@ class _Over(Exception):  # noqa: N818 - a request, not an error
 class _Search:
     """State of one run: the incumbent, the elites, the clock; it ends at the value of a perfect ranking."""
 
-    def __init__(self, problem: Problem, seed: int, deadline: float, fits: bool) -> None:
+    def __init__(self, problem: Problem, seed: int, deadline: float, pairs: int, fits: bool) -> None:
         self.problem = problem
         self.rng = np.random.default_rng(seed)
         self.state: State = self.rng.integers(0, 2**63, size=1).astype(np.uint64)
@@ -153,14 +149,13 @@ class _Search:
         self.enough = perfect - 1e-12 * abs(perfect)
         self.best: tuple[float, FloatArray] = (-math.inf, np.zeros(problem.d))
         self.elites: list[tuple[float, FloatArray]] = []
-        self._fits, self._stopped = fits, False
         self.space: SearchSpace
+        self._many, self._fits = pairs > _MANY, fits
+        self._stop = np.zeros(1, dtype=np.uint8)
 
     def stop(self) -> None:
         """Ask the search, from another thread, to end at once."""
-        self._stopped = True
-        if hasattr(self, "space"):
-            self.space.tables.stop[0] = 1
+        self._stop[0] = 1
 
     def run(self, given: list[FloatArray], restarts: int) -> None:
         """Search; a search that was asked to end keeps what it has found."""
@@ -168,7 +163,7 @@ class _Search:
             self._offer(w)
         with contextlib.suppress(_Over):
             self._check()
-            space = SearchSpace.of(self.problem)
+            space = SearchSpace.of(self.problem, self._stop)
             if space is not None:
                 self.space = space
                 self._search(given, restarts)
@@ -178,8 +173,8 @@ class _Search:
         for w in starts:
             self._offer(w)
         self._check()
-        many = pair_count(self.problem) > _MANY  # the problem's own account is faster from about here on
-        simple = self._try_simple(self._offer) if many else None
+        # the problem's own account is the faster one where there are many pairs
+        simple = self._try_simple(self._offer) if self._many else None
         if not self._fits:
             return
         levels = levels_of(self.problem, self._check)
@@ -279,7 +274,7 @@ class _Search:
         return self.space.feasible_towards(to_surface(w))
 
     def _over(self) -> bool:
-        return self._stopped or self.best[0] >= self.enough or time.perf_counter() > self.deadline
+        return bool(self._stop[0]) or self.best[0] >= self.enough or time.perf_counter() > self.deadline
 
     def _check(self) -> None:
         if self._over():

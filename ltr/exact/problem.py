@@ -30,7 +30,7 @@ from ltr.checks import as_float, as_numbers, is_whole
 from ltr.exact.scores import Scores
 from ltr.statistics import RankStatistic
 
-__all__ = ["LARGEST_VALUE", "SIDE_TOLERANCE", "LinearConstraints", "Problem", "RerankProblem", "resolved_value"]
+__all__ = ["SIDE_TOLERANCE", "LinearConstraints", "Problem", "RerankProblem", "resolved_value"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -41,9 +41,7 @@ SIDE_TOLERANCE = 1e-9
 
 _LARGEST = float(np.finfo(np.float64).max) / 4  # of the sum of an observation's |x_j|, or of a row of side constraints
 _TINY = float(np.finfo(np.float64).smallest_subnormal)
-LARGEST_VALUE = 1e300
-"""The largest price, and the largest value of a perfect order."""
-_LEAST_VALUE = 1e-300
+_LEAST_VALUE, _LARGEST_VALUE = 1e-300, 1e300  # of a perfect order; the largest price
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,7 +354,7 @@ def set_fields(frozen: object, **fields: object) -> None:
 
 def check_price_and_margin(C: float, margin: float) -> None:
     """ValueError for a price or a margin that no problem takes."""
-    if not 0 <= as_float(C) <= LARGEST_VALUE:
+    if not 0 <= as_float(C) <= _LARGEST_VALUE:
         raise ValueError(f"C must be a number from 0 to 1e300, got {C!r}")
     if not 0 < as_float(margin) < math.inf:
         raise ValueError(f"margin must be a finite number > 0, got {margin!r}")
@@ -368,7 +366,7 @@ def check_best_value(problem: Problem) -> None:
         best = problem.trivial_bound
     except OverflowError:
         best = math.inf
-    if best != 0 and not _LEAST_VALUE <= best <= LARGEST_VALUE:
+    if best != 0 and not _LEAST_VALUE <= best <= _LARGEST_VALUE:
         rule = "0 or from 1e-300 to 1e300, so that no sum overflows or loses its digits"
         raise ValueError(f"the value of a perfect order must be {rule}, got {best:g}: scale weights or gains")
 

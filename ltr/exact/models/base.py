@@ -98,7 +98,7 @@ class Formulation:
         covers_zero: False where the faces leave out w = 0.
         unit: a power of two that the objective is divided by; 1 unless the statistic is very large or small.
         feature_unit: a power of two that differences and margin are divided by; 1 for ordinary features.
-        margin: of the problem in this unit.
+        margin: the margin of the problem in this unit.
         scale: L, the number that features and margin are divided by in the faithful form, in this unit.
         exact: False where weights of the problem are infeasible in the model, so that its bound is not one of the
             problem.

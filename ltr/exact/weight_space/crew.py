@@ -159,6 +159,8 @@ class Crew:
         for row in range(len(piece.narrow.bound)):
             if piece.narrow.bound[row] > max(target, self.least_target):
                 unresolved = max(unresolved, self._settle(piece.narrow.rows(slice(row, row + 1))))
+            else:  # closed by a value that was found meanwhile
+                target = max(target, int(piece.narrow.bound[row]))
         return Outcome(target, done.left, unresolved, done.spent + int(piece.tally[3]))
 
 

@@ -29,14 +29,14 @@ from ltr.exact.recentre import middle_of_cell
 from ltr.exact.state import SolveState
 from ltr.exact.vertices import largest_value, offer_simple
 from ltr.exact.weight_space.crew import Crew
-from ltr.exact.weight_space.space import Boxes, Searchable, Space
+from ltr.exact.weight_space.space import BEYOND, Boxes, Searchable, Space
 
 __all__ = ["UNCOVERED", "NodeSearch", "Region", "Rounds", "offer_candidate", "settle_narrow"]
 
 FloatArray = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-UNCOVERED = -(2**61)
+UNCOVERED = -BEYOND
 """A target below every value: nothing that is closed is covered by another node."""
 
 _OUTWARD = 1e-9  # a host's bounds are known so far, its tolerance of feasibility
@@ -197,12 +197,12 @@ def settle_narrow(state: SolveState, problem: Problem, searchable: Searchable, b
 
     Args:
         state: receives the weights.
-        problem: of the search, of which the box is a part.
-        searchable: its space.
-        box: one row.
+        problem: the problem that is searched.
+        searchable: the space of that problem.
+        box: the box, one row.
 
     Returns:
-        what the values in the box do not exceed where it is above the best value known by now, as an integer.
+        an integer that the values in the box do not exceed.
     """
     bound = int(box.bound[0])
     low, high = _weights_of(searchable.space, box)

@@ -29,7 +29,7 @@ from ltr.exact.warm import search_locally
 from ltr.exact.weight_space.coordinates import adapted, apply_to
 from ltr.exact.weight_space.crew import Crew
 from ltr.exact.weight_space.node import offer_candidate, settle_narrow
-from ltr.exact.weight_space.space import TOLERANCE, Boxes, Searchable, memory_needed, space_of
+from ltr.exact.weight_space.space import BEYOND, TOLERANCE, Boxes, Searchable, memory_needed, space_of
 
 __all__ = ["out_of_reach", "prove"]
 
@@ -51,7 +51,6 @@ _LEAST_SECONDS = 0.1
 _PAUSE = 5.0  # seconds on one target after which better weights are looked for, twice as many where there were none
 _MANY = 1_000_000  # restarts: as many as fit the time
 _NARROW = "the boxes left are too narrow to decide"
-_NOTHING = -(2**61)  # a target below every value
 
 
 def out_of_reach(state: SolveState) -> Ending | None:
@@ -104,7 +103,7 @@ def _prove(state: SolveState, problem: Problem, threads: int, coordinates: str |
     while True:
         # `target` adds a tolerance, which must not carry the bound beyond the gap asked for
         aim = max(schedule.aim, state.limits.gap * abs(state.value) - 2 * TOLERANCE * state.size)
-        target = search.target(state.value + aim) if math.isfinite(state.value) else _NOTHING
+        target = search.target(state.value + aim) if math.isfinite(state.value) else -BEYOND
         started = state.seconds
         spent, resolved = search.lower(target)
         if state.value == -math.inf:

@@ -41,6 +41,7 @@ from ltr.exact.state import scalable
 from ltr.exact.weight_space.couples import Couples, couples_of
 
 __all__ = [
+    "BEYOND",
     "LOOSE",
     "NARROW",
     "SLACK",
@@ -62,10 +63,10 @@ Flags = NDArray[np.uint8]
 UPDATES = 100
 SLACK = 2.0**-43  # 1024 half-units: (UPDATES + 8 + columns) * 3 * 2 of them, and room
 TOLERANCE = 0.5e-12  # of the statistic's size: values closer than this are one value
+BEYOND = 2**61  # as an integer of a space, above all values; below all values with its sign changed
 NARROW = 1e-13  # width from which a coordinate is not split
 LOOSE = 2 * SIDE_TOLERANCE
 _BITS = 58  # of the largest bound, of 63
-_BEYOND = 2**61  # all values
 _BLOCK = 1_000_000  # numbers computed between two looks at the clock
 _SHEETS, _STACK = 2, 6  # of the memory of a thread, in pairs: what deep boxes take, which have few open pairs
 
@@ -272,9 +273,9 @@ class Searchable(NamedTuple):
         """Return the largest integer of the space that is no more than a value; ±2^61 for what is beyond all values."""
         difference = value - self.shift
         try:
-            return min(max(math.floor(math.ldexp(difference, self.exponent)), -_BEYOND), _BEYOND)
+            return min(max(math.floor(math.ldexp(difference, self.exponent)), -BEYOND), BEYOND)
         except OverflowError:
-            return _BEYOND if difference > 0 else -_BEYOND
+            return BEYOND if difference > 0 else -BEYOND
 
     def objective(self, bound: int) -> float:
         """Return an integer of the space as an upper bound of the objective."""
@@ -286,8 +287,8 @@ class Searchable(NamedTuple):
         """Return an integer that no weights worth as little exceed.
 
         Args:
-            value: of the objective.
-            size: of the statistic: values closer than a share of 1e-12 of it are one value.
+            value: a value of the objective.
+            size: size of the statistic; values closer than 1e-12 of it are one value.
         """
         return self.integer(value) + math.ceil(math.ldexp(TOLERANCE * size, self.exponent))
 
