@@ -101,7 +101,7 @@ def test_kills_and_signals_lose_nothing_that_is_finished(tmp_path, reference):
     os.kill(sweep.worker(), signal.SIGKILL)
     code, said = sweep.end()
     assert code == 2
-    assert said.splitlines()[-1].startswith("ltr: error: a worker process was killed; what is finished is kept")
+    assert said.splitlines()[-1].startswith("ltr: error: a worker process was killed; what is finished is kept"), said
     assert "Traceback" not in said
     kept = kept_and_more(sweep.folder, kept)
 

@@ -130,7 +130,8 @@ class _Processes:
 @contextlib.contextmanager
 def _processes(jobs: int, threads: int) -> Iterator[_Processes]:
     limits = {f"{library}_NUM_THREADS": str(threads) for library in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
-    executor = ProcessPoolExecutor(jobs, initializer=_end_with, initargs=(os.getpid(),), env=limits)
+    with _quiet_tracker():
+        executor = ProcessPoolExecutor(jobs, initializer=_end_with, initargs=(os.getpid(),), env=limits)
     others, finished = multiprocessing.active_children(), False
     # an interrupt in the middle of what the executor does could leave its locks closed, and its end would wait for ever
     with StopFlag(forced=False) as stop, warnings.catch_warnings():
@@ -143,6 +144,20 @@ def _processes(jobs: int, threads: int) -> Iterator[_Processes]:
             if not finished:
                 _kill_workers(others)
             executor.shutdown(wait=True)
+
+
+@contextlib.contextmanager
+def _quiet_tracker() -> Iterator[None]:
+    """A context in which loky starts the process that removes a killed worker's semaphores; it will not warn of them."""
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = ",".join([*([before] if before else []), "ignore:resource_tracker"])
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = before
 
 
 def _kill_workers(others: Sequence[BaseProcess]) -> None:

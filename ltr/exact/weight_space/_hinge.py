@@ -250,11 +250,12 @@ def _step(work: Work, t: int, x: FloatArray, g: FloatArray, fall: float) -> bool
         blocked = (g[j] > 0.0 and x[j] >= high) or (g[j] < 0.0 and x[j] <= low)
         if not blocked:
             norm += (g[j] * (high - low)) ** 2
-    if norm <= 0.0:
+    if norm <= 0.0 or not fall / norm < np.inf:  # sides of less than 1e-150
         return False
     for j in range(g.shape[0]):
         low, high = work.low[t, j], work.high[t, j]
-        x[j] = min(max(x[j] + fall / norm * g[j] * (high - low) ** 2, low), high)
+        # in this order no product overflows: 0 times infinity would be no number
+        x[j] = min(max(x[j] + fall / norm * (g[j] * (high - low)) * (high - low), low), high)
     return True
 
 
