@@ -269,6 +269,9 @@ def hinge(space: Space, work: Work, t: int, begin: int, size: int, need: float, 
         mean[j] = 0.0
     total, largest, outcome = 0.0, -np.inf, OPEN
     for step in range(_STEPS):
+        if space.stop[0] != 0:  # one step takes long where there are many pairs of many features
+            outcome = GAVE_UP
+            break
         _values(work, begin, size, columns, x)
         h, slopes = _hinges(work, size)
         if h < need:
@@ -305,6 +308,8 @@ def descend(space: Space, work: Work, t: int, begin: int, size: int) -> None:
     for j in range(columns):
         x[j] = min(max(work.point[t, j], work.low[t, j]), work.high[t, j])
     for _ in range(_DESCENT):
+        if space.stop[0] != 0:
+            break
         for j in range(columns - 1):
             if space.sparse and work.used[t, j] == 0:
                 x[j] = 0.0

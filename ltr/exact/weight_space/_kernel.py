@@ -100,6 +100,8 @@ def _reduce(space: Space, work: Work, t: int, begin: int, size: int, target: int
     """Close box t or shrink it: `CLOSED`, `GAVE_UP` where the hinges cannot close it, or `OPEN`; where to split it."""
     outcome, coordinate, promise = GAVE_UP, -1, 1.0
     for left in range(_ROUNDS - 1, -1, -1):
+        if space.stop[0] != 0:
+            break
         if work.bound[t] <= target:
             return CLOSED, -1
         need = work.bound[t] - target
@@ -260,7 +262,7 @@ def search(
     handed, narrowed, spent, boxes, looks = 0, 0, 0, 0, 0
     deepest, columns = work.low.shape[0] - 4, space.columns.shape[0]
     for root in range(roots.bound.shape[0]):
-        if spent >= allowance:
+        if spent >= allowance or space.stop[0] != 0:
             assign(left.low[handed], roots.low[root])
             assign(left.high[handed], roots.high[root])
             assign(left.used[handed], roots.used[root])
@@ -297,6 +299,8 @@ def search(
             outcome, j = _reduce(space, work, t, begin, size, target, tally)
             if outcome == CLOSED:
                 entries -= 1
+                continue
+            if space.stop[0] != 0:
                 continue
             bound = work.bound[t]
             if j < 0:

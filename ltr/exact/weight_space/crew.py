@@ -139,13 +139,24 @@ class Crew:
 
     def _search(self, boxes: Boxes, target: int, allowance: int) -> _Piece:
         space = self.searchable.space
-        work = self._idle.pop() if self._idle else Work.of(space)
+        work = self._idle.pop() if self._idle else self._workspace()
         columns = space.columns.shape[0]
         left, narrow = Boxes.empty(len(boxes.bound) + work.low.shape[0], columns), Boxes.empty(_NARROW, columns)
         best, tally = np.zeros(columns), np.zeros(4, np.int64)
         handed, reached, value, narrowed = search(space, work, boxes, target, allowance, left, narrow, best, tally)
         narrow = narrow.rows(slice(0, narrowed))
         return _Piece(reached, value, best, left.rows(slice(0, handed)), narrow, tally, work)
+
+    def _workspace(self) -> Work:
+        """Return memory for a thread, its largest part touched row by row: that can take longer than many boxes do."""
+        space = self.searchable.space
+        work, pairs = Work.of(space), space.columns.shape[1]
+        for rows in (work.columns, work.single):
+            for row in rows:
+                if space.stop[0] != 0:  # the search will hand its boxes back at once
+                    return work
+                row[:pairs] = 0.0
+        return work
 
     def _take(self, piece: _Piece, done: Outcome) -> Outcome:
         self._idle.append(piece.work)
