@@ -148,7 +148,7 @@ def _processes(jobs: int, threads: int) -> Iterator[_Processes]:
 
 @contextlib.contextmanager
 def _quiet_tracker() -> Iterator[None]:
-    """A context in which loky starts the process that removes a killed worker's semaphores; it will not warn of them."""
+    """A context in which loky starts the process that removes what killed workers leave; it will not warn of it."""
     before = os.environ.get("PYTHONWARNINGS")
     os.environ["PYTHONWARNINGS"] = ",".join([*([before] if before else []), "ignore:resource_tracker"])
     try:
