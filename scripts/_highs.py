@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ltr.exact import Problem, Status
-from ltr.exact.models import Formulation, ResolvedRank
-from ltr.exact.scip import ScipSolver
+from ltr.exact.scip import Formulation, ResolvedRank, ScipSolver
 from ltr.exact.state import Ending, SolveState
 from ltr.exact.warm import compile_search, search_locally
 

@@ -1,4 +1,4 @@
-"""The paper's Subrank model written once more, in cvxpy for HiGHS: shares no code with `ltr.exact.models`.
+"""The paper's Subrank model written once more, in cvxpy for HiGHS: shares no code with `ltr.exact.scip`.
 
 max   n_pos a_1 + sum ã_l t_il - C sum γ_j
 s.t.  (l - 1) t_il <= sum_k z_ik,    L z_ik <= w·(x_i - x_k) + L - ε,    -γ <= w <= γ,    A w <= b

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from ltr.exact.hosted import HostedSearch
-from ltr.exact.models import is_linear
 from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, RerankProblem
+from ltr.exact.scip import is_linear
 from ltr.exact.solution import Status
 from ltr.exact.solve import METHODS, solve
 from ltr.exact.weight_space import WeightSpaceSearch

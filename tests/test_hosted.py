@@ -7,10 +7,9 @@ import pytest
 
 from ltr.exact.graded import GradedProblem
 from ltr.exact.hosted import HostedSearch
-from ltr.exact.models import ResolvedPairs
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import LinearConstraints, RerankProblem
-from ltr.exact.scip import ScipSolver
+from ltr.exact.scip import ResolvedPairs, ScipSolver
 from ltr.exact.solution import Status
 from ltr.exact.solve import solve
 from ltr.exact.weight_space import WeightSpaceSearch

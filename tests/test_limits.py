@@ -12,7 +12,7 @@ import pytest
 from ltr.exact import GradedProblem, PairwiseProblem, RerankProblem, Status, local_search, solve
 from ltr.exact.levels import balance, levels_of, pair_count
 from ltr.exact.memory import MEGABYTE, Memory
-from ltr.exact.models import base
+from ltr.exact.scip import base
 from ltr.exact.solve import LocalSearch
 from ltr.exact.state import Limits, SolveState, Stopped
 from ltr.exact.weight_space import proof, space

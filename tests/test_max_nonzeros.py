@@ -6,10 +6,9 @@ import pytest
 
 from ltr.exact.graded import GradedProblem
 from ltr.exact.hosted import HostedSearch
-from ltr.exact.models import Auc, Pairwise, ResolvedPairs, Subrank
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
 from ltr.exact.problem import LinearConstraints, RerankProblem
-from ltr.exact.scip import ScipSolver
+from ltr.exact.scip import Auc, Pairwise, ResolvedPairs, ScipSolver, Subrank
 from ltr.exact.solution import Status
 from ltr.exact.solve import solve
 from ltr.exact.state import Limits, SolveState

@@ -8,10 +8,18 @@ import numpy as np
 import pytest
 
 from ltr.exact import LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
-from ltr.exact.models import Auc, Pairwise, ResolvedLattice, ResolvedPairs, ResolvedRank, ResolvedTangents, Subrank
-from ltr.exact.models.auc import is_linear
-from ltr.exact.models.tangents import PositionCost
-from ltr.exact.scip import ScipSolver
+from ltr.exact.scip import (
+    Auc,
+    Pairwise,
+    ResolvedLattice,
+    ResolvedPairs,
+    ResolvedRank,
+    ResolvedTangents,
+    ScipSolver,
+    Subrank,
+)
+from ltr.exact.scip.auc import is_linear
+from ltr.exact.scip.tangents import PositionCost
 from ltr.exact.scip_plugins import add_solution
 from ltr.exact.solve import METHODS
 from ltr.statistics import RankStatistic

@@ -32,7 +32,7 @@ from ltr.exact import (
 )
 from ltr.exact.interrupts import Interrupts
 from ltr.exact.recentre import recentre
-from ltr.exact.scip import _STATUS, ScipSolver
+from ltr.exact.scip.solver import _STATUS, ScipSolver
 from ltr.exact.solve import choose_method
 from ltr.exact.state import Ending, Limits, SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ltr.exact.models import Formulation, ResolvedLattice, is_linear
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import Problem, RerankProblem
-from ltr.exact.scip import ScipSolver
+from ltr.exact.scip import Formulation, ResolvedLattice, ScipSolver, is_linear
 from ltr.exact.solve import METHODS
 
 __all__ = ["build_model", "choose_model", "write_model"]

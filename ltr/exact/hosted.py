@@ -19,7 +19,7 @@ the bound is raised to.
 
 *Tolerances.* SCIP prunes by its bounds within 1e-9. The bounds it is given are raised by more than that, so what it
 prunes is no better than its incumbent, and everything else is cut off by the kernel, which rounds outwards. The side
-constraints have room for their own tolerance (`ltr.exact.models.base.side_rows`), and weights that need more than that
+constraints have room for their own tolerance (`ltr.exact.scip.base.side_rows`), and weights that need more than that
 tolerance are no incumbents. What SCIP's presolve, propagators, heuristics and cuts could do the kernel does better, so
 they are off; linear programs serve side constraints alone.
 """

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pyscipopt import SCIP_PARAMSETTING, SCIP_PROPTIMING, SCIP_RESULT, Conshdlr, Model
 
 from ltr.exact.callbacks import Guard
-from ltr.exact.models.base import linear, objective_unit, side_rows
+from ltr.exact.scip.base import linear, objective_unit, side_rows
 from ltr.exact.scip_types import Constraints, ScipSolution, Variable
 from ltr.exact.solution import Status
 from ltr.exact.state import SolveState, Stopped

@@ -21,10 +21,9 @@ from ltr.checks import as_sequence, check_callable
 from ltr.exact.graded import GradedProblem
 from ltr.exact.hosted import HostedSearch
 from ltr.exact.interrupts import Interrupts
-from ltr.exact.models import Auc, Pairwise, ResolvedPairs, ResolvedRank, Subrank
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import Problem, RerankProblem
-from ltr.exact.scip import ScipSolver
+from ltr.exact.scip import Auc, Pairwise, ResolvedPairs, ResolvedRank, ScipSolver, Subrank
 from ltr.exact.solution import Progress, Solution, Status
 from ltr.exact.state import Ending, Limits, SolveState, Stopped
 from ltr.exact.warm import RESTARTS, compile_search, search_locally

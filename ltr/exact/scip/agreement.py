@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.exact.models.base import Assignment, FloatArray, Formulation, IntArray, assign, linear
+from ltr.exact.scip.base import Assignment, FloatArray, Formulation, IntArray, assign, linear
 from ltr.exact.scip_types import Expression
 
 __all__ = ["Agreement"]

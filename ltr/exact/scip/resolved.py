@@ -12,7 +12,7 @@ r_i in {0, ..., n-1} is the ResolvedRank, t_il = 1 says that rank r_i + 1 reache
 
 *What it leaves out.* in_order and `base`'s row make weights with any score difference strictly between 0 and ε
 infeasible. The largest value of the model is therefore that of the regular weights only, and its bound says nothing of
-the others (`exact` is False). `ltr.exact.models.resolved_pairs` has a model of the whole problem.
+the others (`exact` is False). `ltr.exact.scip.resolved_pairs` has a model of the whole problem.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.exact.models.base import Assignment, FloatArray, Formulation, assign, kind, linear
 from ltr.exact.problem import Problem, RerankProblem
 from ltr.exact.recentre import deepest
+from ltr.exact.scip.base import Assignment, FloatArray, Formulation, assign, kind, linear
 from ltr.exact.scip_types import Expression, Variable
 
 __all__ = ["ResolvedRank", "check_resolved"]

@@ -14,7 +14,7 @@ of convex functions is convex, hence θ <= sum_l a_l - cost(P) is described by t
 
     θ <= sum_l a_l - sum_k [b(s_k) + (b(s_k + 1) - b(s_k)) (π_k + P_k - s_k)],    π any permutation, s_k any position,
 
-which `ltr.exact.models.tangents` adds where a solution violates them.
+which `ltr.exact.scip.tangents` adds where a solution violates them.
 
 **Lattice** (`ResolvedLattice`), for any rank weights. With c_i = n_neg - sum_k z_ik let, for m = 0..n_neg-1,
 
@@ -38,10 +38,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.exact.models.base import Assignment, FloatArray, Formulation, assign, linear
-from ltr.exact.models.resolved import check_resolved
-from ltr.exact.models.tangents import PositionCost, add_tangents
 from ltr.exact.problem import Problem, RerankProblem
+from ltr.exact.scip.base import Assignment, FloatArray, Formulation, assign, linear
+from ltr.exact.scip.resolved import check_resolved
+from ltr.exact.scip.tangents import PositionCost, add_tangents
 from ltr.exact.scip_types import Expression, Variable
 
 __all__ = ["ResolvedLattice", "ResolvedPairs", "ResolvedTangents"]

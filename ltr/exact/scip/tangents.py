@@ -1,4 +1,4 @@
-r"""Tangents of the concave statistic ``sum_l a_l - cost(P)``: see `ltr.exact.models.resolved_pairs`.
+r"""Tangents of the concave statistic ``sum_l a_l - cost(P)``: see `ltr.exact.scip.resolved_pairs`.
 
 The constraint handler holds one constraint, θ <= sum_l a_l - cost(P). Every tangent is valid everywhere, so the cuts
 are global; one that is tight at an integral P makes the constraint exact there, and there are finitely many of those.

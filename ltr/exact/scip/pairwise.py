@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ltr.exact.models.agreement import Agreement
-from ltr.exact.models.base import FloatArray, IntArray, kind
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import Problem
+from ltr.exact.scip.agreement import Agreement
+from ltr.exact.scip.base import FloatArray, IntArray, kind
 
 __all__ = ["Pairwise"]
 

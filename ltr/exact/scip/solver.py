@@ -12,7 +12,7 @@ they are off, but for the tangents, whose coefficients are exact.
 
 *Small margins.* A binary 1e-9 short of 1 moves its row by 1e-9 M. With ``M = max ||δ||_1``, a margin below
 max(1e-5, 1e-6 M) is therefore reported in the solution's message, and one below 1e-8 max(1, M) refused; for features
-of extreme size after they are brought to an ordinary one, see `ltr.exact.models.base.feature_unit`.
+of extreme size after they are brought to an ordinary one, see `ltr.exact.scip.base.feature_unit`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from ltr.exact.models.base import Form, Formulation, feature_unit, spread
 from ltr.exact.problem import Problem
+from ltr.exact.scip.base import Form, Formulation, feature_unit, spread
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState
 from ltr.exact.warm import compile_search, search_locally

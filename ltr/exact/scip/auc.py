@@ -16,9 +16,9 @@ import math
 
 import numpy as np
 
-from ltr.exact.models.agreement import Agreement
-from ltr.exact.models.base import FloatArray, IntArray, kind
 from ltr.exact.problem import Problem, RerankProblem
+from ltr.exact.scip.agreement import Agreement
+from ltr.exact.scip.base import FloatArray, IntArray, kind
 
 __all__ = ["Auc", "is_linear"]
 

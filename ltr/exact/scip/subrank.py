@@ -24,8 +24,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.exact.models.base import Assignment, FloatArray, Formulation, assign, kind, linear
 from ltr.exact.problem import Problem, RerankProblem
+from ltr.exact.scip.base import Assignment, FloatArray, Formulation, assign, kind, linear
 from ltr.exact.scip_types import Expression, Variable
 
 __all__ = ["Subrank"]

@@ -1,0 +1,23 @@
+"""The paper's MIP formulations, and the solver that runs them in SCIP; `base` states what the formulations share."""
+
+from ltr.exact.scip.auc import Auc, is_linear
+from ltr.exact.scip.base import Form, Formulation
+from ltr.exact.scip.pairwise import Pairwise
+from ltr.exact.scip.resolved import ResolvedRank
+from ltr.exact.scip.resolved_pairs import ResolvedLattice, ResolvedPairs, ResolvedTangents
+from ltr.exact.scip.solver import ScipSolver
+from ltr.exact.scip.subrank import Subrank
+
+__all__ = [
+    "Auc",
+    "Form",
+    "Formulation",
+    "Pairwise",
+    "ResolvedLattice",
+    "ResolvedPairs",
+    "ResolvedRank",
+    "ResolvedTangents",
+    "ScipSolver",
+    "Subrank",
+    "is_linear",
+]
