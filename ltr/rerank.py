@@ -36,6 +36,7 @@ from ltr.base_rankers.logistic import linear_scores
 from ltr.checks import as_numbers, as_sequence, check_callable, is_whole
 from ltr.data.dataset import checked_features, checked_labels, checked_queries, is_graded
 from ltr.exact.graded import GradedProblem
+from ltr.exact.limits import Limits
 from ltr.exact.problem import (
     LinearConstraints,
     RankName,
@@ -48,7 +49,6 @@ from ltr.exact.recentre import NormName
 from ltr.exact.recentre import recentre as recentred
 from ltr.exact.solution import Progress, Solution
 from ltr.exact.solve import Solver, check_method, solve
-from ltr.exact.state import Limits
 from ltr.fitted import NamedFeatures, all_or_nothing, feature_names, split_names
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -142,7 +142,7 @@ class TwoStageRanker(NamedFeatures):
         check_price_and_margin(C, margin)
         check_rank(rank)
         check_method(method)
-        Limits(time_limit, gap, seed, node_limit, memory_limit)
+        Limits(time_limit, gap, node_limit, memory_limit, seed)
         self.base = base
         self.statistic = RankStatistic.parse(statistic)
         self.top_k = top_k
@@ -424,11 +424,13 @@ class TwoStageRanker(NamedFeatures):
         self.solution_ = solve(
             self.problem_,
             self.method,
-            time_limit=self.time_limit,
-            gap=self.gap,
-            seed=self.seed,
-            node_limit=self.node_limit,
-            memory_limit=self.memory_limit,
+            Limits(
+                time_limit=self.time_limit,
+                gap=self.gap,
+                seed=self.seed,
+                node_limit=self.node_limit,
+                memory_limit=self.memory_limit,
+            ),
             warm_starts=self.warm_starts_,
             on_progress=on_progress,
         )

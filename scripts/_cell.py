@@ -16,7 +16,7 @@ from _highs import HighsSolver
 from _lists import Case
 from _memory import peak
 
-from ltr.exact import METHODS, Problem, RerankProblem, Solution, TracePoint, solve
+from ltr.exact import METHODS, Limits, Problem, RerankProblem, Solution, TracePoint, solve
 from ltr.exact.solve import Solver
 
 __all__ = ["OWN_MODEL", "measure", "method_names", "threads_used"]
@@ -53,7 +53,7 @@ def measure(request: Json) -> Json:
     _warm_up(solver)
     own = request["method"] in OWN_MODEL
     before = peak()
-    solution = solve(problem, solver, request["time_limit"], warm_starts=[request["start"]])
+    solution = solve(problem, solver, Limits(time_limit=request["time_limit"]), warm_starts=[request["start"]])
     return record | {
         "status": solution.status.value,
         "message": solution.message,
@@ -91,7 +91,7 @@ def _solver(name: str, threads: int) -> Solver:
 
 def _warm_up(solver: Solver) -> None:
     """Compile and import what the method needs; both are done once in a process."""
-    solve(_TINY, solver, 10.0)
+    solve(_TINY, solver, Limits(time_limit=10.0))
 
 
 def _bound(point: Solution | TracePoint, own: bool) -> float:

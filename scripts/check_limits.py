@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 import psutil
 
-from ltr.exact import GradedProblem, LinearConstraints, PairwiseProblem, RerankProblem, solve
+from ltr.exact import GradedProblem, Limits, LinearConstraints, PairwiseProblem, RerankProblem, solve
 from ltr.exact.problem import Problem
 
 MEGABYTE = 2**20
@@ -111,10 +111,10 @@ def child(name: str, method: str, seconds: float, megabytes: float | None) -> No
     problem = CASES[name].build()
     small = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 0])
     for warm in {"local_search", "auto", "hosted"}:
-        solve(small, warm, time_limit=10)
+        solve(small, warm, Limits(time_limit=10))
     print("ready", flush=True)
     began = time.monotonic()
-    solution = solve(problem, method, time_limit=seconds, memory_limit=megabytes)
+    solution = solve(problem, method, Limits(time_limit=seconds, memory_limit=megabytes))
     taken = time.monotonic() - began
     print(json.dumps({"seconds": taken, "status": solution.status.value, "message": solution.message}), flush=True)
     os._exit(0)  # what the process frees at its end is not the solve's

@@ -31,7 +31,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ltr.exact import GradedProblem, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
+from ltr.exact import GradedProblem, Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
 from ltr.exact.problem import Problem
 from ltr.exact.weight_space import WeightSpaceSearch
 
@@ -339,7 +339,7 @@ def check(seed: int, time_limit: float) -> tuple[int, str, str]:
                     raise
                 return seed, "refused", str(error)
             try:
-                solution = solve(problem, method, time_limit=time_limit)
+                solution = solve(problem, method, Limits(time_limit=time_limit))
             except ValueError as error:
                 if "for SCIP with these features" not in str(error):
                     raise

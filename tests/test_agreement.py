@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from ltr.exact.hosted import HostedSearch
+from ltr.exact.limits import Limits
 from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, RerankProblem
 from ltr.exact.scip import is_linear
 from ltr.exact.solution import Status
@@ -182,11 +183,11 @@ def test_search_models_and_enumerations_agree(seed):
     if homogeneous(problem):
         assert by_cells(problem) == pytest.approx(best, rel=0, abs=1e-9)
     for method in (KERNEL, mip(problem)):
-        assert_proven(problem, solve(problem, method, time_limit=60), best)
+        assert_proven(problem, solve(problem, method, Limits(time_limit=60)), best)
     if homogeneous(problem) and problem.rank == "resolved":
         # inside a cell there are weights with no scores apart by less than the margin, so the paper's own model of
         # ResolvedRank, which is about such weights alone, is the problem here
-        paper = solve(problem, alone("resolved_faithful"), time_limit=60)
+        paper = solve(problem, alone("resolved_faithful"), Limits(time_limit=60))
         assert paper.value == pytest.approx(best, rel=0, abs=1e-9)
         assert paper.model_bound == pytest.approx(best, rel=0, abs=1e-8)
 
@@ -194,7 +195,7 @@ def test_search_models_and_enumerations_agree(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_hosted_search_agrees(seed):
     problem = instance(seed)
-    solution = solve(problem, HOSTED, time_limit=60)
+    solution = solve(problem, HOSTED, Limits(time_limit=60))
     assert_proven(problem, solution, optimum(seed))
 
 
@@ -312,7 +313,7 @@ def test_no_rounding_makes_a_bound_wrong(name):
         best = vertex_optimum(problem)[0]
         reachable = vertex_optimum(problem, SIDE_TOLERANCE)[0]
         # most take some milliseconds; what a limit leaves is as valid
-        solutions = [solve(problem, method, time_limit=0.15) for method in (KERNEL, HOSTED)]
+        solutions = [solve(problem, method, Limits(time_limit=0.15)) for method in (KERNEL, HOSTED)]
         for solution in solutions:
             assert reachable - 1e-12 * size <= solution.bound, (turn, solution)
             assert solution.value <= reachable + 1e-12 * size, (turn, solution)

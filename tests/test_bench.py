@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ltr.exact import RerankProblem, Status, solve
+from ltr.exact import Limits, RerankProblem, Status, solve
 from tests.reference import cell_optimum
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
@@ -133,7 +133,7 @@ def test_highs_agrees_with_enumeration():
     for seed in range(3):
         problem = random_list(n=8, seed=seed)
         optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C, problem.rank)
-        solution = solve(problem, HighsSolver(local_search=0.0), time_limit=60)
+        solution = solve(problem, HighsSolver(local_search=0.0), Limits(time_limit=60))
         assert solution.value == pytest.approx(optimum, abs=1e-9)
         assert solution.model_bound == pytest.approx(optimum, rel=1e-6)  # HiGHS's tolerance
 

@@ -12,7 +12,7 @@ import pytest
 
 from ltr import verify
 from ltr.data import DataError, half_split, load
-from ltr.exact import _recorder
+from ltr.exact import Limits, _recorder
 from ltr.exact.certificate import Certificate, certify
 from ltr.exact.graded import GradedProblem
 from ltr.exact.local_search import local_search
@@ -180,7 +180,7 @@ def test_the_order_of_rows_and_the_names_of_lists_do_not_matter():
 @pytest.mark.parametrize("options", [{}, {"normalise": True}, {"C": 0.2}, {"gain": "linear", "statistic": "wrs"}])
 def test_solutions_of_graded_lists_are_proven(rank, options):
     p = larger_graded(0, rank=rank, **options)
-    found = solve(p, time_limit=60.0)
+    found = solve(p, limits=Limits(time_limit=60.0))
     assert found.status is Status.OPTIMAL
     certificate = certify(p, found)
     claim, _ = verify.check(verify.parse(json.dumps(certificate.content)))
@@ -622,7 +622,7 @@ class Other(Problem):
 def test_solutions_of_nothing_and_of_other_problems_are_refused():
     p = larger_problem(0, constraints=LinearConstraints([[1.0, 0.0, 0.0]], [-2.0]))
     with pytest.raises(ValueError, match="solution must have feasible weights"):
-        certify(p, solve(p, "local_search", time_limit=5))
+        certify(p, solve(p, "local_search", Limits(time_limit=5)))
     one, other = larger_problem(0), larger_problem(1)
     with pytest.raises(ValueError, match="solution must be of this problem, got value"):
         certify(other, solution(one, [1.0, 0.0, 0.0]))

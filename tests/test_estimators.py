@@ -27,7 +27,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import ltr
 from ltr.base_rankers.surrogate import SurrogateRanker
 from ltr.estimators import ExactRanker, ExactReranker, LinearRanker, ReproducibleSearch
-from ltr.exact import GradedProblem, RerankProblem, Status, solve
+from ltr.exact import GradedProblem, Limits, RerankProblem, Status, solve
 from ltr.metrics import auc, ndcg, rank_statistic
 from ltr.top_lists import TopLists
 
@@ -263,7 +263,7 @@ def test_the_exact_ranker_solves_the_problem_of_the_standardised_list(statistic,
     ranker = ExactRanker(statistic, node_limit=300, **options).fit(X, y)
     lists = TopLists.of(X, None)
     problem = RerankProblem(lists.Z, y, statistic, **options)
-    solution = solve(problem, ReproducibleSearch(), node_limit=300)
+    solution = solve(problem, ReproducibleSearch(), Limits(node_limit=300))
     np.testing.assert_array_equal(ranker.solution_.weights, solution.weights)
     assert (ranker.solution_.value, ranker.solution_.bound) == (solution.value, solution.bound)
     np.testing.assert_array_equal(ranker.coef_, lists.raw(solution.weights))

@@ -7,6 +7,7 @@ import pytest
 
 from ltr.exact.graded import GradedProblem
 from ltr.exact.hosted import HostedSearch
+from ltr.exact.limits import Limits
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import LinearConstraints, RerankProblem
 from ltr.exact.scip import ResolvedPairs, ScipSolver
@@ -50,7 +51,7 @@ def with_constraints(problem, A, b):
 def assert_proves(problem, optimum, methods=(HOSTED, KERNEL)):
     """Hosted and kernel prove the optimum, by weights that are feasible and worth what is said."""
     for method in methods:
-        solution = solve(problem, method, time_limit=60)
+        solution = solve(problem, method, Limits(time_limit=60))
         assert solution.status is Status.OPTIMAL, (method, solution)
         assert solution.value == pytest.approx(optimum, abs=1e-9)
         assert solution.bound == pytest.approx(optimum, abs=1e-9 * max(1.0, abs(optimum)))
@@ -109,7 +110,7 @@ def test_side_constraints_by_enumeration():
         optimum = cell_optimum(p.X, p.y, p.statistic, p.C, p.rank, A=A)[0]
         q = with_constraints(p, A, np.zeros(len(A)))
         assert_proves(q, optimum, [HOSTED])
-        assert_valid(q, solve(q, KERNEL, time_limit=60), optimum)
+        assert_valid(q, solve(q, KERNEL, Limits(time_limit=60)), optimum)
     for seed in range(12):
         p = random_pairwise(seed)
         A = homogeneous_rows(seed, p.d)
@@ -132,7 +133,7 @@ def test_inhomogeneous_constraints_as_a_mip_sees_them(limits):
         p = random_instance(seed, d=2, statistic="dcg")
         A, b = [[1.0, 0.0], [-1.0, 0.0], [-1.0, -1.0]], [limits[1], -limits[0], -0.25]
         p = RerankProblem(p.X, p.y, p.statistic, p.C, constraints=LinearConstraints(A, b))
-        assert_proves(p, solve(p, ScipSolver(ResolvedPairs), time_limit=60).value)
+        assert_proves(p, solve(p, ScipSolver(ResolvedPairs), Limits(time_limit=60)).value)
 
 
 @pytest.mark.parametrize(
@@ -149,13 +150,13 @@ def test_inhomogeneous_constraints_as_a_mip_sees_them(limits):
 )
 def test_side_constraints_that_nothing_satisfies(A, b):
     p = RerankProblem([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]], [0, 1, 0], constraints=LinearConstraints(A, b))
-    assert solve(p, HOSTED, time_limit=60).status is Status.INFEASIBLE
+    assert solve(p, HOSTED, Limits(time_limit=60)).status is Status.INFEASIBLE
 
 
 def test_zero_is_compared_though_no_face_holds_it():
     # each weight costs more than all it could gain: DCG of two positives is at most 1 + 1/log2(3)
     p = RerankProblem([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0]], [0, 1, 1], C=5.0)
-    solution = solve(p, HOSTED, time_limit=60)
+    solution = solve(p, HOSTED, Limits(time_limit=60))
     # all tied: the negative on top, positives at positions 1 and 2
     assert solution.value == pytest.approx(1 / math.log2(3) + 1 / math.log2(4))
     assert not solution.weights.any()
@@ -171,7 +172,7 @@ def test_statistics_of_extreme_size(statistic):
 def test_several_nodes_and_rounds_end_at_the_kernels_optimum():
     for options in ({}, {"C": 0.05}, {"max_nonzeros": 2}, {"statistic": "mrr"}):
         p = medium(**options)
-        kernel, hosted = solve(p, KERNEL, time_limit=60), solve(p, HOSTED, time_limit=60)
+        kernel, hosted = solve(p, KERNEL, Limits(time_limit=60)), solve(p, HOSTED, Limits(time_limit=60))
         assert hosted.status is kernel.status is Status.OPTIMAL
         assert hosted.value == pytest.approx(kernel.value, abs=1e-9)
         assert hosted.nodes >= 9  # more than the root and the 8 faces of one round
@@ -179,7 +180,9 @@ def test_several_nodes_and_rounds_end_at_the_kernels_optimum():
 
 def test_the_local_search_and_threads_change_no_proof():
     p = medium()
-    assert solve(p, HostedSearch(threads=2), time_limit=60).value == solve(p, HOSTED, time_limit=60).value
+    assert (
+        solve(p, HostedSearch(threads=2), Limits(time_limit=60)).value == solve(p, HOSTED, Limits(time_limit=60)).value
+    )
 
 
 # --- limits ----------------------------------------------------------------------------------------------------
@@ -187,9 +190,9 @@ def test_the_local_search_and_threads_change_no_proof():
 
 def test_a_node_limit_leaves_a_valid_bound():
     p = medium()
-    whole = solve(p, HOSTED, time_limit=60)
+    whole = solve(p, HOSTED, Limits(time_limit=60))
     for limit in (1, 2, 3, 5, 8, whole.nodes - 1):
-        solution = solve(p, HOSTED, time_limit=60, node_limit=limit)
+        solution = solve(p, HOSTED, Limits(time_limit=60, node_limit=limit))
         assert solution.status in (Status.NODE_LIMIT, Status.OPTIMAL)
         assert solution.status is Status.NODE_LIMIT or limit == whole.nodes - 1
         assert solution.nodes <= limit
@@ -197,7 +200,7 @@ def test_a_node_limit_leaves_a_valid_bound():
 
 
 def test_a_time_limit_leaves_a_valid_bound():
-    solution = solve(hard(), HOSTED, time_limit=1.0)
+    solution = solve(hard(), HOSTED, Limits(time_limit=1.0))
     assert solution.status is Status.TIME_LIMIT
     assert math.isfinite(solution.value)
     assert solution.value <= solution.bound <= hard().trivial_bound
@@ -206,8 +209,8 @@ def test_a_time_limit_leaves_a_valid_bound():
 @pytest.mark.parametrize("gap", [0.5, 0.05, 0.01])
 def test_a_gap_ends_the_search(gap):
     p = medium()
-    best = solve(p, HOSTED, time_limit=60)
-    solution = solve(p, HOSTED, time_limit=60, gap=gap)
+    best = solve(p, HOSTED, Limits(time_limit=60))
+    solution = solve(p, HOSTED, Limits(time_limit=60, gap=gap))
     assert solution.status in (Status.GAP_LIMIT, Status.OPTIMAL)
     assert solution.gap <= gap
     assert solution.nodes <= best.nodes
@@ -216,11 +219,11 @@ def test_a_gap_ends_the_search(gap):
 
 def test_stopped_at_any_question_it_leaves_a_valid_bound():
     p = medium()
-    optimum = solve(p, HOSTED, time_limit=60).value
+    optimum = solve(p, HOSTED, Limits(time_limit=60)).value
     statuses = set()
     for allowed in (0, 1, 2, 4, 8, 16, 24, 32, 10**9):
         questions = itertools.count()
-        solution = solve(p, HOSTED, time_limit=60, should_stop=lambda q=questions, a=allowed: next(q) >= a)
+        solution = solve(p, HOSTED, Limits(time_limit=60), should_stop=lambda q=questions, a=allowed: next(q) >= a)
         statuses.add(solution.status)
         assert_valid(p, solution, optimum)
     assert statuses == {Status.INTERRUPTED, Status.OPTIMAL}
@@ -234,7 +237,7 @@ def test_ctrl_c_ends_it_with_a_valid_bound():
             signal.raise_signal(signal.SIGINT)
         return False
 
-    solution = solve(hard(), HOSTED, time_limit=60, should_stop=press)
+    solution = solve(hard(), HOSTED, Limits(time_limit=60), should_stop=press)
     assert solution.status is Status.INTERRUPTED
     assert solution.value <= solution.bound
 
@@ -251,7 +254,7 @@ def test_exceptions_of_the_caller_pass_through(point):
             raise OwnError
 
     with pytest.raises(OwnError):
-        solve(medium(), HOSTED, time_limit=60, on_progress=on_progress)
+        solve(medium(), HOSTED, Limits(time_limit=60), on_progress=on_progress)
 
     def should_stop():
         if next(seen) > 10:
@@ -259,11 +262,11 @@ def test_exceptions_of_the_caller_pass_through(point):
         return False
 
     with pytest.raises(OwnError):
-        solve(hard(), HOSTED, time_limit=60, should_stop=should_stop)
+        solve(hard(), HOSTED, Limits(time_limit=60), should_stop=should_stop)
 
 
 def test_the_same_seed_searches_the_same_tree():
-    one, two = (solve(medium(C=0.02), HOSTED, time_limit=60, seed=3) for _ in range(2))
+    one, two = (solve(medium(C=0.02), HOSTED, Limits(time_limit=60, seed=3)) for _ in range(2))
     assert (one.nodes, one.value, one.message) == (two.nodes, two.value, two.message)
 
 
@@ -285,4 +288,4 @@ def test_options_out_of_range(options, message):
 def test_graded_problem_with_several_lists_and_a_price():
     rng = np.random.default_rng(8)
     p = GradedProblem(rng.normal(size=(24, 3)), rng.integers(0, 3, size=24), np.repeat([0, 1, 2], 8), C=0.05)
-    assert_proves(p, solve(p, KERNEL, time_limit=60).value)
+    assert_proves(p, solve(p, KERNEL, Limits(time_limit=60)).value)

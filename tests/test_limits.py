@@ -9,12 +9,12 @@ import time
 import numpy as np
 import pytest
 
-from ltr.exact import GradedProblem, PairwiseProblem, RerankProblem, Status, local_search, solve
+from ltr.exact import GradedProblem, Limits, PairwiseProblem, RerankProblem, Status, local_search, solve
 from ltr.exact.levels import balance, levels_of, pair_count
 from ltr.exact.memory import MEGABYTE, Memory
 from ltr.exact.scip import base
 from ltr.exact.solve import LocalSearch
-from ltr.exact.state import Limits, SolveState, Stopped
+from ltr.exact.state import SolveState, Stopped
 from ltr.exact.weight_space import proof, space
 
 from .reference import random_graded, random_instance, random_pairwise
@@ -68,7 +68,7 @@ def test_pairs_are_counted_without_being_made(make):
 @pytest.mark.parametrize("make", [long_list, many_gains, many_preferences])
 def test_pairs_beyond_the_memory_limit_are_not_made(no_pairs, make, method):
     problem = make()
-    solution = solve(problem, method, time_limit=60, memory_limit=40)
+    solution = solve(problem, method, Limits(time_limit=60, memory_limit=40))
     assert solution.status in (Status.MEMORY_LIMIT, Status.HEURISTIC)
     assert solution.bound == problem.trivial_bound
     assert solution.value > problem.evaluate(np.zeros(problem.d))  # single features were compared all the same
@@ -78,17 +78,17 @@ def test_pairs_beyond_the_memory_limit_are_not_made(no_pairs, make, method):
 def test_what_one_box_takes_too_long_for_is_left_to_the_local_search(monkeypatch):
     monkeypatch.setattr(proof, "_MOST_TERMS", 1000)
     problem = long_list(n=60, d=3)
-    solution = solve(problem, time_limit=1.0)
+    solution = solve(problem, limits=Limits(time_limit=1.0))
     assert solution.status is Status.HEURISTIC
     assert "pairs of 3 features are too many for a proof" in solution.message
-    assert solution.value == solve(problem, "local_search", time_limit=1.0).value
+    assert solution.value == solve(problem, "local_search", Limits(time_limit=1.0)).value
 
 
 def test_fewer_threads_where_memory_is_short():
     problem = long_list(n=300, d=4)
     limit = 1.1 * proof.memory_needed(problem, threads=1) / MEGABYTE
     assert proof.memory_needed(problem, threads=2) > limit * MEGABYTE
-    solution = solve(problem, time_limit=0.5, memory_limit=limit + 50)
+    solution = solve(problem, limits=Limits(time_limit=0.5, memory_limit=limit + 50))
     assert solution.bound < problem.trivial_bound
 
 
@@ -117,14 +117,14 @@ def test_a_solve_ends_where_memory_is_used_up():
 @pytest.mark.parametrize("method", ["resolved", "resolved_faithful", "auc"])
 def test_a_model_that_takes_too_much_memory_is_not_built(method):
     statistic = "auc" if method == "auc" else "dcg"
-    solution = solve(long_list(n=400, d=5, statistic=statistic), method, time_limit=60, memory_limit=20)
+    solution = solve(long_list(n=400, d=5, statistic=statistic), method, Limits(time_limit=60, memory_limit=20))
     assert solution.status is Status.MEMORY_LIMIT
     assert "comparisons needs about" in solution.message
 
 
 def test_a_model_that_takes_too_long_to_build_is_given_up(monkeypatch):
     monkeypatch.setattr(base, "_LEAST_BUILDING", 1e-3)
-    solution = solve(long_list(n=400, d=5), "resolved", time_limit=0.5)
+    solution = solve(long_list(n=400, d=5), "resolved", Limits(time_limit=0.5))
     assert solution.status is Status.TIME_LIMIT
     assert "to build, more than" in solution.message
 
@@ -136,10 +136,10 @@ def test_a_model_that_takes_too_long_to_build_is_given_up(monkeypatch):
 @pytest.mark.parametrize("make", [long_list, many_gains, lambda: many_gains(rank="subrank"), many_preferences])
 def test_time_is_kept_on_large_problems(make, method):
     problem = make()
-    solve(RerankProblem([[0.0], [1.0]], [0, 1]), method, time_limit=10)  # compiled before the clock
+    solve(RerankProblem([[0.0], [1.0]], [0, 1]), method, Limits(time_limit=10))  # compiled before the clock
     for limit in (0.001, 0.5):
         began = time.monotonic()
-        solution = solve(problem, method, time_limit=limit)
+        solution = solve(problem, method, Limits(time_limit=limit))
         assert time.monotonic() - began < limit + PATIENCE
         assert solution.value <= solution.bound
 
@@ -147,13 +147,13 @@ def test_time_is_kept_on_large_problems(make, method):
 @pytest.mark.parametrize("method", ["auto", "hosted", "local_search", "resolved"])
 def test_an_interrupt_ends_a_large_solve_at_once(method):
     problem = long_list()
-    solve(RerankProblem([[0.0], [1.0]], [0, 1]), method, time_limit=10)
+    solve(RerankProblem([[0.0], [1.0]], [0, 1]), method, Limits(time_limit=10))
     sent: list[float] = []
 
     timer = threading.Timer(0.7, lambda: (sent.append(time.monotonic()), signal.pthread_kill(main, signal.SIGINT)))
     main = threading.main_thread().ident
     timer.start()
-    solution = solve(problem, method, time_limit=60)
+    solution = solve(problem, method, Limits(time_limit=60))
     timer.cancel()
     if not sent:  # it had ended before
         assert solution.status in (Status.TIME_LIMIT, Status.MEMORY_LIMIT)
@@ -184,6 +184,6 @@ def test_starts_are_known_to_a_solve_that_is_interrupted_while_it_compiles():
 
     problem = long_list(n=50, d=3)
     start = np.eye(3)[0]
-    solution = solve(problem, Compiles(), warm_starts=[start], time_limit=10)
+    solution = solve(problem, Compiles(), Limits(time_limit=10), warm_starts=[start])
     assert solution.status is Status.INTERRUPTED
     assert solution.value >= problem.evaluate(start)

@@ -6,12 +6,13 @@ import pytest
 
 from ltr.exact.graded import GradedProblem
 from ltr.exact.hosted import HostedSearch
+from ltr.exact.limits import Limits
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
 from ltr.exact.problem import LinearConstraints, RerankProblem
 from ltr.exact.scip import Auc, Pairwise, ResolvedPairs, ScipSolver, Subrank
 from ltr.exact.solution import Status
 from ltr.exact.solve import solve
-from ltr.exact.state import Limits, SolveState
+from ltr.exact.state import SolveState
 from ltr.exact.warm import search_locally
 from ltr.exact.weight_space import WeightSpaceSearch
 from tests.reference import (
@@ -53,7 +54,7 @@ def limited(problem, most, A=None):
 
 
 def assert_proves(problem, optimum, method):
-    solution = solve(problem, method, time_limit=60)
+    solution = solve(problem, method, Limits(time_limit=60))
     assert solution.status is Status.OPTIMAL, (method, solution)
     assert solution.value == pytest.approx(optimum, abs=1e-9)
     assert np.count_nonzero(solution.weights) <= problem.max_nonzeros
@@ -171,7 +172,7 @@ def test_a_limit_of_all_weights_is_none():
     for seed in (2, 3, 10):
         p = random_instance(seed)
         q = RerankProblem(p.X, p.y, p.statistic, p.C, rank=p.rank, max_nonzeros=p.d)
-        assert solve(q, HOSTED, time_limit=60).value == solve(p, HOSTED, time_limit=60).value
+        assert solve(q, HOSTED, Limits(time_limit=60)).value == solve(p, HOSTED, Limits(time_limit=60)).value
 
 
 # --- warm start ------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from ltr.exact import LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
+from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
 from ltr.exact.scip import (
     Auc,
     Pairwise,
@@ -57,9 +57,9 @@ def test_every_model_finds_the_enumerated_optimum(seed):
         methods = [rank] if rank == "resolved" else [rank, "subrank_faithful"]
         methods += ["auc", "auc_faithful"] if is_linear(problem) else []
         for method in methods:
-            assert_proven(solve(problem, alone(method), seed=seed), optimum)
+            assert_proven(solve(problem, alone(method), Limits(seed=seed)), optimum)
         if rank == "resolved":
-            solution = solve(problem, alone("resolved_faithful"), seed=seed)
+            solution = solve(problem, alone("resolved_faithful"), Limits(seed=seed))
             # no score differences fall between 0 and the margin on these grids, so the model is the problem here
             assert solution.value == pytest.approx(optimum, abs=1e-9)
             assert solution.model_bound == pytest.approx(optimum, abs=1e-8)
@@ -69,7 +69,7 @@ def test_every_model_finds_the_enumerated_optimum(seed):
     preferences = random_pairwise(seed)
     edges = (preferences.X, preferences.pairs, preferences.weights, preferences.C)
     for method in ("pairwise", "pairwise_faithful"):
-        assert_proven(solve(preferences, alone(method), seed=seed), cell_optimum_pairs(*edges)[0])
+        assert_proven(solve(preferences, alone(method), Limits(seed=seed)), cell_optimum_pairs(*edges)[0])
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 3))

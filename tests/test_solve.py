@@ -20,6 +20,7 @@ import pytest
 from ltr.exact import (
     METHODS,
     GradedProblem,
+    Limits,
     LinearConstraints,
     PairwiseProblem,
     RerankProblem,
@@ -34,7 +35,7 @@ from ltr.exact.interrupts import Interrupts
 from ltr.exact.recentre import recentre
 from ltr.exact.scip.solver import _STATUS, ScipSolver
 from ltr.exact.solve import choose_method
-from ltr.exact.state import Ending, Limits, SolveState, Stopped
+from ltr.exact.state import Ending, SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.statistics import RankStatistic
 from tests.reference import cell_optimum, random_instance
@@ -92,7 +93,7 @@ def assert_sound(problem, solution):
 )
 def test_auto_chooses_and_says_why(problem):
     assert choose_method(problem)[0] == "weight_space"
-    solution = solve(problem, time_limit=20)
+    solution = solve(problem, limits=Limits(time_limit=20))
     assert solution.method == "weight_space"
     assert solution.message.startswith(f"auto chose weight_space: {problem.d} feature")
     assert solution.status is Status.OPTIMAL
@@ -105,7 +106,7 @@ def test_every_method_with_the_local_search_in_front():
     pairs = PairwiseProblem(drawn.X, multipartite_pairs(drawn.y), C=0.01)
     for name in METHODS:
         problem = problems["subrank"] if "subrank" in name else pairs if "pairwise" in name else problems["resolved"]
-        solution = solve(problem, name, time_limit=30)
+        solution = solve(problem, name, Limits(time_limit=30))
         assert_sound(problem, solution)
         assert solution.method == name
         if problem is not pairs:
@@ -149,14 +150,26 @@ def test_a_solver_of_ones_own():
         ({"method": "simplex"}, "method must be one of auto, local_search, .*got 'simplex'"),
         ({"method": None}, "method must be a name or a solver object, got None"),
         ({"method": WeightSpaceSearch}, "method must be a name or a solver object, got <class"),
+        ({"warm_starts": ["up"]}, "w must hold numbers: could not convert string to float: 'up'"),
+        ({"limits": 5.0}, r"limits must be a Limits, such as Limits\(time_limit=60\), got 5.0"),
+        ({"method": "subrank"}, "rank='subrank', got a RerankProblem with statistic 'dcg' and rank='resolved'"),
+        ({"method": "pairwise"}, "needs a PairwiseProblem"),
+        ({"method": "auc"}, "statistic 'auc' or 'wrs'"),
+        ({"warm_starts": [[1.0, 2.0]]}, r"w must have shape \(1,\)"),
+    ],
+)
+def test_bad_arguments(change, message):
+    with pytest.raises(ValueError, match=message):
+        solve(SMALL, **change)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
         ({"time_limit": "5"}, "time_limit must be a number of seconds > 0, got '5'"),
         ({"gap": None}, "gap must be a finite number >= 0, got None"),
         ({"node_limit": "5"}, "node_limit must be at least 1, got '5'"),
         ({"memory_limit": "5"}, "memory_limit must be a number of megabytes > 0, got '5'"),
-        ({"warm_starts": ["up"]}, "w must hold numbers: could not convert string to float: 'up'"),
-        ({"method": "subrank"}, "rank='subrank', got a RerankProblem with statistic 'dcg' and rank='resolved'"),
-        ({"method": "pairwise"}, "needs a PairwiseProblem"),
-        ({"method": "auc"}, "statistic 'auc' or 'wrs'"),
         ({"time_limit": 0}, "time_limit must be a number of seconds > 0, got 0"),
         ({"time_limit": math.nan}, "time_limit"),
         ({"gap": -0.1}, "gap must be a finite number >= 0, got -0.1"),
@@ -164,12 +177,11 @@ def test_a_solver_of_ones_own():
         ({"seed": 1.5}, "seed must be an integer from 0"),
         ({"node_limit": 0}, "node_limit must be at least 1, got 0"),
         ({"memory_limit": 0}, "memory_limit must be a number of megabytes > 0"),
-        ({"warm_starts": [[1.0, 2.0]]}, r"w must have shape \(1,\)"),
     ],
 )
-def test_bad_arguments(change, message):
+def test_bad_limits(change, message):
     with pytest.raises(ValueError, match=message):
-        solve(SMALL, **change)
+        Limits(**change)
 
 
 @pytest.mark.parametrize(
@@ -193,8 +205,8 @@ def test_something_else_than_a_problem():
 @pytest.mark.parametrize("method", ["resolved", "resolved_faithful", "subrank", "subrank_faithful"])
 def test_a_time_limit_returns_the_incumbent_and_a_valid_bound(method):
     problem = hard_list(rank=method.split("_")[0])
-    good = solve(problem, "local_search", time_limit=1.0)
-    solution = solve(problem, METHODS[method], time_limit=1.0)
+    good = solve(problem, "local_search", Limits(time_limit=1.0))
+    solution = solve(problem, METHODS[method], Limits(time_limit=1.0))
     assert solution.status is Status.TIME_LIMIT
     assert_sound(problem, solution)
     assert solution.value > problem.evaluate(np.zeros(problem.d))
@@ -206,7 +218,7 @@ def test_a_time_limit_returns_the_incumbent_and_a_valid_bound(method):
 
 def test_a_time_limit_that_is_over_at_once():
     problem = hard_list()
-    solution = solve(problem, NO_SEARCH["resolved"], time_limit=1e-6)
+    solution = solve(problem, NO_SEARCH["resolved"], Limits(time_limit=1e-6))
     assert solution.status is Status.TIME_LIMIT
     assert_sound(problem, solution)
     assert solution.bound == problem.trivial_bound
@@ -215,18 +227,20 @@ def test_a_time_limit_that_is_over_at_once():
 def test_a_time_limit_while_the_model_is_built():
     rng = np.random.default_rng(0)
     y = np.arange(200) % 2
-    solution = solve(RerankProblem(rng.normal(size=(200, 9)), y), NO_SEARCH["resolved_faithful"], time_limit=0.2)
+    solution = solve(
+        RerankProblem(rng.normal(size=(200, 9)), y), NO_SEARCH["resolved_faithful"], Limits(time_limit=0.2)
+    )
     assert solution.status is Status.TIME_LIMIT
     assert solution.nodes == 0
 
 
 def test_node_and_gap_limits():
     problem = hard_list(n=16, d=3)
-    solution = solve(problem, NO_SEARCH["resolved"], node_limit=2)
+    solution = solve(problem, NO_SEARCH["resolved"], Limits(node_limit=2))
     assert solution.status is Status.NODE_LIMIT
     assert solution.nodes <= 3
     assert_sound(problem, solution)
-    solution = solve(problem, NO_SEARCH["resolved"], gap=0.3)
+    solution = solve(problem, NO_SEARCH["resolved"], Limits(gap=0.3))
     assert solution.status in (Status.GAP_LIMIT, Status.OPTIMAL)
     assert solution.gap <= 0.3
     assert_sound(problem, solution)
@@ -234,7 +248,7 @@ def test_node_and_gap_limits():
 
 def test_a_memory_limit_stops_without_an_error():
     problem = hard_list(rank="subrank")
-    solution = solve(problem, NO_SEARCH["subrank"], memory_limit=1, time_limit=30)
+    solution = solve(problem, NO_SEARCH["subrank"], Limits(memory_limit=1, time_limit=30))
     assert solution.status is Status.MEMORY_LIMIT
     assert_sound(problem, solution)
 
@@ -243,7 +257,7 @@ def test_the_seed_makes_a_run_repeatable():
     problem = hard_list(n=14, d=3)
     # the rounding heuristic is given a share of the wall time, which no seed repeats
     solver = dataclasses.replace(NO_SEARCH["resolved"], rounding=False)
-    one, other = (solve(problem, solver, seed=5) for _ in range(2))
+    one, other = (solve(problem, solver, Limits(seed=5)) for _ in range(2))
     assert (one.nodes, one.value, one.weights.tolist()) == (other.nodes, other.value, other.weights.tolist())
 
 
@@ -259,7 +273,7 @@ def test_should_stop_ends_the_solve():
     problem = hard_list()
     started = time.monotonic()
     solution = solve(
-        problem, NO_SEARCH["resolved"], time_limit=60, should_stop=lambda: time.monotonic() - started > 0.7
+        problem, NO_SEARCH["resolved"], Limits(time_limit=60), should_stop=lambda: time.monotonic() - started > 0.7
     )
     assert solution.status is Status.INTERRUPTED
     assert solution.seconds < 30
@@ -315,14 +329,14 @@ PROGRAM = """
 import os, sys, threading
 import numpy as np
 from tests.test_solve import hard_list, NO_SEARCH
-from ltr.exact import METHODS, solve
+from ltr.exact import METHODS, Limits, solve
 
 def report(point):
     print("point", flush=True)
 
 problem = hard_list(rank=sys.argv[1].split("_")[0])
 methods = METHODS if sys.argv[2] == "search" else NO_SEARCH
-solution = solve(problem, methods[sys.argv[1]], time_limit=100, on_progress=report)
+solution = solve(problem, methods[sys.argv[1]], Limits(time_limit=100), on_progress=report)
 assert solution.value <= solution.bound <= problem.trivial_bound
 assert solution.value == problem.evaluate(solution.weights)
 print(solution.status.value, solution.seconds < 60)
@@ -372,8 +386,10 @@ def test_solving_in_a_thread():
 
 def test_a_warm_start_is_the_first_incumbent():
     problem = hard_list()
-    good = solve(problem, "local_search", time_limit=2)
-    solution = solve(problem, NO_SEARCH["resolved"], time_limit=0.5, warm_starts=[np.zeros(7), 3 * good.weights])
+    good = solve(problem, "local_search", Limits(time_limit=2))
+    solution = solve(
+        problem, NO_SEARCH["resolved"], Limits(time_limit=0.5), warm_starts=[np.zeros(7), 3 * good.weights]
+    )
     assert solution.value >= good.value
     assert any(point.nodes == 0 and point.incumbent >= good.value for point in solution.trace)
 
@@ -421,7 +437,7 @@ def test_features_of_extreme_size(method, size):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             problem = RerankProblem(size * X, y, **options)
-            solution = solve(problem, method, time_limit=10)
+            solution = solve(problem, method, Limits(time_limit=10))
         assert_sound(problem, solution)
         assert solution.value == pytest.approx(optimum) or options
         assert problem.evaluate(recentre(problem, solution.weights)) >= solution.value
@@ -497,7 +513,7 @@ def test_an_error_inside_scip_keeps_the_incumbent(monkeypatch):
 
     monkeypatch.setattr(ScipSolver, "build", broken)
     problem = hard_list()
-    solution = solve(problem, "resolved", time_limit=2)
+    solution = solve(problem, "resolved", Limits(time_limit=2))
     assert solution.status is Status.INEXACT
     assert "SCIP gave up: SCIP: error in LP solver!" in solution.message
     assert_sound(problem, solution)
@@ -604,7 +620,7 @@ def test_statistics_of_any_size_are_proven(statistic, rank):
     n = 4 if statistic.startswith("weights") else 20
     X, y = rng.normal(size=(n, 2)), np.arange(n) % 2
     problem = RerankProblem(X, y, statistic, rank=rank)
-    solution = solve(problem, time_limit=20.0)
+    solution = solve(problem, limits=Limits(time_limit=20.0))
     assert solution.status is Status.OPTIMAL
     directions = np.linspace(0, 2 * np.pi, 4000)
     found = max(problem.evaluate(w) for w in np.column_stack([np.cos(directions), np.sin(directions)]))
@@ -616,11 +632,7 @@ def test_a_heuristic_value_near_the_trivial_bound_is_no_proof(size):
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(12, 2)), np.arange(12) % 2
     problem = RerankProblem(X, y, RankStatistic.from_weights(np.arange(12.0) ** 2 * size))
-    solution = solve(problem, "local_search", time_limit=0.5)
+    solution = solve(problem, "local_search", Limits(time_limit=0.5))
     assert solution.bound > solution.value
     assert solution.status is Status.HEURISTIC
     assert solution.gap > 0
-
-
-def test_limits_may_be_given_by_position():
-    assert solve(RerankProblem([[0.0], [1.0]], [0, 1]), "auto", 5.0, 0.0, 1).status is Status.OPTIMAL

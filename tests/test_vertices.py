@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ltr.exact import GradedProblem, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
-from ltr.exact.state import Limits, SolveState
+from ltr.exact import GradedProblem, Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
+from ltr.exact.state import SolveState
 from ltr.exact.vertices import _simplest, _simplest_binary, _solve, largest_value, offer_simple
 from ltr.exact.weight_space import WeightSpaceSearch
 from scripts import check_random
@@ -80,7 +80,7 @@ def test_simple_ratios_are_offered():
 
 @pytest.mark.parametrize("method", ["auto", "hosted", WeightSpaceSearch(coordinates="adapted"), "resolved"])
 def test_a_vertex_attains_the_bound(method):
-    solution = solve(RerankProblem(SIX, [1, 0, 1, 0, 1, 0], margin=0.5), method, time_limit=30)
+    solution = solve(RerankProblem(SIX, [1, 0, 1, 0, 1, 0], margin=0.5), method, Limits(time_limit=30))
     assert solution.status is Status.OPTIMAL
     assert solution.value == pytest.approx(1.5178, abs=1e-4)
 
@@ -91,7 +91,7 @@ def test_an_edge_attains_the_bound():
     pairs = [(1, 0), (2, 6), (2, 3), (1, 4)]
     problem = PairwiseProblem(X, [*pairs, (5, 4)], margin=1.0)
     best, _ = check_random.optimum(problem)
-    solution = solve(problem, time_limit=30)
+    solution = solve(problem, limits=Limits(time_limit=30))
     assert (solution.status, solution.value) == (Status.OPTIMAL, best)
 
 
@@ -109,7 +109,7 @@ def test_random_problems_against_all_vertices(seed):
 def test_observations_compared_both_ways_close_boxes_at_once():
     X = np.random.default_rng(3).normal(size=(4, 3))
     problem = PairwiseProblem(X, [(2, 0), (2, 0), (1, 2), (0, 2), (2, 3)], C=0.2, margin=1e-9)
-    solution = solve(problem, WeightSpaceSearch(local_search=0.0), time_limit=30)
+    solution = solve(problem, WeightSpaceSearch(local_search=0.0), Limits(time_limit=30))
     assert solution.status is Status.OPTIMAL
     assert solution.nodes < 5000
     assert solution.value == pytest.approx(check_random.optimum(problem)[0], abs=1e-9)
@@ -117,7 +117,7 @@ def test_observations_compared_both_ways_close_boxes_at_once():
 
 def test_any_gap_may_be_asked_for():
     problem = RerankProblem(SIX, [1, 0, 1, 0, 1, 0], margin=0.5)
-    assert solve(problem, WeightSpaceSearch(local_search=0.0), gap=1e300, time_limit=10).bound >= 1.5178
+    assert solve(problem, WeightSpaceSearch(local_search=0.0), Limits(gap=1e300, time_limit=10)).bound >= 1.5178
 
 
 # --- extreme sizes ---------------------------------------------------------------------------------------------
@@ -125,14 +125,14 @@ def test_any_gap_may_be_asked_for():
 
 @pytest.mark.parametrize("C", [1e6, 1e100, 1e300])
 def test_a_price_above_the_statistic_leaves_no_weight(C):
-    solution = solve(RerankProblem([[0.0, 1.0], [1.0, 0.0]], [0, 1], C=C), time_limit=10)
+    solution = solve(RerankProblem([[0.0, 1.0], [1.0, 0.0]], [0, 1], C=C), limits=Limits(time_limit=10))
     assert (solution.status, solution.weights.tolist()) == (Status.OPTIMAL, [0.0, 0.0])
 
 
 def test_a_large_price_chooses_where_weights_are_needed():
     needed = LinearConstraints([[-1.0, -1.0]], [-0.5])  # w_0 + w_1 >= 0.5
     problem = RerankProblem([[0.0, 1.0], [1.0, 0.0]], [0, 1], C=1e6, constraints=needed)
-    solution = solve(problem, time_limit=10)
+    solution = solve(problem, limits=Limits(time_limit=10))
     assert np.count_nonzero(solution.weights) == 1
     assert solution.value <= solution.bound
 
@@ -143,9 +143,9 @@ def test_features_of_any_size_have_a_status(method, scale):
     rank = "subrank" if method == "subrank" else "resolved"
     X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]]) * scale
     problem = RerankProblem(X, [1, 0, 1, 0], margin=0.25 * scale, rank=rank)
-    solution = solve(problem, method, time_limit=10)
+    solution = solve(problem, method, Limits(time_limit=10))
     ordinary = RerankProblem(X / scale, [1, 0, 1, 0], margin=0.25, rank=rank)
-    assert solution.value == pytest.approx(solve(ordinary, time_limit=10).value)
+    assert solution.value == pytest.approx(solve(ordinary, limits=Limits(time_limit=10)).value)
     assert solution.bound >= solution.value
 
 
@@ -165,7 +165,7 @@ def test_numbers_of_any_size_are_solved(problem, method):
     made = problem()
     if method not in ("auto", "hosted", "local_search") and made.d < 2:
         pytest.skip("adapted coordinates need two features")
-    solution = solve(made, method, time_limit=10)
+    solution = solve(made, method, Limits(time_limit=10))
     assert solution.value <= solution.bound
     assert method == "local_search" or solution.status in (Status.OPTIMAL, Status.INEXACT)
 

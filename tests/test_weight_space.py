@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ltr.exact import GradedProblem, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
+from ltr.exact import GradedProblem, Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
 from ltr.exact.levels import levels_of
-from ltr.exact.state import Limits, SolveState, Stopped
+from ltr.exact.state import SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch, proof
 from ltr.exact.weight_space.coordinates import SYSTEMS, adapted, apply_to
 from ltr.exact.weight_space.crew import Crew
@@ -54,21 +54,21 @@ def test_the_enumerated_optimum_is_found_and_proven(seed):
     for name in SYSTEMS if apply_to(problem) else SYSTEMS[:1]:
         # every third one without a local search: the boxes alone find it too
         method = WeightSpaceSearch(threads=1, coordinates=name, local_search=0.0 if seed % 3 == 0 else 0.1)
-        assert_proven(problem, solve(problem, method, time_limit=60), optimum)
+        assert_proven(problem, solve(problem, method, Limits(time_limit=60)), optimum)
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_preferences(seed):
     problem = random_pairwise(seed)
     optimum, _ = cell_optimum_pairs(problem.X, problem.pairs, problem.weights, problem.C)
-    assert_proven(problem, solve(problem, WeightSpaceSearch(threads=1), time_limit=60), optimum)
+    assert_proven(problem, solve(problem, WeightSpaceSearch(threads=1), Limits(time_limit=60)), optimum)
 
 
 @pytest.mark.parametrize("seed", range(50))
 def test_graded_lists(seed):
     problem = random_graded(seed)
     optimum, _ = cell_optimum_graded(problem)
-    assert_proven(problem, solve(problem, WeightSpaceSearch(threads=1), time_limit=60), optimum)
+    assert_proven(problem, solve(problem, WeightSpaceSearch(threads=1), Limits(time_limit=60)), optimum)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_side_constraints_through_the_origin(rows, C, statistic):
     X, y = rng.integers(-3, 4, size=(8, 3)).astype(float), np.array([1, 0, 1, 0, 0, 1, 0, 1])
     optimum, _ = cell_optimum(X, y, statistic, C, A=rows)
     problem = RerankProblem(X, y, statistic, C, constraints=LinearConstraints(rows, np.zeros(len(rows))))
-    assert_proven(problem, solve(problem, WeightSpaceSearch(threads=1), time_limit=60), optimum)
+    assert_proven(problem, solve(problem, WeightSpaceSearch(threads=1), Limits(time_limit=60)), optimum)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -96,7 +96,7 @@ def test_subranks_take_no_more_boxes_than_resolved_ranks(seed):
     X = rng.normal(size=(50, 5))
     y = (X @ rng.normal(size=5) + 2 * rng.normal(size=50) > 0.5).astype(int)
     problems = [RerankProblem(X, y, rank=rank) for rank in ("resolved", "subrank")]
-    resolved, subrank = (solve(p, WeightSpaceSearch(threads=1), time_limit=60) for p in problems)
+    resolved, subrank = (solve(p, WeightSpaceSearch(threads=1), Limits(time_limit=60)) for p in problems)
     assert_proven(problems[1], subrank, resolved.value)
     assert subrank.nodes <= 2 * resolved.nodes
 
@@ -105,10 +105,10 @@ def test_constraints_that_fix_the_length_of_the_weights():
     # w_1 = 0.5 and w_0 <= 0.3: x0 beats x1 when w_0 >= w_1, which they forbid, so it ends second of two
     constraints = LinearConstraints([[0.0, 1.0], [0.0, -1.0], [1.0, 0.0]], [0.5, -0.5, 0.3])
     problem = RerankProblem([[1.0, 0.0], [0.0, 1.0]], [1, 0], constraints=constraints)
-    assert_proven(problem, solve(problem, WeightSpaceSearch(threads=1), time_limit=20), 1 / math.log2(3))
+    assert_proven(problem, solve(problem, WeightSpaceSearch(threads=1), Limits(time_limit=20)), 1 / math.log2(3))
     loose = dataclasses.replace(WeightSpaceSearch(threads=1))
     wider = RerankProblem(problem.X, problem.y, constraints=LinearConstraints(constraints.A, [0.5, -0.5, 0.7]))
-    assert_proven(wider, solve(wider, loose, time_limit=20), 1.0)
+    assert_proven(wider, solve(wider, loose, Limits(time_limit=20)), 1.0)
 
 
 @pytest.mark.parametrize("size", [1e6, 1e8])
@@ -116,14 +116,14 @@ def test_the_sign_of_a_weight_is_kept_however_large_its_feature(size):
     # w_0 <= 0: with w_1 = 1 the pair would be won from w_0 = 1e-4 / size on
     constraints = LinearConstraints([[1.0, 0.0]], [0.0])
     problem = RerankProblem([[0.0, 0.0], [size, 1e-6]], [0, 1], constraints=constraints)
-    assert_proven(problem, solve(problem, ALONE, warm_starts=[[1e-10, 1.0]], time_limit=20), 1 / math.log2(3))
+    assert_proven(problem, solve(problem, ALONE, Limits(time_limit=20), warm_starts=[[1e-10, 1.0]]), 1 / math.log2(3))
 
 
 def test_constraints_that_nothing_satisfies():
     problem = RerankProblem(
         [[1.0, 0.0], [0.0, 1.0]], [1, 0], constraints=LinearConstraints([[1.0, 1.0], [-1.0, -1.0]], [-1.0, -1.0])
     )
-    assert solve(problem, ALONE, time_limit=20).status is Status.INFEASIBLE
+    assert solve(problem, ALONE, Limits(time_limit=20)).status is Status.INFEASIBLE
 
 
 def test_more_features_than_the_list_needs():
@@ -132,8 +132,8 @@ def test_more_features_than_the_list_needs():
     X = rng.normal(size=(9, 2))
     y = np.array([1, 0, 1, 0, 1, 0, 0, 1, 0])
     wide = np.column_stack([X, np.ones(9), X[:, 0], -X[:, 1]])
-    optimum = solve(RerankProblem(X, y), ALONE, time_limit=20).value
-    assert_proven(None or RerankProblem(wide, y), solve(RerankProblem(wide, y), ALONE, time_limit=60), optimum)
+    optimum = solve(RerankProblem(X, y), ALONE, Limits(time_limit=20)).value
+    assert_proven(None or RerankProblem(wide, y), solve(RerankProblem(wide, y), ALONE, Limits(time_limit=60)), optimum)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_more_features_than_the_list_needs():
     ],
 )
 def test_trivial_problems(problem):
-    solution = solve(problem, ALONE, time_limit=20)
+    solution = solve(problem, ALONE, Limits(time_limit=20))
     assert solution.status is Status.OPTIMAL
     assert solution.value == problem.evaluate(solution.weights)
     assert solution.bound == pytest.approx(solution.value, abs=1e-11)
@@ -167,7 +167,7 @@ def test_no_bound_is_below_a_value(seed, scale, margin):
     y[rng.choice(n, size=int(rng.integers(1, n)), replace=False)] = 1
     statistic = ["dcg", "auc", "mrr", "dcg@3", "wta"][seed % 5]
     problem = RerankProblem(X, y, statistic, [0.0, 0.01, 0.2][seed % 3], margin, rank=["resolved", "subrank"][seed % 2])
-    solution = solve(problem, ALONE, time_limit=0.5)
+    solution = solve(problem, ALONE, Limits(time_limit=0.5))
     best = max(problem.evaluate(w) for w in [*rng.uniform(-1, 1, size=(50, d)), solution.weights])
     assert solution.value <= solution.bound
     assert best <= solution.bound + 1e-12 * max(1.0, problem.trivial_bound)
@@ -197,7 +197,7 @@ def test_a_target_bounds_every_point_of_the_boxes(name):
 def test_what_an_allowance_leaves_covers_the_rest():
     problem = hard_list(n=44, d=5)
     searchable = space_of(problem)
-    value = solve(problem, "local_search", time_limit=5).value
+    value = solve(problem, "local_search", Limits(time_limit=5)).value
     target = searchable.integer(value) + 10**6
     with Crew(searchable, 1, lambda x: None) as crew:
         whole = crew.close(searchable.roots, target, lambda: None)
@@ -212,7 +212,7 @@ def test_what_an_allowance_leaves_covers_the_rest():
 
 def test_two_threads_prove_the_same():
     problem = hard_list(n=30, d=4)
-    one, two = (solve(problem, WeightSpaceSearch(threads=k), time_limit=60) for k in (1, 2))
+    one, two = (solve(problem, WeightSpaceSearch(threads=k), Limits(time_limit=60)) for k in (1, 2))
     assert one.status is two.status is Status.OPTIMAL
     assert one.value == two.value
 
@@ -234,12 +234,12 @@ def test_integers_are_above_the_table_and_close_to_it():
 
 def test_limits_leave_a_valid_bound():
     problem = hard_list()
-    timed = solve(problem, WeightSpaceSearch(), time_limit=1.0)
+    timed = solve(problem, WeightSpaceSearch(), Limits(time_limit=1.0))
     assert timed.status is Status.TIME_LIMIT
     assert problem.evaluate(timed.weights) == timed.value < timed.bound < problem.trivial_bound
-    counted = solve(problem, WeightSpaceSearch(), time_limit=60, node_limit=50)
+    counted = solve(problem, WeightSpaceSearch(), Limits(time_limit=60, node_limit=50))
     assert counted.status is Status.NODE_LIMIT
-    rough = solve(problem, WeightSpaceSearch(), time_limit=60, gap=0.5)
+    rough = solve(problem, WeightSpaceSearch(), Limits(time_limit=60, gap=0.5))
     assert rough.status is Status.GAP_LIMIT
     assert rough.gap <= 0.5
 
@@ -250,7 +250,7 @@ def test_a_gap_asked_for_is_reached_and_not_missed_by_rounding(seed, gap):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(40, 3))
     y = (X[:, 0] + 2 * rng.normal(size=40) > 0).astype(int)
-    solution = solve(RerankProblem(X, y, "dcg"), WeightSpaceSearch(threads=1), time_limit=60, gap=gap)
+    solution = solve(RerankProblem(X, y, "dcg"), WeightSpaceSearch(threads=1), Limits(time_limit=60, gap=gap))
     assert solution.status in (Status.GAP_LIMIT, Status.OPTIMAL)
     assert solution.gap <= gap
 
@@ -262,12 +262,12 @@ def test_a_stop_request_and_ctrl_c_end_the_search():
         calls.append(1)
         return len(calls) > 30
 
-    stopped = solve(problem, WeightSpaceSearch(), time_limit=60, should_stop=stop)
+    stopped = solve(problem, WeightSpaceSearch(), Limits(time_limit=60), should_stop=stop)
     assert stopped.status is Status.INTERRUPTED
     for number in (signal.SIGINT, signal.SIGTERM):
         timer = threading.Timer(0.5, signal.raise_signal, [number])
         timer.start()
-        pressed = solve(problem, ALONE, time_limit=60)
+        pressed = solve(problem, ALONE, Limits(time_limit=60))
         timer.join()
         assert pressed.status is Status.INTERRUPTED
         assert pressed.seconds < 30
@@ -275,7 +275,7 @@ def test_a_stop_request_and_ctrl_c_end_the_search():
 
 
 def test_the_trace_tells_of_bounds_on_the_way():
-    solution = solve(hard_list(), WeightSpaceSearch(threads=1), time_limit=3)
+    solution = solve(hard_list(), WeightSpaceSearch(threads=1), Limits(time_limit=3))
     bounds = [point.bound for point in solution.trace]
     assert bounds == sorted(bounds, reverse=True)
     assert len(set(bounds)) >= 2
@@ -326,7 +326,7 @@ def test_the_schedule_ends_at_the_value():
 def test_preferences_of_one_pair_are_a_half_space():
     problem = PairwiseProblem([[0.0, 0.0], [1.0, 1.0]], [(1, 0)], C=0.25)
     # one weight suffices: 1 - C
-    assert_proven(problem, solve(problem, ALONE, time_limit=20), 0.75)
+    assert_proven(problem, solve(problem, ALONE, Limits(time_limit=20)), 0.75)
 
 
 def test_better_weights_are_looked_for_during_a_long_target(monkeypatch):
@@ -334,7 +334,7 @@ def test_better_weights_are_looked_for_during_a_long_target(monkeypatch):
     looks = []
     monkeypatch.setattr(proof, "search_locally", lambda state, seconds, restarts, *, turn: looks.append(turn))
     problem = hard_list(d=14, n=120)
-    solution = solve(problem, WeightSpaceSearch(threads=2), time_limit=2.0)
+    solution = solve(problem, WeightSpaceSearch(threads=2), Limits(time_limit=2.0))
     assert solution.status is Status.TIME_LIMIT
     assert looks[:2] == [1, 2]
 

@@ -22,7 +22,7 @@ from pydantic import (
 
 from ltr.data import FormatName, dataset_names, format_of
 from ltr.data.named import LISTS_BY_QUERY
-from ltr.exact import METHODS, RerankProblem
+from ltr.exact import METHODS, Limits, RerankProblem
 from ltr.losses import parse_loss
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -322,6 +322,11 @@ class ExactConfig(Section):
         default=False, description="write certificate.json, with a proof if it is small enough, for ltr verify"
     )
     seed: Seed | None = Field(default=None, description="the run's seed when left out")
+
+    def limits(self, seed: int) -> Limits:
+        """The limits of a solve; `seed` is the run's, which counts where the section has none of its own."""
+        own = seed if self.seed is None else self.seed
+        return Limits(self.time_limit, self.gap, self.node_limit, self.memory_limit, own)
 
     def clashes(self) -> Iterator[Clash]:
         """A user's own weights fit one length of list only; a method must exist and be for the problem."""

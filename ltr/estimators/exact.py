@@ -12,6 +12,7 @@ from ltr.base_rankers.logistic import linear_scores
 from ltr.estimators.base import FloatArray, IntArray, Ranker
 from ltr.exact import GradedProblem, Problem, RerankProblem, Solution, solve
 from ltr.exact.levels import pair_count
+from ltr.exact.limits import Limits
 from ltr.exact.problem import RankName
 from ltr.exact.recentre import NormName
 from ltr.exact.recentre import recentre as recentred
@@ -153,7 +154,7 @@ class ExactRanker(Ranker):
         if not lists.varying.any():
             raise ValueError("X must have a feature that varies in some list, got constant columns only")
         self.problem_: Problem | None = self._problem(lists.Z, labels, groups)
-        self.solution_: Solution = solve(self.problem_, solver_of(self.method), **limits, seed=self._seed())
+        self.solution_: Solution = solve(self.problem_, solver_of(self.method), Limits(**limits, seed=self._seed()))
         weights = self.solution_.weights
         if self.recentre is not None:
             weights = recentred(self.problem_, weights, norm=self.recentre)

@@ -7,6 +7,7 @@ bound; `certify` makes a file of it that ``ltr verify`` checks.
 from ltr.exact.certificate import Certificate, certify
 from ltr.exact.export import build_model, write_model
 from ltr.exact.graded import GradedProblem
+from ltr.exact.limits import Limits
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
 from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
 from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
@@ -16,6 +17,7 @@ __all__ = [
     "METHODS",
     "Certificate",
     "GradedProblem",
+    "Limits",
     "LinearConstraints",
     "PairwiseProblem",
     "Problem",

@@ -33,9 +33,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ltr.exact.interrupts import Interrupts
+from ltr.exact.limits import Limits
 from ltr.exact.problem import Problem, RerankProblem
 from ltr.exact.solution import Status
-from ltr.exact.state import Ending, Limits, SolveState
+from ltr.exact.state import Ending, SolveState
 from ltr.exact.warm import search_locally
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class HostedSearch:
     Examples:
         >>> from ltr.exact.solve import solve
         >>> problem = RerankProblem([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0]], [0, 1, 0], max_nonzeros=1)
-        >>> solution = solve(problem, HostedSearch(threads=1, local_search=0), time_limit=60)
+        >>> solution = solve(problem, HostedSearch(threads=1, local_search=0), Limits(time_limit=60))
         >>> solution.status, solution.value, solution.weights.tolist()
         (<Status.OPTIMAL: 'optimal'>, 1.0, [0.0, -1.0])
     """

@@ -21,11 +21,12 @@ from ltr.checks import as_sequence, check_callable
 from ltr.exact.graded import GradedProblem
 from ltr.exact.hosted import HostedSearch
 from ltr.exact.interrupts import Interrupts
+from ltr.exact.limits import Limits
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import Problem, RerankProblem
 from ltr.exact.scip import Auc, Pairwise, ResolvedPairs, ResolvedRank, ScipSolver, Subrank
 from ltr.exact.solution import Progress, Solution, Status
-from ltr.exact.state import Ending, Limits, SolveState, Stopped
+from ltr.exact.state import Ending, SolveState, Stopped
 from ltr.exact.warm import RESTARTS, compile_search, search_locally
 from ltr.exact.weight_space import WeightSpaceSearch
 
@@ -150,12 +151,8 @@ def _resolve(problem: Problem, method: str | Solver) -> tuple[str, Solver, str]:
 def solve(
     problem: Problem,
     method: str | Solver = "auto",
-    time_limit: float = 60.0,
-    gap: float = 0.0,
-    seed: int = 0,
+    limits: Limits = Limits(),  # noqa: B008 (it is frozen)
     *,
-    node_limit: int | None = None,
-    memory_limit: float | None = None,
     warm_starts: Sequence[ArrayLike] = (),
     on_progress: Progress | None = None,
     should_stop: Callable[[], bool] | None = None,
@@ -169,29 +166,22 @@ def solve(
     Args:
         problem: a `RerankProblem`, `GradedProblem` or `PairwiseProblem`.
         method: a name of `METHODS`, ``"auto"`` (see `choose_method`), or a `Solver` with options of your own.
-        time_limit: seconds for everything: warm starts, building the model, solving it; but for compilation, of the
-            first solve on a machine.
-        gap: stop once (bound - value) / |value| is at most this; 0 asks for a full proof.
-        seed: of the local search and of the solver's random choices.
-        node_limit: most branch-and-bound nodes.
-        memory_limit: most megabytes (of 2^20 bytes) that the solve may add to the process; None is half of what the
-            machine has free. Where the pairs of the problem do not fit, the answer is the best of the warm starts and
-            single features, with the bound of a perfect order.
+        limits: time, gap, nodes and memory at which to stop, and the seed.
         warm_starts: weights to start from, each of shape (d,).
         on_progress: called with every new `TracePoint`.
         should_stop: asked now and then; True ends the solve with status ``interrupted``.
 
     Raises:
-        ValueError: an unknown method, one that is not for this problem, a limit out of range, warm starts of another
-            shape.
+        ValueError: an unknown method, one that is not for this problem, warm starts of another shape.
 
     Examples:
-        >>> solution = solve(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 0]), time_limit=10)
+        >>> solution = solve(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 0]), limits=Limits(time_limit=10))
         >>> solution.status, round(solution.value, 4), solution.gap
         (<Status.OPTIMAL: 'optimal'>, 0.6309, 0.0)
     """
     started = time.monotonic()
-    limits = Limits(time_limit, gap, seed, node_limit, memory_limit)
+    if not isinstance(limits, Limits):
+        raise ValueError(f"limits must be a Limits, such as Limits(time_limit=60), got {limits!r:.80}")
     name, solver, note = _resolve(problem, method)
     check_callable("on_progress", on_progress)
     check_callable("should_stop", should_stop)

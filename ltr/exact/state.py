@@ -16,12 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.checks import as_float, is_whole
+from ltr.exact.limits import Limits
 from ltr.exact.memory import MEGABYTE, Memory
 from ltr.exact.problem import Problem
 from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
 
-__all__ = ["Ending", "Limits", "SolveState", "Stopped", "scalable"]
+__all__ = ["Ending", "SolveState", "Stopped", "scalable"]
 
 FloatArray = NDArray[np.float64]
 
@@ -30,33 +30,6 @@ _CONTRADICTION = 1e-6  # a bound this far below a value is wrong, not rounded; r
 _PROOF = 1e-9  # a solver's claim of optimality holds where value and bound agree so far, likewise
 _ROUNDING = 1e-12  # without a claim they have to agree so far
 _PACE = 0.1  # seconds between trace points that only lower the bound
-
-
-@dataclass(frozen=True)
-class Limits:
-    """When to stop, and the seed.
-
-    Raises:
-        ValueError: a number out of range.
-    """
-
-    time_limit: float = 60.0
-    gap: float = 0.0
-    seed: int = 0
-    node_limit: int | None = None
-    memory_limit: float | None = None
-
-    def __post_init__(self) -> None:
-        if not as_float(self.time_limit) > 0:
-            raise ValueError(f"time_limit must be a number of seconds > 0, got {self.time_limit!r}")
-        if not 0 <= as_float(self.gap) < math.inf:
-            raise ValueError(f"gap must be a finite number >= 0, got {self.gap!r}")
-        if not is_whole(self.seed) or not 0 <= self.seed < 2**31:
-            raise ValueError(f"seed must be an integer from 0 to 2**31 - 1, got {self.seed!r}")
-        if self.node_limit is not None and not as_float(self.node_limit) >= 1:
-            raise ValueError(f"node_limit must be at least 1, got {self.node_limit!r}")
-        if self.memory_limit is not None and not as_float(self.memory_limit) > 0:
-            raise ValueError(f"memory_limit must be a number of megabytes > 0, got {self.memory_limit!r}")
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def largest_value(state: SolveState, problem: Problem, low: FloatArray, high: Fl
 
     Examples:
         >>> from ltr.exact.problem import RerankProblem
-        >>> from ltr.exact.state import Limits
+        >>> from ltr.exact.limits import Limits
         >>> problem = RerankProblem([[0.0], [1.0]], [0, 1], margin=0.5)
         >>> state = SolveState(problem, Limits())
         >>> largest_value(state, problem, np.array([0.4]), np.array([0.5])), state.weights.tolist()

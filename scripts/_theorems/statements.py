@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ltr.exact import PairwiseProblem, RerankProblem, Status, multipartite_pairs, solve
+from ltr.exact import Limits, PairwiseProblem, RerankProblem, Status, multipartite_pairs, solve
 from ltr.exact.weight_space import WeightSpaceSearch
 from trainers.report.page import Section, Table
 
@@ -101,9 +101,9 @@ def areas_agree(count: int = 6, seed: int = 0, C: float = 0.5) -> Statement:
         sums = RerankProblem(X, y, "wrs", C)
         pairs = PairwiseProblem(X, multipartite_pairs(y), C=C)
         answers = [
-            solve(sums, WeightSpaceSearch(threads=1), _TIME),
-            solve(sums, "auc_faithful", _TIME),
-            solve(pairs, "pairwise_faithful", _TIME),
+            solve(sums, WeightSpaceSearch(threads=1), Limits(time_limit=_TIME)),
+            solve(sums, "auc_faithful", Limits(time_limit=_TIME)),
+            solve(pairs, "pairwise_faithful", Limits(time_limit=_TIME)),
         ]
         values = np.array([s.value for s in answers]) - np.array([1, 1, 0]) * n_pos * (n_pos + 1) / 2
         agree += all(s.status is Status.OPTIMAL for s in answers) and bool(np.ptp(values) <= _CLOSE)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.exact import RerankProblem, Solution, Status, solve
+from ltr.exact import Limits, RerankProblem, Solution, Status, solve
 from ltr.exact.problem import RankName
 from ltr.exact.weight_space import WeightSpaceSearch
 
@@ -105,7 +105,7 @@ def settle(X: ArrayLike, y: ArrayLike, C: float, statistic: str = "dcg", margin:
         margin: score difference that counts.
     """
     resolved, subrank = (RerankProblem(X, y, statistic, C, margin, rank=rank) for rank in _RANKS)
-    best, substitute = (solve(p, WeightSpaceSearch(threads=1), time_limit=_TIME) for p in (resolved, subrank))
+    best, substitute = (solve(p, WeightSpaceSearch(threads=1), Limits(time_limit=_TIME)) for p in (resolved, subrank))
     return Case(resolved, subrank, best, substitute)
 
 

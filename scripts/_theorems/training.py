@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ltr.base_rankers import make_base_ranker
 from ltr.data import Dataset
-from ltr.exact import RerankProblem, Solution, solve
+from ltr.exact import Limits, RerankProblem, Solution, solve
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.fitting import Fit, FitOptions
 from ltr.losses import parse_loss
@@ -92,7 +92,7 @@ def solve_exactly(name: str, data: Dataset) -> Solution:
         data: with one feature.
     """
     problem = RerankProblem(data.X, data.y, name)
-    return solve(problem, WeightSpaceSearch(threads=1), time_limit=_TIME)
+    return solve(problem, WeightSpaceSearch(threads=1), Limits(time_limit=_TIME))
 
 
 def rankings(data: Dataset) -> Rankings:
