@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ltr.exact import Problem, Status
+from ltr.exact.local_search import compile_search, search_locally
 from ltr.exact.scip import Formulation, ResolvedRank, ScipSolver
 from ltr.exact.state import Ending, SolveState
-from ltr.exact.warm import compile_search, search_locally
 
 if TYPE_CHECKING:
     from highspy import Highs

@@ -29,8 +29,8 @@ from _insert import insert
 from _lists import HIGH_DIMENSION, Case, cases, standard_cases
 
 from ltr.data import DataError
-from ltr.exact.local_search import local_search
-from ltr.exact.weight_space.crew import available_threads
+from ltr.exact.local_search.search import local_search
+from ltr.exact.weight_space.workers import available_threads
 from trainers.markdown_table import markdown_table
 from trainers.provenance import machine
 

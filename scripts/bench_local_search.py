@@ -24,7 +24,7 @@ from _lists import Case, FloatArray, cases
 
 from ltr.data import DataError
 from ltr.exact import RerankProblem
-from ltr.exact.local_search import compile_kernels, local_search
+from ltr.exact.local_search.search import compile_kernels, local_search
 from trainers.markdown_table import markdown_table
 from trainers.provenance import machine
 

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from ltr.exact.hosted import HostedSearch
 from ltr.exact.limits import Limits
 from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, RerankProblem
 from ltr.exact.scip import is_linear
+from ltr.exact.scip.hosted import HostedSearch
 from ltr.exact.solution import Status
 from ltr.exact.solve import METHODS, solve
 from ltr.exact.weight_space import WeightSpaceSearch

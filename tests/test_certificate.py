@@ -15,7 +15,7 @@ from ltr.data import DataError, half_split, load
 from ltr.exact import Limits, _recorder
 from ltr.exact.certificate import Certificate, certify
 from ltr.exact.graded import GradedProblem
-from ltr.exact.local_search import local_search
+from ltr.exact.local_search.search import local_search
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
 from ltr.exact.solution import Solution, Status

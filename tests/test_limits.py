@@ -11,9 +11,9 @@ import pytest
 
 from ltr.exact import GradedProblem, Limits, PairwiseProblem, RerankProblem, Status, local_search, solve
 from ltr.exact.levels import balance, levels_of, pair_count
-from ltr.exact.memory import MEGABYTE, Memory
+from ltr.exact.limits import MEGABYTE, Memory
+from ltr.exact.local_search import LocalSearch
 from ltr.exact.scip import base
-from ltr.exact.solve import LocalSearch
 from ltr.exact.state import SolveState, Stopped
 from ltr.exact.weight_space import proof, space
 

@@ -5,12 +5,11 @@ import time
 import numpy as np
 import pytest
 
-from ltr.exact._ascent import ascend, clip, new_memory
-from ltr.exact._separation import separating_weights
-from ltr.exact._space import search_tables
 from ltr.exact.graded import GradedProblem
 from ltr.exact.levels import levels_of
-from ltr.exact.local_search import local_search
+from ltr.exact.local_search._line_search import ascend, clip, new_memory
+from ltr.exact.local_search.search import local_search, search_tables
+from ltr.exact.local_search.separation import separating_weights
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
 from ltr.exact.problem import LinearConstraints, RerankProblem
 from tests.reference import (

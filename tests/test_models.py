@@ -19,8 +19,8 @@ from ltr.exact.scip import (
     Subrank,
 )
 from ltr.exact.scip.auc import is_linear
+from ltr.exact.scip.plugins import add_solution
 from ltr.exact.scip.tangents import PositionCost
-from ltr.exact.scip_plugins import add_solution
 from ltr.exact.solve import METHODS
 from ltr.statistics import RankStatistic
 from tests.highs_subrank import highs_subrank

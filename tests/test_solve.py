@@ -31,11 +31,10 @@ from ltr.exact import (
     solve,
     write_model,
 )
-from ltr.exact.interrupts import Interrupts
 from ltr.exact.recentre import recentre
 from ltr.exact.scip.solver import _STATUS, ScipSolver
 from ltr.exact.solve import choose_method
-from ltr.exact.state import Ending, SolveState, Stopped
+from ltr.exact.state import Ending, Interrupts, SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.statistics import RankStatistic
 from tests.reference import cell_optimum, random_instance

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from ltr.exact import GradedProblem, Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
 from ltr.exact.levels import levels_of
 from ltr.exact.state import SolveState, Stopped
-from ltr.exact.weight_space import WeightSpaceSearch, proof
+from ltr.exact.weight_space import WeightSpaceSearch, search
 from ltr.exact.weight_space.coordinates import SYSTEMS, adapted, apply_to
-from ltr.exact.weight_space.crew import Crew
-from ltr.exact.weight_space.proof import _Schedule
+from ltr.exact.weight_space.search import CutoffSchedule
 from ltr.exact.weight_space.space import Boxes, space_of
+from ltr.exact.weight_space.workers import WorkerPool
 from ltr.statistics import RankStatistic
 from tests.reference import (
     cell_optimum,
@@ -184,11 +184,11 @@ def test_a_target_bounds_every_point_of_the_boxes(name):
         d = problem.d
         ends = np.sort(rng.uniform(box.low[0, :d], box.high[0, :d], size=(2, d)), axis=0)
         box.low[0, :d], box.high[0, :d] = ends
-        target = searchable.integer(problem.trivial_bound * rng.uniform(0.6, 1.0))
-        with Crew(searchable, 1, lambda x: None) as crew:
-            done = crew.close(box, target, lambda: None)
+        cutoff = searchable.integer(problem.trivial_bound * rng.uniform(0.6, 1.0))
+        with WorkerPool(searchable, 1, lambda x: None) as workers:
+            done = workers.close(box, cutoff, lambda: None)
         assert not done.left
-        reached = searchable.objective(max(done.target, done.unresolved))
+        reached = searchable.objective(max(done.cutoff, done.unresolved))
         for v in rng.uniform(box.low[0, :d], box.high[0, :d], size=(200, d)):
             w = searchable.space.T @ v
             assert problem.evaluate(w / np.max(np.abs(w))) <= reached + 1e-12
@@ -198,16 +198,16 @@ def test_what_an_allowance_leaves_covers_the_rest():
     problem = hard_list(n=44, d=5)
     searchable = space_of(problem)
     value = solve(problem, "local_search", Limits(time_limit=5)).value
-    target = searchable.integer(value) + 10**6
-    with Crew(searchable, 1, lambda x: None) as crew:
-        whole = crew.close(searchable.roots, target, lambda: None)
-        part = crew.close(searchable.roots, target, lambda: None, allowance=1)
+    cutoff = searchable.integer(value) + 10**6
+    with WorkerPool(searchable, 1, lambda x: None) as workers:
+        whole = workers.close(searchable.roots, cutoff, lambda: None)
+        part = workers.close(searchable.roots, cutoff, lambda: None, allowance=1)
         assert part.left
         joined = Boxes(*(np.concatenate(parts) for parts in zip(*part.left, strict=True)))
-        rest = crew.close(joined, target, lambda: None)
+        rest = workers.close(joined, cutoff, lambda: None)
     assert not whole.left
     assert not rest.left
-    assert max(part.target, rest.target) == whole.target
+    assert max(part.cutoff, rest.cutoff) == whole.cutoff
 
 
 def test_two_threads_prove_the_same():
@@ -220,13 +220,13 @@ def test_two_threads_prove_the_same():
 def test_integers_are_above_the_table_and_close_to_it():
     problem = hard_list()
     searchable = space_of(problem)
-    worth = np.ldexp(searchable.space.worth.astype(float), -searchable.exponent)
+    worth = np.ldexp(searchable.space.contribution.astype(float), -searchable.exponent)
     levels = levels_of(problem)
     assert np.all(worth >= levels.worth)
     assert np.allclose(worth, levels.worth, rtol=0, atol=1e-15 * problem.trivial_bound)
     steps = searchable.space.step[: len(worth) - 1]
     assert np.all(np.diff(steps) <= 0)
-    assert np.all(steps <= -np.diff(searchable.space.worth))
+    assert np.all(steps <= -np.diff(searchable.space.contribution))
 
 
 # --- limits ----------------------------------------------------------------------------------------------------
@@ -310,17 +310,17 @@ def test_a_failing_check_leaves_no_thread_running():
 
 
 def test_the_schedule_ends_at_the_value():
-    schedule = _Schedule(gap=8.0, quantum=0.01)
-    aims, work = [], 1000
+    schedule = CutoffSchedule(gap=8.0, quantum=0.01)
+    distances, work = [], 1000
     while True:
-        aims.append(schedule.aim)
-        if schedule.aim == 0:
+        distances.append(schedule.distance)
+        if schedule.distance == 0:
             break
-        schedule.advance(work, 1.0, room=math.inf)
+        schedule.advance(work, room=math.inf)
         work *= 5
-    assert aims == sorted(aims, reverse=True)
-    assert aims[0] == 6.0
-    assert len(aims) < 60
+    assert distances == sorted(distances, reverse=True)
+    assert distances[0] == 6.0
+    assert len(distances) < 60
 
 
 def test_preferences_of_one_pair_are_a_half_space():
@@ -329,21 +329,21 @@ def test_preferences_of_one_pair_are_a_half_space():
     assert_proven(problem, solve(problem, ALONE, Limits(time_limit=20)), 0.75)
 
 
-def test_better_weights_are_looked_for_during_a_long_target(monkeypatch):
-    monkeypatch.setattr(proof, "_PAUSE", 0.2)
+def test_better_weights_are_looked_for_during_a_long_cutoff(monkeypatch):
+    monkeypatch.setattr(search, "_PAUSE", 0.2)
     looks = []
-    monkeypatch.setattr(proof, "search_locally", lambda state, seconds, restarts, *, turn: looks.append(turn))
+    monkeypatch.setattr(search, "search_locally", lambda state, seconds, restarts, *, turn: looks.append(turn))
     problem = hard_list(d=14, n=120)
     solution = solve(problem, WeightSpaceSearch(threads=2), Limits(time_limit=2.0))
     assert solution.status is Status.TIME_LIMIT
     assert looks[:2] == [1, 2]
 
 
-def test_a_value_found_elsewhere_raises_the_target():
+def test_a_value_found_elsewhere_raises_the_cutoff():
     problem = hard_list(n=30, d=3)
     searchable = space_of(problem)
-    with Crew(searchable, 1, lambda x: None) as crew:
-        best = crew.close(searchable.roots, -(2**61), lambda: None).target
-    with Crew(searchable, 1, lambda x: None) as crew:
-        crew.least_target = best
-        assert crew.close(searchable.roots, -(2**61), lambda: None).target == best
+    with WorkerPool(searchable, 1, lambda x: None) as workers:
+        best = workers.close(searchable.roots, -(2**61), lambda: None).cutoff
+    with WorkerPool(searchable, 1, lambda x: None) as workers:
+        workers.least_cutoff = best
+        assert workers.close(searchable.roots, -(2**61), lambda: None).cutoff == best

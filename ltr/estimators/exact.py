@@ -13,12 +13,12 @@ from ltr.estimators.base import FloatArray, IntArray, Ranker
 from ltr.exact import GradedProblem, Problem, RerankProblem, Solution, solve
 from ltr.exact.levels import pair_count
 from ltr.exact.limits import Limits
+from ltr.exact.local_search import search_locally
 from ltr.exact.problem import RankName
 from ltr.exact.recentre import NormName
 from ltr.exact.recentre import recentre as recentred
 from ltr.exact.solve import Solver
 from ltr.exact.state import Ending, SolveState
-from ltr.exact.warm import search_locally
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.fitted import all_or_nothing
 from ltr.ranks import GainName

@@ -5,11 +5,11 @@ bound; `certify` makes a file of it that ``ltr verify`` checks.
 """
 
 from ltr.exact.certificate import Certificate, certify
-from ltr.exact.export import build_model, write_model
 from ltr.exact.graded import GradedProblem
 from ltr.exact.limits import Limits
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
 from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
+from ltr.exact.scip.export import build_model, write_model
 from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
 from ltr.exact.solve import METHODS, solve
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.exact.levels import PAIR_BYTES, levels_of, pair_count
-from ltr.exact.memory import Memory
+from ltr.exact.limits import Memory
 from ltr.exact.problem import IntArray, Problem
 
 __all__ = ["NormName", "deepest", "middle_of_cell", "recentre"]

@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
@@ -19,18 +18,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_sequence, check_callable
 from ltr.exact.graded import GradedProblem
-from ltr.exact.hosted import HostedSearch
-from ltr.exact.interrupts import Interrupts
 from ltr.exact.limits import Limits
+from ltr.exact.local_search import LocalSearch
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import Problem, RerankProblem
 from ltr.exact.scip import Auc, Pairwise, ResolvedPairs, ResolvedRank, ScipSolver, Subrank
+from ltr.exact.scip.hosted import HostedSearch
 from ltr.exact.solution import Progress, Solution, Status
-from ltr.exact.state import Ending, SolveState, Stopped
-from ltr.exact.warm import RESTARTS, compile_search, search_locally
+from ltr.exact.state import Ending, Interrupts, SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch
 
-__all__ = ["METHODS", "LocalSearch", "Solver", "choose_method", "solve"]
+__all__ = ["METHODS", "Solver", "choose_method", "solve"]
 
 FloatArray = NDArray[np.float64]
 
@@ -52,33 +50,6 @@ class Prepares(Protocol):
 
     def prepare(self) -> None:
         """Do it; a second time in a process costs nothing."""
-
-
-@dataclass(frozen=True)
-class LocalSearch:
-    """The heuristic alone: weights without a proof, the trivial bound.
-
-    Attributes:
-        restarts: ascents from perturbed local optima, after those from the starting points.
-    """
-
-    restarts: int = RESTARTS
-
-    def __post_init__(self) -> None:
-        if self.restarts < 0:
-            raise ValueError(f"restarts must be at least 0, got {self.restarts!r}")
-
-    def check(self, problem: Problem) -> None:
-        """Every problem will do."""
-
-    def prepare(self) -> None:
-        """Compile the search."""
-        compile_search()
-
-    def run(self, state: SolveState) -> Ending:
-        """Search."""
-        search_locally(state, state.limits.time_limit, self.restarts)
-        return Ending(Status.HEURISTIC)
 
 
 METHODS: MappingProxyType[str, Solver] = MappingProxyType(

@@ -9,19 +9,23 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from types import FrameType, TracebackType
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.exact.limits import Limits
-from ltr.exact.memory import MEGABYTE, Memory
+from ltr.exact.limits import MEGABYTE, Limits, Memory
 from ltr.exact.problem import Problem
 from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
 
-__all__ = ["Ending", "SolveState", "Stopped", "scalable"]
+__all__ = ["Ending", "Interrupts", "SolveState", "Stopped", "scalable"]
+
 
 FloatArray = NDArray[np.float64]
 
@@ -30,6 +34,8 @@ _CONTRADICTION = 1e-6  # a bound this far below a value is wrong, not rounded; r
 _PROOF = 1e-9  # a solver's claim of optimality holds where value and bound agree so far, likewise
 _ROUNDING = 1e-12  # without a claim they have to agree so far
 _PACE = 0.1  # seconds between trace points that only lower the bound
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_PATIENCE = 3  # presses after which Ctrl-C raises whatever runs
 
 
 @dataclass(frozen=True)
@@ -263,3 +269,60 @@ class SolveState:
 
 def _joined(*parts: str) -> str:
     return "; ".join(part for part in parts if part)
+
+
+class Interrupts:
+    """A context in which SIGINT and SIGTERM are noted, and raised as KeyboardInterrupt only while `armed`.
+
+    The first signal within ``arm()`` .. ``disarm()`` raises, so that Python code between solver calls stops at once;
+    later ones are only noted, so that the answer can be put together in peace. In a thread other than the main one
+    signals cannot be handled and nothing changes.
+
+    Examples:
+        >>> with Interrupts() as interrupts:
+        ...     try:
+        ...         interrupts.arm()
+        ...         signal.raise_signal(signal.SIGINT)
+        ...     except KeyboardInterrupt:
+        ...         caught = True
+        ...     signal.raise_signal(signal.SIGINT)
+        >>> caught, interrupts.count
+        (True, 2)
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._armed = False
+        self._previous: list[Any] = []
+        self.main_thread = threading.current_thread() is threading.main_thread()
+
+    def __enter__(self) -> Interrupts:
+        if self.main_thread:
+            self._previous = [signal.signal(number, self._note) for number in _SIGNALS]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.main_thread:
+            for number, previous in zip(_SIGNALS, self._previous, strict=True):
+                # a handler that was not installed from Python reads as None and cannot be put back from here
+                default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+                signal.signal(number, default if previous is None else previous)
+
+    def arm(self) -> None:
+        """From here on the first signal raises; one that came already raises now."""
+        self._armed = True
+        if self.count:
+            self.disarm()
+            raise KeyboardInterrupt
+
+    def disarm(self) -> None:
+        """From here on signals are only noted."""
+        self._armed = False
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.count += 1
+        if self._armed or self.count > _PATIENCE:
+            self.disarm()
+            raise KeyboardInterrupt

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
-from ltr.exact.weight_space.crew import available_threads
+from ltr.exact.weight_space.workers import available_threads
 from trainers.files import RunError
 from trainers.stopping import StopFlag
 from trainers.sweep.answers import Answer, answer

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.exact.scip.base import Assignment, FloatArray, Formulation, IntArray, assign, linear
-from ltr.exact.scip_types import Expression
+from ltr.exact.scip.callbacks import Expression
 
 __all__ = ["Agreement"]
 

@@ -40,9 +40,8 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.exact.callbacks import Guard
 from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, Problem, RerankProblem
-from ltr.exact.scip_types import Expression, Variable
+from ltr.exact.scip.callbacks import Expression, Guard, Variable
 from ltr.exact.solution import Status
 from ltr.exact.state import SolveState, Stopped, scalable
 

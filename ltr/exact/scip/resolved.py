@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ltr.exact.problem import Problem, RerankProblem
 from ltr.exact.recentre import deepest
 from ltr.exact.scip.base import Assignment, FloatArray, Formulation, assign, kind, linear
-from ltr.exact.scip_types import Expression, Variable
+from ltr.exact.scip.callbacks import Expression, Variable
 
 __all__ = ["ResolvedRank", "check_resolved"]
 

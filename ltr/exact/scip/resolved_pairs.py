@@ -40,9 +40,9 @@ from numpy.typing import NDArray
 
 from ltr.exact.problem import Problem, RerankProblem
 from ltr.exact.scip.base import Assignment, FloatArray, Formulation, assign, linear
+from ltr.exact.scip.callbacks import Expression, Variable
 from ltr.exact.scip.resolved import check_resolved
 from ltr.exact.scip.tangents import PositionCost, add_tangents
-from ltr.exact.scip_types import Expression, Variable
 
 __all__ = ["ResolvedLattice", "ResolvedPairs", "ResolvedTangents"]
 

@@ -2,7 +2,7 @@
 
 *Tolerances.* SCIP decides every comparison up to a feasibility tolerance, 1e-6 by default: of the order of the margin.
 With that, weights that win nothing pass as winners. Here it is 1e-9, and every value is recomputed by the problem.
-Weights that miss a side constraint by it are not taken as they come: `ltr.exact.scip_plugins` then looks for the middle
+Weights that miss a side constraint by it are not taken as they come: `ltr.exact.scip.plugins` then looks for the middle
 of their cell.
 
 *Cuts.* A cutting plane of a big-M row holds the margin as a coefficient's last digits, margin / M relative to the
@@ -23,11 +23,11 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from ltr.exact.local_search import compile_search, search_locally
 from ltr.exact.problem import Problem
 from ltr.exact.scip.base import Form, Formulation, feature_unit, spread
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState
-from ltr.exact.warm import compile_search, search_locally
 
 __all__ = ["ScipSolver"]
 
@@ -152,7 +152,7 @@ class ScipSolver:
         model.setParam("misc/catchctrlc", threading.current_thread() is threading.main_thread())
 
     def _start(self, formulation: Formulation, state: SolveState) -> None:
-        from ltr.exact.scip_plugins import Rounding, Watcher, add_solution
+        from ltr.exact.scip.plugins import Rounding, Watcher, add_solution
 
         model = formulation.model
         model.includeEventhdlr(Watcher(formulation, state), "watcher", "incumbents and bounds")
@@ -165,7 +165,7 @@ class ScipSolver:
         formulation.guard.check()
 
     def _optimize(self, formulation: Formulation, state: SolveState) -> Ending:
-        from ltr.exact.scip_plugins import dual_bound, offer_solution
+        from ltr.exact.scip.plugins import dual_bound, offer_solution
 
         model = formulation.model
         state.check()

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.exact.callbacks import Guard
-from ltr.exact.scip_types import Constraints, Model, ScipSolution, Variable
+from ltr.exact.scip.callbacks import Constraints, Guard, Model, ScipSolution, Variable
 
 __all__ = ["PositionCost", "add_tangents"]
 

@@ -1,13 +1,16 @@
-r"""Compiled: depth-first search over boxes of weight space, until every box is closed or the allowance is used up.
+r"""Compiled: the search of one thread, depth first over boxes, until every box is closed or the allowance is used up.
 
-A box is closed when its bound, from the pairs lost and won on all of it, is not above the target. Else, where many
-pairs are open, slices of it that lose enough are cut off (`_slices`); and where few are, or its halves lose a good part
-of what is needed, or some members must win all their pairs, the conflicts of `_couples` and the linear program of
-`_hinge` may show that nothing is left. What is left is split where both halves lose most; where slices do not tell,
-along the coordinate with the largest product of ``width_j * sum over open pairs of |e_j| / (upper - lower)``, which
-says how far a split narrows the pairs, and (a + 1)(b + 1) for the a and b pairs that its halves lose at once. Where
-zeros count, a coordinate that may be 0 is split in three: its negative part, 0, and its positive part; the parts are
-taken closed, which can only raise their bounds, and are known to use the weight.
+`search` takes a box and
+  1. *prunes* it where its bound, from the pairs won and lost on all of it, is at most the cutoff;
+  2. *tightens* it: to the side constraints, to where its forced pairs can be won (`_tightening`), and by halves and
+     quarters that lose too much (`_probing`);
+  3. *bounds* it: conflicts between open pairs (`_conflicts`) and the hinge bound (`_hinge_bound`) may close it;
+  4. now and then evaluates a *candidate* in it;
+  5. *branches*: along the coordinate both halves of which lose most. Where probing does not tell, it is the one with
+     the largest product of ``width_j * sum over open pairs of |e_j| / (upper - lower)``, which says how much a split
+     narrows the pairs, and (a + 1)(b + 1) for the a and b pairs that its halves lose at once. Where zeros count, a
+     coordinate that may be 0 is split into its negative part, 0 and its positive part; the parts are closed intervals,
+     which can only raise their bounds, and are known to use the weight.
 
 Source: the bound is that of `ltr.exact.levels`; branch and bound over boxes is Land & Doig (1960) in this space.
 """
@@ -16,46 +19,46 @@ from __future__ import annotations
 
 import numpy as np
 
-from ltr.exact.weight_space._couples import find_conflicts, lower_budgets, pack
-from ltr.exact.weight_space._ends import (
+from ltr.exact.weight_space._conflicts import find_conflicts, lower_budgets, pack
+from ltr.exact.weight_space._hinge_bound import (
+    CLOSED,
+    GAVE_UP,
+    branching_scores,
+    candidate_value,
+    decided_by_half,
+    descend,
+    hinge_bound,
+    hinge_slopes,
+    pair_losses,
+    unit_losses,
+)
+from ltr.exact.weight_space._interval_bounds import (
     assign,
     compiled,
     copy_entry,
-    cut,
+    count_decided,
     norm_interval,
-    settle,
+    set_interval,
     split,
 )
-from ltr.exact.weight_space._hinge import (
-    CLOSED,
-    GAVE_UP,
-    candidate_value,
-    costs,
-    decided_by_half,
-    descend,
-    hinge,
-    prices,
-    scores,
-    slopes,
-)
-from ltr.exact.weight_space._sheets import enter, tidy
-from ltr.exact.weight_space._shrink import (
-    refresh,
-    shrink_to_constraints,
-    shrink_to_cut,
-    shrink_to_wins,
+from ltr.exact.weight_space._open_pairs import compact_open_pairs, push_root
+from ltr.exact.weight_space._probing import probe
+from ltr.exact.weight_space._tightening import (
+    mark_used,
     side_term,
-    use,
+    tighten_to_constraints,
+    tighten_to_forced_pairs,
+    tighten_to_hinge_bound,
+    update_decided,
 )
-from ltr.exact.weight_space._slices import cut_slices
 from ltr.exact.weight_space.space import NARROW, Boxes, FloatArray, IntArray, Space, Work
 
 __all__ = ["search"]
 
-_ROUNDS = 4  # of shrinking a box
+_ROUNDS = 4  # of tightening a box
 _WORTH_A_LOOK = 0.3  # share of the best score from which a split is tried out
-_MANY = 256  # pairs of a sheet from which slices are worth their time
-_PROMISING = 0.3  # share of the need that the halves lose from which conflicts and hinges are tried
+_MANY = 256  # pairs in a list from which probing is worth its time
+_PROMISING = 0.3  # share of the required loss that halves lose from which conflicts and hinge bounds are tried
 _PACKINGS = 2  # of prices into conflicts once more, with the budgets that the last has left
 _WORTH_A_PACKING = 0.3  # share of what is needed that conflicts must cost for that
 _CLEARLY = 1.1  # growth from which another one follows
@@ -72,23 +75,23 @@ def _scale_margin(space: Space, work: Work, t: int, begin: int, size: int) -> No
     low, high = norm_interval(space, work.low[t], work.high[t])
     width = work.high[t, d] - work.low[t, d]
     if high >= low and high - low < 0.95 * width:
-        cut(work, t, begin, size, d, low, high)
-        refresh(space, work, t, begin, size)
+        set_interval(work, t, begin, size, d, low, high)
+        update_decided(space, work, t, begin, size)
 
 
 @compiled
-def _conflicts_cost(space: Space, work: Work, t: int, begin: int, size: int, need: int, short: float) -> float:
-    """What the conflicts of box t cost, up to `short`; leaves what prices there are beyond that in `scale`."""
+def _conflicts_loss(space: Space, work: Work, t: int, begin: int, size: int, required_loss: int, short: float) -> float:
+    """Return what the conflicts of box t lose, up to `short`; what is left of the pair losses stays in `scale`."""
     found = find_conflicts(work, t)
-    costs(work, t, begin, size)
+    pair_losses(work, t, begin, size)
     packed = pack(work, t, begin, found)
     for _ in range(_PACKINGS):
         if packed >= short or packed < _WORTH_A_PACKING * short:
             break
         before = packed
-        lower_budgets(work, need, packed)
-        prices(space, work, t, begin, size, need)
-        costs(work, t, begin, size)
+        lower_budgets(work, required_loss, packed)
+        unit_losses(space, work, t, begin, size, required_loss)
+        pair_losses(work, t, begin, size)
         packed = pack(work, t, begin, found)
         if packed < _CLEARLY * before:
             break
@@ -96,41 +99,41 @@ def _conflicts_cost(space: Space, work: Work, t: int, begin: int, size: int, nee
 
 
 @compiled
-def _reduce(space: Space, work: Work, t: int, begin: int, size: int, target: int, tally: IntArray) -> tuple[int, int]:
-    """Close box t or shrink it: `CLOSED`, `GAVE_UP` where the hinges cannot close it, or `OPEN`; where to split it."""
+def _reduce(space: Space, work: Work, t: int, begin: int, size: int, cutoff: int, tally: IntArray) -> tuple[int, int]:
+    """Close or tighten box t; return `CLOSED`, `OPEN` or `GAVE_UP` (no hinge bound closes it), and where to split."""
     outcome, coordinate, promise = GAVE_UP, -1, 1.0
     for left in range(_ROUNDS - 1, -1, -1):
         if space.stop[0] != 0:
             break
-        if work.bound[t] <= target:
+        if work.bound[t] <= cutoff:
             return CLOSED, -1
-        need = work.bound[t] - target
+        required_loss = work.bound[t] - cutoff
         if size >= _MANY:
-            went, coordinate, promise = cut_slices(space, work, t, begin, size, need)
+            went, coordinate, promise = probe(space, work, t, begin, size, required_loss)
             if went < 0:
                 return CLOSED, -1
             if went > 0:
-                refresh(space, work, t, begin, size)
+                update_decided(space, work, t, begin, size)
                 continue
-        work.budget[:] = need
-        musts = prices(space, work, t, begin, size, need)
-        if musts == 0 and promise < _PROMISING:
+        work.budget[:] = required_loss
+        forced = unit_losses(space, work, t, begin, size, required_loss)
+        if forced == 0 and promise < _PROMISING:
             break
-        if musts > 0 and left > 0:  # at last conflicts are looked at, however much that still narrows the box
-            shrunk = shrink_to_wins(space, work, t, begin, size)
-            if shrunk < 0:
+        if forced > 0 and left > 0:  # at last conflicts are looked at, however much that still narrows the box
+            tightened = tighten_to_forced_pairs(space, work, t, begin, size)
+            if tightened < 0:
                 return CLOSED, -1
-            if shrunk > 0:
-                refresh(space, work, t, begin, size)
+            if tightened > 0:
+                update_decided(space, work, t, begin, size)
                 continue
-        short = float(need) * (1.0 + 1e-15)
-        short -= _conflicts_cost(space, work, t, begin, size, need, short)
+        short = float(required_loss) * (1.0 + 1e-15)
+        short -= _conflicts_loss(space, work, t, begin, size, required_loss, short)
         if short <= 0.0:
             return CLOSED, -1
-        slopes(work, t, size)
+        hinge_slopes(work, t, size)
         tally[1] += 1
         best = work.small[5]
-        outcome, phi = hinge(space, work, t, begin, size, short, best)
+        outcome, phi = hinge_bound(space, work, t, begin, size, short, best)
         if outcome == CLOSED:
             tally[2] += 1
             return CLOSED, -1
@@ -138,15 +141,15 @@ def _reduce(space: Space, work: Work, t: int, begin: int, size: int, target: int
             break
         # what is worth more satisfies g·x > -short, and max g·x is at most -phi
         room = (short - phi) * (1.0 + 1e-12)
-        if not shrink_to_cut(space, work, t, begin, size, best, room):
+        if not tighten_to_hinge_bound(space, work, t, begin, size, best, room):
             break
-        refresh(space, work, t, begin, size)
-    return CLOSED if work.bound[t] <= target else outcome, coordinate
+        update_decided(space, work, t, begin, size)
+    return CLOSED if work.bound[t] <= cutoff else outcome, coordinate
 
 
 @compiled
 def _split_side(space: Space, work: Work, t: int) -> int:
-    """The coordinate with the largest part in a side constraint that some of box t violates, -1 where none does."""
+    """Return the coordinate with the largest part in a side constraint that some of box t violates, or -1."""
     best, largest = -1, 0.0
     for row in range(space.A.shape[0]):
         most = 0.0
@@ -164,10 +167,10 @@ def _split_side(space: Space, work: Work, t: int) -> int:
 
 @compiled
 def _branch_on(space: Space, work: Work, t: int, begin: int, size: int) -> int:
-    """The coordinate to split where slices do not tell, -1 where no width is left."""
+    """Return the coordinate to split where probing does not tell, -1 where no width is left."""
     d = space.T.shape[1]
     score = work.small[6]
-    scores(work, t, begin, size, d, score)
+    branching_scores(work, t, begin, size, d, score)
     widest = 0.0
     for j in range(d):
         width = work.high[t, j] - work.low[t, j]
@@ -188,33 +191,33 @@ def _branch_on(space: Space, work: Work, t: int, begin: int, size: int) -> int:
 
 @compiled
 def _halve(space: Space, work: Work, t: int, begin: int, size: int, j: int) -> int:
-    """Replace box t by its halves along j; returns how many boxes are on the stack."""
+    """Replace box t by its halves along j; return how many boxes are on the stack."""
     child = t + 1
     copy_entry(work, t, child, size, False)
     split(work, t, child, begin, size, j)
-    settle(space, work, child, begin, size, work.changed_too)
-    settle(space, work, t, begin, size, work.changed)
+    count_decided(space, work, child, begin, size, work.changed_too)
+    count_decided(space, work, t, begin, size, work.changed)
     return child + 1
 
 
 @compiled
 def _part(space: Space, work: Work, t: int, begin: int, size: int, j: int) -> int:
-    """Replace box t by its parts with weight j above, below and equal to 0; returns how many boxes are on the stack."""
+    """Replace box t by its parts with weight j above, below and equal to 0; return how many boxes are on the stack."""
     top = t + 1
     if work.high[t, j] > 0.0:
         copy_entry(work, t, top, size, True)
-        use(space, work, top, j)
-        cut(work, top, begin, size, j, max(work.low[t, j], 0.0), work.high[t, j])
-        refresh(space, work, top, begin, size)
+        mark_used(space, work, top, j)
+        set_interval(work, top, begin, size, j, max(work.low[t, j], 0.0), work.high[t, j])
+        update_decided(space, work, top, begin, size)
         top += 1
     if work.low[t, j] < 0.0:
         copy_entry(work, t, top, size, True)
-        use(space, work, top, j)
-        cut(work, top, begin, size, j, work.low[t, j], min(work.high[t, j], 0.0))
-        refresh(space, work, top, begin, size)
+        mark_used(space, work, top, j)
+        set_interval(work, top, begin, size, j, work.low[t, j], min(work.high[t, j], 0.0))
+        update_decided(space, work, top, begin, size)
         top += 1
-    cut(work, t, begin, size, j, 0.0, 0.0)
-    refresh(space, work, t, begin, size)
+    set_interval(work, t, begin, size, j, 0.0, 0.0)
+    update_decided(space, work, t, begin, size)
     return top
 
 
@@ -234,29 +237,29 @@ def search(
     space: Space,
     work: Work,
     roots: Boxes,
-    target: int,
+    cutoff: int,
     allowance: int,
     left: Boxes,
     narrow: Boxes,
     best: FloatArray,
     tally: IntArray,
 ) -> tuple[int, int, int, int]:
-    """Search root boxes for what is worth more than the target.
+    """Search boxes for weights that are worth more than the cutoff.
 
     Args:
         space: the problem.
         work: memory of this thread.
         roots: boxes to search.
-        target: bound at which a box is closed, an integer in the space's unit.
+        cutoff: bound at which a box is closed, an integer in the space's unit.
         allowance: work, in pairs of 8 coordinates looked at, before the boxes that are left are handed back.
         left: receives them, with room for the stack's depth and the roots.
         narrow: receives boxes too narrow to split; once it is full, the boxes that are left are handed back too.
         best: receives the coordinates of the best candidate.
-        tally: boxes, hinge programs, boxes closed by them, work; added to.
+        tally: counts of boxes, hinge bounds, boxes closed by these, and work; added to.
 
     Returns:
-        boxes handed back; the largest target used (a candidate raises it to its value); the value of the best
-        candidate; boxes too narrow to split.
+        number of boxes handed back; the largest cutoff used (a candidate raises it to its value); the value of the
+        best candidate; number of boxes too narrow to split.
     """
     found = _NEVER
     handed, narrowed, spent, boxes, looks = 0, 0, 0, 0, 0
@@ -269,18 +272,18 @@ def search(
             left.bound[handed] = roots.bound[root]
             handed += 1
             continue
-        enter(space, work, roots, root)
+        push_root(space, work, roots, root)
         spent += space.owner.shape[0] * columns // 2
         boxes += 1
         entries = 1
         while entries > 0:
             t = entries - 1
-            if work.bound[t] <= target:
+            if work.bound[t] <= cutoff:
                 entries -= 1
                 continue
-            tidy(space, work, t)
-            sheet = work.sheet[t]
-            begin, size = work.begin[sheet], work.size[sheet]
+            compact_open_pairs(space, work, t)
+            pair_list = work.pair_list[t]
+            begin, size = work.begin[pair_list], work.size[pair_list]
             room = work.at[t] + 4 * size + 8 < work.upper.shape[0]
             if space.stop[0] != 0:
                 spent = max(spent, allowance)
@@ -292,11 +295,11 @@ def search(
             if not space.fixed:
                 _scale_margin(space, work, t, begin, size)
             if space.A.shape[0] > 0 or space.support < space.T.shape[1]:
-                if not shrink_to_constraints(space, work, t, begin, size):
+                if not tighten_to_constraints(space, work, t, begin, size):
                     entries -= 1
                     continue
-                refresh(space, work, t, begin, size)
-            outcome, j = _reduce(space, work, t, begin, size, target, tally)
+                update_decided(space, work, t, begin, size)
+            outcome, j = _reduce(space, work, t, begin, size, cutoff, tally)
             if outcome == CLOSED:
                 entries -= 1
                 continue
@@ -308,15 +311,15 @@ def search(
             looks += 1
             small = j >= 0 and work.high[t, j] - work.low[t, j] < _SMALL
             if j < 0 or (looks & _TRIALS) == 0 or (small and (looks & _SMALL_TRIALS) == 0):
-                costs(work, t, begin, size)
-                slopes(work, t, size)
+                pair_losses(work, t, begin, size)
+                hinge_slopes(work, t, size)
                 descend(space, work, t, begin, size)
                 value = candidate_value(space, work, t, begin, size)
                 if value > found:
                     found = value
                     assign(best, work.small[0])
-                    target = max(target, value)
-                if bound <= target:
+                    cutoff = max(cutoff, value)
+                if bound <= cutoff:
                     entries -= 1
                     continue
             if j < 0:
@@ -336,4 +339,4 @@ def search(
             boxes += entries - t
     tally[0] += boxes
     tally[3] += spent
-    return handed, target, found, narrowed
+    return handed, cutoff, found, narrowed

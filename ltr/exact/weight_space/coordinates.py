@@ -70,9 +70,9 @@ def adapted(problem: Problem, w: FloatArray) -> tuple[FloatArray, float] | None:
     variances, axes = np.linalg.eigh(products)
     if not variances[0] > _CONDITION * variances[-1]:
         return None
-    scores = differences @ w
-    spread = float(np.sqrt(np.mean(scores**2))) or 1.0
-    weights = np.exp(-0.5 * (scores / spread) ** 2) * np.where(scores > 0, _WON, 1.0)
+    branching_scores = differences @ w
+    spread = float(np.sqrt(np.mean(branching_scores**2))) or 1.0
+    weights = np.exp(-0.5 * (branching_scores / spread) ** 2) * np.where(branching_scores > 0, _WON, 1.0)
     weights /= weights.sum()
     given = np.eye(problem.d)
     starts = (given, axes * variances**-0.5 @ axes.T, axes * variances**-0.5)

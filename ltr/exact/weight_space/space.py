@@ -9,13 +9,13 @@ so the margin is one more coordinate, of which a box knows an interval. On the f
 interval is [1, 1]; the same holds for a search of the whole box [-1, 1]^d, where the margin is not scaled. Columns are
 divided by powers of two that bring their largest term to about 1: that changes no sign, and nothing overflows.
 
-**Integers.** Tables of worth are held as integers, ``ceil(worth * 2^k)``, so that sums are exact whatever their order
+**Integers.** Statistic tables are held as integers, ``ceil(worth * 2^k)``, so that sums are exact whatever their order
 and the bound of a box can be kept up to date pair by pair. Rounding up keeps an upper bound one; the price C is
 rounded down.
 
-**Rounding.** The ends of ``(v, s)·e`` over a box are floats, updated once for every change of the box. Each update
-errs by at most three half-units of ``2 ||e||_1``; `SLACK` ``* ||e||_1`` is added outwards at the start and leaves room
-for `UPDATES` of them, at which the ends are computed afresh, and the few that come between two looks at their number.
+**Rounding.** The interval bounds of ``(v, s)·e`` over a box are floats, updated once for every change of the box. Each
+update errs by at most three half-units of ``2 ||e||_1``; `SLACK` ``* ||e||_1`` is added outwards at first and leaves
+room for `UPDATES` of them, at which they are computed afresh, and the few that come between two looks at their number.
 
 **Side constraints.** With y_j = A_rj w_j, the rule of `ltr.exact.problem.LinearConstraints` compares the sum of
 ``y_j - tolerance |y_j|`` with ``b + tolerance |b|``. These terms grow with y_j, so the least of a box is at an end of
@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from ltr.exact.levels import PAIR_BYTES, Levels, levels_of, pair_count
 from ltr.exact.problem import SIDE_TOLERANCE, Problem
 from ltr.exact.state import scalable
-from ltr.exact.weight_space.couples import Couples, couples_of
+from ltr.exact.weight_space.conflicts import ConflictingPairs, conflicting_pairs
 
 __all__ = [
     "BEYOND",
@@ -68,61 +68,41 @@ NARROW = 1e-13  # width from which a coordinate is not split
 LOOSE = 2 * SIDE_TOLERANCE
 _BITS = 58  # of the largest bound, of 63
 _BLOCK = 1_000_000  # numbers computed between two looks at the clock
-_SHEETS, _STACK = 2, 6  # of the memory of a thread, in pairs: what deep boxes take, which have few open pairs
+_PAIR_LISTS, _STACK = 2, 6  # lists and interval bounds of a thread, in all pairs: deep boxes have few open ones
 
 
 class Space(NamedTuple):
-    """A problem in the coordinates of a search; read-only.
+    """A problem in the coordinates of a search; read-only."""
 
-    Attributes:
-        columns: pair differences and the margin, one row a coordinate, of a size of about 1, (d + 1, pairs).
-        slack: rounding allowance of each pair, (pairs,).
-        single: columns in single precision, without the margin's, rows of 0 up to a multiple of 8.
-        owner, level, start, most, table, slot: as in `Levels`.
-        worth: its tables as integers, rounded up.
-        step: for each entry of a table, the least that raising a count costs there or before: a nonincreasing
-            function below ``worth[t] - worth[t + 1]``.
-        T: weights of coordinates, w = T v, (d, d).
-        A, b: side constraints A w <= b, with `LOOSE` of |b| in b; T = I where there are any.
-        price: C as an integer, rounded down.
-        support: most non-zero weights, d for no limit.
-        error: rounding error of a sum over pairs, relative to the sum of its multipliers.
-        fixed: whether the margin coordinate is known; else it is the norm of T v.
-        sparse: whether zeros count, so that a split sets them apart.
-        slots: as in `Levels`.
-        couples: pairs that may be in conflict.
-        stop: set to 1 from another thread to have a search hand back its boxes at once, (1,).
-    """
-
-    columns: FloatArray
-    slack: FloatArray
-    single: NDArray[np.float32]
-    owner: IndexArray
+    columns: FloatArray  # pair differences and the margin, one row a coordinate, of a size of about 1, (d + 1, pairs)
+    slack: FloatArray  # rounding allowance of each pair, (pairs,)
+    single: NDArray[np.float32]  # columns in single precision without the margin's, rows of 0 up to a multiple of 8
+    owner: IndexArray  # this and the next five as in `Levels`
     level: IntArray
     start: IntArray
     most: IntArray
     table: IntArray
     slot: IntArray
-    worth: IntArray
-    step: IntArray
-    T: FloatArray
-    A: FloatArray
-    b: FloatArray
-    price: int
-    support: int
-    error: float
-    fixed: bool
-    sparse: bool
-    slots: int
-    couples: Couples
-    stop: Flags
+    contribution: IntArray  # the tables as integers, rounded up
+    step: IntArray  # at each entry, the least that raising a count loses there or before, a nonincreasing function
+    T: FloatArray  # weights of the coordinates, w = T v, (d, d)
+    A: FloatArray  # side constraints A w <= b; T = I where there are any
+    b: FloatArray  # their limits, with `LOOSE` of |b| added
+    price: int  # C as an integer, rounded down
+    support: int  # most non-zero weights, d for no limit
+    error: float  # rounding error of a sum over pairs, relative to the sum of its multipliers
+    fixed: bool  # whether the margin coordinate is known; else it is the norm of T v
+    sparse: bool  # whether zeros count, so that a split sets them apart
+    slots: int  # as in `Levels`
+    conflicts: ConflictingPairs  # candidates for pairs that cannot both be won
+    stop: Flags  # set to 1 by another thread to have a search hand back its boxes at once, (1,)
 
 
 class Boxes(NamedTuple):
     """Boxes of weight space, one a row.
 
     Attributes:
-        low, high: ends of the d coordinates and the margin's, (boxes, d + 1).
+        low, high: least and largest value of the d coordinates and of the margin's, (boxes, d + 1).
         used: 1 where a weight is known not to be 0, (boxes, d + 1).
         bound: upper bound of each box as an integer, (boxes,).
     """
@@ -134,7 +114,7 @@ class Boxes(NamedTuple):
 
     @classmethod
     def empty(cls, boxes: int, columns: int) -> Boxes:
-        """Room for boxes."""
+        """Return room for so many boxes."""
         return cls(
             np.zeros((boxes, columns)),
             np.zeros((boxes, columns)),
@@ -143,73 +123,81 @@ class Boxes(NamedTuple):
         )
 
     def rows(self, at: slice | IntArray) -> Boxes:
-        """Copies of some of the boxes."""
+        """Return copies of some of the boxes."""
         return Boxes(self.low[at].copy(), self.high[at].copy(), self.used[at].copy(), self.bound[at].copy())
 
 
 class Work(NamedTuple):
-    """Memory of one thread: a stack of boxes, and a stack of *sheets*.
+    """Memory of one thread: a stack of boxes, a stack of lists of open pairs, and scratch space.
 
-    A sheet holds the columns of the pairs that were open when it was made, contiguous for the inner loops, and their
-    couples; the boxes below share it. Entry t of the box stack has its ends of the sheet's pairs from ``upper[at[t]]``
-    on.
+    A list of open pairs holds the columns of the pairs that were open when it was made, contiguous for the inner loops,
+    and the candidates for conflicts among them; all boxes above it on the stack share it. Box t has its interval bounds
+    of the list's pairs from ``upper[at[t]]`` on.
     """
 
-    low: FloatArray
-    high: FloatArray
-    used: Flags
-    point: FloatArray  # where the last hinge descent ended
-    counts: IndexArray
-    fewer: IndexArray
-    bound: IntArray
-    sheet: IntArray
-    at: IntArray
-    updates: IntArray
+    # the stack of boxes, one row or entry each
+    low: FloatArray  # least value of each coordinate, (depth, d + 1)
+    high: FloatArray  # largest value of each coordinate, (depth, d + 1)
+    used: Flags  # 1 where a weight is known not to be 0, (depth, d + 1)
+    point: FloatArray  # where the last descent of the hinge bound ended, (depth, d + 1)
+    counts: IndexArray  # lost pairs of each member, (depth, members)
+    fewer: IndexArray  # members with fewer lost pairs, as in `Levels`, (depth, slots)
+    bound: IntArray  # upper bound of the box, (depth,)
+    pair_list: IntArray  # its list of open pairs, (depth,)
+    at: IntArray  # where its interval bounds begin, (depth,)
+    updates: IntArray  # changes since the interval bounds were computed afresh, (depth,)
+    # interval bounds of the boxes' pairs, one behind the other
     upper: FloatArray
     lower: FloatArray
-    open: Flags
-    columns: FloatArray  # of the sheets, from here on
+    open: Flags  # 1 where the pair is not decided
+    # the pairs of all lists, one behind the other
+    columns: FloatArray  # as in `Space`, (d + 1, pairs)
     owner: IndexArray
     slack: FloatArray
     single: NDArray[np.float32]
-    begin: IntArray
-    size: IntArray
-    couples: Couples
-    couple_begin: IntArray  # of a sheet's columns of couples, and of their other fields
-    couple_end: IntArray  # up to where these are taken
-    couple_count: IntArray
-    scale: FloatArray  # scratch, from here on
-    value: FloatArray
-    changed: Flags
-    changed_too: Flags
-    gather: IndexArray
-    place: IndexArray
-    listed: IndexArray
-    reach: NDArray[np.float32]
-    conflict: Flags
-    price: FloatArray
-    must: Flags
-    losable: IntArray
-    budget: IntArray
-    touched: FloatArray
-    path: IntArray
-    trial_counts: IndexArray
-    trial_fewer: IndexArray
-    small: FloatArray
-    roof: NDArray[np.float32]
-    roof_quarter: NDArray[np.float32]
-    lost: NDArray[np.uint32]
-    half: NDArray[np.float32]
-    more: IndexArray
-    loss: IntArray
+    begin: IntArray  # where each list begins
+    size: IntArray  # pairs in each list, a multiple of 8
+    # candidates for conflicts of all lists
+    conflicts: ConflictingPairs
+    conflict_begin: IntArray  # where a list's columns and its other fields begin, (lists, 2)
+    conflict_end: IntArray  # where they end, (lists, 2)
+    conflict_count: IntArray  # candidates of each list
+    # scratch, one entry a pair of the list at hand
+    scale: FloatArray  # pair losses, then slopes of the hinge bound
+    value: FloatArray  # -x·e, then the slopes that count
+    changed: Flags  # pairs that a change decides
+    changed_too: Flags  # pairs that it decides in the other half
+    gather: IndexArray  # places of the open pairs
+    place: IndexArray  # place of each pair in the next list, -1 for none
+    # scratch, one entry a candidate
+    listed: IndexArray  # candidates that are in conflict
+    reach: NDArray[np.float32]  # max x·f
+    in_conflict: Flags
+    # scratch, one entry a member
+    unit_loss: FloatArray  # least loss of each lost pair
+    forced: Flags  # 1 where all open pairs have to be won
+    losable: IntArray  # open pairs
+    budget: IntArray  # what the member loses at most
+    touched: FloatArray  # what conflicts took from its pairs
+    path: IntArray  # loss from no lost pair to m of them, (most + 2,)
+    trial_counts: IndexArray  # counts at a candidate
+    trial_fewer: IndexArray  # the same as `fewer`, (slots,)
+    small: FloatArray  # seven vectors of coordinates, (7, d + 1)
+    # scratch of probing
+    roof: NDArray[np.float32]  # upper interval bounds, rounded up, one a pair
+    roof_quarter: NDArray[np.float32]  # the same by 1.5
+    lost: NDArray[np.uint32]  # bits of the parts on which a pair is lost
+    half: NDArray[np.float32]  # half width of each coordinate
+    more: IndexArray  # pairs lost on each part, (4, coordinates, members)
+    loss: IntArray  # what each part loses, (4, coordinates)
 
     @classmethod
     def of(cls, space: Space, depth: int = 400) -> Work:
-        """Room for a search of the space."""
+        """Return room for a search of the space, with so many boxes on the stack."""
         columns, pairs = space.columns.shape
         members, slots = len(space.level), max(1, space.slots)
-        sheets, stack = 5 * pairs + 1024, 12 * pairs + 100_000
-        scratch, couples, eights = 8 * (pairs // 8 + 3), len(space.couples.one), len(space.single)
+        pair_lists, stack = 5 * pairs + 1024, 12 * pairs + 100_000
+        scratch, conflicts, eights = 8 * (pairs // 8 + 3), len(space.conflicts.one), len(space.single)
         return cls(
             low=np.zeros((depth, columns)),
             high=np.zeros((depth, columns)),
@@ -218,33 +206,33 @@ class Work(NamedTuple):
             counts=np.zeros((depth, members), np.int32),
             fewer=np.zeros((depth, slots), np.int32),
             bound=np.zeros(depth, np.int64),
-            sheet=np.zeros(depth, np.int64),
+            pair_list=np.zeros(depth, np.int64),
             at=np.zeros(depth, np.int64),
             updates=np.zeros(depth, np.int64),
             upper=np.zeros(stack),
             lower=np.zeros(stack),
             open=np.zeros(stack, np.uint8),
-            columns=np.zeros((columns, sheets)),
-            owner=np.zeros(sheets, np.int32),
-            slack=np.zeros(sheets),
-            single=np.zeros((eights, sheets), np.float32),
+            columns=np.zeros((columns, pair_lists)),
+            owner=np.zeros(pair_lists, np.int32),
+            slack=np.zeros(pair_lists),
+            single=np.zeros((eights, pair_lists), np.float32),
             begin=np.zeros(depth, np.int64),
             size=np.zeros(depth, np.int64),
-            couples=Couples.empty(columns, 5 * couples + 1024),
-            couple_begin=np.zeros((depth, 2), np.int64),
-            couple_end=np.zeros((depth, 2), np.int64),
-            couple_count=np.zeros(depth, np.int64),
+            conflicts=ConflictingPairs.empty(columns, 5 * conflicts + 1024),
+            conflict_begin=np.zeros((depth, 2), np.int64),
+            conflict_end=np.zeros((depth, 2), np.int64),
+            conflict_count=np.zeros(depth, np.int64),
             scale=np.zeros(scratch),
             value=np.zeros(scratch),
             changed=np.zeros(scratch, np.uint8),
             changed_too=np.zeros(scratch, np.uint8),
             gather=np.zeros(scratch, np.int32),
             place=np.zeros(scratch, np.int32),
-            listed=np.zeros(couples + 16, np.int32),
-            reach=np.zeros(couples + 16, np.float32),
-            conflict=np.zeros(8 * (couples // 8 + 3), np.uint8),
-            price=np.zeros(members),
-            must=np.zeros(members, np.uint8),
+            listed=np.zeros(conflicts + 16, np.int32),
+            reach=np.zeros(conflicts + 16, np.float32),
+            in_conflict=np.zeros(8 * (conflicts // 8 + 3), np.uint8),
+            unit_loss=np.zeros(members),
+            forced=np.zeros(members, np.uint8),
             losable=np.zeros(members, np.int64),
             budget=np.zeros(members, np.int64),
             touched=np.zeros(members),
@@ -262,7 +250,7 @@ class Work(NamedTuple):
 
 
 class Searchable(NamedTuple):
-    """A space with what leads back to the problem: a bound is an integer times ``2^-exponent``, plus `shift`."""
+    """A space, the boxes that cover it, and its unit: a bound is an integer times ``2^-exponent``, plus `shift`."""
 
     space: Space
     roots: Boxes
@@ -283,7 +271,7 @@ class Searchable(NamedTuple):
         nearest = float(exact)
         return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
-    def target(self, value: float, size: float) -> int:
+    def cutoff(self, value: float, size: float) -> int:
         """Return an integer that no weights worth as little exceed.
 
         Args:
@@ -294,9 +282,9 @@ class Searchable(NamedTuple):
 
 
 def memory_needed(problem: Problem, threads: int) -> float:
-    """Return about how many bytes a search of this problem takes on some threads, its sheets and couples included."""
+    """Return about how many bytes a search of this problem takes on some threads."""
     column = 8 * (problem.d + 1) + 4 * 8 * -(-problem.d // 8) + 12
-    return pair_count(problem) * (PAIR_BYTES + 2 * column + threads * (_SHEETS * column + _STACK * 17))
+    return pair_count(problem) * (PAIR_BYTES + 2 * column + threads * (_PAIR_LISTS * column + _STACK * 17))
 
 
 def space_of(problem: Problem, T: FloatArray | None = None, tick: Callable[[], None] = lambda: None) -> Searchable:
@@ -320,7 +308,7 @@ def space_of(problem: Problem, T: FloatArray | None = None, tick: Callable[[], N
         varies |= np.any(differences != 0, axis=0)
         columns[:, block], size[block] = _columns(differences, problem.margin, levels.steps[block], system)
         single[:d, block] = columns[:d, block]
-    worth, price, exponent = _integers(levels, problem)
+    contribution, price, exponent = _integers(levels, problem)
     most = d if problem.max_nonzeros is None else min(d, problem.max_nonzeros)
     constraints = problem.constraints
     roots = _roots(problem, T, varies)
@@ -336,8 +324,8 @@ def space_of(problem: Problem, T: FloatArray | None = None, tick: Callable[[], N
         most=levels.most,
         table=levels.table,
         slot=levels.slot,
-        worth=worth,
-        step=_steps(worth, levels),
+        contribution=contribution,
+        step=_steps(contribution, levels),
         T=system,
         A=np.zeros((0, d)) if constraints is None else np.array(constraints.A),
         # room for products that underflow
@@ -348,7 +336,7 @@ def space_of(problem: Problem, T: FloatArray | None = None, tick: Callable[[], N
         fixed=T is None,
         sparse=problem.C > 0 or most < d,
         slots=levels.slots,
-        couples=couples_of(columns, SLACK * size, reach, levels.above, levels.below),
+        conflicts=conflicting_pairs(columns, SLACK * size, reach, levels.above, levels.below),
         stop=np.zeros(1, np.uint8),
     )
     return Searchable(space, roots, exponent, levels.shift)
@@ -369,26 +357,26 @@ def _columns(
 
 
 def _integers(levels: Levels, problem: Problem) -> tuple[IntArray, int, int]:
-    """Return tables of worth times a power of two, rounded up, the price likewise, rounded down, and the exponent."""
+    """Return the tables times a power of two, rounded up, the price likewise, rounded down, and the exponent."""
     perfect, price = abs(problem.trivial_bound), problem.price
     largest = max(perfect + abs(levels.shift) + price * problem.d, float(np.max(levels.worth, initial=0.0)))
     exponent = _BITS - math.frexp(largest)[1] if largest > 0 else 0
     # a float times a power of two is exact, and so is the ceiling: a worth has 53 bits
-    worth = np.ceil(np.ldexp(levels.worth, exponent)).astype(np.int64)
-    return worth, math.floor(math.ldexp(price, exponent)), exponent
+    contribution = np.ceil(np.ldexp(levels.worth, exponent)).astype(np.int64)
+    return contribution, math.floor(math.ldexp(price, exponent)), exponent
 
 
-def _steps(worth: IntArray, levels: Levels) -> IntArray:
-    """Nonincreasing functions below the steps of the tables."""
-    steps = np.zeros(len(worth) + 2, np.int64)
+def _steps(contribution: IntArray, levels: Levels) -> IntArray:
+    """Return nonincreasing functions below the steps of the tables."""
+    steps = np.zeros(len(contribution) + 2, np.int64)
     begins = np.unique(levels.table)
-    for begin, end in zip(begins, np.append(begins[1:], len(worth)), strict=True):
-        steps[begin : end - 1] = np.minimum.accumulate(worth[begin : end - 1] - worth[begin + 1 : end])
+    for begin, end in zip(begins, np.append(begins[1:], len(contribution)), strict=True):
+        steps[begin : end - 1] = np.minimum.accumulate(contribution[begin : end - 1] - contribution[begin + 1 : end])
     return steps
 
 
 def _roots(problem: Problem, T: FloatArray | None, varies: NDArray[np.bool_]) -> Boxes:
-    """The faces of the cube where the length of w does not matter, the whole cube where it does.
+    """Return the faces of the cube where the length of w does not matter, the whole cube where it does.
 
     A weight whose feature is the same in both observations of every pair decides nothing. Without side constraints it
     may as well be 0, and the others scaled up to the cube's surface.

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ltr.exact import _sweep
-from ltr.exact._space import search_tables
 from ltr.exact.graded import GradedProblem
 from ltr.exact.levels import levels_of
+from ltr.exact.local_search import _line_search
+from ltr.exact.local_search.search import search_tables
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
 from ltr.exact.problem import RerankProblem
 from tests.reference import (
@@ -91,7 +91,7 @@ def test_line_search_finds_the_best_of_all_intervals_between_breakpoints(kind):
         breaks = {(p.margin * steps - f[i] + f[k]) / (g[i] - g[k]) for i, k, steps in comparisons(p) if g[i] != g[k]}
         edges = [low, *sorted(t for t in breaks if low < t < high), high]
         values = [slow_value(p, w + (a + b) / 2 * v) for a, b in itertools.pairwise(edges) if b - a > 1e-9]
-        value, at = _sweep.line_search(search_tables(p, levels_of(p)), f, g, low, high, state(seed))
+        value, at = _line_search.line_search(search_tables(p, levels_of(p)), f, g, low, high, state(seed))
         assert value == pytest.approx(max(values), abs=1e-9)
         assert slow_value(p, w + at * v) == pytest.approx(value, abs=1e-9)
         assert low < at < high
@@ -107,35 +107,35 @@ def test_a_line_is_as_good_as_the_better_of_its_parts(kind):
         p = larger_problem(kind, seed)
         tables = search_tables(p, levels_of(p))
         f, g = p.X @ rng.normal(size=4), p.X @ rng.normal(size=4)
-        whole, at = _sweep.line_search(tables, f, g, -3.0, 3.0, state(seed))
-        assert whole == pytest.approx(_sweep.value_of_scores(tables, f + at * g), abs=1e-9)
+        whole, at = _line_search.line_search(tables, f, g, -3.0, 3.0, state(seed))
+        assert whole == pytest.approx(_line_search.value_of_scores(tables, f + at * g), abs=1e-9)
         for cut in rng.uniform(-3, 3, size=30):
-            left, _ = _sweep.line_search(tables, f, g, -3.0, cut, state())
-            right, _ = _sweep.line_search(tables, f, g, cut, 3.0, state())
+            left, _ = _line_search.line_search(tables, f, g, -3.0, cut, state())
+            right, _ = _line_search.line_search(tables, f, g, cut, 3.0, state())
             assert whole == pytest.approx(max(left, right), abs=1e-9)
-            assert _sweep.value_of_scores(tables, f + cut * g) <= whole + 1e-9
+            assert _line_search.value_of_scores(tables, f + cut * g) <= whole + 1e-9
 
 
 def test_a_pair_that_is_on_the_margin_all_along_is_won():
     p = RerankProblem([[0.0], [1.0]], [0, 1], margin=0.5)
     tables, f, flat = search_tables(p, levels_of(p)), np.array([0.0, 0.5]), np.zeros(2)
-    assert _sweep.line_search(tables, f, flat, 0.0, 1.0, state())[0] == p.trivial_bound
-    assert _sweep.line_search(tables, np.nextafter(f, 0.0), flat, 0.0, 1.0, state())[0] < p.trivial_bound
+    assert _line_search.line_search(tables, f, flat, 0.0, 1.0, state())[0] == p.trivial_bound
+    assert _line_search.line_search(tables, np.nextafter(f, 0.0), flat, 0.0, 1.0, state())[0] < p.trivial_bound
 
 
 def test_line_search_of_an_empty_segment_finds_nothing():
     p = random_instance(1)
     tables = search_tables(p, levels_of(p))
     f = np.zeros(tables.columns.shape[1])
-    assert _sweep.line_search(tables, f, f, 1.0, 1.0, state())[0] == -math.inf
-    assert _sweep.line_search(tables, f, f, 1.0, 0.0, state())[0] == -math.inf
+    assert _line_search.line_search(tables, f, f, 1.0, 1.0, state())[0] == -math.inf
+    assert _line_search.line_search(tables, f, f, 1.0, 0.0, state())[0] == -math.inf
 
 
 def test_value_of_scores_is_the_problems():
     for seed in range(78):
         for p in (random_instance(seed), random_pairwise(seed), random_graded(seed)):
             w = np.random.default_rng(seed).integers(-4, 5, size=p.d) / 4.0
-            assert _sweep.value_of_scores(search_tables(p, levels_of(p)), p.X @ w) == pytest.approx(
+            assert _line_search.value_of_scores(search_tables(p, levels_of(p)), p.X @ w) == pytest.approx(
                 p.statistic_value(w), abs=1e-12
             )
 
@@ -150,7 +150,7 @@ def test_value_of_scores_is_the_problems():
 def test_bucket_sort_sorts(keys):
     keys = np.array(keys, dtype=np.float64)
     items = np.random.default_rng(len(keys)).permutation(len(keys))
-    sorted_keys, order = _sweep._sort(keys, items, 0.0, 1.0, np.zeros(1, dtype=np.uint8))
+    sorted_keys, order = _line_search._sort(keys, items, 0.0, 1.0, np.zeros(1, dtype=np.uint8))
     assert sorted_keys.tolist() == sorted(keys.tolist())
     assert sorted(order.tolist()) == list(range(len(keys)))
     assert keys[np.argsort(items)][order].tolist() == sorted_keys.tolist()
@@ -158,8 +158,8 @@ def test_bucket_sort_sorts(keys):
 
 def test_uniform_numbers_are_in_range_even_and_reproducible():
     source, again = state(5), state(5)
-    draws = np.array([_sweep.uniform(source) for _ in range(4000)])
+    draws = np.array([_line_search.uniform(source) for _ in range(4000)])
     assert draws.min() >= 0
     assert draws.max() < 1
     assert np.abs(np.histogram(draws, bins=10, range=(0, 1))[0] - 400).max() < 100
-    assert [_sweep.uniform(again) for _ in range(3)] == draws[:3].tolist()
+    assert [_line_search.uniform(again) for _ in range(3)] == draws[:3].tolist()

@@ -1,4 +1,4 @@
-"""What the outer slices of a box lose, and that nothing above the target is cut off with them."""
+"""What the outer slices of a box lose, and that nothing above the cutoff is cut off with them."""
 
 import dataclasses
 
@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from ltr.exact import RerankProblem
-from ltr.exact.weight_space import _slices
-from ltr.exact.weight_space._sheets import enter
-from ltr.exact.weight_space._shrink import shrink
+from ltr.exact.weight_space import _probing
+from ltr.exact.weight_space._open_pairs import push_root
+from ltr.exact.weight_space._tightening import tighten
 from ltr.exact.weight_space.coordinates import apply_to
 from ltr.exact.weight_space.space import UPDATES, Work, space_of
 from tests.reference import random_graded, random_instance, random_pairwise
 
-SIDES = (0.5, 1.0), (0.0, 0.5), (0.75, 1.0), (0.0, 0.25)  # of a coordinate's range, in the order of `_slices`
+SIDES = (0.5, 1.0), (0.0, 0.5), (0.75, 1.0), (0.0, 0.25)  # of a coordinate's range, in the order of `_probing`
 
 
 def few_against_many(seed):
@@ -33,7 +33,7 @@ def entered(problem, rng, system=None):
     low, high = box.low[0, :d].copy(), box.high[0, :d].copy()
     cuts = np.sort(rng.uniform(size=(2, d)) ** rng.choice([1.0, 0.2, 5.0]), axis=0)
     box.low[0, :d], box.high[0, :d] = low + cuts[0] * (high - low), low + cuts[1] * (high - low)
-    enter(space, work, box, 0)
+    push_root(space, work, box, 0)
     return searchable, work
 
 
@@ -52,7 +52,7 @@ def test_no_point_of_a_slice_is_worth_more_than_it_leaves(problem):
         searchable, work = entered(problem, rng, T)
         if work.bound[0] <= 0:
             continue
-        _slices.cut_slices(searchable.space, work, 0, 0, int(work.size[0]), 2**62)
+        _probing.probe(searchable.space, work, 0, 0, int(work.size[0]), 2**62)
         low, high = work.low[0, :d].copy(), work.high[0, :d].copy()
         left = np.ldexp((work.bound[0] - work.loss).astype(float), -searchable.exponent) + searchable.shift
         for _ in range(60):
@@ -74,12 +74,12 @@ def test_what_is_cut_off_holds_nothing_above_the_target(seed):
     d = problem.d
     low, high = work.low[0, :d].copy(), work.high[0, :d].copy()
     need = max(1, int(work.bound[0] * rng.uniform(0.001, 0.2)))
-    target = searchable.objective(int(work.bound[0] - need))
-    went, _, _ = _slices.cut_slices(searchable.space, work, 0, 0, int(work.size[0]), need)
+    cutoff = searchable.objective(int(work.bound[0] - need))
+    went, _, _ = _probing.probe(searchable.space, work, 0, 0, int(work.size[0]), need)
     new_low, new_high = work.low[0, :d], work.high[0, :d]
     for x in low + rng.uniform(size=(200, d)) * (high - low):
         if went < 0 or np.any(x < new_low) or np.any(x > new_high):
-            assert problem.evaluate(x) <= target + 1e-9 * (1 + abs(target))
+            assert problem.evaluate(x) <= cutoff + 1e-9 * (1 + abs(cutoff))
 
 
 @pytest.mark.parametrize("problem", PROBLEMS[:20], ids=range(20))
@@ -87,14 +87,14 @@ def test_both_ways_to_count_agree(problem):
     _, work = entered(problem, np.random.default_rng(1))
     size, d, eights = int(work.size[0]), problem.d, work.half.shape[0]
     work.half[:d] = 0.5 * (work.high[0, :d] - work.low[0, :d])
-    _slices._roofs(work, 0, 0, size)
+    _probing._roofs(work, 0, 0, size)
     work.more[:] = 0
-    _slices._count_runs(work, 0, size, d)
+    _probing._count_runs(work, 0, size, d)
     in_runs = work.more.copy()
     work.more[:] = 0
     for first in range(0, eights, 8):
-        _slices._mark(work, 0, size, first)
-        _slices._count_marks(work, 0, size, first)
+        _probing._mark(work, 0, size, first)
+        _probing._count_marks(work, 0, size, first)
     np.testing.assert_array_equal(in_runs, work.more)
 
 
@@ -105,11 +105,11 @@ def test_a_member_with_more_pairs_than_a_byte_counts():
     work = Work.of(searchable.space)
     box = searchable.roots.rows(slice(0, 1))
     box.low[0, 0], box.high[0, 0] = -1.0, 1.0
-    enter(searchable.space, work, box, 0)
+    push_root(searchable.space, work, box, 0)
     work.half[0] = 1.0
-    _slices._roofs(work, 0, 0, int(work.size[0]))
-    _slices._mark(work, 0, int(work.size[0]), 0)
-    _slices._count_marks(work, 0, int(work.size[0]), 0)
+    _probing._roofs(work, 0, 0, int(work.size[0]))
+    _probing._mark(work, 0, int(work.size[0]), 0)
+    _probing._count_marks(work, 0, int(work.size[0]), 0)
     # w in [-1, -0.5] loses all of them, w in [0, 1] none for sure: at 0 itself they would tie
     assert work.more[3, 0, 0] == 600
     assert work.more[2, 0, 0] == 0
@@ -122,7 +122,7 @@ def test_many_cuts_do_not_outgrow_the_slack():
     for k in range(20 * UPDATES):
         j = k % problem.d
         width = work.high[0, j] - work.low[0, j]
-        shrink(space, work, 0, 0, size, j, work.low[0, j] + width / 97, work.high[0, j] - width / 89)
+        tighten(space, work, 0, 0, size, j, work.low[0, j] + width / 97, work.high[0, j] - width / 89)
         assert work.updates[0] <= UPDATES + 2
     middle, half = 0.5 * (work.low[0] + work.high[0]), 0.5 * (work.high[0] - work.low[0])
     assert np.all(work.upper[:size] >= middle @ space.columns + half @ np.abs(space.columns))

@@ -1,8 +1,9 @@
-"""Compiled: what a box knows of its open pairs, and how that follows when the box changes.
+"""Compiled: interval bounds of the pairs over a box, and the counts and the bound that follow from them.
 
-For the pair with column e the box [low, high] has the ends ``upper = max x·e`` and ``lower = min x·e`` over its points
-x, widened by the pair's slack. It is lost where upper < 0, won where lower >= 0, else open. A change of one coordinate
-changes both ends by one multiply-add each. The loops run over contiguous slices, so that they are vectorised.
+The pair with column e has the interval bounds ``upper = max x·e`` and ``lower = min x·e`` over the points x of the box
+[low, high], widened by the pair's slack. It is lost where upper < 0, won where lower >= 0, else open. When one
+coordinate changes, both follow by one multiply-add each. The loops run over contiguous slices, so that they are
+vectorised.
 """
 
 from __future__ import annotations
@@ -14,18 +15,18 @@ from ltr.exact.weight_space.space import Flags, FloatArray, IndexArray, Space, W
 
 __all__ = [
     "assign",
-    "compact",
     "compiled",
     "copy_entry",
-    "cut",
-    "ends",
+    "copy_open_pairs",
+    "count_decided",
     "fast",
-    "flag",
+    "interval_bounds",
     "level_path",
+    "mark_decided",
     "member_path",
     "norm_interval",
     "raise_count",
-    "settle",
+    "set_interval",
     "split",
 ]
 
@@ -36,15 +37,15 @@ fast = njit(cache=True, nogil=True, error_model="numpy", _nrt=False, fastmath={"
 
 
 @compiled
-def assign(target: FloatArray, source: FloatArray) -> None:
+def assign(into: FloatArray, source: FloatArray) -> None:
     """Copy an array: slice assignment would allocate memory."""
-    for q in range(target.shape[0]):
-        target[q] = source[q]
+    for q in range(into.shape[0]):
+        into[q] = source[q]
 
 
 @fast
-def ends(work: Work, t: int, begin: int, size: int, columns: int) -> None:
-    """The ends of all pairs of the sheet over box t, afresh."""
+def interval_bounds(work: Work, t: int, begin: int, size: int, columns: int) -> None:
+    """Compute the interval bounds of all pairs of a list over box t afresh."""
     at = work.at[t]
     upper, lower = work.upper[at : at + size], work.lower[at : at + size]
     slack = work.slack[begin : begin + size]
@@ -64,8 +65,8 @@ def ends(work: Work, t: int, begin: int, size: int, columns: int) -> None:
 
 
 @fast
-def cut(work: Work, t: int, begin: int, size: int, j: int, low: float, high: float) -> None:
-    """Shrink coordinate j of box t to [low, high]."""
+def set_interval(work: Work, t: int, begin: int, size: int, j: int, low: float, high: float) -> None:
+    """Set coordinate j of box t to [low, high], inside what it was."""
     at = work.at[t]
     upper, lower = work.upper[at : at + size], work.lower[at : at + size]
     e = work.columns[j, begin : begin + size]
@@ -80,8 +81,8 @@ def cut(work: Work, t: int, begin: int, size: int, j: int, low: float, high: flo
 
 
 @compiled
-def flag(work: Work, t: int, size: int, changed: Flags) -> None:
-    """Mark the open pairs that the ends decide now."""
+def mark_decided(work: Work, t: int, size: int, changed: Flags) -> None:
+    """Mark the open pairs that the interval bounds decide now."""
     at = work.at[t]
     upper, lower = work.upper[at : at + size], work.lower[at : at + size]
     is_open, marks = work.open[at : at + size], changed[:size]
@@ -92,7 +93,7 @@ def flag(work: Work, t: int, size: int, changed: Flags) -> None:
 
 @compiled
 def raise_count(space: Space, counts: IndexArray, fewer: IndexArray, member: int) -> int:
-    """One more observation above a member; what that adds to the value (not above 0)."""
+    """Count one more observation above a member; return the change of the value, which is at most 0."""
     level = space.level[member]
     c, slot, p = counts[member], space.slot[level], 0
     if slot >= 0:
@@ -100,12 +101,12 @@ def raise_count(space: Space, counts: IndexArray, fewer: IndexArray, member: int
         p = fewer[slot + c + 1]
     counts[member] = c + 1
     at = space.table[level] + p + c
-    return space.worth[at + 1] - space.worth[at]
+    return space.contribution[at + 1] - space.contribution[at]
 
 
 @compiled
 def level_path(space: Space, work: Work, t: int, level: int) -> None:
-    """Fill `path`: raising a member of a level with a slot from c to m costs ``path[m] - path[c]`` at least."""
+    """Fill `path`: raising a member of a level with a slot from c to m loses at least ``path[m] - path[c]``."""
     fewer, slot, table, total = work.fewer[t], space.slot[level], space.table[level], np.int64(0)
     work.path[0] = 0
     for m in range(space.most[level]):
@@ -117,7 +118,7 @@ def level_path(space: Space, work: Work, t: int, level: int) -> None:
 
 @compiled
 def member_path(space: Space, work: Work, level: int, first: int, last: int) -> None:
-    """As `level_path` for the one member of a level without a slot, from the count `first` to `last`."""
+    """Fill `path` for the one member of a level without a slot, from the count `first` to `last`."""
     table, total = space.table[level], np.int64(0)
     work.path[first] = 0
     for m in range(first, last):
@@ -126,8 +127,8 @@ def member_path(space: Space, work: Work, level: int, first: int, last: int) -> 
 
 
 @compiled
-def settle(space: Space, work: Work, t: int, begin: int, size: int, changed: Flags) -> None:
-    """Decide the marked pairs of box t, in its counts and its bound."""
+def count_decided(space: Space, work: Work, t: int, begin: int, size: int, changed: Flags) -> None:
+    """Enter the marked pairs of box t as decided into its counts and its bound."""
     at = work.at[t]
     words = changed.view(np.uint64)
     counts, fewer = work.counts[t], work.fewer[t]
@@ -144,7 +145,7 @@ def settle(space: Space, work: Work, t: int, begin: int, size: int, changed: Fla
 
 @compiled
 def split(work: Work, t: int, child: int, begin: int, size: int, j: int) -> None:
-    """Halve box t along j: the lower half stays, the upper half becomes `child`; marks what both decide."""
+    """Halve box t along j: the lower half stays, the upper half becomes `child`; mark the pairs that each decides."""
     at, to = work.at[t], work.at[child]
     middle = 0.5 * (work.low[t, j] + work.high[t, j])
     rise, fall = middle - work.low[t, j], work.high[t, j] - middle
@@ -176,7 +177,7 @@ def split(work: Work, t: int, child: int, begin: int, size: int, j: int) -> None
 def copy_entry(work: Work, t: int, child: int, size: int, with_ends: bool) -> None:
     """Make `child`, on top of the stack, a copy of box t."""
     work.at[child] = work.at[child - 1] + size
-    work.sheet[child] = work.sheet[t]
+    work.pair_list[child] = work.pair_list[t]
     work.bound[child] = work.bound[t]
     work.updates[child] = work.updates[t]
     for j in range(work.low.shape[1]):
@@ -195,7 +196,7 @@ def copy_entry(work: Work, t: int, child: int, size: int, with_ends: bool) -> No
 
 @compiled
 def norm_interval(space: Space, low: FloatArray, high: FloatArray) -> tuple[float, float]:
-    """Bounds of max|(Tv)_j| over a box, no wider than those it has."""
+    """Return bounds of max|(Tv)_j| over a box, no wider than those it has."""
     d = space.T.shape[1]
     least, most = 0.0, 0.0
     for i in range(space.T.shape[0]):
@@ -217,10 +218,10 @@ def _gather(source: FloatArray, begin: int, index: IndexArray, kept: int, to: in
 
 
 @compiled
-def compact(work: Work, t: int, columns: int) -> None:
-    """A sheet of its own for box t, of its open pairs only; padded to a multiple of 8 with pairs that stay open."""
-    sheet, at = work.sheet[t], work.at[t]
-    begin, size = work.begin[sheet], work.size[sheet]
+def copy_open_pairs(work: Work, t: int, columns: int) -> None:
+    """Copy the open pairs of box t to a list of its own, padded to a multiple of 8 with pairs that stay open."""
+    pair_list, at = work.pair_list[t], work.at[t]
+    begin, size = work.begin[pair_list], work.size[pair_list]
     to, kept, index = begin + size, 0, work.gather
     is_open = work.open[at : at + size]
     for q in range(size):
@@ -246,5 +247,5 @@ def compact(work: Work, t: int, columns: int) -> None:
         work.upper[at + k], work.lower[at + k] = 1.0, -1.0
     for k in range(padded):
         work.open[at + k] = np.uint8(k < kept)
-    work.sheet[t] = sheet + 1
-    work.begin[sheet + 1], work.size[sheet + 1] = to, padded
+    work.pair_list[t] = pair_list + 1
+    work.begin[pair_list + 1], work.size[pair_list + 1] = to, padded

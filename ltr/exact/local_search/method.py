@@ -1,20 +1,21 @@
-"""Weights from a short local search, offered to a solve under way."""
+"""The local search as a method of `solve`, and what it offers to a solve under way."""
 
 from __future__ import annotations
 
 import copy
 import math
 import time
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.exact.memory import MEGABYTE
+from ltr.exact.limits import MEGABYTE
 from ltr.exact.problem import LinearConstraints, Problem, set_fields
 from ltr.exact.solution import Status
-from ltr.exact.state import SolveState, Stopped
+from ltr.exact.state import Ending, SolveState, Stopped
 
-__all__ = ["RESTARTS", "compile_search", "search_locally"]
+__all__ = ["RESTARTS", "LocalSearch", "compile_search", "search_locally"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -26,9 +27,36 @@ _DRAWS = 20  # attempts to find one that was not searched yet
 _SHARE = 0.25  # of the time for the weights without that limit, which say what to begin with
 
 
+@dataclass(frozen=True)
+class LocalSearch:
+    """The heuristic alone: weights without a proof, the trivial bound.
+
+    Attributes:
+        restarts: ascents from perturbed local optima, after those from the starting points.
+    """
+
+    restarts: int = RESTARTS
+
+    def __post_init__(self) -> None:
+        if self.restarts < 0:
+            raise ValueError(f"restarts must be at least 0, got {self.restarts!r}")
+
+    def check(self, problem: Problem) -> None:
+        """Every problem will do."""
+
+    def prepare(self) -> None:
+        """Compile the search."""
+        compile_search()
+
+    def run(self, state: SolveState) -> Ending:
+        """Search."""
+        search_locally(state, state.limits.time_limit, self.restarts)
+        return Ending(Status.HEURISTIC)
+
+
 def compile_search() -> None:
     """Have the local search compiled, or loaded from its cache on disk."""
-    from ltr.exact.local_search import compile_kernels
+    from ltr.exact.local_search.search import compile_kernels
 
     compile_kernels()
 
@@ -68,7 +96,7 @@ def search_locally(state: SolveState, seconds: float, restarts: int = RESTARTS, 
 
 def _search(state: SolveState, columns: IntArray, seconds: float, restarts: int, turn: int) -> FloatArray:
     """Search with the other weights fixed to 0 and no limit on their number; offers and returns what it finds."""
-    from ltr.exact.local_search import local_search
+    from ltr.exact.local_search.search import local_search
 
     state.check()
     known = [state.weights] if math.isfinite(state.value) else []

@@ -1,18 +1,18 @@
-"""Compiled: boxes shrunk to where something worth more than the target could be."""
+"""Compiled: bound tightening, boxes reduced to where something worth more than the cutoff can be."""
 
 from __future__ import annotations
 
-from ltr.exact.weight_space._ends import compiled, cut, ends, flag, settle
+from ltr.exact.weight_space._interval_bounds import compiled, count_decided, interval_bounds, mark_decided, set_interval
 from ltr.exact.weight_space.space import LOOSE, UPDATES, FloatArray, Space, Work
 
 __all__ = [
-    "refresh",
-    "shrink",
-    "shrink_to_constraints",
-    "shrink_to_cut",
-    "shrink_to_wins",
+    "mark_used",
     "side_term",
-    "use",
+    "tighten",
+    "tighten_to_constraints",
+    "tighten_to_forced_pairs",
+    "tighten_to_hinge_bound",
+    "update_decided",
 ]
 
 _WORTHWHILE = 0.9  # share of a width from which a cap is worth an update
@@ -20,7 +20,7 @@ _ROOM = 1e-14  # added to caps, for coordinates up to 1
 
 
 @compiled
-def use(space: Space, work: Work, t: int, j: int) -> None:
+def mark_used(space: Space, work: Work, t: int, j: int) -> None:
     """Note that weight j is not 0 in box t."""
     if work.used[t, j] == 0:
         work.used[t, j] = 1
@@ -28,24 +28,24 @@ def use(space: Space, work: Work, t: int, j: int) -> None:
 
 
 @compiled
-def shrink(space: Space, work: Work, t: int, begin: int, size: int, j: int, low: float, high: float) -> None:
-    """Shrink coordinate j of box t, after many updates with fresh ends; its price falls due where 0 is left outside."""
+def tighten(space: Space, work: Work, t: int, begin: int, size: int, j: int, low: float, high: float) -> None:
+    """Tighten coordinate j of box t to [low, high]; where 0 is left outside, the weight's price falls due."""
     if work.updates[t] >= UPDATES:
-        ends(work, t, begin, size, space.columns.shape[0])
-    cut(work, t, begin, size, j, low, high)
+        interval_bounds(work, t, begin, size, space.columns.shape[0])
+    set_interval(work, t, begin, size, j, low, high)
     if low > 0.0 or high < 0.0:
-        use(space, work, t, j)
+        mark_used(space, work, t, j)
 
 
 @compiled
-def shrink_to_wins(space: Space, work: Work, t: int, begin: int, size: int) -> int:
-    """Shrink box t to where the members that must win can: 1 where it shrank, -1 where they cannot, else 0."""
+def tighten_to_forced_pairs(space: Space, work: Work, t: int, begin: int, size: int) -> int:
+    """Tighten box t to where its forced pairs can be won; return 1 where that helped, -1 where they cannot, else 0."""
     d, at = space.T.shape[1], work.at[t]
     low, high = work.small[3], work.small[4]
     for j in range(d):
         low[j], high[j] = work.low[t, j], work.high[t, j]
     for q in range(size):
-        if work.open[at + q] == 0 or work.must[work.owner[begin + q]] == 0:
+        if work.open[at + q] == 0 or work.forced[work.owner[begin + q]] == 0:
             continue
         room = work.upper[at + q]
         for j in range(d):
@@ -56,20 +56,20 @@ def shrink_to_wins(space: Space, work: Work, t: int, begin: int, size: int) -> i
                     low[j] = max(low[j], work.high[t, j] - cap)
                 else:
                     high[j] = min(high[j], work.low[t, j] + cap)
-    shrunk = 0
+    tightened = 0
     for j in range(d):
         if high[j] < low[j]:
             return -1
         if high[j] - low[j] < _WORTHWHILE * (work.high[t, j] - work.low[t, j]):
-            shrink(space, work, t, begin, size, j, low[j], high[j])
-            shrunk = 1
-    return shrunk
+            tighten(space, work, t, begin, size, j, low[j], high[j])
+            tightened = 1
+    return tightened
 
 
 @compiled
-def shrink_to_cut(space: Space, work: Work, t: int, begin: int, size: int, g: FloatArray, room: float) -> bool:
-    """Shrink box t to where ``g·x > max g·x - room``; whether it shrank."""
-    shrunk = False
+def tighten_to_hinge_bound(space: Space, work: Work, t: int, begin: int, size: int, g: FloatArray, room: float) -> bool:
+    """Tighten box t to where ``g·x > max g·x - room``; return whether that helped."""
+    tightened = False
     for j in range(space.T.shape[1]):
         low, high = work.low[t, j], work.high[t, j]
         if abs(g[j]) * (high - low) * _WORTHWHILE <= room:
@@ -80,14 +80,14 @@ def shrink_to_cut(space: Space, work: Work, t: int, begin: int, size: int, g: Fl
         else:
             high = min(high, low + cap)
         if high - low < work.high[t, j] - work.low[t, j]:
-            shrink(space, work, t, begin, size, j, low, high)
-            shrunk = True
-    return shrunk
+            tighten(space, work, t, begin, size, j, low, high)
+            tightened = True
+    return tightened
 
 
 @compiled
 def side_term(y: float) -> float:
-    """What y = A_rj w_j counts in its side constraint, see `ltr.exact.weight_space.space`; it never falls in y."""
+    """Return what y = A_rj w_j counts in its side constraint (`ltr.exact.weight_space.space`), nondecreasing in y."""
     return y - LOOSE * abs(y)
 
 
@@ -98,8 +98,8 @@ def _least_term(space: Space, work: Work, t: int, row: int, j: int) -> float:
 
 
 @compiled
-def shrink_to_constraints(space: Space, work: Work, t: int, begin: int, size: int) -> bool:
-    """Shrink box t to its side constraints; whether some of it satisfies them."""
+def tighten_to_constraints(space: Space, work: Work, t: int, begin: int, size: int) -> bool:
+    """Tighten box t to the side constraints; return whether some of it satisfies them."""
     d = space.T.shape[1]
     if space.support < d:
         used = 0
@@ -110,7 +110,7 @@ def shrink_to_constraints(space: Space, work: Work, t: int, begin: int, size: in
         if used == space.support:
             for j in range(d):
                 if work.used[t, j] == 0 and work.high[t, j] > work.low[t, j]:
-                    shrink(space, work, t, begin, size, j, 0.0, 0.0)
+                    tighten(space, work, t, begin, size, j, 0.0, 0.0)
     for row in range(space.A.shape[0]):
         room = space.b[row]
         for j in range(d):
@@ -127,13 +127,14 @@ def shrink_to_constraints(space: Space, work: Work, t: int, begin: int, size: in
                     rest -= _least_term(space, work, t, row, other)
             end = rest / (1.0 - LOOSE if rest > 0.0 else 1.0 + LOOSE) / a
             if a > 0.0:
-                shrink(space, work, t, begin, size, j, low, max(low, min(high, end)))
+                tighten(space, work, t, begin, size, j, low, max(low, min(high, end)))
             else:
-                shrink(space, work, t, begin, size, j, min(high, max(low, end)), high)
+                tighten(space, work, t, begin, size, j, min(high, max(low, end)), high)
     return True
 
 
 @compiled
-def refresh(space: Space, work: Work, t: int, begin: int, size: int) -> None:
-    flag(work, t, size, work.changed)
-    settle(space, work, t, begin, size, work.changed)
+def update_decided(space: Space, work: Work, t: int, begin: int, size: int) -> None:
+    """Find the open pairs that box t decides now, and count them."""
+    mark_decided(work, t, size, work.changed)
+    count_decided(space, work, t, begin, size, work.changed)

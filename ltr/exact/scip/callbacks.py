@@ -1,16 +1,23 @@
-"""Exceptions inside solver callbacks: kept, the solve stopped, raised again by the caller.
+"""Callbacks of SCIP: names for what pyscipopt hands them, and a guard that keeps their exceptions.
 
-SCIP's Python plugins print an exception and go on, which would turn a fault into a wrong answer.
+SCIP's Python plugins print an exception and go on, which would turn a fault into a wrong answer. So an exception is
+kept, the solve stopped, and the caller raises it again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from ltr.exact.scip_types import Model
+__all__ = ["Constraints", "Expression", "Guard", "Model", "ScipEvent", "ScipSolution", "Variable", "interrupt"]
 
-__all__ = ["Guard", "interrupt"]
+# pyscipopt has no types of its own
+Model: TypeAlias = Any
+Variable: TypeAlias = Any
+Expression: TypeAlias = Any
+ScipSolution: TypeAlias = Any
+ScipEvent: TypeAlias = Any
+Constraints: TypeAlias = Any
 
 Result = TypeVar("Result")
 

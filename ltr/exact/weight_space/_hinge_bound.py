@@ -1,30 +1,30 @@
-r"""Compiled: what losing pairs costs at least, and the linear program that bounds it over a box.
+r"""Compiled: what each lost pair loses at least, and a Lagrangian bound on that over a box.
 
-**Prices.** In a box with bound B and a target T, any point worth more than T loses open pairs that cost less than
-``need = B - T`` in all. Raising the count of a member of a level from m to m + 1 moves the place
-``p = fewer[m + 1] - 1``, so it costs ``worth[p + m] - worth[p + m + 1] >= step[p + m]`` with the nonincreasing `step`
-of the table. Raise the members one after the other: those raised before have only made `fewer` smaller, so every
-single step costs at least `step` where it would have been alone, and the whole costs at least the sum over members of
+**Unit losses.** In a box with bound B and a cutoff T, any point worth more than T loses open pairs whose losses add up
+to less than the *required loss* ``required = B - T``. Raising the count of a member of a level from m to m + 1 moves
+the place ``p = fewer[m + 1] - 1``, so it loses ``worth[p + m] - worth[p + m + 1] >= step[p + m]``, where `step` does
+not increase. Raise the members one after the other: those raised before have only made `fewer` smaller, so every
+single step loses at least the `step` it would have lost alone, and all together at least the sum over members of
 
     loss_i(x) = sum over m = c_i .. c_i + x - 1 of  step[fewer[m + 1] - 1 + m],      x = pairs that i loses.
 
-As `step` is nonincreasing, loss_i(x) / x is too. With X the largest x (of the pairs i has open) at which
-loss_i(x) < need, a point worth more than T has x <= X, hence ``loss_i(x) >= price_i x`` with
-``price_i = loss_i(X) / X``. A member with X = 0 *must win* all its open pairs.
+As `step` is nonincreasing, loss_i(x) / x is too. Let X be the largest x, among the open pairs of i, at which
+loss_i(x) < required. A point worth more than T has x <= X, hence ``loss_i(x) >= u_i x`` with the *unit loss*
+``u_i = loss_i(X) / X``. The pairs of a member with X = 0 are *forced*: all its open pairs have to be won.
 
-**Hinges.** An open pair with lower end l < 0 over the box is lost at x only where ``max(0, -x·e) / -l`` is above 0,
-and that is at most 1. So for every point x of the box that is worth more than T
+**The hinge bound.** An open pair with lower interval bound l < 0 is lost at x only where ``max(0, -x·e) / -l`` is above
+0, and that is at most 1. So for every point x of the box that is worth more than T, with ``s_q = u_member(q) / -l_q``,
 
-    need > sum of price_owner(q) [q lost at x] >= h(x) = sum over q of s_q max(0, -x·e_q),      s_q = price / -l.
+    required > sum of u_member(q) [q lost at x] >= h(x) = sum over q of s_q max(0, -x·e_q).
 
 h is convex. For any x', with g = sum of s_q e_q over the pairs with x'·e_q < 0, ``h(x) >= -g·x`` for all x, so
 
     min of h over the box >= phi = - max over the box of g·x,
 
-and the same holds for averages of such g. A box with phi >= need holds nothing worth more than T and is closed. Else
-what is worth more than T satisfies ``g·x > -need``, which caps the width of the box in coordinate j at
-``(max g·x + need) / |g_j|``. The descent on h is a projected subgradient method with Polyak's step towards `need`; it
-gives up at a point with h < need, for then no g closes the box.
+and the same holds for averages of such g. A box with phi >= required holds nothing worth more than T and is closed.
+Otherwise what is worth more than T satisfies ``g·x > -required``, which caps the width of the box in coordinate j at
+``(max g·x + required) / |g_j|``. The descent on h is a projected subgradient method with Polyak's step towards
+`required_loss`; it gives up at a point with h < required, for then no g closes the box.
 
 *Rounding.* g and its terms are floats; with A the sum of the s_q in g, ``A * error`` bounds the error of g·x over the
 box and is taken off phi.
@@ -34,23 +34,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from ltr.exact.weight_space._ends import assign, compiled, fast, level_path, member_path, raise_count
-from ltr.exact.weight_space._shrink import side_term
+from ltr.exact.weight_space._interval_bounds import assign, compiled, fast, level_path, member_path, raise_count
+from ltr.exact.weight_space._tightening import side_term
 from ltr.exact.weight_space.space import FloatArray, Space, Work
 
 __all__ = [
     "CLOSED",
     "GAVE_UP",
     "OPEN",
+    "branching_scores",
     "candidate_value",
-    "costs",
     "decided_by_half",
     "descend",
     "dual",
-    "hinge",
-    "prices",
-    "scores",
-    "slopes",
+    "hinge_bound",
+    "hinge_slopes",
+    "pair_losses",
+    "unit_losses",
 ]
 
 OPEN, CLOSED, GAVE_UP = 0, 1, 2
@@ -60,9 +60,9 @@ _RELAXATION = 0.7
 
 
 @compiled
-def prices(space: Space, work: Work, t: int, begin: int, size: int, need: int) -> int:
-    """The price of a lost pair of each member of box t, which may lose its budget; how many members must win all."""
-    price, losable, path, budget = work.price, work.losable, work.path, work.budget
+def unit_losses(space: Space, work: Work, t: int, begin: int, size: int, required_loss: int) -> int:
+    """Set the unit loss of each member of box t, within its budget; return how many members have forced pairs."""
+    unit_loss, losable, path, budget = work.unit_loss, work.losable, work.path, work.budget
     losable[:] = 0
     at = work.at[t]
     owner, is_open = work.owner[begin : begin + size], work.open[at : at + size]
@@ -73,15 +73,15 @@ def prices(space: Space, work: Work, t: int, begin: int, size: int, need: int) -
             i, run = owner[q], np.int64(0)
         run += is_open[q]
     losable[i] += run
-    must_win = 0
+    forced = 0
     counts = work.counts[t]
     for level in range(space.table.shape[0]):
         shared = space.slot[level] >= 0
         if shared:
             level_path(space, work, t, level)
         for i in range(space.start[level], space.start[level + 1]):
-            price[i] = 0.0
-            work.must[i] = 0
+            unit_loss[i] = 0.0
+            work.forced[i] = 0
             most, c = losable[i], counts[i]
             if most == 0:
                 continue
@@ -95,28 +95,28 @@ def prices(space: Space, work: Work, t: int, begin: int, size: int, need: int) -
                 else:
                     beyond = middle
             if x == 0:
-                # no such point loses a pair of i, so any price is one: two of them in conflict close the box
-                price[i] = float(need) * (1.0 + 1e-9)
-                work.must[i] = 1
-                must_win += 1
+                # no such point loses a pair of i, so its unit loss is free: two forced pairs in conflict close the box
+                unit_loss[i] = float(required_loss) * (1.0 + 1e-9)
+                work.forced[i] = 1
+                forced += 1
             else:
-                price[i] = float(path[c + x] - path[c]) / x * (1.0 - 1e-13)
-    return must_win
+                unit_loss[i] = float(path[c + x] - path[c]) / x * (1.0 - 1e-13)
+    return forced
 
 
 @fast
-def costs(work: Work, t: int, begin: int, size: int) -> None:
-    """What each open pair costs when it is lost, in `scale`."""
+def pair_losses(work: Work, t: int, begin: int, size: int) -> None:
+    """Write what each open pair loses when it is lost to `scale`."""
     at = work.at[t]
     scale, owner, is_open = work.scale[:size], work.owner[begin : begin + size], work.open[at : at + size]
-    price = work.price
+    unit_loss = work.unit_loss
     for q in range(size):
-        scale[q] = price[np.uint32(owner[q])] * is_open[q]
+        scale[q] = unit_loss[np.uint32(owner[q])] * is_open[q]
 
 
 @fast
-def slopes(work: Work, t: int, size: int) -> None:
-    """The slopes s_q of the hinges, from what losing each pair costs."""
+def hinge_slopes(work: Work, t: int, size: int) -> None:
+    """Divide the pair losses in `scale` by the pairs' lower interval bounds: the slopes s_q."""
     at = work.at[t]
     scale, lower = work.scale[:size], work.lower[at : at + size]
     for q in range(size):
@@ -124,14 +124,14 @@ def slopes(work: Work, t: int, size: int) -> None:
 
 
 @fast
-def scores(work: Work, t: int, begin: int, size: int, d: int, out: FloatArray) -> None:
-    """For each coordinate the sum over open pairs of ``|e_j| / (upper - lower)``: what a unit of width is worth."""
+def branching_scores(work: Work, t: int, begin: int, size: int, d: int, out: FloatArray) -> None:
+    """Write the sum over open pairs of ``|e_j| / (upper - lower)`` for each coordinate to `out`."""
     at = work.at[t]
     share, is_open = work.value[:size], work.open[at : at + size]
     upper, lower, owner = work.upper[at : at + size], work.lower[at : at + size], work.owner[begin : begin + size]
-    price = work.price
+    unit_loss = work.unit_loss
     for q in range(size):
-        counts = 1.0 if price[np.uint32(owner[q])] > 0.0 else 1e-6
+        counts = 1.0 if unit_loss[np.uint32(owner[q])] > 0.0 else 1e-6
         share[q] = counts * is_open[q] / (upper[q] - lower[q] + 1e-300)
     j = 0
     while j + 4 <= d:
@@ -157,7 +157,7 @@ def scores(work: Work, t: int, begin: int, size: int, d: int, out: FloatArray) -
 
 @fast
 def decided_by_half(work: Work, t: int, begin: int, size: int, j: int) -> float:
-    """(a + 1)(b + 1) for the pairs a and b that the halves of coordinate j would lose."""
+    """Return (a + 1)(b + 1) for the numbers a and b of pairs that the halves of coordinate j would lose."""
     at = work.at[t]
     upper, share = work.upper[at : at + size], work.value[:size]
     e = work.columns[j, begin : begin + size]
@@ -173,7 +173,7 @@ def decided_by_half(work: Work, t: int, begin: int, size: int, j: int) -> float:
 
 @fast
 def _values(work: Work, begin: int, size: int, columns: int, x: FloatArray) -> None:
-    """-x·e of every pair of the sheet."""
+    """Write -x·e of every pair of the list to `value`."""
     value = work.value[:size]
     for q in range(size):
         value[q] = 0.0
@@ -194,7 +194,7 @@ def _values(work: Work, begin: int, size: int, columns: int, x: FloatArray) -> N
 
 @fast
 def _hinges(work: Work, size: int) -> tuple[float, float]:
-    """H and the sum of the slopes in it; leaves in `value` the slope of each pair in it, else 0."""
+    """Return h and the sum of the slopes in it; leave the slope of each pair in it, else 0, in `value`."""
     value, scale = work.value[:size], work.scale[:size]
     h, total = 0.0, 0.0
     for q in range(size):
@@ -208,7 +208,7 @@ def _hinges(work: Work, size: int) -> tuple[float, float]:
 
 @fast
 def _slope(work: Work, begin: int, size: int, columns: int, out: FloatArray) -> None:
-    """g: the sum of the columns times `value`."""
+    """Write g, the sum of the columns times `value`, to `out`."""
     value = work.value[:size]
     j = 0
     while j + 4 <= columns:
@@ -234,7 +234,7 @@ def _slope(work: Work, begin: int, size: int, columns: int, out: FloatArray) -> 
 
 @compiled
 def dual(work: Work, t: int, g: FloatArray) -> float:
-    """``- max over box t of g·x``."""
+    """Return ``- max over box t of g·x``."""
     total = 0.0
     for j in range(g.shape[0]):
         total -= g[j] * work.high[t, j] if g[j] > 0.0 else g[j] * work.low[t, j]
@@ -243,7 +243,7 @@ def dual(work: Work, t: int, g: FloatArray) -> float:
 
 @compiled
 def _step(work: Work, t: int, x: FloatArray, g: FloatArray, fall: float) -> bool:
-    """Move x against the subgradient -g by what lowers h by `fall` to first order; whether it could move."""
+    """Move x along g so that h falls by `fall` to first order; return whether it could move."""
     norm = 0.0
     for j in range(g.shape[0]):
         low, high = work.low[t, j], work.high[t, j]
@@ -260,8 +260,10 @@ def _step(work: Work, t: int, x: FloatArray, g: FloatArray, fall: float) -> bool
 
 
 @compiled
-def hinge(space: Space, work: Work, t: int, begin: int, size: int, need: float, best: FloatArray) -> tuple[int, float]:
-    """Try to close box t; returns the outcome and the largest phi, whose g is left in `best` (-inf: none)."""
+def hinge_bound(
+    space: Space, work: Work, t: int, begin: int, size: int, required_loss: float, best: FloatArray
+) -> tuple[int, float]:
+    """Try to close box t; return the outcome and the largest phi (-inf for none), its g being left in `best`."""
     columns = space.columns.shape[0]
     x, g, mean = work.small[0], work.small[1], work.small[2]
     for j in range(columns):
@@ -273,16 +275,16 @@ def hinge(space: Space, work: Work, t: int, begin: int, size: int, need: float, 
             outcome = GAVE_UP
             break
         _values(work, begin, size, columns, x)
-        h, slopes = _hinges(work, size)
-        if h < need:
+        h, hinge_slopes = _hinges(work, size)
+        if h < required_loss:
             outcome = GAVE_UP
             break
         _slope(work, begin, size, columns, g)
-        phi = dual(work, t, g) - slopes * space.error
+        phi = dual(work, t, g) - hinge_slopes * space.error
         if phi > largest:
             largest = phi
             assign(best, g)
-        total += slopes
+        total += hinge_slopes
         for j in range(columns):
             mean[j] += g[j]
         if step > 0:
@@ -291,10 +293,10 @@ def hinge(space: Space, work: Work, t: int, begin: int, size: int, need: float, 
                 largest = phi
                 for j in range(columns):
                     best[j] = mean[j] / (step + 1)
-        if largest >= need:
+        if largest >= required_loss:
             outcome = CLOSED
             break
-        if not _step(work, t, x, g, _RELAXATION * (h - 0.9 * need)):
+        if not _step(work, t, x, g, _RELAXATION * (h - 0.9 * required_loss)):
             break
     assign(work.point[t], x)
     return outcome, largest
@@ -330,7 +332,7 @@ def descend(space: Space, work: Work, t: int, begin: int, size: int) -> None:
 
 @compiled
 def candidate_value(space: Space, work: Work, t: int, begin: int, size: int) -> int:
-    """The value at the point that `descend` left, pairs in doubt counted against it; very small off the constraints."""
+    """Return the value at the point that `descend` left, doubtful pairs counted as lost; very small if infeasible."""
     x, d = work.small[0], space.T.shape[1]
     if not space.fixed:
         x[d] = 0.0

@@ -1,9 +1,27 @@
-"""What runs inside SCIP where it hosts the weight-space search: the compact model, and its constraint handler."""
+r"""What runs inside SCIP when it hosts the weight-space search: the model, its nodes and the constraint handler.
+
+A node of SCIP's tree holds a *region*: boxes that share a node. One call searches them up to an allowance of work and
+gives back what it could not close, cut into few regions for SCIP to branch on: the largest boxes one by one, the rest
+as one.
+
+**Rounds.** Closing everything at once at the value known gives no bound before the very end. So the tree is one round
+after another, with the cutoffs of `ltr.exact.weight_space.search.CutoffSchedule`. A round has a cutoff above the value;
+its tree is searched for what is worth more; and a last child of the round's node is the next round, which covers
+everything once more, with the cutoff as its bound. What is closed within a round is *covered* by that child, so nothing
+is lost by closing it above the value. SCIP takes the node of the largest bound first, so it finishes a round before it
+begins the next, and its bound is then the cutoff. The last round has the value itself for a cutoff; nothing is covered
+by another node, and what is closed is closed for good.
+
+**Account.** A proof is only as good as the largest cutoff at which something was closed for good, or the bound of a
+box too narrow to split: `NodeSearch.closed`. When no open nodes are left, SCIP has proved that or its best value,
+whichever is larger.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -11,30 +29,163 @@ import numpy as np
 from numpy.typing import NDArray
 from pyscipopt import SCIP_PARAMSETTING, SCIP_PROPTIMING, SCIP_RESULT, Conshdlr, Model
 
-from ltr.exact.callbacks import Guard
+from ltr.exact.local_search import search_locally
 from ltr.exact.scip.base import linear, objective_unit, side_rows
-from ltr.exact.scip_types import Constraints, ScipSolution, Variable
+from ltr.exact.scip.callbacks import Constraints, Guard, ScipSolution, Variable
 from ltr.exact.solution import Status
 from ltr.exact.state import SolveState, Stopped
-from ltr.exact.warm import search_locally
-from ltr.exact.weight_space.crew import Crew
-from ltr.exact.weight_space.node import UNCOVERED, NodeSearch, Region, Rounds, offer_candidate, settle_narrow
-from ltr.exact.weight_space.space import Boxes, space_of
+from ltr.exact.weight_space.search import MOMENT, CutoffSchedule, offer_candidate, quantum, settle_narrow
+from ltr.exact.weight_space.space import BEYOND, Boxes, Searchable, space_of
+from ltr.exact.weight_space.workers import WorkerPool
 
 __all__ = ["Host"]
 
+UNCOVERED = -BEYOND
+"""A cutoff below every value: nothing that is closed is covered by another node."""
+
 FloatArray = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 _SLACK = 4e-9  # added to bounds that SCIP compares within _EPSILON
 _EPSILON = 1e-9
+_OUTWARD = 1e-9  # SCIP's tolerance of feasibility, by which bounds of nodes are widened
+_OUTWARD_MANY = 1e-7  # of the statistic's size: many times SCIP's tolerance of bounds
+_ALONE = 7  # boxes that become a region of their own, at most
+_FIRST = 1_000_000  # pairs looked at in one node at first
+_SHARE = 1 / 32  # and later on, of all pairs looked at so far
 _MANY = 1_000_000  # restarts: as many as fit the time
 _ROUNDING = 1e-11  # of the statistic's size
 _PIECE = 0.25  # seconds of local search between two looks at the user
 _WORTHWHILE = 20_000_000  # pairs looked at between two local searches, at least: half a second
 
 
+@dataclass(frozen=True)
+class Region:
+    """Boxes that share a node of SCIP's tree.
+
+    Attributes:
+        boxes: their union contains the node.
+        covered: cutoff up to which another node covers them, an integer of the space.
+        bound: upper bound of the objective on them.
+    """
+
+    boxes: Boxes
+    covered: int
+    bound: float
+
+    def hull(self, d: int) -> tuple[FloatArray, FloatArray]:
+        """Return the least and largest weights."""
+        return self.boxes.low[:, :d].min(axis=0), self.boxes.high[:, :d].max(axis=0)
+
+    def used(self, d: int) -> Flags:
+        """Return which weights are not 0 in any of the boxes."""
+        return np.asarray((self.boxes.used[:, :d] != 0).all(axis=0))
+
+    def unused(self, d: int) -> Flags:
+        """Return which weights are 0 in all of the boxes."""
+        return np.asarray(((self.boxes.low[:, :d] == 0) & (self.boxes.high[:, :d] == 0)).all(axis=0))
+
+
+class NodeSearch:
+    """Searches the boxes of nodes and keeps the account of what was closed.
+
+    Attributes:
+        closed: the largest objective at which something was closed for good; -inf before there is any.
+        spent: pairs looked at.
+    """
+
+    def __init__(self, searchable: Searchable, workers: WorkerPool, size: float) -> None:
+        """`size` is that of the statistic, for the tolerance."""
+        self.searchable, self.closed, self.spent = searchable, -math.inf, 0
+        self._workers, self._size = workers, size
+
+    @property
+    def d(self) -> int:
+        """Number of weights."""
+        return self.searchable.space.T.shape[1]
+
+    def cutoff(self, value: float) -> int:
+        """Return the cutoff, as an integer of the space, for what is worth more than a value; `UNCOVERED` for -inf."""
+        if value == -math.inf:
+            return UNCOVERED
+        return self.searchable.cutoff(value, self._size)
+
+    def everything(self, covered: int, bound: float) -> list[Region]:
+        """Return the roots of the search, each a region; w = 0 is in none of them where scaling is free."""
+        roots = self.searchable.roots
+        return [Region(roots.rows(slice(row, row + 1)), covered, bound) for row in range(len(roots.bound))]
+
+    def anything(self, bound: float) -> Region:
+        """Return the whole cube, for a node of which nothing is known but its bounds."""
+        box = Boxes.empty(1, self.d + 1)
+        box.low[:, : self.d], box.high[:] = -1.0, 1.0
+        box.low[:, self.d] = 1.0
+        box.bound[:] = np.iinfo(np.int64).max
+        return Region(box, UNCOVERED, bound)
+
+    def clip(self, region: Region, low: FloatArray, high: FloatArray, used: Flags, unused: Flags) -> Boxes:
+        """Return the boxes of a region within a node's own bounds, rounded outwards.
+
+        Args:
+            region: of the node.
+            low: lower bounds of the weights in the host, (d,).
+            high: upper bounds.
+            used: weights whose support is fixed to 1 there, (d,).
+            unused: weights whose support is fixed to 0.
+        """
+        d, boxes = self.d, region.boxes.rows(slice(None))
+        np.maximum(boxes.low[:, :d], low - _OUTWARD, out=boxes.low[:, :d])
+        np.minimum(boxes.high[:, :d], high + _OUTWARD, out=boxes.high[:, :d])
+        kept = ~((boxes.used[:, :d] != 0) & unused).any(axis=1)
+        kept &= ((boxes.low[:, :d] <= 0) & (boxes.high[:, :d] >= 0) | ~unused).all(axis=1)
+        boxes.low[:, :d][:, unused] = boxes.high[:, :d][:, unused] = 0.0
+        boxes.used[:, :d][:, used] = 1
+        kept &= (boxes.low <= boxes.high).all(axis=1)
+        return boxes.rows(np.flatnonzero(kept))
+
+    def search(self, region: Region, boxes: Boxes, value: float, check: Callable[[], None]) -> list[Region]:
+        """Search boxes of a region for weights worth more than a value and than what another node covers.
+
+        Args:
+            region: gives the bound and what is covered.
+            boxes: to search.
+            value: the best known, with what it may be short of.
+            check: called several times a second; what it raises ends the search, and nothing is closed.
+
+        Returns:
+            regions that are left, cut for branching; none where all is closed.
+        """
+        if len(boxes.bound) == 0:
+            return []
+        cutoff = max(region.covered, self.cutoff(value))
+        allowance = max(_FIRST, _SHARE * self.spent)
+        done = self._workers.close(boxes, cutoff, check, allowance)
+        self.spent += done.spent
+        if done.cutoff > region.covered:
+            self._account(done.cutoff)
+        if done.unresolved > done.cutoff:
+            self._account(done.unresolved)
+        return [self._region(part, region) for part in _cut(done.left)]
+
+    def _account(self, bound: int) -> None:
+        # cutoffs of a search without a value lie below every value
+        if bound > UNCOVERED:
+            self.closed = max(self.closed, self.searchable.objective(bound))
+
+    def _region(self, boxes: Boxes, parent: Region) -> Region:
+        return Region(boxes, parent.covered, min(parent.bound, self.searchable.objective(int(boxes.bound.max()))))
+
+
+def _cut(left: list[Boxes]) -> list[Boxes]:
+    """Return the largest boxes one by one, the others together."""
+    # the search hands the deepest boxes back last
+    alone = left[: _ALONE if len(left) > _ALONE + 1 else len(left)]
+    rest = left[len(alone) :]
+    return [*alone, Boxes(*(np.concatenate(parts) for parts in zip(*rest, strict=True)))] if rest else alone
+
+
 class Host:
-    """A SCIP model that hosts the search of one problem; a context, at whose end the model is freed.
+    """A SCIP model that hosts the search of one problem; a context manager that frees the model.
 
     Attributes:
         model: ready to solve.
@@ -48,9 +199,10 @@ class Host:
         self.state, self.unit, self.guard = state, objective_unit(state.problem), Guard()
         self.interrupted: Callable[[], bool] = lambda: False
         searchable = space_of(state.problem, tick=state.check)
-        self._crew = Crew(searchable, threads, self._found, self._settle)
-        self.search = NodeSearch(searchable, self._crew, state.size)
-        self.rounds = Rounds.of(searchable, state.size)
+        self._workers = WorkerPool(searchable, threads, self._found, self._settle)
+        self.search = NodeSearch(searchable, self._workers, state.size)
+        self._schedule: CutoffSchedule | None = None
+        self._round = (0, 0.0)  # work and seconds at the beginning of the round
         self.pending = state.bound  # of the node at hand or its children
         self._local_share, self._looked, self._spent, self._turn = local_share, state.seconds, 0, 0
         self._told = -math.inf
@@ -62,14 +214,14 @@ class Host:
         self._include_handler()
 
     def __enter__(self) -> Host:
-        self._crew.__enter__()
+        self._workers.__enter__()
         self.tell(first=True)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._crew.__exit__(kind, error, trace)
+        self._workers.__exit__(kind, error, trace)
         # models with Python plugins are reference cycles
         self.model.free()
 
@@ -145,7 +297,7 @@ class Host:
     # --- bounds and values -------------------------------------------------------------------------------------
 
     def raised(self, bound: float) -> float:
-        """A bound in SCIP's unit, with room for SCIP's tolerance."""
+        """Return a bound in SCIP's unit, with room for SCIP's tolerance."""
         scaled = bound / self.unit
         return scaled + _SLACK * max(1.0, abs(scaled))
 
@@ -165,7 +317,7 @@ class Host:
     @property
     def boxes(self) -> int:
         """Boxes searched."""
-        return self._crew.boxes
+        return self._workers.boxes
 
     @property
     def goal(self) -> float:
@@ -188,7 +340,7 @@ class Host:
     def _settle(self, box: Boxes) -> int:
         searchable = self.search.searchable
         bound = settle_narrow(self.state, self.state.problem, searchable, box)
-        self._crew.least_target = max(self._crew.least_target, self.search.target(self.goal))
+        self._workers.least_cutoff = max(self._workers.least_cutoff, self.search.cutoff(self.goal))
         return bound
 
     def search_locally(self) -> None:
@@ -202,6 +354,19 @@ class Host:
             self._turn += 1
             search_locally(self.state, min(left, _PIECE), _MANY, turn=self._turn)
         self._looked, self._spent = self.state.seconds, self.search.spent
+
+    def next_cutoff(self, bound: float) -> float:
+        """Return the cutoff of the round that begins: the value itself for the last."""
+        state, spent = self.state, self.search.spent
+        if self._schedule is None:
+            # a host's tolerances keep its bounds apart from the values, so there is no telling smaller gaps from none
+            few = max(quantum(self.search.searchable), _OUTWARD_MANY * state.size)
+            self._schedule = CutoffSchedule(bound - state.value, few)
+        else:
+            work, began = self._round
+            self._schedule.advance(spent - work, state.remaining / max(state.seconds - began, MOMENT))
+        self._round = (spent, state.seconds)
+        return state.value + self._schedule.distance
 
     def tell(self, *, first: bool = False) -> None:
         """Hand the best weights to SCIP."""
@@ -315,15 +480,14 @@ class Handler(Conshdlr):
     def _begin_round(self, bound: float) -> None:
         host = self.host
         host.search_locally()
-        value = host.state.value
-        gap = host.rounds.next_gap(bound - value, host.search.spent)
         covered, self._next_bound = UNCOVERED, None
-        if value + gap > host.goal:
-            covered = host.search.target(value + gap)
+        cutoff = host.next_cutoff(bound)
+        if cutoff > host.goal:
+            covered = host.search.cutoff(cutoff)
             self._next_bound = host.search.searchable.objective(covered)
         self._children = host.search.everything(covered, bound)
 
-    def _bounds(self) -> tuple[FloatArray, FloatArray, NDArray[np.bool_], NDArray[np.bool_]]:
+    def _bounds(self) -> tuple[FloatArray, FloatArray, Flags, Flags]:
         """Of the weights, and those whose support is fixed to 1 and to 0."""
         w = [self.model.getTransformedVar(v) for v in self.host.w]
         gamma = [self.model.getTransformedVar(v) for v in self.host.gamma]

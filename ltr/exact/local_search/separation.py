@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linprog
 
-from ltr.exact._space import to_surface
 from ltr.exact.levels import Levels
 from ltr.exact.problem import Problem
 
@@ -36,7 +35,7 @@ _LEAST_UNIT, _MOST_UNIT = 1e-6, 1.0
 
 
 def separating_weights(problem: Problem, levels: Levels, seconds: float) -> FloatArray | None:
-    """Return the weights of the program, scaled to max |w_j| = 1; None where it is not worth its time or time is up.
+    """Return the weights of the program, at most 1 / unit; None where it is not worth its time or time is up.
 
     Args:
         problem: gives features, margin and side constraints.
@@ -47,7 +46,8 @@ def separating_weights(problem: Problem, levels: Levels, seconds: float) -> Floa
         >>> from ltr.exact.levels import levels_of
         >>> from ltr.exact.problem import RerankProblem
         >>> problem = RerankProblem([[0, 1], [1, 0], [2, 2], [0, 0]], [1, 0, 1, 0])
-        >>> problem.evaluate(separating_weights(problem, levels_of(problem), 1.0)) == problem.trivial_bound
+        >>> w = separating_weights(problem, levels_of(problem), 1.0)
+        >>> problem.evaluate(w / abs(w).max()) == problem.trivial_bound
         True
     """
     d = problem.d
@@ -83,7 +83,7 @@ def separating_weights(problem: Problem, levels: Levels, seconds: float) -> Floa
         method="highs",
         options={"time_limit": min(seconds, _LONGEST)},
     )
-    return None if found.x is None else to_surface(found.x[:d])
+    return None if found.x is None else found.x[:d]
 
 
 def _sides(level: IntArray, observation: NDArray[np.int32]) -> IntArray:

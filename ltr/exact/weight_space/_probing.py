@@ -1,40 +1,41 @@
-r"""Compiled: what the outer slices of a box lose, which cuts some of them off and tells where to split.
+r"""Compiled: probing, which cuts off halves and quarters of a box that lose too much, and tells where to split it.
 
-A *slice* is an end of one coordinate: its upper or lower half, its upper or lower quarter. Let x_i be the open pairs of
-member i that are lost on all of a slice. As in `_hinge`, members raised one after the other lose at least
+A *part* is an end of one coordinate: its upper or lower half, its upper or lower quarter. Let x_i be the open pairs of
+member i that are lost on all of a part. As in `_hinge_bound`, members raised one after the other lose at least
 
     sum over i of  loss_i(x_i),      loss_i(x) = sum over m = c_i .. c_i + x - 1 of  step[fewer[m + 1] - 1 + m],
 
-so a slice that loses the box's bound minus the target, or more, holds nothing worth more than the target and is cut
+so a part that loses the box's bound minus the cutoff, or more, holds nothing worth more than the cutoff and is cut
 off. Where neither half of any coordinate goes, the box is best split where both halves lose much.
 
-**Counting.** A pair with upper end u over the box has the upper end ``u - h |e_j|`` in the half of coordinate j that is
-the worse one for it, h half the width, and ``u - 1.5 h |e_j|`` in the worse quarter. The sign of e_j tells which half
-that is. So there are one product for each pair and coordinate, and four comparisons, in single precision. Few pairs of
-a member in a row are counted by one byte for each coordinate in a word, many by a sum for each coordinate.
+**Counting.** A pair with upper interval bound u over the box has the upper bound ``u - h |e_j|`` in the half of
+coordinate j that is the worse one for it, h half the width, and ``u - 1.5 h |e_j|`` in the worse quarter. The sign of
+e_j tells which half that is. So there are one product for each pair and coordinate, and four comparisons, in single
+precision. Few pairs of a member in a row are counted by one byte for each coordinate in a word, many by a sum for each
+coordinate.
 
 **Rounding.** u is between 0 and ``2 R``, R half the pair's range over the box, and ``h |e_j| <= R``. Rounding u, h,
 e_j, their product and u / 1.5 to single precision errs by at most ``12 * 2^-24 R``; `_ROOM` times the range
 ``2 R`` is added to u. A power of two brings e to a size of about 1 first, and pairs whose range is too small for single
-precision are taken as not lost. What rounding the middle of a coordinate errs is in the slack of u.
+precision are taken as not lost. The error of rounding the middle of a coordinate is in the slack of u.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ltr.exact.weight_space._ends import compiled, fast, level_path, member_path
-from ltr.exact.weight_space._shrink import shrink
+from ltr.exact.weight_space._interval_bounds import compiled, fast, level_path, member_path
+from ltr.exact.weight_space._tightening import tighten
 from ltr.exact.weight_space.space import NARROW, IntArray, Space, Work
 
-__all__ = ["cut_slices"]
+__all__ = ["probe"]
 
-_SLICES = 4  # upper half, lower half, upper quarter, lower quarter
+_PROBES = 4  # upper half, lower half, upper quarter, lower quarter
 _ROOM = 2.0**-20
 _TINY, _NOT_LOST = 1e-30, np.float32(1e30)
 _QUARTER = np.float32(1 / 1.5)  # there are 1.5 half widths from the better end of a coordinate to the worse quarter
 _LONG = 64  # pairs a member has in a row, on average, from which sums are faster
-_EVEN = 0.02  # share of the need added to what each half loses: one that loses nothing may do
+_EVEN = 0.02  # share of the required loss added to what each half loses: one that loses nothing may do
 _JUST = 1.0 - 1e-6  # of a quarter, which single precision knows no better
 # byte j of the word is bit j of the index
 _BYTES = np.array([sum(((bits >> j) & 1) << (8 * j) for j in range(8)) for bits in range(256)], np.uint64)
@@ -43,7 +44,7 @@ _BYTE, _FULL = np.uint32(255), 255
 
 @fast
 def _roofs(work: Work, t: int, begin: int, size: int) -> int:
-    """Upper ends of the open pairs in single precision; returns how many owners follow each other."""
+    """Write upper bounds of the open pairs in single precision; return the number of runs of one member."""
     at = work.at[t]
     upper, lower, is_open = work.upper[at : at + size], work.lower[at : at + size], work.open[at : at + size]
     owner = work.owner[begin : begin + size]
@@ -61,7 +62,7 @@ def _roofs(work: Work, t: int, begin: int, size: int) -> int:
 
 @fast
 def _mark(work: Work, begin: int, size: int, first: int) -> None:
-    """Bit ``8 s + j`` of `lost`: whether a pair is lost on slice s of coordinate first + j."""
+    """Set bit ``8 s + j`` of `lost` where a pair is lost on part s of coordinate first + j."""
     lost, roof, quarter = work.lost[:size], work.roof[:size], work.roof_quarter[:size]
     for q in range(size):
         lost[q] = np.uint32(0)
@@ -110,9 +111,9 @@ def _count_marks(work: Work, begin: int, size: int, first: int) -> None:
 
 
 @fast
-def _sum(work: Work, begin: int, end: int, sheet: int, member: int, j: int) -> None:
-    """Count the pairs ``begin .. end - 1`` of a member, on the slices of coordinate j."""
-    e, h = work.single[j, sheet + begin : sheet + end], work.half[j]
+def _sum(work: Work, begin: int, end: int, pair_list: int, member: int, j: int) -> None:
+    """Count the pairs ``begin .. end - 1`` of a member that are lost on each part of coordinate j."""
+    e, h = work.single[j, pair_list + begin : pair_list + end], work.half[j]
     roof, quarter = work.roof[begin:end], work.roof_quarter[begin:end]
     zero, one = np.float32(0.0), np.float32(1.0)
     s0, s1, s2, s3 = zero, zero, zero, zero
@@ -142,7 +143,7 @@ def _count_runs(work: Work, begin: int, size: int, d: int) -> None:
 
 @compiled
 def _losses(space: Space, work: Work, t: int, d: int, loss: IntArray) -> None:
-    """What each slice loses at least, from the pairs counted."""
+    """Write what each part loses at least, from the pairs counted, to `loss`."""
     loss[:] = 0
     path, counts = work.path, work.counts[t]
     for level in range(space.table.shape[0]):
@@ -153,18 +154,18 @@ def _losses(space: Space, work: Work, t: int, d: int, loss: IntArray) -> None:
             c = counts[i]
             if not shared:
                 member_path(space, work, level, c, space.most[level])
-            for side in range(_SLICES):
+            for side in range(_PROBES):
                 for j in range(d):
                     loss[side, j] += path[c + work.more[side, j, i]] - path[c]
 
 
 @compiled
-def cut_slices(space: Space, work: Work, t: int, begin: int, size: int, need: int) -> tuple[int, int, float]:
-    """Cut off the slices of box t that lose the need.
+def probe(space: Space, work: Work, t: int, begin: int, size: int, required_loss: int) -> tuple[int, int, float]:
+    """Cut off the parts of box t that lose the required loss.
 
     Returns:
-        1 where a slice went, -1 where nothing is left, else 0; the coordinate to split, -1 where no half loses
-        anything; the share of the need that its halves lose on average.
+        1 where a part went, -1 where nothing is left, else 0; the coordinate to split, -1 where no half loses
+        anything; the share of the required loss that its halves lose on average.
     """
     d, loss = space.T.shape[1], work.loss
     work.more[:] = 0
@@ -183,15 +184,15 @@ def cut_slices(space: Space, work: Work, t: int, begin: int, size: int, need: in
         if high - low <= NARROW:
             continue
         above, below = loss[0, j], loss[1, j]
-        if above >= need and below >= need:
+        if above >= required_loss and below >= required_loss:
             return -1, -1, 1.0
         middle, quarter = 0.5 * (low + high), 0.25 * (high - low) * _JUST
-        to_low = middle if below >= need else low + (quarter if loss[3, j] >= need else 0.0)
-        to_high = middle if above >= need else high - (quarter if loss[2, j] >= need else 0.0)
+        to_low = middle if below >= required_loss else low + (quarter if loss[3, j] >= required_loss else 0.0)
+        to_high = middle if above >= required_loss else high - (quarter if loss[2, j] >= required_loss else 0.0)
         if to_low > low or to_high < high:
-            shrink(space, work, t, begin, size, j, to_low, to_high)
+            tighten(space, work, t, begin, size, j, to_low, to_high)
             went = 1
-        x, y = float(above) / float(need), float(below) / float(need)
+        x, y = float(above) / float(required_loss), float(below) / float(required_loss)
         score = (x + _EVEN) * (y + _EVEN)
         if above + below > 0 and score > largest:
             best, largest, promise = j, score, 0.5 * (x + y)

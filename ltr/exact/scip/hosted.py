@@ -9,9 +9,9 @@ The model is compact: no comparison has a variable.
     θ <= statistic(w)                                     by a constraint handler
     max  θ - C sum_j γ_j
 
-The handler (`ltr.exact.hosted_plugins`) hands a node's box to the kernel with an allowance of work, cuts the node off
+The handler (`ltr.exact.scip.host`) hands a node's box to the kernel with an allowance of work, cuts the node off
 where the kernel closes it, and else branches into the boxes that the kernel has left. Each child gets the bound that
-the kernel knows of its boxes. The tree goes in rounds of falling targets, see `ltr.exact.weight_space.node`.
+the kernel knows of its boxes. The tree goes in rounds of falling cutoffs, see `ltr.exact.scip.host`.
 
 *Faces.* Where scaling up is free (`ltr.exact.state.scalable`), the first children are the faces ``w_j = ±1``. They
 leave out the inside of the cube, whose weights are worth no more than those they scale up to, and w = 0, whose value
@@ -32,15 +32,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ltr.exact.interrupts import Interrupts
 from ltr.exact.limits import Limits
+from ltr.exact.local_search import search_locally
 from ltr.exact.problem import Problem, RerankProblem
 from ltr.exact.solution import Status
-from ltr.exact.state import Ending, SolveState
-from ltr.exact.warm import search_locally
+from ltr.exact.state import Ending, Interrupts, SolveState
 
 if TYPE_CHECKING:
-    from ltr.exact.hosted_plugins import Host
+    from ltr.exact.scip.host import Host
 
 __all__ = ["HostedSearch"]
 
@@ -98,9 +97,9 @@ class HostedSearch:
 
     def run(self, state: SolveState) -> Ending:
         """Search."""
-        from ltr.exact.hosted_plugins import Host
-        from ltr.exact.weight_space.crew import available_threads
-        from ltr.exact.weight_space.proof import out_of_reach
+        from ltr.exact.scip.host import Host
+        from ltr.exact.weight_space.search import out_of_reach
+        from ltr.exact.weight_space.workers import available_threads
 
         state.offer(np.zeros(state.problem.d))
         if (ending := out_of_reach(state)) is not None:

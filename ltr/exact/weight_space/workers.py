@@ -1,4 +1,4 @@
-"""Threads that close boxes: a stack of boxes, searched in pieces small enough to be stopped between them."""
+"""The worker pool: threads that close boxes, in pieces small enough to be stopped between them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ltr.exact.problem import RerankProblem
 from ltr.exact.weight_space._kernel import search
 from ltr.exact.weight_space.space import Boxes, Searchable, Work, space_of
 
-__all__ = ["Crew", "Outcome", "available_threads", "compile_kernels"]
+__all__ = ["Outcome", "WorkerPool", "available_threads", "compile_kernels"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -32,10 +32,10 @@ _NEVER = -(2**62)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of the boxes.
+    """The result of `WorkerPool.close`.
 
     Attributes:
-        target: what their values do not exceed, save in `left` and `unresolved`: the one asked for, or the value of a
+        cutoff: what their values do not exceed, save in `left` and `unresolved`: the one asked for, or the value of a
             better candidate.
         left: boxes that the allowance did not suffice for.
         unresolved: the largest bound of boxes too narrow to split that could not be settled either, far below all
@@ -43,7 +43,7 @@ class Outcome:
         spent: pairs looked at.
     """
 
-    target: int
+    cutoff: int
     left: list[Boxes]
     unresolved: int
     spent: int
@@ -51,7 +51,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class _Piece:
-    target: int
+    cutoff: int
     found: int
     best: FloatArray
     left: Boxes
@@ -65,12 +65,12 @@ def available_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class Crew:
-    """Searches boxes of one space on several threads; a context, at whose end the threads do.
+class WorkerPool:
+    """Searches boxes of one space on several threads; a context manager that ends its threads.
 
     Attributes:
         boxes: boxes searched so far.
-        least_target: integer below which no target is of use any more, for values found elsewhere meanwhile.
+        least_cutoff: integer to which lower cutoffs are raised, because of values found elsewhere meanwhile.
     """
 
     def __init__(
@@ -84,13 +84,13 @@ class Crew:
             found: receives the coordinates of every better candidate.
             settle: receives every box too narrow to split, and returns what its values do not exceed, as an integer.
         """
-        self.searchable, self.boxes, self.least_target = searchable, 0, _NEVER
+        self.searchable, self.boxes, self.least_cutoff = searchable, 0, _NEVER
         self._threads, self._found, self._settle = threads, found, settle
         self._best = _NEVER
         self._idle: list[Work] = []
         self._pool: ThreadPoolExecutor | None = None
 
-    def __enter__(self) -> Crew:
+    def __enter__(self) -> WorkerPool:
         return self
 
     def __exit__(
@@ -99,22 +99,22 @@ class Crew:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def close(self, boxes: Boxes, target: int, check: Callable[[], None], allowance: float = np.inf) -> Outcome:
-        """Search boxes until everything in them is at most the target, or the allowance is used up.
+    def close(self, boxes: Boxes, cutoff: int, check: Callable[[], None], allowance: float = np.inf) -> Outcome:
+        """Search boxes until everything in them is at most the cutoff, or the allowance is used up.
 
         Args:
             boxes: to search.
-            target: as an integer in the space's unit.
+            cutoff: bound at which a box is closed, an integer of the space.
             check: called several times a second; what it raises ends the search.
-            allowance: pairs to look at.
+            allowance: work, in pairs looked at, after which the boxes that are left are returned.
         """
         least = 2 * self.searchable.space.columns.size
         pending = [boxes.rows(slice(row, row + 1)) for row in range(len(boxes.bound))]
-        done = Outcome(target, pending, _NEVER, 0)
+        done = Outcome(cutoff, pending, _NEVER, 0)
         self.searchable.space.stop[0] = 0
         if least <= _FIRST:
             pending.clear()
-            done = self._take(self._search(boxes, target, _FIRST), done)
+            done = self._take(self._search(boxes, cutoff, _FIRST), done)
             check()
             if not pending or done.spent >= allowance:
                 return done
@@ -125,7 +125,7 @@ class Crew:
                 while pending and done.spent < allowance and len(running) < self._threads:
                     running.add(
                         self._pool.submit(
-                            self._search, _pop(pending), max(done.target, self.least_target), max(_PIECE, least)
+                            self._search, _pop(pending), max(done.cutoff, self.least_cutoff), max(_PIECE, least)
                         )
                     )
                 finished, running = wait(running, timeout=_POLL, return_when=FIRST_COMPLETED)
@@ -137,13 +137,13 @@ class Crew:
             wait(running)
         return done
 
-    def _search(self, boxes: Boxes, target: int, allowance: int) -> _Piece:
+    def _search(self, boxes: Boxes, cutoff: int, allowance: int) -> _Piece:
         space = self.searchable.space
         work = self._idle.pop() if self._idle else self._workspace()
         columns = space.columns.shape[0]
         left, narrow = Boxes.empty(len(boxes.bound) + work.low.shape[0], columns), Boxes.empty(_NARROW, columns)
         best, tally = np.zeros(columns), np.zeros(4, np.int64)
-        handed, reached, value, narrowed = search(space, work, boxes, target, allowance, left, narrow, best, tally)
+        handed, reached, value, narrowed = search(space, work, boxes, cutoff, allowance, left, narrow, best, tally)
         narrow = narrow.rows(slice(0, narrowed))
         return _Piece(reached, value, best, left.rows(slice(0, handed)), narrow, tally, work)
 
@@ -166,23 +166,23 @@ class Crew:
             self._found(piece.best)
         # the deepest boxes last: they are the next to be searched
         done.left.extend(piece.left.rows(slice(row, row + 1)) for row in range(len(piece.left.bound)))
-        target, unresolved = max(done.target, piece.target), done.unresolved
+        cutoff, unresolved = max(done.cutoff, piece.cutoff), done.unresolved
         for row in range(len(piece.narrow.bound)):
-            if piece.narrow.bound[row] > max(target, self.least_target):
+            if piece.narrow.bound[row] > max(cutoff, self.least_cutoff):
                 unresolved = max(unresolved, self._settle(piece.narrow.rows(slice(row, row + 1))))
             else:  # closed by a value that was found meanwhile
-                target = max(target, int(piece.narrow.bound[row]))
-        return Outcome(target, done.left, unresolved, done.spent + int(piece.tally[3]))
+                cutoff = max(cutoff, int(piece.narrow.bound[row]))
+        return Outcome(cutoff, done.left, unresolved, done.spent + int(piece.tally[3]))
 
 
 def compile_kernels() -> None:
     """Have the search compiled, or loaded from its cache on disk."""
-    with Crew(space_of(RerankProblem([[0.0], [1.0]], [0, 1])), 1, lambda x: None) as crew:
-        crew.close(crew.searchable.roots, 0, lambda: None)
+    with WorkerPool(space_of(RerankProblem([[0.0], [1.0]], [0, 1])), 1, lambda x: None) as workers:
+        workers.close(workers.searchable.roots, 0, lambda: None)
 
 
 def _pop(pending: list[Boxes]) -> Boxes:
-    """Some boxes off the stack: more where there are many, so that all threads have work."""
+    """Take some boxes off the stack: more where there are many, and few enough that all threads have work."""
     take = min(_TOGETHER, 1 + len(pending) // 16)
     taken = pending[-take:]
     del pending[-take:]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ltr.exact.local_search import compile_search, search_locally
 from ltr.exact.problem import Problem
 from ltr.exact.state import Ending, SolveState
-from ltr.exact.warm import compile_search, search_locally
 
 __all__ = ["WeightSpaceSearch"]
 
-_LONGEST_SEARCH = 0.15  # seconds, before the first boxes; more follow between targets
+_LONGEST_SEARCH = 0.15  # seconds, before the first boxes; more follow between cutoffs
 _RESTARTS = 100
 _COORDINATES = ("given", "adapted")
 
@@ -23,7 +23,7 @@ class WeightSpaceSearch:
         threads: to use; None is one for each processor that the process may use.
         coordinates: `given` for the weights themselves, `adapted` for those that suit the pairs; None begins with the
             first and changes to the others where they promise fewer boxes.
-        local_search: share of the time given to the local search, at first, between targets and during long ones; 0
+        local_search: share of the time given to the local search, at first, between cutoffs and during long ones; 0
             skips it.
 
     Raises:
@@ -54,15 +54,15 @@ class WeightSpaceSearch:
 
     def prepare(self) -> None:
         """Compile the search and the local search, or load what was compiled before."""
-        from ltr.exact.weight_space.crew import compile_kernels
+        from ltr.exact.weight_space.workers import compile_kernels
 
         compile_kernels()
         compile_search()
 
     def run(self, state: SolveState) -> Ending:
         """Search."""
-        from ltr.exact.weight_space.crew import available_threads
-        from ltr.exact.weight_space.proof import out_of_reach, prove
+        from ltr.exact.weight_space.search import out_of_reach, prove
+        from ltr.exact.weight_space.workers import available_threads
 
         if (ending := out_of_reach(state)) is not None:
             search_locally(state, state.remaining)

@@ -1,0 +1,358 @@
+r"""The proof: cutoffs that fall step by step, so that good bounds come early.
+
+Closing every box at a cutoff proves that no weights are worth more. The work grows as the cutoff comes down to the best
+value known, by a factor that is measured on the way, and each cutoff is set where the work is expected to grow
+`_GROWTH`-fold (`CutoffSchedule`). So the last one, which proves the value itself, takes most of the time, and each one
+before it has left a bound.
+
+*Subranks.* At any weights they are worth no more than ResolvedRanks (`ltr.verify` has the proof). The bound of a box
+can be larger all the same, because of two positives that are not decided each counts as the winner. ResolvedRanks need
+no such pairs, so their boxes are searched first. Where the optima agree, as they do unless positives tie, that is all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.exact.levels import pair_count
+from ltr.exact.limits import MEGABYTE
+from ltr.exact.local_search import search_locally
+from ltr.exact.problem import Problem, RerankProblem
+from ltr.exact.recentre import middle_of_cell
+from ltr.exact.solution import Status
+from ltr.exact.state import Ending, SolveState, Stopped
+from ltr.exact.vertices import largest_value, offer_simple
+from ltr.exact.weight_space.coordinates import adapted, apply_to
+from ltr.exact.weight_space.space import BEYOND, TOLERANCE, Boxes, Searchable, Space, memory_needed, space_of
+from ltr.exact.weight_space.workers import WorkerPool
+
+__all__ = ["MOMENT", "CutoffSchedule", "offer_candidate", "out_of_reach", "prove", "quantum", "settle_narrow"]
+
+FloatArray = NDArray[np.float64]
+
+_GROWTH, _LEAST_GROWTH = 3.0, 1.3  # of the work from cutoff to cutoff
+_FILL = 0.8  # share of the time left that a cutoff may take
+_LAST_GROWTH = 16.0  # expected on the way to `_PAIRS` lost pairs, below which the next cutoff is the value
+MOMENT = 1e-3  # seconds, the shortest that are told apart
+_POWER, _LEAST_POWER, _MOST_POWER = 2.0, 0.4, 4.5  # of 1 / aim in the work, before it is known and at the ends
+_PAIRS = 4
+_MOST_TERMS = 50_000_000  # pairs times coordinates: a box takes tenths of a second, and bounds hardly move
+_LONG = 2_000_000  # pairs looked at on one cutoff, from which better coordinates are looked for
+_CLEARLY = 0.2  # of `adapted`'s gain, a logarithm of boxes, from which they are taken
+_AROUND = 0.01  # half-width of the first box around the best weights
+_LEAST_AROUND = 1_000_000  # pairs looked at
+_WORTHWHILE = 500_000  # pairs looked at on a cutoff, from which better weights are looked for
+_LEAST_SECONDS = 0.1
+_PAUSE = 5.0  # seconds on one cutoff after which better weights are looked for, twice as many where there were none
+_MANY = 1_000_000  # restarts: as many as fit the time
+_DOUBT = 1e-6  # of the margin
+_WIDENED = 1e-13  # added to a narrow box on every side
+_NARROW = "the boxes left are too narrow to decide"
+
+
+def out_of_reach(state: SolveState) -> Ending | None:
+    """Return why a problem is too large to be searched for a proof within the memory left, None where it is not."""
+    problem, left = state.problem, state.memory.left
+    pairs, needed = pair_count(problem), memory_needed(problem, threads=1)
+    bound = "the bound is that of a perfect order"
+    if needed > left:
+        takes, have = math.ceil(needed / MEGABYTE), max(0, int(left / MEGABYTE))
+        return Ending(Status.MEMORY_LIMIT, f"a proof needs about {takes} MB, and {have} MB may be used: {bound}")
+    if pairs * (problem.d + 1) > _MOST_TERMS:
+        return Ending(Status.HEURISTIC, f"{pairs} pairs of {problem.d} features are too many for a proof: {bound}")
+    return None
+
+
+def prove(state: SolveState, threads: int, coordinates: str | None = None, local_search: float = 0.0) -> Ending:
+    """Prove the value of a state's weights, or of better ones, within its limits.
+
+    Args:
+        state: its best weights, where it has any, are what the search starts from.
+        threads: to use; fewer where memory does not suffice.
+        coordinates: one of `SYSTEMS`; None for the adapted ones where they gain anything.
+        local_search: share of the time spent on better weights, between two cutoffs and during long ones.
+
+    Raises:
+        Stopped: by the state's limits.
+    """
+    problem = state.problem
+    while threads > 1 and memory_needed(problem, threads) > state.memory.left:
+        threads -= 1
+    try:
+        if isinstance(problem, RerankProblem) and problem.rank == "subrank":
+            resolved = dataclasses.replace(problem, rank="resolved")
+            with contextlib.suppress(_Undecided):
+                ending = _prove(state, resolved, threads, coordinates, local_search)
+                if ending.status is not Status.INEXACT:
+                    return ending
+        return _prove(state, problem, threads, coordinates, local_search)
+    except _Attained:
+        return Ending(Status.OPTIMAL, "the bound is attained")
+
+
+def _prove(state: SolveState, problem: Problem, threads: int, coordinates: str | None, local_search: float) -> Ending:
+    """Prove the value of a state's weights on a problem whose value is at least as large at any weights."""
+    search = _Search(state, problem, threads, local_search)
+    if coordinates == "adapted":
+        search.adapt(-math.inf)
+    search.attained()
+    schedule, best = CutoffSchedule(state.bound - state.value, quantum(search.searchable)), -math.inf
+    while True:
+        # `cutoff` adds a tolerance, which must not carry the bound beyond the gap asked for
+        distance = max(schedule.distance, state.limits.gap * abs(state.value) - 2 * TOLERANCE * state.size)
+        cutoff = search.cutoff(state.value + distance) if math.isfinite(state.value) else -BEYOND
+        started = state.seconds
+        spent, resolved = search.lower(cutoff)
+        if state.value == -math.inf:
+            # nothing feasible may exceed what was not even reached, nor be told from what was
+            return Ending(Status.INFEASIBLE) if resolved else Ending(Status.INEXACT, _NARROW)
+        if state.closed(claimed=False) or state.gap <= state.limits.gap:
+            return Ending(Status.OPTIMAL, f"searched in {search.coordinates} coordinates")
+        stuck = problem is not state.problem and not resolved  # the bound is the optimum, but of that problem
+        if stuck or (schedule.distance == 0 and state.value <= best):
+            return Ending(Status.INEXACT, _NARROW)
+        best = state.value
+        schedule.advance(spent, state.remaining / max(state.seconds - started, MOMENT))
+        if local_search > 0 and spent >= _WORTHWHILE:
+            search.search_locally()
+            search.search_around(max(local_search * spent, _LEAST_AROUND))
+        if coordinates is None and spent >= _LONG and search.adaptable:
+            search.adapt(_CLEARLY)
+            schedule.forget()
+
+
+class _Attained(Exception):  # noqa: N818 - good news, not an error
+    """Raised once the best weights are worth the bound."""
+
+
+class _Undecided(Exception):  # noqa: N818 - a way on, not an error
+    """Raised for a narrow box whose ResolvedRanks exceed the cutoff, which its Subranks may not."""
+
+
+class CutoffSchedule:
+    """Distances of falling cutoffs from the value, so that each takes a few times the work of the one before.
+
+    The work is taken to grow as a power of 1 / distance, and the power is measured on the way.
+
+    Args:
+        gap: bound less value at the start; the value itself is the only cutoff where there is no finite gap.
+        quantum: a distance of a few pairs, at which the next cutoff is the value itself.
+
+    Attributes:
+        distance: that of the next cutoff; 0 for the value itself, which ends the proof.
+
+    Examples:
+        >>> schedule = CutoffSchedule(gap=1.0, quantum=0.01)
+        >>> schedule.distance, schedule.advance(spent=1000, room=100.0), schedule.distance < 0.5
+        (0.75, None, True)
+    """
+
+    def __init__(self, gap: float, quantum: float) -> None:
+        self.distance = 0.75 * gap if math.isfinite(gap) else 0.0
+        self._quantum, self._power = quantum, _POWER
+        self._last, self._work = 0.0, 0.0
+
+    def forget(self) -> None:
+        """Forget the work of earlier cutoffs, which says nothing about the next in other coordinates."""
+        self._work = 0.0
+
+    def advance(self, spent: int, room: float) -> None:
+        """Set the next distance.
+
+        Args:
+            spent: work of the last cutoff.
+            room: time left, as a multiple of what the last cutoff took.
+        """
+        if self._work > 0 and 0 < self.distance < self._last:
+            power = math.log(max(spent / self._work, 1.0)) / math.log(self._last / self.distance)
+            self._power = min(max(power, _LEAST_POWER), _MOST_POWER)
+        self._last, self._work = self.distance, float(spent)
+        growth = min(max(_FILL * room, _LEAST_GROWTH), _GROWTH)
+        few = self._quantum * _LAST_GROWTH ** (1 / self._power)
+        self.distance *= growth ** (-1 / self._power) if self.distance > few else 0.0
+
+
+class _Search:
+    """A search under way: the state it reports to, the problem and the coordinates in which boxes are searched."""
+
+    def __init__(self, state: SolveState, problem: Problem, threads: int, share: float) -> None:
+        self.state, self.searchable, self.coordinates = state, space_of(problem, tick=state.check), "given"
+        self._problem, self._threads, self._share, self._boxes = problem, threads, share, state.nodes
+        self._looked, self._turn, self._pause = state.seconds, 0, _PAUSE
+        self._adapted = -math.inf
+
+    @property
+    def adaptable(self) -> bool:
+        """Whether other coordinates are allowed and better weights are known than at the last adaptation."""
+        return apply_to(self._problem) and self.state.value > self._adapted
+
+    def adapt(self, least: float) -> None:
+        """Change to coordinates adapted to the best weights, where they gain enough."""
+        self._adapted = self.state.value
+        found = adapted(self._problem, self.state.weights)
+        if found is not None and found[1] > least:
+            self.searchable, self.coordinates = space_of(self._problem, found[0], self.state.check), "adapted"
+
+    def cutoff(self, value: float) -> int:
+        """Return the cutoff, as an integer of the space, for what is worth more than a value."""
+        return self.searchable.cutoff(value, self.state.size)
+
+    def lower(self, cutoff: int) -> tuple[int, bool]:
+        """Close every box at a cutoff or a better value; return the work and whether every box was decided."""
+        with self._workers(self.searchable) as workers:
+            done = workers.close(self.searchable.roots, cutoff, functools.partial(self._check, workers))
+        resolved = max(done.unresolved, done.cutoff) <= cutoff
+        if math.isfinite(self.state.value):
+            bound = self.searchable.objective(max(done.cutoff, done.unresolved))
+            self.state.prove(max(bound, self.state.zero_value))
+            self.state.observe(self.state.bound, nodes=self._boxes)
+        return done.spent, resolved
+
+    def search_locally(self) -> None:
+        """Search for better weights, for a share of the time since the last such search."""
+        self._turn += 1
+        since, value = self.state.seconds - self._looked, self.state.value
+        seconds = max(self._share * since, min(_LEAST_SECONDS, since))
+        search_locally(self.state, seconds, _MANY, turn=self._turn)
+        self._looked = self.state.seconds
+        self._pause = _PAUSE if self.state.value > value else 2 * self._pause
+
+    def search_around(self, allowance: float) -> None:
+        """Search boxes around the best weights, each twice as wide as the last, within an allowance of work."""
+        width = _AROUND
+        while allowance > 0 and width < 1 and self.state.value > -math.inf and self.state.weights.any():
+            value = self.state.value
+            with self._workers(self.searchable) as workers:
+                box = self._box_around(width)
+                cutoff = self.cutoff(value)
+                done = workers.close(box, cutoff, functools.partial(self._check, workers), allowance)
+            allowance -= done.spent
+            if self.state.value == value:
+                width *= 2
+
+    def _box_around(self, width: float) -> Boxes:
+        space, roots = self.searchable.space, self.searchable.roots
+        d = space.T.shape[1]
+        x = np.linalg.solve(space.T, self.state.weights)
+        box = roots.rows(slice(0, 1))
+        box.used[:] = 0
+        face = len(roots.bound) > 1
+        if face:
+            x /= np.max(np.abs(x))
+        box.low[0, :d], box.high[0, :d] = np.maximum(x - width, -1), np.minimum(x + width, 1)
+        if face:
+            j = int(np.argmax(np.abs(x)))
+            box.low[0, j] = box.high[0, j] = np.sign(x[j])
+            box.used[0, j] = 1
+        return box
+
+    @contextlib.contextmanager
+    def _workers(self, searchable: Searchable) -> Iterator[WorkerPool]:
+        space = searchable.space
+        d = space.T.shape[1]
+
+        def offer(x: FloatArray) -> None:
+            w = space.T @ x[:d]
+            largest = float(np.max(np.abs(w), initial=0.0))
+            w = w if space.fixed or largest == 0 else w / largest
+            offer_candidate(self.state, w, sparse=space.sparse)
+
+        def settle(box: Boxes) -> int:
+            if self._problem is not self.state.problem:
+                raise _Undecided
+            bound = settle_narrow(self.state, self._problem, searchable, box)
+            workers.least_cutoff = max(workers.least_cutoff, self.cutoff(self.state.value))
+            return bound
+
+        with WorkerPool(searchable, self._threads, offer, settle) as workers:
+            try:
+                yield workers
+            finally:
+                self._boxes += workers.boxes
+
+    def attained(self) -> None:
+        """Raise `_Attained` where the best weights are worth the bound."""
+        if self.state.closed(claimed=False):
+            raise _Attained
+
+    def _check(self, workers: WorkerPool) -> None:
+        self.state.nodes = self._boxes + workers.boxes
+        self.state.check()
+        if self._share > 0 and self.state.seconds - self._looked >= self._pause:
+            self.search_locally()
+            if math.isfinite(self.state.value):
+                workers.least_cutoff = max(workers.least_cutoff, self.cutoff(self.state.value))
+        self.attained()
+        limit = self.state.limits.node_limit
+        if limit is not None and self.state.nodes >= limit:
+            raise Stopped(Status.NODE_LIMIT)
+
+
+def quantum(searchable: Searchable) -> float:
+    """Return about what a few pairs contribute: a gap below which the work hardly grows any more."""
+    steps = searchable.space.step
+    positive = steps[steps > 0]
+    return math.ldexp(_PAIRS * float(np.median(positive)), -searchable.exponent) if len(positive) else 1e-12
+
+
+def offer_candidate(state: SolveState, w: FloatArray, *, sparse: bool) -> None:
+    """Offer a candidate; where it misses the side constraints by a rounding, the middle of its cell.
+
+    Args:
+        state: receives the weights.
+        w: weights that satisfy the side constraints within the search's wider tolerance, (d,).
+        sparse: whether zeros have to stay.
+    """
+    if state.offer(w) > -math.inf:
+        return
+    problem = state.problem
+    middle = middle_of_cell(problem, w, w != 0 if sparse else np.ones(problem.d, dtype=bool), _DOUBT)
+    if middle is not None:
+        state.offer(middle)
+
+
+def settle_narrow(state: SolveState, problem: Problem, searchable: Searchable, box: Boxes) -> int:
+    """Offer the vertices of a box too narrow to split, and return what its values do not exceed.
+
+    Args:
+        state: receives the weights.
+        problem: the problem that is searched.
+        searchable: the space of that problem.
+        box: the box, one row.
+
+    Returns:
+        an integer that the values in the box do not exceed.
+    """
+    bound = int(box.bound[0])
+    low, high = _weights_of(searchable.space, box)
+    offer_simple(state, low, high)
+    if bound <= searchable.cutoff(state.value, state.size):
+        return bound
+    value = largest_value(state, problem, low, high)
+    return bound if value is None else min(bound, searchable.integer(math.nextafter(value, math.inf)) + 1)
+
+
+def _weights_of(space: Space, box: Boxes) -> tuple[FloatArray, FloatArray]:
+    """Return the least and largest weights of a box, rounded outwards; scaled to max |w_j| = 1 where length is free."""
+    d = space.T.shape[1]
+    if space.fixed:
+        narrow = (box.low[0, :d] != box.high[0, :d]) * _WIDENED
+        return np.maximum(box.low[0, :d] - narrow, -1.0), np.minimum(box.high[0, :d] + narrow, 1.0)
+    middle = space.T @ (0.5 * (box.low[0, :d] + box.high[0, :d]))
+    largest = float(np.abs(middle).max())
+    if largest == 0:
+        return -np.ones(d), np.ones(d)
+    # dividing by max |w_j|, which is known no better than the weights, at most triples what they may be off
+    half = 4 * (np.abs(space.T) @ (0.5 * (box.high[0, :d] - box.low[0, :d]))).max() / largest + _WIDENED
+    low, high = np.maximum(middle / largest - half, -1.0), np.minimum(middle / largest + half, 1.0)
+    on_face = np.abs(middle) / largest >= 1 - 2 * half
+    if on_face.sum() == 1:
+        low[on_face] = high[on_face] = np.sign(middle[on_face])
+    return low, high
