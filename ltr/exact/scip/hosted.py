@@ -32,11 +32,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ltr.exact.limits import Limits
 from ltr.exact.local_search import search_locally
-from ltr.exact.problem import Problem, RerankProblem
+from ltr.exact.problem import Problem
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, Interrupts, SolveState
+from ltr.exact.weight_space import WeightSpaceSearch
 
 if TYPE_CHECKING:
     from ltr.exact.scip.host import Host
@@ -91,9 +91,10 @@ class HostedSearch:
         """Every problem will do."""
 
     def prepare(self) -> None:
-        """Compile, or load what was compiled before: of the first call in a process, and not part of its time."""
-        problem = RerankProblem([[0.0], [1.0]], [0, 1])
-        HostedSearch(threads=1, local_search=0).run(SolveState(problem, Limits()))
+        """Load SCIP; compile the search, or load what was compiled before."""
+        import ltr.exact.scip.host  # noqa: F401 (loading takes a second)
+
+        WeightSpaceSearch().prepare()
 
     def run(self, state: SolveState) -> Ending:
         """Search."""
