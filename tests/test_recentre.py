@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from sklearn.svm import SVC
 
 from ltr.exact import recentre as module
-from ltr.exact.graded import GradedProblem
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import LinearConstraints, RerankProblem
 from ltr.exact.recentre import deepest, recentre
-from tests.reference import random_instance, random_pairwise
+from tests.reference import graded_problem, random_instance, random_pairwise
 
 NORMS = ("l2", "max")
 
@@ -24,7 +23,7 @@ def comparisons(problem):
     n = problem.n
     if isinstance(problem, PairwiseProblem):
         return [(i, k, 1) for i, k in problem.pairs.tolist()]
-    if isinstance(problem, GradedProblem):
+    if not problem.binary:
         q, h = problem.qid, problem.grades
         same = [(i, k) for i in range(n) for k in range(n) if q[i] == q[k] and i != k]
         if problem.rank == "resolved":
@@ -84,7 +83,7 @@ def instances(draw):
         gains, qid = rng.integers(0, 4, size=len(X)), rng.integers(0, 2, size=len(X))
         gains[0] = 1
         statistic = draw(st.sampled_from(["dcg", "mrr", "auc", "dcg@2"]))
-        problem = GradedProblem(X, gains, qid, statistic, rank=base.rank, **options)
+        problem = graded_problem(X, gains, qid, statistic, rank=base.rank, **options)
     grid = st.sampled_from([0.0, 1.0, -1.0, 0.5, -0.25, 0.3, 1e-3, 2.0])
     return problem, np.array(draw(st.lists(grid, min_size=d, max_size=d)))
 
@@ -159,9 +158,9 @@ def over_origin(*differences, **options):
         # scored 3, 2, 0: subrank also counts the positives' own order, v_1 - v_2 and 2 v_2 are equal at (1, 1/3)
         (over_origin((1.0, 1.0), (0.0, 2.0), rank="subrank"), [1.0, 0.9], "l2", [1.0, 1 / 3]),
         # the middle grade clears one margin above 0 and one below the top: v·(1, 0) and v·(-1, 2), equal at (1, 1)
-        (GradedProblem([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]], [0, 1, 3]), [0.3, 1.0], "l2", [1.0, 1.0]),
+        (graded_problem([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]], [0, 1, 3]), [0.3, 1.0], "l2", [1.0, 1.0]),
         # the top clears the middle by v·(2, 0) >= m and the bottom, two steps below, by v·(0, 2) >= 2 m
-        (GradedProblem([[0.0, 0.0], [-2.0, 2.0], [0.0, 2.0]], [0, 1, 3]), [1.0, 0.1], "l2", [0.5, 1.0]),
+        (graded_problem([[0.0, 0.0], [-2.0, 2.0], [0.0, 2.0]], [0, 1, 3]), [1.0, 0.1], "l2", [0.5, 1.0]),
     ],
 )
 def test_known_geometry(problem, w, norm, expected):

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from ltr.base_rankers.logistic import linear_scores
 from ltr.estimators.base import FloatArray, IntArray, Ranker
-from ltr.exact import GradedProblem, Problem, RerankProblem, Solution, solve
-from ltr.exact.levels import pair_count
+from ltr.exact import Problem, RerankProblem, Solution, solve
 from ltr.exact.problem import RankName
 from ltr.exact.recentre import NormName
 from ltr.exact.recentre import recentre as recentred
@@ -51,7 +50,7 @@ class ReproducibleSearch:
 
     def run(self, state: SolveState) -> Ending:
         """Search."""
-        pairs = max(1, pair_count(state.problem))
+        pairs = max(1, state.problem.pair_count)
         search_locally(state, state.remaining / 2, min(self.restarts, self.pairs // pairs))
         return WeightSpaceSearch(threads=1, local_search=0.0).run(state)
 
@@ -189,11 +188,9 @@ class ExactRanker(Ranker):
                 raise ValueError("statistic 'auc' takes the labels 0 and 1: of graded labels take 'wrs' or 'dcg'")
             if groups is not None:
                 # AUC is the rank sum by the number of pairs, less a constant
-                return GradedProblem(Z, _shares_of_pairs(labels, groups), groups, "wrs", **options)
-        if binary and groups is None and (statistic.name == "auc" or not self.normalize):
-            return RerankProblem(Z, labels, statistic, **options)
-        options |= {"gain": self.gain, "normalise": self.normalize}
-        return GradedProblem.from_labels(Z, labels, groups, statistic, **options)
+                return RerankProblem(Z, _shares_of_pairs(labels, groups), "wrs", qid=groups, gain="linear", **options)
+        options |= {"gain": self.gain, "normalise": self.normalize and statistic.name != "auc"}
+        return RerankProblem(Z, labels, statistic, qid=groups, **options)
 
 
 def limits_of(estimator: Ranker) -> dict[str, Any]:

@@ -1,12 +1,11 @@
 """Exact reranking: problems, solvers, certificates, and the paper's mixed-integer formulations.
 
-`solve` takes a `RerankProblem`, `GradedProblem` or `PairwiseProblem` and returns a `Solution` with weights, value and a
-bound; `certify` makes a file of it that ``ltr verify`` checks.
+`solve` takes a `RerankProblem` or a `PairwiseProblem` and returns a `Solution` with weights, value and bound; `certify`
+makes a file of it that ``ltr verify`` checks.
 """
 
 from ltr.exact.certificate import Certificate, certify
 from ltr.exact.export import build_model, write_model
-from ltr.exact.graded import GradedProblem
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
 from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
 from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
@@ -15,7 +14,6 @@ from ltr.exact.solve import METHODS, solve
 __all__ = [
     "METHODS",
     "Certificate",
-    "GradedProblem",
     "LinearConstraints",
     "PairwiseProblem",
     "Problem",

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from ltr import verify
 from ltr.checks import as_float, is_whole
-from ltr.exact.graded import GradedProblem
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
 from ltr.exact.solution import Solution
@@ -109,10 +108,9 @@ class Certificate:
         }
         if content["kind"] == "pairwise":
             return PairwiseProblem(content["X"], content["pairs"], weights=content["pair_weights"], **options)
-        options |= {"statistic": content["statistic"], "rank": content["rank"]}
-        if content["kind"] == "graded":
-            return GradedProblem(content["X"], content["gains"], content["qid"], **options)
-        return RerankProblem(content["X"], content["y"], **options)
+        options |= {"statistic": content["statistic"], "rank": content["rank"], "qid": content.get("qid")}
+        gains = content["y"] if content["kind"] == "rerank" else content["gains"]
+        return RerankProblem(content["X"], gains, gain="linear", **options)
 
     def verify(self) -> str:
         """Check everything in exact arithmetic, as ``ltr verify`` does.
@@ -175,7 +173,7 @@ def certify(
     No proof is tried for a problem of more than four million pairs, which would take gigabytes of memory.
 
     Args:
-        problem: a `RerankProblem`, `GradedProblem` or `PairwiseProblem`.
+        problem: a `RerankProblem` or `PairwiseProblem`.
         solution: of this problem, from any method.
         max_boxes: most boxes of a partition.
         max_checks: most checks of a pair in a box that the verifier has to make, at a few million a second.
@@ -201,7 +199,8 @@ def certify(
         raise ValueError(f"time_limit must be > 0, got {time_limit!r}")
     from ltr.exact._recorder import MOST_PAIRS, Recorder, pair_count  # loads numba
 
-    described = _described(problem)
+    content = problem.content()
+    described = {**content, "sha256": verify.data_digest(content)}
     exact = verify.Problem(described)
     weights = problem.in_box(solution.weights)
     value, attained = _values(problem, exact, weights, solution.value)
@@ -252,28 +251,6 @@ def _value_of_zero(exact: verify.Problem) -> list[Fraction]:
     """The objective at w = 0, where that is feasible: no bound below it can be proven."""
     zero = [0.0] * exact.d
     return [exact.value(zero)] if exact.excess(zero) == 0 else []
-
-
-def _described(problem: Problem) -> Content:
-    """The problem as the file describes it."""
-    content: Content = {"C": problem.C, "margin": problem.margin, "constraints": None}
-    content |= {"max_nonzeros": problem.max_nonzeros, "X": problem.X.tolist()}
-    if problem.constraints is not None:
-        content["constraints"] = {"A": problem.constraints.A.tolist(), "b": problem.constraints.b.tolist()}
-    if isinstance(problem, RerankProblem):
-        content = {"kind": "rerank", "rank": problem.rank, "statistic": str(problem.statistic), **content}
-        content |= {"y": problem.y.tolist(), "a": problem.statistic.weights(problem.n).tolist()}
-    elif isinstance(problem, GradedProblem):
-        content = {"kind": "graded", "rank": problem.rank, "statistic": str(problem.statistic), **content}
-        content |= {"gains": problem.gains.tolist(), "qid": problem.qid.tolist()}
-        content |= {"a": [v for one in problem.lists for v in problem.statistic.weights(len(one)).tolist()]}
-    elif isinstance(problem, PairwiseProblem):
-        content = {"kind": "pairwise", **content}
-        content |= {"pairs": problem.pairs.tolist(), "pair_weights": problem.weights.tolist()}
-    else:
-        kinds = "a RerankProblem, GradedProblem or PairwiseProblem"
-        raise TypeError(f"problem must be {kinds}, got {type(problem).__name__}")
-    return {**content, "sha256": verify.data_digest(content)}
 
 
 def _bounds(least: float, claimed: float, trivial: float) -> list[float]:

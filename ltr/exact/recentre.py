@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.exact.levels import PAIR_BYTES, levels_of, pair_count
+from ltr.exact.levels import PAIR_BYTES
 from ltr.exact.memory import Memory
 from ltr.exact.problem import IntArray, Problem
 
@@ -80,7 +80,7 @@ def recentre(problem: Problem, w: ArrayLike, *, norm: NormName = "l2") -> FloatA
     if norm not in ("l2", "max"):
         raise ValueError(f"norm must be 'l2' or 'max', got {norm!r}")
     weights = problem.in_box(w).copy()
-    if _BYTES * pair_count(problem) > Memory().left:
+    if _BYTES * problem.pair_count > Memory().left:
         return weights
     won = _Won.at(problem, weights)
     if len(won.above) == 0:
@@ -110,7 +110,7 @@ class _Won(NamedTuple):
     @classmethod
     def at(cls, problem: Problem, w: FloatArray) -> _Won:
         """The pairs won at w, those that rounding leaves undecided among them."""
-        levels = levels_of(problem)
+        levels = problem.levels()
         pairs = cls(problem.X, levels.above, levels.below, levels.steps)
         won = pairs.reached(w) >= problem.margin - pairs.doubt(w, problem.margin)
         return cls(problem.X, pairs.above[won], pairs.below[won], pairs.steps[won])
@@ -151,7 +151,7 @@ def middle_of_cell(problem: Problem, w: FloatArray, support: BoolArray, doubt: f
         support: which weights may differ from 0, (d,).
         doubt: share of the margin by which w may fall short of it on a pair that counts as won.
     """
-    levels = levels_of(problem)
+    levels = problem.levels()
     pairs = _Won(problem.X, levels.above, levels.below, levels.steps)
     won = pairs.reached(w) >= problem.margin * (1 - doubt)
     pairs = _Won(problem.X, levels.above[won], levels.below[won], levels.steps[won])

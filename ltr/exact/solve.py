@@ -18,11 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_sequence, check_callable
-from ltr.exact.graded import GradedProblem
 from ltr.exact.hosted import HostedSearch
 from ltr.exact.interrupts import Interrupts
-from ltr.exact.preferences import PairwiseProblem
-from ltr.exact.problem import Problem, RerankProblem
+from ltr.exact.problem import Problem
 from ltr.exact.scip import Auc, Pairwise, ResolvedPairs, ResolvedRank, ScipSolver, Subrank
 from ltr.exact.solution import Progress, Solution, Status
 from ltr.exact.state import Ending, Limits, SolveState, Stopped
@@ -98,7 +96,7 @@ METHODS: MappingProxyType[str, Solver] = MappingProxyType(
 """The methods by name."""
 
 
-_KINDS = "a RerankProblem, GradedProblem or PairwiseProblem"
+_KINDS = "a RerankProblem or PairwiseProblem"
 _PROVABLE = 8  # features up to which lists of some 50 observations are proven in seconds
 
 
@@ -115,7 +113,7 @@ def choose_method(problem: Problem) -> tuple[str, str]:
         >>> choose_method(RerankProblem([[0.0], [1.0]], [0, 1], "wrs"))
         ('weight_space', '1 feature is few enough for a proof')
     """
-    if not isinstance(problem, RerankProblem | GradedProblem | PairwiseProblem):
+    if not isinstance(problem, Problem):
         raise ValueError(f"problem must be {_KINDS}, got {type(problem).__name__}")
     features = f"{problem.d} feature{'s are' if problem.d > 1 else ' is'}"
     if problem.d <= _PROVABLE:
@@ -167,7 +165,7 @@ def solve(
     one from `on_progress` or `should_stop`.
 
     Args:
-        problem: a `RerankProblem`, `GradedProblem` or `PairwiseProblem`.
+        problem: a `RerankProblem` or `PairwiseProblem`.
         method: a name of `METHODS`, ``"auto"`` (see `choose_method`), or a `Solver` with options of your own.
         time_limit: seconds for everything: warm starts, building the model, solving it; but for compilation, of the
             first solve on a machine.

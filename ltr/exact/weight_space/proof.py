@@ -12,7 +12,6 @@ such pairs, so their boxes are searched first; where the optima agree, as they d
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import math
 from collections.abc import Iterator
@@ -20,9 +19,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.exact.levels import pair_count
 from ltr.exact.memory import MEGABYTE
-from ltr.exact.problem import Problem, RerankProblem
+from ltr.exact.problem import Problem
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState, Stopped
 from ltr.exact.warm import search_locally
@@ -56,7 +54,7 @@ _NARROW = "the boxes left are too narrow to decide"
 def out_of_reach(state: SolveState) -> Ending | None:
     """Return why a problem is too large to be searched for a proof within the memory left, None where it is not."""
     problem, left = state.problem, state.memory.left
-    pairs, needed = pair_count(problem), memory_needed(problem, threads=1)
+    pairs, needed = problem.pair_count, memory_needed(problem, threads=1)
     bound = "the bound is that of a perfect order"
     if needed > left:
         need, have = math.ceil(needed / MEGABYTE), max(0, int(left / MEGABYTE))
@@ -82,8 +80,7 @@ def prove(state: SolveState, threads: int, coordinates: str | None = None, local
     while threads > 1 and memory_needed(problem, threads) > state.memory.left:
         threads -= 1
     try:
-        if isinstance(problem, RerankProblem) and problem.rank == "subrank":
-            resolved = dataclasses.replace(problem, rank="resolved")
+        if (resolved := problem.relaxed) is not None:
             with contextlib.suppress(_Undecided):
                 ending = _prove(state, resolved, threads, coordinates, local_search)
                 if ending.status is not Status.INEXACT:
