@@ -36,6 +36,7 @@ from ltr.base_rankers import BaseRanker, load_base_ranker, make_base_ranker
 from ltr.base_rankers.logistic import linear_scores
 from ltr.checks import as_numbers, as_sequence, check_callable, is_whole
 from ltr.data.dataset import checked_features, checked_labels, checked_queries, is_graded
+from ltr.exact.largest_margin import NormName, maximise_margin
 from ltr.exact.problem import (
     LinearConstraints,
     RankName,
@@ -44,8 +45,6 @@ from ltr.exact.problem import (
     check_price_and_margin,
     check_rank,
 )
-from ltr.exact.recentre import NormName
-from ltr.exact.recentre import recentre as recentred
 from ltr.exact.solution import Progress, Solution
 from ltr.exact.solve import Solver, check_method, solve
 from ltr.exact.state import Limits
@@ -79,7 +78,7 @@ class TwoStageRanker(NamedFeatures):
         node_limit: branch-and-bound nodes at which it stops.
         memory_limit: megabytes at which it stops.
         recentre: ``"l2"`` or ``"max"`` moves the weights found to where they win their comparisons by the largest
-            margin of that norm (`ltr.exact.recentre`); the objective never falls. None leaves them.
+            margin of that norm (`ltr.exact.largest_margin`); the objective never falls. None leaves them.
         seed: seed of the base ranker (when given by name) and of the exact stage.
 
     Attributes:
@@ -440,7 +439,7 @@ class TwoStageRanker(NamedFeatures):
         """
         own = solution.weights
         if self.recentre is not None:
-            own = recentred(problem, own, norm=self.recentre)
+            own = maximise_margin(problem, own, norm=self.recentre)
         candidates = [own, solution.weights, *(w for w in self.warm_starts_ if problem.feasible(w))]
         plain = _without_margin(problem)
         values = [plain.evaluate(w) for w in candidates]

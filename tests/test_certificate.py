@@ -12,8 +12,8 @@ import pytest
 
 from ltr import verify
 from ltr.data import DataError, half_split, load
-from ltr.exact import _recorder
 from ltr.exact.certificate import Certificate, certify
+from ltr.exact.certificate import recorder as _recorder
 from ltr.exact.local_search import local_search
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import LinearConstraints, Problem, RerankProblem

@@ -30,7 +30,7 @@ from ltr.exact import (
     write_model,
 )
 from ltr.exact.interrupts import Interrupts
-from ltr.exact.recentre import recentre
+from ltr.exact.largest_margin import recentre
 from ltr.exact.scip.solver import _STATUS, ScipSolver
 from ltr.exact.solve import choose_method
 from ltr.exact.state import Ending, Limits, SolveState, Stopped

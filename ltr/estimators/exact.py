@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike
 from ltr.base_rankers.logistic import linear_scores
 from ltr.estimators.base import FloatArray, IntArray, Ranker
 from ltr.exact import Problem, RerankProblem, Solution, solve
+from ltr.exact.largest_margin import NormName, maximise_margin
 from ltr.exact.problem import RankName
-from ltr.exact.recentre import NormName
-from ltr.exact.recentre import recentre as recentred
 from ltr.exact.solve import Solver
 from ltr.exact.state import Ending, SolveState
 from ltr.exact.warm import search_locally
@@ -80,7 +79,7 @@ class ExactRanker(Ranker):
         node_limit: branch-and-bound nodes at which it stops.
         memory_limit: megabytes at which it stops.
         recentre: ``"l2"`` or ``"max"`` moves the weights to the largest margin for what they win
-            (`ltr.exact.recentre`); None leaves them.
+            (`ltr.exact.largest_margin`); None leaves them.
         random_state: seed of the search; an integer, a ``RandomState``, or None for a fresh one at each fit.
 
     Attributes:
@@ -155,7 +154,7 @@ class ExactRanker(Ranker):
         self.solution_: Solution = solve(self.problem_, solver_of(self.method), **limits, seed=self._seed())
         weights = self.solution_.weights
         if self.recentre is not None:
-            weights = recentred(self.problem_, weights, norm=self.recentre)
+            weights = maximise_margin(self.problem_, weights, norm=self.recentre)
         self.coef_ = lists.raw(weights)
         self._center = lists.center
         self.intercept_ = -float(self.coef_ @ self._center)

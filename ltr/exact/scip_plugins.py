@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pyscipopt import SCIP_EVENTTYPE, SCIP_HEURTIMING, SCIP_RESULT, Eventhdlr, Heur
 
 from ltr.exact.callbacks import interrupt
-from ltr.exact.recentre import deepest
+from ltr.exact.largest_margin import deepest
 from ltr.exact.scip.base import Assignment, Formulation
 from ltr.exact.scip_types import Model, ScipEvent, ScipSolution
 from ltr.exact.state import SolveState

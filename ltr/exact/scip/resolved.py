@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.exact.recentre import deepest
+from ltr.exact.largest_margin import deepest
 from ltr.exact.scip.base import Assignment, FloatArray, RankFormulation, assign, linear
 from ltr.exact.scip_types import Expression, Variable
 

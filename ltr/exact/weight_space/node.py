@@ -24,8 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr.exact.largest_margin import middle_of_cell
 from ltr.exact.problem import Problem
-from ltr.exact.recentre import middle_of_cell
 from ltr.exact.state import SolveState
 from ltr.exact.vertices import largest_value, offer_simple
 from ltr.exact.weight_space.crew import Crew
