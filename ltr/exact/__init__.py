@@ -9,17 +9,21 @@ from ltr.exact.export import build_model, write_model
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
 from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
 from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
-from ltr.exact.solve import METHODS, solve
+from ltr.exact.solve import METHODS, Solver, solve
+from ltr.exact.state import Ending, SolveState
 
 __all__ = [
     "METHODS",
     "Certificate",
+    "Ending",
     "LinearConstraints",
     "PairwiseProblem",
     "Problem",
     "Progress",
     "RerankProblem",
     "Solution",
+    "SolveState",
+    "Solver",
     "Status",
     "TracePoint",
     "build_model",

@@ -1,8 +1,8 @@
 """Maximise the margin with which weights win their comparisons.
 
-A solver's weights often lie on ``w·δ = margin``, correct only up to its tolerance, and are an arbitrary choice among all
-weights that win the same comparisons. `maximise_margin` chooses those that win them with the largest margin; `deepest`
-is the linear program behind it, for any set of differences.
+A solver's weights often lie on ``w·δ = margin``, correct only up to its tolerance, and are an arbitrary choice among
+all weights that win the same comparisons. `maximise_margin` chooses those that win them with the largest margin;
+`deepest` is the linear program behind it, for any set of differences.
 """
 
 from __future__ import annotations

@@ -110,6 +110,7 @@ def choose_method(problem: Problem) -> tuple[str, str]:
         ValueError: a problem of an unknown kind.
 
     Examples:
+        >>> from ltr.exact.problem import RerankProblem
         >>> choose_method(RerankProblem([[0.0], [1.0]], [0, 1], "wrs"))
         ('weight_space', '1 feature is few enough for a proof')
     """
@@ -184,6 +185,7 @@ def solve(
             shape.
 
     Examples:
+        >>> from ltr.exact.problem import RerankProblem
         >>> solution = solve(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 0]), time_limit=10)
         >>> solution.status, round(solution.value, 4), solution.gap
         (<Status.OPTIMAL: 'optimal'>, 0.6309, 0.0)
