@@ -22,6 +22,7 @@ Source: Rudin & Wang (2018), section 2.1.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -35,7 +36,7 @@ from ltr.base_rankers import BaseRanker, load_base_ranker, make_base_ranker
 from ltr.base_rankers.logistic import linear_scores
 from ltr.checks import as_numbers, as_sequence, check_callable, is_whole
 from ltr.data.dataset import checked_features, checked_labels, checked_queries, is_graded
-from ltr.exact.graded import GradedProblem
+from ltr.exact.largest_margin import NormName, maximise_margin
 from ltr.exact.limits import Limits
 from ltr.exact.problem import (
     LinearConstraints,
@@ -45,8 +46,6 @@ from ltr.exact.problem import (
     check_price_and_margin,
     check_rank,
 )
-from ltr.exact.recentre import NormName
-from ltr.exact.recentre import recentre as recentred
 from ltr.exact.solution import Progress, Solution
 from ltr.exact.solve import Solver, check_method, solve
 from ltr.fitted import NamedFeatures, all_or_nothing, feature_names, split_names
@@ -79,7 +78,7 @@ class TwoStageRanker(NamedFeatures):
         node_limit: branch-and-bound nodes at which it stops.
         memory_limit: megabytes at which it stops.
         recentre: ``"l2"`` or ``"max"`` moves the weights found to where they win their comparisons by the largest
-            margin of that norm (`ltr.exact.recentre`); the objective never falls. None leaves them.
+            margin of that norm (`ltr.exact.largest_margin`); the objective never falls. None leaves them.
         seed: seed of the base ranker (when given by name) and of the exact stage.
 
     Attributes:
@@ -90,7 +89,7 @@ class TwoStageRanker(NamedFeatures):
             side constraints: the order is then the base ranker's.
         solution_: the `Solution` of the exact stage, its weights as the solver found them, on the list's standardised
             varying features; None where it had nothing to order, and after `load`.
-        problem_: the `RerankProblem` that was solved, or the `GradedProblem` of queries or graded labels;
+        problem_: the `RerankProblem` that was solved;
             None likewise.
         note_: what happened beyond the usual, empty when nothing did.
         feature_names_in_: the names of the columns that `fit` got, where it got a frame.
@@ -389,28 +388,23 @@ class TwoStageRanker(NamedFeatures):
         self.note_ = ""
         self.weights_: FloatArray | None = None
         self.solution_: Solution | None = None
-        self.problem_: RerankProblem | GradedProblem | None = None
+        self.problem_: RerankProblem | None = None
         self.warm_starts_: list[FloatArray] = []
         if (missing := _nothing_to_order(lists, labels, queries)) is not None:
             self.note_ = f"{missing}: the base ranker's order stands"
             return
         sides = _on_columns(constraints, lists.varying)
-        if graded:
-            self.problem_ = GradedProblem.from_labels(
-                lists.Z,
-                labels,
-                queries,
-                self.statistic,
-                self.C,
-                self.margin,
-                gain=self.gain,
-                rank=self.rank,
-                constraints=sides,
-            )
-        else:
-            self.problem_ = RerankProblem(
-                lists.Z, labels, self.statistic, self.C, self.margin, rank=self.rank, constraints=sides
-            )
+        self.problem_ = RerankProblem(
+            lists.Z,
+            labels,
+            self.statistic,
+            self.C,
+            self.margin,
+            qid=queries,
+            gain=self.gain,
+            rank=self.rank,
+            constraints=sides,
+        )
         starts = list(warm_starts)
         if self.base_.linear_weights is not None:
             starts.insert(0, self.base_.linear_weights)
@@ -439,7 +433,7 @@ class TwoStageRanker(NamedFeatures):
             return
         self.weights_ = lists.raw(self._best_on_list(self.problem_, self.solution_))
 
-    def _best_on_list(self, problem: RerankProblem | GradedProblem, solution: Solution) -> FloatArray:
+    def _best_on_list(self, problem: RerankProblem, solution: Solution) -> FloatArray:
         """The solution's weights, recentred if so asked, or others that order the list better below the margin.
 
         The problem counts a pair within the margin as lost, a list of scores does not: only there can a warm start
@@ -447,7 +441,7 @@ class TwoStageRanker(NamedFeatures):
         """
         own = solution.weights
         if self.recentre is not None:
-            own = recentred(problem, own, norm=self.recentre)
+            own = maximise_margin(problem, own, norm=self.recentre)
         candidates = [own, solution.weights, *(w for w in self.warm_starts_ if problem.feasible(w))]
         plain = _without_margin(problem)
         values = [plain.evaluate(w) for w in candidates]
@@ -490,12 +484,9 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 (a tree of any leaves)
 
 
 def _checked(X: ArrayLike, y: ArrayLike, qid: ArrayLike | None) -> tuple[FloatArray, IntArray, IntArray | None]:
-    if not is_graded(y, qid):
-        problem = RerankProblem(X, y)  # its rules are ours: finite features, labels 0 and 1, both present
-        return problem.X.copy(), problem.y.copy(), None  # writable, as base rankers may expect of arrays
     features = np.array(checked_features(X))
     queries = None if qid is None else checked_queries(qid, len(features))[0]
-    return features, checked_labels(y, len(features), graded=True), queries
+    return features, checked_labels(y, len(features), graded=is_graded(y, qid)), queries
 
 
 def _scores_of(base: BaseRanker, features: FloatArray) -> FloatArray:
@@ -552,11 +543,6 @@ def _on_columns(constraints: LinearConstraints | None, columns: NDArray[np.bool_
     return LinearConstraints(constraints.A[:, columns], constraints.b)
 
 
-def _without_margin(problem: RerankProblem | GradedProblem) -> RerankProblem | GradedProblem:
+def _without_margin(problem: RerankProblem) -> RerankProblem:
     """The same problem with a margin just wide enough to keep rounding from breaking ties."""
-    margin = min(problem.margin, 1e-9)
-    if isinstance(problem, GradedProblem):
-        return GradedProblem(
-            problem.X, problem.gains, problem.qid, problem.statistic, problem.C, margin, rank=problem.rank
-        )
-    return RerankProblem(problem.X, problem.y, problem.statistic, problem.C, margin, rank=problem.rank)
+    return dataclasses.replace(problem, margin=min(problem.margin, 1e-9), constraints=None)

@@ -1,6 +1,6 @@
 r"""Baselines of the local search, compiled: random directions, and two kinds of coordinate ascent.
 
-All maximise ``sum over p of a[n - p - c_(p)]`` (see `ltr.exact.problem.resolved_value`) over weights scaled to
+All maximise ``sum over p of a[n - p - c_(p)]`` (see `ltr.exact.problem`) over weights scaled to
 ``max |w_j| = 1``.
 
 * *Random search*: directions uniform on the sphere.

@@ -70,7 +70,7 @@ def measure(request: Json) -> Json:
 
 def shape(problem: Problem) -> list[int]:
     """Positives, negatives and features; observations, lists and features where gains are graded."""
-    if isinstance(problem, RerankProblem):
+    if problem.binary:
         return [len(problem.positives), len(problem.negatives), problem.d]
     return [problem.n, len(getattr(problem, "lists", [0])), problem.d]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ltr.base_rankers import make_base_ranker
 from ltr.base_rankers.logistic import LogisticRegressionRanker
 from ltr.data import DataError, half_split, load
-from ltr.exact import GradedProblem, Problem, RerankProblem
+from ltr.exact import Problem, RerankProblem
 
 __all__ = ["HIGH_DIMENSION", "LONGEST", "Case", "cases", "standard_cases"]
 
@@ -119,7 +119,7 @@ def _top(name: str, top: str) -> tuple[FloatArray, NDArray[np.int64]]:
     return X, y
 
 
-def _graded(queries: int) -> GradedProblem:
+def _graded(queries: int) -> RerankProblem:
     """NDCG, averaged over the first queries of LightGBM's example."""
     from sklearn.datasets import load_svmlight_file
 
@@ -131,7 +131,7 @@ def _graded(queries: int) -> GradedProblem:
     rows = int(sizes.sum())
     features = _standardised(X[:rows].toarray())
     qid = np.repeat(np.arange(queries), sizes)
-    return GradedProblem.from_labels(features, labels[:rows], qid, "dcg", margin=1e-4, normalise=True)
+    return RerankProblem(features, labels[:rows], "dcg", qid=qid, margin=1e-4, normalise=True)
 
 
 def _standardised(X: FloatArray) -> FloatArray:

@@ -33,7 +33,7 @@ FOLDER = ROOT / "docs" / "api"
 
 _FURTHER = {
     "ltr.base_rankers": ("logistic", "rankboost", "surrogate"),
-    "ltr.exact": ("solve", "weight_space", "hosted", "scip", "recentre"),
+    "ltr.exact": ("solve", "weight_space", "hosted", "scip", "largest_margin"),
     "ltr.metrics": ("torchmetrics",),
 }
 """Modules whose names stand on the page of their package, too."""

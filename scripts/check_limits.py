@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 import psutil
 
-from ltr.exact import GradedProblem, Limits, LinearConstraints, PairwiseProblem, RerankProblem, solve
+from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, solve
 from ltr.exact.problem import Problem
 
 MEGABYTE = 2**20
@@ -65,7 +65,7 @@ def graded(n: int, d: int, lists: int, rank: str, *, gains: int | None = 5) -> C
         rng = np.random.default_rng(0)
         X = rng.normal(size=(n, d))
         worth = rng.random(n) if gains is None else rng.integers(0, gains, size=n).astype(float)
-        return GradedProblem(X, worth, rng.integers(0, lists, size=n), rank=rank)  # type: ignore[arg-type]
+        return RerankProblem(X, worth, qid=rng.integers(0, lists, size=n), gain="linear", rank=rank)  # type: ignore[arg-type]
 
     return build
 

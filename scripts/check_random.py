@@ -31,7 +31,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from ltr.exact import GradedProblem, Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
+from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
 from ltr.exact.problem import Problem
 from ltr.exact.weight_space import WeightSpaceSearch
 
@@ -57,7 +57,7 @@ def comparisons(problem: Problem) -> list[Comparison]:
     """Return every comparison that the objective may depend on."""
     if isinstance(problem, PairwiseProblem):
         return [Comparison(int(i), int(k), 1) for i, k in problem.pairs]
-    gains, qid = gains_of(problem)
+    gains, qid = problem.gains.tolist(), problem.qid.tolist()
     found = []
     for one in sorted(set(qid)):
         members = [i for i, own in enumerate(qid) if own == one]
@@ -68,13 +68,6 @@ def comparisons(problem: Problem) -> list[Comparison]:
             elif problem.rank == "resolved" and gains[i] > gains[k]:
                 found.append(Comparison(i, k, grades.index(gains[i]) - grades.index(gains[k])))
     return found
-
-
-def gains_of(problem: Problem) -> tuple[list[float], list[int]]:
-    """Return gains and lists; labels are gains of one list."""
-    if isinstance(problem, RerankProblem):
-        return [float(v) for v in problem.y], [0] * problem.n
-    return problem.gains.tolist(), problem.qid.tolist()
 
 
 def planes(problem: Problem, pairs: Sequence[Comparison]) -> list[Plane]:
@@ -173,7 +166,7 @@ class Objective:
         problem = self.problem
         if isinstance(problem, PairwiseProblem):
             return math.fsum(v for v, wins in zip(problem.weights.tolist(), won, strict=True) if wins)
-        gains, qid = gains_of(problem)
+        gains, qid = problem.gains.tolist(), problem.qid.tolist()
         beaten = collections.Counter(p.above for p, wins in zip(self.pairs, won, strict=True) if wins)
         terms, positives = [], 0
         for one in sorted(set(qid)):
@@ -187,7 +180,7 @@ class Objective:
                 place = beaten[i] if problem.rank == "subrank" else order.index(i)
                 terms.append(gains[i] * weights[place])
                 positives += gains[i] > 0
-        if isinstance(problem, RerankProblem):
+        if problem.binary:
             scale, shift = problem.statistic.affine(positives, problem.n - positives)
             return scale * math.fsum(terms) + shift
         return math.fsum(terms)
@@ -285,7 +278,7 @@ def instance(seed: int) -> tuple[Problem, str | WeightSpaceSearch]:
             gains = gains * float(rng.choice([1e-300, 1e300, 1e-8]))
         qid = rng.integers(0, int(rng.integers(1, 4)), size=n)
         statistic = str(rng.choice([s for s in STATISTICS if s != "auc"]))
-        problem = GradedProblem(X, gains, qid, statistic, C, margin, rank=rank, **options)
+        problem = RerankProblem(X, gains, statistic, C, margin, qid=qid, gain="linear", rank=rank, **options)
     else:
         y = np.zeros(n, dtype=int)
         y[rng.choice(n, size=int(rng.integers(1, n)), replace=False)] = 1
@@ -318,7 +311,7 @@ def method_for(rng: np.random.Generator, problem: Problem) -> str | WeightSpaceS
         return WeightSpaceSearch(coordinates="adapted")
     if isinstance(problem, PairwiseProblem):
         return "pairwise"
-    if isinstance(problem, RerankProblem):
+    if problem.binary:
         return "resolved" if problem.rank == "resolved" else "subrank"
     return "auto"
 

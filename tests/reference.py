@@ -34,7 +34,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from ltr.exact.graded import GradedProblem
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import RerankProblem
 from ltr.statistics import RankStatistic
@@ -329,7 +328,7 @@ def cell_optimum_pairs(
     return best, _scaled(w)
 
 
-def cell_optimum_graded(problem: GradedProblem, *, faces: bool = False, A=None) -> tuple[float, np.ndarray]:
+def cell_optimum_graded(problem: RerankProblem, *, faces: bool = False, A=None) -> tuple[float, np.ndarray]:
     """As `cell_optimum` for graded lists (margin 0+), side constraints of the problem left out."""
     rows, gains, qid = _integer_rows(problem.X), problem.gains.tolist(), problem.qid.tolist()
     differences = [
@@ -386,7 +385,21 @@ def random_pairwise(seed: int) -> PairwiseProblem:
     return PairwiseProblem(X, pairs, weights=weights, C=PRICES[seed % len(PRICES)])
 
 
-def random_graded(seed: int, *, rank: str | None = None) -> GradedProblem:
+def admits(model, problem) -> bool:
+    """Return whether a model is about this problem."""
+    try:
+        model.check(problem)
+    except ValueError:
+        return False
+    return True
+
+
+def graded_problem(X, gains, qid=None, statistic="dcg", C=0.0, margin=1e-4, **options) -> RerankProblem:
+    """Return the problem of these gains."""
+    return RerankProblem(X, gains, statistic, C, margin, qid=qid, gain="linear", **options)
+
+
+def random_graded(seed: int, *, rank: str | None = None) -> RerankProblem:
     """A tiny graded problem: 1 to 3 lists mixed up, up to 4 gains; cycles as `random_instance` does."""
     rng = np.random.default_rng([20180803, seed])
     n = int(rng.integers(2, 9))
@@ -396,4 +409,4 @@ def random_graded(seed: int, *, rank: str | None = None) -> GradedProblem:
     qid, measure = rng.integers(-1, int(rng.integers(0, 3)), size=n), STATISTICS[seed % len(STATISTICS)]
     if measure == "weights":  # they fit lists of one length
         qid, measure = None, RankStatistic.from_weights(np.cumsum(rng.integers(0, 4, size=n)) / 4.0)
-    return GradedProblem(X, gains, qid, measure, PRICES[seed % len(PRICES)], rank=rank or RANKS[seed % len(RANKS)])
+    return graded_problem(X, gains, qid, measure, PRICES[seed % len(PRICES)], rank=rank or RANKS[seed % len(RANKS)])

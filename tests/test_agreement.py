@@ -14,14 +14,14 @@ import pytest
 
 from ltr.exact.limits import Limits
 from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, RerankProblem
-from ltr.exact.scip import is_linear
+from ltr.exact.scip import Auc
 from ltr.exact.scip.hosted import HostedSearch
 from ltr.exact.solution import Status
 from ltr.exact.solve import METHODS, solve
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.statistics import RankStatistic
 from tests.margin_reference import nearby, satisfies, vertex_optimum, vertex_values
-from tests.reference import cell_optimum, margin_ranks, slow_margin_value, slow_statistic
+from tests.reference import admits, cell_optimum, margin_ranks, slow_margin_value, slow_statistic
 
 KERNEL = WeightSpaceSearch(threads=1, local_search=0)
 HOSTED = HostedSearch(threads=1, local_search=0)
@@ -136,7 +136,7 @@ def side_constraints(rng, sides, d):
 
 def mip(problem):
     """The paper's model, in its faithful form where that is a claim about the whole problem."""
-    name = "subrank_faithful" if problem.rank == "subrank" else "auc_faithful" if is_linear(problem) else "resolved"
+    name = "subrank_faithful" if problem.rank == "subrank" else "auc_faithful" if admits(Auc, problem) else "resolved"
     return alone(name)
 
 

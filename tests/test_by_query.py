@@ -11,7 +11,7 @@ from sklearn.metrics import ndcg_score
 
 import trainers.experiment
 from ltr.data import DataError, grouped
-from ltr.exact import GradedProblem
+from tests.reference import graded_problem
 from trainers.by_query import follow_labels, mean_share, sum_over_queries
 from trainers.cli import main
 from trainers.config import load_config, parse_config
@@ -125,7 +125,7 @@ def test_the_exact_stage_is_at_least_as_good_as_every_linear_method_on_the_tops(
     assert rows["exact"].bound >= rows["exact"].objective
     solution = json.loads((config.folder / "exact" / "solution.json").read_text())["certificate"]
     with np.load(config.folder / "exact" / "problem.npz") as arrays:
-        problem = GradedProblem(
+        problem = graded_problem(
             arrays["X"], arrays["gains"], arrays["qid"], solution["statistic"], solution["C"], solution["margin"]
         )
         assert problem.evaluate(arrays["weights"]) == solution["value"] == rows["exact"].objective

@@ -12,9 +12,9 @@ import pytest
 
 from ltr import verify
 from ltr.data import DataError, half_split, load
-from ltr.exact import Limits, _recorder
+from ltr.exact import Limits
 from ltr.exact.certificate import Certificate, certify
-from ltr.exact.graded import GradedProblem
+from ltr.exact.certificate import recorder as _recorder
 from ltr.exact.local_search.search import local_search
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
@@ -24,6 +24,7 @@ from tests.reference import (
     cell_optimum,
     cell_optimum_graded,
     cell_optimum_pairs,
+    graded_problem,
     random_graded,
     random_instance,
     random_pairwise,
@@ -63,7 +64,7 @@ def larger_graded(seed, **options):
     X = rng.normal(size=(24, 3))
     X[:, 2] = rng.integers(0, 4, size=24) / 10
     labels = np.clip(np.round(X @ rng.normal(size=3) + rng.normal(size=24) + 1), 0, 3)
-    return GradedProblem.from_labels(X, labels, rng.integers(0, 2, size=24), **options)
+    return RerankProblem(X, labels, qid=rng.integers(0, 2, size=24), **options)
 
 
 # --- proofs of enumerated optima -------------------------------------------------------------------------------
@@ -158,7 +159,7 @@ def test_gains_of_0_and_1_have_the_certificate_of_the_labels():
         if str(base.statistic) == "auc":
             continue
         options = {"C": base.C, "rank": base.rank}
-        p = GradedProblem(base.X, base.y, None, base.statistic, **options)
+        p = graded_problem(base.X, base.y, None, base.statistic, **options)
         w = np.random.default_rng(seed).integers(-2, 3, size=p.d) / 2.0
         one, two = checked(base, w, max_boxes=1000), checked(p, w, max_boxes=1000)
         assert one.content["proof"] == two.content["proof"]
@@ -169,7 +170,7 @@ def test_the_order_of_rows_and_the_names_of_lists_do_not_matter():
     for seed in range(26):
         p = random_graded(seed)
         order = np.random.default_rng(seed).permutation(p.n)
-        other = dataclasses.replace(p, X=p.X[order], gains=p.gains[order], qid=-10 * p.qid[order] + 3)
+        other = dataclasses.replace(p, X=p.X[order], y=p.y[order], qid=-10 * p.qid[order] + 3)
         w = cell_optimum_graded(p)[1]
         one, two = checked(p, w, max_boxes=1000), checked(other, w, max_boxes=1000)
         assert (one.claim, one.bound) == (two.claim, pytest.approx(two.bound))
@@ -317,7 +318,7 @@ def test_rounding_of_graded_lists_spoils_nothing():
         unit = [0.1, 1e-9, 1e8 / 3, 1e150, 1e-160][seed % 5]
         X, gains = rng.integers(0, 6, size=(8, 3)) * unit, rng.integers(0, 5, size=8) ** 3 * 0.1
         margin = [1.0, 0.3, 0.7, 0.5][seed % 4] * unit
-        p = GradedProblem(X, gains, [0, 1][seed % 2] * (np.arange(8) % 3 == 0), ["dcg", "auc", "mrr"][seed % 3])
+        p = graded_problem(X, gains, [0, 1][seed % 2] * (np.arange(8) % 3 == 0), ["dcg", "auc", "mrr"][seed % 3])
         p = dataclasses.replace(p, C=[0.0, 0.01][seed % 2], margin=margin, rank=["resolved", "subrank"][seed // 5 % 2])
         grid = rng.integers(-8, 9, size=(50, 3)) / 8.0
         values = [p.evaluate(w) for w in grid]
@@ -351,7 +352,7 @@ def test_a_pair_that_wins_by_three_margins_up_to_rounding_is_not_taken_for_lost(
         third = sum(abs(Fraction(v)) for v in delta.tolist()) / 3
         margin = float(third) if float(third) <= third else math.nextafter(float(third), 0)
         # the gain 7 is three grades above the gain 0, and far above the others
-        p = GradedProblem([delta, np.zeros(6), -delta, -delta], [7, 0, 1, 3], None, "wta", margin=margin)
+        p = graded_problem([delta, np.zeros(6), -delta, -delta], [7, 0, 1, 3], None, "wta", margin=margin)
         corner = np.sign(delta)
         assert p.evaluate(corner) == 7.0
         total = 0.0
@@ -529,7 +530,7 @@ def test_files_come_back_as_they_were_written(problem, max_boxes, tmp_path):
         assert (p.constraints.A.tolist(), p.constraints.b.tolist()) == (SIDES.A.tolist(), SIDES.b.tolist())
     if isinstance(p, PairwiseProblem):
         assert (p.pairs.tolist(), p.weights.tolist()) == (problem.pairs.tolist(), problem.weights.tolist())
-    elif isinstance(p, GradedProblem):
+    elif not p.binary:
         assert (p.gains.tolist(), p.qid.tolist()) == (problem.gains.tolist(), problem.qid.tolist())
         assert (p.statistic, p.rank) == (problem.statistic, problem.rank)
     else:
@@ -628,7 +629,7 @@ def test_solutions_of_nothing_and_of_other_problems_are_refused():
         certify(other, solution(one, [1.0, 0.0, 0.0]))
     with pytest.raises(ValueError, match=r"w must have shape \(3,\), got \(2,\)"):
         certify(one, solution(random_instance(14), [1.0, 0.0]))
-    with pytest.raises(TypeError, match="must be a RerankProblem, GradedProblem or PairwiseProblem, got Other"):
+    with pytest.raises(TypeError, match="must be a RerankProblem or PairwiseProblem, got Other"):
         certify(Other(), solution(one, [1.0, 0.0, 0.0]))
 
 

@@ -83,7 +83,11 @@ BAD = [
     ("exact.margin", 0, "exact.margin: must be > 0, got 0"),
     ("exact.rank", "sub", "exact.rank: must be 'resolved' or 'subrank' (did you mean 'subrank'?), got \"sub\""),
     ("exact.method", "simplex", "exact.method: must be one of auto, "),
-    ("exact.method", "subrank", "exact.method: a subrank model needs a RerankProblem with rank='subrank'"),
+    (
+        "exact.method",
+        "subrank",
+        "exact.method: the subrank model needs a RerankProblem with one list of labels 0 and 1 and rank='subrank'",
+    ),
     ("exact.method", "auc", "exact.method: "),
     ("exact.time_limit", 0, "exact.time_limit: must be > 0, got 0"),
     ("statistics.report", ["auc@3"], "statistics.report[0]: statistic auc: takes no cutoff, got @3"),

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
 
-from ltr.exact.graded import GradedProblem
 from ltr.exact.problem import LinearConstraints, RerankProblem
 from tests.reference import (
     RANKS,
     STATISTICS,
     cell_optimum_graded,
     exact_scores,
+    graded_problem,
     random_graded,
     random_instance,
     slow_graded_value,
@@ -65,24 +65,18 @@ def test_resolved_ranks_are_a_permutation_that_agrees_with_every_comparison():
 
 
 @pytest.mark.parametrize("rank", RANKS)
-@pytest.mark.parametrize("name", STATISTICS)
-def test_binary_gains_are_the_rerank_problem(name, rank):
+def test_auc_is_a_share_of_pairs_for_one_binary_list_and_a_rank_sum_otherwise(rank):
     for seed in range(12):
-        base = random_instance(seed, statistic=name)
-        options = {"C": 0.01, "margin": [1e-4, 0.5][seed % 2], "rank": rank}
-        binary = RerankProblem(base.X, base.y, base.statistic, **options)
-        graded = GradedProblem(base.X, base.y, None, base.statistic, **options)
-        w = grid_weights(seed, base.d)
-        # all is the same but for auc's affine map
-        scale, shift = base.statistic.affine(int(base.y.sum()), int((base.y == 0).sum()))
-        assert binary.statistic_value(w) == scale * graded.statistic_value(w) + shift
-        assert binary.trivial_bound == pytest.approx(scale * graded.trivial_bound + shift)
-        if name != "auc":
-            assert binary.evaluate(w) == graded.evaluate(w)
-        if rank == "subrank":
-            assert binary.ranks(w).tolist() == graded.ranks(w)[base.y == 1].tolist()
-        else:
-            assert sorted(binary.ranks(w).tolist()) == sorted(graded.ranks(w)[base.y == 1].tolist())
+        base, options = random_instance(seed), {"margin": [1e-4, 0.5][seed % 2], "rank": rank}
+        w, n_pos, n_neg = grid_weights(seed, base.d), len(base.positives), len(base.negatives)
+        share = RerankProblem(base.X, base.y, "auc", **options)
+        ranks = RerankProblem(base.X, base.y, "wrs", **options).statistic_value(w)
+        assert share.binary
+        assert share.statistic_value(w) == pytest.approx((ranks - n_pos * (n_pos + 1) / 2) / (n_pos * n_neg))
+        for other in ({"y": 3 * base.y}, {"qid": np.arange(base.n) % 2}):
+            p = dataclasses.replace(share, **other)
+            assert not p.binary
+            assert p.statistic_value(w) == dataclasses.replace(p, statistic="wrs").statistic_value(w)
 
 
 def test_several_lists_are_the_sum_of_the_single_ones():
@@ -91,7 +85,9 @@ def test_several_lists_are_the_sum_of_the_single_ones():
         w, total, best = grid_weights(seed, p.d), [], []
         for members in p.lists:
             if p.gains[members].any():
-                one = GradedProblem(p.X[members], p.gains[members], None, p.statistic, margin=p.margin, rank=p.rank)
+                one = graded_problem(
+                    p.X[members], p.gains[members], p.qid[members], p.statistic, margin=p.margin, rank=p.rank
+                )
                 total.append(one.statistic_value(w))
                 best.append(one.trivial_bound)
         assert p.statistic_value(w) == pytest.approx(math.fsum(total), abs=1e-12)
@@ -103,12 +99,12 @@ def test_order_of_rows_and_names_of_lists_do_not_matter():
         p = random_graded(seed)
         w = grid_weights(seed, p.d)
         order = np.random.default_rng(seed).permutation(p.n)
-        other = dataclasses.replace(p, X=p.X[order], gains=p.gains[order], qid=-10 * p.qid[order] + 3)
+        other = dataclasses.replace(p, X=p.X[order], y=p.y[order], qid=-10 * p.qid[order] + 3)
         assert other.statistic_value(w) == pytest.approx(p.statistic_value(w), abs=1e-12)
 
 
 def test_a_tied_lower_gain_stands_above_a_tied_higher_gain():
-    p = GradedProblem(np.zeros((4, 1)), [3.0, 0.0, 1.0, 1.0])
+    p = graded_problem(np.zeros((4, 1)), [3.0, 0.0, 1.0, 1.0])
     assert p.evaluate([1.0]) == pytest.approx(0 * DCG[0] + 1 * DCG[1] + 1 * DCG[2] + 3 * DCG[3])
     # subranks: nobody beats anybody, all hold rank 1
     assert dataclasses.replace(p, rank="subrank").evaluate([1.0]) == pytest.approx(5 * DCG[3])
@@ -119,7 +115,7 @@ def test_a_tied_lower_gain_stands_above_a_tied_higher_gain():
 
 def test_scores_that_would_run_in_a_circle_under_one_margin_do_not_beat_the_perfect_ranking():
     # under one margin of 1 all three would stand below one other: 3 + 2 + 1 = 6 with the weights 0, 1, 1
-    p = GradedProblem([[1.5], [0.75], [0.0]], [3, 2, 1], statistic="weights(0, 1, 1)", margin=1.0)
+    p = graded_problem([[1.5], [0.75], [0.0]], [3, 2, 1], statistic="weights(0, 1, 1)", margin=1.0)
     assert p.trivial_bound == 3 + 2
     assert p.ranks([1.0]).tolist() == [1, 2, 3]  # 1.5 < 2 steps, 0.75 < 1 step: all reversed
     assert p.evaluate([1.0]) == 2 + 1
@@ -130,7 +126,7 @@ def test_scores_that_would_run_in_a_circle_under_one_margin_do_not_beat_the_perf
 def test_scaling_up_never_lowers_the_statistic(seed, factor, margin):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(9, 2)).round(int(rng.integers(0, 3)))
-    p = GradedProblem(X, rng.integers(0, 5, size=9) + np.eye(9)[0], None, STATISTICS[seed % 12], margin=margin)
+    p = graded_problem(X, rng.integers(0, 5, size=9) + np.eye(9)[0], None, STATISTICS[seed % 12], margin=margin)
     w = rng.uniform(-1, 1, size=2)
     w /= np.abs(w).max()
     for rank in RANKS:
@@ -183,17 +179,17 @@ def test_the_best_cell_has_its_value_and_lower_dimensional_cells_are_no_better()
     [("exp2", [0, 1, 3, 15]), ("linear", [0, 1, 2, 4]), (np.square, [0, 1, 4, 16]), (lambda y: y > 1, [0, 0, 1, 1])],
 )
 def test_gains_of_labels(gain, gains):
-    p = GradedProblem.from_labels(np.eye(4), [0, 1, 2, 4], gain=gain)
+    p = RerankProblem(np.eye(4), [0, 1, 2, 4], gain=gain)
     assert p.gains.tolist() == gains
 
 
 def test_normalised_gains_give_the_mean_over_the_lists_that_have_a_gain():
     # list 5: gains 1, 3 (best 3 + DCG[1]) ranked 1 above 3; list 2: gain 1 alone at the top of two; list 9: no gain
     X, labels, qid = [[2.0], [1.0], [3.0], [0.0], [1.0], [1.0]], [1, 2, 1, 0, 0, 0], [5, 5, 2, 2, 9, 9]
-    p = GradedProblem.from_labels(X, labels, qid, normalise=True)
+    p = RerankProblem(X, labels, qid=qid, normalise=True)
     assert p.evaluate([1.0]) == pytest.approx(((1 + 3 * DCG[1]) / (3 + DCG[1]) + 1.0) / 2)
     assert p.trivial_bound == pytest.approx(1.0)
-    plain = GradedProblem.from_labels(X, labels, qid)
+    plain = RerankProblem(X, labels, qid=qid)
     assert plain.evaluate([1.0]) == pytest.approx(1 + 3 * DCG[1] + 1)
 
 
@@ -203,7 +199,7 @@ def test_normalised_dcg_is_that_of_scikit_learn(rank, cutoff):
     rng = np.random.default_rng(0)
     X, labels, qid = rng.normal(size=(60, 3)), rng.integers(0, 5, size=60), rng.integers(0, 6, size=60)
     name = "dcg" if cutoff is None else f"dcg@{cutoff}"
-    p = GradedProblem.from_labels(X, labels, qid, name, margin=1e-9, normalise=True, rank=rank)
+    p = RerankProblem(X, labels, name, qid=qid, margin=1e-9, normalise=True, rank=rank)
     w = rng.uniform(-1, 1, size=3)
     lists = [np.flatnonzero(qid == one) for one in range(6)]
     expected = [ndcg_score([2.0 ** labels[m] - 1], [X[m] @ w], k=cutoff) for m in lists]
@@ -211,7 +207,7 @@ def test_normalised_dcg_is_that_of_scikit_learn(rank, cutoff):
 
 
 def test_a_statistic_that_is_0_on_every_list_stays_0_when_normalised():
-    p = GradedProblem.from_labels([[0.0], [1.0]], [0, 1], statistic="weights(0, 0)", normalise=True)
+    p = RerankProblem([[0.0], [1.0]], [0, 1], statistic="weights(0, 0)", normalise=True)
     assert p.trivial_bound == p.evaluate([1.0]) == 0.0
 
 
@@ -222,12 +218,19 @@ def test_a_statistic_that_is_0_on_every_list_stays_0_when_normalised():
     ("options", "message"),
     [
         ({"X": [[0.0], [math.nan]]}, "X must be finite, got nan at row 1, column 0"),
-        ({"gains": [1.0]}, r"gains must have one number a row of X \(2\), got shape \(1,\)"),
-        ({"gains": ["a", "b"]}, "gains must hold numbers"),
-        ({"gains": [1.0, -0.5]}, "gains must be finite numbers >= 0, got -0.5"),
-        ({"gains": [1.0, math.inf]}, "gains must be finite numbers >= 0, got inf"),
-        ({"gains": [0.0, 0.0]}, "gains must hold a number > 0, got only 0"),
-        ({"qid": [1]}, r"qid must hold one integer a row of X \(2\), got int64 of shape \(1,\)"),
+        ({"y": [1.0]}, r"y must have one label per row of X \(2\), got shape \(1,\)"),
+        ({"y": ["a", "b"]}, "y must hold numbers"),
+        ({"y": [1.0, -0.5]}, "y must hold finite labels >= 0, got -0.5"),
+        ({"y": [-1, 1], "gain": "linear"}, "y must hold finite labels >= 0, got -1"),
+        ({"y": [1.0, math.inf]}, "y must hold finite labels >= 0, got inf"),
+        ({"y": [0.0, 0.0]}, "y must hold both classes, got only 0"),
+        ({"y": [1, 1]}, "y must hold both classes, got only 1"),
+        ({"y": [0, 2000]}, "gains must be finite numbers >= 0, got inf"),
+        ({"y": [0, 1000], "normalise": True}, "value of a perfect order must be"),
+        ({"gain": "exp"}, "gain must be 'exp2', 'linear' or a function of the labels, got 'exp'"),
+        ({"gain": lambda y: y - 1}, "gains must be finite numbers >= 0, got -1.0"),
+        ({"gain": lambda y: y[:1]}, r"gain must return one number per label \(2\), got shape \(1,\)"),
+        ({"qid": [1]}, r"qid must hold one integer per row of X \(2\), got int64 of shape \(1,\)"),
         ({"qid": [0.0, 1.0]}, "qid must hold one integer .* got float64"),
         ({"rank": "average"}, "rank must be 'resolved' or 'subrank', got 'average'"),
         ({"C": -1}, "C must be a number from 0 to 1e300, got -1"),
@@ -238,26 +241,12 @@ def test_a_statistic_that_is_0_on_every_list_stays_0_when_normalised():
 )
 def test_arguments_against_their_rule_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
-        GradedProblem(**{"X": [[0.0], [1.0]], "gains": [0.0, 1.0], **options})
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"gain": "exp"}, "gain must be 'exp2', 'linear' or a function of the labels, got 'exp'"),
-        ({"labels": ["a", "b"]}, "labels must hold numbers"),
-        ({"labels": [0, 2000]}, "gains must be finite numbers >= 0, got inf"),
-        ({"labels": [-1, 1]}, "gains must be finite numbers >= 0, got -0.5"),
-    ],
-)
-def test_labels_against_their_rule_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        GradedProblem.from_labels(**{"X": [[0.0], [1.0]], "labels": [0, 1], **options})
+        RerankProblem(**{"X": [[0.0], [1.0]], "y": [0.0, 1.0], **options})
 
 
 def test_the_problem_keeps_copies_of_its_arrays():
     X, gains, qid = np.eye(3), np.array([0.0, 1.0, 2.0]), np.array([0, 0, 1])
-    p = GradedProblem(X, gains, qid)
+    p = graded_problem(X, gains, qid)
     X[:], gains[:], qid[:] = 9, 9, 9
     assert (p.X.tolist(), p.gains.tolist(), p.qid.tolist()) == (np.eye(3).tolist(), [0.0, 1.0, 2.0], [0, 0, 1])
     with pytest.raises(ValueError, match="read-only"):

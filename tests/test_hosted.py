@@ -5,7 +5,6 @@ import signal
 import numpy as np
 import pytest
 
-from ltr.exact.graded import GradedProblem
 from ltr.exact.limits import Limits
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import LinearConstraints, RerankProblem
@@ -18,6 +17,7 @@ from tests.reference import (
     cell_optimum,
     cell_optimum_graded,
     cell_optimum_pairs,
+    graded_problem,
     random_graded,
     random_instance,
     random_pairwise,
@@ -287,5 +287,5 @@ def test_options_out_of_range(options, message):
 
 def test_graded_problem_with_several_lists_and_a_price():
     rng = np.random.default_rng(8)
-    p = GradedProblem(rng.normal(size=(24, 3)), rng.integers(0, 3, size=24), np.repeat([0, 1, 2], 8), C=0.05)
+    p = graded_problem(rng.normal(size=(24, 3)), rng.integers(0, 3, size=24), np.repeat([0, 1, 2], 8), C=0.05)
     assert_proves(p, solve(p, KERNEL, Limits(time_limit=60)).value)

@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ltr.exact.graded import GradedProblem
-from ltr.exact.levels import levels_of, value
+from ltr.exact.levels import value
 from ltr.exact.preferences import PairwiseProblem
-from ltr.exact.problem import Problem, RerankProblem
-from tests.reference import exact_scores, random_graded, random_instance, random_pairwise
+from ltr.exact.problem import Problem
+from tests.reference import exact_scores, graded_problem, random_graded, random_instance, random_pairwise
 
 ROOT = Path(__file__).resolve().parents[1]
 KINDS = {"ranked": random_instance, "graded": random_graded, "pairs": random_pairwise}
@@ -44,7 +43,7 @@ def value_of_counts(levels, counts):
 def test_the_levels_have_the_value_of_the_problem(kind):
     for seed in range(78):
         problem = dataclasses.replace(KINDS[kind](seed), margin=[1e-4, 0.25, 0.5][seed % 3])
-        levels, w = levels_of(problem), grid_weights(seed, problem.d)
+        levels, w = problem.levels(), grid_weights(seed, problem.d)
         assert value(levels, won_at(problem, levels, w)) == pytest.approx(problem.statistic_value(w), abs=1e-12)
 
 
@@ -52,7 +51,7 @@ def test_the_levels_have_the_value_of_the_problem(kind):
 def test_the_arrays_fit_together(kind):
     for seed in range(78):
         problem = KINDS[kind](seed)
-        levels = levels_of(problem)
+        levels = problem.levels()
         pairs, members, groups = len(levels.above), len(levels.observation), len(levels.table)
         for name, array in levels._asdict().items():
             if isinstance(array, np.ndarray):
@@ -87,7 +86,7 @@ def test_known_pairs_bound_every_value(kind):
     tight = 0
     for seed in range(78):
         problem = KINDS[kind](seed)
-        levels = levels_of(problem)
+        levels = problem.levels()
         w = grid_weights(seed, problem.d)
         some = [w, w + 0.25 * grid_weights(seed + 1, problem.d), 0.5 * w]
         some = [v / max(1.0, np.abs(v).max()) for v in some]
@@ -105,7 +104,7 @@ def test_known_pairs_bound_every_value(kind):
 def test_one_pair_changes_the_value_by_the_constant_time_rule(kind):
     """The rule of the module text, step by step, against counting again."""
     for seed in range(26):
-        levels = levels_of(KINDS[kind](seed))
+        levels = KINDS[kind](seed).levels()
         if len(levels.above) == 0:
             continue
         rng = np.random.default_rng(seed)
@@ -137,8 +136,8 @@ def test_one_pair_changes_the_value_by_the_constant_time_rule(kind):
 
 def test_levels_of_graded_gains():
     # gains 2, 0, 1, 2 of one list, 3 alone in another: layers {4}, {0, 2, 3} and {0, 3}
-    p = GradedProblem(np.zeros((5, 1)), [2, 0, 1, 2, 3], [7, 7, 7, 7, 1], statistic="wrs")
-    levels = levels_of(p)
+    p = graded_problem(np.zeros((5, 1)), [2, 0, 1, 2, 3], [7, 7, 7, 7, 1], statistic="wrs")
+    levels = p.levels()
     assert levels.observation.tolist() == [4, 0, 2, 3, 0, 3]
     assert levels.level.tolist() == [0, 1, 1, 1, 2, 2]
     edges = [(0, 1, 2, 1), (2, 1, 1, 2), (3, 1, 2, 3), (0, 1, 2, 4), (0, 2, 1, 4), (3, 1, 2, 5), (3, 2, 1, 5)]
@@ -154,7 +153,7 @@ def test_levels_of_graded_gains():
 
 
 def test_levels_of_preferences_share_the_tables_of_equal_weights():
-    levels = levels_of(PairwiseProblem([[0.0], [1.0]], [(0, 1), (1, 0), (0, 1)], weights=[2, 5, 2]))
+    levels = PairwiseProblem([[0.0], [1.0]], [(0, 1), (1, 0), (0, 1)], weights=[2, 5, 2]).levels()
     assert levels.above.tolist() == [0, 1, 0]
     assert levels.table.tolist() == [0, 2, 0]
     assert levels.worth.tolist() == [2.0, 0.0, 5.0, 0.0]
@@ -162,36 +161,25 @@ def test_levels_of_preferences_share_the_tables_of_equal_weights():
 
 
 def test_lists_of_one_length_share_the_tables_of_equal_gains():
-    p = GradedProblem(np.zeros((7, 1)), [1, 0, 1, 0, 1, 0, 0], [1, 1, 2, 2, 3, 3, 3], statistic="wrs")
-    levels = levels_of(p)
+    p = graded_problem(np.zeros((7, 1)), [1, 0, 1, 0, 1, 0, 0], [1, 1, 2, 2, 3, 3, 3], statistic="wrs")
+    levels = p.levels()
     assert levels.table.tolist() == [0, 0, 2]
     assert levels.worth.tolist() == [2.0, 1.0, 3.0, 2.0, 1.0]
 
 
 def test_lists_of_one_gain_have_members_without_pairs():
-    p = GradedProblem(np.eye(3), [1, 1, 1], statistic="wrs")
-    levels = levels_of(p)
+    p = graded_problem(np.eye(3), [2, 2, 2], statistic="wrs")
+    levels = p.levels()
     assert len(levels.above) == 0
-    assert value(levels, []) == p.trivial_bound == p.evaluate([1, 0, 0]) == 6.0
-
-
-@pytest.mark.parametrize("rank", ["resolved", "subrank"])
-def test_a_rerank_problem_and_binary_gains_have_the_same_levels(rank):
-    for seed in range(39):
-        base = random_instance(seed)
-        one = levels_of(RerankProblem(base.X, base.y, "dcg", rank=rank))._asdict()
-        two = levels_of(GradedProblem(base.X, base.y, None, "dcg", rank=rank))._asdict()
-        assert {n: np.asarray(v).tolist() for n, v in one.items()} == {
-            n: np.asarray(v).tolist() for n, v in two.items()
-        }
+    assert value(levels, []) == p.trivial_bound == p.evaluate([1, 0, 0]) == 12.0
 
 
 def test_other_problems_are_refused():
     class Other(Problem):
         pass
 
-    with pytest.raises(TypeError, match="RerankProblem, GradedProblem or PairwiseProblem, got Other"):
-        levels_of(Other())
+    with pytest.raises(TypeError, match="RerankProblem or PairwiseProblem, got Other"):
+        Other().levels()
 
 
 def test_levels_need_no_compiler():

@@ -9,13 +9,14 @@ import time
 import numpy as np
 import pytest
 
-from ltr.exact import GradedProblem, Limits, PairwiseProblem, RerankProblem, Status, local_search, solve
-from ltr.exact.levels import balance, levels_of, pair_count
+from ltr.exact import Limits, PairwiseProblem, RerankProblem, Status, solve
 from ltr.exact.limits import MEGABYTE, Memory
 from ltr.exact.local_search import LocalSearch
+from ltr.exact.local_search import search as local_search
 from ltr.exact.scip import base
 from ltr.exact.state import SolveState, Stopped
-from ltr.exact.weight_space import proof, space
+from ltr.exact.weight_space import search as weight_space_search
+from tests.reference import graded_problem
 
 from .reference import random_graded, random_instance, random_pairwise
 
@@ -30,7 +31,7 @@ def long_list(n=3000, d=40, **options):
 
 def many_gains(n=1500, d=4, rank="resolved"):
     rng = np.random.default_rng(0)
-    return GradedProblem(rng.normal(size=(n, d)), rng.random(n), rank=rank)
+    return graded_problem(rng.normal(size=(n, d)), rng.random(n), rank=rank)
 
 
 def many_preferences(n=3000, pairs=1_000_000):
@@ -43,12 +44,15 @@ def many_preferences(n=3000, pairs=1_000_000):
 def no_pairs(monkeypatch):
     """Pairs of more than a tiny problem must not be made."""
 
-    def refuse(problem, *arguments):
-        assert problem.n < 10, "pairs were made"
-        return levels_of(problem, *arguments)
+    def refuse(make):
+        def levels(problem, *arguments):
+            assert problem.n < 10, "pairs were made"
+            return make(problem, *arguments)
 
-    for module in (local_search, space):
-        monkeypatch.setattr(module, "levels_of", refuse)
+        return levels
+
+    for kind in (RerankProblem, PairwiseProblem):
+        monkeypatch.setattr(kind, "levels", refuse(kind.levels))
 
 
 # --- pairs are counted, not made -------------------------------------------------------------------------------
@@ -58,10 +62,10 @@ def no_pairs(monkeypatch):
 def test_pairs_are_counted_without_being_made(make):
     for seed in range(78):
         problem = make(seed)
-        made = levels_of(problem)
-        assert pair_count(problem) == len(made.above)
+        made = problem.levels()
+        assert problem.pair_count == len(made.above)
         often = np.bincount(made.above, minlength=problem.n) - np.bincount(made.below, minlength=problem.n)
-        assert balance(problem) == pytest.approx(often / max(1, len(made.above)))
+        assert problem.balance == pytest.approx(often / max(1, len(made.above)))
 
 
 @pytest.mark.parametrize("method", ["auto", "hosted", "local_search"])
@@ -76,7 +80,7 @@ def test_pairs_beyond_the_memory_limit_are_not_made(no_pairs, make, method):
 
 
 def test_what_one_box_takes_too_long_for_is_left_to_the_local_search(monkeypatch):
-    monkeypatch.setattr(proof, "_MOST_TERMS", 1000)
+    monkeypatch.setattr(weight_space_search, "_MOST_TERMS", 1000)
     problem = long_list(n=60, d=3)
     solution = solve(problem, limits=Limits(time_limit=1.0))
     assert solution.status is Status.HEURISTIC
@@ -86,8 +90,8 @@ def test_what_one_box_takes_too_long_for_is_left_to_the_local_search(monkeypatch
 
 def test_fewer_threads_where_memory_is_short():
     problem = long_list(n=300, d=4)
-    limit = 1.1 * proof.memory_needed(problem, threads=1) / MEGABYTE
-    assert proof.memory_needed(problem, threads=2) > limit * MEGABYTE
+    limit = 1.1 * weight_space_search.memory_needed(problem, threads=1) / MEGABYTE
+    assert weight_space_search.memory_needed(problem, threads=2) > limit * MEGABYTE
     solution = solve(problem, limits=Limits(time_limit=0.5, memory_limit=limit + 50))
     assert solution.bound < problem.trivial_bound
 

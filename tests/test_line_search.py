@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ltr.exact.graded import GradedProblem
-from ltr.exact.levels import levels_of
 from ltr.exact.local_search import _line_search
 from ltr.exact.local_search.search import search_tables
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
@@ -52,7 +50,7 @@ def larger_problem(kind, seed):
         edges = multipartite_pairs(labels)
         return PairwiseProblem(X, edges, weights=rng.integers(1, 4, size=len(edges)), margin=0.03)
     if kind.startswith("graded"):
-        return GradedProblem.from_labels(X, labels, rng.integers(0, 2, size=40), margin=0.03, **KINDS[kind][1])
+        return RerankProblem(X, labels, qid=rng.integers(0, 2, size=40), margin=0.03, **KINDS[kind][1])
     return RerankProblem(X, labels > 2, margin=0.03, **KINDS[kind][1])
 
 
@@ -62,7 +60,7 @@ def slow_value(p, w):
     if isinstance(p, PairwiseProblem):
         wins = [scores[i] - scores[k] >= p.margin for i, k in p.pairs.tolist()]
         return math.fsum(p.weights[wins])
-    if isinstance(p, RerankProblem):
+    if p.binary:
         return slow_margin_value(p.X, p.y, w, str(p.statistic), p.margin, p.rank)
     gains, qid = p.gains.tolist(), p.qid.tolist()
     return slow_graded_value(scores, gains, qid, str(p.statistic), p.rank, Fraction(p.margin))
@@ -72,7 +70,7 @@ def comparisons(p):
     """All (i, k, steps) that could matter: i beats k from steps margins on."""
     if isinstance(p, PairwiseProblem):
         return [(i, k, 1) for i, k in p.pairs.tolist()]
-    most = 1 if isinstance(p, RerankProblem) or p.rank == "subrank" else 3  # random_graded has 4 gains
+    most = 1 if p.binary or p.rank == "subrank" else 3  # random_graded has 4 gains
     return [(i, k, steps + 1) for i, k in itertools.permutations(range(p.n), 2) for steps in range(most)]
 
 
@@ -91,7 +89,7 @@ def test_line_search_finds_the_best_of_all_intervals_between_breakpoints(kind):
         breaks = {(p.margin * steps - f[i] + f[k]) / (g[i] - g[k]) for i, k, steps in comparisons(p) if g[i] != g[k]}
         edges = [low, *sorted(t for t in breaks if low < t < high), high]
         values = [slow_value(p, w + (a + b) / 2 * v) for a, b in itertools.pairwise(edges) if b - a > 1e-9]
-        value, at = _line_search.line_search(search_tables(p, levels_of(p)), f, g, low, high, state(seed))
+        value, at = _line_search.line_search(search_tables(p, p.levels()), f, g, low, high, state(seed))
         assert value == pytest.approx(max(values), abs=1e-9)
         assert slow_value(p, w + at * v) == pytest.approx(value, abs=1e-9)
         assert low < at < high
@@ -105,7 +103,7 @@ def test_a_line_is_as_good_as_the_better_of_its_parts(kind):
     for seed in range(10):
         rng = np.random.default_rng(seed)
         p = larger_problem(kind, seed)
-        tables = search_tables(p, levels_of(p))
+        tables = search_tables(p, p.levels())
         f, g = p.X @ rng.normal(size=4), p.X @ rng.normal(size=4)
         whole, at = _line_search.line_search(tables, f, g, -3.0, 3.0, state(seed))
         assert whole == pytest.approx(_line_search.value_of_scores(tables, f + at * g), abs=1e-9)
@@ -118,14 +116,14 @@ def test_a_line_is_as_good_as_the_better_of_its_parts(kind):
 
 def test_a_pair_that_is_on_the_margin_all_along_is_won():
     p = RerankProblem([[0.0], [1.0]], [0, 1], margin=0.5)
-    tables, f, flat = search_tables(p, levels_of(p)), np.array([0.0, 0.5]), np.zeros(2)
+    tables, f, flat = search_tables(p, p.levels()), np.array([0.0, 0.5]), np.zeros(2)
     assert _line_search.line_search(tables, f, flat, 0.0, 1.0, state())[0] == p.trivial_bound
     assert _line_search.line_search(tables, np.nextafter(f, 0.0), flat, 0.0, 1.0, state())[0] < p.trivial_bound
 
 
 def test_line_search_of_an_empty_segment_finds_nothing():
     p = random_instance(1)
-    tables = search_tables(p, levels_of(p))
+    tables = search_tables(p, p.levels())
     f = np.zeros(tables.columns.shape[1])
     assert _line_search.line_search(tables, f, f, 1.0, 1.0, state())[0] == -math.inf
     assert _line_search.line_search(tables, f, f, 1.0, 0.0, state())[0] == -math.inf
@@ -135,7 +133,7 @@ def test_value_of_scores_is_the_problems():
     for seed in range(78):
         for p in (random_instance(seed), random_pairwise(seed), random_graded(seed)):
             w = np.random.default_rng(seed).integers(-4, 5, size=p.d) / 4.0
-            assert _line_search.value_of_scores(search_tables(p, levels_of(p)), p.X @ w) == pytest.approx(
+            assert _line_search.value_of_scores(search_tables(p, p.levels()), p.X @ w) == pytest.approx(
                 p.statistic_value(w), abs=1e-12
             )
 

@@ -5,8 +5,6 @@ import time
 import numpy as np
 import pytest
 
-from ltr.exact.graded import GradedProblem
-from ltr.exact.levels import levels_of
 from ltr.exact.local_search._line_search import ascend, clip, new_memory
 from ltr.exact.local_search.search import local_search, search_tables
 from ltr.exact.local_search.separation import separating_weights
@@ -16,6 +14,7 @@ from tests.reference import (
     cell_optimum,
     cell_optimum_graded,
     cell_optimum_pairs,
+    graded_problem,
     random_graded,
     random_instance,
     random_pairwise,
@@ -42,7 +41,7 @@ def larger_problem(seed, **options):
 def test_clip_keeps_what_box_and_side_constraints_allow():
     p = random_instance(4, d=2)
     p = RerankProblem(p.X, p.y, constraints=LinearConstraints([[1.0, 1.0], [-1.0, 0.0]], [0.5, 0.25]))
-    tables, w = search_tables(p, levels_of(p)), np.array([0.0, 0.0])
+    tables, w = search_tables(p, p.levels()), np.array([0.0, 0.0])
     assert clip(tables, w, np.array([1.0, 0.0]), -9.0, 9.0) == pytest.approx((-0.25, 0.5))
     assert clip(tables, w, np.array([0.0, 1.0]), -9.0, 9.0) == pytest.approx((-1.0, 0.5))
     assert clip(tables, w, np.array([0.0, 1.0]), -0.5, 0.25) == (-0.5, 0.25)
@@ -56,7 +55,7 @@ def test_clip_keeps_what_box_and_side_constraints_allow():
 def test_an_ascent_never_falls_and_can_be_cut_into_pieces():
     for seed in range(6):
         problem = larger_problem(seed, C=[0.0, 0.05][seed % 2])
-        tables, free = search_tables(problem, levels_of(problem)), np.zeros((0, 0))
+        tables, free = search_tables(problem, problem.levels()), np.zeros((0, 0))
         start = np.random.default_rng(seed).uniform(-1, 1, size=problem.d)
         whole, source = start.copy(), state(seed)
         value, left = ascend(tables, whole, free, 4, 1, 10**6, new_memory(5), source)
@@ -114,7 +113,7 @@ def test_reaches_the_optimum_of_nearly_all_tiny_graded_problems_and_never_more()
 
 
 def test_a_problem_without_pairs_has_the_value_of_any_ranking():
-    p = GradedProblem(np.eye(3), [1, 1, 1], C=0.25)
+    p = graded_problem(np.eye(3), [2, 2, 2], C=0.25)
     result = local_search(p, restarts=2)
     assert (result.value, result.weights.tolist()) == (p.trivial_bound, [0.0, 0.0, 0.0])
 
@@ -272,12 +271,12 @@ def test_ctrl_c_returns_the_best_so_far():
 def test_features_that_promise_nothing_are_not_evaluated_exactly(monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 40)), np.arange(60) % 3
-    problem = GradedProblem(X, y)
+    problem = graded_problem(X, y)
     start = np.linalg.lstsq(X, y - y.mean(), rcond=None)[0]
     assert problem.evaluate(start) > max(problem.evaluate(w) for w in (*np.eye(40), *-np.eye(40)))
     calls = []
-    evaluate = GradedProblem.evaluate
-    monkeypatch.setattr(GradedProblem, "evaluate", lambda self, w: calls.append(w) or evaluate(self, w))
+    evaluate = RerankProblem.evaluate
+    monkeypatch.setattr(RerankProblem, "evaluate", lambda self, w: calls.append(w) or evaluate(self, w))
     local_search(problem, starts=[start], restarts=0)
     assert len(calls) < 10
 
@@ -323,15 +322,15 @@ def separable(seed, d=12):
 @pytest.mark.parametrize(
     "kind",
     [
-        lambda X, g, **options: RerankProblem(X, g > 0, **options),
-        lambda X, g, **options: GradedProblem(X, g, **options),
-        lambda X, g, **options: GradedProblem(X, g, np.arange(30) % 3, **options),
+        lambda X, g, **options: graded_problem(X, g > 0, **options),
+        lambda X, g, **options: graded_problem(X, g, **options),
+        lambda X, g, **options: graded_problem(X, g, np.arange(30) % 3, **options),
         lambda X, g, **options: PairwiseProblem(X, multipartite_pairs(g)[::20], **options),
     ],
 )
 def test_a_separable_list_is_separated(kind, seed):
     problem = kind(*separable(seed), margin=1e-4)
-    weights = separating_weights(problem, levels_of(problem), 10.0)
+    weights = separating_weights(problem, problem.levels(), 10.0)
     assert problem.evaluate(weights) == pytest.approx(problem.trivial_bound, rel=1e-12)
     result = local_search(problem, time_limit=30.0, restarts=10**6)  # ends where nothing better is possible
     assert result.value == pytest.approx(problem.trivial_bound, rel=1e-12)
@@ -341,14 +340,14 @@ def test_separating_weights_keep_side_constraints():
     X, grades = separable(1)
     sides = LinearConstraints([[1.0] + [0.0] * 11, [0.0, 1.0] + [0.0] * 10], [-0.25, 0.0])
     problem = RerankProblem(X, grades > 0, margin=0.5, constraints=sides)
-    weights = separating_weights(problem, levels_of(problem), 10.0)
+    weights = separating_weights(problem, problem.levels(), 10.0)
     assert weights[0] < 0
     assert weights[1] <= 1e-9
 
 
 def test_long_lists_of_few_features_are_not_worth_a_program():
     def worth_it(problem):
-        return separating_weights(problem, levels_of(problem), 10.0) is not None
+        return separating_weights(problem, problem.levels(), 10.0) is not None
 
     assert worth_it(larger_problem(0))  # 40 rows, 5 features
     X = np.random.default_rng(0).normal(size=(51, 5))

@@ -4,7 +4,6 @@ import math
 import numpy as np
 import pytest
 
-from ltr.exact.graded import GradedProblem
 from ltr.exact.limits import Limits
 from ltr.exact.local_search import search_locally
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
@@ -19,6 +18,7 @@ from tests.reference import (
     cell_optimum,
     cell_optimum_graded,
     cell_optimum_pairs,
+    graded_problem,
     random_graded,
     random_instance,
     random_pairwise,
@@ -44,10 +44,10 @@ def limited(problem, most, A=None):
             cell_optimum_pairs(problem.X[:, c], problem.pairs, problem.weights, problem.C)[0] for c in columns
         )
     options = {"rank": problem.rank, "constraints": sides, "max_nonzeros": most}
-    if isinstance(problem, GradedProblem):
+    if not problem.binary:
         args = (problem.gains, problem.qid, problem.statistic, problem.C)
-        parts = [GradedProblem(problem.X[:, c], *args, rank=problem.rank) for c in columns]
-        return GradedProblem(problem.X, *args, **options), max(cell_optimum_graded(part)[0] for part in parts)
+        parts = [graded_problem(problem.X[:, c], *args, rank=problem.rank) for c in columns]
+        return graded_problem(problem.X, *args, **options), max(cell_optimum_graded(part)[0] for part in parts)
     args = (problem.y, problem.statistic, problem.C)
     best = max(cell_optimum(problem.X[:, c], *args, problem.rank, A=None if A is None else A[:, c])[0] for c in columns)
     return RerankProblem(problem.X, *args, **options), best
@@ -70,8 +70,8 @@ def test_a_limit_is_an_integer_from_1_to_d(most):
         lambda: RerankProblem(X, Y, max_nonzeros=most),
         lambda: PairwiseProblem(X, [(1, 0)], max_nonzeros=most),
         lambda: PairwiseProblem.from_matrix(X, np.eye(3)[[1, 2, 0]], max_nonzeros=most),
-        lambda: GradedProblem(X, Y, max_nonzeros=most),
-        lambda: GradedProblem.from_labels(X, Y, normalise=True, max_nonzeros=most),
+        lambda: RerankProblem(X, Y, max_nonzeros=most),
+        lambda: RerankProblem(X, Y, normalise=True, max_nonzeros=most),
     ):
         with pytest.raises(ValueError, match=r"max_nonzeros must be an integer from 1 to 3.* got "):
             build()
@@ -82,9 +82,9 @@ def test_every_constructor_keeps_the_limit():
         RerankProblem(X, Y, max_nonzeros=np.int64(2)),
         PairwiseProblem(X, [(1, 0)], max_nonzeros=2),
         PairwiseProblem.from_matrix(X, np.eye(3)[[1, 2, 0]], max_nonzeros=2),
-        GradedProblem(X, Y, max_nonzeros=2),
-        GradedProblem.from_labels(X, Y, max_nonzeros=2),
-        GradedProblem.from_labels(X, Y, normalise=True, max_nonzeros=2),
+        graded_problem(X, Y, max_nonzeros=2),
+        RerankProblem(X, Y, max_nonzeros=2),
+        RerankProblem(X, Y, normalise=True, max_nonzeros=2),
     ):
         assert problem.max_nonzeros == 2
         assert type(problem.max_nonzeros) is int

@@ -18,13 +18,12 @@ from ltr.exact.scip import (
     ScipSolver,
     Subrank,
 )
-from ltr.exact.scip.auc import is_linear
 from ltr.exact.scip.plugins import add_solution
 from ltr.exact.scip.tangents import PositionCost
 from ltr.exact.solve import METHODS
 from ltr.statistics import RankStatistic
 from tests.highs_subrank import highs_subrank
-from tests.reference import cell_optimum, cell_optimum_pairs, random_instance, random_pairwise
+from tests.reference import admits, cell_optimum, cell_optimum_pairs, random_instance, random_pairwise
 
 INSTANCES = range(200)
 
@@ -55,7 +54,7 @@ def test_every_model_finds_the_enumerated_optimum(seed):
         problem = with_rank(drawn, rank)
         optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C, rank)
         methods = [rank] if rank == "resolved" else [rank, "subrank_faithful"]
-        methods += ["auc", "auc_faithful"] if is_linear(problem) else []
+        methods += ["auc", "auc_faithful"] if admits(Auc, problem) else []
         for method in methods:
             assert_proven(solve(problem, alone(method), Limits(seed=seed)), optimum)
         if rank == "resolved":
@@ -153,7 +152,7 @@ def formulations(seed):
     for form in ("faithful", "strengthened"):
         yield Subrank(subrank, form)
         yield Pairwise(random_pairwise(seed), form)
-        if is_linear(resolved):
+        if admits(Auc, resolved):
             yield Auc(resolved, form)
 
 
@@ -227,13 +226,11 @@ def test_position_cost_is_the_largest_sum_over_permutations_and_its_tangents_sup
 
 def test_statistic_of_the_positives_from_the_positions_of_the_negatives():
     # resolved_pairs' identity on every staircase of 3 positives and 4 negatives
-    from ltr.exact.problem import resolved_value
-
     a = RankStatistic.parse("dcg").weights(7)
     cost = PositionCost(a)
     for lost in itertools.combinations_with_replacement(range(5), 3):
         P = [sum(c <= m for c in lost) for m in range(4)]  # positives above the m-th negative
-        assert cost.total - cost.value(P) == pytest.approx(resolved_value(a, np.array(lost)), abs=1e-12)
+        assert cost.total - cost.value(P) == pytest.approx(sum(a[7 - p - c - 1] for p, c in enumerate(lost)), abs=1e-12)
 
 
 # --- arguments -------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import torch
 import ltr
 from ltr.base_rankers.logistic import LogisticRegressionRanker
 from ltr.base_rankers.rankboost import RankBoostRanker
-from ltr.exact import GradedProblem, RerankProblem, Status
+from ltr.exact import Status
 from ltr.metrics import rank_statistic
 from ltr.top_lists import TopLists, cut
 
@@ -66,7 +66,7 @@ def test_the_value_is_the_sum_of_the_statistic_over_the_tops(statistic, gain):
     ranker = quick(statistic=statistic, gain=gain).fit(X, y, qid)
     chosen = by_hand(X[:, 0], qid, 4)
     np.testing.assert_array_equal(ranker.reranked(X, qid), chosen)
-    assert isinstance(ranker.problem_, GradedProblem)
+    assert not ranker.problem_.binary
     assert ranker.problem_.n == chosen.sum()
 
     def total(scores):
@@ -147,7 +147,7 @@ def test_one_query_of_two_classes_is_the_problem_of_one_list(statistic):
     y = (y > 1).astype(int)
     options = {"method": "auto", "statistic": statistic, "top_k": 8, "time_limit": 20.0}
     one, grouped = quick(**options).fit(X, y), quick(**options).fit(X, y, np.zeros(len(y), int))
-    assert isinstance(one.problem_, RerankProblem)
+    assert one.problem_.binary
     np.testing.assert_allclose(one.problem_.X, grouped.problem_.X, atol=1e-12)
     assert one.solution_.status is grouped.solution_.status is Status.OPTIMAL
     assert one.solution_.value == pytest.approx(grouped.solution_.value)
@@ -158,7 +158,7 @@ def test_graded_labels_of_one_list_keep_the_threshold_for_new_rows():
     X, y, _ = sample(queries=1, size=60, d=2)
     assert set(y.tolist()) == {0, 1, 2, 3}
     ranker = quick(base="logistic", top_k=10).fit(X, y)
-    assert isinstance(ranker.problem_, GradedProblem)
+    assert not ranker.problem_.binary
     assert ranker.threshold_ == np.sort(ranker.base_.decision_function(X))[-10]
     alone = [ranker.decision_function(X[i : i + 1])[0] for i in range(len(X))]
     np.testing.assert_allclose(ranker.decision_function(X), alone, rtol=1e-14)

@@ -19,7 +19,6 @@ import pytest
 
 from ltr.exact import (
     METHODS,
-    GradedProblem,
     Limits,
     LinearConstraints,
     PairwiseProblem,
@@ -31,13 +30,13 @@ from ltr.exact import (
     solve,
     write_model,
 )
-from ltr.exact.recentre import recentre
+from ltr.exact.largest_margin import maximise_margin
 from ltr.exact.scip.solver import _STATUS, ScipSolver
 from ltr.exact.solve import choose_method
 from ltr.exact.state import Ending, Interrupts, SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.statistics import RankStatistic
-from tests.reference import cell_optimum, random_instance
+from tests.reference import cell_optimum, graded_problem, random_instance
 
 ROOT = Path(__file__).parents[1]
 SMALL = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 0])
@@ -86,7 +85,7 @@ def assert_sound(problem, solution):
         RerankProblem([[0.0], [1.0]], [0, 1], "auc", rank="subrank"),
         RerankProblem([[0.0], [1.0]], [0, 1], "wrs", constraints=LinearConstraints([[1.0]], [0.5])),
         RerankProblem(np.eye(12)[:, :9], np.arange(12) % 2),
-        GradedProblem([[0.0], [1.0], [2.0]], [0.0, 1.0, 3.0]),
+        graded_problem([[0.0], [1.0], [2.0]], [0.0, 1.0, 3.0]),
         PairwiseProblem([[0.0], [1.0]], [(1, 0)]),
     ],
 )
@@ -192,9 +191,9 @@ def test_bad_solver_options(change):
 
 
 def test_something_else_than_a_problem():
-    with pytest.raises(ValueError, match="GradedProblem or PairwiseProblem, got str"):
+    with pytest.raises(ValueError, match="RerankProblem or PairwiseProblem, got str"):
         solve("problem")
-    with pytest.raises(ValueError, match="GradedProblem or PairwiseProblem, got str"):
+    with pytest.raises(ValueError, match="RerankProblem or PairwiseProblem, got str"):
         solve("problem", "local_search")
 
 
@@ -439,7 +438,7 @@ def test_features_of_extreme_size(method, size):
             solution = solve(problem, method, Limits(time_limit=10))
         assert_sound(problem, solution)
         assert solution.value == pytest.approx(optimum) or options
-        assert problem.evaluate(recentre(problem, solution.weights)) >= solution.value
+        assert problem.evaluate(maximise_margin(problem, solution.weights)) >= solution.value
 
 
 @pytest.mark.parametrize("method", ["weight_space", "hosted", "local_search"])

@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 
 from ltr import verify
 from ltr.exact.certificate import Certificate, certify
-from ltr.exact.graded import GradedProblem
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, RerankProblem
 from ltr.exact.solution import Solution, Status
@@ -464,7 +463,7 @@ def graded():
     X = rng.integers(0, 9, size=(9, 2)) / 8.0
     constraints = LinearConstraints([[1.0, -1.0]], [0.0])  # w_0 <= w_1
     labels, qid = [3, 0, 1, 0, 2, 1, 0, 2, 1], [2, 1, 1, 2, 1, 2, 1, 2, 1]
-    p = GradedProblem.from_labels(X, labels, qid, C=0.05, constraints=constraints)
+    p = RerankProblem(X, labels, qid=qid, C=0.05, constraints=constraints)
     _, w = cell_optimum_graded(p, A=constraints.A)
     return certify(p, solution(p, w)).content
 
@@ -716,7 +715,7 @@ def test_damage_that_only_a_text_can_have(ranked, old, new, message):
 
 def optimum(p):
     """Weights with the largest value."""
-    graded = isinstance(p, GradedProblem)
+    graded = not p.binary
     return (cell_optimum_graded(p) if graded else cell_optimum(p.X, p.y, p.statistic, p.C, p.rank))[1]
 
 

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ltr.exact import GradedProblem, Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
-from ltr.exact.levels import levels_of
+from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
 from ltr.exact.state import SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch, search
 from ltr.exact.weight_space.coordinates import SYSTEMS, adapted, apply_to
@@ -23,6 +22,7 @@ from tests.reference import (
     cell_optimum,
     cell_optimum_graded,
     cell_optimum_pairs,
+    graded_problem,
     random_graded,
     random_instance,
     random_pairwise,
@@ -139,7 +139,7 @@ def test_more_features_than_the_list_needs():
 @pytest.mark.parametrize(
     "problem",
     [
-        GradedProblem([[0.0], [1.0]], [2.0, 2.0]),  # no pair at all
+        graded_problem([[0.0], [1.0]], [2.0, 2.0]),  # no pair at all
         RerankProblem([[1.0, 2.0]] * 4, [0, 1, 0, 1]),  # all tied
         RerankProblem([[0.0], [1.0]], [0, 1], "wta"),
         RerankProblem([[0.0], [1.0]], [0, 1], RankStatistic.from_weights([0.0, 0.0])),
@@ -221,7 +221,7 @@ def test_integers_are_above_the_table_and_close_to_it():
     problem = hard_list()
     searchable = space_of(problem)
     worth = np.ldexp(searchable.space.contribution.astype(float), -searchable.exponent)
-    levels = levels_of(problem)
+    levels = problem.levels()
     assert np.all(worth >= levels.worth)
     assert np.allclose(worth, levels.worth, rtol=0, atol=1e-15 * problem.trivial_bound)
     steps = searchable.space.step[: len(worth) - 1]

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ltr.exact import METHODS, GradedProblem
+from ltr.exact import METHODS, RerankProblem
 from ltr.losses import LogisticLoss, parse_loss
 from ltr.metrics import normalized_rank_statistic, rank_statistic
 from ltr.statistics import RankStatistic
@@ -135,8 +135,8 @@ def _exact_findings(config: Config) -> Iterator[Finding]:
     elif statistic.array is not None:
         yield Finding("exact.statistic", "cannot be weights(...): queries differ in length", exact.statistic)
     elif exact.method != "auto":
-        small = GradedProblem(
-            np.eye(4) / 4, [0, 1, 2, 0], [0, 0, 0, 1], statistic, exact.C, exact.margin, rank=exact.rank
+        small = RerankProblem(
+            np.eye(4) / 4, [0, 1, 2, 0], statistic, exact.C, exact.margin, qid=[0, 0, 0, 1], rank=exact.rank
         )
         try:
             METHODS[exact.method].check(small)

@@ -13,7 +13,6 @@ import numpy as np
 
 from ltr.compiling import clock
 from ltr.exact.certificate import certify
-from ltr.exact.graded import GradedProblem
 from ltr.exact.problem import RerankProblem
 from ltr.exact.solution import Solution, Status, TracePoint
 from ltr.rerank import TwoStageRanker
@@ -180,27 +179,24 @@ def keep_certificate(context: Context, *, again: bool = False) -> None:
     folder.certified()
 
 
-def _solved(folder: MethodFolder) -> tuple[RerankProblem | GradedProblem, Solution]:
+def _solved(folder: MethodFolder) -> tuple[RerankProblem, Solution]:
     """The list that was reranked and its solution, as the files of a finished stage have them."""
     found = json.loads(folder.solution.read_text(encoding="utf-8"))["certificate"]
     options = {name: found[name] for name in ("statistic", "C", "margin", "rank")}
-    problem: RerankProblem | GradedProblem
     with reading(folder.problem), np.load(folder.problem) as arrays:
-        if "gains" in arrays:
-            problem = GradedProblem(arrays["X"], arrays["gains"], arrays["qid"], **options)
-        else:
-            problem = RerankProblem(arrays["X"], arrays["y"], **options)
+        gains, qid = (arrays["gains"], arrays["qid"]) if "gains" in arrays else (arrays["y"], None)
+        problem = RerankProblem(arrays["X"], gains, qid=qid, gain="linear", **options)
     value, bound = (-math.inf if found[name] is None else float(found[name]) for name in ("value", "bound"))
     weights = np.asarray(found["weights"], dtype=np.float64)
     return problem, Solution(weights, value, bound, Status(found["status"]), found["seconds"], found["method"])
 
 
-def _write_problem(file: io.BytesIO, problem: RerankProblem | GradedProblem, solution: Solution) -> None:
+def _write_problem(file: io.BytesIO, problem: RerankProblem, solution: Solution) -> None:
     """What the value of the weights is made of: features, and labels or gains and lists."""
-    if isinstance(problem, GradedProblem):
-        np.savez(file, X=problem.X, gains=problem.gains, qid=problem.qid, weights=solution.weights)
+    if problem.binary:
+        np.savez(file, X=problem.X, y=problem.gains.astype(np.int64), weights=solution.weights)
     else:
-        np.savez(file, X=problem.X, y=problem.y, weights=solution.weights)
+        np.savez(file, X=problem.X, gains=problem.gains, qid=problem.qid, weights=solution.weights)
 
 
 def _certificate(context: Context, solution: Solution, ranker: TwoStageRanker) -> Json:
@@ -231,7 +227,5 @@ def _certificate(context: Context, solution: Solution, ranker: TwoStageRanker) -
     }
 
 
-def _sizes(problem: RerankProblem | GradedProblem) -> Json:
-    if isinstance(problem, RerankProblem):
-        return {"positives": int(problem.y.sum())}
-    return {"positives": int((problem.gains > 0).sum()), "lists": len(problem.lists)}
+def _sizes(problem: RerankProblem) -> Json:
+    return {"positives": len(problem.positives)} | ({} if problem.binary else {"lists": len(problem.lists)})

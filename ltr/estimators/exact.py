@@ -10,13 +10,11 @@ from numpy.typing import ArrayLike
 
 from ltr.base_rankers.logistic import linear_scores
 from ltr.estimators.base import FloatArray, IntArray, Ranker
-from ltr.exact import GradedProblem, Problem, RerankProblem, Solution, solve
-from ltr.exact.levels import pair_count
+from ltr.exact import Problem, RerankProblem, Solution, solve
+from ltr.exact.largest_margin import NormName, maximise_margin
 from ltr.exact.limits import Limits
 from ltr.exact.local_search import search_locally
 from ltr.exact.problem import RankName
-from ltr.exact.recentre import NormName
-from ltr.exact.recentre import recentre as recentred
 from ltr.exact.solve import Solver
 from ltr.exact.state import Ending, SolveState
 from ltr.exact.weight_space import WeightSpaceSearch
@@ -52,7 +50,7 @@ class ReproducibleSearch:
 
     def run(self, state: SolveState) -> Ending:
         """Search."""
-        pairs = max(1, pair_count(state.problem))
+        pairs = max(1, state.problem.pair_count)
         search_locally(state, state.remaining / 2, min(self.restarts, self.pairs // pairs))
         return WeightSpaceSearch(threads=1, local_search=0.0).run(state)
 
@@ -82,7 +80,7 @@ class ExactRanker(Ranker):
         node_limit: branch-and-bound nodes at which it stops.
         memory_limit: megabytes at which it stops.
         recentre: ``"l2"`` or ``"max"`` moves the weights to the largest margin for what they win
-            (`ltr.exact.recentre`); None leaves them.
+            (`ltr.exact.largest_margin`); None leaves them.
         random_state: seed of the search; an integer, a ``RandomState``, or None for a fresh one at each fit.
 
     Attributes:
@@ -157,7 +155,7 @@ class ExactRanker(Ranker):
         self.solution_: Solution = solve(self.problem_, solver_of(self.method), Limits(**limits, seed=self._seed()))
         weights = self.solution_.weights
         if self.recentre is not None:
-            weights = recentred(self.problem_, weights, norm=self.recentre)
+            weights = maximise_margin(self.problem_, weights, norm=self.recentre)
         self.coef_ = lists.raw(weights)
         self._center = lists.center
         self.intercept_ = -float(self.coef_ @ self._center)
@@ -190,11 +188,9 @@ class ExactRanker(Ranker):
                 raise ValueError("statistic 'auc' takes the labels 0 and 1: of graded labels take 'wrs' or 'dcg'")
             if groups is not None:
                 # AUC is the rank sum by the number of pairs, less a constant
-                return GradedProblem(Z, _shares_of_pairs(labels, groups), groups, "wrs", **options)
-        if binary and groups is None and (statistic.name == "auc" or not self.normalize):
-            return RerankProblem(Z, labels, statistic, **options)
-        options |= {"gain": self.gain, "normalise": self.normalize}
-        return GradedProblem.from_labels(Z, labels, groups, statistic, **options)
+                return RerankProblem(Z, _shares_of_pairs(labels, groups), "wrs", qid=groups, gain="linear", **options)
+        options |= {"gain": self.gain, "normalise": self.normalize and statistic.name != "auc"}
+        return RerankProblem(Z, labels, statistic, qid=groups, **options)
 
 
 def limits_of(estimator: Ranker) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from sklearn.utils.validation import has_fit_parameter
 
 from ltr.estimators.base import FloatArray, IntArray, Ranker
 from ltr.estimators.exact import limits_of, solver_of
+from ltr.exact.largest_margin import NormName
 from ltr.exact.problem import RankName
-from ltr.exact.recentre import NormName
 from ltr.exact.solve import Solver
 from ltr.fitted import all_or_nothing
 from ltr.ranks import GainName

@@ -1,22 +1,22 @@
 """Exact reranking: problems, solvers, certificates, and the paper's mixed-integer formulations.
 
-`solve` takes a `RerankProblem`, `GradedProblem` or `PairwiseProblem` and returns a `Solution` with weights, value and a
-bound; `certify` makes a file of it that ``ltr verify`` checks.
+`solve` takes a `RerankProblem` or a `PairwiseProblem` and returns a `Solution` with weights, value and bound; `certify`
+makes a file of it that ``ltr verify`` checks.
 """
 
 from ltr.exact.certificate import Certificate, certify
-from ltr.exact.graded import GradedProblem
 from ltr.exact.limits import Limits
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
 from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
 from ltr.exact.scip.export import build_model, write_model
 from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
-from ltr.exact.solve import METHODS, solve
+from ltr.exact.solve import METHODS, Solver, solve
+from ltr.exact.state import Ending, SolveState
 
 __all__ = [
     "METHODS",
     "Certificate",
-    "GradedProblem",
+    "Ending",
     "Limits",
     "LinearConstraints",
     "PairwiseProblem",
@@ -24,6 +24,8 @@ __all__ = [
     "Progress",
     "RerankProblem",
     "Solution",
+    "SolveState",
+    "Solver",
     "Status",
     "TracePoint",
     "build_model",

@@ -9,22 +9,21 @@ has lost, and c_(0) <= c_(1) <= ... are the counts of the level, sorted. A *pair
 and holds two observations, of which `above` is the owner's; it is *won* at w when
 ``w·(x_above - x_below) >= margin * steps``, else *lost*.
 
-===================================  =====================  =======================================================
-problem                              levels                 pairs of a member
-===================================  =====================  =======================================================
-`RerankProblem`, resolved            all positives          the negatives; worth[t] = a[n - t]
-`RerankProblem`, subrank             each positive its own  all other observations; worth[t] = a[n - t]
-`GradedProblem`, resolved            each layer             the lower gains of the list; worth[t] = (the layer's
-                                                            gain less that of the layer before) * a[n_list - t]
-`GradedProblem`, subrank             each gain > 0 its own  all others of the list; worth[t] = gain * a[n_list - t]
-`PairwiseProblem`                    each pair its own      the pair; worth = (weight, 0)
-===================================  =====================  =======================================================
+=========================  ==================================  ====================================================
+problem                    levels                              pairs of a member
+=========================  ==================================  ====================================================
+`RerankProblem`, resolved  each layer of gains of a list       the lower gains of the list; worth[t] = (the layer's
+                                                               gain minus that of the layer below) * a[n_list - t]
+`RerankProblem`, subrank   each observation with a gain above  all others of the list; worth[t] = gain * a[n_list - t]
+                           0 is its own level
+`PairwiseProblem`          each pair is its own level          the pair; worth = (weight, 0)
+=========================  ==================================  ====================================================
 
-**Layers.** With v_0 = 0 and 0 < v_1 < v_2 < ... the gains of a list, ``gain_i = sum over t with v_t <= gain_i of
-v_t - v_(t-1)``. So the statistic of graded gains is a sum over layers t of v_t - v_(t-1) times the one of two classes,
-``gain >= v_t`` and the others, under the same permutation. As for two classes, the ranks of the upper class are
-n - p - c_(p), with c_i the number of the others that stand above i: of a permutation, the p-th of the class from above
-has p of its class above it. A pair is in all layers between the gains of its two observations, one owner in each.
+**Layers.** Let v_0 = 0 and let 0 < v_1 < v_2 < ... be the gains of a list. Then ``gain_i = sum over t with
+v_t <= gain_i of v_t - v_(t-1)``, so the statistic of graded gains is the sum over layers t of v_t - v_(t-1) times that
+of two classes, ``gain >= v_t`` and the rest, under the same permutation. As for two classes, the ranks of the upper
+class are n - p - c_(p), where c_i counts the others that stand above i. A pair belongs to every layer between the gains
+of its two observations, with one owner in each. Binary labels have one layer: the positives.
 
 **A bound over any set of weights.** Where every pair is known to be won on the whole set, known to be lost on the
 whole set, or open, let b_i be the number of pairs of i known to be lost. At every w of the set b_i <= c_i. Sorting
@@ -50,11 +49,16 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.exact.graded import GradedProblem
-from ltr.exact.preferences import PairwiseProblem
-from ltr.exact.problem import Problem, RerankProblem
-
-__all__ = ["NO_PAIRS", "PAIR_BYTES", "Levels", "balance", "levels_of", "pair_count", "value"]
+__all__ = [
+    "NO_PAIRS",
+    "PAIR_BYTES",
+    "Levels",
+    "Tick",
+    "preference_levels",
+    "ranked_appearances",
+    "ranked_levels",
+    "value",
+]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -122,77 +126,6 @@ NO_PAIRS = Levels(
 """The levels of no observations, in place of those that would take too much memory."""
 
 
-def pair_count(problem: Problem) -> int:
-    """Return the number of pairs of a problem, without making them.
-
-    Raises:
-        TypeError: a problem of another type.
-
-    Examples:
-        >>> pair_count(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1]))
-        2
-    """
-    return int(_appearances(problem)[0].sum())
-
-
-def balance(problem: Problem) -> FloatArray:
-    """Return how often each observation is above in a pair less how often it is below, as a share of the pairs, (n,).
-
-    Examples:
-        >>> balance(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1])).tolist()
-        [-1.0, 0.5, 0.5]
-    """
-    above, below = _appearances(problem)
-    return (above - below) / max(1, int(above.sum()))
-
-
-def _appearances(problem: Problem) -> tuple[IntArray, IntArray]:
-    """Return in how many pairs each observation is the upper one, and in how many the lower one, (n,) each."""
-    if isinstance(problem, PairwiseProblem):
-        above, below = (np.bincount(problem.pairs[:, side], minlength=problem.n) for side in (0, 1))
-        return above, below
-    problem = _ranked(problem)
-    lists, gains = _lists(problem)
-    above, below = np.zeros(problem.n, dtype=np.int64), np.zeros(problem.n, dtype=np.int64)
-    for everyone in lists:
-        own = gains[everyone]
-        if problem.rank == "subrank":
-            above[everyone] = (own > 0) * (len(own) - 1)
-            below[everyone] = np.count_nonzero(own) - (own > 0)
-            continue
-        layer = np.unique(np.append(0.0, own), return_inverse=True)[1][1:]  # the highest of each, 0 for none
-        upper = np.cumsum(np.bincount(layer)[::-1])[::-1]  # members of each layer; the first is no layer
-        lower = len(own) - upper
-        lower[0] = upper[0] = 0
-        above[everyone] = np.cumsum(lower)[layer]
-        below[everyone] = (upper.sum() - np.cumsum(upper))[layer]
-    return above, below
-
-
-def levels_of(problem: Problem, tick: Tick = lambda: None) -> Levels:
-    """Return the levels of a problem.
-
-    Args:
-        problem: a `RerankProblem`, `GradedProblem` or `PairwiseProblem`.
-        tick: called every half million pairs; what it raises ends the work.
-
-    Raises:
-        TypeError: a problem of another type.
-
-    Examples:
-        >>> problem = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], statistic="wrs")
-        >>> levels = levels_of(problem)
-        >>> levels.above.tolist(), levels.below.tolist(), levels.worth.tolist()
-        ([1, 2], [0, 0], [3.0, 2.0, 1.0])
-        >>> value(levels, [False, True]) == problem.statistic_value([-1.0]) + 1
-        True
-    """
-    if isinstance(problem, PairwiseProblem):
-        return _of_preferences(problem)
-    problem = _ranked(problem)
-    return _of_groups(problem, list(_groups(problem)), tick)
-
-
 def value(levels: Levels, won: ArrayLike) -> float:
     """The value where these pairs are won and all others lost, by the definition: slow, a loop over the pairs."""
     counts = [0] * len(levels.observation)
@@ -205,123 +138,117 @@ def value(levels: Levels, won: ArrayLike) -> float:
     return math.fsum(terms)
 
 
-class _Group(NamedTuple):
-    """Members of one level and the observations that they are compared with.
+def ranked_appearances(lists: list[IntArray], gains: FloatArray, subrank: bool) -> tuple[IntArray, IntArray]:
+    """Count the pairs of ranked lists in which each observation is the upper one and the lower one, (n,) each.
 
-    Attributes:
-        gain: factor of the rank weights.
-        upper: the members.
-        lower: the observations below each of them; None for all others of the list, which `everyone` holds.
-        everyone: the list.
+    Args:
+        lists: observations of each list.
+        gains: gain of each observation, (n,).
+        subrank: whether ranks are Subranks.
     """
-
-    gain: float
-    upper: IntArray
-    lower: IntArray | None
-    everyone: IntArray
-
-    @property
-    def length(self) -> int:
-        """Observations in the list."""
-        return len(self.everyone)
-
-    @property
-    def opponents(self) -> int:
-        """Pairs of each member."""
-        return self.length - 1 if self.lower is None else len(self.lower)
-
-    @property
-    def pairs(self) -> int:
-        """Pairs of the level."""
-        return len(self.upper) * self.opponents
-
-
-def _ranked(problem: Problem) -> RerankProblem | GradedProblem:
-    """Return a problem of ranked lists; TypeError for another one."""
-    if not isinstance(problem, RerankProblem | GradedProblem):
-        kinds = "a RerankProblem, GradedProblem or PairwiseProblem"
-        raise TypeError(f"problem must be {kinds}, got {type(problem).__name__}")
-    return problem
-
-
-def _lists(problem: RerankProblem | GradedProblem) -> tuple[list[IntArray], FloatArray]:
-    """Return the observations of each list, and the gains of all observations."""
-    if isinstance(problem, RerankProblem):
-        return [np.arange(problem.n)], problem.y.astype(np.float64)
-    return problem.lists, problem.gains
-
-
-def _groups(problem: RerankProblem | GradedProblem) -> Iterator[_Group]:
-    """Yield the levels of ranked lists: the layers of each list, or its members one by one for Subranks."""
-    lists, gains = _lists(problem)
+    above, below = np.zeros(len(gains), dtype=np.int64), np.zeros(len(gains), dtype=np.int64)
     for everyone in lists:
         own = gains[everyone]
-        if problem.rank == "subrank":
-            for i in everyone[own > 0]:
-                yield _Group(float(gains[i]), np.array([i]), None, everyone)
+        if subrank:
+            above[everyone] = (own > 0) * (len(own) - 1)
+            below[everyone] = np.count_nonzero(own) - (own > 0)
             continue
-        for below, value in itertools.pairwise(np.unique(np.append(own, 0.0)).tolist()):
-            yield _Group(value - below, everyone[own >= value], everyone[own < value], everyone)
+        layer = np.unique(np.append(0.0, own), return_inverse=True)[1][1:]  # the highest of each, 0 for none
+        upper = np.cumsum(np.bincount(layer)[::-1])[::-1]  # members of each layer; the first is no layer
+        lower = len(own) - upper
+        lower[0] = upper[0] = 0
+        above[everyone] = np.cumsum(lower)[layer]
+        below[everyone] = (upper.sum() - np.cumsum(upper))[layer]
+    return above, below
 
 
-def _of_groups(problem: RerankProblem | GradedProblem, groups: list[_Group], tick: Tick) -> Levels:
-    """Write out the pairs of all levels, and their tables."""
-    grades, shift = None, 0.0
-    if isinstance(problem, RerankProblem):
-        shift = problem.shift
-    elif problem.rank == "resolved":
-        grades = problem.grades.astype(np.int32)
-    total = sum(group.pairs for group in groups)
+def ranked_levels(
+    lists: list[IntArray],
+    gains: FloatArray,
+    grades: IntArray | None,
+    weights: Callable[[int], FloatArray],
+    shift: float,
+    tick: Tick,
+) -> Levels:
+    """Return the levels of ranked lists.
+
+    Args:
+        lists: observations of each list.
+        gains: gain of each observation, (n,).
+        grades: number of each gain among those of its list, (n,); None for Subranks.
+        weights: gives the rank weights of a list of some length.
+        shift: constant part of the value.
+        tick: called every half million pairs; an exception that it raises ends the work.
+    """
+    total = int(ranked_appearances(lists, gains, grades is None)[0].sum())
     above, below, owner = (np.empty(total, dtype=np.int32) for _ in range(3))
     steps = np.ones(total, dtype=np.int32)
-    table, worth = [], []
+    observation, sizes, most, table, worth = [], [], [], [], []
     known: dict[tuple[int, float], int] = {}
     members, at, length = 0, 0, 0
-    for group in groups:
-        if (group.length, group.gain) not in known:
-            known[group.length, group.gain] = length
-            weights = problem.a if isinstance(problem, RerankProblem) else problem.statistic.weights(group.length)
-            worth.append(group.gain * weights[::-1])
-            length += group.length
-        table.append(known[group.length, group.gain])
-        lower = group.everyone[group.everyone != group.upper[0]] if group.lower is None else group.lower
-        rows = max(1, _BLOCK // max(1, len(lower)))
-        for first in range(0, len(group.upper), rows):
-            tick()
-            upper = group.upper[first : first + rows]
-            block = slice(at, at + len(upper) * len(lower))
-            above[block], below[block] = np.repeat(upper, len(lower)), np.tile(lower, len(upper))
-            owner[block] = np.repeat(np.arange(members, members + len(upper)), len(lower))
-            if grades is not None:
-                steps[block] = grades[above[block]] - grades[below[block]]
-            members, at = members + len(upper), block.stop
-    sizes = [len(group.upper) for group in groups]
+    for everyone in lists:
+        n = len(everyone)
+        for gain, upper, lower in _layers(everyone, gains[everyone], grades is None):
+            if (n, gain) not in known:
+                known[n, gain] = length
+                worth.append(gain * weights(n)[::-1])
+                length += n
+            table.append(known[n, gain])
+            observation.append(upper)
+            sizes.append(len(upper))
+            most.append(len(lower))
+            rows = max(1, _BLOCK // max(1, len(lower)))
+            for first in range(0, len(upper), rows):
+                tick()
+                some = upper[first : first + rows]
+                block = slice(at, at + len(some) * len(lower))
+                above[block], below[block] = np.repeat(some, len(lower)), np.tile(lower, len(some))
+                owner[block] = np.repeat(np.arange(members, members + len(some)), len(lower))
+                if grades is not None:
+                    steps[block] = grades[above[block]] - grades[below[block]]
+                members, at = members + len(some), block.stop
     return _assemble(
         above=above,
         below=below,
         steps=steps,
         owner=owner,
-        observation=np.concatenate([group.upper for group in groups]),
-        level=np.repeat(np.arange(len(groups)), sizes),
-        most=np.array([group.opponents for group in groups]),
+        observation=np.concatenate(observation),
+        level=np.repeat(np.arange(len(sizes)), sizes),
+        most=np.array(most),
         worth=np.concatenate(worth),
         table=np.array(table),
         shift=shift,
     )
 
 
-def _of_preferences(problem: PairwiseProblem) -> Levels:
-    everyone = np.arange(len(problem.pairs))
-    weights, of_weight = np.unique(problem.weights, return_inverse=True)
+def _layers(everyone: IntArray, own: FloatArray, subrank: bool) -> Iterator[tuple[float, IntArray, IntArray]]:
+    """Yield each level of a list: factor of its rank weights, members, and the observations each is compared with."""
+    if subrank:
+        for i, gain in zip(everyone[own > 0], own[own > 0].tolist(), strict=True):
+            yield gain, np.array([i]), everyone[everyone != i]
+        return
+    for below, gain in itertools.pairwise(np.unique(np.append(own, 0.0)).tolist()):
+        yield gain - below, everyone[own >= gain], everyone[own < gain]
+
+
+def preference_levels(pairs: IntArray, weights: FloatArray) -> Levels:
+    """Return the levels of preferences.
+
+    Args:
+        pairs: edges (above, below), (pairs, 2).
+        weights: weight of each edge, (pairs,).
+    """
+    everyone = np.arange(len(pairs))
+    distinct, of_weight = np.unique(weights, return_inverse=True)
     return _assemble(
-        above=problem.pairs[:, 0],
-        below=problem.pairs[:, 1],
-        steps=np.ones(len(everyone), dtype=np.int32),
+        above=pairs[:, 0],
+        below=pairs[:, 1],
+        steps=np.ones(len(pairs), dtype=np.int32),
         owner=everyone,
-        observation=problem.pairs[:, 0],
+        observation=pairs[:, 0],
         level=everyone,
-        most=np.ones(len(everyone), dtype=np.int64),
-        worth=np.column_stack([weights, np.zeros(len(weights))]).ravel(),
+        most=np.ones(len(pairs), dtype=np.int64),
+        worth=np.column_stack([distinct, np.zeros(len(distinct))]).ravel(),
         table=2 * of_weight,
         shift=0.0,
     )

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr.checks import as_array, as_numbers
-from ltr.exact.problem import (
-    FloatArray,
-    IntArray,
-    LinearConstraints,
-    Problem,
-    finite_features,
-    set_fields,
-    set_prices,
-)
+from ltr.exact.levels import Levels, Tick, preference_levels
+from ltr.exact.problem import FloatArray, IntArray, LinearConstraints, Problem, finite_features, set_fields
 
 __all__ = ["PairwiseProblem", "multipartite_pairs"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class PairwiseProblem(Problem):
     """Find the weights that agree with the most pairwise preferences.
 
@@ -45,10 +39,10 @@ class PairwiseProblem(Problem):
     X: FloatArray
     pairs: IntArray
     weights: FloatArray
-    C: float = 0.0
-    margin: float = 1e-4
-    constraints: LinearConstraints | None = None
-    max_nonzeros: int | None = None
+    C: float
+    margin: float
+    constraints: LinearConstraints | None
+    max_nonzeros: int | None
 
     def __init__(
         self,
@@ -78,7 +72,7 @@ class PairwiseProblem(Problem):
         if wrong.any():
             raise ValueError(f"weights must be finite numbers > 0, got {float(price[wrong][0])!r}")
         set_fields(self, X=features, pairs=edges.astype(np.int64), weights=price)
-        set_prices(self, C, margin, constraints, max_nonzeros)
+        self._set_common(C, margin, constraints, max_nonzeros)
 
     @classmethod
     def from_matrix(
@@ -117,6 +111,20 @@ class PairwiseProblem(Problem):
         """The weight of the pairs agreed with at w, without the price of the weights."""
         wins = self.scores(self.in_box(w)).wins(self.pairs[:, 0], self.pairs[:, 1])
         return math.fsum(self.weights[wins])
+
+    def appearances(self) -> tuple[IntArray, IntArray]:
+        """Count the pairs in which each observation is the upper one and the lower one, (n,) each."""
+        above, below = (np.bincount(self.pairs[:, side], minlength=self.n) for side in (0, 1))
+        return above, below
+
+    def levels(self, tick: Tick = lambda: None) -> Levels:
+        """Return the pairs, each with a table of its weight."""
+        return preference_levels(self.pairs, self.weights)
+
+    def content(self) -> dict[str, Any]:
+        """The problem as a certificate file describes it."""
+        edges = {"pairs": self.pairs.tolist(), "pair_weights": self.weights.tolist()}
+        return {"kind": "pairwise", **self._common_content(), **edges}
 
 
 def multipartite_pairs(classes: ArrayLike) -> IntArray:

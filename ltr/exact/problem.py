@@ -1,47 +1,78 @@
-r"""The reranking problem, free of any solver: data, statistic, price of weights, margin, constraints on w.
+r"""Ranking problems, free of any solver: data, statistic, price of non-zero weights, margin, side constraints.
 
-For a linear scorer f(x) = w·x with w in [-1, 1]^d, positive i beats k when w·(x_i - x_k) >= margin. The
-problem is to maximise
+A linear scorer f(x) = w·x with w in [-1, 1]^d ranks the observations of each list (one query, or the only list).
+Observation i has a gain >= 0, and the problem is to maximise
 
-    sum over positives of a[rank_i]  -  C * #{j : w_j != 0}
+    sum over lists, sum over their observations i of  gain_i * a[rank_i]   -   C * #{j : w_j != 0}
 
-with the weights `a` of a rank statistic, over the w that satisfy the side constraints ``A w <= b`` and have at most
-``max_nonzeros`` weights other than 0, and one of two rank definitions:
+over the w that satisfy the side constraints ``A w <= b`` and have at most ``max_nonzeros`` non-zero weights. The
+numbers a_1 <= ... <= a_n are the weights of a rank statistic for a list of that length; rank 1 is the bottom of the
+list. Binary labels are the gains 0 and 1. There are two definitions of rank:
 
-* ``resolved``: let c_i be the number of negatives that positive i does not beat, sorted ascending
-  c_(0) <= c_(1) <= ...; the positives hold the ranks n - p - c_(p), p = 0, 1, ... (ranks 1 to n). This is the
-  paper's ResolvedRank, for ties between positives do not change the sum.
-* ``subrank``: positive i has rank 1 + #{k : i beats k}, over all observations k.
+* ``resolved``: the ranks of a permutation, the pessimistic one. The distinct gains of a list are numbered upwards, h_i
+  is the *grade* of observation i, and for h_i > h_k
 
-Source: Rudin & Wang (2018), sections 2.6 and 3; the identity for ResolvedRank is proven in `resolved_value`.
+      i beats k  when  w·(x_i - x_k) >= margin * (h_i - h_k),      otherwise k stands above i.
+
+  The list is ordered by the key ``w·x - margin * h``, and the higher grade stands above where keys are equal.
+* ``subrank``: observation i has rank 1 + #{k in its list : w·(x_i - x_k) >= margin}.
+
+**Counting losses is enough.** Let c_i be the number of observations of *other grades* that stand above i. Going down
+the list, c never falls within one grade, so the p-th observation of the grade (p = 0, 1, ...) is the one with the p-th
+smallest count c_(p). Above it stand p observations of its own grade and c_(p) others: its rank is n - p - c_(p).
+Observations of one grade with equal keys may be swapped without changing the sum.
+
+**Ties.** As the margin goes to 0 the order becomes that of the scores, with a tied lower gain above a tied higher gain,
+as the paper's ResolvedRank has it for two classes.
+
+**Why the margin grows with the grades.** With the same margin for all pairs "stands above" can run in a circle: scores
+of 1.5, 0.75 and 0 margins for gains 3, 2, 1 put the second above the first, the third above the second, and the first
+above the third. Their sum can exceed the value of the perfect ranking, and shrinking w can raise it. With the steps
+above:
+
+* No weights exceed the perfect ranking, gains descending: that holds for every permutation (rearrangement).
+* Scaling w up never lowers the value. Where the keys ``s w·x - margin h`` of some observations meet at a scale s, their
+  scores ascend with their grades: just below s the lower grades stand above, from s on the higher ones do. They fill
+  the same places before and after; gains ascending from the top are their worst order, gains descending their best.
+  So the optimum is found at ``max |w_j| = 1`` or w = 0.
+* Hence the value under a margin is at most the value as the margin goes to 0.
+
+Source: Rudin & Wang (2018), sections 2.2, 2.6 and 3; Järvelin & Kekäläinen (2002) for gains and NDCG.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal, get_args
+from functools import cached_property
+from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.checks import as_float, as_numbers, is_whole
+from ltr.checks import as_array, as_float, as_numbers, is_whole
+from ltr.exact.levels import Levels, Tick, ranked_appearances, ranked_levels
 from ltr.exact.scores import Scores
 from ltr.statistics import RankStatistic
 
-__all__ = ["SIDE_TOLERANCE", "LinearConstraints", "Problem", "RerankProblem", "resolved_value"]
+__all__ = ["SIDE_TOLERANCE", "LinearConstraints", "Problem", "RerankProblem"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 RankName = Literal["resolved", "subrank"]
+GainName = Literal["exp2", "linear"]
+Gain = GainName | Callable[[FloatArray], ArrayLike]
 
 SIDE_TOLERANCE = 1e-9
-"""Share of the size of its terms by which weights may exceed a side constraint, see `LinearConstraints`."""
+"""Relative amount by which weights may exceed a side constraint, see `LinearConstraints`."""
 
-_LARGEST = float(np.finfo(np.float64).max) / 4  # of the sum of an observation's |x_j|, or of a row of side constraints
+_LARGEST = float(np.finfo(np.float64).max) / 4  # sum of |x_j| of an observation, or of a row of side constraints
 _TINY = float(np.finfo(np.float64).smallest_subnormal)
-_LEAST_VALUE, _LARGEST_VALUE = 1e-300, 1e300  # of a perfect order; the largest price
+_LEAST_VALUE, _LARGEST_VALUE = 1e-300, 1e300  # value of a perfect ranking; the latter also bounds C
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,15 +83,15 @@ class LinearConstraints:
 
         sum_j A_rj w_j  <=  b_r + SIDE_TOLERANCE * (|b_r| + sum_j |A_rj w_j|),
 
-    so equalities, written as two rows, can hold in floating point, and a row with b_r = 0 is about the direction of w
-    alone. A row with b_r = 0 and one term is about its sign: there the tolerance allows nothing.
+    so that equalities, written as two rows, can hold in floating point. A row with b_r = 0 constrains only the
+    direction of w; with a single term it constrains the sign of a weight, and there the tolerance allows nothing.
 
     Attributes:
         A: float64 of shape (rows, d).
         b: float64 of shape (rows,).
 
     Raises:
-        ValueError: shapes that do not fit, or numbers that are not finite or so large that sums of them are not.
+        ValueError: the shapes do not fit, or a number is not finite or so large that sums overflow.
 
     Examples:
         >>> bool(LinearConstraints([[1.0, -1.0]], [0.0]).satisfied(np.array([0.2, 0.5])))  # w_0 <= w_1
@@ -86,9 +117,9 @@ class LinearConstraints:
 
     @property
     def scaled(self) -> tuple[FloatArray, FloatArray]:
-        """A and b, each row divided by a power of two that leaves its largest number between 1/2 and 1.
+        """A and b, each row divided by a power of two so that its largest number lies between 1/2 and 1.
 
-        The rule is the same; solvers whose own tolerance is absolute need rows of that size.
+        The rows say the same; solvers with an absolute tolerance need them at this size.
         """
         _, exponent = np.frexp(np.maximum(np.abs(self.A).max(axis=1, initial=0.0), np.abs(self.b)))
         return np.ldexp(self.A, -exponent[:, None]), np.ldexp(self.b, -exponent)
@@ -107,14 +138,16 @@ class LinearConstraints:
 
 
 class Problem:
-    """What solvers need of a problem: data, price, margin, and the value of any weights.
+    """What solvers need: data, price, margin, the value of any weights, and the pairs that the value depends on.
 
     Attributes:
         X: observations, float64 of shape (n, d).
         C: price of each non-zero weight.
-        margin: what a score difference must reach to count.
+        margin: score difference from which an observation beats another.
         constraints: side constraints on the weights, or None.
-        max_nonzeros: most weights that may differ from 0, or None.
+        max_nonzeros: largest number of non-zero weights, or None for no limit.
+        binary: whether the problem is one list with labels 0 and 1, which is what the paper's models are about.
+        rank: definition of rank, None where nothing is ranked.
     """
 
     X: FloatArray
@@ -122,6 +155,7 @@ class Problem:
     margin: float
     constraints: LinearConstraints | None
     max_nonzeros: int | None = None
+    rank: RankName | None = None
 
     @property
     def n(self) -> int:
@@ -133,37 +167,105 @@ class Problem:
         """Number of features."""
         return self.X.shape[1]
 
+    @property
+    def binary(self) -> bool:
+        """Whether the problem is one list with labels 0 and 1."""
+        return False
+
+    # --- what a kind of problem defines ------------------------------------------------------------------------
+
     def statistic_value(self, w: ArrayLike) -> float:
         """The statistic at w, without the price of the weights."""
-        raise NotImplementedError
+        self._undefined()
 
     @property
     def trivial_bound(self) -> float:
         """The statistic of a perfect ranking: no weights exceed it."""
-        raise NotImplementedError
+        self._undefined()
+
+    def appearances(self) -> tuple[IntArray, IntArray]:
+        """Count the pairs in which each observation is the upper one and the lower one, (n,) each."""
+        self._undefined()
+
+    def levels(self, tick: Tick = lambda: None) -> Levels:
+        """Return the pairs and statistic tables of the problem, which searches and bounds work on.
+
+        Args:
+            tick: called every half million pairs; an exception that it raises ends the work.
+        """
+        self._undefined()
+
+    def content(self) -> dict[str, Any]:
+        """The problem as a certificate file describes it, see `ltr.verify`."""
+        self._undefined()
+
+    def _common_content(self) -> dict[str, Any]:
+        sides = self.constraints
+        return {
+            "C": self.C,
+            "margin": self.margin,
+            "constraints": None if sides is None else {"A": sides.A.tolist(), "b": sides.b.tolist()},
+            "max_nonzeros": self.max_nonzeros,
+            "X": self.X.tolist(),
+        }
+
+    def describe(self) -> str:
+        """The problem in a few words, for error messages."""
+        return f"a {type(self).__name__}"
+
+    def _undefined(self) -> NoReturn:
+        raise TypeError(f"problem must be a RerankProblem or PairwiseProblem, got {type(self).__name__}")
+
+    @property
+    def relaxed(self) -> Problem | None:
+        """A problem that is worth no less at any weights and is easier to prove; None where there is none."""
+        return None
+
+    # --- what follows from it ----------------------------------------------------------------------------------
+
+    @property
+    def pair_count(self) -> int:
+        """Number of pairs, counted without making them.
+
+        Examples:
+            >>> RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1]).pair_count
+            2
+        """
+        return int(self.appearances()[0].sum())
+
+    @property
+    def balance(self) -> FloatArray:
+        """How often each observation is the upper one of a pair less how often the lower one, per pair, (n,).
+
+        Examples:
+            >>> RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1]).balance.tolist()
+            [-1.0, 0.5, 0.5]
+        """
+        above, below = self.appearances()
+        return (above - below) / max(1, int(above.sum()))
 
     @property
     def price(self) -> float:
-        """C, or a smaller price with which no weights but w = 0 are worth their price either, where w = 0 is allowed.
+        """C, or a smaller price at which w = 0 is still the best choice, where w = 0 is allowed.
 
-        Every statistic is at least 0, so a price above its best value rules all other weights out.
+        Every statistic is at least 0, so no other weights are worth a price above its best value.
         """
         return min(self.C, 2 * self.trivial_bound) if self.feasible(np.zeros(self.d)) else self.C
 
     def evaluate(self, w: ArrayLike) -> float:
-        """The objective at w: statistic minus C times the number of non-zero weights.
+        """Return the objective at w: the statistic minus C times the number of non-zero weights.
 
-        Weights beyond the box are first scaled to ``max |w_j| = 1``: that changes no order of scores. Comparisons
-        with the margin are decided exactly for the float64 numbers in `X` and `w`.
+        Weights beyond the box are first scaled to ``max |w_j| = 1``, which changes no order of scores. Comparisons with
+        the margin are exact for the float64 numbers in `X` and `w`.
 
         Raises:
-            ValueError: weights of another length or not finite.
+            ValueError: the weights have another length or are not finite.
         """
         weights = self.in_box(w)
         return self.statistic_value(weights) - self.C * int(np.count_nonzero(weights))
 
     def in_box(self, w: ArrayLike) -> FloatArray:
-        """The weights as float64 of shape (d,), scaled down to ``max |w_j| = 1`` where they exceed it."""
+        """Return the weights as float64 of shape (d,), scaled down to ``max |w_j| = 1`` where they exceed it."""
         weights = as_numbers("w", w)
         if weights.shape != (self.d,):
             raise ValueError(f"w must have shape ({self.d},), got {weights.shape}")
@@ -173,9 +275,9 @@ class Problem:
         return weights / largest if largest > 1 else weights
 
     def feasible(self, w: ArrayLike, tolerance: float = SIDE_TOLERANCE) -> bool:
-        """Whether w (taken into the box first) satisfies the side constraints and has few enough non-zero weights.
+        """Whether w, scaled into the box, satisfies the side constraints and has few enough non-zero weights.
 
-        The tolerance is for the side constraints, see `LinearConstraints`; non-zero weights are counted exactly.
+        The tolerance applies to the side constraints, see `LinearConstraints`; non-zero weights are counted exactly.
         """
         weights = self.in_box(w)
         if self.max_nonzeros is not None and np.count_nonzero(weights) > self.max_nonzeros:
@@ -183,43 +285,80 @@ class Problem:
         return self.constraints is None or self.constraints.satisfied(weights, tolerance)
 
     def scores(self, w: FloatArray) -> Scores:
-        """The scores at weights in the box, to be compared exactly."""
+        """Return the scores at weights in the box, ready for exact comparison."""
         return Scores(self.X, w, self.margin)
 
+    def _set_common(
+        self,
+        C: float,
+        margin: float,
+        constraints: LinearConstraints | None,
+        max_nonzeros: int | None,
+    ) -> None:
+        """Check and set what every problem has besides its data, which must be set already."""
+        check_price_and_margin(C, margin)
+        check_best_value(self)
+        if constraints is not None:
+            check_constraints(constraints, self.d)
+        if max_nonzeros is not None:
+            if not is_whole(max_nonzeros) or not 1 <= max_nonzeros <= self.d:
+                rule = f"an integer from 1 to {self.d}, the number of features, or None"
+                raise ValueError(f"max_nonzeros must be {rule}, got {max_nonzeros!r}")
+            max_nonzeros = int(max_nonzeros)
+        set_fields(self, C=float(C), margin=float(margin), constraints=constraints, max_nonzeros=max_nonzeros)
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, init=False)
 class RerankProblem(Problem):
-    """Find the weights with the largest true rank statistic on a list of labelled observations.
+    """Find the weights with the largest rank statistic: binary or graded labels, one list or several.
 
-    ``max over w in [-1, 1]^d of  CLRS(w) - C ||w||_0``, features used as given (the margin refers to them).
+    ``max over w in [-1, 1]^d of  sum over lists, sum_i gain_i a[rank_i]  -  C ||w||_0``. Features are used as given, so
+    the margin is in units of their scores; the module's text defines ranks and margin.
 
     Args:
         X: observations, (n, d), finite.
-        y: labels, (n,), 0 or 1, both present.
-        statistic: a `RankStatistic` or its name.
+        y: label of each observation, (n,): 0 and 1, or graded relevance such as 0 to 4.
+        statistic: a `RankStatistic` or its name. For binary labels in one list ``auc`` is the share of ordered pairs;
+            for several lists or graded labels it is the sum of ranks, as ``wrs``.
         C: price of each non-zero weight, >= 0.
-        margin: score difference from which an observation beats another, > 0.
-        rank: ``"resolved"`` (default) or ``"subrank"``.
+        margin: score difference from which an observation beats another, > 0; times the difference of their grades
+            where a list has more than two.
+        qid: list of each observation, integers (n,), in any order; None puts all into one list.
+        gain: how labels become gains: ``"exp2"`` for 2^label - 1, ``"linear"`` for the label itself, or a function of
+            the array of labels. Labels 0 and 1 are their own gains either way.
+        normalise: divide the gains of each list by the value of its perfect ranking and by the number of lists where
+            that is above 0. The statistic is then the mean over these lists of the normalised one: NDCG for ``dcg``.
+        rank: ``"resolved"`` or ``"subrank"``.
         constraints: side constraints ``A w <= b``.
-        max_nonzeros: most weights that may differ from 0, 1 to d; None for no limit.
+        max_nonzeros: largest number of non-zero weights, 1 to d; None for no limit.
+
+    Attributes:
+        gains: gain of each observation, float64 of shape (n,).
 
     Raises:
-        ValueError: an argument against its rule, named with the value received.
+        ValueError: an argument breaks its rule; the message has its name and the value received.
 
     Examples:
         >>> problem = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], statistic="dcg")
         >>> round(problem.evaluate([1.0]), 4), round(problem.evaluate([-1.0]), 4)
         (1.6309, 1.1309)
+        >>> graded = RerankProblem([[0.0], [1.0], [2.0]], [1, 0, 2], normalise=True)
+        >>> round(graded.evaluate([1.0]), 4)  # (3 * 1 + 1 * 0.5) / (3 * 1 + 1 * 0.6309)
+        0.9639
     """
 
     X: FloatArray
-    y: IntArray
-    statistic: RankStatistic = field(default_factory=lambda: RankStatistic("dcg"))
-    C: float = 0.0
-    margin: float = 1e-4
-    rank: RankName = "resolved"
-    constraints: LinearConstraints | None = None
-    max_nonzeros: int | None = None
+    y: FloatArray
+    statistic: RankStatistic
+    C: float
+    margin: float
+    qid: IntArray
+    gain: Gain
+    normalise: bool
+    rank: RankName
+    constraints: LinearConstraints | None
+    max_nonzeros: int | None
+    gains: FloatArray = field(init=False)
 
     def __init__(
         self,
@@ -229,97 +368,196 @@ class RerankProblem(Problem):
         C: float = 0.0,
         margin: float = 1e-4,
         *,
+        qid: ArrayLike | None = None,
+        gain: Gain = "exp2",
+        normalise: bool = False,
         rank: RankName = "resolved",
         constraints: LinearConstraints | None = None,
         max_nonzeros: int | None = None,
     ) -> None:
         features = finite_features(X)
-        labels = np.asarray(y)
+        labels = as_numbers("y", y).copy()
         if labels.shape != features.shape[:1]:
-            raise ValueError(f"y must have one label a row of X ({features.shape[0]}), got shape {labels.shape}")
-        known = (labels == 0) | (labels == 1)
-        if not np.all(known):
-            raise ValueError(f"y must hold the labels 0 and 1, got {labels[~known].tolist()[0]!r}")
-        if np.all(labels == 0) or np.all(labels == 1):
-            raise ValueError(f"y must hold both classes, got only {int(labels[0]) if labels.size else 'no label'}")
+            raise ValueError(f"y must have one label per row of X ({features.shape[0]}), got shape {labels.shape}")
         check_rank(rank)
-        set_fields(self, X=features, y=labels.astype(np.int64), statistic=RankStatistic.parse(statistic), rank=rank)
-        set_prices(self, C, margin, constraints, max_nonzeros)
-        self.statistic.weights(self.n)  # a user's own weights must fit the list
+        set_fields(self, X=features, y=labels, qid=_list_ids(qid, len(labels)), rank=rank)
+        set_fields(self, gain=gain, normalise=normalise, gains=_gains(labels, gain))
+        set_fields(self, statistic=RankStatistic.parse(statistic))
+        if not self.gains.any() or (qid is None and np.all(self.gains == 1)):
+            raise ValueError(f"y must hold both classes, got only {self.gains[0]:g}")
+        if normalise:
+            check_best_value(self)
+            set_fields(self, gains=self._normalised())
+        self._set_common(C, margin, constraints, max_nonzeros)
+
+    def _normalised(self) -> FloatArray:
+        """The gains divided so that the value is the mean of the normalised statistic over the lists with a gain."""
+        gains, best = self.gains.copy(), [self._best(members) for members in self.lists]
+        for members, value in zip(self.lists, best, strict=True):
+            if value > 0:
+                gains[members] /= value * np.count_nonzero(best)
+        return gains
+
+    # --- lists, gains and rank weights -------------------------------------------------------------------------
+
+    @cached_property
+    def lists(self) -> list[IntArray]:
+        """Indices of the observations of each list, lists in the order of their `qid`."""
+        order = np.argsort(self.qid, kind="stable")
+        return np.split(order, np.flatnonzero(np.diff(self.qid[order])) + 1)
+
+    @cached_property
+    def grades(self) -> IntArray:
+        """Number of each observation's gain among the distinct gains of its list, 0 for the smallest, (n,)."""
+        grades = np.empty(self.n, dtype=np.int64)
+        for members in self.lists:
+            grades[members] = np.unique(self.gains[members], return_inverse=True)[1]
+        return grades
+
+    @property
+    def binary(self) -> bool:
+        """Whether the problem is one list with the gains 0 and 1, both of them."""
+        return len(self.lists) == 1 and not self.gains.all() and bool(((self.gains == 0) | (self.gains == 1)).all())
 
     @property
     def positives(self) -> IntArray:
-        """Indices of the positive observations."""
-        return np.flatnonzero(self.y == 1)
+        """Indices of the observations with a gain above 0."""
+        return np.flatnonzero(self.gains > 0)
 
     @property
     def negatives(self) -> IntArray:
-        """Indices of the negative observations."""
-        return np.flatnonzero(self.y == 0)
+        """Indices of the observations with gain 0."""
+        return np.flatnonzero(self.gains == 0)
 
     @property
     def a(self) -> FloatArray:
-        """Weights a_1..a_n, scaled so that their sum over the positives plus `shift` is the statistic."""
-        return self.statistic.weights(self.n) * self._affine[0]
+        """Rank weights a_1..a_n of one list of all observations; with `shift`, their sum is the statistic."""
+        return self.rank_weights(self.n)
 
     @property
     def shift(self) -> float:
-        """The constant that the statistic adds to the sum (0 except for ``auc``)."""
+        """Constant part of the statistic: 0 except for ``auc`` with binary labels."""
         return self._affine[1]
 
     @property
     def _affine(self) -> tuple[float, float]:
-        n_pos = int(self.y.sum())
-        return self.statistic.affine(n_pos, self.n - n_pos)
+        """Scale and shift that turn the sum of weights into the statistic."""
+        return self.statistic.affine(len(self.positives), len(self.negatives)) if self.binary else (1.0, 0.0)
+
+    def rank_weights(self, length: int) -> FloatArray:
+        """Return the rank weights of a list of this length, bottom of the list first."""
+        return self.statistic.weights(length) * self._affine[0]
+
+    # --- values ------------------------------------------------------------------------------------------------
 
     @property
     def trivial_bound(self) -> float:
-        """The statistic of a perfect ranking: every positive above every negative."""
-        return self.statistic.best(self.n, int(self.y.sum()))
+        """The statistic of a perfect ranking, gains descending in every list: no weights exceed it."""
+        scale, shift = self._affine
+        return scale * math.fsum(map(self._best, self.lists)) + shift
+
+    def _best(self, members: IntArray) -> float:
+        return math.fsum(np.sort(self.gains[members]) * self.statistic.weights(len(members)))
 
     def ranks(self, w: ArrayLike) -> IntArray:
-        """Ranks (1 at the bottom, n at the top) of the positives at w, in the order of `positives`.
+        """Return the rank of every observation within its list at w, 1 at the bottom, in the order of `X`.
 
-        With ``rank="resolved"`` positives that lose to equally many negatives are ordered by index.
+        With ``rank="resolved"`` observations of one grade and equal scores are ordered by index.
         """
-        weights = self.in_box(w)
-        positives = self.positives
-        others = np.arange(self.n) if self.rank == "subrank" else self.negatives
-        beaten = count_beaten(self.scores(weights), positives, others)
-        if self.rank == "subrank":
-            return 1 + beaten
-        lost = len(others) - beaten
-        place = np.argsort(np.argsort(lost, kind="stable"), kind="stable")
-        return self.n - place - lost
+        scores = self.scores(self.in_box(w))
+        ranks = np.empty(self.n, dtype=np.int64)
+        for members in self.lists:
+            if self.rank == "subrank":
+                ranks[members] = 1 + _count_beaten(scores, members)
+            else:
+                grades = self.grades[members]
+                order = np.lexsort((-grades, -scores.order(members, grades)))
+                ranks[members[order]] = len(members) - np.arange(len(members))
+        return ranks
 
     def statistic_value(self, w: ArrayLike) -> float:
-        """The rank statistic at w, without the price of the weights."""
-        return self.statistic.value(self.ranks(w), self.n)
+        """Return the statistic at w, without the price of the weights."""
+        ranks = self.ranks(w)
+        terms = (
+            (self.gains[members] * self.statistic.weights(len(members))[ranks[members] - 1]).tolist()
+            for members in self.lists
+        )
+        scale, shift = self._affine
+        return scale * math.fsum(itertools.chain.from_iterable(terms)) + shift
+
+    # --- for solvers and certificates --------------------------------------------------------------------------
+
+    def appearances(self) -> tuple[IntArray, IntArray]:
+        """Count the pairs in which each observation is the upper one and the lower one, (n,) each."""
+        return ranked_appearances(self.lists, self.gains, self.rank == "subrank")
+
+    def levels(self, tick: Tick = lambda: None) -> Levels:
+        """Return the pairs and statistic tables.
+
+        Examples:
+            >>> problem = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], statistic="wrs")
+            >>> found = problem.levels()
+            >>> found.above.tolist(), found.below.tolist(), found.worth.tolist()
+            ([1, 2], [0, 0], [3.0, 2.0, 1.0])
+        """
+        grades = None if self.rank == "subrank" else self.grades
+        return ranked_levels(self.lists, self.gains, grades, self.rank_weights, self.shift, tick)
+
+    @property
+    def relaxed(self) -> RerankProblem | None:
+        """The same problem with ResolvedRanks, for Subranks of binary labels: `ltr.verify` proves the inequality."""
+        return dataclasses.replace(self, rank="resolved") if self.binary and self.rank == "subrank" else None
+
+    def content(self) -> dict[str, Any]:
+        """The problem as a certificate file describes it: of kind ``rerank`` where it is binary, else ``graded``."""
+        kind = {"kind": "rerank" if self.binary else "graded", "rank": self.rank, "statistic": str(self.statistic)}
+        if self.binary:
+            labels: dict[str, Any] = {"y": self.gains.astype(np.int64).tolist()}
+        else:
+            labels = {"gains": self.gains.tolist(), "qid": self.qid.tolist()}
+        weights = [v for members in self.lists for v in self.statistic.weights(len(members)).tolist()]
+        return {**kind, **self._common_content(), **labels, "a": weights}
+
+    def describe(self) -> str:
+        """The problem in a few words, for error messages."""
+        data = "" if self.binary else " of several lists or graded labels"
+        return f"a RerankProblem{data} with statistic '{self.statistic}' and rank={self.rank!r}"
 
 
-def resolved_value(a: FloatArray, lost: IntArray) -> float:
-    r"""``sum over p of a[n - p - c_(p)]`` for the counts c_i of negatives that each positive does not beat.
-
-    Proof that this is the ResolvedRank statistic. Order the list by score, ties pessimistically, so that a
-    positive with c_i negatives at or above it stands below exactly those negatives. Positives that follow each
-    other in the list have c nondecreasing, so the p-th positive from the top (p = 0, 1, ...) is one with c = c_(p);
-    above it stand p positives and c_(p) negatives: its rank is n - p - c_(p). Swapping positives of equal score
-    changes neither p nor c_(p), so the order among tied positives does not matter.
-
-    Args:
-        a: weights a_1..a_n.
-        lost: c_i of each positive, any order.
-    """
-    ranks = len(a) - np.arange(len(lost)) - np.sort(lost)
-    return math.fsum(a[ranks - 1])
+def _count_beaten(scores: Scores, members: IntArray) -> IntArray:
+    """Return how many of the members each member beats by one margin."""
+    n = len(members)
+    ranks = scores.order(np.append(members, members), np.repeat([1, 0], n))
+    standing = np.bincount(ranks[n:], minlength=2 * n)
+    return np.cumsum(standing)[ranks[:n]]
 
 
-def count_beaten(scores: Scores, above: IntArray, below: IntArray) -> IntArray:
-    """Return how many of `below` each observation of `above` beats."""
-    rows, steps = np.append(above, below), np.repeat([1, 0], [len(above), len(below)])
-    ranks = scores.order(rows, steps)
-    standing = np.bincount(ranks[len(above) :], minlength=len(rows))
-    return np.cumsum(standing)[ranks[: len(above)]]
+def _gains(labels: FloatArray, gain: Gain) -> FloatArray:
+    if callable(gain):
+        gains = np.array(gain(labels), dtype=np.float64)
+        if gains.shape != labels.shape:
+            raise ValueError(f"gain must return one number per label ({len(labels)}), got shape {gains.shape}")
+    elif gain in get_args(GainName):
+        wrong = ~(np.isfinite(labels) & (labels >= 0))
+        if wrong.any():
+            raise ValueError(f"y must hold finite labels >= 0, got {labels[wrong][0]:g}")
+        with np.errstate(over="ignore"):
+            gains = np.exp2(labels) - 1.0 if gain == "exp2" else labels.copy()
+    else:
+        raise ValueError(f"gain must be 'exp2', 'linear' or a function of the labels, got {gain!r}")
+    wrong = ~(np.isfinite(gains) & (gains >= 0))
+    if wrong.any():
+        raise ValueError(f"gains must be finite numbers >= 0, got {float(gains[wrong][0])!r}")
+    return gains
+
+
+def _list_ids(qid: ArrayLike | None, n: int) -> IntArray:
+    if qid is None:
+        return np.zeros(n, dtype=np.int64)
+    ids = as_array("qid", qid)
+    if ids.shape != (n,) or not np.issubdtype(ids.dtype, np.integer):
+        raise ValueError(f"qid must hold one integer per row of X ({n}), got {ids.dtype} of shape {ids.shape}")
+    return ids.astype(np.int64)
 
 
 def _satisfied_exactly(row: FloatArray, limit: float, w: FloatArray, tolerance: float) -> bool:
@@ -329,7 +567,7 @@ def _satisfied_exactly(row: FloatArray, limit: float, w: FloatArray, tolerance: 
 
 
 def finite_features(X: ArrayLike) -> FloatArray:
-    """A copy of the features as float64 of shape (n, d); ValueError names what is not finite or too large."""
+    """Return a copy of the features as float64 of shape (n, d); ValueError for one that is not finite or too large."""
     features = as_numbers("X", X).copy()
     if features.ndim != 2 or features.shape[0] < 1 or features.shape[1] < 1:
         raise ValueError(f"X must be 2-D with at least one row and one column, got shape {features.shape}")
@@ -345,7 +583,7 @@ def finite_features(X: ArrayLike) -> FloatArray:
 
 
 def set_fields(frozen: object, **fields: object) -> None:
-    """Set fields of a frozen dataclass from within its constructor, arrays read-only from then on."""
+    """Set fields of a frozen dataclass in its constructor, and make its arrays read-only."""
     for name, value in fields.items():
         if isinstance(value, np.ndarray):
             value.setflags(write=False)
@@ -353,7 +591,7 @@ def set_fields(frozen: object, **fields: object) -> None:
 
 
 def check_price_and_margin(C: float, margin: float) -> None:
-    """ValueError for a price or a margin that no problem takes."""
+    """Raise ValueError for a price or a margin out of range."""
     if not 0 <= as_float(C) <= _LARGEST_VALUE:
         raise ValueError(f"C must be a number from 0 to 1e300, got {C!r}")
     if not 0 < as_float(margin) < math.inf:
@@ -361,7 +599,7 @@ def check_price_and_margin(C: float, margin: float) -> None:
 
 
 def check_best_value(problem: Problem) -> None:
-    """ValueError for a statistic whose values overflow or underflow float64."""
+    """Raise ValueError for a statistic whose values overflow or underflow float64."""
     try:
         best = problem.trivial_bound
     except OverflowError:
@@ -372,34 +610,14 @@ def check_best_value(problem: Problem) -> None:
 
 
 def check_rank(rank: str) -> None:
-    """ValueError for what is no rank definition."""
+    """Raise ValueError for an unknown definition of rank."""
     if rank not in get_args(RankName):
         raise ValueError(f"rank must be 'resolved' or 'subrank', got {rank!r}")
 
 
 def check_constraints(constraints: LinearConstraints, d: int) -> None:
-    """ValueError for what are no side constraints on d weights."""
+    """Raise ValueError unless these are side constraints on d weights."""
     if not isinstance(constraints, LinearConstraints):
         raise ValueError(f"constraints must be LinearConstraints(A, b) or None, got {constraints!r}")
     if constraints.A.shape[1] != d:
         raise ValueError(f"constraints: A must have {d} columns, got {constraints.A.shape[1]}")
-
-
-def set_prices(
-    problem: Problem,
-    C: float,
-    margin: float,
-    constraints: LinearConstraints | None,
-    max_nonzeros: int | None = None,
-) -> None:
-    """Check and set what every problem has beside its data."""
-    check_price_and_margin(C, margin)
-    check_best_value(problem)
-    if constraints is not None:
-        check_constraints(constraints, problem.d)
-    if max_nonzeros is not None:
-        if not is_whole(max_nonzeros) or not 1 <= max_nonzeros <= problem.d:
-            rule = f"an integer from 1 to {problem.d}, the number of features, or None"
-            raise ValueError(f"max_nonzeros must be {rule}, got {max_nonzeros!r}")
-        max_nonzeros = int(max_nonzeros)
-    set_fields(problem, C=float(C), margin=float(margin), constraints=constraints, max_nonzeros=max_nonzeros)

@@ -17,11 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_sequence, check_callable
-from ltr.exact.graded import GradedProblem
 from ltr.exact.limits import Limits
 from ltr.exact.local_search import LocalSearch
-from ltr.exact.preferences import PairwiseProblem
-from ltr.exact.problem import Problem, RerankProblem
+from ltr.exact.problem import Problem
 from ltr.exact.scip import Auc, Pairwise, ResolvedPairs, ResolvedRank, ScipSolver, Subrank
 from ltr.exact.scip.hosted import HostedSearch
 from ltr.exact.solution import Progress, Solution, Status
@@ -70,7 +68,7 @@ METHODS: MappingProxyType[str, Solver] = MappingProxyType(
 """The methods by name."""
 
 
-_KINDS = "a RerankProblem, GradedProblem or PairwiseProblem"
+_KINDS = "a RerankProblem or PairwiseProblem"
 _PROVABLE = 8  # features up to which lists of some 50 observations are proven in seconds
 
 
@@ -84,10 +82,11 @@ def choose_method(problem: Problem) -> tuple[str, str]:
         ValueError: a problem of an unknown kind.
 
     Examples:
+        >>> from ltr.exact.problem import RerankProblem
         >>> choose_method(RerankProblem([[0.0], [1.0]], [0, 1], "wrs"))
         ('weight_space', '1 feature is few enough for a proof')
     """
-    if not isinstance(problem, RerankProblem | GradedProblem | PairwiseProblem):
+    if not isinstance(problem, Problem):
         raise ValueError(f"problem must be {_KINDS}, got {type(problem).__name__}")
     features = f"{problem.d} feature{'s are' if problem.d > 1 else ' is'}"
     if problem.d <= _PROVABLE:
@@ -135,7 +134,7 @@ def solve(
     one from `on_progress` or `should_stop`.
 
     Args:
-        problem: a `RerankProblem`, `GradedProblem` or `PairwiseProblem`.
+        problem: a `RerankProblem` or `PairwiseProblem`.
         method: a name of `METHODS`, ``"auto"`` (see `choose_method`), or a `Solver` with options of your own.
         limits: time, gap, nodes and memory at which to stop, and the seed.
         warm_starts: weights to start from, each of shape (d,).
@@ -146,6 +145,7 @@ def solve(
         ValueError: an unknown method, one that is not for this problem, warm starts of another shape.
 
     Examples:
+        >>> from ltr.exact.problem import RerankProblem
         >>> solution = solve(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 0]), limits=Limits(time_limit=10))
         >>> solution.status, round(solution.value, 4), solution.gap
         (<Status.OPTIMAL: 'optimal'>, 0.6309, 0.0)

@@ -23,7 +23,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.exact.levels import Levels, levels_of, value
+from ltr.exact.levels import Levels, value
 from ltr.exact.problem import SIDE_TOLERANCE, Problem
 from ltr.exact.state import SolveState
 
@@ -72,7 +72,7 @@ def largest_value(state: SolveState, problem: Problem, low: FloatArray, high: Fl
         >>> largest_value(state, problem, np.array([0.4]), np.array([0.5])), state.weights.tolist()
         (1.0, [1.0])
     """
-    levels = levels_of(problem, state.check)
+    levels = problem.levels(state.check)
     box = _Box(problem, levels, low, high)
     if box.work > _WORK:
         return None

@@ -294,7 +294,7 @@ def _step_to(tables: Tables, w: FloatArray, f: FloatArray, target: FloatArray) -
     """Move w, and its scores f, to the target, scaled to max |w_j| = 1 where no side constraint could mind.
 
     Larger differences lose no pair, and where a won pair costs another gain a place the value does not fall either
-    (`ltr.exact.graded`), so the scaling never costs.
+    (`ltr.exact.problem`), so the scaling never costs.
     """
     largest = abs(target[_largest(target)])
     if largest == 0.0 or tables.sides:

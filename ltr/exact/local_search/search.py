@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linprog
 
-from ltr.exact.levels import NO_PAIRS, PAIR_BYTES, Levels, balance, levels_of, pair_count
+from ltr.exact.levels import NO_PAIRS, PAIR_BYTES, Levels
 from ltr.exact.limits import Memory
 from ltr.exact.local_search._line_search import State, Tables, ascend, clip, new_memory
 from ltr.exact.local_search.separation import separating_weights
@@ -82,7 +82,7 @@ def local_search(
     from the cache on disk, is not counted as search time.
 
     Args:
-        problem: a `RerankProblem`, `GradedProblem` or `PairwiseProblem`.
+        problem: a `RerankProblem` or `PairwiseProblem`.
         seed: of all random choices.
         starts: weights (d,) to start from, such as those of surrogate rankers.
         restarts: ascents after those from the starts.
@@ -110,7 +110,7 @@ def local_search(
     if memory_limit is not None and not memory_limit > 0:
         raise ValueError(f"memory_limit must be > 0, got {memory_limit!r}")
     given = [problem.in_box(start) for start in starts]
-    pairs = pair_count(problem)
+    pairs = problem.pair_count
     fits = pairs <= _MOST and _BYTES * pairs <= Memory(memory_limit).left
     compile_kernels()
     began = time.perf_counter()
@@ -180,7 +180,7 @@ class _Search:
         simple = self._try_simple(self._offer) if self._many else None
         if not self._fits:
             return
-        levels = levels_of(self.problem, self._check)
+        levels = self.problem.levels(self._check)
         self.space = self.space.with_pairs(self.problem, levels)
         separating = separating_weights(self.problem, levels, self.deadline - time.perf_counter())
         if separating is not None:
@@ -212,7 +212,7 @@ class _Search:
             promise: a quick bound on the value of weights; those that promise more than is known are offered.
         """
         axes = np.eye(self.problem.d)
-        mean = balance(self.problem) @ self.problem.X
+        mean = self.problem.balance @ self.problem.X
         best, largest = axes[0], -math.inf
         for start in (np.zeros(self.problem.d), *axes, *-axes, to_surface(mean)):
             w = self.space.feasible_towards(start)
@@ -288,7 +288,7 @@ def compile_kernels() -> None:
     """Have the kernels compiled (or loaded from the cache on disk) before the clock starts."""
     if not ascend.signatures:
         problem = RerankProblem([[0.0], [1.0]], [0, 1])
-        tables = search_tables(problem, levels_of(problem))
+        tables = search_tables(problem, problem.levels())
         state = np.zeros(1, dtype=np.uint64)
         clip(tables, np.zeros(1), np.ones(1), 0.0, 1.0)
         ascend(tables, np.ones(1), np.zeros((0, 0)), 1, 1, 4, new_memory(1), state)

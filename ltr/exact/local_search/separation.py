@@ -43,10 +43,9 @@ def separating_weights(problem: Problem, levels: Levels, seconds: float) -> Floa
         seconds: for the program, which cannot be interrupted: never more than a second.
 
     Examples:
-        >>> from ltr.exact.levels import levels_of
         >>> from ltr.exact.problem import RerankProblem
         >>> problem = RerankProblem([[0, 1], [1, 0], [2, 2], [0, 0]], [1, 0, 1, 0])
-        >>> w = separating_weights(problem, levels_of(problem), 1.0)
+        >>> w = separating_weights(problem, problem.levels(), 1.0)
         >>> problem.evaluate(w / abs(w).max()) == problem.trivial_bound
         True
     """

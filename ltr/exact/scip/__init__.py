@@ -1,8 +1,7 @@
 """The paper's MIP formulations, and the solver that runs them in SCIP; `base` states what the formulations share."""
 
-from ltr.exact.scip.auc import Auc, is_linear
+from ltr.exact.scip.agreement import Auc, Pairwise
 from ltr.exact.scip.base import Form, Formulation
-from ltr.exact.scip.pairwise import Pairwise
 from ltr.exact.scip.resolved import ResolvedRank
 from ltr.exact.scip.resolved_pairs import ResolvedLattice, ResolvedPairs, ResolvedTangents
 from ltr.exact.scip.solver import ScipSolver
@@ -19,5 +18,4 @@ __all__ = [
     "ResolvedTangents",
     "ScipSolver",
     "Subrank",
-    "is_linear",
 ]

@@ -35,12 +35,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, Problem, RerankProblem
+from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, Problem, RankName, RerankProblem
 from ltr.exact.scip.callbacks import Expression, Guard, Variable
 from ltr.exact.solution import Status
 from ltr.exact.state import SolveState, Stopped, scalable
@@ -49,9 +49,9 @@ __all__ = [
     "Assignment",
     "Form",
     "Formulation",
+    "RankFormulation",
     "assign",
     "feature_unit",
-    "kind",
     "linear",
     "side_rows",
     "spread",
@@ -75,13 +75,6 @@ def linear(coefficients: Iterable[float], variables: Iterable[Variable]) -> Expr
     from pyscipopt import quicksum
 
     return quicksum(float(c) * v for c, v in zip(coefficients, variables, strict=True) if c != 0)
-
-
-def kind(problem: Problem) -> str:
-    """A problem in words, for errors."""
-    if isinstance(problem, RerankProblem):
-        return f"a RerankProblem with statistic '{problem.statistic}' and rank={problem.rank!r}"
-    return f"a {type(problem).__name__}"
 
 
 class Formulation:
@@ -224,11 +217,11 @@ class Formulation:
         if self._state is not None:
             self._state.check()
 
-    def _pairs_between(self, above: IntArray, below: IntArray) -> IntArray:
-        """All (i, k) with i in `above` and another k in `below`, (pairs, 2)."""
-        self._require(len(above) * len(below))
-        pairs = np.column_stack([np.repeat(above, len(below)), np.tile(below, len(above))])
-        return pairs[pairs[:, 0] != pairs[:, 1]]
+    def _problem_pairs(self) -> IntArray:
+        """The pairs (i, k) that the problem's value depends on, (pairs, 2)."""
+        self._require(self.problem.pair_count)
+        levels = self.problem.levels(self.tick)
+        return np.column_stack([levels.above, levels.below]).astype(np.int64)
 
     def _require(self, pairs: int) -> None:
         if self._state is not None:
@@ -273,18 +266,6 @@ class Formulation:
             i, k = pairs[block].T
             yield block, (self.problem.X[i] - self.problem.X[k]) / self.feature_unit
 
-    @property
-    def a(self) -> FloatArray:
-        """The rank weights in units of the objective."""
-        assert isinstance(self.problem, RerankProblem)
-        return np.asarray(self.problem.a / self.unit)
-
-    @property
-    def shift(self) -> float:
-        """The constant of the statistic in units of the objective."""
-        assert isinstance(self.problem, RerankProblem)
-        return float(self.problem.shift / self.unit)
-
     # --- solutions ---------------------------------------------------------------------------------------------
 
     def complete(self, w: FloatArray) -> Assignment | None:
@@ -319,6 +300,36 @@ class Formulation:
         """The pairs (i, k) that a solution of the solver counts as won."""
         won = [value_of(z) > 0.5 for z in self.z]
         return self.pairs[np.array(won, dtype=bool)]
+
+
+class RankFormulation(Formulation):
+    """A model of the rank statistic of one list with labels 0 and 1."""
+
+    problem: RerankProblem
+    rank: ClassVar[RankName] = "resolved"
+
+    @classmethod
+    def check(cls, problem: Problem) -> None:
+        """Refuse a problem that the model is not about."""
+        cls.checked(problem)
+
+    @classmethod
+    def checked(cls, problem: Problem) -> RerankProblem:
+        """Return the problem; ValueError unless it is one list with labels 0 and 1 and the model's kind of ranks."""
+        if not problem.binary or problem.rank != cls.rank:
+            rule = f"a RerankProblem with one list of labels 0 and 1 and rank={cls.rank!r}"
+            raise ValueError(f"the {cls.name} model needs {rule}, got {problem.describe()}")
+        return cast(RerankProblem, problem)
+
+    @property
+    def a(self) -> FloatArray:
+        """The rank weights in units of the objective."""
+        return self.problem.a / self.unit
+
+    @property
+    def shift(self) -> float:
+        """The constant of the statistic in units of the objective."""
+        return self.problem.shift / self.unit
 
 
 def side_rows(constraints: LinearConstraints) -> tuple[FloatArray, FloatArray]:

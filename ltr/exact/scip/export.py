@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
-from ltr.exact.preferences import PairwiseProblem
-from ltr.exact.problem import Problem, RerankProblem
-from ltr.exact.scip import Formulation, ResolvedLattice, ScipSolver, is_linear
+from ltr.exact.problem import Problem
+from ltr.exact.scip import Auc, Formulation, Pairwise, ResolvedLattice, ResolvedPairs, ScipSolver, Subrank
 from ltr.exact.solve import METHODS
 
 __all__ = ["build_model", "choose_model", "write_model"]
@@ -64,16 +64,16 @@ def choose_model(problem: Problem) -> str:
         ValueError: a problem that no model is for.
 
     Examples:
+        >>> from ltr.exact.problem import RerankProblem
         >>> choose_model(RerankProblem([[0.0], [1.0]], [0, 1], "wrs"))
         'auc'
     """
-    if isinstance(problem, PairwiseProblem):
-        return "pairwise"
-    if not isinstance(problem, RerankProblem):
-        raise ValueError(f"problem must be a RerankProblem or PairwiseProblem, got {type(problem).__name__}")
-    if problem.rank == "subrank":
-        return "subrank"
-    return "auc" if is_linear(problem) else "resolved"
+    for model in (Pairwise, Auc, ResolvedPairs, Subrank):
+        with contextlib.suppress(ValueError):
+            model.check(problem)
+            return model.name
+    rule = "a RerankProblem with one list of labels 0 and 1, or a PairwiseProblem"
+    raise ValueError(f"problem must be {rule} to have a model, got {problem.describe()}")
 
 
 def _solver(problem: Problem, method: str) -> ScipSolver:

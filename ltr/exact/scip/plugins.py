@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pyscipopt import SCIP_EVENTTYPE, SCIP_HEURTIMING, SCIP_RESULT, Eventhdlr, Heur
 
-from ltr.exact.recentre import deepest
+from ltr.exact.largest_margin import deepest
 from ltr.exact.scip.base import Assignment, Formulation
 from ltr.exact.scip.callbacks import Model, ScipEvent, ScipSolution, interrupt
 from ltr.exact.state import SolveState

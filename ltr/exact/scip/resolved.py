@@ -20,27 +20,21 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.exact.problem import Problem, RerankProblem
-from ltr.exact.recentre import deepest
-from ltr.exact.scip.base import Assignment, FloatArray, Formulation, assign, kind, linear
+from ltr.exact.largest_margin import deepest
+from ltr.exact.scip.base import Assignment, FloatArray, RankFormulation, assign, linear
 from ltr.exact.scip.callbacks import Expression, Variable
 
-__all__ = ["ResolvedRank", "check_resolved"]
+__all__ = ["ResolvedRank"]
 
 
-def check_resolved(problem: Problem) -> None:
-    """Refuse problems that are not about ResolvedRank."""
-    if not isinstance(problem, RerankProblem) or problem.rank != "resolved":
-        raise ValueError(f"a resolved model needs a RerankProblem with rank='resolved', got {kind(problem)}")
-
-
-class ResolvedRank(Formulation):
+class ResolvedRank(RankFormulation):
     """The paper's ResolvedRank model of a `RerankProblem` with ``rank="resolved"``.
 
     Raises:
         ValueError: a problem of another kind.
 
     Examples:
+        >>> from ltr.exact.problem import RerankProblem
         >>> model = ResolvedRank(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1]), "faithful").model
         >>> model.optimize()
         >>> round(model.getObjVal(), 4)
@@ -50,18 +44,13 @@ class ResolvedRank(Formulation):
     name = "resolved"
     exact = False
     rows = 4
-    problem: RerankProblem
-
-    @classmethod
-    def check(cls, problem: Problem) -> None:
-        """Refuse a problem of another kind."""
-        check_resolved(problem)
 
     def _build(self) -> tuple[Expression, float]:
         problem = self.problem
         steps = np.diff(self.a, prepend=0.0)
         self.levels = np.flatnonzero(steps > 0)[np.flatnonzero(steps > 0) > 0] + 1  # S_r, ranks from 1
-        pairs = self._pairs_between(np.arange(problem.n), np.arange(problem.n))
+        self._require(problem.n**2)
+        pairs = np.argwhere(~np.eye(problem.n, dtype=bool))
         self.comparison = self._add_comparisons(pairs)
         self._add_in_order()
         self.r = [self.model.addVar(f"r_{i}", vtype="I", lb=0, ub=problem.n - 1) for i in range(problem.n)]

@@ -38,37 +38,27 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.exact.problem import Problem, RerankProblem
-from ltr.exact.scip.base import Assignment, FloatArray, Formulation, assign, linear
+from ltr.exact.problem import Problem
+from ltr.exact.scip.base import Assignment, FloatArray, Formulation, RankFormulation, assign, linear
 from ltr.exact.scip.callbacks import Expression, Variable
-from ltr.exact.scip.resolved import check_resolved
 from ltr.exact.scip.tangents import PositionCost, add_tangents
 
 __all__ = ["ResolvedLattice", "ResolvedPairs", "ResolvedTangents"]
 
 
-class ResolvedPairs(Formulation):
+class ResolvedPairs(RankFormulation):
     """What both models share; `for_problem` chooses between them."""
 
     name = "resolved"
-    problem: RerankProblem
-
-    @classmethod
-    def check(cls, problem: Problem) -> None:
-        """Refuse a problem of another kind."""
-        check_resolved(problem)
 
     @classmethod
     def for_problem(cls, problem: Problem) -> type[Formulation]:
-        """The tangent model where the rank weights are convex, else the lattice model."""
-        check_resolved(problem)
-        assert isinstance(problem, RerankProblem)
-        return ResolvedTangents if problem.statistic.is_convex(problem.n) else ResolvedLattice
+        """Return the tangent model where the rank weights are convex, else the lattice model."""
+        given = cls.checked(problem)
+        return ResolvedTangents if given.statistic.is_convex(given.n) else ResolvedLattice
 
     def _build(self) -> tuple[Expression, float]:
-        problem = self.problem
-        pairs = self._pairs_between(problem.positives, problem.negatives)
-        self.comparison = self._add_comparisons(pairs)
+        self.comparison = self._add_comparisons(self._problem_pairs())
         return self._add_statistic()
 
     def _add_statistic(self) -> tuple[Expression, float]:
@@ -88,6 +78,7 @@ class ResolvedTangents(ResolvedPairs):
         ValueError: a problem of another kind, rank weights that are not convex.
 
     Examples:
+        >>> from ltr.exact.problem import RerankProblem
         >>> model = ResolvedTangents(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1])).model
         >>> model.optimize()
         >>> round(model.getObjVal(), 4)
@@ -99,10 +90,9 @@ class ResolvedTangents(ResolvedPairs):
     @classmethod
     def check(cls, problem: Problem) -> None:
         """Refuse a problem of another kind or with rank weights that are not convex."""
-        check_resolved(problem)
-        assert isinstance(problem, RerankProblem)
-        if not problem.statistic.is_convex(problem.n):
-            raise ValueError(f"the tangent model needs convex rank weights, got statistic {problem.statistic}")
+        given = cls.checked(problem)
+        if not given.statistic.is_convex(given.n):
+            raise ValueError(f"the tangent model needs convex rank weights, got statistic {given.statistic}")
 
     def _add_statistic(self) -> tuple[Expression, float]:
         problem = self.problem
@@ -138,6 +128,7 @@ class ResolvedLattice(ResolvedPairs):
         ValueError: a problem of another kind.
 
     Examples:
+        >>> from ltr.exact.problem import RerankProblem
         >>> model = ResolvedLattice(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], "dcg@1")).model
         >>> model.optimize()
         >>> round(model.getObjVal(), 4)

@@ -24,20 +24,20 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.exact.problem import Problem, RerankProblem
-from ltr.exact.scip.base import Assignment, FloatArray, Formulation, assign, kind, linear
+from ltr.exact.scip.base import Assignment, FloatArray, RankFormulation, assign, linear
 from ltr.exact.scip.callbacks import Expression, Variable
 
 __all__ = ["Subrank"]
 
 
-class Subrank(Formulation):
+class Subrank(RankFormulation):
     """The Subrank model of a `RerankProblem` with ``rank="subrank"``.
 
     Raises:
         ValueError: a problem of another kind.
 
     Examples:
+        >>> from ltr.exact.problem import RerankProblem
         >>> problem = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], rank="subrank")
         >>> model = Subrank(problem).model
         >>> model.optimize()
@@ -47,20 +47,13 @@ class Subrank(Formulation):
 
     name = "subrank"
     rows = 2
-    problem: RerankProblem
-
-    @classmethod
-    def check(cls, problem: Problem) -> None:
-        """Refuse a problem of another kind."""
-        if not isinstance(problem, RerankProblem) or problem.rank != "subrank":
-            raise ValueError(f"a subrank model needs a RerankProblem with rank='subrank', got {kind(problem)}")
+    rank = "subrank"
 
     def _build(self) -> tuple[Expression, float]:
         problem = self.problem
         steps = np.diff(self.a, prepend=0.0)
         self.levels = np.flatnonzero(steps > 0)[np.flatnonzero(steps > 0) > 0] + 1  # S_r, ranks from 1
-        pairs = self._pairs_between(problem.positives, np.arange(problem.n))
-        self.comparison = self._add_comparisons(pairs)
+        self.comparison = self._add_comparisons(self._problem_pairs())
         self.t = self._add_ranks()
         self._add_rank_reached()
         if self.tight:

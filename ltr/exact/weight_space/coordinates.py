@@ -22,7 +22,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.exact.levels import levels_of
 from ltr.exact.problem import Problem
 
 __all__ = ["SYSTEMS", "adapted", "apply_to"]
@@ -58,7 +57,7 @@ def adapted(problem: Problem, w: FloatArray) -> tuple[FloatArray, float] | None:
         >>> bool(gain > 0.5)
         True
     """
-    levels = levels_of(problem)
+    levels = problem.levels()
     if len(levels.above) == 0:
         return None
     take = slice(None, None, -(-len(levels.above) // _PAIRS))

@@ -13,7 +13,6 @@ no such pairs, so their boxes are searched first. Where the optima agree, as the
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import math
 from collections.abc import Iterator
@@ -21,11 +20,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.exact.levels import pair_count
+from ltr.exact.largest_margin import middle_of_cell
 from ltr.exact.limits import MEGABYTE
 from ltr.exact.local_search import search_locally
-from ltr.exact.problem import Problem, RerankProblem
-from ltr.exact.recentre import middle_of_cell
+from ltr.exact.problem import Problem
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState, Stopped
 from ltr.exact.vertices import largest_value, offer_simple
@@ -60,7 +58,7 @@ _NARROW = "the boxes left are too narrow to decide"
 def out_of_reach(state: SolveState) -> Ending | None:
     """Return why a problem is too large to be searched for a proof within the memory left, None where it is not."""
     problem, left = state.problem, state.memory.left
-    pairs, needed = pair_count(problem), memory_needed(problem, threads=1)
+    pairs, needed = problem.pair_count, memory_needed(problem, threads=1)
     bound = "the bound is that of a perfect order"
     if needed > left:
         takes, have = math.ceil(needed / MEGABYTE), max(0, int(left / MEGABYTE))
@@ -86,8 +84,7 @@ def prove(state: SolveState, threads: int, coordinates: str | None = None, local
     while threads > 1 and memory_needed(problem, threads) > state.memory.left:
         threads -= 1
     try:
-        if isinstance(problem, RerankProblem) and problem.rank == "subrank":
-            resolved = dataclasses.replace(problem, rank="resolved")
+        if (resolved := problem.relaxed) is not None:
             with contextlib.suppress(_Undecided):
                 ending = _prove(state, resolved, threads, coordinates, local_search)
                 if ending.status is not Status.INEXACT:

@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.exact.levels import PAIR_BYTES, Levels, levels_of, pair_count
+from ltr.exact.levels import PAIR_BYTES, Levels
 from ltr.exact.problem import SIDE_TOLERANCE, Problem
 from ltr.exact.state import scalable
 from ltr.exact.weight_space.conflicts import ConflictingPairs, conflicting_pairs
@@ -284,7 +284,7 @@ class Searchable(NamedTuple):
 def memory_needed(problem: Problem, threads: int) -> float:
     """Return about how many bytes a search of this problem takes on some threads."""
     column = 8 * (problem.d + 1) + 4 * 8 * -(-problem.d // 8) + 12
-    return pair_count(problem) * (PAIR_BYTES + 2 * column + threads * (_PAIR_LISTS * column + _STACK * 17))
+    return problem.pair_count * (PAIR_BYTES + 2 * column + threads * (_PAIR_LISTS * column + _STACK * 17))
 
 
 def space_of(problem: Problem, T: FloatArray | None = None, tick: Callable[[], None] = lambda: None) -> Searchable:
@@ -295,7 +295,7 @@ def space_of(problem: Problem, T: FloatArray | None = None, tick: Callable[[], N
         T: regular, (d, d); None for the weights themselves, the only choice with side constraints or a price.
         tick: called now and then; what it raises ends the work.
     """
-    levels, d = levels_of(problem, tick), problem.d
+    levels, d = problem.levels(tick), problem.d
     system = np.eye(d) if T is None else np.ascontiguousarray(T)
     pairs = len(levels.above)
     columns, size, varies = np.empty((d + 1, pairs)), np.empty(pairs), np.zeros(d, dtype=bool)

@@ -9,12 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import SVC
 
-from ltr.exact import recentre as module
-from ltr.exact.graded import GradedProblem
+from ltr.exact import largest_margin as module
+from ltr.exact.largest_margin import deepest, maximise_margin
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import LinearConstraints, RerankProblem
-from ltr.exact.recentre import deepest, recentre
-from tests.reference import random_instance, random_pairwise
+from tests.reference import graded_problem, random_instance, random_pairwise
 
 NORMS = ("l2", "max")
 
@@ -24,7 +23,7 @@ def comparisons(problem):
     n = problem.n
     if isinstance(problem, PairwiseProblem):
         return [(i, k, 1) for i, k in problem.pairs.tolist()]
-    if isinstance(problem, GradedProblem):
+    if not problem.binary:
         q, h = problem.qid, problem.grades
         same = [(i, k) for i in range(n) for k in range(n) if q[i] == q[k] and i != k]
         if problem.rank == "resolved":
@@ -84,7 +83,7 @@ def instances(draw):
         gains, qid = rng.integers(0, 4, size=len(X)), rng.integers(0, 2, size=len(X))
         gains[0] = 1
         statistic = draw(st.sampled_from(["dcg", "mrr", "auc", "dcg@2"]))
-        problem = GradedProblem(X, gains, qid, statistic, rank=base.rank, **options)
+        problem = graded_problem(X, gains, qid, statistic, rank=base.rank, **options)
     grid = st.sampled_from([0.0, 1.0, -1.0, 0.5, -0.25, 0.3, 1e-3, 2.0])
     return problem, np.array(draw(st.lists(grid, min_size=d, max_size=d)))
 
@@ -94,7 +93,7 @@ def instances(draw):
 def test_the_value_never_falls_and_the_margin_never_shrinks(instance, norm):
     problem, given_weights = instance
     w = problem.in_box(given_weights)
-    found = recentre(problem, given_weights, norm=norm)
+    found = maximise_margin(problem, given_weights, norm=norm)
     assert found.shape == w.shape
     assert np.abs(found).max() <= 1
     assert problem.evaluate(found) >= problem.evaluate(w)
@@ -120,8 +119,8 @@ def test_the_value_never_falls_and_the_margin_never_shrinks(instance, norm):
 @pytest.mark.parametrize("seed", range(5))
 def test_recentring_again_gains_no_margin(norm, seed):
     problem, w = cloud(seed=seed, noise=0.0)  # all is won, so that nothing can be won on the way
-    once = recentre(problem, w, norm=norm)
-    twice = recentre(problem, once, norm=norm)
+    once = maximise_margin(problem, w, norm=norm)
+    twice = maximise_margin(problem, once, norm=norm)
     rows = won_differences(problem, once)
     assert (rows @ twice).min() == pytest.approx((rows @ once).min(), rel=1e-9)
 
@@ -159,19 +158,19 @@ def over_origin(*differences, **options):
         # scored 3, 2, 0: subrank also counts the positives' own order, v_1 - v_2 and 2 v_2 are equal at (1, 1/3)
         (over_origin((1.0, 1.0), (0.0, 2.0), rank="subrank"), [1.0, 0.9], "l2", [1.0, 1 / 3]),
         # the middle grade clears one margin above 0 and one below the top: v·(1, 0) and v·(-1, 2), equal at (1, 1)
-        (GradedProblem([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]], [0, 1, 3]), [0.3, 1.0], "l2", [1.0, 1.0]),
+        (graded_problem([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]], [0, 1, 3]), [0.3, 1.0], "l2", [1.0, 1.0]),
         # the top clears the middle by v·(2, 0) >= m and the bottom, two steps below, by v·(0, 2) >= 2 m
-        (GradedProblem([[0.0, 0.0], [-2.0, 2.0], [0.0, 2.0]], [0, 1, 3]), [1.0, 0.1], "l2", [0.5, 1.0]),
+        (graded_problem([[0.0, 0.0], [-2.0, 2.0], [0.0, 2.0]], [0, 1, 3]), [1.0, 0.1], "l2", [0.5, 1.0]),
     ],
 )
 def test_known_geometry(problem, w, norm, expected):
-    np.testing.assert_allclose(recentre(problem, w, norm=norm), expected, atol=1e-7)
+    np.testing.assert_allclose(maximise_margin(problem, w, norm=norm), expected, atol=1e-7)
 
 
 def test_a_lost_pair_may_be_won_on_the_way():
     # the bisector of (2, 0) and (0, 2) wins (-0.2, 1) too, which (1, 0.1) loses
     problem = over_origin((2.0, 0.0), (0.0, 2.0), (-0.2, 1.0))
-    assert problem.evaluate(recentre(problem, [1.0, 0.1])) > problem.evaluate([1.0, 0.1])
+    assert problem.evaluate(maximise_margin(problem, [1.0, 0.1])) > problem.evaluate([1.0, 0.1])
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -186,14 +185,14 @@ def test_a_lost_pair_may_be_won_on_the_way():
     ],
 )
 def test_where_nothing_is_won_the_weights_come_back(problem, w, norm):
-    assert recentre(problem, w, norm=norm).tolist() == w
+    assert maximise_margin(problem, w, norm=norm).tolist() == w
 
 
 @pytest.mark.parametrize("norm", NORMS)
 def test_weights_beyond_the_box_are_taken_into_it(norm):
     problem = over_origin((1.0, 0.0))
-    assert recentre(problem, [-4.0, 2.0], norm=norm).tolist() == [-1.0, 0.5]
-    assert recentre(problem, [5.0, 5.0], norm=norm)[0] == 1.0
+    assert maximise_margin(problem, [-4.0, 2.0], norm=norm).tolist() == [-1.0, 0.5]
+    assert maximise_margin(problem, [5.0, 5.0], norm=norm)[0] == 1.0
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -201,7 +200,7 @@ def test_the_argument_is_not_changed_and_not_returned(norm):
     problem, w = cloud()
     for weights in (w, np.zeros(4)):
         before = weights.copy()
-        assert recentre(problem, weights, norm=norm) is not weights
+        assert maximise_margin(problem, weights, norm=norm) is not weights
         np.testing.assert_array_equal(weights, before)
 
 
@@ -213,12 +212,12 @@ def test_a_price_keeps_the_zeros(norm):
     free, w = cloud()
     w[1] = 0.0
     priced = RerankProblem(free.X, free.y, C=1e-3)
-    assert recentre(free, w, norm=norm)[1] != 0
-    found = recentre(priced, w, norm=norm)
+    assert maximise_margin(free, w, norm=norm)[1] != 0
+    found = maximise_margin(priced, w, norm=norm)
     assert found[1] == 0
     # what is left is the problem without that column
     columns = [0, 2, 3]
-    alone = recentre(RerankProblem(free.X[:, columns], free.y), w[columns], norm=norm)
+    alone = maximise_margin(RerankProblem(free.X[:, columns], free.y), w[columns], norm=norm)
     np.testing.assert_allclose(found[columns], alone, atol=1e-9)
 
 
@@ -239,7 +238,7 @@ def test_side_constraints_are_kept(A, b, norm):
     problem = RerankProblem(data.X, data.y, constraints=rules)
     start = next(w for w in np.random.default_rng(1).uniform(-1, 1, size=(10_000, 4)) if rules.satisfied(_equal(A, w)))
     w = _equal(A, start)
-    found = recentre(problem, w, norm=norm)
+    found = maximise_margin(problem, w, norm=norm)
     assert rules.satisfied(found)
     rows = won_differences(problem, w)
     assert (rows @ found).min() > 1.01 * (rows @ w).min()
@@ -252,7 +251,7 @@ def test_signs_that_bind_are_kept_exactly(norm, seed):
     signs, one = np.sign(w), seed % 4
     w[one], signs[one] = 0.0, -signs[one]  # the data ask for the other sign
     problem = RerankProblem(data.X, data.y, constraints=LinearConstraints(-np.diag(signs), np.zeros(4)))
-    found = recentre(problem, w, norm=norm)
+    found = maximise_margin(problem, w, norm=norm)
     assert (signs * found >= 0).all()
     rows = won_differences(problem, w)
     assert (rows @ found).min() > 1.01 * (rows @ w).min()
@@ -277,7 +276,7 @@ def test_without_side_constraints_it_is_a_support_vector_machine(seed):
     # in this unit w has margin 1, so ||v||^2 <= 1 at the optimum, which is the sum of the multipliers: none reaches C
     machine = SVC(kernel="linear", C=10, tol=1e-7)
     machine.fit(np.vstack([rows, -rows]), np.repeat([1, 0], len(rows)))  # both signs: no intercept
-    found, expected = recentre(problem, w), machine.coef_[0]
+    found, expected = maximise_margin(problem, w), machine.coef_[0]
     np.testing.assert_allclose(found, expected / np.abs(expected).max(), atol=1e-5)
 
 
@@ -300,14 +299,14 @@ def test_no_weights_have_a_larger_margin(norm, sides, margin, seed):
     if norm == "max" or sides == "budget":
         program = cp.Problem(cp.Maximize(m), [rows @ v >= m, cp.abs(v) <= 1, t == 1, *sides_hold])
         program.solve(solver=cp.CLARABEL)
-        assert (rows @ recentre(problem, w, norm=norm)).min() == pytest.approx(program.value, rel=1e-6)
+        assert (rows @ maximise_margin(problem, w, norm=norm)).min() == pytest.approx(program.value, rel=1e-6)
     else:
         # t stands for the factor between v and the weights in the box: rows v >= margin t, |v| <= t
         program = cp.Problem(
             cp.Minimize(cp.sum_squares(v)), [rows @ v >= 1, rows @ v >= margin * t, cp.abs(v) <= t, *sides_hold]
         )
         program.solve(solver=cp.CLARABEL)
-        found = recentre(problem, w)
+        found = maximise_margin(problem, w)
         expected = 1 / np.sqrt(program.value)
         assert (rows @ found).min() / np.linalg.norm(found) == pytest.approx(expected, rel=1e-6)
 
@@ -323,7 +322,7 @@ def test_few_of_the_pairs_are_asked_for(monkeypatch):
         return deepest(problem, differences, support)
 
     monkeypatch.setattr(module, "deepest", counting)
-    found = recentre(problem, w, norm="max")
+    found = maximise_margin(problem, w, norm="max")
     assert max(asked) < len(rows) / 10
     at_once = deepest(problem, rows, np.ones(8, dtype=bool))
     assert (rows @ found).min() == pytest.approx((rows @ at_once).min(), rel=1e-6)
@@ -333,7 +332,7 @@ def test_few_of_the_pairs_are_asked_for(monkeypatch):
 def test_the_unit_of_all_features_does_not_matter(scale):
     problem, w = cloud()
     scaled = RerankProblem(problem.X * scale, problem.y, margin=problem.margin * scale)
-    np.testing.assert_allclose(recentre(scaled, w), recentre(problem, w), atol=1e-9)
+    np.testing.assert_allclose(maximise_margin(scaled, w), maximise_margin(problem, w), atol=1e-9)
 
 
 # --- what is not trusted ---------------------------------------------------------------------------------------
@@ -345,33 +344,33 @@ def test_a_wrong_answer_of_the_program_is_not_taken(monkeypatch, answer, norm):
     problem, w = cloud()
     monkeypatch.setattr(module, "_widest", lambda *_, **__: answer)
     monkeypatch.setattr(module, "deepest", lambda *_, **__: answer)
-    np.testing.assert_array_equal(recentre(problem, w, norm=norm), w)
+    np.testing.assert_array_equal(maximise_margin(problem, w, norm=norm), w)
 
 
 def test_an_answer_that_loses_a_comparison_is_not_taken(monkeypatch):
     # (0.5, 0.5) is on the bisector, but short of the margin; where all ranks weigh the same the value cannot tell
     problem = over_origin((1.0, 0.0), (0.0, 1.0), statistic="weights(1,1,1)", margin=0.9)
     monkeypatch.setattr(module, "_widest", lambda *_, **__: np.array([0.5, 0.5]))
-    assert recentre(problem, [1.0, 0.9]).tolist() == [1.0, 0.9]
+    assert maximise_margin(problem, [1.0, 0.9]).tolist() == [1.0, 0.9]
 
 
 def test_an_infeasible_answer_of_the_program_is_not_taken(monkeypatch):
     problem = over_origin((2.0, 0.0), (0.0, 2.0), constraints=LinearConstraints([[-1.0, 2.0]], [0.0]))
     monkeypatch.setattr(module, "_widest", lambda *_, **__: np.array([1.0, 1.0]))
-    assert recentre(problem, [1.0, 0.1]).tolist() == [1.0, 0.1]
+    assert maximise_margin(problem, [1.0, 0.1]).tolist() == [1.0, 0.1]
 
 
 def test_pairs_that_the_support_cannot_tell_apart():
     # rounding may have moved w·δ by more than the margin, but δ is 0 where w is not
     problem = RerankProblem([[1e9, 0.0], [1e9, 5.0]], [0, 1], C=0.01, margin=1e-9)
-    assert recentre(problem, [1.0, 0.0]).tolist() == [1.0, 0.0]
+    assert maximise_margin(problem, [1.0, 0.0]).tolist() == [1.0, 0.0]
 
 
 def test_the_problems_own_value_has_the_last_word(monkeypatch):
     problem, w = cloud()
-    assert recentre(problem, w).tolist() != w.tolist()
+    assert maximise_margin(problem, w).tolist() != w.tolist()
     monkeypatch.setattr(RerankProblem, "evaluate", lambda self, v: float(np.array_equal(v, w)))
-    assert recentre(problem, w).tolist() == w.tolist()
+    assert maximise_margin(problem, w).tolist() == w.tolist()
 
 
 def test_too_many_iterations_leave_the_weights_as_they_are(monkeypatch):
@@ -380,7 +379,7 @@ def test_too_many_iterations_leave_the_weights_as_they_are(monkeypatch):
 
     monkeypatch.setattr("scipy.optimize.nnls", give_up)
     problem, w = cloud()
-    np.testing.assert_array_equal(recentre(problem, w), w)
+    np.testing.assert_array_equal(maximise_margin(problem, w), w)
 
 
 @pytest.mark.parametrize(
@@ -393,4 +392,4 @@ def test_too_many_iterations_leave_the_weights_as_they_are(monkeypatch):
 )
 def test_bad_arguments_are_named(w, norm, message):
     with pytest.raises(ValueError, match=message):
-        recentre(over_origin((1.0, 0.0)), w, norm=norm)
+        maximise_margin(over_origin((1.0, 0.0)), w, norm=norm)

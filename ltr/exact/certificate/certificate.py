@@ -1,8 +1,8 @@
-"""Certificates: weights, and a proof that no others are better, as a file that a small program checks.
+"""Certificates: weights and a proof that no others are better, as a file that a small program checks.
 
-`certify` writes down the problem, the weights of a solution, and a partition of weight space into boxes in each of
-which the objective stays below a bound. `ltr.verify` defines what such a file means and checks it in exact arithmetic;
-it shares no code with the solvers, and runs where only Python is installed.
+`certify` records the problem, the weights of a solution, and a partition of weight space into boxes in each of which
+the objective stays below a bound. `ltr.verify` defines the meaning of such a file and checks it in exact arithmetic; it
+shares no code with the solvers and needs nothing but Python.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from ltr import verify
 from ltr.checks import as_float, is_whole
-from ltr.exact.graded import GradedProblem
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
 from ltr.exact.solution import Solution
@@ -31,15 +30,15 @@ __all__ = ["Certificate", "certify"]
 
 Content = dict[str, Any]
 
-_ROUNDING = 1e-13  # room above the value for sums of rank weights that are equal but for rounding, relative to its size
-_HALVINGS = 12  # of the way from the trivial bound to the value: the bounds that are tried
+_ROUNDING = 1e-13  # relative room above the value, for sums of rank weights that differ by rounding only
+_HALVINGS = 12  # the bounds tried halve the distance from the trivial bound to the value so many times
 
 
 class Certificate:
-    """What a certificate file holds: a problem, weights, their value, and a proven or claimed bound.
+    """The content of a certificate file: a problem, weights, their value, and a proven or claimed bound.
 
     Attributes:
-        content: the content of the file; `ltr.verify` has its fields.
+        content: the content of the file, with the fields that `ltr.verify` defines.
 
     Examples:
         >>> from ltr.exact.solve import solve
@@ -56,7 +55,7 @@ class Certificate:
 
     @property
     def claim(self) -> str:
-        """What the file shows: ``"optimal"``, ``"bound"`` (proven, above the value) or ``"value"`` (nothing proven)."""
+        """What the file shows: ``"optimal"``, ``"bound"`` (proven, but above the value) or ``"value"`` (no proof)."""
         return str(self.content["claim"])
 
     @property
@@ -71,24 +70,24 @@ class Certificate:
 
     @property
     def claimed_bound(self) -> float:
-        """The bound that the solver gave."""
+        """The bound stated by the solver."""
         return float(self.content["claimed_bound"])
 
     @property
     def partition(self) -> tuple[str, ...] | None:
-        """The partition that proves the bound, one text a root; None where there is none."""
+        """The partition that proves the bound, one text per root; None without a proof."""
         proof = self.content["proof"]
         return None if proof is None else tuple(proof["partition"])
 
     @property
     def bound(self) -> float:
-        """The bound that the partition proves, or the claimed one where there is none."""
+        """The bound that the partition proves, or the claimed one without a proof."""
         proof = self.content["proof"]
         return self.claimed_bound if proof is None else float(proof["bound"])
 
     @property
     def boxes(self) -> int:
-        """Boxes of the partition, 0 without one."""
+        """Number of boxes in the partition, 0 without a proof."""
         return sum(len(text.split(" ")) for text in self.partition or ())
 
     @property
@@ -98,7 +97,7 @@ class Certificate:
 
     @cached_property
     def problem(self) -> Problem:
-        """The problem, with the data that the file holds."""
+        """The problem, made from the data in the file."""
         content = self.content["problem"]
         sides = content["constraints"]
         options = {
@@ -109,24 +108,20 @@ class Certificate:
         }
         if content["kind"] == "pairwise":
             return PairwiseProblem(content["X"], content["pairs"], weights=content["pair_weights"], **options)
-        options |= {"statistic": content["statistic"], "rank": content["rank"]}
-        if content["kind"] == "graded":
-            return GradedProblem(content["X"], content["gains"], content["qid"], **options)
-        return RerankProblem(content["X"], content["y"], **options)
+        options |= {"statistic": content["statistic"], "rank": content["rank"], "qid": content.get("qid")}
+        gains = content["y"] if content["kind"] == "rerank" else content["gains"]
+        return RerankProblem(content["X"], gains, gain="linear", **options)
 
     def verify(self) -> str:
-        """Check everything in exact arithmetic, as ``ltr verify`` does.
-
-        Returns:
-            What is shown, in words.
+        """Check everything in exact arithmetic, as ``ltr verify`` does, and return the verdict in words.
 
         Raises:
-            CertificateError: what is wrong, and where.
+            CertificateError: the certificate is wrong; the message says what and where.
         """
         return verify.check(self.content)[1]
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the file, whole or not at all."""
+        """Write the file atomically: whole or not at all."""
         target = Path(path)
         temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         try:
@@ -140,11 +135,11 @@ class Certificate:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Certificate:
-        """Read a file: its fields and its data are checked, its value and its proof are not (see `verify`).
+        """Read a file and check its fields and data, but neither its value nor its proof (see `verify`).
 
         Raises:
-            OSError: no such file.
-            CertificateError: a file that is not a certificate, with the place.
+            OSError: the file cannot be opened.
+            CertificateError: the file is not a certificate; the message says where.
         """
         try:
             content = verify.parse(Path(path).read_text(encoding="utf-8"))
@@ -165,27 +160,28 @@ def certify(
     time_limit: float = 30.0,
     should_stop: Callable[[], bool] | None = None,
 ) -> Certificate:
-    """A certificate of the weights of a solution, with a proof of the lowest bound that the boxes suffice for.
+    """Return a certificate of a solution's weights, with a proof of the lowest bound that can be proven within limits.
 
-    The bound tried first is the value itself, up to rounding, whatever the solver claims. Where that takes too many
-    boxes, the claimed bound and others between the value and the trivial bound are tried. Where these take too many as
-    well, the certificate holds no proof: it shows the value, and quotes the solver's bound as a claim. Where pairs of
-    opposite differences matter at the optimum (subranks of positives that tie with each other, small whole numbers as
-    features), boxes along w·δ = 0 have to shrink to the size of the margin, which takes too many in three dimensions.
-    No proof is tried for a problem of more than four million pairs, which would take gigabytes of memory.
+    The first bound tried is the value itself, up to rounding, whatever the solver claims. Where that takes too many
+    boxes, `certify` tries the claimed bound and others between the value and the trivial bound. Where these fail too,
+    the certificate has no proof: it shows the value and quotes the solver's bound as a claim. Pairs of opposite
+    differences that matter at the optimum (Subranks of tied positives, features that are small whole numbers) are hard:
+    boxes along w·δ = 0 must shrink to the size of the margin, which takes too many of them in three dimensions. No
+    proof is tried for a problem of more than four million pairs, which would take gigabytes of memory.
 
     Args:
-        problem: a `RerankProblem`, `GradedProblem` or `PairwiseProblem`.
-        solution: of this problem, from any method.
-        max_boxes: most boxes of a partition.
-        max_checks: most checks of a pair in a box that the verifier has to make, at a few million a second.
-        time_limit: seconds for finding the partition; the best one found until then counts.
-        should_stop: asked several times a second; True ends the search for a better partition.
+        problem: a `RerankProblem` or `PairwiseProblem`.
+        solution: a solution of this problem, from any method.
+        max_boxes: largest number of boxes in a partition.
+        max_checks: largest number of checks of a pair in a box that the verifier has to make, a few million per
+            second.
+        time_limit: seconds for finding the partition; the best one found in that time is used.
+        should_stop: called several times per second; True ends the search for a better partition.
 
     Raises:
-        TypeError: a problem of another type.
-        ValueError: max_boxes or max_checks below 0, time_limit not above 0, a solution without feasible weights, or
-            one of another problem.
+        TypeError: the problem is of another type.
+        ValueError: max_boxes or max_checks is below 0, time_limit is not above 0, or the solution has no feasible
+            weights or belongs to another problem.
 
     Examples:
         >>> from ltr.exact.solve import solve
@@ -199,9 +195,10 @@ def certify(
             raise ValueError(f"{name} must be an integer >= 0, got {number!r}")
     if not as_float(time_limit) > 0:
         raise ValueError(f"time_limit must be > 0, got {time_limit!r}")
-    from ltr.exact._recorder import MOST_PAIRS, Recorder, pair_count  # loads numba
+    from ltr.exact.certificate.recorder import MOST_PAIRS, Recorder, pair_count  # loads numba
 
-    described = _described(problem)
+    content = problem.content()
+    described = {**content, "sha256": verify.data_digest(content)}
     exact = verify.Problem(described)
     weights = problem.in_box(solution.weights)
     value, attained = _values(problem, exact, weights, solution.value)
@@ -238,7 +235,7 @@ def certify(
 def _values(
     problem: Problem, exact: verify.Problem, weights: NDArray[np.float64], stated: float
 ) -> tuple[float, Fraction]:
-    """The objective at the weights, as the problem computes it and exactly."""
+    """Return the objective at the weights, as the problem computes it and exactly."""
     few = np.count_nonzero(weights) <= exact.most
     if not (math.isfinite(stated) and few and exact.excess(weights.tolist()) <= verify.FEASIBLE):
         raise ValueError("solution must have feasible weights")
@@ -249,44 +246,22 @@ def _values(
 
 
 def _value_of_zero(exact: verify.Problem) -> list[Fraction]:
-    """The objective at w = 0, where that is feasible: no bound below it can be proven."""
+    """Return the objective at w = 0 where that is feasible: no bound below it can be proven."""
     zero = [0.0] * exact.d
     return [exact.value(zero)] if exact.excess(zero) == 0 else []
 
 
-def _described(problem: Problem) -> Content:
-    """The problem as the file describes it."""
-    content: Content = {"C": problem.C, "margin": problem.margin, "constraints": None}
-    content |= {"max_nonzeros": problem.max_nonzeros, "X": problem.X.tolist()}
-    if problem.constraints is not None:
-        content["constraints"] = {"A": problem.constraints.A.tolist(), "b": problem.constraints.b.tolist()}
-    if isinstance(problem, RerankProblem):
-        content = {"kind": "rerank", "rank": problem.rank, "statistic": str(problem.statistic), **content}
-        content |= {"y": problem.y.tolist(), "a": problem.statistic.weights(problem.n).tolist()}
-    elif isinstance(problem, GradedProblem):
-        content = {"kind": "graded", "rank": problem.rank, "statistic": str(problem.statistic), **content}
-        content |= {"gains": problem.gains.tolist(), "qid": problem.qid.tolist()}
-        content |= {"a": [v for one in problem.lists for v in problem.statistic.weights(len(one)).tolist()]}
-    elif isinstance(problem, PairwiseProblem):
-        content = {"kind": "pairwise", **content}
-        content |= {"pairs": problem.pairs.tolist(), "pair_weights": problem.weights.tolist()}
-    else:
-        kinds = "a RerankProblem, GradedProblem or PairwiseProblem"
-        raise TypeError(f"problem must be {kinds}, got {type(problem).__name__}")
-    return {**content, "sha256": verify.data_digest(content)}
-
-
 def _bounds(least: float, claimed: float, trivial: float) -> list[float]:
-    """Bounds worth proving, ascending: the least one, the claimed one, and rows that halve the way to either end."""
+    """Return the bounds to try, ascending: the least, the claimed one, and some that halve the way to either end."""
     shares = [2.0**-k for k in range(_HALVINGS, 0, -1)] + [1 - 2.0**-k for k in range(2, 5)]
-    row = {least + share * (trivial - least) for share in shares}
-    return [least, *sorted(bound for bound in {claimed, *row} if least < bound < trivial)]
+    between = {least + share * (trivial - least) for share in shares}
+    return [least, *sorted(bound for bound in {claimed, *between} if least < bound < trivial)]
 
 
 def _lowest(
     bounds: list[float], record: Callable[[float], list[str] | None], over: Callable[[], bool]
 ) -> Content | None:
-    """The proof of the lowest of these bounds that can be recorded, taking it that higher ones are easier."""
+    """Return the proof of the lowest bound that can be recorded, by bisection: higher bounds are easier to prove."""
     best = None
     failed, holds, at = -1, len(bounds), 0
     while holds - failed > 1 and not over():
@@ -300,13 +275,13 @@ def _lowest(
 
 
 def _up(value: Fraction) -> float:
-    """The smallest float64 not below a number, or the next one."""
+    """Return a float64 not below a number: the smallest one, or the next."""
     rounded = float(value)
     return rounded if rounded >= value else math.nextafter(rounded, math.inf)
 
 
 def _text(value: Any, indent: str = "") -> str:  # noqa: ANN401 (any JSON)
-    """JSON with one field a line, and one entry a line in lists of lists and of texts."""
+    """Return JSON with one field per line, and one entry per line in lists of lists and of texts."""
     deeper = indent + " "
     if isinstance(value, dict):
         lines = [f"{deeper}{json.dumps(name)}: {_text(entry, deeper)}" for name, entry in value.items()]

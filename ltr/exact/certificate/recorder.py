@@ -1,4 +1,7 @@
-"""Partitions of weight space as texts: the numbers of a problem for the compiled recorder, and its words."""
+"""Record partitions of weight space as texts: prepares a problem for the compiled kernels of `partition`.
+
+The problem is read as `ltr.verify` reads it, in integers, for the verifier must be able to close the same boxes.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr import verify
-from ltr.exact._partition import CHECKS, DONE, FULL, PAUSED, WORDS, Path, Store, Tables, advance, largest_total
+from ltr.exact.certificate.partition import (
+    CHECKS,
+    DONE,
+    FULL,
+    PAUSED,
+    WORDS,
+    Path,
+    Store,
+    Tables,
+    advance,
+    largest_total,
+)
 from ltr.exact.problem import Problem
 
 __all__ = ["MOST_PAIRS", "Recorder", "pair_count"]
@@ -21,10 +35,10 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 MOST_PAIRS = 4_000_000
-"""Pairs of a problem that a recorder can hold, at about 100 bytes each."""
+"""Largest number of pairs that a recorder holds, at about 100 bytes each."""
 
-_BITS = 62  # of the integers that stand for sums of rank weights
-_WORK = 5_000_000  # pairs examined between two questions whether to go on
+_BITS = 62  # bits of the integers that represent sums of rank weights
+_WORK = 5_000_000  # pairs examined between two calls of `over`
 _TINY = float(np.finfo(np.float64).smallest_subnormal)
 
 
@@ -32,8 +46,8 @@ class Recorder:
     """Records partitions of one problem.
 
     Args:
-        problem: a problem.
-        exact: the same as the verifier has it.
+        problem: the problem.
+        exact: the same problem as the verifier reads it.
     """
 
     def __init__(self, problem: Problem, exact: verify.Problem) -> None:
@@ -42,14 +56,14 @@ class Recorder:
         numbers = itertools.chain.from_iterable(pair[:4] for pair in exact.pairs())
         above, below, steps, counter = np.fromiter(numbers, dtype=np.int64).reshape(-1, 4).T.copy()
         most = exact.perfect
-        self._unit = Fraction(2) ** (_BITS - 1 - most.bit_length())  # of a sum of worths, beside exact.worth_unit
+        self._unit = Fraction(2) ** (_BITS - 1 - most.bit_length())  # of a total, besides exact.worth_unit
         lists, layers = _layers(exact)
         if exact.lines:
             weight, worth = self._whole([pair[4] for pair in exact.edges]), np.zeros(exact.counters, dtype=np.int64)
             np.add.at(worth, counter, weight)
         else:
             weight, worth = np.ones_like(counter), self._whole([v for _, worths in layers for v in worths])
-        needs = np.array([_down(s * exact.margin) for s in range(1 + steps.max(initial=0))])
+        required = np.array([_down(s * exact.margin) for s in range(1 + steps.max(initial=0))])
         A = np.zeros((0, problem.d)) if sides is None else np.array(sides.A)
         size = np.abs(problem.X).sum(axis=1)
         self._tables = Tables(
@@ -58,7 +72,7 @@ class Recorder:
             below=below,
             counter=counter,
             weight=weight,
-            need=needs[steps],
+            required=required[steps],
             size=size[above] + size[below],
             tiny=_TINY * 128 * problem.d,
             lists=lists,
@@ -75,16 +89,13 @@ class Recorder:
         self._store = _store(2 * len(above))
 
     def record(self, bound: float, max_boxes: int, max_checks: int, over: Callable[[], bool]) -> list[str] | None:
-        """The texts of a partition that proves the bound.
+        """Return the texts of a partition that proves a bound, one per root; None where the limits do not suffice.
 
         Args:
-            bound: a number that no feasible weights shall exceed.
-            max_boxes: most boxes.
-            max_checks: most checks of pairs that the verifier has to make.
-            over: asked several times a second; True ends the recording.
-
-        Returns:
-            One text a root; None where that is not enough, or the recording was ended.
+            bound: value that no feasible weights may exceed.
+            max_boxes: largest number of boxes.
+            max_checks: largest number of checks of pairs that the verifier has to make.
+            over: called several times per second; True ends the recording.
         """
         tables = self._tables._replace(limits=self._limits(bound))
         roots = self._roots()
@@ -113,7 +124,7 @@ class Recorder:
         return np.array([max(-1, min(limit, 2**_BITS)) for limit in limits], dtype=np.int64)
 
     def _roots(self) -> list[tuple[FloatArray, FloatArray]]:
-        """Ends of the intervals of each root."""
+        """Return the interval bounds of each root."""
         ones = np.ones(self._problem.d)
         if not self._exact.scalable:
             return [(-ones, ones)]
@@ -133,7 +144,7 @@ class Recorder:
         return bool(largest_total(tables, lost, self._scratch) <= tables.limits[0])
 
     def _finish(self, tables: Tables, path: Path, words: IntArray, over: Callable[[], bool]) -> bool:
-        """Record the partition of one root; whether that came to an end."""
+        """Record the partition of one root; return whether it was finished."""
         pairs = len(tables.above)
         self._store.pair[:pairs] = np.arange(pairs)
         self._counts[:] = 0
@@ -147,7 +158,7 @@ class Recorder:
 
 
 def pair_count(exact: verify.Problem) -> int:
-    """The number of pairs of a problem, without going through them."""
+    """Return the number of pairs of a problem without enumerating them."""
     count = len(exact.edges)
     for _, everyone, ranked, layers, _ in exact.lists:
         if exact.resolved:  # each member of a layer that is in no higher one, and those that are not in the layer
@@ -159,7 +170,7 @@ def pair_count(exact: verify.Problem) -> int:
 
 
 def _layers(exact: verify.Problem) -> tuple[IntArray, list[tuple[int, list[int]]]]:
-    """`Tables.lists`, and the layers of all lists."""
+    """Return `Tables.lists`, and the layers of all lists."""
     rows, found = [], list[tuple[int, list[int]]]()
     for first, _, ranked, layers, a in exact.lists:
         rows.append((first, len(ranked), len(layers), len(a), len(found)))
@@ -168,13 +179,13 @@ def _layers(exact: verify.Problem) -> tuple[IntArray, list[tuple[int, list[int]]
 
 
 def _down(value: Fraction) -> float:
-    """The largest float64 not above a number >= 0, or the next one."""
+    """Return a float64 not above a number >= 0: the largest one, or the next."""
     rounded = float(min(value, Fraction(sys.float_info.max)))
     return rounded if rounded <= value else math.nextafter(rounded, 0.0)
 
 
 def _path(low: FloatArray, high: FloatArray, pairs: int, max_checks: int) -> Path:
-    """The path before its root is examined."""
+    """Return the path before its root is examined."""
     d = len(low)
     rows = 51 * d + 4
 

@@ -1,10 +1,10 @@
-r"""Compiled recorder of a partition of weight space that proves a bound.
+r"""Compiled kernels that record a partition of weight space to prove a bound.
 
-What a partition is, and why it proves a bound, is in `ltr.verify`. The recorder goes through boxes of weights depth
-first, closes those whose objective stays below the bound, cuts the others, and writes down what it does.
+`ltr.verify` defines partitions and shows why they prove a bound. `advance` visits boxes of weights depth first, closes
+those whose objective stays below the bound, cuts the others, and records what it does.
 
-**What it closes, exact arithmetic closes too.** Ends of intervals are multiples of 2^-49 in [-1, 1], so they and their
-middles are exact. All that is rounded errs on the safe side:
+**Exact arithmetic closes whatever is closed here.** Interval bounds are multiples of 2^-49 in [-1, 1], so they and
+their midpoints are exact. Everything that is rounded errs on the safe side:
 
 * *Lost pairs.* Let u = 2^-53, δ = x_i - x_k, and S = sum_j |x_ij| + |x_kj| >= sum_j |δ_j|. In the root the largest w·δ
   is a sum of d products: computed δ_j, products and sums are within u of what they should be, relatively, so that it
@@ -12,12 +12,12 @@ middles are exact. All that is rounded errs on the safe side:
   path sum up to 2 S at most and err by 4 u S. After t cuts that is (d + t + 5) u S, and half a smallest number for each
   product. The slack is 2 (d + t + 16) u S and room for underflow. Its own rounding, that of S, that of the sum with it
   and terms of higher order take a few u S, for which there is room.
-* *Side constraints.* A row is summed anew for each box, which errs by at most (d + 4) u of |b| and the terms' sizes
-  in the first order, and half a smallest number for each product. Twice the tolerance of `ltr.verify` is far more.
-* *Sums of rank weights* are integers: each weight times a power of 2, rounded up; all together stay below 2^62. The
+* *Side constraints.* A row is summed anew for each box. The error is at most (d + 4) u times |b| and the sizes of the
+  terms in the first order, and half a smallest number per product. Twice the tolerance of `ltr.verify` is far more.
+* *Sums of rank weights* are integers: each weight times a power of 2, rounded up; their total stays below 2^62. The
   largest sums that the bound allows are computed in fractions and rounded down.
 
-Pairs won in a box are not looked at again in its parts. One that rounding takes for won weakens a bound; it cannot
+Pairs won in a box are not examined again in its parts. A pair that rounding takes for won weakens a bound but cannot
 make it wrong.
 """
 
@@ -36,11 +36,11 @@ __all__ = ["CHECKS", "DONE", "FULL", "PAUSED", "WORDS", "Path", "Store", "Tables
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-DONE, PAUSED, LIMIT, FULL, STUCK = range(5)  # what ends `advance`: LIMIT for words and checks, FULL for the store
+DONE, PAUSED, LIMIT, FULL, STUCK = range(5)  # why `advance` returns; LIMIT: words or checks used up, FULL: the store
 DEPTH, WORDS, CHECKS = 0, 1, 2  # entries of `Path.at`
 
-_SAMPLE = 500  # open pairs that choose a cut, about
-_NARROWEST = 2.0**-49  # intervals of this width are not cut any more
+_SAMPLE = 500  # number of open pairs, about, from which a cut is chosen
+_NARROWEST = 2.0**-49  # intervals of this width are not cut further
 _LOOSE = 2 * SIDE_TOLERANCE
 
 
@@ -48,17 +48,17 @@ class Tables(NamedTuple):
     """A problem as the recorder reads it.
 
     Attributes:
-        columns: features, one row a feature, (d, n).
-        above, below, counter, weight: of each pair, as in `ltr.verify.Problem`, weights as integers, (pairs,).
-        need: w·δ from which a pair is won, rounded down, (pairs,).
-        size: sum of |x_ij| + |x_kj|, (pairs,).
+        columns: features, one row per feature, (d, n).
+        above, below, counter, weight: the pairs as in `ltr.verify.Problem`, weights as integers, (pairs,) each.
+        required: w·δ from which each pair is won, rounded down, (pairs,).
+        size: sum of |x_ij| + |x_kj| of each pair, (pairs,).
         tiny: room for underflow.
-        lists: of each list the first counter, the numbers of observations with a gain > 0, of layers and of all
-            observations, and the first layer, (lists, 5); none where pairs have weights of their own.
-        members: of each layer, (layers,).
-        table: where the worths of a layer begin, (layers,).
-        worth: of one layer after the other, or the weights of all pairs of each counter, as integers.
-        limits: the largest sums of worths that the bound allows where 0, 1, ..., d weights are not 0, (d + 1,).
+        lists: one row per list: its first counter, its numbers of observations with a gain > 0, of layers and of
+            observations, and its first layer, (lists, 5); no rows where pairs have weights of their own.
+        members: number of members of each layer, (layers,).
+        table: start of the statistic table of each layer, (layers,).
+        worth: statistic tables of the layers, one after the other, or the total weight of each counter; integers.
+        limits: largest total that the bound allows where 0, 1, ..., d weights are not 0, (d + 1,).
         A, b: side constraints.
         sparse: whether the number of zeros matters.
     """
@@ -68,7 +68,7 @@ class Tables(NamedTuple):
     below: IntArray
     counter: IntArray
     weight: IntArray
-    need: FloatArray
+    required: FloatArray
     size: FloatArray
     tiny: float
     lists: IntArray
@@ -82,17 +82,17 @@ class Tables(NamedTuple):
 
 
 class Path(NamedTuple):
-    """The way from the root to the box under examination, one row a box; row 0 is a parent of the root.
+    """The boxes from the root to the one under examination, one row per box; row 0 is a parent of the root.
 
     Attributes:
-        low, high: ends of the intervals, (depth, d).
-        apart: coordinates known not to be 0 though 0 is an end of their interval, (depth, d).
-        cut: coordinate that the box is cut at, or d + coordinate for a cut at zero, (depth,).
+        low, high: interval bounds, (depth, d).
+        apart: coordinates known not to be 0 although 0 is a bound of their interval, (depth, d).
+        cut: coordinate at which the box is cut, or d + coordinate for a cut at zero, (depth,).
         part: the next part of the box, (depth,).
-        begin, middle, end: of the store, ``begin : middle`` holds the pairs that are open in the box, ``middle : end``
-            those that it loses and its parent had open, (depth,).
-        at: row of the box whose parts are being examined, words written so far, and checks left: the verifier makes one
-            for each pair that is open in a box and each end of an interval that moves in a part of it.
+        begin, middle, end: in the store, ``begin : middle`` has the pairs that are open in the box, ``middle : end``
+            those that are lost in it and were open in its parent, (depth,).
+        at: row of the box whose parts are being examined, words written, and checks left: the verifier makes one for
+            each pair that is open in a box and each interval bound that moves in a part of it.
     """
 
     low: FloatArray
@@ -107,7 +107,7 @@ class Path(NamedTuple):
 
 
 class Store(NamedTuple):
-    """Pairs on the path, with their largest and smallest w·δ in the box where they are open."""
+    """Pairs on the path, with the largest and smallest w·δ in the box where they are open."""
 
     pair: IntArray
     largest: FloatArray
@@ -116,9 +116,9 @@ class Store(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def largest_total(tables: Tables, counts: IntArray, scratch: IntArray) -> int:
-    """The largest sum of worths where at least so many pairs are lost, as `ltr.verify` defines and proves it.
+    """Return the largest total where at least `counts` pairs are lost, as `ltr.verify` defines and proves it.
 
-    `scratch` has room for four numbers an observation of the longest list.
+    `scratch` has room for four numbers per observation of the longest list.
     """
     total = 0
     if tables.lists.shape[0] == 0:
@@ -142,7 +142,7 @@ def largest_total(tables: Tables, counts: IntArray, scratch: IntArray) -> int:
 
 @njit(cache=True, nogil=True)
 def _layer_total(worth: IntArray, members: int, every: IntArray, lower: IntArray, histogram: IntArray) -> int:
-    """The largest sum of worths of a layer whose members have lost so many pairs in all, and with lower grades."""
+    """Return the largest total of a layer whose members lost so many pairs in all, and so many to lower grades."""
     n = worth.shape[0]
     for c in range(2 * n):
         histogram[c] = 0
@@ -189,8 +189,8 @@ def _narrow(path: Path, t: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _ends(tables: Tables, path: Path, q: int) -> tuple[float, float]:
-    """Largest and smallest w·δ of a pair in the root."""
+def _bounds_in_root(tables: Tables, path: Path, q: int) -> tuple[float, float]:
+    """Return the largest and smallest w·δ of a pair in the root."""
     largest, smallest = 0.0, 0.0
     for j in range(path.low.shape[1]):
         delta = tables.columns[j, tables.above[q]] - tables.columns[j, tables.below[q]]
@@ -202,32 +202,32 @@ def _ends(tables: Tables, path: Path, q: int) -> tuple[float, float]:
 
 @njit(cache=True, nogil=True)
 def _examine(tables: Tables, path: Path, t: int, store: Store, counts: IntArray) -> None:
-    """Sort the pairs that are open in row t into those open in row t + 1 and those lost there, and count these."""
+    """Split the open pairs of row t into those open in row t + 1 and those lost there, and count the latter."""
     d = path.low.shape[1]
     j = path.cut[t] % d
     rise, fall = path.low[t + 1, j] - path.low[t, j], path.high[t + 1, j] - path.high[t, j]
     column = tables.columns[j]
     factor = (t + d + 16) * 2.0**-52
     first, end = path.end[t], path.end[t] + path.middle[t] - path.begin[t]
-    # open ones from the front, lost ones from the back
+    # open pairs from the front, lost pairs from the back
     at, back = first, end
     for source in range(path.begin[t], path.middle[t]):
         q = store.pair[source]
         if t == 0:
-            largest, smallest = _ends(tables, path, q)
+            largest, smallest = _bounds_in_root(tables, path, q)
         else:
             delta = column[tables.above[q]] - column[tables.below[q]]
             one, other = rise * delta, fall * delta
             largest = store.largest[source] + min(0.0, one) + min(0.0, other)
             smallest = store.smallest[source] + max(0.0, one) + max(0.0, other)
-        if largest + (factor * tables.size[q] + tables.tiny) < tables.need[q]:
+        if largest + (factor * tables.size[q] + tables.tiny) < tables.required[q]:
             back -= 1
             store.pair[back] = q
             counts[tables.counter[q]] += tables.weight[q]
-        elif not smallest >= tables.need[q]:
+        elif not smallest >= tables.required[q]:
             store.pair[at], store.largest[at], store.smallest[at] = q, largest, smallest
             at += 1
-    # close the gap that the won ones leave
+    # close the gap left by the pairs won
     path.begin[t + 1] = first
     path.middle[t + 1] = at
     for source in range(back, end):
@@ -238,7 +238,7 @@ def _examine(tables: Tables, path: Path, t: int, store: Store, counts: IntArray)
 
 @njit(cache=True, nogil=True)
 def _restore(tables: Tables, path: Path, t: int, store: Store, counts: IntArray) -> None:
-    """Uncount the pairs lost in row t."""
+    """Take the pairs lost in row t out of the counts."""
     for at in range(path.middle[t], path.end[t]):
         q = store.pair[at]
         counts[tables.counter[q]] -= tables.weight[q]
@@ -246,7 +246,7 @@ def _restore(tables: Tables, path: Path, t: int, store: Store, counts: IntArray)
 
 @njit(cache=True, nogil=True)
 def _closed(tables: Tables, path: Path, t: int, counts: IntArray, scratch: IntArray) -> bool:
-    """Whether no feasible weights of row t have an objective above the bound."""
+    """Return whether no feasible weights of row t have an objective above the bound."""
     d = path.low.shape[1]
     nonzero = 0
     for j in range(d):
@@ -268,7 +268,7 @@ def _closed(tables: Tables, path: Path, t: int, counts: IntArray, scratch: IntAr
 
 @njit(cache=True, nogil=True)
 def _choose(tables: Tables, path: Path, t: int, store: Store) -> int:
-    """The cut of row t: the coordinate that moves open pairs and open side constraints most; -1 where none does.
+    """Return the cut of row t: the coordinate that moves open pairs and side constraints most; -1 where none does.
 
     Where the number of zeros matters the first cut of a coordinate is at zero.
     """
@@ -309,7 +309,7 @@ def _choose(tables: Tables, path: Path, t: int, store: Store) -> int:
 def advance(
     tables: Tables, path: Path, store: Store, counts: IntArray, scratch: IntArray, words: IntArray, work: int
 ) -> int:
-    """Go on with a partition; returns why it stopped. Words: -1 closes a box, others are values of `Path.cut`."""
+    """Continue a partition and return why it stopped. The word -1 closes a box, others are values of `Path.cut`."""
     d = path.low.shape[1]
     while True:
         t = path.at[DEPTH]

@@ -1,8 +1,8 @@
-"""Move weights to the middle of the cell in which they win their comparisons.
+"""Maximise the margin with which weights win their comparisons.
 
-A solver's weights often sit on ``w·δ = margin``, right only up to its tolerance, and are an arbitrary choice among all
-that win the same comparisons. `recentre` chooses those that win them with the largest margin; `deepest` is the small
-linear program behind it, for any set of differences.
+A solver's weights often lie on ``w·δ = margin``, correct only up to its tolerance, and are an arbitrary choice among
+all weights that win the same comparisons. `maximise_margin` chooses those that win them with the largest margin;
+`deepest` is the linear program behind it, for any set of differences.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.exact.levels import PAIR_BYTES, levels_of, pair_count
+from ltr.exact.levels import PAIR_BYTES
 from ltr.exact.limits import Memory
 from ltr.exact.problem import IntArray, Problem
 
-__all__ = ["NormName", "deepest", "middle_of_cell", "recentre"]
+__all__ = ["NormName", "deepest", "maximise_margin", "middle_of_cell"]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int32]
@@ -26,21 +26,16 @@ BoolArray = NDArray[np.bool_]
 NormName = Literal["l2", "max"]
 """Norms of the margin."""
 
-# how far below the margin the linear program may end: the caller evaluates its weights and so decides
-_SHORTFALL = 1e-6
-# how far above the margin the quadratic program ends at least, relative to the margin
-_ROOM = 1e-9
-# a margin this small beside the largest difference is out of reach of float64
-_LEAST = 1e-300
-# weights this small are noise of a program where a side constraint asks for 0
-_NOISE = 1e-9
-# differences of scores agree when they are this close, relative to the largest
-_ROUNDING = 1e-12
-_BYTES = PAIR_BYTES + 40  # for each pair: what its scores take
+_SHORTFALL = 1e-6  # amount by which the linear program may miss the margin: the caller evaluates its weights
+_ROOM = 1e-9  # relative amount by which the quadratic program exceeds the margin
+_LEAST = 1e-300  # smallest ratio of margin and largest difference that float64 can handle
+_NOISE = 1e-9  # weights this small are noise where a side constraint asks for 0
+_ROUNDING = 1e-12  # relative difference below which score differences count as equal
+_BYTES = PAIR_BYTES + 40  # bytes per pair, its scores included
 
 
-def recentre(problem: Problem, w: ArrayLike, *, norm: NormName = "l2") -> FloatArray:
-    r"""The weights with the largest margin among those that win every comparison that w wins.
+def maximise_margin(problem: Problem, w: ArrayLike, *, norm: NormName = "l2") -> FloatArray:
+    r"""Return the weights with the largest margin among those that win every comparison that w wins.
 
     Over the pairs that w wins, with δ the difference of their features and h their steps (1 but in graded lists of more
     than two gains, see `ltr.exact.levels`), and with ``v_j = 0`` where ``w_j = 0`` if C > 0:
@@ -50,39 +45,39 @@ def recentre(problem: Problem, w: ArrayLike, *, norm: NormName = "l2") -> FloatA
     The norm is the Euclidean one or the largest ``|v_j|``: ``"l2"`` gives the hyperplane of a support vector machine
     without slack (a quadratic program), ``"max"`` a linear program, in which ||v|| = 1 wherever v may be scaled.
 
-    *The objective never falls.* A pair that w loses may be won, which never lowers the value. The answer has to win its
-    pairs beyond doubt of rounding, and `Problem.evaluate` and `Problem.feasible` have the last word: where one of them
-    objects, where no weights have a larger margin, where w wins nothing, and where the pairs do not fit into half of
-    the free memory, w is returned as it came.
+    *The objective never falls.* A pair that w loses may be won, which never lowers the value. The answer must win its
+    pairs beyond rounding, and `Problem.evaluate` and `Problem.feasible` decide: where one of them objects, no weights
+    have a larger margin, w wins nothing, or the pairs do not fit into half of the free memory, w is returned unchanged.
 
-    *Side constraints.* ``||v||_2`` compares directions, so it needs constraints that hold for every multiple of v:
-    where a limit b_j is not 0, ``"l2"`` solves the program of ``"max"``, with ||v|| left out.
+    *Side constraints.* ``||v||_2`` compares directions, so it needs constraints that hold for every multiple of v.
+    Where a limit b_j is not 0, ``"l2"`` solves the program of ``"max"`` without ||v||.
 
     Args:
-        problem: a problem of any kind; its features are taken as given, so that their units matter.
+        problem: a problem of any kind; its features are used as given, so their units matter.
         w: weights of shape (d,).
         norm: ``"l2"`` or ``"max"``.
 
     Returns:
-        float64 of shape (d,), in the box.
+        Weights in the box, float64 of shape (d,).
 
     Raises:
-        ValueError: an unknown norm, weights of another length or not finite.
+        ValueError: the norm is unknown, or the weights have another length or are not finite.
 
     Source: Vapnik, *The Nature of Statistical Learning Theory* (1995), section 5.4, for the largest margin.
 
     Examples:
         >>> from ltr.exact.problem import RerankProblem
         >>> problem = RerankProblem([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]], [0, 1, 1])
-        >>> recentre(problem, [1.0, 0.01]).round(9).tolist()  # the bisector of (2, 0) and (0, 2)
+        >>> maximise_margin(problem, [1.0, 0.01]).round(9).tolist()  # the bisector of (2, 0) and (0, 2)
         [1.0, 1.0]
     """
     if norm not in ("l2", "max"):
         raise ValueError(f"norm must be 'l2' or 'max', got {norm!r}")
     weights = problem.in_box(w).copy()
-    if _BYTES * pair_count(problem) > Memory().left:
+    if _BYTES * problem.pair_count > Memory().left:
         return weights
-    won = _Won.at(problem, weights)
+    pairs = _Pairs.of(problem)
+    won = pairs.where(pairs.reached(weights) >= problem.margin - pairs.doubt(weights, problem.margin))
     if len(won.above) == 0:
         return weights
     euclidean = norm == "l2" and (problem.constraints is None or not problem.constraints.b.any())
@@ -99,8 +94,8 @@ def recentre(problem: Problem, w: ArrayLike, *, norm: NormName = "l2") -> FloatA
     return found if kept else weights
 
 
-class _Won(NamedTuple):
-    """The pairs that some weights win: ends in X, and the steps that each has to clear."""
+class _Pairs(NamedTuple):
+    """Pairs as rows of X, and the number of margins that each has to clear."""
 
     X: FloatArray
     above: IndexArray
@@ -108,60 +103,60 @@ class _Won(NamedTuple):
     steps: IndexArray
 
     @classmethod
-    def at(cls, problem: Problem, w: FloatArray) -> _Won:
-        """The pairs won at w, those that rounding leaves undecided among them."""
-        levels = levels_of(problem)
-        pairs = cls(problem.X, levels.above, levels.below, levels.steps)
-        won = pairs.reached(w) >= problem.margin - pairs.doubt(w, problem.margin)
-        return cls(problem.X, pairs.above[won], pairs.below[won], pairs.steps[won])
+    def of(cls, problem: Problem) -> _Pairs:
+        """Return the pairs of a problem."""
+        levels = problem.levels()
+        return cls(problem.X, levels.above, levels.below, levels.steps)
+
+    def where(self, chosen: BoolArray) -> _Pairs:
+        """Return the chosen pairs."""
+        return self._replace(above=self.above[chosen], below=self.below[chosen], steps=self.steps[chosen])
 
     def rows(self, at: IntArray) -> FloatArray:
-        """δ / steps of these pairs, (len(at), d)."""
+        """Return δ / steps of some pairs, (len(at), d)."""
         return (self.X[self.above[at]] - self.X[self.below[at]]) / self.steps[at, None]
 
     def reached(self, v: FloatArray) -> FloatArray:
-        """v·δ / steps of every pair."""
+        """Return v·δ / steps of every pair."""
         with np.errstate(over="ignore", invalid="ignore"):
             scores = self.X @ v
             return (scores[self.above] - scores[self.below]) / self.steps
 
     def doubt(self, v: FloatArray, margin: float) -> FloatArray:
-        """How far from the margin rounding may have moved v·δ / steps of every pair, see `ltr.exact.scores`."""
+        """Return the largest rounding error of v·δ / steps for every pair, see `ltr.exact.scores`."""
         with np.errstate(over="ignore", invalid="ignore"):
             size = np.abs(self.X) @ np.abs(v)
             return (len(v) + 4) * 2.0**-52 * (size[self.above] + size[self.below] + margin)
 
     def margin(self, v: FloatArray, euclidean: bool) -> float:
-        """The smallest v·δ / steps, divided by ``||v||_2`` where asked for."""
+        """Return the smallest v·δ / steps, divided by ``||v||_2`` if `euclidean`."""
         length = float(np.linalg.norm(v)) if euclidean else 1.0
         return float(self.reached(v).min()) / length if length > 0 else 0.0
 
     def hardest(self, reached: FloatArray, among: IntArray) -> IntArray:
-        """Of these pairs, the one with the smallest v·δ / steps for each observation `above`."""
+        """Return the pair with the smallest v·δ / steps for each observation `above`, among some pairs."""
         order = among[np.argsort(reached[among], kind="stable")]
         return order[np.unique(self.above[order], return_index=True)[1]]
 
 
 def middle_of_cell(problem: Problem, w: FloatArray, support: BoolArray, doubt: float) -> FloatArray | None:
-    """Weights that clear the margin by as much as possible on all pairs that w wins, see `deepest`.
+    """Return the weights that clear the margin by as much as possible on all pairs that w wins, see `deepest`.
 
     Args:
         problem: gives the pairs, the margin and the side constraints.
         w: weights, (d,).
         support: which weights may differ from 0, (d,).
-        doubt: share of the margin by which w may fall short of it on a pair that counts as won.
+        doubt: share of the margin by which w may miss it on a pair that still counts as won.
     """
-    levels = levels_of(problem)
-    pairs = _Won(problem.X, levels.above, levels.below, levels.steps)
-    won = pairs.reached(w) >= problem.margin * (1 - doubt)
-    pairs = _Won(problem.X, levels.above[won], levels.below[won], levels.steps[won])
-    return _by_generation(pairs, w, functools.partial(deepest, problem, support=support))
+    pairs = _Pairs.of(problem)
+    won = pairs.where(pairs.reached(w) >= problem.margin * (1 - doubt))
+    return _by_generation(won, w, functools.partial(deepest, problem, support=support))
 
 
 def _by_generation(
-    won: _Won, start: FloatArray, program: Callable[[FloatArray], FloatArray | None]
+    won: _Pairs, start: FloatArray, program: Callable[[FloatArray], FloatArray | None]
 ) -> FloatArray | None:
-    """The answer of a max-min program for all pairs, asked for few: a pair that falls short of the rest joins them."""
+    """Solve a max-min program over all pairs by adding pairs that fall short of those already in it."""
     active = won.hardest(won.reached(start), np.arange(len(won.above)))
     while True:
         v = program(won.rows(active))
@@ -175,13 +170,11 @@ def _by_generation(
 
 
 def _widest(problem: Problem, differences: FloatArray, support: BoolArray) -> FloatArray | None:
-    """Weights with the largest Euclidean margin, under side constraints ``A w <= 0``.
+    """Return the weights with the largest Euclidean margin, under side constraints ``A w <= 0``.
 
     ``min ||v||_2  s.t.  v·δ >= 1 for each row δ,  |v_j| <= 1 / margin,  v_j = 0 off the support,  A v <= 0``, then
-    scaled to max |w_j| = 1, where the bound on v keeps all δ above the margin (with a little room for rounding).
-
-    Returns:
-        float64 of shape (d,), or None where the program is not solved.
+    scaled to max |w_j| = 1, where the bound on v keeps all δ above the margin (with a little room for rounding). None
+    where the program is not solved.
     """
     free = differences[:, support]
     size = float(np.abs(free).max(initial=0.0))
@@ -191,8 +184,8 @@ def _widest(problem: Problem, differences: FloatArray, support: BoolArray) -> Fl
     box = np.vstack([np.eye(free.shape[1]), -np.eye(free.shape[1])])
     sides = np.zeros((0, free.shape[1])) if problem.constraints is None else -problem.constraints.scaled[0][:, support]
     rows = np.vstack([free, box, sides])
-    unit = margin  # stands for the 1 above: the program in v * unit
-    for _ in range(2):  # once more with the unit that makes the answer 1 long, for its digits
+    unit = margin  # the program is solved for v * unit
+    for _ in range(2):  # the second time with the unit that makes the answer 1 long, for more digits
         limits = [np.full(len(free), unit), np.full(len(box), -unit / margin), np.zeros(len(sides))]
         v = _shortest(rows, np.concatenate(limits))
         if v is None or not (free @ v).min() > 0:
@@ -205,7 +198,7 @@ def _widest(problem: Problem, differences: FloatArray, support: BoolArray) -> Fl
 
 
 def _shortest(G: FloatArray, h: FloatArray) -> FloatArray | None:
-    """``min ||v||_2  s.t.  G v >= h``, or None where that is not solved.
+    """Solve ``min ||v||_2  s.t.  G v >= h``; None where that fails.
 
     With u >= 0 minimising ``||r||_2``, ``r = (Gᵀ u, h·u - 1)``, the answer is ``v = -r[:-1] / r[-1]``.
 
@@ -224,7 +217,7 @@ def _shortest(G: FloatArray, h: FloatArray) -> FloatArray | None:
 
 
 def deepest(problem: Problem, differences: FloatArray, support: BoolArray) -> FloatArray | None:
-    """Weights that clear the margin on all differences by as much as possible.
+    """Return the weights that clear the margin on all differences by as much as possible.
 
     ``max s  s.t.  w·δ >= margin + s for each row δ,  -1 <= w <= 1,  w_j = 0 off the support,  A w <= b``.
 
@@ -234,7 +227,7 @@ def deepest(problem: Problem, differences: FloatArray, support: BoolArray) -> Fl
         support: which weights may differ from 0, (d,).
 
     Returns:
-        float64 of shape (d,), or None where no weights clear the margin to about 1e-6.
+        Weights, float64 of shape (d,); None where none clear the margin to about 1e-6.
 
     Examples:
         >>> from ltr.exact.problem import RerankProblem
