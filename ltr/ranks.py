@@ -145,17 +145,17 @@ def gains_of(labels: Tensor, gain: GainName) -> Tensor:
 
 
 def weights_at(statistic: RankStatistic, position: Tensor, n: Tensor) -> Tensor:
-    """``a[n - position]``: the weight of each position in its list of n items, float64.
+    """Return ``a[n - position]``, the weight of each position in its list of n items, as float64.
 
-    All named weights depend on the position alone or on the rank alone, so those of one list serve for all.
+    Weights that depend on the rank or the position alone are computed once for the longest list.
 
     Args:
-        statistic: whose weights.
+        statistic: the statistic whose weights are wanted.
         position: int64, 0 at the top, less than n.
-        n: int64, items of the list of each position, same shape.
+        n: int64 of the same shape, the number of items in the list of each position.
 
     Raises:
-        ValueError: a user's own weights, and a list of another length.
+        ValueError: a statistic that is for lists of another length.
 
     Examples:
         >>> weights_at(RankStatistic("wrs"), torch.tensor([0, 0, 1]), torch.tensor([2, 3, 3])).tolist()
@@ -163,14 +163,22 @@ def weights_at(statistic: RankStatistic, position: Tensor, n: Tensor) -> Tensor:
     """
     if not position.numel():
         return position.double()
-    by_rank = statistic.name in ("auc", "wrs", "pauc", "power")
-    lowest, longest = (int(end) for end in n.aminmax())
-    if statistic.name == "weights":
-        statistic.weights(lowest)
+
+    def table(length: int) -> Tensor:
+        return torch.from_numpy(statistic.weights(length, cut=False)).to(n.device)
+
+    longest = int(n.max())
     cutoff = longest if statistic.cutoff is None else min(statistic.cutoff, longest)
-    whole = RankStatistic("wrs") if statistic.name == "pauc" else replace(statistic, cutoff=None)
-    table = torch.from_numpy(whole.weights(longest if by_rank else cutoff)[:: 1 if by_rank else -1].copy())
-    values = table.to(n.device)[n - position - 1 if by_rank else position.clamp(max=cutoff - 1)]
+    by = statistic.kind.by
+    if by == "position":
+        values = table(cutoff).flip(0)[position.clamp(max=cutoff - 1)]
+    elif by == "rank":
+        values = table(longest)[n - position - 1]
+    else:
+        values = torch.empty(position.shape, dtype=torch.float64, device=n.device)
+        for length in torch.unique(n).tolist():
+            here = n == length
+            values[here] = table(length)[length - 1 - position[here]]
     return values if cutoff == longest else values.masked_fill(position >= cutoff, 0.0)
 
 

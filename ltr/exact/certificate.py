@@ -26,6 +26,7 @@ from ltr.exact.graded import GradedProblem
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
 from ltr.exact.solution import Solution
+from ltr.statistics import RankStatistic
 
 __all__ = ["Certificate", "certify"]
 
@@ -185,7 +186,7 @@ def certify(
     Raises:
         TypeError: a problem of another type.
         ValueError: max_boxes or max_checks below 0, time_limit not above 0, a solution without feasible weights, or
-            one of another problem.
+            one of another problem; a registered statistic with lists of several lengths.
 
     Examples:
         >>> from ltr.exact.solve import solve
@@ -261,10 +262,16 @@ def _described(problem: Problem) -> Content:
     if problem.constraints is not None:
         content["constraints"] = {"A": problem.constraints.A.tolist(), "b": problem.constraints.b.tolist()}
     if isinstance(problem, RerankProblem):
-        content = {"kind": "rerank", "rank": problem.rank, "statistic": str(problem.statistic), **content}
+        content = {
+            "kind": "rerank",
+            "rank": problem.rank,
+            "statistic": _known_name(problem.statistic, [problem.n]),
+            **content,
+        }
         content |= {"y": problem.y.tolist(), "a": problem.statistic.weights(problem.n).tolist()}
     elif isinstance(problem, GradedProblem):
-        content = {"kind": "graded", "rank": problem.rank, "statistic": str(problem.statistic), **content}
+        name = _known_name(problem.statistic, [len(one) for one in problem.lists])
+        content = {"kind": "graded", "rank": problem.rank, "statistic": name, **content}
         content |= {"gains": problem.gains.tolist(), "qid": problem.qid.tolist()}
         content |= {"a": [v for one in problem.lists for v in problem.statistic.weights(len(one)).tolist()]}
     elif isinstance(problem, PairwiseProblem):
@@ -274,6 +281,24 @@ def _described(problem: Problem) -> Content:
         kinds = "a RerankProblem, GradedProblem or PairwiseProblem"
         raise TypeError(f"problem must be {kinds}, got {type(problem).__name__}")
     return {**content, "sha256": verify.data_digest(content)}
+
+
+def _known_name(statistic: RankStatistic, lengths: list[int]) -> str:
+    """Return the name of a statistic, or its weights where the checker, which imports nothing, does not know the name.
+
+    Raises:
+        ValueError: an unknown name for lists of several lengths, which no weights are for.
+    """
+    try:
+        verify.parse_statistic(str(statistic))
+    except ValueError:
+        if len(set(lengths)) > 1:
+            rule = (
+                "a certificate holds the weights of a statistic of your own, for which all lists must be of one length"
+            )
+            raise ValueError(f"{rule}, got lists of {min(lengths)} to {max(lengths)} for {statistic}") from None
+        return str(RankStatistic.from_weights(statistic.weights(lengths[0])))
+    return str(statistic)
 
 
 def _bounds(least: float, claimed: float, trivial: float) -> list[float]:

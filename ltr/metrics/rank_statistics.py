@@ -176,15 +176,16 @@ def pairwise_misranking_error(
 
 def statistic_of(ranked: RankedLists, statistic: RankStatistic, gain: GainName, ties: Ties, empty: float) -> Tensor:
     """`rank_statistic` of lists sorted already, (lists,)."""
-    if statistic.name == "auc":
-        return _auc_of(ranked, ties, empty)
+    if statistic.share_of_pairs:
+        statistic.check_labels(graded=not ranked.binary)
+        return _share_of_pairs_of(ranked, ties, empty)
     return ranked.total(ranked.ordered(ties).gains(gain) * ranked.weights(partial(weights_at, statistic), ties))
 
 
 def normalized_of(ranked: RankedLists, statistic: RankStatistic, gain: GainName, ties: Ties, empty: float) -> Tensor:
     """`normalized_rank_statistic` of lists sorted already, (lists,)."""
     value = statistic_of(ranked, statistic, gain, ties, empty)
-    if statistic.name == "auc":  # a share already
+    if statistic.share_of_pairs:
         return value
     best = statistic_of(ranked.ideal, statistic, gain, "resolved", empty)
     return torch.where(best > 0, value / best, empty)
@@ -196,10 +197,8 @@ def misranking_error_of(ranked: RankedLists, ties: Ties, empty: float) -> Tensor
     return torch.where(value.isnan(), empty, 1.0 - value)
 
 
-def _auc_of(ranked: RankedLists, ties: Ties, empty: float) -> Tensor:
-    """Twice the pairs won over twice the pairs there are, both counted in integers."""
-    if not ranked.binary:
-        raise ValueError("labels must be 0 and 1 for auc; of graded labels take a pairwise loss or ndcg")
+def _share_of_pairs_of(ranked: RankedLists, ties: Ties, empty: float) -> Tensor:
+    """Return twice the pairs won over twice the pairs there are, both counted in integers."""
     if ties == "average":
         places = ranked.total(ranked.start + ranked.end)
     else:
