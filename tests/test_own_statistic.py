@@ -179,7 +179,11 @@ def test_a_function_that_is_no_statistic_is_refused(function, message):
 
 def test_names_are_words_that_nobody_has(folder):
     RankStatistic.parse("own_statistics:rbp")
-    for name, message in (("dcg", "taken by ltr.statistics"), ("rbp", "taken by own_statistics"), ("a b", "lower-case")):
+    for name, message in (
+        ("dcg", "taken by ltr.statistics"),
+        ("rbp", "taken by own_statistics"),
+        ("a b", "lower-case"),
+    ):
         with pytest.raises(ValueError, match=message):
             register_statistic(name)(lambda rank: rank)
     with pytest.raises(ValueError, match="cutoff must be 'may', 'must' or 'never', got 'no'"):
@@ -198,6 +202,6 @@ def test_names_are_words_that_nobody_has(folder):
     ],
 )
 def test_a_bad_name_is_refused(folder, text, message):
-    with pytest.raises(ValueError, match="^statistic") as error:
+    with pytest.raises(ValueError, match=r"^statistic") as error:
         RankStatistic.parse(text)
     assert message in str(error.value)

@@ -237,9 +237,9 @@ def test_options_of_another_statistic_are_refused():
 
 @pytest.mark.parametrize("value", ["3", None, [3.0], math.inf, math.nan, 10**400])
 def test_options_are_finite_numbers(value):
-    with pytest.raises(ValueError, match="dcg: base must be a (finite number > 1|number), got "):
+    with pytest.raises(ValueError, match=r"dcg: base must be a (finite number > 1|number), got "):
         RankStatistic("dcg", base=value)
-    with pytest.raises(ValueError, match="power: p must be a (finite number > 0|number), got "):
+    with pytest.raises(ValueError, match=r"power: p must be a (finite number > 0|number), got "):
         RankStatistic("power", p=value)
 
 

@@ -1,19 +1,19 @@
 """Metrics by name: ``parse_measure(str(measure))`` is the measure again, and `evaluate` computes many from one sort.
 
-A name reads as the call of a function of this package does: ``ndcg(gain=exp2)@10`` is ``ndcg(..., gain="exp2", k=10)``.
+A name reads like a call of a function of this package: ``ndcg(gain=exp2)@10`` is ``ndcg(..., gain="exp2", k=10)``.
 
 =============================  ====================================================================================
 name                           value of a list
 =============================  ====================================================================================
 ``ndcg@10``                    DCG of the top 10 over that of the ideal order; ``ndcg(gain=exp2)``: 2^label - 1
-``mrr@10``                     reciprocal rank of the first relevant item, 0 if it stands below the top 10
+``mrr@10``                     reciprocal rank of the first relevant item, 0 if it is below the top 10
 ``map``                        average precision
 ``precision@10``               share of relevant items among the top 10
-``recall@10``                  share of the relevant items that stand among the top 10
+``recall@10``                  share of the relevant items that are among the top 10
 ``pairwise_misranking_error``  share of positive-negative pairs in the wrong order
-``auc``, ``dcg(base=e)@10``,   the rank statistic of that name (`ltr.statistics.RankStatistic`), with
-``wrs``, ``pauc@100``, ...     ``gain=exp2`` beside its options if wanted: ``dcg(base=e,gain=exp2)@10``
-``statistic(mrr)``             the one rank statistic whose name means something else here: reciprocals summed
+``auc``, ``dcg(base=e)@10``,   the rank statistic of that name (`ltr.statistics.RankStatistic`), also one of your own,
+``wrs``, ``pauc@100``, ...     with ``gain=exp2`` beside its options if wanted: ``dcg(base=e,gain=exp2)@10``
+``statistic(mrr)``             a rank statistic whose name means something else here: reciprocal ranks summed
 ``normalized(pauc@100)``       a rank statistic over its value for the ideal order
 =============================  ====================================================================================
 
@@ -27,20 +27,41 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from typing import TypedDict
 
 from torch import Tensor
 
-from ltr.checks import without_spaces
-from ltr.metrics.binary import average_precision_of, check_k, mrr_of, precision_of, recall_of
-from ltr.metrics.rank_statistics import misranking_error_of, normalized_of, statistic_of
+from ltr.checks import check_cutoff, without_spaces
+from ltr.metrics import formulas
 from ltr.metrics.ranked import RankedLists, Ties, check_ties, rank_lists
 from ltr.ranks import GainName, check_gain
 from ltr.statistics import RankStatistic
 
-__all__ = ["Measure", "evaluate", "parse_measure"]
+__all__ = ["BinaryMeasure", "ListOptions", "Measure", "StatisticMeasure", "evaluate", "parse_measure", "parse_measures"]
 
-_GRAMMAR = re.compile(r"(?P<name>[a-z_]+)(?:\((?P<options>.*)\))?(?:@0*(?P<k>[0-9]{1,19}))?")
+_GRAMMAR = re.compile(
+    r"(?P<name>(?:[A-Za-z_][\w.]*:)?[a-z_]\w*)(?:\((?P<options>.*)\))?(?:@0*(?P<k>[0-9]{1,19}))?", re.A
+)
 _GAIN = re.compile(r"(?:^|,)gain=([^,()]*)(?=,|$)")
+
+
+class ListOptions(TypedDict, total=False):
+    """The keyword arguments that every metric takes.
+
+    Attributes:
+        mask: boolean, of the shape of the scores, True where an item is real; None when all are.
+        qid: integers, ``(items,)``: the list of each item of flat 1-D input, lists in the order in which their ids
+            first appear.
+        ties: ``"resolved"`` (pessimistic, the default), ``"subrank"``, ``"average"`` or ``"optimistic"``; see
+            `ltr.metrics.ranked`.
+        empty: the value of a list for which the metric is undefined, NaN by default.
+    """
+
+    mask: Tensor | None
+    qid: Tensor | None
+    ties: Ties
+    empty: float
 
 
 class Measure(ABC):
@@ -56,15 +77,7 @@ class Measure(ABC):
         ties: Ties = "resolved",
         empty: float = math.nan,
     ) -> Tensor:
-        """The value of each list, float64, as the functions of `ltr.metrics` give it.
-
-        Args:
-            scores: floating point, ``(*batch, list)``.
-            labels: nonnegative, same shape.
-            mask: boolean, True where an item is real.
-            qid: list ids of flat input.
-            ties: ``"resolved"``, ``"subrank"``, ``"average"`` or ``"optimistic"``; see `ltr.metrics.ranked`.
-            empty: the value of a list for which the metric is undefined.
+        """Return the value of each list, float64; arguments as in `ListOptions`.
 
         Examples:
             >>> import torch
@@ -77,7 +90,7 @@ class Measure(ABC):
 
     @abstractmethod
     def of(self, ranked: RankedLists, *, ties: Ties = "resolved", empty: float = math.nan) -> Tensor:
-        """The value of each of the lists, sorted already: float64, (lists,)."""
+        """Return the value of each of the lists, which are sorted already: float64, (lists,)."""
 
     @abstractmethod
     def __str__(self) -> str: ...
@@ -87,7 +100,7 @@ class Measure(ABC):
 
 
 @dataclass(frozen=True, repr=False)
-class _Statistic(Measure):
+class StatisticMeasure(Measure):
     """A rank statistic; with `normalized`, over its value for the ideal order."""
 
     statistic: RankStatistic
@@ -98,53 +111,58 @@ class _Statistic(Measure):
         check_gain(self.gain)
 
     def of(self, ranked: RankedLists, *, ties: Ties = "resolved", empty: float = math.nan) -> Tensor:
-        value = normalized_of if self.normalized else statistic_of
+        """Return the value of each list."""
+        value = formulas.normalized_of if self.normalized else formulas.statistic_of
         return value(ranked, self.statistic, self.gain, ties, empty)
 
     def __str__(self) -> str:
         name, options, k = _parts(str(self.statistic))
         gain = "" if self.gain == "linear" else f"gain={self.gain}"
-        if self.normalized and name == "dcg" and not options:
-            return f"ndcg{_call(gain)}{k}"
-        if self.normalized or name == "mrr":
+        if self.normalized and name in _NORMALIZED.values() and not options:
+            return f"{next(own for own, other in _NORMALIZED.items() if other == name)}{_call(gain)}{k}"
+        if self.normalized or name in _NAMES:
             return f"{'normalized' if self.normalized else 'statistic'}{_call(str(self.statistic), gain)}"
         return f"{name}{_call(options, gain)}{k}"
 
 
 @dataclass(frozen=True, repr=False)
-class _Binary(Measure):
-    """A metric of relevant and irrelevant items."""
+class BinaryMeasure(Measure):
+    """A metric of relevant and irrelevant items that is no rank statistic."""
 
     name: str
     k: int | None = None
 
     def __post_init__(self) -> None:
-        check_k(self.k)
-        if self.k is not None and self.name in _WHOLE:
-            raise ValueError(f"measure {self.name}: takes no cutoff, got @{self.k}")
+        if self.k is not None:
+            check_cutoff("k", self.k)
+            if self.name in _WHOLE:
+                raise ValueError(f"measure {self.name}: takes no cutoff, got @{self.k}")
 
     def of(self, ranked: RankedLists, *, ties: Ties = "resolved", empty: float = math.nan) -> Tensor:
-        if self.name in _WHOLE:
-            return _WHOLE[self.name](ranked, ties, empty)
-        return _CUT[self.name](ranked, self.k, ties, empty)
+        """Return the value of each list."""
+        value = _WHOLE[self.name] if self.name in _WHOLE else partial(_CUT[self.name], k=self.k)
+        return value(ranked, ties=ties, empty=empty)
 
     def __str__(self) -> str:
         return self.name if self.k is None else f"{self.name}@{self.k}"
 
 
-_WHOLE: dict[str, Callable[[RankedLists, Ties, float], Tensor]] = {
-    "map": average_precision_of,
-    "pairwise_misranking_error": misranking_error_of,
+_WHOLE: dict[str, Callable[..., Tensor]] = {
+    "map": formulas.average_precision_of,
+    "pairwise_misranking_error": formulas.misranking_error_of,
 }
-_CUT: dict[str, Callable[[RankedLists, int | None, Ties, float], Tensor]] = {
-    "mrr": mrr_of,
-    "precision": precision_of,
-    "recall": recall_of,
+_CUT: dict[str, Callable[..., Tensor]] = {
+    "mrr": formulas.mrr_of,
+    "precision": formulas.precision_of,
+    "recall": formulas.recall_of,
 }
+_NORMALIZED = {"ndcg": "dcg"}  # names of their own for normalised statistics
+_AROUND = ("statistic", "normalized")  # names with a rank statistic in parentheses
+_NAMES = (*_NORMALIZED, *_CUT, *_WHOLE, *_AROUND)
 
 
 def parse_measure(text: str | Measure) -> Measure:
-    """The measure that a string names; a measure passes through.
+    """Return the measure that a string names; a measure passes through.
 
     Args:
         text: see the table of this module, or `docs/metrics.md`; white space around words and numbers is ignored.
@@ -168,27 +186,27 @@ def parse_measure(text: str | Measure) -> Measure:
     if name in _WHOLE or name in _CUT:
         if options:
             raise ValueError(f"measure {name}: takes no options, got {options!r} in {text!r}")
-        return _Binary(name, int(k[1:]) if k else None)
+        return BinaryMeasure(name, int(k[1:]) if k else None)
     rest, gain = _without_gain(options, text)
-    if name in ("statistic", "normalized"):
+    if name in _AROUND:
         if k:
             raise ValueError(
                 f"measure {name}: the cutoff belongs to the statistic, as in '{name}(dcg@10)', got {text!r}"
             )
-        return _Statistic(RankStatistic.parse(rest), gain, normalized=name == "normalized")
-    if name == "ndcg":
+        return StatisticMeasure(RankStatistic.parse(rest), gain, normalized=name == "normalized")
+    if name in _NORMALIZED:
         if rest:
-            raise ValueError(f"measure ndcg: takes gain=..., got {rest!r} in {text!r}")
-        return _Statistic(RankStatistic.parse(f"dcg{k}"), gain, normalized=True)
+            raise ValueError(f"measure {name}: takes gain=..., got {rest!r} in {text!r}")
+        return StatisticMeasure(RankStatistic.parse(f"{_NORMALIZED[name]}{k}"), gain, normalized=True)
     try:
-        return _Statistic(RankStatistic.parse(f"{name}{_call(rest)}{k}"), gain)
+        return StatisticMeasure(RankStatistic.parse(f"{name}{_call(rest)}{k}"), gain)
     except ValueError as error:
-        known = ", ".join(("ndcg", *_CUT, *_WHOLE, "statistic(...)", "normalized(...)"))
+        known = ", ".join((*_NORMALIZED, *_CUT, *_WHOLE, *(f"{around}(...)" for around in _AROUND)))
         raise ValueError(f"measure {text!r}: none of {known}, and no rank statistic: {error}") from None
 
 
 def parse_measures(measures: Iterable[str | Measure]) -> tuple[Measure, ...]:
-    """The measures that several strings name.
+    """Return the measures that several strings name.
 
     Raises:
         TypeError: one string alone, and what `parse_measure` raises.
@@ -208,15 +226,15 @@ def evaluate(
     ties: Ties = "resolved",
     empty: float = math.nan,
 ) -> dict[str, Tensor]:
-    """The values of many measures from one sort of the lists.
+    """Return the values of many measures from one sort of the lists.
 
     Args:
         scores: floating point, ``(*batch, list)``.
         labels: nonnegative, same shape.
         measures: names or measures; see `parse_measure`.
         mask: boolean, True where an item is real.
-        qid: list ids of flat input.
-        ties: as in `ltr.metrics.rank_statistic`.
+        qid: the list of each item of flat input.
+        ties: how tied scores are treated; see `ListOptions`.
         empty: the value of a list for which a measure is undefined.
 
     Raises:
@@ -224,7 +242,7 @@ def evaluate(
         ValueError: an unknown measure or treatment of ties; such inputs.
 
     Returns:
-        By name as the measure prints it, one float64 value a list.
+        By the name that each measure prints, one float64 value per list.
 
     Examples:
         >>> import torch
@@ -239,7 +257,7 @@ def evaluate(
 
 
 def _parts(text: str) -> tuple[str, str, str]:
-    """Name, what stands in its parentheses, and @k."""
+    """Split a measure into its name, what stands in its parentheses, and @k."""
     match = _GRAMMAR.fullmatch(text)
     if match is None:
         raise ValueError(f"measure must read name, name(option=value) or name@k, got {text!r}")
@@ -252,7 +270,7 @@ def _call(*arguments: str) -> str:
 
 
 def _without_gain(options: str, text: str) -> tuple[str, GainName]:
-    """Options without gain=..., and the gain."""
+    """Split options into all but gain=..., and the gain."""
     found = _GAIN.findall(options)
     if len(found) > 1:
         raise ValueError(f"measure: gain=... can be given once, got {text!r}")

@@ -24,17 +24,28 @@ import torch
 from torch import Tensor
 
 from ltr.lists import as_flat_lists
-from ltr.metrics.segments import offsets, positions_within, segment_sum
 from ltr.metrics.sorting import sort_items, sorted_values
 from ltr.ranks import GainName, check_gain
 
-__all__ = ["RankedLists", "TieGroups", "Ties", "check_ties", "rank_lists"]
+__all__ = [
+    "RankedLists",
+    "TieGroups",
+    "Ties",
+    "Weight",
+    "check_ties",
+    "offsets",
+    "positions_within",
+    "rank_lists",
+    "running_product",
+    "segment_sum",
+]
 
 Ties = Literal["resolved", "subrank", "average", "optimistic"]
 """Treatments of ties, described in the module's text."""
 TIES: tuple[Ties, ...] = ("resolved", "subrank", "average", "optimistic")
 
-_TOO_LARGE = 1024  # two to this is no float64
+_TOO_LARGE = 1024  # 2 to this power is beyond float64
+_BLOCK = 128  # numbers that are added up at once
 
 Weight = Callable[[Tensor, Tensor], Tensor]
 """A weight for each position, given positions and the number of items of the list that each is in."""
@@ -203,3 +214,69 @@ def rank_lists(scores: Tensor, labels: Tensor, *, mask: Tensor | None = None, qi
     position = items.place - own
     start, end = (items.start - own, items.end - own) if items.tied else (position, position)
     return RankedLists(lists.batch, lists.n, relevant, items.grade, items.levels, position, start, end, items.tied)
+
+
+# Sums and products over the parts of a flat tensor: what stands beside a part never changes its value.
+
+
+def offsets(lengths: Tensor) -> Tensor:
+    """Return where each segment begins.
+
+    Examples:
+        >>> offsets(torch.tensor([2, 0, 3])).tolist()
+        [0, 2, 2]
+    """
+    return lengths.cumsum(0) - lengths
+
+
+def positions_within(lengths: Tensor) -> Tensor:
+    """Return 0, 1, ... within each segment.
+
+    Examples:
+        >>> positions_within(torch.tensor([2, 0, 3])).tolist()
+        [0, 1, 0, 1, 2]
+    """
+    everywhere = torch.arange(int(lengths.sum()), device=lengths.device)
+    return everywhere - offsets(lengths).repeat_interleave(lengths)
+
+
+def segment_sum(values: Tensor, lengths: Tensor) -> Tensor:
+    """Return the sum of each segment, 0 for an empty one.
+
+    Integers are exact. Floats are summed in blocks and blocks of blocks, counted from the segment's beginning: the
+    error stays near one rounding for any length, and the result is the same bits whatever other segments there are.
+
+    Args:
+        values: all segments one after the other, (items,).
+        lengths: int64, (segments,).
+
+    Examples:
+        >>> segment_sum(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([2, 0, 1])).tolist()
+        [3.0, 0.0, 4.0]
+    """
+    if not values.is_floating_point():
+        total = torch.cat((values.new_zeros(1), values.cumsum(0)))
+        ends = lengths.cumsum(0)
+        return total[ends] - total[ends - lengths]
+    while lengths.numel() and int(lengths.max()) > _BLOCK:
+        blocks = (lengths + _BLOCK - 1) // _BLOCK
+        sizes = torch.full((int(blocks.sum()),), _BLOCK, device=values.device)
+        some = blocks > 0
+        sizes[blocks.cumsum(0)[some] - 1] = (lengths - (blocks - 1) * _BLOCK)[some]
+        values, lengths = torch.segment_reduce(values, "sum", lengths=sizes, unsafe=True), blocks
+    return torch.segment_reduce(values, "sum", lengths=lengths, unsafe=True)
+
+
+def running_product(factors: Tensor, lengths: Tensor) -> Tensor:
+    """Return the product of each segment's factors up to and including each place.
+
+    Examples:
+        >>> running_product(torch.tensor([2.0, 3.0, 5.0, 7.0]), torch.tensor([3, 1])).tolist()
+        [2.0, 6.0, 30.0, 7.0]
+    """
+    place = positions_within(lengths)
+    step, longest = 1, int(lengths.max()) if lengths.numel() else 0
+    while step < longest:
+        before = torch.where(place >= step, factors.roll(step), 1.0)
+        factors, step = factors * before, 2 * step
+    return factors
