@@ -19,8 +19,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,7 +37,6 @@ _Function = TypeVar("_Function", bound=Callable[..., ArrayLike])
 _GRAMMAR = re.compile(
     r"(?P<name>(?:[A-Za-z_][\w.]*:)?[a-z]\w*)(?:\((?P<arguments>[^()]*)\))?(?:@0*(?P<cutoff>[0-9]{1,19}))?", re.ASCII
 )
-_NAME = re.compile(r"[a-z]\w*", re.ASCII)
 _RESERVED = ("name", "cutoff", "gain")  # of `RankStatistic` and of metrics
 _TRIAL = 5  # length of the list on which a new statistic is tried
 
@@ -50,23 +48,21 @@ class StatisticKind:
     Attributes:
         name: the name, without options.
         function: the weights as a function of `by` and the options.
-        by: what the weights depend on: the ``rank``, the ``position``, or the length ``n`` of the list, in which case
-            the function returns a_1..a_n at once.
+        by: what the weights depend on: the ``rank``, the ``position``, or the length ``n`` of the list.
         defaults: the default of each option by its name.
         cutoff: whether ``@N`` may, must or must not follow.
         cutoff_hint: what to write instead of a cutoff where there must be none.
         shows_defaults: whether `str` spells out options that have their default.
-        takes_numbers: whether numbers without names stand in place of options, as in ``weights(0, 0.5, 1)``.
+        takes_numbers: whether numbers without names take the place of options, as in ``weights(0, 0.5, 1)``.
         share_of_pairs: whether the value is the share of positive-negative pairs in order. It then takes the labels 0
             and 1 only, is a normalised value already, and has no sum over several lists.
-        adds_up: whether the statistic of a list is that of its top plus a number that does not depend on the order of
-            the top.
-        users: whether it was registered from outside, so that its weights are checked whenever they are computed.
+        adds_up: whether a list has the statistic of its top plus a number that the order of the top does not change.
+        checked: whether the weights are checked whenever they are computed, as those of a user's function are.
     """
 
     name: str
     function: Callable[..., ArrayLike]
-    by: Literal["rank", "position", "n"]
+    by: str
     defaults: Mapping[str, float]
     cutoff: Cutoff = "may"
     cutoff_hint: str = ""
@@ -74,47 +70,46 @@ class StatisticKind:
     takes_numbers: bool = False
     share_of_pairs: bool = False
     adds_up: bool = False
-    users: bool = True
+    checked: bool = False
 
     @property
     def allowed(self) -> str:
         """The options that may be given, for messages."""
         return ", ".join(f"{key}=..." for key in self.defaults) or "no options"
 
-    def weights(self, n: int, options: Mapping[str, float] | Sequence[float]) -> FloatArray:
-        """Return a_1..a_n without a cutoff, unchecked but for those of a user's function."""
-        if self.takes_numbers:
-            return np.asarray(self.function(n, options), dtype=np.float64)
-        assert isinstance(options, Mapping)
+    def weights(self, n: int, numbers: Sequence[float]) -> FloatArray:
+        """Return a_1..a_n without a cutoff, given the values of the options."""
         places = {"rank": lambda: np.arange(1.0, n + 1), "position": lambda: np.arange(n - 1.0, -1.0, -1.0)}
+        first = places[self.by]() if self.by in places else n
         try:
-            a = self.function(places[self.by]() if self.by in places else n, **options)
+            a = self.function(first, numbers) if self.takes_numbers else self.function(first, *numbers)
         except ValueError as error:
             raise ValueError(f"statistic {self.name}: {error}") from None
-        return _checked_weights(a, f"statistic {self.name}: weights", n) if self.users else np.asarray(a)
+        return _checked_weights(a, f"statistic {self.name}: weights", n) if self.checked else np.asarray(a)
 
 
 _KINDS: dict[str, StatisticKind] = {}
 
 
-def _row(name: str, **facts: object) -> Callable[[_Function], _Function]:
-    """Return the decorator that enters a function into the table under a name."""
+def _row(name: str, **facts: Any) -> Callable[[_Function], _Function]:  # noqa: ANN401 (fields of `StatisticKind`)
+    """Return the decorator that enters a function into the table, with what its arguments say about it."""
 
     def register(function: _Function) -> _Function:
         first, *options = inspect.signature(function).parameters.values()
-        if first.name not in ("rank", "position", "n"):
-            raise ValueError(f"statistic {name}: its first argument must be rank, position or n, got {first.name!r}")
-        defaults = {option.name: option.default for option in options}
-        row = {"by": first.name, "defaults": MappingProxyType(defaults), "adds_up": first.name == "position"}
-        if facts.get("takes_numbers"):
-            row["defaults"] = MappingProxyType({})
-        kind = StatisticKind(name, function, **(row | facts))  # type: ignore[arg-type]
-        if kind.users:
-            for key, value in defaults.items():
+        read: dict[str, Any] = {
+            "by": first.name,
+            "defaults": {o.name: o.default for o in options},
+            "adds_up": first.name == "position",
+        }
+        kind = StatisticKind(name, function, **(read | facts))
+        if kind.checked:
+            if kind.by not in ("rank", "position", "n"):
+                raise ValueError(f"statistic {name}: its first argument must be rank, position or n, got {kind.by!r}")
+            for key, value in kind.defaults.items():
                 if key in _RESERVED or not math.isfinite(as_float(value)):
                     rule = "is no name for an option" if key in _RESERVED else "must have a number as its default"
                     raise ValueError(f"statistic {name}: {key} {rule}, got {key}={value!r:.80}")
-            kind.weights(_TRIAL, defaults)
+            kind.weights(_TRIAL, list(kind.defaults.values()))
         _KINDS[name] = kind
         return function
 
@@ -142,61 +137,61 @@ def register_statistic(name: str, *, cutoff: Cutoff = "may") -> Callable[[_Funct
             default, or weights that are not finite, nonnegative and nondecreasing towards the top.
 
     Examples:
-        >>> @register_statistic("rbp")
+        >>> @register_statistic("patience")
         ... def rank_biased_precision(position, p=0.8):
         ...     if not 0 < p < 1:
         ...         raise ValueError(f"p must lie between 0 and 1, got {p!r}")
         ...     return (1 - p) * p**position
-        >>> RankStatistic.parse("rbp(p=0.5)@2").weights(4).tolist()
+        >>> RankStatistic.parse("patience(p=0.5)@2").weights(4).tolist()
         [0.0, 0.0, 0.25, 0.5]
     """
-    if not isinstance(name, str) or _NAME.fullmatch(name) is None:
+    if not isinstance(name, str) or re.fullmatch(r"[a-z]\w*", name, re.ASCII) is None:
         raise ValueError(f"statistic: a name must be a lower-case word, got {name!r:.80}")
-    if cutoff not in ("may", "must", "never"):
+    if cutoff not in get_args(Cutoff):
         raise ValueError(f"statistic {name}: cutoff must be 'may', 'must' or 'never', got {cutoff!r:.80}")
 
     def register(function: _Function) -> _Function:
-        known = _KINDS.get(name)
-        if known is not None and (not known.users or known.function.__module__ != function.__module__):
-            raise ValueError(f"statistic {name}: the name is taken by {known.function.__module__}")
-        return _row(name, cutoff=cutoff)(function)
+        owner = _KINDS[name].function.__module__ if name in _KINDS else function.__module__
+        if owner != function.__module__:
+            raise ValueError(f"statistic {name}: the name is taken by {owner}")
+        return _row(name, cutoff=cutoff, checked=True)(function)
 
     return register
 
 
-@_row("auc", cutoff="never", cutoff_hint="; the partial AUC is 'pauc@N'", share_of_pairs=True, users=False)
+@_row("auc", cutoff="never", cutoff_hint="; the partial AUC is 'pauc@N'", share_of_pairs=True)
 def _auc(rank: FloatArray) -> FloatArray:
     return rank
 
 
-@_row("wrs", cutoff="never", cutoff_hint="; the partial AUC is 'pauc@N'", adds_up=True, users=False)
+@_row("wrs", cutoff="never", cutoff_hint="; the partial AUC is 'pauc@N'", adds_up=True)
 def _wilcoxon_rank_sum(rank: FloatArray) -> FloatArray:
     return rank
 
 
-@_row("pauc", cutoff="must", users=False)
+@_row("pauc", cutoff="must")
 def _partial_auc(rank: FloatArray) -> FloatArray:
     return rank
 
 
-@_row("wta", cutoff="never", users=False)
+@_row("wta", cutoff="never")
 def _winner_takes_all(position: FloatArray) -> FloatArray:
     return (position == 0).astype(np.float64)
 
 
-@_row("mrr", users=False)
+@_row("mrr")
 def _reciprocal_ranks(position: FloatArray) -> FloatArray:
     return 1.0 / (position + 1.0)
 
 
-@_row("dcg", users=False)
+@_row("dcg")
 def _discounted_gain(position: FloatArray, base: float = 2.0) -> FloatArray:
     if not 1 < base < math.inf:
         raise ValueError(f"base must be a finite number > 1, got {base!r}")
     return 1.0 / np.log2(position + 2.0) if base == 2.0 else math.log(base) / np.log(position + 2.0)
 
 
-@_row("power", shows_defaults=True, users=False)
+@_row("power", shows_defaults=True)
 def _power(rank: FloatArray, p: float = 1.0) -> FloatArray:
     if not 0 < p < math.inf:
         raise ValueError(f"p must be a finite number > 0, got {p!r}")
@@ -204,10 +199,10 @@ def _power(rank: FloatArray, p: float = 1.0) -> FloatArray:
         return rank**p
 
 
-@_row("weights", cutoff="never", takes_numbers=True, users=False)
+@_row("weights", cutoff="never", takes_numbers=True, defaults={})
 def _given_weights(n: int, numbers: Sequence[float]) -> FloatArray:
     if len(numbers) != n:
-        raise ValueError(f"statistic weights(...): {len(numbers)} weights for a list of {n}")
+        raise ValueError(f"{len(numbers)} weights for a list of {n}")
     return np.asarray(numbers, dtype=np.float64)
 
 
@@ -269,7 +264,7 @@ class RankStatistic:
                 raise ValueError(f"statistic {name}: {key} must be a number, got {value!r:.80}")
         # plain numbers, so that equal statistics have equal names and hashes
         self._set(name, [as_float(value) for value in (dict(kind.defaults) | options).values()], cutoff)
-        kind.weights(1, self.options)  # the function refuses an option outside its range
+        kind.weights(1, self.numbers)  # the function refuses an option outside its range
 
     def _set(self, name: str, numbers: Sequence[float], cutoff: int | None) -> None:
         kind = _kind_of(name)
@@ -353,37 +348,19 @@ class RankStatistic:
         return len(self.numbers) if self.kind.takes_numbers else None
 
     @property
-    def share_of_pairs(self) -> bool:
-        """Whether the value is the share of positive-negative pairs in order, as for ``auc``."""
-        return self.kind.share_of_pairs
-
-    @property
-    def adds_up(self) -> bool:
-        """Whether a list has the statistic of its top plus a number that the order of the top does not change."""
-        return self.kind.adds_up
-
-    @property
     def normalized_name(self) -> str:
         """The name of the statistic divided by its best value: ``ndcg@10`` for ``dcg@10``, ``auc`` for itself."""
         module, colon, own = str(self).rpartition(":")
-        return str(self) if self.share_of_pairs else f"{module}{colon}n{own}"
+        return str(self) if self.kind.share_of_pairs else f"{module}{colon}n{own}"
 
     def check_labels(self, *, graded: bool) -> None:
-        """Refuse graded labels where the statistic takes the labels 0 and 1 only.
-
-        Raises:
-            ValueError: graded labels for ``auc``, with what to take instead.
-        """
-        if graded and self.share_of_pairs:
+        """Raise ValueError for graded labels where the statistic takes the labels 0 and 1 only, as ``auc`` does."""
+        if graded and self.kind.share_of_pairs:
             raise ValueError(f"labels must be 0 and 1 for {self}: for graded labels take wrs, dcg or a pairwise loss")
 
     def check_sum(self) -> None:
-        """Refuse a statistic that cannot be summed over the items of graded or several lists.
-
-        Raises:
-            ValueError: ``auc``, with what to take instead.
-        """
-        if self.share_of_pairs:
+        """Raise ValueError where the statistic has no sum over several lists or graded labels, as ``auc`` has none."""
+        if self.kind.share_of_pairs:
             rule = f"statistic must not be {self} with queries or graded labels"
             raise ValueError(f"{rule}: take wrs, the sum of the ranks")
 
@@ -403,12 +380,12 @@ class RankStatistic:
         """
         if not is_whole(n) or n < 1:
             raise ValueError(f"n must be an integer of at least 1, got {n!r}")
-        a = self.kind.weights(n, self.numbers if self.kind.takes_numbers else self.options)
+        a = self.kind.weights(n, self.numbers)
         if cut and self.cutoff is not None:
             a = np.where(np.arange(n - 1, -1, -1) < self.cutoff, a, 0.0)
         with np.errstate(over="ignore"):
             total = float(a.sum())
-        if not math.isfinite(total):  # else all values of the statistic are finite
+        if not math.isfinite(total):  # where it is, all values of the statistic are
             rule = f"the weights of a list of {n} must have a finite sum"
             raise ValueError(f"statistic {self!s:.80}: {rule}, got weights up to {float(a[-1])!r}")
         return a
@@ -424,7 +401,7 @@ class RankStatistic:
         for name, count in (("n_pos", n_pos), ("n_neg", n_neg)):
             if not is_whole(count) or count < 0:
                 raise ValueError(f"{name} must be an integer of at least 0, got {count!r}")
-        if not self.share_of_pairs:
+        if not self.kind.share_of_pairs:
             return 1.0, 0.0
         if n_pos < 1 or n_neg < 1:
             raise ValueError(f"statistic {self}: needs a positive and a negative, got {n_pos} and {n_neg}")
@@ -486,7 +463,7 @@ def _kind_of(name: str) -> StatisticKind:
         except ImportError as error:
             hint = "put the folder of the module on PYTHONPATH"
             raise ValueError(f"statistic {name:.80}: cannot import {module:.80}: {error}; {hint}") from None
-    if own not in _KINDS or (module and not _KINDS[own].users):
+    if own not in _KINDS or (module and not _KINDS[own].checked):
         raise ValueError(f"statistic: unknown name {name!r:.80}; known are {', '.join(_KINDS)}")
     return _KINDS[own]
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from ltr import RankStatistic, verify
+from ltr import RankStatistic, statistics, verify
 from ltr.exact import GradedProblem, RerankProblem, certify, solve
 from ltr.losses import parse_loss
 from ltr.metrics import evaluate, parse_measure, rank_statistic
@@ -49,9 +49,11 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("own")
     (path / "own_statistics.py").write_text(MODULE)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ltr.statistics._KINDS", dict(statistics._KINDS))  # what is registered here ends here
         patch.syspath_prepend(path)
         patch.setenv("PYTHONPATH", os.pathsep.join([str(path), str(ROOT)]))
         yield path
+    sys.modules.pop("own_statistics", None)
 
 
 @pytest.mark.parametrize(

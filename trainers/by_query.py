@@ -119,7 +119,7 @@ def _findings(config: Config, graded: bool) -> Iterator[Finding]:
         rule = "must not name rankboost, which learns from one list; surrogate.losses has exponential, its loss"
         yield Finding("baselines.methods", rule, list(config.baselines.methods))
     for at, name in enumerate(config.statistics.report):
-        if graded and RankStatistic.parse(name).share_of_pairs:
+        if graded and RankStatistic.parse(name).kind.share_of_pairs:
             yield Finding(f"statistics.report[{at}]", "takes labels 0 and 1 only, here some are larger", name)
     if config.exact.enabled:
         yield from _exact_findings(config)
@@ -130,7 +130,7 @@ def _exact_findings(config: Config) -> Iterator[Finding]:
     if exact.base not in names:
         yield Finding("exact.base", f"must be a method of this run by query ({', '.join(names)})", exact.base)
     statistic = RankStatistic.parse(exact.statistic)
-    if statistic.share_of_pairs:
+    if statistic.kind.share_of_pairs:
         yield Finding("exact.statistic", "has no sum over queries; wrs, the sum of ranks, has", exact.statistic)
     elif statistic.length is not None:
         yield Finding("exact.statistic", "cannot be weights(...): queries differ in length", exact.statistic)

@@ -185,10 +185,10 @@ class ExactRanker(Ranker):
             raise ValueError("y must hold two different labels in some list, got none such")
         binary = bool(np.isin(labels, (0, 1)).all())
         statistic.check_labels(graded=not binary)
-        if statistic.share_of_pairs and groups is not None:
+        if statistic.kind.share_of_pairs and groups is not None:
             # AUC is the rank sum by the number of pairs, less a constant
             return GradedProblem(Z, _shares_of_pairs(labels, groups), groups, "wrs", **options)
-        if binary and groups is None and (statistic.share_of_pairs or not self.normalize):
+        if binary and groups is None and (statistic.kind.share_of_pairs or not self.normalize):
             return RerankProblem(Z, labels, statistic, **options)
         options |= {"gain": self.gain, "normalise": self.normalize}
         return GradedProblem.from_labels(Z, labels, groups, statistic, **options)

@@ -28,7 +28,7 @@ __all__ = [
 
 def statistic_of(ranked: RankedLists, statistic: RankStatistic, gain: GainName, ties: Ties, empty: float) -> Tensor:
     """Return the rank statistic of each list."""
-    if statistic.share_of_pairs:
+    if statistic.kind.share_of_pairs:
         statistic.check_labels(graded=not ranked.binary)
         return _share_of_pairs_of(ranked, ties, empty)
     return ranked.total(ranked.ordered(ties).gains(gain) * ranked.weights(partial(weights_at, statistic), ties))
@@ -37,7 +37,7 @@ def statistic_of(ranked: RankedLists, statistic: RankStatistic, gain: GainName, 
 def normalized_of(ranked: RankedLists, statistic: RankStatistic, gain: GainName, ties: Ties, empty: float) -> Tensor:
     """Return the rank statistic of each list over its value for the ideal order, `empty` where that is 0."""
     value = statistic_of(ranked, statistic, gain, ties, empty)
-    if statistic.share_of_pairs:
+    if statistic.kind.share_of_pairs:
         return value
     best = statistic_of(ranked.ideal, statistic, gain, "resolved", empty)
     return torch.where(best > 0, value / best, empty)
