@@ -71,59 +71,44 @@ class FlatLists:
     batch: torch.Size
 
 
-def as_lists(
-    scores: Tensor,
-    labels: Tensor,
-    *,
-    mask: Tensor | None = None,
-    weight: Tensor | None = None,
-    qid: Tensor | None = None,
-) -> Lists:
-    """Check the inputs of a loss or metric and bring them into padded form.
+def as_lists(scores: Tensor, labels: Tensor, *, mask: Tensor | None = None, weight: Tensor | None = None) -> Lists:
+    """Check the inputs of a loss and fill their padding with zeros.
 
     Args:
         scores: floating point, ``(*batch, list)``; float16 and bfloat16 are raised to float32.
         labels: numbers of the same shape, relevance 0 or more (binary: 0 and 1), converted to the type of the scores.
         mask: boolean, same shape; None means every item is real.
         weight: nonnegative weight of each item, same shape.
-        qid: integers, ``(items,)``, for flat input: one list for each distinct id, in the order in which the ids first
-            appear. It does not go with batched input.
 
     Raises:
-        TypeError: an input that is not a tensor, scores that are not floating point, a mask that is not boolean, a qid
-            that is not of an integer type.
+        TypeError: an input that is not a tensor, scores that are not floating point, a mask that is not boolean.
         ValueError: shapes that differ, real scores, labels or weights that are not finite in the precision of the
-            scores, negative labels or weights, a batch of lists of one item without a mask, a qid beside batched input.
+            scores, negative labels or weights, a batch of lists of one item without a mask.
 
     Examples:
-        >>> lists = as_lists(torch.tensor([3.0, 1.0, 2.0]), torch.tensor([1, 0, 1]), qid=torch.tensor([7, 5, 7]))
+        >>> lists = as_lists(torch.tensor([3.0, torch.nan]), torch.tensor([1, 0]), mask=torch.tensor([True, False]))
         >>> lists.scores.tolist(), lists.mask.tolist()
-        ([[3.0, 2.0], [1.0, 0.0]], [[True, True], [True, False]])
+        ([3.0, 0.0], [True, False])
     """
     _check(scores, labels, mask, weight)
-    check_qid(scores, qid)
     scores = _raised(scores)
     # one precision from here on: numbers too large for it become infinite, and are refused
     given, labels = labels.detach(), labels.detach().to(scores.dtype)
     weight = None if weight is None else weight.to(scores.dtype)
-    padded = mask is not None or qid is not None
-    if mask is None:
-        mask = torch.ones_like(scores, dtype=torch.bool)
-        real = scores.detach(), labels, weight
-    else:
-        given = given[mask]
-        real = scores.detach()[mask], labels[mask], None if weight is None else weight[mask]
+    real = (
+        (scores.detach(), labels, weight, given)
+        if mask is None
+        else (scores.detach()[mask], labels[mask], None if weight is None else weight[mask], given[mask])
+    )
     _check_finite("scores", real[0])
-    _check_labels(real[1], given)
+    _check_labels(real[1], real[3])
     if real[2] is not None and not (_all_finite(real[2]) and bool((real[2] >= 0).all())):
         bad = real[2][~(torch.isfinite(real[2]) & (real[2] >= 0))]
         raise ValueError(f"weight must be finite and nonnegative, got {float(bad[0]):g}")
-    if qid is not None:
-        scores, labels, mask, weight = _pad(scores, labels, mask, weight, qid)
-    if padded:
-        scores, labels = scores.masked_fill(~mask, 0.0), labels.masked_fill(~mask, 0.0)
-        weight = None if weight is None else weight.masked_fill(~mask, 0.0)
-    return Lists(scores, labels, mask, weight)
+    if mask is None:
+        return Lists(scores, labels, torch.ones_like(scores, dtype=torch.bool), weight)
+    weight = None if weight is None else weight.masked_fill(~mask, 0.0)
+    return Lists(scores.masked_fill(~mask, 0.0), labels.masked_fill(~mask, 0.0), mask, weight)
 
 
 def as_flat_lists(
@@ -250,27 +235,6 @@ def _all_finite(values: Tensor) -> bool:
 
 def _first_bad(values: Tensor) -> float:
     return float(values[~torch.isfinite(values)][0])
-
-
-def _pad(
-    scores: Tensor, labels: Tensor, mask: Tensor, weight: Tensor | None, qid: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """Scatter flat items into ``(lists, longest)``, in their order and differentiable in the scores."""
-    items = scores.shape[0]
-    if items == 0:
-        empty = scores.reshape(0, 0)
-        return empty, labels.reshape(0, 0), mask.reshape(0, 0), None if weight is None else empty
-    group = numbered(qid)
-    sizes = torch.bincount(group)
-    order = torch.argsort(group, stable=True)
-    place = torch.empty_like(order)
-    place[order] = torch.arange(items, device=qid.device) - torch.repeat_interleave(sizes.cumsum(0) - sizes, sizes)
-    shape = (len(sizes), int(sizes.max()))
-
-    def scatter(values: Tensor) -> Tensor:
-        return torch.zeros(shape, dtype=values.dtype, device=values.device).index_put((group, place), values)
-
-    return scatter(scores), scatter(labels), scatter(mask), None if weight is None else scatter(weight)
 
 
 def numbered(qid: Tensor) -> Tensor:

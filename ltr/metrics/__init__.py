@@ -10,20 +10,23 @@ of that name); `compare` and its relatives say whether two rankers differ.
 
 from ltr.metrics.collection import RankingMetrics
 from ltr.metrics.comparison import Comparison, compare, compare_all, holm
-from ltr.metrics.functions import (
+from ltr.metrics.interval import Interval, mean_interval
+from ltr.metrics.measures import (
+    ListOptions,
+    Measure,
     auc,
     average_precision,
     dcg,
+    evaluate,
     mrr,
     ndcg,
     normalized_rank_statistic,
     pairwise_misranking_error,
+    parse_measure,
     precision,
     rank_statistic,
     recall,
 )
-from ltr.metrics.interval import Interval, mean_interval
-from ltr.metrics.measures import ListOptions, Measure, evaluate, parse_measure
 from ltr.metrics.one_list import ListComparison, compare_on_list, delong
 from ltr.metrics.ranked import RankedLists, Ties, rank_lists
 

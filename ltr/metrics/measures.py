@@ -1,6 +1,6 @@
-"""Metrics by name: ``parse_measure(str(measure))`` is the measure again, and `evaluate` computes many from one sort.
+"""Metrics by name and as functions: ``ndcg(gain=exp2)@10`` is ``ndcg(scores, labels, gain="exp2", k=10)``.
 
-A name reads like a call of a function of this package: ``ndcg(gain=exp2)@10`` is ``ndcg(..., gain="exp2", k=10)``.
+``parse_measure(str(measure))`` is the measure again, and `evaluate` computes many from one sort of the lists.
 
 =============================  ====================================================================================
 name                           value of a list
@@ -28,8 +28,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TypedDict
+from typing import TypedDict, Unpack
 
+import torch
 from torch import Tensor
 
 from ltr.checks import check_cutoff, without_spaces
@@ -38,7 +39,25 @@ from ltr.metrics.ranked import RankedLists, Ties, check_ties, rank_lists
 from ltr.ranks import GainName, check_gain
 from ltr.statistics import RankStatistic
 
-__all__ = ["BinaryMeasure", "ListOptions", "Measure", "StatisticMeasure", "evaluate", "parse_measure", "parse_measures"]
+__all__ = [
+    "BinaryMeasure",
+    "ListOptions",
+    "Measure",
+    "StatisticMeasure",
+    "auc",
+    "average_precision",
+    "dcg",
+    "evaluate",
+    "mrr",
+    "ndcg",
+    "normalized_rank_statistic",
+    "pairwise_misranking_error",
+    "parse_measure",
+    "parse_measures",
+    "precision",
+    "rank_statistic",
+    "recall",
+]
 
 _GRAMMAR = re.compile(
     r"(?P<name>(?:[A-Za-z_][\w.]*:)?[a-z_]\w*)(?:\((?P<options>.*)\))?(?:@0*(?P<k>[0-9]{1,19}))?", re.A
@@ -58,8 +77,8 @@ class ListOptions(TypedDict, total=False):
         empty: the value of a list for which the metric is undefined, NaN by default.
     """
 
-    mask: Tensor | None
-    qid: Tensor | None
+    mask: torch.Tensor | None
+    qid: torch.Tensor | None
     ties: Ties
     empty: float
 
@@ -80,7 +99,6 @@ class Measure(ABC):
         """Return the value of each list, float64; arguments as in `ListOptions`.
 
         Examples:
-            >>> import torch
             >>> parse_measure("precision@2")(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1])).item()
             0.5
         """
@@ -245,7 +263,6 @@ def evaluate(
         By the name that each measure prints, one float64 value per list.
 
     Examples:
-        >>> import torch
         >>> values = evaluate(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([0, 1, 0]), ["auc", "mrr", "precision@2"])
         >>> {name: value.item() for name, value in values.items()}
         {'auc': 0.5, 'mrr': 0.5, 'precision@2': 0.5}
@@ -254,6 +271,168 @@ def evaluate(
     parsed = parse_measures(measures)
     ranked = rank_lists(scores, labels, mask=mask, qid=qid)
     return {str(measure): ranked.reshape(measure.of(ranked, ties=ties, empty=empty)) for measure in parsed}
+
+
+def rank_statistic(
+    scores: Tensor,
+    labels: Tensor,
+    statistic: RankStatistic | str,
+    *,
+    gain: GainName = "linear",
+    **options: Unpack[ListOptions],
+) -> Tensor:
+    """Return the rank statistic of each list: ``sum over i of gain_i * a[rank_i]``.
+
+    Binary labels have gain 0 and 1: the sum runs over the positives. A list without a positive has the value 0,
+    except for ``auc``, which takes the labels 0 and 1 only and is undefined without a positive and a negative.
+
+    Args:
+        scores: floating point, ``(*batch, list)``.
+        labels: nonnegative, same shape.
+        statistic: a `RankStatistic` or its name, such as ``"dcg(base=e)@10"``.
+        gain: ``"linear"`` takes the label itself, ``"exp2"`` takes ``2**label - 1``.
+        options: see `ListOptions`.
+
+    Raises:
+        ValueError: labels below 0 (or not 0 and 1 for ``auc``), an unknown statistic, gain or ties.
+
+    Source: Rudin & Wang (2018), section 2.2.
+
+    Examples:
+        >>> scores, labels = torch.tensor([0.9, 0.5, 0.5, 0.1]), torch.tensor([1, 1, 0, 0])
+        >>> rank_statistic(scores, labels, "wrs").item()  # ranks 4 and, below its tie, 2
+        6.0
+        >>> rank_statistic(scores, labels, "wrs", ties="average").item()  # ranks 4 and 2.5
+        6.5
+    """
+    return StatisticMeasure(RankStatistic.parse(statistic), gain)(scores, labels, **options)
+
+
+def normalized_rank_statistic(
+    scores: Tensor,
+    labels: Tensor,
+    statistic: RankStatistic | str,
+    *,
+    gain: GainName = "linear",
+    **options: Unpack[ListOptions],
+) -> Tensor:
+    """Return the rank statistic over its value for the ideal order (gains descending): 1 is a perfect list.
+
+    It is undefined where the ideal value is 0: for a list without a positive.
+
+    Examples:
+        >>> normalized_rank_statistic(torch.tensor([1.0, 2.0]), torch.tensor([1, 0]), "mrr").item()
+        0.5
+    """
+    return StatisticMeasure(RankStatistic.parse(statistic), gain, normalized=True)(scores, labels, **options)
+
+
+def dcg(
+    scores: Tensor,
+    labels: Tensor,
+    *,
+    k: int | None = None,
+    base: float = 2.0,
+    gain: GainName = "linear",
+    **options: Unpack[ListOptions],
+) -> Tensor:
+    """Discounted cumulative gain: ``sum over i of gain_i / log_base(position_i + 2)`` over the top k positions.
+
+    Examples:
+        >>> round(dcg(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1])).item(), 6)  # 1/log2(2) + 1/log2(4)
+        1.5
+    """
+    return StatisticMeasure(RankStatistic("dcg", base=base, cutoff=k), gain)(scores, labels, **options)
+
+
+def ndcg(
+    scores: Tensor,
+    labels: Tensor,
+    *,
+    k: int | None = None,
+    gain: GainName = "linear",
+    **options: Unpack[ListOptions],
+) -> Tensor:
+    """Normalised discounted cumulative gain: DCG divided by the DCG of the ideal order.
+
+    The base of the logarithm cancels. With ``ties="average"`` it equals scikit-learn's ``ndcg_score``.
+
+    Examples:
+        >>> ndcg(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 1, 0])).item()
+        1.0
+    """
+    return StatisticMeasure(RankStatistic("dcg", cutoff=k), gain, normalized=True)(scores, labels, **options)
+
+
+def auc(scores: Tensor, labels: Tensor, **options: Unpack[ListOptions]) -> Tensor:
+    """Area under the ROC curve: the share of positive-negative pairs with the positive scored higher.
+
+    A tied pair counts 0 (``resolved``), 1/2 (``average``, as in scikit-learn) or 1 (``optimistic``). With
+    ``subrank`` two tied positives cost a pair as well, for neither counts as scoring below the other: then the value
+    may be below 0.
+
+    Examples:
+        >>> auc(torch.tensor([2.0, 1.0, 1.0]), torch.tensor([1, 1, 0])).item()
+        0.5
+    """
+    return StatisticMeasure(RankStatistic("auc"))(scores, labels, **options)
+
+
+def pairwise_misranking_error(scores: Tensor, labels: Tensor, **options: Unpack[ListOptions]) -> Tensor:
+    """Share of positive-negative pairs in which the positive is scored at or below the negative: 1 - AUC.
+
+    Examples:
+        >>> pairwise_misranking_error(torch.tensor([2.0, 1.0, 1.0]), torch.tensor([1, 1, 0])).item()
+        0.5
+    """
+    return BinaryMeasure("pairwise_misranking_error")(scores, labels, **options)
+
+
+def precision(scores: Tensor, labels: Tensor, *, k: int | None = None, **options: Unpack[ListOptions]) -> Tensor:
+    """Share of relevant items among the top k positions: hits / k, also where the list is shorter than k.
+
+    Examples:
+        >>> precision(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1]), k=2).item()
+        0.5
+    """
+    return BinaryMeasure("precision", k)(scores, labels, **options)
+
+
+def recall(scores: Tensor, labels: Tensor, *, k: int | None = None, **options: Unpack[ListOptions]) -> Tensor:
+    """Share of the relevant items that are among the top k positions; undefined without a relevant item.
+
+    Examples:
+        >>> recall(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1]), k=2).item()
+        0.5
+    """
+    return BinaryMeasure("recall", k)(scores, labels, **options)
+
+
+def mrr(scores: Tensor, labels: Tensor, *, k: int | None = None, **options: Unpack[ListOptions]) -> Tensor:
+    """Reciprocal rank: 1 / (position + 1) of the first relevant item, 0 where it is below the top k.
+
+    The mean over lists is the field's mean reciprocal rank. The paper's statistic of that name sums the reciprocals
+    over all positives: it is ``rank_statistic(scores, labels, "mrr")``, and equal to this one on lists with one
+    relevant item.
+
+    Examples:
+        >>> mrr(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([0, 1, 1])).item()
+        0.5
+    """
+    return BinaryMeasure("mrr", k)(scores, labels, **options)
+
+
+def average_precision(scores: Tensor, labels: Tensor, **options: Unpack[ListOptions]) -> Tensor:
+    """Mean over the relevant items of the precision at their position.
+
+    With ``ties="subrank"`` tied items are taken in together, as scikit-learn's ``average_precision_score`` does;
+    ``average`` is the expectation over a random order of ties (McSherry & Najork, ECIR 2008).
+
+    Examples:
+        >>> round(average_precision(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1])).item(), 6)  # (1 + 2/3) / 2
+        0.833333
+    """
+    return BinaryMeasure("map")(scores, labels, **options)
 
 
 def _parts(text: str) -> tuple[str, str, str]:
