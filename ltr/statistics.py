@@ -278,6 +278,11 @@ class RankStatistic:
         for field, value in (("name", name), ("numbers", tuple(numbers)), ("cutoff", cutoff)):
             object.__setattr__(self, field, value)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickle; older ones have the fields `base`, `p` and `array` in place of `numbers`."""
+        options = [state[key] for key in _kind_of(state["name"]).defaults if key in state]
+        self._set(state["name"], state.get("numbers", state.get("array") or options), state["cutoff"])
+
     @classmethod
     def parse(cls, text: str | RankStatistic) -> RankStatistic:
         """Return the statistic that a string names; a `RankStatistic` passes through.
@@ -460,9 +465,9 @@ def _kind_of(name: str) -> StatisticKind:
     if module:
         try:
             importlib.import_module(module)
-        except ImportError as error:
-            hint = "put the folder of the module on PYTHONPATH"
-            raise ValueError(f"statistic {name:.80}: cannot import {module:.80}: {error}; {hint}") from None
+        except Exception as error:
+            hint = "; put its folder on PYTHONPATH" if isinstance(error, ImportError) else ""
+            raise ValueError(f"statistic {name:.80}: cannot import {module:.80}: {error!s:.200}{hint}") from error
     if own not in _KINDS or (module and not _KINDS[own].checked):
         raise ValueError(f"statistic: unknown name {name!r:.80}; known are {', '.join(_KINDS)}")
     return _KINDS[own]

@@ -1,14 +1,12 @@
 """Add a rank statistic from outside the package, as a user would: one decorated function, which then works everywhere.
 
-The module `own_statistics` below is written to a folder of its own and read by processes that know the package alone.
+The module `own_statistics` below is written to a folder of its own and imported by its name alone.
 """
 
 import json
 import math
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,8 +17,8 @@ from ltr.exact import GradedProblem, RerankProblem, certify, solve
 from ltr.losses import parse_loss
 from ltr.metrics import evaluate, parse_measure, rank_statistic
 from ltr.statistics import register_statistic
+from trainers.cli import main
 
-ROOT = Path(__file__).parents[1]
 MODULE = '''
 from ltr.statistics import register_statistic
 
@@ -45,13 +43,13 @@ Y = np.array([1, 0, 1, 0, 1, 0, 0])
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Return a folder with the module, on the path of this process and of those it starts."""
+    """Return a folder with the module, which is on the path."""
     path = tmp_path_factory.mktemp("own")
     (path / "own_statistics.py").write_text(MODULE)
+    (path / "broken_statistics.py").write_text("position + 1")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ltr.statistics._KINDS", dict(statistics._KINDS))  # what is registered here ends here
         patch.syspath_prepend(path)
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(path), str(ROOT)]))
         yield path
     sys.modules.pop("own_statistics", None)
 
@@ -137,21 +135,22 @@ def test_it_stands_in_a_config(folder, tmp_path):
         [surrogate]
         losses = ["ranknet"]
         max_steps = 3
+        [baselines]
+        methods = []
         [exact]
-        enabled = true
         base = "ranknet"
         statistic = "own_statistics:rbp(p=0.9)@20"
-        top_k = 30
-        time_limit = 20
+        top_k = 20
+        method = "local_search"
+        time_limit = 1
         [statistics]
         report = ["dcg", "own_statistics:relative"]
         [tracking]
         tensorboard = false
+        figures = false
         """
     )
-    program = [sys.executable, "-m", "trainers", "run", str(tmp_path / "own.toml"), f"runs_dir={tmp_path / 'runs'}"]
-    done = subprocess.run(program, capture_output=True, text=True, check=False, cwd=ROOT)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert main(["run", str(tmp_path / "own.toml"), f"runs_dir={tmp_path / 'runs'}", "--quiet"]) == 0
     (results,) = tmp_path.glob("runs/*/results.json")
     names = json.loads(results.read_text())["statistics"]
     assert names == ["own_statistics:rbp(p=0.9)@20", "dcg", "own_statistics:relative"]
@@ -199,8 +198,9 @@ def test_names_are_words_that_nobody_has(folder):
         ("own_statistics:rbp(q=2)", "takes p=..., got 'q=2'"),
         ("own_statistics:excess@3", "takes no cutoff, got @3"),
         ("own_statistics:nope", "unknown name 'own_statistics:nope'"),
-        ("no_such_module:rbp", "cannot import no_such_module: No module named 'no_such_module'; put the folder"),
+        ("no_such_module:rbp", "cannot import no_such_module: No module named 'no_such_module'; put its folder"),
         ("math:dcg", "unknown name 'math:dcg'"),
+        ("broken_statistics:rbp", "cannot import broken_statistics: name 'position' is not defined"),
     ],
 )
 def test_a_bad_name_is_refused(folder, text, message):

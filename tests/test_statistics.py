@@ -1,6 +1,7 @@
 """The weights of every rank statistic, its name, and its limits."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -219,6 +220,19 @@ def test_counts_of_positives_are_integers_up_to_n(n_pos):
     if n_pos != 4:
         with pytest.raises(ValueError, match="n_pos must be an integer of at least 0, got "):
             RankStatistic("auc").affine(n_pos, 1)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pickles_read_back_also_older_ones(name):
+    statistic = RankStatistic.parse(name)
+    assert pickle.loads(pickle.dumps(statistic)) == statistic
+    # the fields before `numbers`
+    older = {"name": statistic.name, "base": 2.0, "p": 1.0, "cutoff": statistic.cutoff, "array": None}
+    older |= {"array": statistic.numbers} if statistic.name == "weights" else statistic.options
+    restored = RankStatistic.__new__(RankStatistic)
+    restored.__setstate__(older)
+    assert restored == statistic
+    assert str(restored) == name
 
 
 def test_a_users_weights_must_fit_the_list():
