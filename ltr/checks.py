@@ -1,4 +1,4 @@
-"""What arguments are checked by: whether a value is a number at all, before its own rule is asked."""
+"""Checks of arguments: whether a value is a number, an array or a sequence at all, before a rule of its own applies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PUNCTUATION = re.compile(r"([(),=@])")
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Whether a value is an integer, Python's or NumPy's; True and False are none.
+    """Return whether a value is an integer of Python or NumPy; True and False are not.
 
     Examples:
         >>> is_whole(3), is_whole(np.int64(3)), is_whole(3.0), is_whole(True)
@@ -39,17 +39,13 @@ def is_whole(value: object) -> TypeGuard[int]:
 
 
 def check_cutoff(name: str, cutoff: object) -> None:
-    """Check the N of a cutoff ``@N``: an integer of at least 1 that torch and NumPy can hold.
-
-    Raises:
-        ValueError: another value, with the name of the argument.
-    """
+    """Raise ValueError unless the N of a cutoff ``@N`` is an integer of at least 1 that torch and NumPy can hold."""
     if not is_whole(cutoff) or not 1 <= cutoff < 2**63:
         raise ValueError(f"{name} must be an integer from 1 to 2**63 - 1, got {cutoff!r:.80}")
 
 
 def as_float(value: object) -> float:
-    """A number as float64; NaN for what is none, which fails every rule: texts, None, arrays.
+    """Return a number as float64, and NaN, which fails every rule, for anything else: texts, None, arrays.
 
     Examples:
         >>> as_float(np.float32(0.5)), as_float("0.5"), as_float(10**400)
@@ -66,7 +62,7 @@ def as_float(value: object) -> float:
 
 
 def as_array(name: str, values: ArrayLike, dtype: type | None = None) -> NDArray[Any]:
-    """Values as an array, no copy where they are one; ValueError names an argument whose rows differ in length."""
+    """Return values as an array, not copied if they are one; ValueError if their rows differ in length."""
     try:
         return np.asarray(values, dtype=dtype)
     except ValueError:
@@ -74,7 +70,7 @@ def as_array(name: str, values: ArrayLike, dtype: type | None = None) -> NDArray
 
 
 def as_numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    """Values as float64, no copy where they are; ValueError names the argument that holds something else."""
+    """Return values as float64, not copied if they are; ValueError if they are not real numbers."""
     try:
         if np.iscomplexobj(values):
             raise TypeError("they are complex")
@@ -84,7 +80,7 @@ def as_numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
 
 
 def as_sequence(name: str, values: Iterable[_Item], of: str) -> tuple[_Item, ...]:
-    """Values as a tuple, itself where they are one; ValueError for a text, or what holds none."""
+    """Return values as a tuple; ValueError for a text or for what cannot be iterated."""
     try:
         if isinstance(values, str | bytes):
             raise TypeError
@@ -94,13 +90,13 @@ def as_sequence(name: str, values: Iterable[_Item], of: str) -> tuple[_Item, ...
 
 
 def check_callable(name: str, value: object) -> None:
-    """ValueError for a callback that is neither callable nor None."""
+    """Raise ValueError for a callback that is neither callable nor None."""
     if value is not None and not callable(value):
         raise ValueError(f"{name} must be callable, got {value!r}")
 
 
 def as_number(text: str) -> float:
-    """The float64 that a word in a name stands for, such as ``"0.5"``, ``"1e-3"`` or ``"e"``.
+    """Return the float64 that a word in a name stands for, such as ``"0.5"``, ``"1e-3"`` or ``"e"``.
 
     Raises:
         ValueError: a word that is not a number written with the digits 0 to 9, without separators.
@@ -120,9 +116,9 @@ def as_number(text: str) -> float:
 
 
 def without_spaces(text: str) -> str:
-    """A name such as ``dcg(base=2)@10`` without the white space around its words and numbers.
+    """Return a name such as ``dcg(base=2)@10`` without the white space around its words and numbers.
 
-    White space within a word or a number stays, so that it is refused: ``@1 0`` does not become ``@10``.
+    White space within a word or a number is kept, so that it is refused: ``@1 0`` does not become ``@10``.
 
     Examples:
         >>> without_spaces(" dcg ( base = 2 ) @ 1 0")

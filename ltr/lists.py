@@ -1,15 +1,15 @@
-"""The one form in which losses and metrics receive ranked lists.
+"""Check ranked lists, the inputs of every loss and metric, and bring them into one form.
 
-Every loss takes ``(scores, labels, *, mask=None, weight=None, qid=None)``, every metric the same but weights:
+Every loss takes ``(scores, labels, *, mask=None, weight=None, qid=None)``, every metric the same without weights:
 
 * the last axis is the list, leading axes are a batch; a 1-D call is one list;
 * ``mask`` is boolean, True where an item is real: padding never changes a value;
 * ``qid`` instead gives flat, ragged lists: 1-D inputs, equal ids form a list, in any order.
 
-Labels are relevances of 0 or more. A negative one is refused everywhere, also where only the order of labels counts:
-nearly always it marks padding, as it does in other toolkits, and would be ranked like an item. Several lists of one
-item each are refused, too, unless a mask or qid says that they are meant: the output of a model that has the shape
-``(*batch, list, 1)`` needs ``squeeze(-1)``.
+Labels are relevances of 0 or more. A negative label is refused everywhere, even where only the order of labels counts:
+it nearly always marks padding, as in other toolkits, and would be ranked like an item. A batch of lists of one item is
+refused as well, unless a mask or qid shows that it is meant: the output of a model, of shape ``(*batch, list, 1)``,
+needs ``squeeze(-1)``.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ __all__ = [
 ]
 
 
-_EXACT = 2**24  # the integers up to here are float32
+_EXACT = 2**24  # all integers up to here are exact in float32
 
 
 @dataclass(frozen=True)
 class Lists:
-    """Padded lists: every tensor of shape ``(*batch, list)``, `mask` True where an item is real.
+    """Padded lists: every tensor has the shape ``(*batch, list)``, and `mask` is True where an item is real.
 
-    Masked-out places hold score 0 and label 0, so that what stands in padding (NaN too) reaches no value
-    and no gradient.
+    Masked-out places have score 0 and label 0, so that nothing in the padding, not even NaN, reaches a value or a
+    gradient.
     """
 
     scores: Tensor
@@ -54,14 +54,14 @@ class Lists:
 
 @dataclass(frozen=True)
 class FlatLists:
-    """The real items of all lists one after the other, however long each list is.
+    """The real items of all lists in flat tensors, whatever the length of each list.
 
     Attributes:
         scores: floating point, at least float32, (items,).
-        labels: as they were given, half precision raised too, (items,).
-        number: int64, the number of each item's list, (items,), in any order.
-        n: int64, items of each list, (lists,).
-        batch: the shape that one value a list takes.
+        labels: as they were given, but half precision raised to float32, (items,).
+        number: the number of each item's list, int64, (items,), in any order.
+        n: the length of each list, int64, (lists,).
+        batch: the shape of one value per list.
     """
 
     scores: Tensor
@@ -71,60 +71,44 @@ class FlatLists:
     batch: torch.Size
 
 
-def as_lists(
-    scores: Tensor,
-    labels: Tensor,
-    *,
-    mask: Tensor | None = None,
-    weight: Tensor | None = None,
-    qid: Tensor | None = None,
-) -> Lists:
-    """Check the inputs of a loss or metric and bring them into padded form.
+def as_lists(scores: Tensor, labels: Tensor, *, mask: Tensor | None = None, weight: Tensor | None = None) -> Lists:
+    """Check the inputs of a loss and fill their padding with zeros.
 
     Args:
         scores: floating point, ``(*batch, list)``; float16 and bfloat16 are raised to float32.
-        labels: numbers of the same shape, relevance 0 or more (binary: 0 and 1), taken in the precision of the scores.
+        labels: numbers of the same shape, relevance 0 or more (binary: 0 and 1), converted to the type of the scores.
         mask: boolean, same shape; None means every item is real.
         weight: nonnegative weight of each item, same shape.
-        qid: integers, ``(items,)``: flat input, one list for each distinct id, lists in the order in which
-            their ids first appear. Not together with a batch.
 
     Raises:
-        TypeError: something that is not a tensor, scores that are not floating point, a mask that is not
-            boolean, a qid that is not of an integer type.
-        ValueError: shapes that differ, scores, labels or weights that are not finite under the mask (in the
-            precision of the scores), negative labels or weights, a batch of lists of one item without a mask, a qid
-            beside batched input.
+        TypeError: an input that is not a tensor, scores that are not floating point, a mask that is not boolean.
+        ValueError: shapes that differ, real scores, labels or weights that are not finite in the precision of the
+            scores, negative labels or weights, a batch of lists of one item without a mask.
 
     Examples:
-        >>> lists = as_lists(torch.tensor([3.0, 1.0, 2.0]), torch.tensor([1, 0, 1]), qid=torch.tensor([7, 5, 7]))
+        >>> lists = as_lists(torch.tensor([3.0, torch.nan]), torch.tensor([1, 0]), mask=torch.tensor([True, False]))
         >>> lists.scores.tolist(), lists.mask.tolist()
-        ([[3.0, 2.0], [1.0, 0.0]], [[True, True], [True, False]])
+        ([3.0, 0.0], [True, False])
     """
     _check(scores, labels, mask, weight)
-    check_qid(scores, qid)
     scores = _raised(scores)
-    # in one precision from here on: what is too large for it is found out as not finite
+    # one precision from here on: numbers too large for it become infinite, and are refused
     given, labels = labels.detach(), labels.detach().to(scores.dtype)
     weight = None if weight is None else weight.to(scores.dtype)
-    padded = mask is not None or qid is not None
-    if mask is None:
-        mask = torch.ones_like(scores, dtype=torch.bool)
-        real = scores.detach(), labels, weight
-    else:
-        given = given[mask]
-        real = scores.detach()[mask], labels[mask], None if weight is None else weight[mask]
+    real = (
+        (scores.detach(), labels, weight, given)
+        if mask is None
+        else (scores.detach()[mask], labels[mask], None if weight is None else weight[mask], given[mask])
+    )
     _check_finite("scores", real[0])
-    _check_labels(real[1], given)
+    _check_labels(real[1], real[3])
     if real[2] is not None and not (_all_finite(real[2]) and bool((real[2] >= 0).all())):
         bad = real[2][~(torch.isfinite(real[2]) & (real[2] >= 0))]
         raise ValueError(f"weight must be finite and nonnegative, got {float(bad[0]):g}")
-    if qid is not None:
-        scores, labels, mask, weight = _pad(scores, labels, mask, weight, qid)
-    if padded:
-        scores, labels = scores.masked_fill(~mask, 0.0), labels.masked_fill(~mask, 0.0)
-        weight = None if weight is None else weight.masked_fill(~mask, 0.0)
-    return Lists(scores, labels, mask, weight)
+    if mask is None:
+        return Lists(scores, labels, torch.ones_like(scores, dtype=torch.bool), weight)
+    weight = None if weight is None else weight.masked_fill(~mask, 0.0)
+    return Lists(scores.masked_fill(~mask, 0.0), labels.masked_fill(~mask, 0.0), mask, weight)
 
 
 def as_flat_lists(
@@ -163,7 +147,7 @@ def as_flat_lists(
 
 
 def _raised(values: Tensor) -> Tensor:
-    """Half precision as float32, unsigned integers, of which torch can do little, as int64."""
+    """Return half precision as float32, and unsigned integers, which torch hardly supports, as int64."""
     if values.dtype in (torch.float16, torch.bfloat16):
         return values.float()
     return values.long() if values.dtype in (torch.uint16, torch.uint32, torch.uint64) else values
@@ -175,14 +159,14 @@ def _check_finite(name: str, values: Tensor) -> None:
 
 
 def _check_labels(labels: Tensor, given: Tensor) -> None:
-    """Check the labels of real items in the precision of the scores, beside those that were given."""
+    """Check the labels of real items, converted to the type of the scores, and as they were given."""
     if not labels.numel():
         return
     lowest, highest = (float(end) for end in labels.aminmax())
     if not (math.isfinite(lowest) and math.isfinite(highest)):
         raise ValueError(f"labels must be finite, got {_first_bad(labels)}")
     check_nonnegative(lowest)
-    # integers that the precision of the scores might make equal
+    # large integers, which may become equal in the type of the scores
     if labels.dtype == torch.float32 and given.dtype in (torch.int32, torch.int64) and highest >= _EXACT:
         largest = int(given.max())
         if largest > _EXACT:
@@ -190,11 +174,7 @@ def _check_labels(labels: Tensor, given: Tensor) -> None:
 
 
 def check_nonnegative(lowest: float) -> None:
-    """Check the lowest label of real items.
-
-    Raises:
-        ValueError: a negative one.
-    """
+    """Raise ValueError if the lowest label of all real items is negative."""
     if lowest < 0:
         raise ValueError(
             f"labels must be >= 0, got {lowest:g}: leave padding out by mask=, or shift labels that are meant to be"
@@ -249,7 +229,7 @@ def check_qid(scores: Tensor, qid: Tensor | None) -> None:
 
 
 def _all_finite(values: Tensor) -> bool:
-    # a sum is finite only if all its terms are, and quick; only if it is not they are looked at one by one
+    # a finite sum has finite terms and is quick to compute; only another one asks for a look at each term
     return math.isfinite(float(values.detach().sum())) or bool(torch.isfinite(values).all())
 
 
@@ -257,29 +237,8 @@ def _first_bad(values: Tensor) -> float:
     return float(values[~torch.isfinite(values)][0])
 
 
-def _pad(
-    scores: Tensor, labels: Tensor, mask: Tensor, weight: Tensor | None, qid: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """Scatter flat items into ``(lists, longest)``, differentiable in scores; item order is kept."""
-    items = scores.shape[0]
-    if items == 0:
-        empty = scores.reshape(0, 0)
-        return empty, labels.reshape(0, 0), mask.reshape(0, 0), None if weight is None else empty
-    group = numbered(qid)
-    sizes = torch.bincount(group)
-    order = torch.argsort(group, stable=True)
-    place = torch.empty_like(order)
-    place[order] = torch.arange(items, device=qid.device) - torch.repeat_interleave(sizes.cumsum(0) - sizes, sizes)
-    shape = (len(sizes), int(sizes.max()))
-
-    def scatter(values: Tensor) -> Tensor:
-        return torch.zeros(shape, dtype=values.dtype, device=values.device).index_put((group, place), values)
-
-    return scatter(scores), scatter(labels), scatter(mask), None if weight is None else scatter(weight)
-
-
 def numbered(qid: Tensor) -> Tensor:
-    """The number of each item's list, lists numbered in the order in which their ids first appear.
+    """Return the number of each item's list; lists are numbered in the order in which their ids first appear.
 
     Examples:
         >>> numbered(torch.tensor([7, 5, 7, 9])).tolist()
@@ -288,7 +247,7 @@ def numbered(qid: Tensor) -> Tensor:
     change = torch.ones_like(qid, dtype=torch.bool)
     change[1:] = qid[1:] != qid[:-1]
     begins = change.nonzero().squeeze(-1)
-    ids, group = unique(qid[begins])  # of runs of equal ids: few where lists stand together
+    ids, group = unique(qid[begins])  # one id per run of equal ids, so few where the items of a list follow each other
     run = torch.arange(len(begins), device=qid.device)
     first = torch.full((len(ids),), len(begins), device=qid.device).scatter_reduce(0, group, run, "amin")
     number = torch.argsort(torch.argsort(first))[group]
@@ -296,7 +255,7 @@ def numbered(qid: Tensor) -> Tensor:
 
 
 def unique(values: Tensor) -> tuple[Tensor, Tensor]:
-    """The different values in ascending order, and the place of each value among them.
+    """Return the distinct values in ascending order, and the place of each value among them.
 
     Examples:
         >>> [found.tolist() for found in unique(torch.tensor([7, 5, 7]))]
@@ -310,14 +269,15 @@ def unique(values: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def buckets(group: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Items of one group after the other as rows, groups of about one size together: at most half is padding.
+    """Yield the items of groups as rows, groups of similar size together, so that at most half of it is padding.
 
     Args:
-        group: integers >= 0, the group of each item, (items,).
+        group: the group of each item, integers >= 0, (items,).
 
     Yields:
-        Places of the items of each group, in their order, a place of the group in padding; where it is none. Both
-        (groups, longest), for all groups of a size from 2^k to 2^(k+1) - 1; groups in ascending order.
+        The places of the items of each group, in their order, with places of the same group as padding; and a mask that
+        is False in padding. Both have the shape (groups, longest) and are for the groups of 2^k to 2^(k+1) - 1 items;
+        groups are in ascending order.
 
     Examples:
         >>> [(places.tolist(), mask.tolist()) for places, mask in buckets(torch.tensor([4, 0, 4, 4, 2]))]

@@ -2,10 +2,10 @@
 
 For scores ``f`` of shape ``(*batch, list)``, counting over the real items k of each list:
 
-* RankCV(i)       = #{k : f_k <= f_i}, 1 to n: ties count as correct, so a constant score wins. Never optimise it.
+* RankCV(i)       = #{k : f_k <= f_i}, 1 to n: ties count as correct, so a constant score is best. Never optimise it.
 * Subrank(i)      = #{k : f_k < f_i}, 0 to n - 1; with a margin, #{k : f_i - f_k >= margin}.
-* ResolvedRank(i) = a permutation of 0 to n - 1 ordered by score, in which of two tied items the one with the
-  lower label stands higher; equal scores and labels are ordered by index, the first on top.
+* ResolvedRank(i) = a permutation of 0 to n - 1 ordered by score. Of two tied items the one with the lower label ranks
+  higher; items of equal score and label are ordered by index, the first on top.
 
 Ranks grow towards the top of the list. Masked-out items get rank -1.
 
@@ -38,7 +38,7 @@ __all__ = [
 
 
 GainName = Literal["linear", "exp2"]
-"""Worth of a label: itself, or ``2**label - 1``."""
+"""Gain of a label: the label itself, or ``2**label - 1``."""
 
 
 def rank_cv(scores: Tensor, *, mask: Tensor | None = None) -> Tensor:
@@ -84,7 +84,7 @@ def subrank(scores: Tensor, *, margin: float = 0.0, mask: Tensor | None = None) 
 
 
 def resolved_rank(scores: Tensor, labels: Tensor, *, mask: Tensor | None = None) -> Tensor:
-    """ResolvedRank: ranks 0 to n - 1, each used once; a tied negative stands above a tied positive.
+    """ResolvedRank: ranks 0 to n - 1, each used once; a tied negative ranks above a tied positive.
 
     Returns:
         int64 of the scores' shape; -1 where masked out.
@@ -103,7 +103,7 @@ def resolved_rank(scores: Tensor, labels: Tensor, *, mask: Tensor | None = None)
 
 
 def order_items(lists: Lists, tie_break: Tensor) -> Tensor:
-    """Indices that sort each list from its top: by score, ties by `tie_break` (larger first), then by index.
+    """Return the indices that sort each list from its top: by score, ties by `tie_break` (larger first), then by index.
 
     Masked-out items come last.
     """
@@ -116,11 +116,7 @@ def order_items(lists: Lists, tie_break: Tensor) -> Tensor:
 
 
 def check_gain(gain: str) -> GainName:
-    """The name of a gain.
-
-    Raises:
-        ValueError: a string that names none.
-    """
+    """Return the name of a gain, or raise ValueError where it names none."""
     if gain == "linear":
         return "linear"
     if gain == "exp2":
@@ -129,12 +125,12 @@ def check_gain(gain: str) -> GainName:
 
 
 def gains_of(labels: Tensor, gain: GainName) -> Tensor:
-    """The gain of each label: the label itself (``linear``) or ``2**label - 1`` (``exp2``).
+    """Return the gain of each label: the label itself (``linear``) or ``2**label - 1`` (``exp2``).
 
-    With ``exp2`` integers become float64, in which gains up to ``2**53 - 1`` are exact.
+    With ``exp2``, integers become float64, in which gains up to ``2**53 - 1`` are exact.
 
     Raises:
-        ValueError: another name; with ``exp2`` a label whose gain is no finite number.
+        ValueError: an unknown name; with ``exp2`` a label whose gain is not finite.
     """
     if check_gain(gain) == "linear":
         return labels
@@ -145,17 +141,17 @@ def gains_of(labels: Tensor, gain: GainName) -> Tensor:
 
 
 def weights_at(statistic: RankStatistic, position: Tensor, n: Tensor) -> Tensor:
-    """``a[n - position]``: the weight of each position in its list of n items, float64.
+    """Return ``a[n - position]``, the weight of each position in its list of n items, as float64.
 
-    All named weights depend on the position alone or on the rank alone, so those of one list serve for all.
+    Weights that depend on the rank or the position alone are computed once for the longest list.
 
     Args:
-        statistic: whose weights.
+        statistic: the statistic whose weights are wanted.
         position: int64, 0 at the top, less than n.
-        n: int64, items of the list of each position, same shape.
+        n: int64 of the same shape, the number of items in the list of each position.
 
     Raises:
-        ValueError: a user's own weights, and a list of another length.
+        ValueError: a statistic that is for lists of another length.
 
     Examples:
         >>> weights_at(RankStatistic("wrs"), torch.tensor([0, 0, 1]), torch.tensor([2, 3, 3])).tolist()
@@ -163,19 +159,27 @@ def weights_at(statistic: RankStatistic, position: Tensor, n: Tensor) -> Tensor:
     """
     if not position.numel():
         return position.double()
-    by_rank = statistic.name in ("auc", "wrs", "pauc", "power")
-    lowest, longest = (int(end) for end in n.aminmax())
-    if statistic.name == "weights":
-        statistic.weights(lowest)
+
+    def table(length: int) -> Tensor:
+        return torch.from_numpy(statistic.weights(length, cut=False)).to(n.device)
+
+    longest = int(n.max())
     cutoff = longest if statistic.cutoff is None else min(statistic.cutoff, longest)
-    whole = RankStatistic("wrs") if statistic.name == "pauc" else replace(statistic, cutoff=None)
-    table = torch.from_numpy(whole.weights(longest if by_rank else cutoff)[:: 1 if by_rank else -1].copy())
-    values = table.to(n.device)[n - position - 1 if by_rank else position.clamp(max=cutoff - 1)]
+    by = statistic.kind.by
+    if by == "position":
+        values = table(cutoff).flip(0)[position.clamp(max=cutoff - 1)]
+    elif by == "rank":
+        values = table(longest)[n - position - 1]
+    else:
+        values = torch.empty(position.shape, dtype=torch.float64, device=n.device)
+        for length in torch.unique(n).tolist():
+            here = n == length
+            values[here] = table(length)[length - 1 - position[here]]
     return values if cutoff == longest else values.masked_fill(position >= cutoff, 0.0)
 
 
 def position_weights(statistic: RankStatistic, n: Tensor, longest: int) -> Tensor:
-    """`weights_at` all positions of lists of n items, 0 in padding: float64 of shape ``(lists, longest)``.
+    """Return the weights of all positions of lists of n items, 0 in padding: float64 of shape ``(lists, longest)``.
 
     Examples:
         >>> position_weights(RankStatistic("wrs"), torch.tensor([2, 3]), 3).tolist()
@@ -189,7 +193,7 @@ def position_weights(statistic: RankStatistic, n: Tensor, longest: int) -> Tenso
 
 
 def _count_below(lists: Lists, thresholds: Tensor, *, inclusive: bool) -> Tensor:
-    """#{k real : f_k < threshold}, or <= when inclusive, for each threshold."""
+    """Return #{k real : f_k < threshold}, or <= when inclusive, for each threshold."""
     padded = lists.scores.detach().masked_fill(~lists.mask, float("inf"))
     ascending = padded.sort(dim=-1).values
     return torch.searchsorted(ascending, thresholds.detach().contiguous(), right=inclusive)

@@ -193,8 +193,8 @@ class TwoStageRanker(NamedFeatures):
         if constraints is not None:
             check_constraints(constraints, features.shape[1])
         graded = is_graded(labels, queries)
-        if graded and self.statistic.name == "auc":
-            raise ValueError("statistic must not be auc with queries or graded labels: take wrs, the sum of the ranks")
+        if graded:
+            self.statistic.check_sum()
         if isinstance(self.base, str):
             if base_is_fitted:
                 raise ValueError(f"base_is_fitted goes with a ranker object, got base={self.base!r}")

@@ -1,39 +1,212 @@
-"""Rank statistics: the weights a_1 <= ... <= a_n that a ranked list is judged by.
+"""Rank statistics: the weights a_1 <= ... <= a_n by which a ranked list is judged.
 
 A rank statistic (the paper's conditional linear rank statistic) of a list of n observations is
 
     sum over positives i of a[rank_i],      0 <= a_1 <= ... <= a_n,
 
-with rank 1 at the bottom of the list and n at the top; position = n - rank counts from 0 at the top.
-Metrics, relaxations, optimisation models and bounds all take the one `RankStatistic` object defined here.
+with rank 1 at the bottom of the list and n at the top; position = n - rank counts from 0 at the top. Metrics, smooth
+losses, exact problems and bounds all take a `RankStatistic`, and everything that differs from one statistic to another
+stands in one function here. `register_statistic` adds a statistic of your own, which then works wherever these do.
 
 Source: Rudin & Wang, *Direct Learning to Rank and Rerank* (2018), section 2.2.
 """
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import math
 import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_float, as_number, as_numbers, check_cutoff, is_whole, without_spaces
 
-__all__ = ["RankStatistic"]
+__all__ = ["RankStatistic", "StatisticKind", "register_statistic"]
 
 FloatArray = NDArray[np.float64]
+Cutoff = Literal["may", "must", "never"]
+"""Whether ``@N`` may, must or must not follow the name of a statistic."""
 
-_GRAMMAR = re.compile(r"(?P<name>[a-z]+)(?:\((?P<arguments>[^()]*)\))?(?:@0*(?P<cutoff>[0-9]{1,19}))?")
+_Function = TypeVar("_Function", bound=Callable[..., ArrayLike])
 
-# name -> (its one option, whether a cutoff "@N" may follow)
-_OPTION = {"dcg": "base", "power": "p"}
-_CUTOFF = {"dcg": "may", "mrr": "may", "power": "may", "pauc": "must"}
-_NAMES = ("auc", "wrs", "pauc", "wta", "mrr", "dcg", "power", "weights")
+_GRAMMAR = re.compile(
+    r"(?P<name>(?:[A-Za-z_][\w.]*:)?[a-z]\w*)(?:\((?P<arguments>[^()]*)\))?(?:@0*(?P<cutoff>[0-9]{1,19}))?", re.ASCII
+)
+_RESERVED = ("name", "cutoff", "gain")  # of `RankStatistic` and of metrics
+_TRIAL = 5  # length of the list on which a new statistic is tried
 
 
 @dataclass(frozen=True)
+class StatisticKind:
+    """What the name of a rank statistic stands for: a row of the table that `register_statistic` extends.
+
+    Attributes:
+        name: the name, without options.
+        function: the weights as a function of `by` and the options.
+        by: what the weights depend on: the ``rank``, the ``position``, or the length ``n`` of the list.
+        defaults: the default of each option by its name.
+        cutoff: whether ``@N`` may, must or must not follow.
+        cutoff_hint: what to write instead of a cutoff where there must be none.
+        shows_defaults: whether `str` spells out options that have their default.
+        takes_numbers: whether numbers without names take the place of options, as in ``weights(0, 0.5, 1)``.
+        share_of_pairs: whether the value is the share of positive-negative pairs in order. It then takes the labels 0
+            and 1 only, is a normalised value already, and has no sum over several lists.
+        adds_up: whether a list has the statistic of its top plus a number that the order of the top does not change.
+        checked: whether the weights are checked whenever they are computed, as those of a user's function are.
+    """
+
+    name: str
+    function: Callable[..., ArrayLike]
+    by: str
+    defaults: Mapping[str, float]
+    cutoff: Cutoff = "may"
+    cutoff_hint: str = ""
+    shows_defaults: bool = False
+    takes_numbers: bool = False
+    share_of_pairs: bool = False
+    adds_up: bool = False
+    checked: bool = False
+
+    @property
+    def allowed(self) -> str:
+        """The options that may be given, for messages."""
+        return ", ".join(f"{key}=..." for key in self.defaults) or "no options"
+
+    def weights(self, n: int, numbers: Sequence[float]) -> FloatArray:
+        """Return a_1..a_n without a cutoff, given the values of the options."""
+        places = {"rank": lambda: np.arange(1.0, n + 1), "position": lambda: np.arange(n - 1.0, -1.0, -1.0)}
+        first = places[self.by]() if self.by in places else n
+        try:
+            a = self.function(first, numbers) if self.takes_numbers else self.function(first, *numbers)
+        except ValueError as error:
+            raise ValueError(f"statistic {self.name}: {error}") from None
+        return _checked_weights(a, f"statistic {self.name}: weights", n) if self.checked else np.asarray(a)
+
+
+_KINDS: dict[str, StatisticKind] = {}
+
+
+def _row(name: str, **facts: Any) -> Callable[[_Function], _Function]:  # noqa: ANN401 (fields of `StatisticKind`)
+    """Return the decorator that enters a function into the table, with what its arguments say about it."""
+
+    def register(function: _Function) -> _Function:
+        first, *options = inspect.signature(function).parameters.values()
+        read: dict[str, Any] = {
+            "by": first.name,
+            "defaults": {o.name: o.default for o in options},
+            "adds_up": first.name == "position",
+        }
+        kind = StatisticKind(name, function, **(read | facts))
+        if kind.checked:
+            if kind.by not in ("rank", "position", "n"):
+                raise ValueError(f"statistic {name}: its first argument must be rank, position or n, got {kind.by!r}")
+            for key, value in kind.defaults.items():
+                if key in _RESERVED or not math.isfinite(as_float(value)):
+                    rule = "is no name for an option" if key in _RESERVED else "must have a number as its default"
+                    raise ValueError(f"statistic {name}: {key} {rule}, got {key}={value!r:.80}")
+            kind.weights(_TRIAL, list(kind.defaults.values()))
+        _KINDS[name] = kind
+        return function
+
+    return register
+
+
+def register_statistic(name: str, *, cutoff: Cutoff = "may") -> Callable[[_Function], _Function]:
+    """Register a function of your own as a rank statistic: ``@register_statistic("name")`` above it.
+
+    The first argument of the function is called ``position`` (0 at the top) or ``rank`` (1 at the bottom) and is a
+    float64 array; the function returns one weight for each. Where the weights depend on the length of the list, it is
+    called ``n``, and the function returns a_1..a_n, bottom of the list first. The other arguments are options with
+    numbers as defaults; the function raises ValueError for one outside its range.
+
+    From then on the name works in `RankStatistic.parse`, in metrics, smooth losses, exact problems and certificates. In
+    a config, or wherever another process reads the name, write the module that registers it in front, as in
+    ``"mymodule:name(option=2)@10"``: it is imported first.
+
+    Args:
+        name: a lower-case word that no other statistic has. The module that registered a name may do so again.
+        cutoff: whether ``@N`` may, must or must not (``"never"``) follow the name.
+
+    Raises:
+        ValueError: a name that is taken or no such word, an unknown `cutoff`, an option without a number as its
+            default, or weights that are not finite, nonnegative and nondecreasing towards the top.
+
+    Examples:
+        >>> @register_statistic("patience")
+        ... def rank_biased_precision(position, p=0.8):
+        ...     if not 0 < p < 1:
+        ...         raise ValueError(f"p must lie between 0 and 1, got {p!r}")
+        ...     return (1 - p) * p**position
+        >>> RankStatistic.parse("patience(p=0.5)@2").weights(4).tolist()
+        [0.0, 0.0, 0.25, 0.5]
+    """
+    if not isinstance(name, str) or re.fullmatch(r"[a-z]\w*", name, re.ASCII) is None:
+        raise ValueError(f"statistic: a name must be a lower-case word, got {name!r:.80}")
+    if cutoff not in get_args(Cutoff):
+        raise ValueError(f"statistic {name}: cutoff must be 'may', 'must' or 'never', got {cutoff!r:.80}")
+
+    def register(function: _Function) -> _Function:
+        owner = _KINDS[name].function.__module__ if name in _KINDS else function.__module__
+        if owner != function.__module__:
+            raise ValueError(f"statistic {name}: the name is taken by {owner}")
+        return _row(name, cutoff=cutoff, checked=True)(function)
+
+    return register
+
+
+@_row("auc", cutoff="never", cutoff_hint="; the partial AUC is 'pauc@N'", share_of_pairs=True)
+def _auc(rank: FloatArray) -> FloatArray:
+    return rank
+
+
+@_row("wrs", cutoff="never", cutoff_hint="; the partial AUC is 'pauc@N'", adds_up=True)
+def _wilcoxon_rank_sum(rank: FloatArray) -> FloatArray:
+    return rank
+
+
+@_row("pauc", cutoff="must")
+def _partial_auc(rank: FloatArray) -> FloatArray:
+    return rank
+
+
+@_row("wta", cutoff="never")
+def _winner_takes_all(position: FloatArray) -> FloatArray:
+    return (position == 0).astype(np.float64)
+
+
+@_row("mrr")
+def _reciprocal_ranks(position: FloatArray) -> FloatArray:
+    return 1.0 / (position + 1.0)
+
+
+@_row("dcg")
+def _discounted_gain(position: FloatArray, base: float = 2.0) -> FloatArray:
+    if not 1 < base < math.inf:
+        raise ValueError(f"base must be a finite number > 1, got {base!r}")
+    return 1.0 / np.log2(position + 2.0) if base == 2.0 else math.log(base) / np.log(position + 2.0)
+
+
+@_row("power", shows_defaults=True)
+def _power(rank: FloatArray, p: float = 1.0) -> FloatArray:
+    if not 0 < p < math.inf:
+        raise ValueError(f"p must be a finite number > 0, got {p!r}")
+    with np.errstate(over="ignore"):
+        return rank**p
+
+
+@_row("weights", cutoff="never", takes_numbers=True, defaults={})
+def _given_weights(n: int, numbers: Sequence[float]) -> FloatArray:
+    if len(numbers) != n:
+        raise ValueError(f"{len(numbers)} weights for a list of {n}")
+    return np.asarray(numbers, dtype=np.float64)
+
+
+@dataclass(frozen=True, init=False, repr=False)
 class RankStatistic:
     """A rank statistic by name; `str` prints that name and `parse` reads it back.
 
@@ -47,21 +220,25 @@ class RankStatistic:
     ``mrr``            ``1 / (n - l + 1)``                                    reciprocal ranks, summed
     ``dcg``            ``1 / log2(n - l + 2)``                                ``dcg(base=e)``: natural
     ``power(p=4)``     ``l ** p``, p > 0
-    ``weights(...)``   the numbers given, bottom of the list first            a user's own
+    ``weights(...)``   the numbers given, bottom of the list first            see `from_weights`
+    ``mymodule:name``  those of a function of your own                        see `register_statistic`
     =================  =====================================================  =======================
 
-    ``@N`` behind ``dcg``, ``mrr`` or ``power`` keeps the top N positions and sets the rest to 0; an N beyond
-    the list keeps everything. Options are stored as plain numbers: ``base``, ``p`` and ``array`` as float64.
+    ``@N`` behind ``dcg``, ``mrr``, ``power`` or a name of your own keeps the top N positions and sets the rest to 0; an
+    N beyond the list keeps everything.
+
+    Args:
+        name: a name from the table, without options.
+        cutoff: the N of ``@N``, from 1 to 2**63 - 1; None keeps the whole list.
+        options: the options of that name, such as ``base=10`` for ``dcg``.
 
     Attributes:
-        name: one of the names above, without options.
-        base: base of the logarithm of ``dcg``, greater than 1.
-        p: exponent of ``power``, greater than 0.
-        cutoff: the N of ``@N``, from 1 to 2**63 - 1; None keeps the whole list.
-        array: the user's own weights of ``weights(...)``, a_1 first: finite, nonnegative and nondecreasing.
+        name: the name as it was given.
+        numbers: the values of the options in their order, or the numbers of ``weights(...)``.
+        cutoff: the cutoff as an int, or None.
 
     Raises:
-        ValueError: an option outside its range, or one that the name does not have.
+        ValueError: an unknown name, an option outside its range, or one that the name does not have.
 
     Examples:
         >>> RankStatistic.parse("dcg(base=e)@2").weights(3).round(4).tolist()
@@ -73,49 +250,46 @@ class RankStatistic:
     """
 
     name: str
-    base: float = 2.0
-    p: float = 1.0
-    cutoff: int | None = None
-    array: tuple[float, ...] | None = None
+    numbers: tuple[float, ...]
+    cutoff: int | None
 
-    def __post_init__(self) -> None:
-        if self.name not in _NAMES:
-            raise ValueError(f"statistic: unknown name {self.name!r:.80}; known are {', '.join(_NAMES)}")
-        if not 1 < as_float(self.base) < math.inf:
-            raise ValueError(f"statistic {self.name}: base must be a finite number > 1, got {self.base!r:.80}")
-        if not 0 < as_float(self.p) < math.inf:
-            raise ValueError(f"statistic {self.name}: p must be a finite number > 0, got {self.p!r:.80}")
-        if self.base != 2.0 and self.name != "dcg":
-            raise ValueError(f"statistic {self.name}: base belongs to dcg, got base={self.base!r}")
-        if self.p != 1.0 and self.name != "power":
-            raise ValueError(f"statistic {self.name}: p belongs to power, got p={self.p!r}")
-        self._check_cutoff()
-        if (self.array is None) == (self.name == "weights"):
-            raise ValueError(f"statistic {self.name}: array goes with the name 'weights' and with no other")
+    def __init__(self, name: str, *, cutoff: int | None = None, **options: float) -> None:
+        kind = _kind_of(name)
+        if kind.takes_numbers:
+            raise ValueError(f"statistic {name}: takes its numbers from RankStatistic.from_weights")
+        for key, value in options.items():
+            if key not in kind.defaults:
+                raise ValueError(f"statistic {name}: takes {kind.allowed}, got {key}={value!r:.80}")
+            if math.isnan(as_float(value)):
+                raise ValueError(f"statistic {name}: {key} must be a number, got {value!r:.80}")
         # plain numbers, so that equal statistics have equal names and hashes
-        object.__setattr__(self, "base", float(self.base))
-        object.__setattr__(self, "p", float(self.p))
-        object.__setattr__(self, "cutoff", None if self.cutoff is None else int(self.cutoff))
-        object.__setattr__(self, "array", None if self.array is None else _checked_weights(self.array))
+        self._set(name, [as_float(value) for value in (dict(kind.defaults) | options).values()], cutoff)
+        kind.weights(1, self.numbers)  # the function refuses an option outside its range
 
-    def _check_cutoff(self) -> None:
-        rule = _CUTOFF.get(self.name, "never")
-        if self.cutoff is None:
-            if rule == "must":
-                raise ValueError(f"statistic {self.name}: a cutoff is needed, as in '{self.name}@100'")
-            return
-        if rule == "never":
-            hint = "; the partial AUC is 'pauc@N'" if self.name in ("auc", "wrs") else ""
-            raise ValueError(f"statistic {self.name}: takes no cutoff, got @{self.cutoff}{hint}")
-        check_cutoff(f"statistic {self.name}: cutoff", self.cutoff)
+    def _set(self, name: str, numbers: Sequence[float], cutoff: int | None) -> None:
+        kind = _kind_of(name)
+        if cutoff is None and kind.cutoff == "must":
+            raise ValueError(f"statistic {name}: a cutoff is needed, as in '{name}@100'")
+        if cutoff is not None:
+            if kind.cutoff == "never":
+                raise ValueError(f"statistic {name}: takes no cutoff, got @{cutoff}{kind.cutoff_hint}")
+            check_cutoff(f"statistic {name}: cutoff", cutoff)
+            cutoff = int(cutoff)
+        for field, value in (("name", name), ("numbers", tuple(numbers)), ("cutoff", cutoff)):
+            object.__setattr__(self, field, value)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickle; older ones have the fields `base`, `p` and `array` in place of `numbers`."""
+        options = [state[key] for key in _kind_of(state["name"]).defaults if key in state]
+        self._set(state["name"], state.get("numbers", state.get("array") or options), state["cutoff"])
 
     @classmethod
     def parse(cls, text: str | RankStatistic) -> RankStatistic:
-        """The statistic a string names; a `RankStatistic` passes through.
+        """Return the statistic that a string names; a `RankStatistic` passes through.
 
         Args:
-            text: such as ``"dcg"``, ``"dcg(base=e)@10"``, ``"pauc@100"``, ``"power(p=4)"``,
-                ``"weights(0, 0.5, 1)"``; white space around words and numbers is ignored.
+            text: such as ``"dcg"``, ``"dcg(base=e)@10"``, ``"pauc@100"``, ``"power(p=4)"``, ``"weights(0, 0.5, 1)"`` or
+                ``"mymodule:name@10"``; white space around words and numbers is ignored.
 
         Raises:
             ValueError: a string that names no statistic, with what was expected.
@@ -131,22 +305,22 @@ class RankStatistic:
         match = _GRAMMAR.fullmatch(without_spaces(text))
         if match is None:
             raise ValueError(f"statistic must read name, name(option=value) or name@N, got {text!r:.80}")
-        name, arguments = match["name"], match["arguments"]
+        name, arguments = match["name"], match["arguments"] or ""
         cutoff = None if match["cutoff"] is None else int(match["cutoff"])
-        if name == "weights":
-            return cls(name, cutoff=cutoff, array=tuple(_number(v, text) for v in (arguments or "").split(",")))
+        kind = _kind_of(name)
+        if kind.takes_numbers:
+            return cls._of_numbers(name, [_number(value, text) for value in arguments.split(",")], cutoff)
         options: dict[str, float] = {}
         for part in arguments.split(",") if arguments else ():
             key, equals, value = part.partition("=")
-            if not equals or name not in _NAMES or key != _OPTION.get(name) or key in options:
-                allowed = f"{_OPTION[name]}=..." if name in _OPTION else "no options"
-                raise ValueError(f"statistic {name:.80}: takes {allowed}, got {part!r:.80} in {text!r:.80}")
+            if not equals or key not in kind.defaults or key in options:
+                raise ValueError(f"statistic {name:.80}: takes {kind.allowed}, got {part!r:.80} in {text!r:.80}")
             options[key] = _number(value, text)
-        return cls(name, cutoff=cutoff, **options)  # type: ignore[arg-type]
+        return cls(name, cutoff=cutoff, **options)
 
     @classmethod
     def from_weights(cls, weights: ArrayLike) -> RankStatistic:
-        """A statistic with the user's own weights, a_1 (bottom of the list) first.
+        """Return the statistic that has these weights, a_1 (bottom of the list) first.
 
         Raises:
             ValueError: weights that are not a non-empty 1-D array, finite, nonnegative and nondecreasing.
@@ -155,54 +329,74 @@ class RankStatistic:
             >>> str(RankStatistic.from_weights([0.0, 0.5, 1.0]))
             'weights(0,0.5,1)'
         """
-        return cls("weights", array=_checked_weights(weights))
+        return cls._of_numbers("weights", weights, None)
 
-    def weights(self, n: int) -> FloatArray:
-        """The weights a_1..a_n of a list of n observations, bottom of the list first.
+    @classmethod
+    def _of_numbers(cls, name: str, weights: ArrayLike, cutoff: int | None) -> RankStatistic:
+        statistic = cls.__new__(cls)
+        statistic._set(name, _checked_weights(weights).tolist(), cutoff)
+        return statistic
+
+    @property
+    def kind(self) -> StatisticKind:
+        """What the name stands for."""
+        return _kind_of(self.name)
+
+    @property
+    def options(self) -> dict[str, float]:
+        """The options by name, defaults included."""
+        return dict(zip(self.kind.defaults, self.numbers, strict=not self.kind.takes_numbers))
+
+    @property
+    def length(self) -> int | None:
+        """The one length of list that the statistic is for: that of ``weights(...)``; None for any length."""
+        return len(self.numbers) if self.kind.takes_numbers else None
+
+    @property
+    def normalized_name(self) -> str:
+        """The name of the statistic divided by its best value: ``ndcg@10`` for ``dcg@10``, ``auc`` for itself."""
+        module, colon, own = str(self).rpartition(":")
+        return str(self) if self.kind.share_of_pairs else f"{module}{colon}n{own}"
+
+    def check_labels(self, *, graded: bool) -> None:
+        """Raise ValueError for graded labels where the statistic takes the labels 0 and 1 only, as ``auc`` does."""
+        if graded and self.kind.share_of_pairs:
+            raise ValueError(f"labels must be 0 and 1 for {self}: for graded labels take wrs, dcg or a pairwise loss")
+
+    def check_sum(self) -> None:
+        """Raise ValueError where the statistic has no sum over several lists or graded labels, as ``auc`` has none."""
+        if self.kind.share_of_pairs:
+            rule = f"statistic must not be {self} with queries or graded labels"
+            raise ValueError(f"{rule}: take wrs, the sum of the ranks")
+
+    def weights(self, n: int, *, cut: bool = True) -> FloatArray:
+        """Return the weights a_1..a_n of a list of n observations, bottom of the list first.
+
+        Args:
+            n: the length of the list.
+            cut: whether the cutoff sets the weights below it to 0.
 
         Returns:
             float64 array of shape (n,), nonnegative and nondecreasing.
 
         Raises:
-            ValueError: n is not an integer of at least 1; a user's own weights of another length; weights whose sum is
+            ValueError: n is not an integer of at least 1, or not the length of ``weights(...)``; weights whose sum is
                 not finite.
         """
         if not is_whole(n) or n < 1:
             raise ValueError(f"n must be an integer of at least 1, got {n!r}")
-        rank = np.arange(1, n + 1, dtype=np.float64)
-        if self.array is not None:
-            if len(self.array) != n:
-                raise ValueError(f"statistic weights(...): {len(self.array)} weights for a list of {n}")
-            return self._finite(np.asarray(self.array, dtype=np.float64))
-        if self.name in ("auc", "wrs", "pauc"):
-            a = rank
-        elif self.name == "wta":
-            a = (rank == n).astype(np.float64)
-        elif self.name == "mrr":
-            a = 1.0 / (n - rank + 1.0)
-        elif self.name == "dcg":
-            step = n - rank + 2.0
-            a = 1.0 / np.log2(step) if self.base == 2.0 else math.log(self.base) / np.log(step)
-        else:
-            with np.errstate(over="ignore"):
-                a = rank**self.p
-        if self.cutoff is not None:
-            a = np.where(n - rank < self.cutoff, a, 0.0)
-        return self._finite(a)
-
-    def _finite(self, a: FloatArray) -> FloatArray:
-        """The weights, once their sum is known to be finite: then so are all values of the statistic."""
+        a = self.kind.weights(n, self.numbers)
+        if cut and self.cutoff is not None:
+            a = np.where(np.arange(n - 1, -1, -1) < self.cutoff, a, 0.0)
         with np.errstate(over="ignore"):
             total = float(a.sum())
-        if not math.isfinite(total):
-            largest = f"{len(a)}^{self.p:g}" if self.name == "power" else f"weights up to {float(a[-1])!r}"
-            raise ValueError(
-                f"statistic {self!s:.80}: the weights of a list of {len(a)} must have a finite sum, got {largest}"
-            )
+        if not math.isfinite(total):  # where it is, all values of the statistic are
+            rule = f"the weights of a list of {n} must have a finite sum"
+            raise ValueError(f"statistic {self!s:.80}: {rule}, got weights up to {float(a[-1])!r}")
         return a
 
     def affine(self, n_pos: int, n_neg: int) -> tuple[float, float]:
-        """Scale and shift that turn ``sum of a[rank]`` into the reported value: (1, 0) except for ``auc``.
+        """Return scale and shift that turn ``sum of a[rank]`` into the reported value: (1, 0) except for ``auc``.
 
         AUC = (WRS - n_pos (n_pos + 1) / 2) / (n_pos n_neg) is the share of positive-negative pairs in order.
 
@@ -212,14 +406,14 @@ class RankStatistic:
         for name, count in (("n_pos", n_pos), ("n_neg", n_neg)):
             if not is_whole(count) or count < 0:
                 raise ValueError(f"{name} must be an integer of at least 0, got {count!r}")
-        if self.name != "auc":
+        if not self.kind.share_of_pairs:
             return 1.0, 0.0
         if n_pos < 1 or n_neg < 1:
-            raise ValueError(f"statistic auc: needs a positive and a negative, got {n_pos} and {n_neg}")
+            raise ValueError(f"statistic {self}: needs a positive and a negative, got {n_pos} and {n_neg}")
         return 1.0 / (n_pos * n_neg), -(n_pos + 1) / (2.0 * n_neg)
 
     def value(self, ranks: ArrayLike, n: int) -> float:
-        """The statistic of a list of n whose positives hold these ranks (1 at the bottom, n at the top).
+        """Return the statistic of a list of n whose positives hold these ranks (1 at the bottom, n at the top).
 
         Raises:
             ValueError: ranks that are not a 1-D array of integers from 1 to n; more ranks than n; as `weights` and
@@ -236,7 +430,7 @@ class RankStatistic:
         return float(scale * math.fsum(weights[rank.astype(np.int64) - 1]) + shift)
 
     def best(self, n: int, n_pos: int) -> float:
-        """The largest value any ranking can have: every positive above every negative.
+        """Return the largest value that a ranking can have: every positive above every negative.
 
         Raises:
             ValueError: an n_pos that is not an integer from 0 to n; as `weights` and `affine`.
@@ -246,30 +440,48 @@ class RankStatistic:
         return self.value(np.arange(n - n_pos + 1, n + 1), n)
 
     def is_convex(self, n: int) -> bool:
-        """Whether the increments a_{l+1} - a_l never fall towards the top (DCG, MRR, WTA, AUC, power >= 1)."""
+        """Return whether the increments a_{l+1} - a_l never fall towards the top (DCG, MRR, WTA, AUC, power >= 1)."""
         # dividing by the largest weight and allowing its rounding keeps `l ** p` of long lists convex
         a = self.weights(n)
         return bool(np.all(np.diff(a, 2) >= -8 * np.finfo(np.float64).eps * max(a[-1], 1e-300)))
 
     def __str__(self) -> str:
-        if self.array is not None:
-            return f"weights({','.join(_text(v) for v in self.array)})"
-        option = {"dcg": self.base != 2.0, "power": True}.get(self.name, False)
-        key = _OPTION.get(self.name, "")
-        arguments = f"({key}={_text(getattr(self, key))})" if option else ""
-        return f"{self.name}{arguments}{'' if self.cutoff is None else f'@{self.cutoff}'}"
+        kind = self.kind
+        if kind.takes_numbers:
+            arguments = [_text(number) for number in self.numbers]
+        else:
+            given = zip(kind.defaults.items(), self.numbers, strict=True)
+            arguments = [f"{key}={_text(v)}" for (key, default), v in given if kind.shows_defaults or v != default]
+        inside = f"({','.join(arguments)})" if arguments else ""
+        return f"{self.name}{inside}{'' if self.cutoff is None else f'@{self.cutoff}'}"
 
     def __repr__(self) -> str:
         return f"RankStatistic.parse({str(self)!r})"
 
 
-def _checked_weights(weights: ArrayLike) -> tuple[float, ...]:
-    """A user's own weights as floats, 0 for -0."""
-    a = as_numbers("weights", weights)
+def _kind_of(name: str) -> StatisticKind:
+    """Return what a name stands for; a module in front of it, as in ``mymodule:name``, is imported first."""
+    module, _, own = name.rpartition(":") if isinstance(name, str) else ("", "", name)
+    if module:
+        try:
+            importlib.import_module(module)
+        except Exception as error:
+            hint = "; put its folder on PYTHONPATH" if isinstance(error, ImportError) else ""
+            raise ValueError(f"statistic {name:.80}: cannot import {module:.80}: {error!s:.200}{hint}") from error
+    if own not in _KINDS or (module and not _KINDS[own].checked):
+        raise ValueError(f"statistic: unknown name {name!r:.80}; known are {', '.join(_KINDS)}")
+    return _KINDS[own]
+
+
+def _checked_weights(weights: ArrayLike, name: str = "weights", n: int | None = None) -> FloatArray:
+    """Return weights as float64 with 0 for -0, once they are finite, nonnegative and nondecreasing."""
+    a = as_numbers(name, weights)
+    if n is not None and a.shape != (n,):
+        raise ValueError(f"{name} must be one number for each of {n} places, got shape {a.shape}")
     if a.ndim != 1:
-        raise ValueError(f"weights must be 1-D, got shape {a.shape}")
+        raise ValueError(f"{name} must be 1-D, got shape {a.shape}")
     if a.size == 0:
-        raise ValueError("weights must hold at least one number, got none")
+        raise ValueError(f"{name} must hold at least one number, got none")
     for rule, bad in (
         ("finite", ~np.isfinite(a)),
         ("nonnegative", a < 0),
@@ -277,8 +489,8 @@ def _checked_weights(weights: ArrayLike) -> tuple[float, ...]:
     ):
         if bad.any():
             at = int(np.argmax(bad))
-            raise ValueError(f"weights must be {rule}, got {float(a[at])!r} at rank {at + 1}")
-    return tuple((a + 0.0).tolist())
+            raise ValueError(f"{name} must be {rule}, got {float(a[at])!r} at rank {at + 1}")
+    return a + 0.0
 
 
 def _number(text: str, whole: str) -> float:
@@ -289,7 +501,7 @@ def _number(text: str, whole: str) -> float:
 
 
 def _text(value: float) -> str:
-    """The shortest text that reads back as the same float, integers without a point."""
+    """Return the shortest text that reads back as the same float, integers without a point."""
     if value == math.e:
         return "e"
     text = repr(float(value))

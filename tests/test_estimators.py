@@ -615,7 +615,7 @@ def test_bad_data_is_named(ranker, change, message):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda X, y, qid: ExactRanker("auc", **QUICK).fit(X, y), "statistic 'auc' takes the labels 0 and 1"),
+        (lambda X, y, qid: ExactRanker("auc", **QUICK).fit(X, y), "labels must be 0 and 1 for auc"),
         (lambda X, y, qid: ExactRanker(**QUICK).fit(0 * X, y), "X must have a feature that varies"),
         (lambda X, y, qid: ExactReranker("rankboost").fit(X, y > 1, qid), "RankBoost learns from one list"),
         (

@@ -49,7 +49,7 @@ def test_the_mean_over_batches_is_that_of_all_lists(ties, empty):
 
 
 @given(order=st.permutations(range(12)), cuts=st.lists(st.integers(0, 12), max_size=4), data=st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_batches_padding_flat_lists_and_merging_change_nothing(order, cuts, data):
     values = expected()
     parts = [RankingMetrics(MEASURES), RankingMetrics(MEASURES)]

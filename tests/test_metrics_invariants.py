@@ -18,6 +18,7 @@ from tests.reference import slow_weights
 
 TIES = ["resolved", "subrank", "average", "optimistic"]
 EVERY = settings(max_examples=200, derandomize=True, deadline=None)
+MANY = settings(EVERY, max_examples=70)  # for those that compute each value several times
 
 # --- slow definitions: of (position, label) of the items, positions shared under subrank ---------------------------
 
@@ -167,7 +168,7 @@ def test_values_are_their_slow_definitions(data):
             )
 
 
-@EVERY
+@MANY
 @given(lists(min_size=1, max_size=8))
 def test_ties_are_ordered_from_pessimistic_to_optimistic(data):
     found = flat_values(data)
@@ -207,7 +208,7 @@ VARIANTS = {
 }
 
 
-@EVERY
+@MANY
 @given(lists(min_size=1, most=2), st.integers(0, 2**32))
 def test_maps_and_orders_change_nothing(data, seed):
     rng = np.random.default_rng(seed)
@@ -220,13 +221,13 @@ def test_maps_and_orders_change_nothing(data, seed):
             assert torch.equal(value, expected), (key, name)
 
 
-@EVERY
+@MANY
 @given(lists(min_size=1), st.sampled_from([torch.float32, torch.float16, torch.bfloat16]))
 def test_precision_of_scores_changes_nothing(data, dtype):
     same(flat_values(data, dtype), flat_values(data))
 
 
-@EVERY
+@MANY
 @given(lists(), st.integers(0, 2**32))
 def test_padding_batch_mates_and_layout_change_nothing(data, seed):
     rng = np.random.default_rng(seed)

@@ -5,7 +5,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ltr.lists import as_lists
+from ltr.lists import as_flat_lists, as_lists
+from ltr.losses import RankNetLoss
+from ltr.metrics import evaluate
 from ltr.ranks import gains_of, position_weights, rank_cv, resolved_rank, subrank
 from ltr.statistics import RankStatistic
 
@@ -65,14 +67,15 @@ def test_masked_batches_equal_lists_one_by_one(items):
             assert (batch[row, len(s) :] == -1).all()
 
 
-def test_qid_pads_in_order_of_first_appearance():
-    scores = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0], requires_grad=True)
-    lists = as_lists(scores, torch.tensor([0, 1, 0, 1, 2]), qid=torch.tensor([9, -3, 9, 2**60, -3]))
-    assert lists.scores.tolist() == [[1.0, 3.0], [2.0, 5.0], [4.0, 0.0]]
-    assert lists.labels.tolist() == [[0, 0], [1, 2], [1, 0]]
-    assert lists.mask.tolist() == [[True, True], [True, True], [True, False]]
-    lists.scores.sum().backward()
-    assert scores.grad.tolist() == [1.0] * 5
+def test_qid_numbers_lists_in_order_of_first_appearance():
+    scores, qid = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0]), torch.tensor([9, -3, 9, 2**60, -3])
+    lists = as_flat_lists(scores, torch.tensor([0, 1, 0, 1, 2]), qid=qid)
+    assert lists.number.tolist() == [0, 1, 0, 2, 1]
+    assert lists.n.tolist() == [2, 2, 1]
+    loss = RankNetLoss(reduction="none")
+    flat = loss(scores, torch.tensor([0, 1, 1, 1, 2]), qid=qid)
+    rows = [([1.0, 3.0], [0, 1]), ([2.0, 5.0], [1, 2]), ([4.0], [1])]
+    assert flat.tolist() == [loss(torch.tensor(s), torch.tensor(y)).item() for s, y in rows]
 
 
 @pytest.mark.parametrize(
@@ -107,8 +110,14 @@ def test_qid_pads_in_order_of_first_appearance():
 def test_bad_input_is_named(arguments, error, message):
     given_arguments = {"scores": torch.tensor([1.0, 2.0]), "labels": torch.tensor([0, 1]), **arguments}
     scores, labels = given_arguments.pop("scores"), given_arguments.pop("labels")
+    if "qid" not in given_arguments:
+        with pytest.raises(error, match=message):
+            as_lists(scores, labels, **given_arguments)
     with pytest.raises(error, match=message):
-        as_lists(scores, labels, **given_arguments)
+        RankNetLoss()(scores, labels, **given_arguments)
+    if "weight" not in given_arguments:
+        with pytest.raises(error, match=message):
+            evaluate(scores, labels, ["dcg"], **given_arguments)
 
 
 def test_a_negative_margin_is_refused():

@@ -49,7 +49,7 @@ def share_name(statistic: str) -> str:
         >>> share_name("dcg@10"), share_name("auc")
         ('ndcg@10', 'auc')
     """
-    return statistic if statistic == "auc" else f"n{statistic}"
+    return RankStatistic.parse(statistic).normalized_name
 
 
 def mean_share(scores: FloatArray, half: Half, statistic: str, options: StatisticsConfig) -> float | None:
@@ -119,7 +119,7 @@ def _findings(config: Config, graded: bool) -> Iterator[Finding]:
         rule = "must not name rankboost, which learns from one list; surrogate.losses has exponential, its loss"
         yield Finding("baselines.methods", rule, list(config.baselines.methods))
     for at, name in enumerate(config.statistics.report):
-        if graded and name == "auc":
+        if graded and RankStatistic.parse(name).kind.share_of_pairs:
             yield Finding(f"statistics.report[{at}]", "takes labels 0 and 1 only, here some are larger", name)
     if config.exact.enabled:
         yield from _exact_findings(config)
@@ -130,9 +130,9 @@ def _exact_findings(config: Config) -> Iterator[Finding]:
     if exact.base not in names:
         yield Finding("exact.base", f"must be a method of this run by query ({', '.join(names)})", exact.base)
     statistic = RankStatistic.parse(exact.statistic)
-    if statistic.name == "auc":
+    if statistic.kind.share_of_pairs:
         yield Finding("exact.statistic", "has no sum over queries; wrs, the sum of ranks, has", exact.statistic)
-    elif statistic.array is not None:
+    elif statistic.length is not None:
         yield Finding("exact.statistic", "cannot be weights(...): queries differ in length", exact.statistic)
     elif exact.method != "auto":
         small = RerankProblem(

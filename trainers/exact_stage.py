@@ -78,11 +78,11 @@ def _earlier_weights(folder: MethodFolder, feature_names: Sequence[str]) -> list
 
 def _check_length(context: Context, ranker: TwoStageRanker) -> None:
     """A user's own rank weights must fit the list, which ties at its end make longer than K."""
-    array = ranker.statistic.array
+    wanted = ranker.statistic.length
     base = context.scores_of(ranker.base)  # type: ignore[arg-type]
     length = int(context.reranked(base).sum())
-    if array is not None and len(array) != length:
-        raise RunError(f"exact.statistic: must hold one weight a rank, got {len(array)} for a list of {length} rows")
+    if wanted not in (None, length):
+        raise RunError(f"exact.statistic: must hold one weight a rank, got {wanted} for a list of {length} rows")
 
 
 class _TraceLog:

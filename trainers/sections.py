@@ -331,7 +331,7 @@ class ExactConfig(Section):
     def clashes(self) -> Iterator[Clash]:
         """A user's own weights fit one length of list only; a method must exist and be for the problem."""
         statistic = RankStatistic.parse(self.statistic)
-        if statistic.array is not None and isinstance(self.top_k, int) and len(statistic.array) != self.top_k:
+        if isinstance(self.top_k, int) and statistic.length not in (None, self.top_k):
             yield "statistic", f"must hold top_k = {self.top_k} weights, one a rank", self.statistic, ("top_k",)
         if self.method == "auto":
             return
@@ -339,7 +339,7 @@ class ExactConfig(Section):
             hint = nearest(self.method, METHODS)
             yield "method", f"must be one of auto, {', '.join(METHODS)}{hint}", self.method, ()
             return
-        n = 4 if statistic.array is None else len(statistic.array)
+        n = 4 if statistic.length is None else statistic.length
         if n < 2:
             return
         # small features: a margin that is too small for them is too small for all
@@ -370,7 +370,7 @@ class StatisticsConfig(Section):
     def clashes(self) -> Iterator[Clash]:
         """A user's own weights belong to a list of one length, not to both halves."""
         for at, name in enumerate(self.report):
-            if RankStatistic.parse(name).array is not None:
+            if RankStatistic.parse(name).length is not None:
                 yield f"report[{at}]", "cannot be weights(...): they fit lists of one length only", name, ()
 
 

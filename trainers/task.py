@@ -105,7 +105,7 @@ def too_long(config: Config, split: Split) -> str:
 def statistic_of(scores: FloatArray, labels: IntArray, name: str) -> float | None:
     """A rank statistic of one list, ties resolved against the positives; None where it is undefined."""
     statistic = RankStatistic.parse(name)
-    if statistic.array is not None and len(statistic.array) != len(scores):
+    if statistic.length not in (None, len(scores)):
         return None
     value = float(rank_statistic(torch.from_numpy(scores), torch.from_numpy(labels), statistic))
     return None if math.isnan(value) else value

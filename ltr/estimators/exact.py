@@ -183,13 +183,11 @@ class ExactRanker(Ranker):
         if np.unique(np.stack([lists, labels]), axis=1).shape[1] == lists.max() + 1:
             raise ValueError("y must hold two different labels in some list, got none such")
         binary = bool(np.isin(labels, (0, 1)).all())
-        if statistic.name == "auc":
-            if not binary:
-                raise ValueError("statistic 'auc' takes the labels 0 and 1: of graded labels take 'wrs' or 'dcg'")
-            if groups is not None:
-                # AUC is the rank sum by the number of pairs, less a constant
-                return RerankProblem(Z, _shares_of_pairs(labels, groups), "wrs", qid=groups, gain="linear", **options)
-        options |= {"gain": self.gain, "normalise": self.normalize and statistic.name != "auc"}
+        statistic.check_labels(graded=not binary)
+        if statistic.kind.share_of_pairs and groups is not None:
+            # AUC is the rank sum by the number of pairs, less a constant
+            return RerankProblem(Z, _shares_of_pairs(labels, groups), "wrs", qid=groups, gain="linear", **options)
+        options |= {"gain": self.gain, "normalise": self.normalize and not statistic.kind.share_of_pairs}
         return RerankProblem(Z, labels, statistic, qid=groups, **options)
 
 

@@ -74,9 +74,8 @@ class _StatisticLoss(RankingLoss):
         """
         lowest = lists.labels.masked_fill(~lists.mask, torch.inf).amin(-1)
         whole = ideal.masked_fill(lists.labels.amax(-1) <= lowest, 0.0)  # in padding labels are 0, gains >= 0
-        if self.statistic.name == "auc":
-            if bool(((lists.labels != 0) & (lists.labels != 1)).any()):
-                raise ValueError("labels must be 0 and 1 for auc; for graded labels take wrs or a pairwise loss")
+        if self.statistic.kind.share_of_pairs:
+            self.statistic.check_labels(graded=bool(((lists.labels != 0) & (lists.labels != 1)).any()))
             positives = lists.labels.double().sum(-1)
             whole = positives * (lists.mask.sum(-1) - positives)
         divisor = torch.where(whole > 0, whole, 1.0) if self.pairs == "mean" else torch.ones_like(whole)

@@ -1,33 +1,40 @@
-"""Ranking metrics on torch tensors: ``metric(scores, labels, *, mask=None, qid=None, ties="resolved")``.
+"""Ranking metrics on torch tensors: ``metric(scores, labels, *, mask=None, qid=None, ties="resolved", empty=nan)``.
 
 The last axis is the list, leading axes are a batch, a 1-D call is one list; `qid` takes flat ragged lists. Values
-are float64, one a list, exact under strictly increasing maps of the scores. Lists for which a metric is undefined
+are float64, one per list, exact under strictly increasing maps of the scores. Lists for which a metric is undefined
 get the value `empty` (NaN by default).
 
 `RankingMetrics` gathers such values over batches and processes (`ltr.metrics.torchmetrics` has the same for the library
 of that name); `compare` and its relatives say whether two rankers differ.
 """
 
-from ltr.metrics.binary import average_precision, mrr, precision, recall
 from ltr.metrics.collection import RankingMetrics
 from ltr.metrics.comparison import Comparison, compare, compare_all, holm
 from ltr.metrics.interval import Interval, mean_interval
-from ltr.metrics.measures import Measure, evaluate, parse_measure
-from ltr.metrics.one_list import ListComparison, compare_on_list, delong
-from ltr.metrics.rank_statistics import (
+from ltr.metrics.measures import (
+    ListOptions,
+    Measure,
     auc,
+    average_precision,
     dcg,
+    evaluate,
+    mrr,
     ndcg,
     normalized_rank_statistic,
     pairwise_misranking_error,
+    parse_measure,
+    precision,
     rank_statistic,
+    recall,
 )
+from ltr.metrics.one_list import ListComparison, compare_on_list, delong
 from ltr.metrics.ranked import RankedLists, Ties, rank_lists
 
 __all__ = [
     "Comparison",
     "Interval",
     "ListComparison",
+    "ListOptions",
     "Measure",
     "RankedLists",
     "RankingMetrics",

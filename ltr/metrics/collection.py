@@ -1,4 +1,4 @@
-"""Metrics over a whole data set: `update` batch by batch, then `compute` the mean over all lists of all processes."""
+"""Metrics of a whole data set: `update` batch by batch, then `compute` the mean over all lists of all processes."""
 
 from __future__ import annotations
 
@@ -17,20 +17,19 @@ __all__ = ["RankingMetrics"]
 
 
 class RankingMetrics:
-    """Means of measures over the lists of many batches, and of many processes.
+    """Means of measures over the lists of many batches and many processes.
 
-    What is kept are the values of the lists, on the CPU and without gradient, whatever device the batches come from;
-    each batch is sorted once for all measures. A list on which a measure is undefined has the value `empty`; a NaN is
-    left out of the mean.
+    Each batch is sorted once for all measures. The value of each list is kept on the CPU, without gradient, whatever
+    the device of the batch. A list on which a measure is undefined has the value `empty`; NaN is left out of the mean.
 
-    With ``joined=True`` a list may arrive in pieces, over several calls and processes: items of equal `qid` form one
-    list, and without qid all items are one list, as for the AUC of a classifier over a data set. The items are kept
-    then, and sorted when the value is asked for.
+    With ``joined=True`` a list may arrive in parts, over several calls and processes: items of equal `qid` form one
+    list, and without qid all items are one list, as for the AUC of a classifier over a data set. Then the items are
+    kept, and sorted when a value is asked for.
 
     Args:
         measures: names or measures, such as ``"ndcg@10"``; see `ltr.metrics.parse_measure`.
-        ties: as in `ltr.metrics.rank_statistic`.
-        empty: the value of a list for which a measure is undefined; NaN leaves it out.
+        ties: how tied scores are treated; see `ListOptions`.
+        empty: the value of a list for which a measure is undefined; NaN leaves the list out.
         joined: whether the items of one list may come in several calls.
 
     Raises:
@@ -54,17 +53,8 @@ class RankingMetrics:
         >>> auc.compute()
         {'auc': 0.75}
 
-        In a module for Lightning (see also `ltr.metrics.torchmetrics`):
-
-        >>> class Ranker(torch.nn.Module):  # or lightning.LightningModule
-        ...     def __init__(self):
-        ...         super().__init__()
-        ...         self.scorer, self.metrics = torch.nn.Linear(5, 1), RankingMetrics(["ndcg@10", "auc"])
-        ...     def validation_step(self, batch, index):
-        ...         self.metrics.update(self.scorer(batch["x"]).squeeze(-1), batch["y"], mask=batch["mask"])
-        ...     def on_validation_epoch_end(self):
-        ...         self.log_dict(self.metrics.compute())
-        ...         self.metrics.reset()
+        In a Lightning module, call `update` in ``validation_step``, and ``self.log_dict(self.metrics.compute())`` and
+        `reset` in ``on_validation_epoch_end``; `ltr.metrics.torchmetrics` does without these calls.
     """
 
     def __init__(
@@ -85,39 +75,39 @@ class RankingMetrics:
         self._chunks: list[dict[str, Tensor]] = []
 
     def update(self, scores: Tensor, labels: Tensor, *, mask: Tensor | None = None, qid: Tensor | None = None) -> None:
-        """Take in a batch of lists; of pieces of lists with ``joined``.
+        """Add a batch of lists, or of parts of lists with ``joined``.
 
         Args:
             scores: floating point, ``(*batch, list)``.
             labels: nonnegative, same shape.
             mask: boolean, True where an item is real.
-            qid: list ids of flat input, in every call or in none. Without ``joined``, equal ids in two calls are two
-                lists.
+            qid: the list of each item of flat input, in every call or in none. Without ``joined``, equal ids in two
+                calls are two lists.
 
         Raises:
-            TypeError, ValueError: what the measures refuse; the state is then as it was.
+            TypeError, ValueError: inputs that a measure refuses; the state is then unchanged.
         """
-        # joined items are evaluated as well: what a measure would refuse in the end, it refuses now
+        # joined items are evaluated too, so that bad input is refused now, not at the end
         values = evaluate(scores, labels, self.measures, mask=mask, qid=qid, ties=self.ties, empty=self.empty)
         self._append(items_of(scores, labels, mask, qid) if self.joined else values)
 
     def compute(self, *, sync: bool = True) -> dict[str, float]:
-        """The mean of each measure over the lists on which it is defined, NaN without any.
+        """Return the mean of each measure over the lists on which it is defined, NaN without any.
 
         Args:
-            sync: whether to take in the lists of all processes of an initialised ``torch.distributed``; every process
-                has to call then, and gets the same values. What each has seen by itself stays as it was.
+            sync: whether to include the lists of all processes of an initialised ``torch.distributed``. Then every
+                process must call, and gets the same values; the state of each is unchanged.
         """
         return {name: float(values.nanmean()) for name, values in self.values(sync=sync).items()}
 
     def counts(self, *, sync: bool = True) -> dict[str, int]:
-        """The number of lists that each mean is over: all, where `empty` is a number; `sync` as in `compute`."""
+        """Return the number of lists in each mean, which is all where `empty` is a number; `sync` as in `compute`."""
         return {name: int((~values.isnan()).sum()) for name, values in self.values(sync=sync).items()}
 
     def values(self, *, sync: bool = True) -> dict[str, Tensor]:
-        """The value of each list, float64, process after process, in the order in which lists first came in.
+        """Return the value of each list, float64, process after process, in the order in which lists were first seen.
 
-        `ltr.metrics.compare` takes those of two rankers. `sync` as in `compute`.
+        `ltr.metrics.compare` takes the values of two rankers. `sync` is as in `compute`.
         """
         if sync:
             return self.gathered().values(sync=False)
@@ -131,9 +121,9 @@ class RankingMetrics:
         return {name: value.reshape(-1) for name, value in values.items()}
 
     def gathered(self, group: dist.ProcessGroup | None = None) -> RankingMetrics:
-        """The metrics of all processes of a group merged, the same on each; of this one where there are no others.
+        """Return the merged metrics of all processes of a group, or of this process alone where there is no other.
 
-        For models that are themselves spread over processes, `group` holds the processes of one copy of the data.
+        If a model is itself spread over processes, `group` consists of those that together see the data once.
         """
         states = [self.state_dict()]
         if dist.is_available() and dist.is_initialized():
@@ -145,11 +135,7 @@ class RankingMetrics:
         return gathered
 
     def merge(self, other: RankingMetrics) -> None:
-        """Take in all that another one has seen.
-
-        Raises:
-            ValueError: metrics of other measures or options.
-        """
+        """Add everything that other metrics have seen; ValueError if their measures or options differ."""
         if repr(self) != repr(other):
             raise ValueError(f"metrics to merge must be the same, got {self!r} and {other!r}")
         self._append(other.state_dict())
@@ -159,16 +145,12 @@ class RankingMetrics:
         self._chunks = []
 
     def state_dict(self) -> dict[str, Tensor]:
-        """All that was seen, as tensors by name; empty when that is nothing."""
+        """Return everything that was seen as tensors by name; empty without any."""
         names = self._chunks[0] if self._chunks else {}
         return {name: torch.cat([chunk[name] for chunk in self._chunks]) for name in names}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Go on from a `state_dict`.
-
-        Raises:
-            ValueError: the state of other metrics.
-        """
+        """Replace the state by a `state_dict`; ValueError for one of other metrics."""
         known = [{"scores", "labels"}, {"scores", "labels", "qid"}] if self.joined else [set(map(str, self.measures))]
         if state and set(state) not in known:
             raise ValueError(f"state must be one of {self!r}, got one with {', '.join(state)}")
@@ -188,7 +170,7 @@ class RankingMetrics:
 
 
 def items_of(scores: Tensor, labels: Tensor, mask: Tensor | None, qid: Tensor | None) -> dict[str, Tensor]:
-    """The real items of a batch, flat; float64 holds any scores and labels as they are."""
+    """Return the real items of a batch, flat; float64 represents all scores and labels exactly."""
     check_qid(scores, qid)
     lists = as_flat_lists(scores, labels, mask=mask)
     items = {"scores": lists.scores.double(), "labels": lists.labels.double()}

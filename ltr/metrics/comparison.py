@@ -1,7 +1,7 @@
-"""Whether one ranker is better than another, from one value of a measure for each list.
+"""Compare rankers by the values of a measure, one per list.
 
-The lists are the sample: they are what is resampled, paired and counted. Values come as in `ltr.metrics.interval`; a
-list counts when it has a value for both rankers. Every function is deterministic: random draws follow from `seed`.
+The lists are the sample: they are resampled, paired and counted. Values are given as in `ltr.metrics.interval`; a list
+counts when both rankers have a value for it. Every function is deterministic: random draws depend on `seed` alone.
 
 For two rankers on one single list, see `ltr.metrics.one_list`.
 """
@@ -44,16 +44,16 @@ class Comparison:
         mean_a: mean of the first ranker's values.
         mean_b: mean of the second ranker's values.
         difference: ``mean_a - mean_b`` with its bootstrap interval.
-        p_permutation: of the paired randomisation test: how often a difference so far from 0 arises when a coin
-            decides, for each list, which value is whose. Supposes nothing else; the one to quote when in doubt.
-        p_t: of the paired t-test, which supposes normal differences, or many lists.
-        p_wilcoxon: of the signed-rank test, which supposes symmetric differences and looks at their ranks.
+        p_permutation: p value of the paired randomisation test: the share of cases with a difference at least as far
+            from 0 when a coin decides, for each list, which value is whose. It assumes nothing else: quote this one.
+        p_t: p value of the paired t-test, which assumes normal differences, or many lists.
+        p_wilcoxon: p value of the signed-rank test, which assumes symmetric differences and uses their ranks.
         wins: lists on which the first ranker's value is the larger one.
         ties: lists on which the values are equal.
         losses: lists on which the second ranker's value is the larger one.
-        effect_size: mean of the differences over their standard deviation (Cohen's d of pairs); 0 when there is no
-            difference, infinite when all are the same.
-        pairs: pairs of rankers for which Holm's procedure has adjusted the p values; 1 when none has.
+        effect_size: mean of the differences over their standard deviation (Cohen's d of pairs); 0 without a difference,
+            infinite when all differences are equal.
+        pairs: number of pairs of rankers for which Holm's procedure has adjusted the p values; 1 without adjustment.
     """
 
     mean_a: float
@@ -89,15 +89,15 @@ def compare(
     """Compare two rankers by their values on the same lists.
 
     The randomisation test flips the sign of each difference; with up to 13 differing lists (2^n <= `resamples`) it
-    goes through all ways of doing so, and its p value is exact. When no list differs, every p value is 1.
+    tries all combinations, and its p value is exact. When no list differs, every p value is 1.
 
     Args:
-        a: the first ranker's values, one a list, NaN where undefined.
-        b: the second ranker's values of the same lists in the same order.
-        confidence: of the interval of the difference.
-        method: of the bootstrap, as in `mean_interval`.
-        resamples: of the bootstrap and of the randomisation test.
-        seed: of both.
+        a: the first ranker's values, one per list, NaN where undefined.
+        b: the second ranker's values for the same lists in the same order.
+        confidence: confidence level of the interval of the difference.
+        method: method of the bootstrap, as in `mean_interval`.
+        resamples: number of resamples of the bootstrap and of the randomisation test.
+        seed: seed of both.
 
     Raises:
         ValueError: values of different shapes, fewer than 2 lists on which both are defined, an infinite value, or an
@@ -142,22 +142,22 @@ def compare_all(
     resamples: int = 9999,
     seed: int = 0,
 ) -> dict[tuple[str, str], Comparison]:
-    """Compare every two of several rankers; p values are adjusted by `holm` over the pairs, each test on its own.
+    """Compare all pairs of several rankers; `holm` adjusts the p values of each test for the number of pairs.
 
-    The intervals are those of each pair by itself.
+    Intervals are not adjusted.
 
     Args:
-        values: for each ranker, its values on the same lists.
+        values: the values of each ranker on the same lists.
         confidence: as in `compare`, and so are the other options.
-        method: of the bootstrap.
-        resamples: of the bootstrap and of the randomisation test.
-        seed: of both.
+        method: method of the bootstrap.
+        resamples: number of resamples of the bootstrap and of the randomisation test.
+        seed: seed of both.
 
     Returns:
         The comparison of each pair of names, in the order of `values`.
 
     Raises:
-        ValueError: fewer than 2 rankers, and what `compare` raises.
+        ValueError: fewer than 2 rankers, and as `compare`.
 
     Examples:
         >>> rankers = {"a": [0.9, 0.8, 0.7, 0.9], "b": [0.7, 0.6, 0.75, 0.6], "c": [0.1, 0.3, 0.2, 0.1]}
@@ -178,7 +178,7 @@ def compare_all(
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """P values adjusted for their number, so that rejecting those below alpha errs at all with probability <= alpha.
+    """Adjust p values for their number: rejecting those below alpha makes any error with probability <= alpha.
 
     The j-th smallest of m (j = 0, 1, ...) becomes the largest ``min(1, (m - i) p_(i))`` over i <= j.
 
@@ -202,10 +202,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def _permutation_p(moved: np.ndarray, unit: float, resamples: int, seed: int) -> float:
-    """The share of sign flips that bring the sum as far from 0 as it is, of all or of drawn ones (and none, then).
+    """Return the share of sign flips, all or random ones, after which the sum is at least as far from 0.
 
-    Lists that do not differ are left out: flipping their sign changes nothing. (scipy.stats.permutation_test does the
-    same, ten times slower.)
+    Lists that do not differ are left out, as flipping their sign changes nothing. `scipy.stats.permutation_test` does
+    the same ten times slower.
     """
     total = moved.sum()
     reached = abs(total) - moved.size * unit  # equal sums may be so far apart once the differences are rounded

@@ -1,8 +1,7 @@
 """The mean of a measure over lists, with its confidence interval.
 
-Values come as tensors, arrays or sequences of any one shape, one value a list; a list on which the measure is undefined
-(NaN) is left out. Values are taken to 12 digits of the largest one: what is below is rounding, so that 0.6 - 0.4 ties
-with 0.4 - 0.2.
+Values are tensors, arrays or sequences of any shape, one value per list; a list on which the measure is undefined (NaN)
+is left out. Values are rounded to 12 digits of the largest one, so that 0.6 - 0.4 ties with 0.4 - 0.2.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ __all__ = ["BootstrapMethod", "Interval", "mean_interval"]
 
 BootstrapMethod = Literal["bca", "percentile"]
 DIGITS = 40
-"""Binary digits of the largest value that count; what is below is rounding."""
-_FEWEST = 10  # draws; fewer say nothing of an interval's ends
+"""Number of binary digits of the largest value that count; smaller ones are rounding."""
+_FEWEST = 10  # draws; fewer do not determine the ends of an interval
 BATCH = 2**20
-"""Numbers that are resampled at once, which bounds the memory that is taken."""
+"""Most numbers that are resampled at once, which bounds the memory."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +56,12 @@ def mean_interval(
     """Bootstrap confidence interval of the mean over lists.
 
     Args:
-        values: one value a list, NaN where undefined.
-        confidence: of the interval, between 0 and 1.
+        values: one value per list, NaN where undefined.
+        confidence: confidence level of the interval, between 0 and 1.
         method: ``"bca"`` (bias-corrected and accelerated) or ``"percentile"``; they agree for many lists, and for
-            many thousands the latter is quicker.
-        resamples: how often the lists are drawn anew.
-        seed: of the draws.
+            many thousands of lists the latter is quicker.
+        resamples: number of times that the lists are resampled.
+        seed: seed of the resampling.
 
     Raises:
         ValueError: fewer than 2 defined values, an infinite one, or an option outside its range.
@@ -80,7 +79,7 @@ def mean_interval(
 
 
 def bootstrap(values: np.ndarray, confidence: float, method: str, resamples: int, seed: int) -> Interval:
-    """The mean of rounded values and its interval, which is a point when all are the same."""
+    """Return the mean of rounded values and its interval, which is a point when all are equal."""
     mean = float(values.mean())
     if constant(values):
         return Interval(mean, mean, mean, confidence)
@@ -98,11 +97,7 @@ def bootstrap(values: np.ndarray, confidence: float, method: str, resamples: int
 
 
 def values_of_lists(name: str, values: Tensor | ArrayLike) -> np.ndarray:
-    """The values as a flat float64 array, NaN where undefined.
-
-    Raises:
-        ValueError: an infinite value.
-    """
+    """Return the values as a flat float64 array, NaN where undefined; ValueError for an infinite one."""
     array = values.detach().cpu().numpy() if isinstance(values, Tensor) else values
     flat = np.asarray(array, dtype=np.float64).reshape(-1)
     if bool(np.isinf(flat).any()):
@@ -111,38 +106,30 @@ def values_of_lists(name: str, values: Tensor | ArrayLike) -> np.ndarray:
 
 
 def enough(values: np.ndarray) -> np.ndarray:
-    """The values, when they are at least two.
-
-    Raises:
-        ValueError: fewer.
-    """
+    """Return the values; ValueError if there are fewer than two."""
     if values.size < 2:
         raise ValueError(f"a comparison takes at least 2 lists with defined values, got {values.size}")
     return values
 
 
 def constant(values: np.ndarray) -> bool:
-    """Whether rounded values are all the same."""
+    """Return whether rounded values are all equal."""
     return bool((values == values[0]).all())
 
 
 def resolution(*values: np.ndarray) -> float:
-    """The last of the binary digits that count, for differences of these values."""
+    """Return the unit to which differences of these values are rounded."""
     largest = max(float(np.abs(array).max()) for array in values)
     return math.ldexp(1.0, math.frexp(largest)[1] - DIGITS)
 
 
 def rounded(values: np.ndarray, unit: float) -> np.ndarray:
-    """The nearest multiples of `unit`."""
+    """Return the nearest multiples of `unit`."""
     return np.rint(values / unit) * unit
 
 
 def check_options(confidence: float, resamples: int = _FEWEST, method: str = "percentile") -> None:
-    """Check the options that comparisons share.
-
-    Raises:
-        ValueError: an option outside its range.
-    """
+    """Raise ValueError for an option of a comparison that is outside its range."""
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
     if not is_whole(resamples) or resamples < _FEWEST:
@@ -152,5 +139,5 @@ def check_options(confidence: float, resamples: int = _FEWEST, method: str = "pe
 
 
 def batch_of(size: int) -> int:
-    """How many resamples of so many numbers to draw at once."""
+    """Return how many resamples of so many numbers to draw at once."""
     return max(1, BATCH // max(size, 1))

@@ -1,19 +1,19 @@
-"""Metrics by name: ``parse_measure(str(measure))`` is the measure again, and `evaluate` computes many from one sort.
+"""Metrics by name and as functions: ``ndcg(gain=exp2)@10`` is ``ndcg(scores, labels, gain="exp2", k=10)``.
 
-A name reads as the call of a function of this package does: ``ndcg(gain=exp2)@10`` is ``ndcg(..., gain="exp2", k=10)``.
+``parse_measure(str(measure))`` is the measure again, and `evaluate` computes many from one sort of the lists.
 
 =============================  ====================================================================================
 name                           value of a list
 =============================  ====================================================================================
 ``ndcg@10``                    DCG of the top 10 over that of the ideal order; ``ndcg(gain=exp2)``: 2^label - 1
-``mrr@10``                     reciprocal rank of the first relevant item, 0 if it stands below the top 10
+``mrr@10``                     reciprocal rank of the first relevant item, 0 if it is below the top 10
 ``map``                        average precision
 ``precision@10``               share of relevant items among the top 10
-``recall@10``                  share of the relevant items that stand among the top 10
+``recall@10``                  share of the relevant items that are among the top 10
 ``pairwise_misranking_error``  share of positive-negative pairs in the wrong order
-``auc``, ``dcg(base=e)@10``,   the rank statistic of that name (`ltr.statistics.RankStatistic`), with
-``wrs``, ``pauc@100``, ...     ``gain=exp2`` beside its options if wanted: ``dcg(base=e,gain=exp2)@10``
-``statistic(mrr)``             the one rank statistic whose name means something else here: reciprocals summed
+``auc``, ``dcg(base=e)@10``,   the rank statistic of that name (`ltr.statistics.RankStatistic`), also one of your own,
+``wrs``, ``pauc@100``, ...     with ``gain=exp2`` beside its options if wanted: ``dcg(base=e,gain=exp2)@10``
+``statistic(mrr)``             a rank statistic whose name means something else here: reciprocal ranks summed
 ``normalized(pauc@100)``       a rank statistic over its value for the ideal order
 =============================  ====================================================================================
 
@@ -27,20 +27,60 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from typing import TypedDict, Unpack
 
+import torch
 from torch import Tensor
 
-from ltr.checks import without_spaces
-from ltr.metrics.binary import average_precision_of, check_k, mrr_of, precision_of, recall_of
-from ltr.metrics.rank_statistics import misranking_error_of, normalized_of, statistic_of
+from ltr.checks import check_cutoff, without_spaces
+from ltr.metrics import formulas
 from ltr.metrics.ranked import RankedLists, Ties, check_ties, rank_lists
 from ltr.ranks import GainName, check_gain
 from ltr.statistics import RankStatistic
 
-__all__ = ["Measure", "evaluate", "parse_measure"]
+__all__ = [
+    "BinaryMeasure",
+    "ListOptions",
+    "Measure",
+    "StatisticMeasure",
+    "auc",
+    "average_precision",
+    "dcg",
+    "evaluate",
+    "mrr",
+    "ndcg",
+    "normalized_rank_statistic",
+    "pairwise_misranking_error",
+    "parse_measure",
+    "parse_measures",
+    "precision",
+    "rank_statistic",
+    "recall",
+]
 
-_GRAMMAR = re.compile(r"(?P<name>[a-z_]+)(?:\((?P<options>.*)\))?(?:@0*(?P<k>[0-9]{1,19}))?")
+_GRAMMAR = re.compile(
+    r"(?P<name>(?:[A-Za-z_][\w.]*:)?[a-z_]\w*)(?:\((?P<options>.*)\))?(?:@0*(?P<k>[0-9]{1,19}))?", re.A
+)
 _GAIN = re.compile(r"(?:^|,)gain=([^,()]*)(?=,|$)")
+
+
+class ListOptions(TypedDict, total=False):
+    """The keyword arguments that every metric takes.
+
+    Attributes:
+        mask: boolean, of the shape of the scores, True where an item is real; None when all are.
+        qid: integers, ``(items,)``: the list of each item of flat 1-D input, lists in the order in which their ids
+            first appear.
+        ties: ``"resolved"`` (pessimistic, the default), ``"subrank"``, ``"average"`` or ``"optimistic"``; see
+            `ltr.metrics.ranked`.
+        empty: the value of a list for which the metric is undefined, NaN by default.
+    """
+
+    mask: torch.Tensor | None
+    qid: torch.Tensor | None
+    ties: Ties
+    empty: float
 
 
 class Measure(ABC):
@@ -56,18 +96,9 @@ class Measure(ABC):
         ties: Ties = "resolved",
         empty: float = math.nan,
     ) -> Tensor:
-        """The value of each list, float64, as the functions of `ltr.metrics` give it.
-
-        Args:
-            scores: floating point, ``(*batch, list)``.
-            labels: nonnegative, same shape.
-            mask: boolean, True where an item is real.
-            qid: list ids of flat input.
-            ties: ``"resolved"``, ``"subrank"``, ``"average"`` or ``"optimistic"``; see `ltr.metrics.ranked`.
-            empty: the value of a list for which the metric is undefined.
+        """Return the value of each list, float64; arguments as in `ListOptions`.
 
         Examples:
-            >>> import torch
             >>> parse_measure("precision@2")(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1])).item()
             0.5
         """
@@ -77,7 +108,7 @@ class Measure(ABC):
 
     @abstractmethod
     def of(self, ranked: RankedLists, *, ties: Ties = "resolved", empty: float = math.nan) -> Tensor:
-        """The value of each of the lists, sorted already: float64, (lists,)."""
+        """Return the value of each of the lists, which are sorted already: float64, (lists,)."""
 
     @abstractmethod
     def __str__(self) -> str: ...
@@ -87,7 +118,7 @@ class Measure(ABC):
 
 
 @dataclass(frozen=True, repr=False)
-class _Statistic(Measure):
+class StatisticMeasure(Measure):
     """A rank statistic; with `normalized`, over its value for the ideal order."""
 
     statistic: RankStatistic
@@ -98,53 +129,58 @@ class _Statistic(Measure):
         check_gain(self.gain)
 
     def of(self, ranked: RankedLists, *, ties: Ties = "resolved", empty: float = math.nan) -> Tensor:
-        value = normalized_of if self.normalized else statistic_of
+        """Return the value of each list."""
+        value = formulas.normalized_of if self.normalized else formulas.statistic_of
         return value(ranked, self.statistic, self.gain, ties, empty)
 
     def __str__(self) -> str:
         name, options, k = _parts(str(self.statistic))
         gain = "" if self.gain == "linear" else f"gain={self.gain}"
-        if self.normalized and name == "dcg" and not options:
-            return f"ndcg{_call(gain)}{k}"
-        if self.normalized or name == "mrr":
+        if self.normalized and name in _NORMALIZED.values() and not options:
+            return f"{next(own for own, other in _NORMALIZED.items() if other == name)}{_call(gain)}{k}"
+        if self.normalized or name in _NAMES:
             return f"{'normalized' if self.normalized else 'statistic'}{_call(str(self.statistic), gain)}"
         return f"{name}{_call(options, gain)}{k}"
 
 
 @dataclass(frozen=True, repr=False)
-class _Binary(Measure):
-    """A metric of relevant and irrelevant items."""
+class BinaryMeasure(Measure):
+    """A metric of relevant and irrelevant items that is no rank statistic."""
 
     name: str
     k: int | None = None
 
     def __post_init__(self) -> None:
-        check_k(self.k)
-        if self.k is not None and self.name in _WHOLE:
-            raise ValueError(f"measure {self.name}: takes no cutoff, got @{self.k}")
+        if self.k is not None:
+            check_cutoff("k", self.k)
+            if self.name in _WHOLE:
+                raise ValueError(f"measure {self.name}: takes no cutoff, got @{self.k}")
 
     def of(self, ranked: RankedLists, *, ties: Ties = "resolved", empty: float = math.nan) -> Tensor:
-        if self.name in _WHOLE:
-            return _WHOLE[self.name](ranked, ties, empty)
-        return _CUT[self.name](ranked, self.k, ties, empty)
+        """Return the value of each list."""
+        value = _WHOLE[self.name] if self.name in _WHOLE else partial(_CUT[self.name], k=self.k)
+        return value(ranked, ties=ties, empty=empty)
 
     def __str__(self) -> str:
         return self.name if self.k is None else f"{self.name}@{self.k}"
 
 
-_WHOLE: dict[str, Callable[[RankedLists, Ties, float], Tensor]] = {
-    "map": average_precision_of,
-    "pairwise_misranking_error": misranking_error_of,
+_WHOLE: dict[str, Callable[..., Tensor]] = {
+    "map": formulas.average_precision_of,
+    "pairwise_misranking_error": formulas.misranking_error_of,
 }
-_CUT: dict[str, Callable[[RankedLists, int | None, Ties, float], Tensor]] = {
-    "mrr": mrr_of,
-    "precision": precision_of,
-    "recall": recall_of,
+_CUT: dict[str, Callable[..., Tensor]] = {
+    "mrr": formulas.mrr_of,
+    "precision": formulas.precision_of,
+    "recall": formulas.recall_of,
 }
+_NORMALIZED = {"ndcg": "dcg"}  # names of their own for normalised statistics
+_AROUND = ("statistic", "normalized")  # names with a rank statistic in parentheses
+_NAMES = (*_NORMALIZED, *_CUT, *_WHOLE, *_AROUND)
 
 
 def parse_measure(text: str | Measure) -> Measure:
-    """The measure that a string names; a measure passes through.
+    """Return the measure that a string names; a measure passes through.
 
     Args:
         text: see the table of this module, or `docs/metrics.md`; white space around words and numbers is ignored.
@@ -168,27 +204,27 @@ def parse_measure(text: str | Measure) -> Measure:
     if name in _WHOLE or name in _CUT:
         if options:
             raise ValueError(f"measure {name}: takes no options, got {options!r} in {text!r}")
-        return _Binary(name, int(k[1:]) if k else None)
+        return BinaryMeasure(name, int(k[1:]) if k else None)
     rest, gain = _without_gain(options, text)
-    if name in ("statistic", "normalized"):
+    if name in _AROUND:
         if k:
             raise ValueError(
                 f"measure {name}: the cutoff belongs to the statistic, as in '{name}(dcg@10)', got {text!r}"
             )
-        return _Statistic(RankStatistic.parse(rest), gain, normalized=name == "normalized")
-    if name == "ndcg":
+        return StatisticMeasure(RankStatistic.parse(rest), gain, normalized=name == "normalized")
+    if name in _NORMALIZED:
         if rest:
-            raise ValueError(f"measure ndcg: takes gain=..., got {rest!r} in {text!r}")
-        return _Statistic(RankStatistic.parse(f"dcg{k}"), gain, normalized=True)
+            raise ValueError(f"measure {name}: takes gain=..., got {rest!r} in {text!r}")
+        return StatisticMeasure(RankStatistic.parse(f"{_NORMALIZED[name]}{k}"), gain, normalized=True)
     try:
-        return _Statistic(RankStatistic.parse(f"{name}{_call(rest)}{k}"), gain)
+        return StatisticMeasure(RankStatistic.parse(f"{name}{_call(rest)}{k}"), gain)
     except ValueError as error:
-        known = ", ".join(("ndcg", *_CUT, *_WHOLE, "statistic(...)", "normalized(...)"))
+        known = ", ".join((*_NORMALIZED, *_CUT, *_WHOLE, *(f"{around}(...)" for around in _AROUND)))
         raise ValueError(f"measure {text!r}: none of {known}, and no rank statistic: {error}") from None
 
 
 def parse_measures(measures: Iterable[str | Measure]) -> tuple[Measure, ...]:
-    """The measures that several strings name.
+    """Return the measures that several strings name.
 
     Raises:
         TypeError: one string alone, and what `parse_measure` raises.
@@ -208,15 +244,15 @@ def evaluate(
     ties: Ties = "resolved",
     empty: float = math.nan,
 ) -> dict[str, Tensor]:
-    """The values of many measures from one sort of the lists.
+    """Return the values of many measures from one sort of the lists.
 
     Args:
         scores: floating point, ``(*batch, list)``.
         labels: nonnegative, same shape.
         measures: names or measures; see `parse_measure`.
         mask: boolean, True where an item is real.
-        qid: list ids of flat input.
-        ties: as in `ltr.metrics.rank_statistic`.
+        qid: the list of each item of flat input.
+        ties: how tied scores are treated; see `ListOptions`.
         empty: the value of a list for which a measure is undefined.
 
     Raises:
@@ -224,10 +260,9 @@ def evaluate(
         ValueError: an unknown measure or treatment of ties; such inputs.
 
     Returns:
-        By name as the measure prints it, one float64 value a list.
+        By the name that each measure prints, one float64 value per list.
 
     Examples:
-        >>> import torch
         >>> values = evaluate(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([0, 1, 0]), ["auc", "mrr", "precision@2"])
         >>> {name: value.item() for name, value in values.items()}
         {'auc': 0.5, 'mrr': 0.5, 'precision@2': 0.5}
@@ -238,8 +273,170 @@ def evaluate(
     return {str(measure): ranked.reshape(measure.of(ranked, ties=ties, empty=empty)) for measure in parsed}
 
 
+def rank_statistic(
+    scores: Tensor,
+    labels: Tensor,
+    statistic: RankStatistic | str,
+    *,
+    gain: GainName = "linear",
+    **options: Unpack[ListOptions],
+) -> Tensor:
+    """Return the rank statistic of each list: ``sum over i of gain_i * a[rank_i]``.
+
+    Binary labels have gain 0 and 1: the sum runs over the positives. A list without a positive has the value 0,
+    except for ``auc``, which takes the labels 0 and 1 only and is undefined without a positive and a negative.
+
+    Args:
+        scores: floating point, ``(*batch, list)``.
+        labels: nonnegative, same shape.
+        statistic: a `RankStatistic` or its name, such as ``"dcg(base=e)@10"``.
+        gain: ``"linear"`` takes the label itself, ``"exp2"`` takes ``2**label - 1``.
+        options: see `ListOptions`.
+
+    Raises:
+        ValueError: labels below 0 (or not 0 and 1 for ``auc``), an unknown statistic, gain or ties.
+
+    Source: Rudin & Wang (2018), section 2.2.
+
+    Examples:
+        >>> scores, labels = torch.tensor([0.9, 0.5, 0.5, 0.1]), torch.tensor([1, 1, 0, 0])
+        >>> rank_statistic(scores, labels, "wrs").item()  # ranks 4 and, below its tie, 2
+        6.0
+        >>> rank_statistic(scores, labels, "wrs", ties="average").item()  # ranks 4 and 2.5
+        6.5
+    """
+    return StatisticMeasure(RankStatistic.parse(statistic), gain)(scores, labels, **options)
+
+
+def normalized_rank_statistic(
+    scores: Tensor,
+    labels: Tensor,
+    statistic: RankStatistic | str,
+    *,
+    gain: GainName = "linear",
+    **options: Unpack[ListOptions],
+) -> Tensor:
+    """Return the rank statistic over its value for the ideal order (gains descending): 1 is a perfect list.
+
+    It is undefined where the ideal value is 0: for a list without a positive.
+
+    Examples:
+        >>> normalized_rank_statistic(torch.tensor([1.0, 2.0]), torch.tensor([1, 0]), "mrr").item()
+        0.5
+    """
+    return StatisticMeasure(RankStatistic.parse(statistic), gain, normalized=True)(scores, labels, **options)
+
+
+def dcg(
+    scores: Tensor,
+    labels: Tensor,
+    *,
+    k: int | None = None,
+    base: float = 2.0,
+    gain: GainName = "linear",
+    **options: Unpack[ListOptions],
+) -> Tensor:
+    """Discounted cumulative gain: ``sum over i of gain_i / log_base(position_i + 2)`` over the top k positions.
+
+    Examples:
+        >>> round(dcg(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1])).item(), 6)  # 1/log2(2) + 1/log2(4)
+        1.5
+    """
+    return StatisticMeasure(RankStatistic("dcg", base=base, cutoff=k), gain)(scores, labels, **options)
+
+
+def ndcg(
+    scores: Tensor,
+    labels: Tensor,
+    *,
+    k: int | None = None,
+    gain: GainName = "linear",
+    **options: Unpack[ListOptions],
+) -> Tensor:
+    """Normalised discounted cumulative gain: DCG divided by the DCG of the ideal order.
+
+    The base of the logarithm cancels. With ``ties="average"`` it equals scikit-learn's ``ndcg_score``.
+
+    Examples:
+        >>> ndcg(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 1, 0])).item()
+        1.0
+    """
+    return StatisticMeasure(RankStatistic("dcg", cutoff=k), gain, normalized=True)(scores, labels, **options)
+
+
+def auc(scores: Tensor, labels: Tensor, **options: Unpack[ListOptions]) -> Tensor:
+    """Area under the ROC curve: the share of positive-negative pairs with the positive scored higher.
+
+    A tied pair counts 0 (``resolved``), 1/2 (``average``, as in scikit-learn) or 1 (``optimistic``). With
+    ``subrank`` two tied positives cost a pair as well, for neither counts as scoring below the other: then the value
+    may be below 0.
+
+    Examples:
+        >>> auc(torch.tensor([2.0, 1.0, 1.0]), torch.tensor([1, 1, 0])).item()
+        0.5
+    """
+    return StatisticMeasure(RankStatistic("auc"))(scores, labels, **options)
+
+
+def pairwise_misranking_error(scores: Tensor, labels: Tensor, **options: Unpack[ListOptions]) -> Tensor:
+    """Share of positive-negative pairs in which the positive is scored at or below the negative: 1 - AUC.
+
+    Examples:
+        >>> pairwise_misranking_error(torch.tensor([2.0, 1.0, 1.0]), torch.tensor([1, 1, 0])).item()
+        0.5
+    """
+    return BinaryMeasure("pairwise_misranking_error")(scores, labels, **options)
+
+
+def precision(scores: Tensor, labels: Tensor, *, k: int | None = None, **options: Unpack[ListOptions]) -> Tensor:
+    """Share of relevant items among the top k positions: hits / k, also where the list is shorter than k.
+
+    Examples:
+        >>> precision(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1]), k=2).item()
+        0.5
+    """
+    return BinaryMeasure("precision", k)(scores, labels, **options)
+
+
+def recall(scores: Tensor, labels: Tensor, *, k: int | None = None, **options: Unpack[ListOptions]) -> Tensor:
+    """Share of the relevant items that are among the top k positions; undefined without a relevant item.
+
+    Examples:
+        >>> recall(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1]), k=2).item()
+        0.5
+    """
+    return BinaryMeasure("recall", k)(scores, labels, **options)
+
+
+def mrr(scores: Tensor, labels: Tensor, *, k: int | None = None, **options: Unpack[ListOptions]) -> Tensor:
+    """Reciprocal rank: 1 / (position + 1) of the first relevant item, 0 where it is below the top k.
+
+    The mean over lists is the field's mean reciprocal rank. The paper's statistic of that name sums the reciprocals
+    over all positives: it is ``rank_statistic(scores, labels, "mrr")``, and equal to this one on lists with one
+    relevant item.
+
+    Examples:
+        >>> mrr(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([0, 1, 1])).item()
+        0.5
+    """
+    return BinaryMeasure("mrr", k)(scores, labels, **options)
+
+
+def average_precision(scores: Tensor, labels: Tensor, **options: Unpack[ListOptions]) -> Tensor:
+    """Mean over the relevant items of the precision at their position.
+
+    With ``ties="subrank"`` tied items are taken in together, as scikit-learn's ``average_precision_score`` does;
+    ``average`` is the expectation over a random order of ties (McSherry & Najork, ECIR 2008).
+
+    Examples:
+        >>> round(average_precision(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1])).item(), 6)  # (1 + 2/3) / 2
+        0.833333
+    """
+    return BinaryMeasure("map")(scores, labels, **options)
+
+
 def _parts(text: str) -> tuple[str, str, str]:
-    """Name, what stands in its parentheses, and @k."""
+    """Split a measure into its name, what stands in its parentheses, and @k."""
     match = _GRAMMAR.fullmatch(text)
     if match is None:
         raise ValueError(f"measure must read name, name(option=value) or name@k, got {text!r}")
@@ -252,7 +449,7 @@ def _call(*arguments: str) -> str:
 
 
 def _without_gain(options: str, text: str) -> tuple[str, GainName]:
-    """Options without gain=..., and the gain."""
+    """Split options into all but gain=..., and the gain."""
     found = _GAIN.findall(options)
     if len(found) > 1:
         raise ValueError(f"measure: gain=... can be given once, got {text!r}")

@@ -1,7 +1,7 @@
-"""Whether one ranker is better than another on one single list, from its items.
+"""Compare two rankers on a single list by its items.
 
-There are no lists to resample, so the items are the sample. Relevant and irrelevant ones are drawn anew, each among
-themselves, which leaves the number of positives, hence the meaning of the statistic, as it is.
+There are no lists to resample, so the items are the sample. Relevant and irrelevant items are resampled separately,
+which keeps the number of positives and with it the meaning of the statistic.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class ListComparison:
     """Two rankers on one list.
 
     Attributes:
-        measure: what was measured.
+        measure: name of the measure.
         value_a: the first ranker's value.
         value_b: the second ranker's value.
         difference: ``value_a - value_b`` with its interval.
-        p: of a difference so far from 0, two-sided, were there none.
-        method: where interval and p value come from: ``"bootstrap"`` or ``"DeLong"``.
+        p: two-sided p value of the difference.
+        method: origin of interval and p value, ``"bootstrap"`` or ``"DeLong"``.
     """
 
     measure: str
@@ -62,24 +62,22 @@ def compare_on_list(
 ) -> ListComparison:
     """Compare two rankers on one list by a bootstrap over its items.
 
-    The relevant items (label > 0) are drawn among the relevant ones, the others among the others.
-
-    Both rankers are measured on the same draws. The interval holds the percentiles of their differences, and the p
-    value is the smallest error at which such an interval leaves 0 out. It speaks of the two scorings as they are:
-    how they were trained is not drawn anew.
+    Relevant items (label > 0) and the others are resampled separately, and both rankers are measured on the same
+    resamples. The interval is that of the percentiles of their differences, and the p value is the smallest error at
+    which such an interval excludes 0. Both are about the two scorers as they are, not about how they were trained.
 
     Args:
         scores_a: the first ranker's scores of the items, floating point, ``(items,)``.
         scores_b: the second ranker's scores of the same items.
         labels: nonnegative, same shape.
         measure: a measure or its name, such as ``"dcg@10"``.
-        ties: as in `ltr.metrics.rank_statistic`; not ``"subrank"``, for which an item drawn twice ties with itself.
-        confidence: of the interval.
-        resamples: how often the items are drawn.
-        seed: of the draws.
+        ties: how tied scores are treated; not ``"subrank"``, for which an item drawn twice ties with itself.
+        confidence: confidence level of the interval.
+        resamples: number of resamples.
+        seed: seed of the resampling.
 
     Raises:
-        ValueError: inputs that are no single list, a measure that is undefined on it, or an option outside its range.
+        ValueError: inputs that are not a single list, a measure that is undefined on it, or an option out of range.
 
     Source: Efron & Tibshirani, *An Introduction to the Bootstrap* (1993), chapters 13 and 15.
 
@@ -140,10 +138,10 @@ def delong(scores_a: Tensor, scores_b: Tensor, labels: Tensor, *, confidence: fl
         scores_a: the first ranker's scores of the items, ``(items,)``.
         scores_b: the second ranker's scores of the same items.
         labels: 0 and 1, same shape, at least two of each.
-        confidence: of the interval.
+        confidence: confidence level of the interval.
 
     Raises:
-        ValueError: inputs that are no single list, other labels, or a confidence outside 0 to 1.
+        ValueError: inputs that are not a single list, other labels, or a confidence outside 0 to 1.
 
     Source: DeLong, DeLong & Clarke-Pearson, *Comparing the Areas under Two or More Correlated Receiver Operating
     Characteristic Curves* (Biometrics 1988).
@@ -181,7 +179,7 @@ def delong(scores_a: Tensor, scores_b: Tensor, labels: Tensor, *, confidence: fl
 
 
 def _won(scores: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Half points of each positive against the negatives, and of the positives against each negative."""
+    """Return the half points that each positive wins against all negatives, and that all positives win against each."""
     above, below = np.sort(scores[positive]), np.sort(scores[~positive])
 
     def beaten(by: np.ndarray, others: np.ndarray) -> np.ndarray:

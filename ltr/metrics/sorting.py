@@ -1,15 +1,14 @@
-"""All items of all lists in one sort: list, score and label of an item are put into one integer.
+"""Sort the items of all lists at once: list, score and label of an item are packed into one integer, its key.
 
-The integers are sorted by value and taken apart again, so that no permutation is kept or followed. Scores keep their
+The keys are sorted by value and unpacked by `ltr.metrics.ranked`, so no permutation is computed. Scores keep their
 order exactly: a float32 is its 32 bits, a float64 its 64 bits less the range around zero that no score lies in. Where
-that leaves too little room for list and label, scores are numbered first.
+that leaves too few bits for list and label, scores are replaced by their ranks first.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -17,38 +16,18 @@ from torch import Tensor
 
 from ltr.lists import FlatLists, check_nonnegative, unique
 
-__all__ = ["SortedItems", "sort_items", "sorted_values"]
+__all__ = ["sort_items", "sorted_values", "where_true"]
 
-_ROOM = 63  # bits of an int64 that is not negative
-_BLOCK = 2**14  # items whose temporaries stay in the cache of a CPU
-_SMALL_LABELS = 2**16  # integers below are their own numbers
-
-
-@dataclass(frozen=True)
-class SortedItems:
-    """Items of all lists one after the other, each list by score from its top, equal scores by ascending label.
-
-    Described are those with a label > 0, in this order; tensors but `levels` are (relevant,).
-
-    Attributes:
-        place: their places among all items, ascending.
-        grade: the number of each one's label.
-        levels: float64, the labels by number.
-        start: the place where the group of equal scores begins that each stands in.
-        end: the last place of that group.
-        tied: whether any two scores of a list are equal.
-    """
-
-    place: Tensor
-    grade: Tensor
-    levels: Tensor
-    start: Tensor
-    end: Tensor
-    tied: bool
+_ROOM = 63  # bits of a nonnegative int64
+_BLOCK = 2**14  # items per block, so that temporaries stay in the cache of a CPU
+_SMALL_LABELS = 2**16  # integer labels below this are their own numbers
 
 
-def sort_items(lists: FlatLists) -> SortedItems:
-    """Sort the items of each list.
+def sort_items(lists: FlatLists) -> tuple[Tensor, Tensor, int]:
+    """Return the sorted keys, the labels by their number, and how many low bits of a key hold the number of its label.
+
+    The order is list by list, each from its top, items of equal score by ascending label. The bits above the label are
+    equal where list and score are.
 
     Raises:
         ValueError: a negative label.
@@ -66,39 +45,26 @@ def sort_items(lists: FlatLists) -> SortedItems:
         keys[part] = (key << label_bits).bitwise_or_(labels[part].long()) if fits else key
     if not fits:
         keys = (unique(keys)[1] << label_bits) | labels.long()
-    return _taken_apart(sorted_values(keys), levels, label_bits)
+    return sorted_values(keys), levels, label_bits
 
 
 def sorted_values(values: Tensor) -> Tensor:
-    """The values in ascending order; on a CPU in their own memory, by numpy's much faster sort."""
+    """Return the values in ascending order; on a CPU they are sorted in place, by numpy's much faster sort."""
     if values.device.type != "cpu":
         return values.sort().values
     values.numpy().sort()
     return values
 
 
-def _taken_apart(keys: Tensor, levels: Tensor, label_bits: int) -> SortedItems:
-    number = keys & ((1 << label_bits) - 1)
-    place = _where_true(number)
-    grade = number[place]
-    group = keys.bitwise_right_shift_(label_bits)
-    fresh = torch.ones_like(group, dtype=torch.bool)
-    torch.ne(group[1:], group[:-1], out=fresh[1:])
-    if bool(fresh.all()):
-        return SortedItems(place, grade, levels, place, place, False)
-    bounds = torch.cat((_where_true(fresh), place.new_tensor([len(keys)])))
-    behind = fresh.cumsum(0)[place]
-    return SortedItems(place, grade, levels, bounds[behind - 1], bounds[behind] - 1, True)
-
-
-def _where_true(values: Tensor) -> Tensor:
+def where_true(values: Tensor) -> Tensor:
+    """Return the places of the values that are not 0."""
     if values.device.type != "cpu":
         return values.nonzero().squeeze(-1)
     return torch.from_numpy(np.flatnonzero(values.numpy()))
 
 
 def _label_numbers(labels: Tensor) -> tuple[Tensor, Tensor]:
-    """The number of each label, 0 for label 0, and the labels by number."""
+    """Return the number of each label, 0 for label 0, and the labels by number as float64."""
     if labels.dtype == torch.bool:
         labels = labels.to(torch.uint8)
     low, high = (float(end) for end in labels.aminmax()) if labels.numel() else (0.0, 0.0)
@@ -110,9 +76,9 @@ def _label_numbers(labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _score_numbers(scores: Tensor, room: int) -> tuple[Tensor, Callable[[Tensor], Tensor], int]:
-    """What to take a part of, and the function that numbers it, 0 for the highest score; bits of the numbers.
+    """Return values, a function that turns a part of them into integers, 0 for the highest score, and their bits.
 
-    Numbered are the scores themselves where `room` bits suffice.
+    The values are the scores themselves where `room` bits suffice, and their ranks elsewhere.
     """
     if not scores.numel():
         return scores, _increasing, 0
@@ -120,7 +86,7 @@ def _score_numbers(scores: Tensor, room: int) -> tuple[Tensor, Callable[[Tensor]
     low, high = _increasing(ends).tolist()
     if (high - low).bit_length() <= room:
         return scores, lambda part: high - _increasing(part), (high - low).bit_length()
-    if room > 53:  # else one sign and one power of two are too many
+    if room > 53:  # with less room, scores of one sign and one power of two are too many already
         parts = (scores[part].abs() for part in _blocks(scores))
         smallest = min(float(torch.where(part > 0, part, math.inf).min()) for part in parts)
         gap = int(_increasing(scores.new_tensor(smallest))) - 1
@@ -137,7 +103,7 @@ def _score_numbers(scores: Tensor, room: int) -> tuple[Tensor, Callable[[Tensor]
 
 
 def _increasing(scores: Tensor) -> Tensor:
-    """Integers in the order of floats, from their bits: sign and magnitude; 0.0 and -0.0 are 0."""
+    """Return integers in the order of the floats, read from their bits; 0.0 and -0.0 are 0."""
     bits = scores.view(torch.int64 if scores.dtype == torch.float64 else torch.int32).long()
     lowest = -(2**63) if scores.dtype == torch.float64 else -(2**31)
     return torch.where(bits < 0, lowest - bits, bits)

@@ -1,4 +1,4 @@
-"""The measures as metrics of the torchmetrics library, for its collections and for Lightning's ``self.log``.
+"""Measures as metrics of the torchmetrics library, for its collections and for Lightning's ``self.log``.
 
 Needs the extra ``torchmetrics``: ``pip install ltr[torchmetrics]``. Without the library, `ltr.metrics.RankingMetrics`
 does the same.
@@ -31,10 +31,10 @@ class RankingMetric(Metric):
 
     Args:
         measure: a measure or its name, such as ``"ndcg@10"``; see `ltr.metrics.parse_measure`.
-        ties: as in `ltr.metrics.rank_statistic`.
+        ties: how tied scores are treated; see `ltr.metrics.ListOptions`.
         empty: the value of a list for which the measure is undefined; NaN leaves it out of the mean.
         joined: whether the items of one list may come in several calls, as in `ltr.metrics.RankingMetrics`.
-        options: those of every ``torchmetrics.Metric``, such as ``sync_on_compute``.
+        options: options of every ``torchmetrics.Metric``, such as ``sync_on_compute``.
 
     Raises:
         ValueError: an unknown measure or treatment of ties.
@@ -76,23 +76,19 @@ class RankingMetric(Metric):
         self.ties = ties
         self.empty = float(empty)
         self.joined = joined
-        # a constant of the class to torchmetrics, which refuses to set it
+        # torchmetrics has it as a constant of the class and refuses to set it
         self.__dict__["higher_is_better"] = str(self.measure) != "pairwise_misranking_error"
-        # A collection lets metrics whose states look alike after the first batch share one from then on. Items may be
-        # shared; sums may not, so they go by names of their own.
+        # After the first batch a collection lets metrics with equal states share one. Items may be shared, but sums may
+        # not, so each sum has a name of its own.
         self._state = "items" if joined else f"sum and count of {self.measure}, ties={ties}, empty={self.empty}"
         if joined:
             self.add_state(self._state, default=[], dist_reduce_fx="cat")
-            self.set_dtype(torch.float64)  # of what a process without items sends
+            self.set_dtype(torch.float64)  # the type that a process without items sends
         else:
             self.add_state(self._state, default=torch.zeros(2, dtype=torch.float64), dist_reduce_fx="sum")
 
     def update(self, scores: Tensor, labels: Tensor, *, mask: Tensor | None = None, qid: Tensor | None = None) -> None:
-        """Take in a batch of lists (of pieces of lists with ``joined``), as `ltr.metrics.RankingMetrics.update` does.
-
-        Raises:
-            TypeError, ValueError: what the measure refuses; the state is then as it was.
-        """
+        """Add a batch of lists, as `ltr.metrics.RankingMetrics.update` does."""
         values = self.measure(scores, labels, mask=mask, qid=qid, ties=self.ties, empty=self.empty)
         state = getattr(self, self._state)
         if self.joined:
@@ -102,7 +98,7 @@ class RankingMetric(Metric):
             setattr(self, self._state, state + torch.stack([defined.sum(), torch.ones_like(defined).sum()]))
 
     def compute(self) -> Tensor:
-        """The mean over the lists on which the measure is defined, float64; NaN without any."""
+        """Return the mean over the lists on which the measure is defined, float64; NaN without any."""
         state = getattr(self, self._state)
         if not self.joined:
             return state[0] / state[1]
@@ -115,9 +111,9 @@ class RankingMetric(Metric):
 
 
 def _packed(scores: Tensor, labels: Tensor, qid: Tensor | None = None) -> Tensor:
-    """Items as rows of four float64, laid out flat: torchmetrics then gathers them at once, also from nowhere.
+    """Return items as rows of four float64 in one flat tensor, which torchmetrics gathers even from empty processes.
 
-    The two halves of an id of 64 bits are exact in float64; they are NaN when there are no ids.
+    The two halves of an id of 64 bits are exact in float64; they are NaN without ids.
     """
     nothing = torch.full_like(scores, math.nan)
     halves = (nothing, nothing) if qid is None else ((qid >> 32).double(), (qid & 0xFFFFFFFF).double())

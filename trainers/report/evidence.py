@@ -212,7 +212,7 @@ class Evidence:
     @cached_property
     def adds_up(self) -> bool:
         """Whether the statistic of a whole list is that of its top plus what stands below, whatever the top's order."""
-        return RankStatistic.parse(self.statistic).name in ("dcg", "mrr", "wta", "wrs")
+        return RankStatistic.parse(self.statistic).kind.adds_up
 
     def reachable(self, record: Json) -> float:
         """An upper bound of the training half's statistic over all linear orders of the list of an exact cell.

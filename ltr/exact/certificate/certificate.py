@@ -25,6 +25,7 @@ from ltr.checks import as_float, is_whole
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
 from ltr.exact.solution import Solution
+from ltr.statistics import RankStatistic
 
 __all__ = ["Certificate", "certify"]
 
@@ -181,7 +182,7 @@ def certify(
     Raises:
         TypeError: the problem is of another type.
         ValueError: max_boxes or max_checks is below 0, time_limit is not above 0, or the solution has no feasible
-            weights or belongs to another problem.
+            weights or belongs to another problem; or a registered statistic has lists of several lengths.
 
     Examples:
         >>> from ltr.exact.solve import solve
@@ -198,6 +199,8 @@ def certify(
     from ltr.exact.certificate.recorder import MOST_PAIRS, Recorder, pair_count  # loads numba
 
     content = problem.content()
+    if isinstance(problem, RerankProblem):
+        content["statistic"] = _known_name(problem.statistic, [len(members) for members in problem.lists])
     described = {**content, "sha256": verify.data_digest(content)}
     exact = verify.Problem(described)
     weights = problem.in_box(solution.weights)
@@ -249,6 +252,24 @@ def _value_of_zero(exact: verify.Problem) -> list[Fraction]:
     """Return the objective at w = 0 where that is feasible: no bound below it can be proven."""
     zero = [0.0] * exact.d
     return [exact.value(zero)] if exact.excess(zero) == 0 else []
+
+
+def _known_name(statistic: RankStatistic, lengths: list[int]) -> str:
+    """Return the name of a statistic, or its weights where the checker, which imports nothing, does not know the name.
+
+    Raises:
+        ValueError: an unknown name for lists of several lengths, which no weights are for.
+    """
+    try:
+        verify.parse_statistic(str(statistic))
+    except ValueError:
+        if len(set(lengths)) > 1:
+            rule = (
+                "a certificate holds the weights of a statistic of your own, for which all lists must be of one length"
+            )
+            raise ValueError(f"{rule}, got lists of {min(lengths)} to {max(lengths)} for {statistic}") from None
+        return str(RankStatistic.from_weights(statistic.weights(lengths[0])))
+    return str(statistic)
 
 
 def _bounds(least: float, claimed: float, trivial: float) -> list[float]:

@@ -1,0 +1,418 @@
+"""Write a table of the package's numbers on fixed lists, or compare two such tables.
+
+    python scripts/check_numbers.py --write FILE
+    python scripts/check_numbers.py --compare BEFORE AFTER
+
+The table holds losses with their gradients, metrics, surrogates after a few steps of training, exact solutions, centred
+weights and certificates. Floats are written so that they read back to the last bit. Everything is seeded, runs on one
+thread and ends by a count of nodes or restarts, so that two runs on one machine give the same table: whatever differs
+after a change of the code was changed by it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+Table = dict[str, Any]
+
+# --- entry points: what a change of the package's interface has to change here ---------------------------------
+
+LOSSES = (
+    "ranknet",
+    "ranknet(pairs=sum)",
+    "hinge",
+    "squared_hinge",
+    "exponential",
+    "logistic",
+    "p_norm_push(p=2)",
+    "p_norm_push(p=4,inner=logistic)",
+    "list_net",
+    "list_mle",
+    "lambda(statistic=dcg)",
+    "lambda(statistic=mrr@5,gain=exp2)",
+    "smooth(statistic=dcg@10)",
+    "smooth(statistic=dcg,temperature=0.1,gain=exp2)",
+    "smooth(statistic=wrs,pairs=sum)",
+    "smooth(statistic=pauc@4)",
+    "smooth(statistic=power(p=3))",
+)
+BINARY_LOSSES = ("smooth(statistic=auc)", "lambda(statistic=auc)")
+STATISTICS = (
+    "wrs",
+    "pauc@3",
+    "wta",
+    "mrr",
+    "mrr@5",
+    "dcg",
+    "dcg@5",
+    "dcg(base=e)",
+    "dcg(base=10)@7",
+    "power(p=4)",
+    "power(p=0.5)@4",
+)
+MEASURES = (
+    "ndcg",
+    "ndcg@5",
+    "ndcg(gain=exp2)@10",
+    "mrr",
+    "mrr@3",
+    "map",
+    "precision@5",
+    "recall@5",
+    "statistic(mrr)",
+    "normalized(pauc@4)",
+    "normalized(power(p=2))",
+    "dcg(base=e,gain=exp2)@10",
+    *(name for name in STATISTICS if not name.startswith("mrr")),
+)
+BINARY_MEASURES = ("auc", "pairwise_misranking_error")
+TIES = ("resolved", "subrank", "average", "optimistic")
+
+
+def loss_of(name: str) -> torch.nn.Module:
+    """Return the loss with one value per list."""
+    from ltr.losses import parse_loss
+
+    loss = parse_loss(name)
+    loss.reduction = "none"
+    return loss
+
+
+def measured(scores: torch.Tensor, labels: torch.Tensor, names: tuple[str, ...], **inputs: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return the value of each measure, one number per list."""
+    from ltr.metrics import evaluate
+
+    return {name: value.tolist() for name, value in evaluate(scores, labels, list(names), **inputs).items()}
+
+
+def statistic_of(name: str) -> Any:  # noqa: ANN401
+    """Return the rank statistic of a name."""
+    from ltr.statistics import RankStatistic
+
+    return RankStatistic.parse(name)
+
+
+def trained_weights(name: str, X: np.ndarray, y: np.ndarray, **fit: Any) -> list[float]:  # noqa: ANN401
+    """Return the weights of a linear surrogate after a few steps."""
+    from ltr.base_rankers.surrogate import SurrogateRanker
+
+    return SurrogateRanker(name, max_steps=6).fit(X, y, **fit).linear_weights.tolist()
+
+
+def labelled(X: np.ndarray, y: np.ndarray, statistic: str = "dcg", **options: Any) -> Any:  # noqa: ANN401
+    """Return the reranking problem of 0/1 labels."""
+    from ltr.exact import RerankProblem
+
+    return RerankProblem(X, y, statistic, **options)
+
+
+def graded(X: np.ndarray, gains: np.ndarray, statistic: str = "dcg", *, qid: Any = None, **options: Any) -> Any:  # noqa: ANN401
+    """Return the reranking problem of gains in lists."""
+    from ltr.exact import RerankProblem
+
+    return RerankProblem(X, gains, statistic, qid=qid, gain="linear", **options)
+
+
+def normalised(X: np.ndarray, labels: np.ndarray, statistic: str, qid: Any) -> Any:  # noqa: ANN401
+    """Return the reranking problem of the mean normalised statistic of graded labels."""
+    from ltr.exact import RerankProblem
+
+    return RerankProblem(X, labels, statistic, qid=qid, normalise=True)
+
+
+def preferences(X: np.ndarray, pairs: np.ndarray, **options: Any) -> Any:  # noqa: ANN401
+    """Return the problem of pairwise preferences."""
+    from ltr.exact import PairwiseProblem
+
+    return PairwiseProblem(X, pairs, **options)
+
+
+def sides(A: Any, b: Any) -> Any:  # noqa: ANN401
+    """Return side constraints on the weights."""
+    from ltr.exact import LinearConstraints
+
+    return LinearConstraints(A, b)
+
+
+def method_of(name: str) -> Any:  # noqa: ANN401
+    """Return a method that does the same work every time."""
+    from ltr.exact.scip.hosted import HostedSearch
+
+    from ltr.exact.weight_space import WeightSpaceSearch
+
+    fixed = {
+        "weight_space": WeightSpaceSearch(threads=1, coordinates="given", local_search=0),
+        "adapted": WeightSpaceSearch(threads=1, coordinates="adapted", local_search=0),
+        "hosted": HostedSearch(threads=1, local_search=0),
+    }
+    return fixed.get(name, name)
+
+
+def solved(problem: Any, method: str, nodes: int | None) -> Any:  # noqa: ANN401
+    """Return the solution of a problem within a number of nodes, out of reach of the clock."""
+    from ltr.exact import Limits, solve
+
+    return solve(problem, method_of(method), Limits(time_limit=3600, seed=3, node_limit=nodes))
+
+
+def centred(problem: Any, weights: np.ndarray, norm: str) -> list[float]:  # noqa: ANN401
+    """Return the weights moved to the middle of their cell."""
+    from ltr.exact.largest_margin import maximise_margin
+
+    return maximise_margin(problem, weights, norm=norm).tolist()
+
+
+def certified(problem: Any, solution: Any) -> Table:  # noqa: ANN401
+    """Return what a certificate of the solution claims, and the independent checker's verdict."""
+    from ltr.exact import certify
+
+    certificate = certify(problem, solution, time_limit=3600, max_boxes=5000, max_checks=10_000_000)
+    return {
+        "claim": certificate.claim,
+        "bound": certificate.bound,
+        "boxes": certificate.boxes,
+        "verdict": certificate.verify(),
+    }
+
+
+# --- lists ------------------------------------------------------------------------------------------------------
+
+
+def lists() -> Iterator[tuple[str, bool, torch.Tensor, torch.Tensor, dict[str, torch.Tensor]]]:
+    """Yield the name of each input, whether its labels are 0 and 1, scores, labels, and mask, weight or qid."""
+    random = np.random.default_rng(20180715)
+
+    def scores(*shape: int, ties: bool = False, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+        values = random.normal(size=shape)
+        return torch.tensor(np.round(values * 2) / 2 if ties else values, dtype=dtype)
+
+    def labels(*shape: int, highest: int = 1) -> torch.Tensor:
+        return torch.tensor(random.integers(0, highest + 1, shape))
+
+    yield "two items", True, torch.tensor([0.3, -0.2], dtype=torch.float64), torch.tensor([0, 1]), {}
+    yield "short", True, scores(7), labels(7), {}
+    yield "short, single precision", True, scores(9, dtype=torch.float32), labels(9), {}
+    yield "tied", True, scores(12, ties=True), labels(12), {}
+    yield "graded", False, scores(15), labels(15, highest=4), {}
+    yield "graded and tied", False, scores(20, ties=True), labels(20, highest=3), {}
+    yield "no positive", True, scores(5), torch.zeros(5, dtype=torch.int64), {}
+    yield "batch", True, scores(4, 11), labels(4, 11), {}
+    mask = torch.tensor(random.random((3, 13)) < 0.7)
+    yield "masked", False, scores(3, 13, ties=True), labels(3, 13, highest=2), {"mask": mask}
+    weight = torch.tensor(random.random((2, 10)))
+    yield "weighted", False, scores(2, 10), labels(2, 10, highest=2), {"weight": weight}
+    qid = torch.tensor(random.integers(0, 6, 60))
+    yield "queries", False, scores(60), labels(60, highest=4), {"qid": qid}
+    yield "long", True, scores(1500), labels(1500), {}
+    yield "long, graded, tied", False, scores(900, ties=True), labels(900, highest=4), {}
+    yield "large scores", True, 1e4 * scores(30), labels(30), {}
+
+
+def attempted(action: Any) -> Any:  # noqa: ANN401
+    """Return what an action gives, or the type of the error that refuses it."""
+    try:
+        return action()
+    except (ValueError, TypeError) as error:
+        return f"refused: {type(error).__name__}"
+
+
+# --- tables -----------------------------------------------------------------------------------------------------
+
+
+def loss_values() -> Table:
+    """Return the value and the gradient of each loss on each input."""
+    table: Table = {}
+    for title, binary, scores, labels, inputs in lists():
+        for name in LOSSES + BINARY_LOSSES if binary else LOSSES:
+
+            def run(name: str = name, s: torch.Tensor = scores, y: torch.Tensor = labels, i: Any = inputs) -> Table:  # noqa: ANN401
+                variable = s.clone().requires_grad_()
+                value = loss_of(name)(variable, y, **i)
+                value.sum().backward()
+                gradient = variable.grad.flatten().tolist()
+                # of long lists the first items and a sum of all: enough to notice a difference
+                short = gradient if len(gradient) <= 100 else [*gradient[:50], math.fsum(gradient[::3])]
+                return {"value": value.tolist(), "gradient": short}
+
+            table[f"{name}: {title}"] = attempted(run)
+    return table
+
+
+def metric_values() -> Table:
+    """Return the value of each measure on each input, with every treatment of ties."""
+    table: Table = {}
+    for title, binary, scores, labels, inputs in lists():
+        given = {name: value for name, value in inputs.items() if name != "weight"}
+        for ties in TIES:
+            names = MEASURES + BINARY_MEASURES if binary else MEASURES
+            table[f"{title}, {ties}"] = measured(scores, labels, names, ties=ties, **given)
+    return table
+
+
+def statistic_values() -> Table:
+    """Return weights, best value and affine map of each statistic."""
+    table: Table = {}
+    for name in (*STATISTICS, "auc", "weights(0,0.5,0.5,1,2,3,5,8,13)"):
+        statistic = statistic_of(name)
+        for n in (1, 2, 9, 40):
+            table[f"{name}, n={n}"] = attempted(
+                lambda s=statistic, n=n: {
+                    "weights": s.weights(n).tolist(),
+                    "best": s.best(n, max(1, n // 3)),
+                    "affine": s.affine(max(1, n // 3), n - n // 3),
+                    "convex": s.is_convex(n),
+                }
+            )
+        table[f"{name}, text"] = [str(statistic), repr(statistic)]
+    return table
+
+
+def training() -> Table:
+    """Return the weights of each surrogate after a few steps of training."""
+    random = np.random.default_rng(7)
+    X = random.normal(size=(80, 4))
+    score = X @ np.array([1.0, -0.5, 0.25, 0.0]) + random.normal(size=80)
+    y = (score > 0.4).astype(np.int64)
+    grades = np.digitize(score, [-0.5, 0.5, 1.5])
+    qid = np.repeat(np.arange(8), 10)
+    table: Table = {name: attempted(lambda n=name: trained_weights(n, X, y)) for name in LOSSES + BINARY_LOSSES}
+    for name in LOSSES:
+        table[f"{name}, queries"] = attempted(lambda n=name: trained_weights(n, X, grades, qid=qid))
+    return table
+
+
+def problems() -> Iterator[tuple[str, Any, tuple[str, ...], int | None]]:
+    """Yield the name of each problem, the problem, methods, and the most nodes."""
+    random = np.random.default_rng(11)
+
+    def features(n: int, d: int) -> np.ndarray:
+        return np.round(random.normal(size=(n, d)), 3)
+
+    def classes(n: int) -> np.ndarray:
+        y = (random.random(n) < 0.4).astype(np.int64)
+        y[:2] = 0, 1
+        return y
+
+    box, scip = ("weight_space", "hosted"), ("resolved", "subrank")
+    X, y = features(14, 2), classes(14)
+    yield "dcg", labelled(X, y), (*box, "resolved", "local_search", "adapted"), 20_000
+    yield "dcg, C", labelled(X, y, C=0.05), (*box, "resolved", "local_search"), 20_000
+    yield "auc", labelled(X, y, "auc"), ("weight_space", "auc", "auc_faithful"), 20_000
+    yield "subrank", labelled(X[:9], y[:9], "dcg", rank="subrank", C=0.01), ("weight_space", *scip[1:]), 20_000
+    limits = sides([[1.0, -1.0]], [0.0])
+    yield "dcg@3, side constraints", labelled(X, y, "dcg@3", constraints=limits), box, 20_000
+    X, y = features(24, 3), classes(24)
+    yield "mrr, wide margin", labelled(X, y, "mrr", margin=0.25), (*box, "local_search"), 3_000
+    yield "dcg(base=e), one support", labelled(X, y, "dcg(base=e)", max_nonzeros=2), box, 3_000
+    yield "pauc@5, node limit", labelled(X, y, "pauc@5"), ("weight_space", "hosted"), 40
+    yield "weights(...)", labelled(X, y, f"weights({','.join(str(k * k) for k in range(24))})"), box, 3_000
+    gains = random.integers(0, 4, 24).astype(np.float64)
+    qid = np.repeat([3, 1, 2], 8)
+    yield "graded", graded(X, gains, "dcg", qid=qid), (*box, "local_search"), 3_000
+    yield "graded, subrank, wrs", graded(X[:10], gains[:10], "wrs", rank="subrank"), ("weight_space",), 3_000
+    yield "normalised", normalised(X, gains, "dcg@4", qid), ("weight_space",), 3_000
+    pairs = np.array([(i, k) for i in range(12) for k in range(12) if gains[i] > gains[k]])
+    yield "preferences", preferences(X[:12, :2], pairs), ("weight_space", "pairwise"), 20_000
+    weights = 1.0 + np.arange(len(pairs)) % 3
+    yield "preferences, weighted", preferences(X[:12, :2], pairs, weights=weights, C=0.5), ("weight_space",), 20_000
+
+
+def exact_values() -> Table:
+    """Return solutions, centred weights and certificates of small problems."""
+    table: Table = {}
+    for title, problem, methods, nodes in problems():
+        for method in methods:
+            found = solved(problem, method, None if method == "local_search" else nodes)
+            row = {"value": found.value, "bound": found.bound, "status": found.status.value, "nodes": found.nodes}
+            table[f"{title}, {method}"] = {"weights": found.weights.tolist(), **row}
+            if method == "weight_space":
+                for norm in ("l2", "max"):
+                    table[f"{title}, centred {norm}"] = centred(problem, found.weights, norm)
+                if problem.d <= 2:
+                    table[f"{title}, certificate"] = certified(problem, found)
+    return table
+
+
+TABLES = {
+    "statistics": statistic_values,
+    "metrics": metric_values,
+    "losses": loss_values,
+    "training": training,
+    "exact": exact_values,
+}
+
+
+# --- writing and comparing --------------------------------------------------------------------------------------
+
+
+def leaves(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401
+    """Yield every number and text of a table with its place."""
+    if isinstance(value, dict):
+        for key, entry in value.items():
+            yield from leaves(entry, f"{at} / {key}" if at else str(key))
+    elif isinstance(value, list | tuple):
+        for place, entry in enumerate(value):
+            yield from leaves(entry, f"{at}[{place}]")
+    else:
+        yield at, value
+
+
+def difference(before: Any, after: Any) -> str:  # noqa: ANN401
+    """Return how two entries differ, empty where they are the same to the last bit."""
+    if isinstance(before, float) and isinstance(after, float):
+        if before.hex() == after.hex():
+            return ""
+        size = max(abs(before), abs(after))
+        relative = abs(before - after) / size if size > 0 else math.nan
+        return f"{before!r} -> {after!r}, relative {relative:.2g}"
+    return "" if type(before) is type(after) and before == after else f"{before!r} -> {after!r}"
+
+
+def compare(before: Path, after: Path) -> int:
+    """Print every difference between two tables and return how many there are."""
+    first, second = (dict(leaves(json.loads(path.read_text("utf-8")))) for path in (before, after))
+    found = 0
+    for place in [*first, *(key for key in second if key not in first)]:
+        if place not in first or place not in second:
+            text = "is missing " + ("before" if place not in first else "after")
+        else:
+            text = difference(first[place], second[place])
+        if text:
+            found += 1
+            print(f"{place}: {text}")
+    print(f"{found} of {len(first.keys() | second.keys())} entries differ")
+    return found
+
+
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    group = parser.add_mutually_exclusive_group(required=True)
+    group.add_argument("--write", type=Path, metavar="FILE", help="write the table to this file")
+    group.add_argument("--compare", type=Path, nargs=2, metavar=("BEFORE", "AFTER"), help="report every difference")
+    parser.add_argument("--only", choices=TABLES, nargs="+", default=list(TABLES), help="parts of the table to write")
+    options = parser.parse_args()
+    if options.compare:
+        return 1 if compare(*options.compare) else 0
+    os.environ["NUMBA_NUM_THREADS"] = "1"  # read when numba is loaded, which is later
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    table = {name: TABLES[name]() for name in options.only}
+    options.write.write_text(json.dumps(table, indent=0), "utf-8")
+    print(f"{sum(1 for _ in leaves(table))} numbers and texts in {options.write}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
