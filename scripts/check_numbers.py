@@ -148,7 +148,6 @@ def sides(A: Any, b: Any) -> Any:  # noqa: ANN401
 def method_of(name: str) -> Any:  # noqa: ANN401
     """Return a method that does the same work every time."""
     from ltr.exact.scip.hosted import HostedSearch
-
     from ltr.exact.weight_space import WeightSpaceSearch
 
     fixed = {
