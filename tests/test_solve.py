@@ -30,7 +30,7 @@ from ltr.exact import (
     write_model,
 )
 from ltr.exact.interrupts import Interrupts
-from ltr.exact.largest_margin import recentre
+from ltr.exact.largest_margin import maximise_margin
 from ltr.exact.scip.solver import _STATUS, ScipSolver
 from ltr.exact.solve import choose_method
 from ltr.exact.state import Ending, Limits, SolveState, Stopped
@@ -423,7 +423,7 @@ def test_features_of_extreme_size(method, size):
             solution = solve(problem, method, time_limit=10)
         assert_sound(problem, solution)
         assert solution.value == pytest.approx(optimum) or options
-        assert problem.evaluate(recentre(problem, solution.weights)) >= solution.value
+        assert problem.evaluate(maximise_margin(problem, solution.weights)) >= solution.value
 
 
 @pytest.mark.parametrize("method", ["weight_space", "hosted", "local_search"])
