@@ -497,7 +497,7 @@ class RerankProblem(Problem):
         Examples:
             >>> problem = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], statistic="wrs")
             >>> found = problem.levels()
-            >>> found.above.tolist(), found.below.tolist(), found.worth.tolist()
+            >>> found.above.tolist(), found.below.tolist(), found.contribution.tolist()
             ([1, 2], [0, 0], [3.0, 2.0, 1.0])
         """
         grades = None if self.rank == "subrank" else self.grades
