@@ -538,6 +538,18 @@ def test_files_come_back_as_they_were_written(problem, max_boxes, tmp_path):
     assert certify(p, solution(p, again.weights), max_boxes=0).sha256 == certificate.sha256
 
 
+def test_graded_files_of_binary_gains_are_read_as_they_were_written():
+    # up to version 0.1.0 graded gains of 0 and 1 in one list were a kind of their own, whose auc is the sum of ranks
+    p = dataclasses.replace(random_instance(14), rank="resolved", statistic="wrs")
+    certificate = certify(p, solution(p, np.ones(p.d)), max_boxes=0)
+    content = certificate.content["problem"]
+    content |= {"kind": "graded", "statistic": "auc", "gains": [float(v) for v in content.pop("y")], "qid": [4] * p.n}
+    content["sha256"] = verify.data_digest(content)
+    again = Certificate(certificate.content)
+    assert again.verify().startswith("value")
+    assert again.problem.evaluate(again.weights) == again.value == certificate.value
+
+
 def test_files_can_be_read_by_people(tmp_path):
     p = random_instance(14)
     certify(p, solution(p, np.zeros(p.d))).write(tmp_path / "certificate.json")

@@ -30,7 +30,7 @@ def won_at(problem, levels, w):
 def value_of_counts(levels, counts):
     """The sum over levels and places for these counts of the members."""
     return levels.shift + sum(
-        levels.worth[table + p + c]
+        levels.contribution[table + p + c]
         for level, table in enumerate(levels.table)
         for p, c in enumerate(sorted(counts[levels.start[level] : levels.start[level + 1]]))
     )
@@ -56,7 +56,7 @@ def test_the_arrays_fit_together(kind):
         for name, array in levels._asdict().items():
             if isinstance(array, np.ndarray):
                 of_pairs = np.int32 if name in ("above", "below", "steps", "owner") else np.int64
-                assert array.dtype == (np.float64 if name == "worth" else of_pairs)
+                assert array.dtype == (np.float64 if name == "contribution" else of_pairs)
                 assert array.flags.c_contiguous
                 assert array.flags.writeable  # read-only arrays are another type to compiled code
         assert len(levels.below) == len(levels.steps) == len(levels.owner) == pairs
@@ -72,8 +72,8 @@ def test_the_arrays_fit_together(kind):
         for level in range(groups):
             assert levels.most[level] == most[levels.level == level].max()
             last = levels.table[level] + sizes[level] - 1 + levels.most[level]
-            assert np.all(np.diff(levels.worth[levels.table[level] : last + 1]) <= 0)
-            assert last < len(levels.worth)
+            assert np.all(np.diff(levels.contribution[levels.table[level] : last + 1]) <= 0)
+            assert last < len(levels.contribution)
             assert (levels.slot[level] < 0) == (sizes[level] == 1)
             if sizes[level] > 1:
                 taken[levels.slot[level] : levels.slot[level] + levels.most[level] + 2] += 1
@@ -120,7 +120,7 @@ def test_one_pair_changes_the_value_by_the_constant_time_rule(kind):
             won[q] = not won[q]
             i, falls = levels.owner[q], won[q]
             level = levels.level[i]
-            slot, worth = levels.slot[level], levels.worth[levels.table[level] :]
+            slot, worth = levels.slot[level], levels.contribution[levels.table[level] :]
             m = counts[i] if falls else counts[i] + 1
             p = 0
             if slot >= 0:
@@ -143,7 +143,7 @@ def test_levels_of_graded_gains():
     edges = [(0, 1, 2, 1), (2, 1, 1, 2), (3, 1, 2, 3), (0, 1, 2, 4), (0, 2, 1, 4), (3, 1, 2, 5), (3, 2, 1, 5)]
     assert list(zip(levels.above, levels.below, levels.steps, levels.owner, strict=True)) == edges
     assert levels.most.tolist() == [0, 1, 2]
-    tables = [levels.worth[at : at + n].tolist() for at, n in zip(levels.table, (1, 4, 4), strict=True)]
+    tables = [levels.contribution[at : at + n].tolist() for at, n in zip(levels.table, (1, 4, 4), strict=True)]
     assert tables == [[3.0], [4.0, 3.0, 2.0, 1.0], [4.0, 3.0, 2.0, 1.0]]
     assert levels.slot.tolist() == [-1, 0, 3]
     assert levels.slots == 7
@@ -156,7 +156,7 @@ def test_levels_of_preferences_share_the_tables_of_equal_weights():
     levels = PairwiseProblem([[0.0], [1.0]], [(0, 1), (1, 0), (0, 1)], weights=[2, 5, 2]).levels()
     assert levels.above.tolist() == [0, 1, 0]
     assert levels.table.tolist() == [0, 2, 0]
-    assert levels.worth.tolist() == [2.0, 0.0, 5.0, 0.0]
+    assert levels.contribution.tolist() == [2.0, 0.0, 5.0, 0.0]
     assert value(levels, [True, False, True]) == 4.0
 
 
@@ -164,7 +164,7 @@ def test_lists_of_one_length_share_the_tables_of_equal_gains():
     p = graded_problem(np.zeros((7, 1)), [1, 0, 1, 0, 1, 0, 0], [1, 1, 2, 2, 3, 3, 3], statistic="wrs")
     levels = p.levels()
     assert levels.table.tolist() == [0, 0, 2]
-    assert levels.worth.tolist() == [2.0, 1.0, 3.0, 2.0, 1.0]
+    assert levels.contribution.tolist() == [2.0, 1.0, 3.0, 2.0, 1.0]
 
 
 def test_lists_of_one_gain_have_members_without_pairs():

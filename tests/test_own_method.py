@@ -85,7 +85,7 @@ def test_an_own_problem_is_searched_and_proven(method):
 
         def levels(self, tick=lambda: None):
             levels = self.given.levels(tick)
-            return levels._replace(worth=2 * levels.worth, shift=2 * levels.shift)
+            return levels._replace(contribution=2 * levels.contribution, shift=2 * levels.shift)
 
     found, once = exact.solve(Doubled(PROBLEM), method), exact.solve(PROBLEM, method)
     assert found.status is once.status

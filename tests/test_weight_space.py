@@ -222,8 +222,8 @@ def test_integers_are_above_the_table_and_close_to_it():
     searchable = space_of(problem)
     worth = np.ldexp(searchable.space.contribution.astype(float), -searchable.exponent)
     levels = problem.levels()
-    assert np.all(worth >= levels.worth)
-    assert np.allclose(worth, levels.worth, rtol=0, atol=1e-15 * problem.trivial_bound)
+    assert np.all(worth >= levels.contribution)
+    assert np.allclose(worth, levels.contribution, rtol=0, atol=1e-15 * problem.trivial_bound)
     steps = searchable.space.step[: len(worth) - 1]
     assert np.all(np.diff(steps) <= 0)
     assert np.all(steps <= -np.diff(searchable.space.contribution))

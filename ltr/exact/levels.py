@@ -1,23 +1,23 @@
-r"""One structure below every objective of the package: levels of observations, and counts of what stands above them.
+r"""The structure common to all objectives: levels of observations, and counts of the pairs that each one loses.
 
-Every problem is written as
+Every problem can be written as
 
-    value = shift + sum over levels L, sum over places p = 0, 1, ... of  worth_L[p + c_(p)]
+    value = shift + sum over levels L, sum over places p = 0, 1, ... of  contribution_L[p + c_(p)]
 
-where worth_L is nonincreasing, the members of a level are observations of one list, c_i counts the pairs that member i
-has lost, and c_(0) <= c_(1) <= ... are the counts of the level, sorted. A *pair* belongs to one member, its *owner*,
-and holds two observations, of which `above` is the owner's; it is *won* at w when
-``w·(x_above - x_below) >= margin * steps``, else *lost*.
+where contribution_L is a nonincreasing table, the members of a level are observations of one list, c_i counts the pairs
+that member i loses, and c_(0) <= c_(1) <= ... are the counts of the level, sorted. A *pair* belongs to one member, its
+*owner*. It has two observations, `above` (the owner's) and `below`, and is *won* at w when
+``w·(x_above - x_below) >= margin * steps``, otherwise *lost*.
 
-=========================  ==================================  ====================================================
-problem                    levels                              pairs of a member
-=========================  ==================================  ====================================================
-`RerankProblem`, resolved  each layer of gains of a list       the lower gains of the list; worth[t] = (the layer's
-                                                               gain minus that of the layer below) * a[n_list - t]
-`RerankProblem`, subrank   each observation with a gain above  all others of the list; worth[t] = gain * a[n_list - t]
-                           0 is its own level
-`PairwiseProblem`          each pair is its own level          the pair; worth = (weight, 0)
-=========================  ==================================  ====================================================
+=========================  ==============================  ==========================================================
+problem                    levels                          pairs of a member, and the table
+=========================  ==============================  ==========================================================
+`RerankProblem`, resolved  each layer of gains of a list   the lower gains of the list; contribution[t] = (the layer's
+                                                           gain minus that of the layer below) * a[n_list - t]
+`RerankProblem`, subrank   each observation with a gain    all others of the list;
+                           above 0 is a level              contribution[t] = gain * a[n_list - t]
+`PairwiseProblem`          each pair is a level            the pair; contribution = (weight, 0)
+=========================  ==============================  ==========================================================
 
 **Layers.** Let v_0 = 0 and let 0 < v_1 < v_2 < ... be the gains of a list. Then ``gain_i = sum over t with
 v_t <= gain_i of v_t - v_(t-1)``, so the statistic of graded gains is the sum over layers t of v_t - v_(t-1) times that
@@ -25,16 +25,16 @@ of two classes, ``gain >= v_t`` and the rest, under the same permutation. As for
 class are n - p - c_(p), where c_i counts the others that stand above i. A pair belongs to every layer between the gains
 of its two observations, with one owner in each. Binary labels have one layer: the positives.
 
-**A bound over any set of weights.** Where every pair is known to be won on the whole set, known to be lost on the
-whole set, or open, let b_i be the number of pairs of i known to be lost. At every w of the set b_i <= c_i. Sorting
+**A bound over any set of weights.** Suppose every pair is known to be won on the whole set, known to be lost on the
+whole set, or open, and let b_i be the number of pairs of i known to be lost. At every w of the set b_i <= c_i. Sorting
 keeps this order: c_(p) is the smallest number with p + 1 counts at or below it, and p + 1 of the b_i are at or below it
-too, hence b_(p) <= c_(p). As worth is nonincreasing, ``shift + sum_L sum_p worth_L[p + b_(p)]`` is at least the value
-at every w of the set.
+too, hence b_(p) <= c_(p). As the tables are nonincreasing, ``shift + sum_L sum_p contribution_L[p + b_(p)]`` is an
+upper bound of the value on the set.
 
-**One pair costs O(1).** With ``fewer[m] = #{members of the level with c < m}``, a count that falls from m to m - 1 is
-the first of the sorted run of m, at place p = fewer[m]:
+**Updating one pair costs O(1).** With ``fewer[m] = #{members of the level with c < m}``, a count that falls from m to
+m - 1 is the first in the sorted run of m, at place p = fewer[m]:
 
-    value += worth[p + m - 1] - worth[p + m],      fewer[m] += 1,
+    value += contribution[p + m - 1] - contribution[p + m],      fewer[m] += 1,
 
 and one that rises from m - 1 to m undoes this with p = fewer[m] - 1. In a level of one member p is always 0.
 """
@@ -68,27 +68,28 @@ Integer = TypeVar("Integer", np.int32, np.int64)
 Tick = Callable[[], None]
 
 PAIR_BYTES = 16
-"""Bytes that `Levels` take for each pair."""
+"""Memory of `Levels` per pair, in bytes."""
 
-_BLOCK = 500_000  # pairs written between two looks at the clock
+_BLOCK = 500_000  # pairs written between two calls of `tick`
 
 
 class Levels(NamedTuple):
-    """A problem's objective without its price, margin and side constraints; plain arrays, members sorted by level.
+    """The objective of a problem without C, margin and side constraints, as plain arrays; members sorted by level.
 
     Attributes:
-        above: observation that a won pair puts above the other, (pairs,), sorted by owner.
-        below: the other observation, (pairs,).
-        steps: a pair is won from ``margin * steps`` on, >= 1; 1 but for more than two gains in a list, (pairs,).
-        owner: member whose count a lost pair raises, (pairs,), ascending.
+        above: upper observation of each pair, (pairs,), sorted by owner.
+        below: lower observation of each pair, (pairs,).
+        steps: number of margins by which a pair must be won, >= 1; 1 unless a list has more than two gains, (pairs,).
+        owner: member whose count rises when the pair is lost, (pairs,), ascending.
         observation: observation of each member, (members,).
         level: level of each member, ascending, (members,).
         start: the members of level L are ``start[L] : start[L + 1]``, (levels + 1,).
         most: largest count that a member of the level can have, (levels,).
-        worth: tables one behind the other; several levels may read one table.
-        table: ``worth_L[t] = worth[table[L] + t]`` for t from 0 to (members of L) - 1 + most[L], (levels,).
-        slot: ``fewer[0 .. most[L] + 1]`` of level L lies at ``slot[L]`` of one array of `slots` numbers; -1 for a level
-            of one member, which needs none, (levels,).
+        contribution: statistic tables, one after the other; several levels may use the same table.
+        table: start of the table of each level: ``contribution_L[t] = contribution[table[L] + t]`` for t from 0 to
+            (members of L) - 1 + most[L], (levels,).
+        slot: start of ``fewer[0 .. most[L] + 1]`` of each level in one array of `slots` numbers; -1 for a level of one
+            member, which needs none, (levels,).
         slots: length of that array.
         shift: constant part of the value.
     """
@@ -101,7 +102,7 @@ class Levels(NamedTuple):
     level: IntArray
     start: IntArray
     most: IntArray
-    worth: FloatArray
+    contribution: FloatArray
     table: IntArray
     slot: IntArray
     slots: int
@@ -117,24 +118,24 @@ NO_PAIRS = Levels(
     level=np.zeros(0, dtype=np.int64),
     start=np.zeros(1, dtype=np.int64),
     most=np.zeros(0, dtype=np.int64),
-    worth=np.zeros(1),
+    contribution=np.zeros(1),
     table=np.zeros(0, dtype=np.int64),
     slot=np.zeros(0, dtype=np.int64),
     slots=0,
     shift=0.0,
 )
-"""The levels of no observations, in place of those that would take too much memory."""
+"""Levels without pairs, to be used where those of a problem would take too much memory."""
 
 
 def value(levels: Levels, won: ArrayLike) -> float:
-    """The value where these pairs are won and all others lost, by the definition: slow, a loop over the pairs."""
+    """Return the value where these pairs are won and all others lost: slow, a loop over the pairs."""
     counts = [0] * len(levels.observation)
     for owner, wins in zip(levels.owner.tolist(), np.asarray(won).tolist(), strict=True):
         counts[owner] += not wins
     terms = [levels.shift]
     for level, table in enumerate(levels.table.tolist()):
         members = sorted(counts[levels.start[level] : levels.start[level + 1]])
-        terms += [float(levels.worth[table + p + c]) for p, c in enumerate(members)]
+        terms += [float(levels.contribution[table + p + c]) for p, c in enumerate(members)]
     return math.fsum(terms)
 
 
@@ -183,7 +184,7 @@ def ranked_levels(
     total = int(ranked_appearances(lists, gains, grades is None)[0].sum())
     above, below, owner = (np.empty(total, dtype=np.int32) for _ in range(3))
     steps = np.ones(total, dtype=np.int32)
-    observation, sizes, most, table, worth = [], [], [], [], []
+    observation, sizes, most, table, contribution = [], [], [], [], []
     known: dict[tuple[int, float], int] = {}
     members, at, length = 0, 0, 0
     for everyone in lists:
@@ -191,7 +192,7 @@ def ranked_levels(
         for gain, upper, lower in _layers(everyone, gains[everyone], grades is None):
             if (n, gain) not in known:
                 known[n, gain] = length
-                worth.append(gain * weights(n)[::-1])
+                contribution.append(gain * weights(n)[::-1])
                 length += n
             table.append(known[n, gain])
             observation.append(upper)
@@ -215,7 +216,7 @@ def ranked_levels(
         observation=np.concatenate(observation),
         level=np.repeat(np.arange(len(sizes)), sizes),
         most=np.array(most),
-        worth=np.concatenate(worth),
+        contribution=np.concatenate(contribution),
         table=np.array(table),
         shift=shift,
     )
@@ -248,7 +249,7 @@ def preference_levels(pairs: IntArray, weights: FloatArray) -> Levels:
         observation=pairs[:, 0],
         level=everyone,
         most=np.ones(len(pairs), dtype=np.int64),
-        worth=np.column_stack([distinct, np.zeros(len(distinct))]).ravel(),
+        contribution=np.column_stack([distinct, np.zeros(len(distinct))]).ravel(),
         table=2 * of_weight,
         shift=0.0,
     )
@@ -262,11 +263,11 @@ def _assemble(
     observation: IntArray,
     level: IntArray,
     most: IntArray,
-    worth: FloatArray,
+    contribution: FloatArray,
     table: IntArray,
     shift: float,
 ) -> Levels:
-    """Add the offsets that follow from the rest."""
+    """Return the levels with the offsets that follow from the rest."""
     start = np.searchsorted(level, np.arange(len(table) + 1))
     room = np.where(np.diff(start) > 1, most + 2, 0)
     return Levels(
@@ -278,7 +279,7 @@ def _assemble(
         level=_own(level, np.int64),
         start=_own(start, np.int64),
         most=_own(most, np.int64),
-        worth=np.ascontiguousarray(worth, dtype=np.float64),
+        contribution=np.ascontiguousarray(contribution, dtype=np.float64),
         table=_own(table, np.int64),
         slot=_own(np.where(room > 0, np.cumsum(room) - room, -1), np.int64),
         slots=int(room.sum()),
@@ -287,5 +288,5 @@ def _assemble(
 
 
 def _own(values: AnyIntArray, dtype: type[Integer]) -> NDArray[Integer]:
-    """A contiguous array that may be written: read-only ones would be another type to the compiled kernels."""
+    """Return a contiguous, writable array: read-only arrays are another type to the compiled kernels."""
     return np.require(values, dtype, ["C", "W"])

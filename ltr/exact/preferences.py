@@ -1,4 +1,4 @@
-"""Pairwise preferences: observations that should stand above others, in place of one ranked list of labels."""
+"""Pairwise preferences: pairs of observations of which one should rank above the other, in place of labels."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class PairwiseProblem(Problem):
 
     Args:
         X: observations, (n, d), finite.
-        pairs: edges (above, below): integers of shape (pairs, 2), indices of rows of X.
-        weights: weight of each edge, > 0; ones by default.
+        pairs: edges (above, below), row numbers of X, integers of shape (pairs, 2).
+        weights: weight of each edge, > 0; 1 by default.
         C, margin, constraints, max_nonzeros: as for `RerankProblem`.
 
     Source: Rudin & Wang (2018), appendix A.2. `multipartite_pairs` gives the edges of ordered classes.
@@ -79,13 +79,9 @@ class PairwiseProblem(Problem):
         cls,
         X: ArrayLike,
         matrix: ArrayLike,
-        *,
-        C: float = 0.0,
-        margin: float = 1e-4,
-        constraints: LinearConstraints | None = None,
-        max_nonzeros: int | None = None,
+        **options: Any,  # noqa: ANN401 (those of the class)
     ) -> PairwiseProblem:
-        """The problem of a matrix (n, n) whose entry (i, k) >= 0 is the weight of "i should stand above k".
+        """Return the problem of a matrix (n, n) whose entry (i, k) >= 0 is the weight of "i should rank above k".
 
         Examples:
             >>> PairwiseProblem.from_matrix([[0.0], [1.0]], [[0, 0], [2, 0]]).evaluate([1.0])
@@ -100,15 +96,15 @@ class PairwiseProblem(Problem):
             raise ValueError(f"matrix must hold finite numbers >= 0, got {float(pi[wrong][0])!r}")
         pairs = np.argwhere(pi != 0)
         weights = pi[pi != 0]
-        return cls(X, pairs, weights=weights, C=C, margin=margin, constraints=constraints, max_nonzeros=max_nonzeros)
+        return cls(X, pairs, weights=weights, **options)
 
     @property
     def trivial_bound(self) -> float:
-        """The weight of all pairs."""
+        """The total weight of all pairs."""
         return math.fsum(self.weights)
 
     def statistic_value(self, w: ArrayLike) -> float:
-        """The weight of the pairs agreed with at w, without the price of the weights."""
+        """Return the weight of the pairs won at w, without the price of the weights."""
         wins = self.scores(self.in_box(w)).wins(self.pairs[:, 0], self.pairs[:, 1])
         return math.fsum(self.weights[wins])
 
@@ -122,13 +118,13 @@ class PairwiseProblem(Problem):
         return preference_levels(self.pairs, self.weights)
 
     def content(self) -> dict[str, Any]:
-        """The problem as a certificate file describes it."""
+        """Return the problem as a certificate file describes it."""
         edges = {"pairs": self.pairs.tolist(), "pair_weights": self.weights.tolist()}
         return {"kind": "pairwise", **self._common_content(), **edges}
 
 
 def multipartite_pairs(classes: ArrayLike) -> IntArray:
-    """Edges (above, below) of all pairs of observations whose classes differ, the higher class above.
+    """Return the edges (above, below) of all pairs of observations of different classes, the higher class above.
 
     Examples:
         >>> multipartite_pairs([0, 2, 1]).tolist()

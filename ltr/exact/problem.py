@@ -175,7 +175,7 @@ class Problem:
     # --- what a kind of problem defines ------------------------------------------------------------------------
 
     def statistic_value(self, w: ArrayLike) -> float:
-        """The statistic at w, without the price of the weights."""
+        """Return the statistic at w, without the price of the weights."""
         self._undefined()
 
     @property
@@ -196,7 +196,7 @@ class Problem:
         self._undefined()
 
     def content(self) -> dict[str, Any]:
-        """The problem as a certificate file describes it, see `ltr.verify`."""
+        """Return the problem as a certificate file describes it, see `ltr.verify`."""
         self._undefined()
 
     def _common_content(self) -> dict[str, Any]:
@@ -210,7 +210,7 @@ class Problem:
         }
 
     def describe(self) -> str:
-        """The problem in a few words, for error messages."""
+        """Return the problem in a few words, for error messages."""
         return f"a {type(self).__name__}"
 
     def _undefined(self) -> NoReturn:
@@ -218,7 +218,7 @@ class Problem:
 
     @property
     def relaxed(self) -> Problem | None:
-        """A problem that is worth no less at any weights and is easier to prove; None where there is none."""
+        """A problem whose value is at least as large at any weights and that is easier to prove, or None."""
         return None
 
     # --- what follows from it ----------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ class Problem:
 
     @property
     def balance(self) -> FloatArray:
-        """How often each observation is the upper one of a pair less how often the lower one, per pair, (n,).
+        """How often each observation is the upper one of a pair minus how often the lower one, per pair, (n,).
 
         Examples:
             >>> RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1]).balance.tolist()
@@ -248,7 +248,7 @@ class Problem:
     def price(self) -> float:
         """C, or a smaller price at which w = 0 is still the best choice, where w = 0 is allowed.
 
-        Every statistic is at least 0, so no other weights are worth a price above its best value.
+        Every statistic is at least 0, so no other weights pay off a price above its best value.
         """
         return min(self.C, 2 * self.trivial_bound) if self.feasible(np.zeros(self.d)) else self.C
 
@@ -391,7 +391,7 @@ class RerankProblem(Problem):
         self._set_common(C, margin, constraints, max_nonzeros)
 
     def _normalised(self) -> FloatArray:
-        """The gains divided so that the value is the mean of the normalised statistic over the lists with a gain."""
+        """Return the gains divided so that the value is the mean of the normalised statistic over lists with a gain."""
         gains, best = self.gains.copy(), [self._best(members) for members in self.lists]
         for members, value in zip(self.lists, best, strict=True):
             if value > 0:
@@ -431,7 +431,7 @@ class RerankProblem(Problem):
 
     @property
     def a(self) -> FloatArray:
-        """Rank weights a_1..a_n of one list of all observations; with `shift`, their sum is the statistic."""
+        """Rank weights a_1..a_n of one list; their sum over the positives plus `shift` is the statistic."""
         return self.rank_weights(self.n)
 
     @property
@@ -497,7 +497,7 @@ class RerankProblem(Problem):
         Examples:
             >>> problem = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], statistic="wrs")
             >>> found = problem.levels()
-            >>> found.above.tolist(), found.below.tolist(), found.worth.tolist()
+            >>> found.above.tolist(), found.below.tolist(), found.contribution.tolist()
             ([1, 2], [0, 0], [3.0, 2.0, 1.0])
         """
         grades = None if self.rank == "subrank" else self.grades
@@ -509,7 +509,7 @@ class RerankProblem(Problem):
         return dataclasses.replace(self, rank="resolved") if self.binary and self.rank == "subrank" else None
 
     def content(self) -> dict[str, Any]:
-        """The problem as a certificate file describes it: of kind ``rerank`` where it is binary, else ``graded``."""
+        """Return the problem as a certificate file describes it: of kind ``rerank`` if binary, else ``graded``."""
         kind = {"kind": "rerank" if self.binary else "graded", "rank": self.rank, "statistic": str(self.statistic)}
         if self.binary:
             labels: dict[str, Any] = {"y": self.gains.astype(np.int64).tolist()}
@@ -519,7 +519,7 @@ class RerankProblem(Problem):
         return {**kind, **self._common_content(), **labels, "a": weights}
 
     def describe(self) -> str:
-        """The problem in a few words, for error messages."""
+        """Return the problem in a few words, for error messages."""
         data = "" if self.binary else " of several lists or graded labels"
         return f"a RerankProblem{data} with statistic '{self.statistic}' and rank={self.rank!r}"
 

@@ -1,4 +1,4 @@
-"""What a solver hands back: weights, value, bound, status and the way there."""
+"""The result of a solve: weights, value, bound, status and trace."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __all__ = ["Progress", "Solution", "Status", "TracePoint", "relative_gap"]
 class Status(enum.Enum):
     """How a solve ended; `advice` says what to do about it.
 
-    ``optimal`` means that value and bound agree to 1e-9 of the statistic's size, the tolerance of a proof in floating
-    point, and to 1e-12 where no solver claims it.
+    ``optimal`` means that value and bound agree to within 1e-9 of the statistic's size, the tolerance of a proof in
+    floating point, or to within 1e-12 where no solver claims a proof.
     """
 
     OPTIMAL = "optimal"
@@ -32,7 +32,7 @@ class Status(enum.Enum):
 
     @property
     def advice(self) -> str:
-        """One sentence on what the status means for the user."""
+        """What the status means for the user, in one sentence."""
         return _ADVICE[self]
 
 
@@ -51,9 +51,9 @@ _ADVICE = {
 
 @dataclass(frozen=True)
 class TracePoint:
-    """One moment of a solve: the best value known, the bound proven and the nodes done after `seconds`.
+    """The state of a solve after `seconds`: the best value known, the bound proven and the nodes processed.
 
-    `model_bound` is what the solver has proven of its own model, see `Solution`.
+    `model_bound` is the bound that the solver has proven for its own model, see `Solution`.
     """
 
     seconds: float
@@ -69,26 +69,26 @@ class TracePoint:
 
 
 Progress = Callable[[TracePoint], None]
-"""Called with every new trace point while a solve runs."""
+"""A function that is called with every new trace point while a solve runs."""
 
 
 @dataclass(frozen=True)
 class Solution:
-    """The answer of `ltr.exact.solve`, valid whatever stopped the solver.
+    """The result of `ltr.exact.solve`, valid whatever stopped the solver.
 
     Attributes:
         weights: float64 of shape (d,), in [-1, 1]; all zero when nothing better is known.
-        value: the problem's objective at `weights`, recomputed by the problem outside the solver.
-        bound: a number that no feasible weights exceed (up to the solver's tolerance); at least `value`.
+        value: objective at `weights`, recomputed by the problem, not by the solver.
+        bound: value that no feasible weights exceed (up to the solver's tolerance); at least `value`.
         status: how the solve ended.
-        seconds: wall time of the whole solve, warm starts included.
+        seconds: wall time of the whole solve, including warm starts.
         method: the method that ran.
         nodes: branch-and-bound nodes, 0 for a search without a tree.
         trace: incumbent and bound over time, seconds ascending.
-        message: what a user should know beyond the status; empty when nothing.
-        model_bound: what the solver proved of its own model, None without one. It is above `bound` where the trivial
-            bound is lower, and may be below it where the model admits fewer weights than the problem, as the
-            faithful ResolvedRank does: then it is valid for those alone.
+        message: further information for the user; may be empty.
+        model_bound: bound that the solver proved for its own model, None without one. It is above `bound` where the
+            trivial bound is lower. It may be below where the model admits fewer weights than the problem, as the
+            faithful ResolvedRank does; it is then valid for those weights only.
     """
 
     weights: NDArray[np.float64]
@@ -104,12 +104,12 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """(bound - value) / |value|: 0 is a proof, infinite when the value is 0 and the bound is not."""
+        """(bound - value) / |value|: 0 is a proof of optimality; infinite where the value is 0 and the bound is not."""
         return 0.0 if self.status is Status.OPTIMAL else relative_gap(self.value, self.bound)
 
 
 def relative_gap(value: float, bound: float) -> float:
-    """(bound - value) / |value|, 0 where they agree up to rounding, infinite at value 0 otherwise.
+    """Return (bound - value) / |value|, 0 where both agree up to rounding, otherwise infinite for the value 0.
 
     Examples:
         >>> relative_gap(10.0, 10.2)

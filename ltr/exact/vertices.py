@@ -1,16 +1,16 @@
 r"""Vertices of small boxes: weights at which score differences equal the margin exactly.
 
-Branch and bound narrows a box down around a point where some pairs have ``w·δ = margin`` and never decides them: just
-beside it one of them is lost, at the point itself all may be won. Such points are common where features are small whole
-numbers and the margin is one of their differences. They have simple ratios for weights, or they are the rational
+Where some pairs have ``w·δ = margin`` at a point, branch and bound makes boxes around it ever smaller without deciding
+these pairs: at the point all may be won, and next to it one of them is lost. Such points are common where features are
+small whole numbers and the margin is one of their differences. Their weights have simple ratios, or are the rational
 solution of d of these equations.
 
 **The largest value on a box.** Every pair is won on a closed half-space, and winning one more never lowers the value.
 The objective is constant on the open faces of the arrangement of the planes ``w·δ = margin * steps`` of the undecided
 pairs, the sides of the box, ``w_j = 0`` and the side constraints; on the boundary of a face it is never smaller. So
-the largest value is attained at a vertex of the arrangement. All of them are looked at where there are few, in rational
-arithmetic; the weights offered are their float64 neighbours, for a vertex need not be one itself. Side constraints are
-taken with all the room that their tolerance can give, so that the value bounds all weights which satisfy them.
+the largest value is attained at a vertex of the arrangement. Where there are few vertices, all are evaluated in
+rational arithmetic; the weights offered are their float64 neighbours, because a vertex need not be a float64 vector.
+Side constraints are loosened by all that their tolerance allows, so the value bounds all weights that satisfy them.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ __all__ = ["largest_value", "offer_simple"]
 FloatArray = NDArray[np.float64]
 Point = tuple[Fraction, ...]
 
-_WORK = 200_000  # operations on fractions that the vertices of a box may take
-_TIES = 4  # vertices of the largest value that are offered
-_NEIGHBOURS = 81  # float64 neighbours of each
-_ERROR = 1e-14  # relative error of sums over features, generously
+_WORK = 200_000  # largest number of operations on fractions per box
+_TIES = 4  # number of vertices of the largest value that are offered
+_NEIGHBOURS = 81  # number of float64 neighbours offered for each
+_ERROR = 1e-14  # relative error of sums over features, with room to spare
 
 
 def offer_simple(state: SolveState, low: FloatArray, high: FloatArray) -> None:
-    """Offer the points of a box with the simplest ratios, and with the simplest binary fractions, for weights.
+    """Offer two points of a box: with the simplest fractions and with the simplest binary fractions as weights.
 
     Args:
         state: receives the weights.
-        low: least weights, (d,).
-        high: largest weights, (d,), no less.
+        low: smallest weights, (d,).
+        high: largest weights, (d,), >= low.
     """
     ends = [(Fraction(a), Fraction(b)) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
     offered = set()
@@ -56,13 +56,13 @@ def offer_simple(state: SolveState, low: FloatArray, high: FloatArray) -> None:
 
 
 def largest_value(state: SolveState, problem: Problem, low: FloatArray, high: FloatArray) -> float | None:
-    """Return the largest objective over a box, and offer the weights that attain it; None where that is too much work.
+    """Return the largest objective over a box and offer the weights that attain it; None if that is too much work.
 
     Args:
-        state: receives the weights, and ends the work when it has to.
-        problem: gives the objective and the side constraints.
-        low: least weights, (d,).
-        high: largest weights, (d,), no less.
+        state: receives the weights, and ends the work at a limit.
+        problem: defines the objective and the side constraints.
+        low: smallest weights, (d,).
+        high: largest weights, (d,), >= low.
 
     Examples:
         >>> from ltr.exact.problem import RerankProblem
@@ -91,7 +91,7 @@ def largest_value(state: SolveState, problem: Problem, low: FloatArray, high: Fl
 
 
 class _Box:
-    """A box, its undecided pairs, and the planes that meet it."""
+    """A box, its undecided pairs, and the planes that intersect it."""
 
     def __init__(self, problem: Problem, levels: Levels, low: FloatArray, high: FloatArray) -> None:
         self._problem, self._levels = problem, levels
@@ -101,7 +101,7 @@ class _Box:
             centre, reach = differences @ middle, np.abs(differences) @ half
             limits = problem.margin * levels.steps.astype(np.float64)
             error = (problem.d + 4) * _ERROR * (np.abs(differences) @ np.abs(middle) + reach + limits) + 1e-300
-            # written so that what overflows is undecided
+            # written so that an overflow counts as undecided
             lost, won = centre + reach - limits < -error, centre - reach - limits > error
         self._won = won.tolist()
         self._open = np.flatnonzero(~(lost | won))
@@ -119,7 +119,7 @@ class _Box:
         self._known: dict[tuple[bool, ...], float] = {}
 
     def _fix_what_decides_nothing(self) -> dict[int, Fraction]:
-        """Weights with one value only, and those that no undecided pair depends on: 0 where that is allowed."""
+        """Return weights with a single value, and those that no undecided pair depends on: 0 where that is allowed."""
         fixed = {}
         for j, (low, high) in enumerate(zip(self._low, self._high, strict=True)):
             if low == high or not any(row[j] for row in (*self._rows, *self._constraints)):
@@ -127,7 +127,7 @@ class _Box:
         return fixed
 
     def _plane(self, row: Point) -> Point | None:
-        """The plane of a pair in the free weights, scaled; None where it is none."""
+        """Return the plane of a pair in the free weights, scaled; None where the pair does not depend on them."""
         d = self._problem.d
         constant = row[d] - sum((row[j] * v for j, v in self._fixed.items()), Fraction(0))
         lead = next((row[j] for j in self._free if row[j]), None)
@@ -143,12 +143,12 @@ class _Box:
 
     @property
     def work(self) -> int:
-        """Operations on fractions that its vertices take, about."""
+        """Approximate number of operations on fractions needed for all vertices."""
         free = len(self._free)
         return math.comb(len(self._planes), free) * (free**3 + len(self._open) * free + 1)
 
     def vertices(self) -> Iterator[Point]:
-        """Yield the points of the box where as many planes meet as weights are free; some more than once."""
+        """Yield the points of the box where as many planes intersect as weights are free, some of them repeatedly."""
         for chosen in itertools.combinations(self._planes, len(self._free)):
             solution = _solve(chosen)
             if solution is None:
@@ -182,23 +182,23 @@ class _Box:
 
 
 def _dot(row: Point, w: Sequence[Fraction]) -> Fraction:
-    """The product of a row, without its last number, and weights."""
+    """Return the product of weights and a row without its last number."""
     return sum((a * v for a, v in zip(row, w, strict=False) if a and v), Fraction(0))
 
 
 def _loose_rows(problem: Problem) -> Iterator[Point]:
-    """The side constraints (A, b) with as much room as `LinearConstraints` gives any weights of the unit box."""
+    """Yield the side constraints (A, b), loosened as much as `LinearConstraints` allows in the unit box."""
     if problem.constraints is None:
         return
     for row, limit in zip(problem.constraints.A.tolist(), problem.constraints.b.tolist(), strict=True):
         terms, b = [Fraction(a) for a in row], Fraction(limit)
-        alone = b == 0 and sum(1 for a in terms if a) == 1  # about a sign, where the tolerance allows nothing
+        alone = b == 0 and sum(1 for a in terms if a) == 1  # the sign of a weight, where the tolerance allows nothing
         room = 0 if alone else Fraction(SIDE_TOLERANCE) * (abs(b) + sum(map(abs, terms)))
         yield (*terms, b + room)
 
 
 def _solve(planes: Sequence[Point]) -> list[Fraction] | None:
-    """The point where some planes meet, by Gauss's elimination; None where there is none or more than one."""
+    """Return the point where some planes intersect, by Gaussian elimination; None unless there is exactly one."""
     rows = [list(plane) for plane in planes]
     for k in range(len(rows)):
         pivot = next((r for r in range(k, len(rows)) if rows[r][k]), None)
@@ -215,7 +215,7 @@ def _solve(planes: Sequence[Point]) -> list[Fraction] | None:
 
 
 def _neighbours(w: Point) -> Iterator[list[float]]:
-    """Float64 numbers next to a point, in all combinations; the point alone where it is made of such numbers."""
+    """Yield all combinations of float64 numbers next to a point; the point alone where it is a float64 vector."""
     choices = []
     for v in w:
         nearest = float(v)
@@ -225,7 +225,7 @@ def _neighbours(w: Point) -> Iterator[list[float]]:
 
 
 def _simplest(low: Fraction, high: Fraction) -> Fraction:
-    """The fraction with the least denominator between two, by continued fractions."""
+    """Return the fraction with the smallest denominator between two, by continued fractions."""
     if low <= 0 <= high:
         return Fraction(0)
     if high < 0:
@@ -238,7 +238,7 @@ def _simplest(low: Fraction, high: Fraction) -> Fraction:
 
 
 def _simplest_binary(low: Fraction, high: Fraction) -> Fraction:
-    """The multiple of the largest power of two between two fractions."""
+    """Return the multiple of the largest possible power of two between two fractions."""
     unit = Fraction(1)
     while math.ceil(low / unit) > high / unit:
         unit /= 2

@@ -7,6 +7,7 @@ shares no code with the solvers and needs nothing but Python.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import os
@@ -111,7 +112,12 @@ class Certificate:
             return PairwiseProblem(content["X"], content["pairs"], weights=content["pair_weights"], **options)
         options |= {"statistic": content["statistic"], "rank": content["rank"], "qid": content.get("qid")}
         gains = content["y"] if content["kind"] == "rerank" else content["gains"]
-        return RerankProblem(content["X"], gains, gain="linear", **options)
+        problem = RerankProblem(content["X"], gains, gain="linear", **options)
+        if content["kind"] == "graded" and problem.binary and content["statistic"] == "auc":
+            problem = dataclasses.replace(
+                problem, statistic=RankStatistic("wrs")
+            )  # in such a file auc is the sum of ranks
+        return problem
 
     def verify(self) -> str:
         """Check everything in exact arithmetic, as ``ltr verify`` does, and return the verdict in words.

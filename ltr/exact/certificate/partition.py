@@ -56,8 +56,8 @@ class Tables(NamedTuple):
         lists: one row per list: its first counter, its numbers of observations with a gain > 0, of layers and of
             observations, and its first layer, (lists, 5); no rows where pairs have weights of their own.
         members: number of members of each layer, (layers,).
-        table: start of the statistic table of each layer, (layers,).
-        worth: statistic tables of the layers, one after the other, or the total weight of each counter; integers.
+        table: where the statistic table of each layer starts, (layers,).
+        contribution: statistic tables of the layers in sequence, or the total weight of each counter; integers.
         limits: largest total that the bound allows where 0, 1, ..., d weights are not 0, (d + 1,).
         A, b: side constraints.
         sparse: whether the number of zeros matters.
@@ -74,7 +74,7 @@ class Tables(NamedTuple):
     lists: IntArray
     members: IntArray
     table: IntArray
-    worth: IntArray
+    contribution: IntArray
     limits: IntArray
     A: FloatArray
     b: FloatArray
@@ -123,7 +123,7 @@ def largest_total(tables: Tables, counts: IntArray, scratch: IntArray) -> int:
     total = 0
     if tables.lists.shape[0] == 0:
         for c in range(0, counts.shape[0], 2):
-            total += max(tables.worth[c] - counts[c], tables.worth[c + 1] - counts[c + 1])
+            total += max(tables.contribution[c] - counts[c], tables.contribution[c + 1] - counts[c + 1])
         return total
     for row in range(tables.lists.shape[0]):
         first, m, layers, n, layer = tables.lists[row]
@@ -136,14 +136,14 @@ def largest_total(tables: Tables, counts: IntArray, scratch: IntArray) -> int:
             for q in range(m):
                 lower[q] += counts[first + m * t + q]
             members, table = tables.members[layer + t], tables.table[layer + t]
-            total += _layer_total(tables.worth[table : table + n], members, every, lower, histogram)
+            total += _layer_total(tables.contribution[table : table + n], members, every, lower, histogram)
     return total
 
 
 @njit(cache=True, nogil=True)
-def _layer_total(worth: IntArray, members: int, every: IntArray, lower: IntArray, histogram: IntArray) -> int:
+def _layer_total(contribution: IntArray, members: int, every: IntArray, lower: IntArray, histogram: IntArray) -> int:
     """Return the largest total of a layer whose members lost so many pairs in all, and so many to lower grades."""
-    n = worth.shape[0]
+    n = contribution.shape[0]
     for c in range(2 * n):
         histogram[c] = 0
     for q in range(members):
@@ -157,7 +157,7 @@ def _layer_total(worth: IntArray, members: int, every: IntArray, lower: IntArray
             c += 1
         histogram[g] -= 1
         histogram[c] -= 1
-        total += worth[max(c - n, p + g)]
+        total += contribution[max(c - n, p + g)]
     return total
 
 

@@ -59,10 +59,11 @@ class Recorder:
         self._unit = Fraction(2) ** (_BITS - 1 - most.bit_length())  # of a total, besides exact.worth_unit
         lists, layers = _layers(exact)
         if exact.lines:
-            weight, worth = self._whole([pair[4] for pair in exact.edges]), np.zeros(exact.counters, dtype=np.int64)
-            np.add.at(worth, counter, weight)
+            weight = self._whole([pair[4] for pair in exact.edges])
+            contribution = np.zeros(exact.counters, dtype=np.int64)
+            np.add.at(contribution, counter, weight)
         else:
-            weight, worth = np.ones_like(counter), self._whole([v for _, worths in layers for v in worths])
+            weight, contribution = np.ones_like(counter), self._whole([v for _, table in layers for v in table])
         required = np.array([_down(s * exact.margin) for s in range(1 + steps.max(initial=0))])
         A = np.zeros((0, problem.d)) if sides is None else np.array(sides.A)
         size = np.abs(problem.X).sum(axis=1)
@@ -77,8 +78,8 @@ class Recorder:
             tiny=_TINY * 128 * problem.d,
             lists=lists,
             members=np.array([members for members, _ in layers], dtype=np.int64),
-            table=np.cumsum([0, *(len(worths) for _, worths in layers)])[:-1],
-            worth=worth,
+            table=np.cumsum([0, *(len(table) for _, table in layers)])[:-1],
+            contribution=contribution,
             limits=np.zeros(problem.d + 1, dtype=np.int64),
             A=A,
             b=np.zeros(0) if sides is None else np.array(sides.b),

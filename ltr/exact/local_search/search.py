@@ -400,7 +400,7 @@ def search_tables(problem: Problem, levels: Levels) -> Tables:
         owner=levels.owner,
         home=np.ascontiguousarray(places[levels.level, :2]),
         shared=places[levels.slot >= 0],
-        worth=levels.worth,
+        worth=levels.contribution,
         slots=levels.slots,
         shift=levels.shift,
         C=problem.C,

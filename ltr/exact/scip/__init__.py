@@ -2,10 +2,9 @@
 
 from ltr.exact.scip.agreement import Auc, Pairwise
 from ltr.exact.scip.base import Form, Formulation
-from ltr.exact.scip.resolved import ResolvedRank
+from ltr.exact.scip.ranks import ResolvedRank, Subrank
 from ltr.exact.scip.resolved_pairs import ResolvedLattice, ResolvedPairs, ResolvedTangents
 from ltr.exact.scip.solver import ScipSolver
-from ltr.exact.scip.subrank import Subrank
 
 __all__ = [
     "Auc",

@@ -1,4 +1,4 @@
-r"""What the paper's four MIP formulations share: weights, support, comparisons, faces, a full start.
+r"""The common base of the paper's four MIP formulations: weights, support, comparisons, faces, a full start.
 
 Variables and constraints of every model, in the paper's symbols, with δ = x_i - x_k and ε the margin:
 
@@ -8,24 +8,24 @@ Variables and constraints of every model, in the paper's symbols, with δ = x_i 
     z_ik in {0, 1},  z_ik <= w·δ + 1 - ε                  z_ik = 1 only where i beats k
     A w <= b                                              side constraints, see `side_rows`
 
-*Global M (faithful).* As printed, the third row with z_ik >= 0 also says w·δ >= ε - 1 and so restricts w, unless the
-features are small. Dividing features and margin by ``L = max over pairs of ||δ||_1 + ε`` repairs that, for
-|w·δ| <= ||δ||_1 on the box, and changes no comparison. Times L the row reads
+*Global M (faithful).* As printed, the row of z_ik with z_ik >= 0 also says w·δ >= ε - 1 and so restricts w unless the
+features are small. Dividing features and margin by ``L = max over pairs of ||δ||_1 + ε`` repairs that, because
+|w·δ| <= ||δ||_1 on the box, and changes no comparison. Multiplied by L the row reads
 
     w·δ >= ε z_ik - (L - ε)(1 - z_ik)    or    w·δ - L z_ik >= ε - L,
 
 the form in which it is built: one big-M for all pairs, numbers in the units of the data.
 
 *Pairwise M (strengthened).* ``w·δ - (ε + ||δ||_1) z_ik >= -||δ||_1`` with the smallest M valid on the box; pairs with
-||δ||_1 < ε (duplicates among them) can never be won and get no variable.
+||δ||_1 < ε, such as duplicates, can never be won and get no variable.
 
-*Faces (strengthened).* Scaling w up to max_j |w_j| = 1 keeps every won comparison and the support, so weights other
-than 0 may be asked to lie on a face of the box, one of w_j = 1, w_j = -1 chosen by binaries φ_j+, φ_j- that sum to 1:
+*Faces (strengthened).* Scaling w up to max_j |w_j| = 1 keeps every won comparison and the support, so non-zero weights
+can be required to lie on a face of the box, w_j = 1 or w_j = -1, chosen by binaries φ_j+, φ_j- that sum to 1:
 
     w_j >= 2 φ_j+ - 1,    w_j <= 1 - 2 φ_j-.
 
-Rows of A w <= b with b <= 0 survive the scaling; one with b > 0 forbids the disjunction. It leaves out w = 0, whose
-value the caller must compare (`Formulation.covers_zero`).
+Rows of A w <= b with b <= 0 survive the scaling; a row with b > 0 rules the disjunction out. The faces leave out
+w = 0, whose value the caller must compare (`Formulation.covers_zero`).
 
 Source: Rudin & Wang, *Direct Learning to Rank and Rerank* (2018), sections 3.1, 3.2 and appendices A.1, A.2.
 """
@@ -63,57 +63,54 @@ Form = Literal["faithful", "strengthened"]
 """A formulation as the paper prints it, or strengthened; see the module's text."""
 Assignment = list[tuple[Variable, float]]
 
-# relative room for the rounding of a float64 sum: a pair is dropped only where it is lost beyond doubt
-_ROUNDING = 1e-9
-_PAIR_BYTES, _TERM_BYTES = 3_000, 100  # of SCIP's, for each comparison and each of its terms, measured while it solves
-_BUILDING, _LEAST_BUILDING = 0.1, 0.4  # share of the time that building may take, and seconds that it always may
-_BLOCK = 64  # comparisons between two looks at the clock
+_ROUNDING = 1e-9  # relative rounding error of a sum: a pair is dropped only where it is certainly lost
+_PAIR_BYTES, _TERM_BYTES = 3_000, 100  # memory of SCIP per comparison and per term of it, measured while it solves
+_BUILDING, _LEAST_BUILDING = 0.1, 0.4  # share of the time limit that building may take, and seconds it always may
+_BLOCK = 64  # comparisons between two checks of the clock
 
 
 def linear(coefficients: Iterable[float], variables: Iterable[Variable]) -> Expression:
-    """The expression ``sum of coefficient * variable``, zeros left out."""
+    """Return the expression ``sum of coefficient * variable`` without terms that are 0."""
     from pyscipopt import quicksum
 
     return quicksum(float(c) * v for c, v in zip(coefficients, variables, strict=True) if c != 0)
 
 
 class Formulation:
-    """One MIP model of a problem, built in SCIP and able to extend any weights to a full solution.
+    """A MIP model of a problem, built in SCIP, that can extend any weights to a full solution.
 
     Attributes:
-        problem: what is modelled.
+        problem: the problem modelled.
         form: ``"faithful"``, the paper's constraints, or ``"strengthened"``.
-        model: the `pyscipopt.Model`, ready to solve; its objective is the problem's.
-        w: variables of the weights, d of them.
-        pairs: (pairs, 2) the comparisons (i, k) that have a variable.
-        z: their variables, in the order of `pairs`.
+        model: the `pyscipopt.Model`, ready to solve, with the problem's objective.
+        w: variables of the d weights.
+        pairs: comparisons (i, k) that have a variable, (pairs, 2).
+        z: variables of the comparisons, in the order of `pairs`.
         covers_zero: False where the faces leave out w = 0.
-        unit: a power of two that the objective is divided by; 1 unless the statistic is very large or small.
-        feature_unit: a power of two that differences and margin are divided by; 1 for ordinary features.
-        margin: the margin of the problem in this unit.
-        scale: L, the number that features and margin are divided by in the faithful form, in this unit.
-        exact: False where weights of the problem are infeasible in the model, so that its bound is not one of the
-            problem.
-        guard: keeps exceptions of callbacks; check it after a solve.
-        lazy: True where a constraint handler holds part of the model, so that no file can.
+        unit: power of two by which the objective is divided; 1 unless the statistic is very large or small.
+        feature_unit: power of two by which differences and margin are divided; 1 for ordinary features.
+        margin: margin of the problem in that unit.
+        scale: L, by which features and margin are divided in the faithful form, in that unit.
+        exact: False where the model excludes weights of the problem, so that its bound is not a bound of the problem.
+        guard: keeps exceptions of callbacks; to be checked after a solve.
+        lazy: True where a constraint handler contains part of the model, so that no file can express it.
 
     Args:
         problem: see above.
         form: see above.
         faces: ask for max |w_j| = 1; None decides by the form and the side constraints.
-        state: a solve under way, whose limits the building keeps to; None builds whatever it takes.
+        state: a solve in progress, whose limits apply to building; None for no limits.
 
     Raises:
-        ValueError: a form that does not exist, faces where side constraints forbid them, a problem that the model is
-            not about.
-        Stopped: by the state's limits, or since the model would not be built within a share of the time.
+        ValueError: the form does not exist, side constraints forbid faces, or the model is not for this problem.
+        Stopped: a limit of the solve is reached, or building the model would take too much of its time.
     """
 
     name: ClassVar[str]
     exact: bool = True
     lazy: bool = False
     rows: int = 1
-    """Constraints and variables for each comparison, in multiples of those that say who wins it."""
+    """Constraints and variables per comparison, in multiples of those of z_ik alone."""
 
     def __init__(
         self,
@@ -152,24 +149,20 @@ class Formulation:
 
     @classmethod
     def check(cls, problem: Problem) -> None:
-        """Refuse a problem that the model is not about.
-
-        Raises:
-            ValueError: with what the model needs and what it got.
-        """
+        """Raise ValueError for a problem that the model is not for."""
         raise NotImplementedError
 
     @classmethod
     def for_problem(cls, problem: Problem) -> type[Formulation]:
-        """The class to build for this problem; it, unless a subclass offers a choice."""
+        """Return the class to build for this problem: this one, unless a subclass offers a choice."""
         return cls
 
     def _build(self) -> tuple[Expression, float]:
-        """Add the formulation's own variables and rows; return its statistic as expression plus constant."""
+        """Add the variables and rows of the formulation; return its statistic as an expression and a constant."""
         raise NotImplementedError
 
     def _complete(self, wins: NDArray[np.bool_], w: FloatArray) -> Assignment | None:
-        """Values of the variables `_build` added beyond z, given the won comparisons; None where w is infeasible."""
+        """Return values of the variables that `_build` added, given the won comparisons; None where w is infeasible."""
         raise NotImplementedError
 
     # --- families of variables and constraints -----------------------------------------------------------------
@@ -195,7 +188,7 @@ class Formulation:
         for r, (row, limit) in enumerate(zip(*side_rows(self.problem.constraints), strict=True)):
             if np.any(row):
                 self.model.addCons(linear(row, self.w) <= float(limit), name=f"side_{r}")
-            elif limit < 0:  # 0 <= b < 0, a row that SCIP's expressions cannot state
+            elif limit < 0:  # an infeasible row without terms, which SCIP cannot express
                 self.model.addCons(self.w[0] >= 2, name=f"side_{r}")
 
     def _add_faces(self) -> list[tuple[Variable, Variable]]:
@@ -213,7 +206,7 @@ class Formulation:
         return face
 
     def tick(self) -> None:
-        """Look at the limits; called now and then while building."""
+        """Check the limits; called regularly while building."""
         if self._state is not None:
             self._state.check()
 
@@ -229,7 +222,7 @@ class Formulation:
             self._state.require(pairs * size, f"a model of {pairs} comparisons")
 
     def _foresee(self, began: float, share: float) -> None:
-        """Give up where building would take too long: SCIP is deaf to limits while it copies and frees a model."""
+        """Give up where building would take too long: SCIP ignores limits while it copies and frees a model."""
         self.tick()
         if self._state is None or share == 0:
             return
@@ -240,7 +233,7 @@ class Formulation:
             raise Stopped(Status.TIME_LIMIT, f"the model would take about {expected:.1f} s to build, {rule}")
 
     def _add_comparisons(self, pairs: IntArray) -> dict[tuple[int, int], Variable]:
-        """z_ik for every pair that can be won, each with its big-M row; the pairs are distinct."""
+        """Add z_ik and its big-M row for every pair that can be won; the pairs are distinct."""
         margin = self.margin
         norm = np.concatenate([np.abs(delta).sum(axis=1) for _, delta in self._differences(pairs)])
         self.scale = float(np.max(norm, initial=0.0)) + margin
@@ -259,7 +252,7 @@ class Formulation:
         return {(i, k): z for (i, k), z in zip(pairs.tolist(), self.z, strict=True)}
 
     def _differences(self, pairs: IntArray) -> Iterator[tuple[slice, FloatArray]]:
-        """x_i - x_k of some pairs after the other, in the unit of the features."""
+        """Yield x_i - x_k for block after block of pairs, in the unit of the features."""
         for first in range(0, max(1, len(pairs)), _BLOCK):
             self.tick()
             block = slice(first, min(first + _BLOCK, len(pairs)))
@@ -269,11 +262,7 @@ class Formulation:
     # --- solutions ---------------------------------------------------------------------------------------------
 
     def complete(self, w: FloatArray) -> Assignment | None:
-        """Values for all variables with these weights (moved to a face where the model asks for one).
-
-        Returns:
-            (variable, value) for every variable; None where the model does not admit w.
-        """
+        """Extend weights, moved to a face if the model has faces, to all variables; None where infeasible."""
         if self.face:
             largest = float(np.max(np.abs(w)))
             if largest == 0:
@@ -293,24 +282,24 @@ class Formulation:
         return values + own
 
     def wins(self, w: FloatArray) -> NDArray[np.bool_]:
-        """Whether w wins each comparison of `pairs`."""
+        """Return whether w wins each comparison of `pairs`."""
         return self.problem.scores(w).wins(self.pairs[:, 0], self.pairs[:, 1])
 
     def claimed(self, value_of: Callable[[Variable], float]) -> IntArray:
-        """The pairs (i, k) that a solution of the solver counts as won."""
+        """Return the pairs (i, k) that a solution of the solver counts as won."""
         won = [value_of(z) > 0.5 for z in self.z]
         return self.pairs[np.array(won, dtype=bool)]
 
 
 class RankFormulation(Formulation):
-    """A model of the rank statistic of one list with labels 0 and 1."""
+    """A model of a rank statistic of one list with labels 0 and 1."""
 
     problem: RerankProblem
     rank: ClassVar[RankName] = "resolved"
 
     @classmethod
     def check(cls, problem: Problem) -> None:
-        """Refuse a problem that the model is not about."""
+        """Raise ValueError for a problem that the model is not for."""
         cls.checked(problem)
 
     @classmethod
@@ -333,14 +322,13 @@ class RankFormulation(Formulation):
 
 
 def side_rows(constraints: LinearConstraints) -> tuple[FloatArray, FloatArray]:
-    """Rows A and limits b of a linear program that all weights of the box satisfy which satisfy the constraints.
+    """Return rows A and limits b of a linear program that admits all weights of the box that satisfy the constraints.
 
-    `LinearConstraints` lets the sum of a row's terms exceed its limit by ``SIDE_TOLERANCE * (|b| + sum_j |A_j w_j|)``,
-    in the box at most ``SIDE_TOLERANCE * (|b| + sum_j |A_j|)``, and with one term alone by about twice
-    ``SIDE_TOLERANCE * |b|``. A solver's feasibility tolerance is no substitute: it says what the solver may return, but
-    the bounds of its relaxations, and what it infers from rows, are those of the limits as given. So the limits are
-    raised, by twice that for rounding. What a solver returns may then break the rule, by this or by the solver's own
-    tolerance; it is offered to a `SolveState`, which takes nothing infeasible.
+    `LinearConstraints` lets a row exceed its limit by ``SIDE_TOLERANCE * (|b| + sum_j |A_j w_j|)``: in the box by at
+    most ``SIDE_TOLERANCE * (|b| + sum_j |A_j|)``, and with a single term by about ``2 * SIDE_TOLERANCE * |b|``. A
+    solver's feasibility tolerance is no substitute: its relaxations and inferences use the limits as given. So the
+    limits are raised by twice that amount. Weights that a solver returns may then be infeasible; they are offered to a
+    `SolveState`, which rejects those.
     """
     A, b = constraints.scaled
     several = np.count_nonzero(A, axis=1) > 1
@@ -348,7 +336,7 @@ def side_rows(constraints: LinearConstraints) -> tuple[FloatArray, FloatArray]:
 
 
 def objective_unit(problem: Problem) -> float:
-    """The power of two that brings a statistic or a price of extreme size to between 1 and 2; 1 for ordinary sizes.
+    """Return the power of two that brings an extreme statistic or price to between 1 and 2; 1 for ordinary sizes.
 
     SCIP's tolerances and its infinity of 1e20 are absolute, so a statistic such as ``power(p=4)`` needs a unit.
     Powers of two change no digit.
@@ -358,19 +346,19 @@ def objective_unit(problem: Problem) -> float:
 
 
 def feature_unit(problem: Problem) -> float:
-    """The power of two that brings features of extreme size to an ordinary one; 1 for those that have it.
+    """Return the power of two that brings features of extreme size to an ordinary one; 1 for ordinary features.
 
-    Dividing features and margin by it changes no comparison, for it changes no digit; SCIP takes 1e20 for infinity.
+    Dividing features and margin by it changes no digit and no comparison; SCIP takes 1e20 for infinity.
     """
     size = max(spread(problem), problem.margin)
     return 1.0 if size == 0 or 2.0**-20 <= size <= 2.0**20 else 2.0 ** min(math.floor(math.log2(size)), 1022)
 
 
 def spread(problem: Problem) -> float:
-    """The largest ``||δ||_1`` that any two observations could have."""
+    """Return the largest ``||δ||_1`` that two observations could have."""
     return float(np.sum(np.ptp(problem.X, axis=0)))
 
 
 def assign(variables: Sequence[Variable], values: Iterable[float]) -> Assignment:
-    """Pairs of variable and float value."""
+    """Return pairs of variable and value."""
     return [(v, float(x)) for v, x in zip(variables, values, strict=True)]

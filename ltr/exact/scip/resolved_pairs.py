@@ -47,7 +47,7 @@ __all__ = ["ResolvedLattice", "ResolvedPairs", "ResolvedTangents"]
 
 
 class ResolvedPairs(RankFormulation):
-    """What both models share; `for_problem` chooses between them."""
+    """The common part of both models; `for_problem` chooses between them."""
 
     name = "resolved"
 
@@ -72,10 +72,10 @@ class ResolvedPairs(RankFormulation):
 
 
 class ResolvedTangents(ResolvedPairs):
-    """The tangent model of a `RerankProblem` with ``rank="resolved"`` and convex rank weights.
+    """The tangent model of one list with labels 0 and 1, ``rank="resolved"`` and convex rank weights.
 
     Raises:
-        ValueError: a problem of another kind, rank weights that are not convex.
+        ValueError: the problem is of another kind, or its rank weights are not convex.
 
     Examples:
         >>> from ltr.exact.problem import RerankProblem
@@ -89,7 +89,7 @@ class ResolvedTangents(ResolvedPairs):
 
     @classmethod
     def check(cls, problem: Problem) -> None:
-        """Refuse a problem of another kind or with rank weights that are not convex."""
+        """Raise ValueError for a problem of another kind or with rank weights that are not convex."""
         given = cls.checked(problem)
         if not given.statistic.is_convex(given.n):
             raise ValueError(f"the tangent model needs convex rank weights, got statistic {given.statistic}")
@@ -122,10 +122,10 @@ class ResolvedTangents(ResolvedPairs):
 
 
 class ResolvedLattice(ResolvedPairs):
-    """The lattice model of a `RerankProblem` with ``rank="resolved"``, any rank weights.
+    """The lattice model of one list with labels 0 and 1 and ``rank="resolved"``, for any rank weights.
 
     Raises:
-        ValueError: a problem of another kind.
+        ValueError: the problem is of another kind.
 
     Examples:
         >>> from ltr.exact.problem import RerankProblem
@@ -148,7 +148,7 @@ class ResolvedLattice(ResolvedPairs):
         return objective, math.fsum(self.a[:n_pos]) + self.shift
 
     def _add_lost_at_most(self, i: int) -> list[Variable]:
-        """e_im for m = 0..n_neg-1."""
+        """Add e_im for m = 0..n_neg-1."""
         self.tick()
         row = [self.model.addVar(f"e_{i}_{m}", vtype="B") for m in range(len(self.problem.negatives))]
         won = self._won_by(i)
@@ -159,7 +159,7 @@ class ResolvedLattice(ResolvedPairs):
         return row
 
     def _add_at_least(self, m: int) -> list[Variable]:
-        """v_mq for q = 1..n_pos."""
+        """Add v_mq for q = 1..n_pos."""
         self.tick()
         row = [self.model.addVar(f"v_{m}_{q}", vtype="B") for q in range(1, len(self.e) + 1)]
         column = [e[m] for e in self.e]

@@ -1,6 +1,6 @@
-r"""Tangents of the concave statistic ``sum_l a_l - cost(P)``: see `ltr.exact.scip.resolved_pairs`.
+r"""Tangents of the concave statistic ``sum_l a_l - cost(P)``, see `ltr.exact.scip.resolved_pairs`.
 
-The constraint handler holds one constraint, θ <= sum_l a_l - cost(P). Every tangent is valid everywhere, so the cuts
+The constraint handler has one constraint, θ <= sum_l a_l - cost(P). Every tangent is valid everywhere, so the cuts
 are global; one that is tight at an integral P makes the constraint exact there, and there are finitely many of those.
 """
 
@@ -18,11 +18,11 @@ __all__ = ["PositionCost", "add_tangents"]
 FloatArray = NDArray[np.float64]
 
 _NEAR = 1e-6  # a position this close to an integer has a tangent on either side
-_WORTHWHILE = 1e-6  # least excess, relative to the statistic, that is cut off before it has to be
+_WORTHWHILE = 1e-6  # smallest excess, relative to the statistic, that is cut off before it has to be
 
 
 class PositionCost:
-    """``cost(P) = sum_m b(m + P_(m))``, the rank weight that negatives with P_k positives above them take away.
+    """The rank weight taken by negatives with P_k positives above them, ``cost(P) = sum_m b(m + P_(m))``.
 
     Between integers b is interpolated linearly.
 
@@ -46,14 +46,14 @@ class PositionCost:
         return place, np.clip(place + above, 0.0, len(self.b) - 1.0)
 
     def value(self, P: ArrayLike) -> float:
-        """The cost at P, (n_neg,)."""
+        """Return the cost at P, (n_neg,)."""
         _, position = self._positions(P)
         return float(np.sum(np.interp(position, np.arange(len(self.b)), self.b)))
 
     def tangents(self, P: ArrayLike) -> list[tuple[FloatArray, float]]:
-        """Slopes g and constants h with ``cost(P') >= h + g·P'`` everywhere and equality at P: one or two of them.
+        """Return slopes g and constants h with ``cost(P') >= h + g·P'`` everywhere and equality at P.
 
-        Two where a position is an integer, from the segments of b to its right and to its left.
+        There are two where a position is an integer: from the segments of b to its right and to its left.
 
         Examples:
             >>> PositionCost(np.array([0.0, 1.0, 3.0])).tangents([1.0])

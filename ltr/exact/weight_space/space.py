@@ -359,10 +359,10 @@ def _columns(
 def _integers(levels: Levels, problem: Problem) -> tuple[IntArray, int, int]:
     """Return the tables times a power of two, rounded up, the price likewise, rounded down, and the exponent."""
     perfect, price = abs(problem.trivial_bound), problem.price
-    largest = max(perfect + abs(levels.shift) + price * problem.d, float(np.max(levels.worth, initial=0.0)))
+    largest = max(perfect + abs(levels.shift) + price * problem.d, float(np.max(levels.contribution, initial=0.0)))
     exponent = _BITS - math.frexp(largest)[1] if largest > 0 else 0
     # a float times a power of two is exact, and so is the ceiling: a worth has 53 bits
-    contribution = np.ceil(np.ldexp(levels.worth, exponent)).astype(np.int64)
+    contribution = np.ceil(np.ldexp(levels.contribution, exponent)).astype(np.int64)
     return contribution, math.floor(math.ldexp(price, exponent)), exponent
 
 

@@ -1,0 +1,222 @@
+r"""The paper's formulations with a variable per rank: ResolvedRank (section 3.1) and Subrank (section 3.2).
+
+In both, t_il = 1 says that the rank of positive i reaches l. With steps ã_l = a_l - a_{l-1} and
+S_r = {l >= 2 : ã_l > 0} the statistic telescopes:
+
+    max   n_pos a_1 + sum_{i in S+} sum_{l in S_r} ã_l t_il  -  C sum_j γ_j,    z_ik as in `base`.
+
+**Subrank.** The rank of i is ``1 + sum_k z_ik``:
+
+    s.t.  t_il <= 1/(l-1) sum_k z_ik                        i in S+, l in S_r        (rank_reached)
+
+The strengthened form replaces this row and adds what a ranking implies; l' precedes l in S_r, from l' = 1:
+
+          sum_{l in S_r} (l - l') t_il <= sum_k z_ik        i in S+                  (rank_reached)
+          t_il <= t_il'                                     i in S+                  (ranks_below)
+          sum_{i in S+} t_il <= n - l + 1                   l in S_r                 (hall)
+          z_ik + z_ki <= 1                                  i, k in S+               (one_way)
+
+rank_reached implies the paper's: by ranks_below, (l - 1) t_il <= sum over l'' <= l of the steps times t_il''.
+hall: let S be the positives with t_il = 1. The lowest scored of S beats l - 1 observations, none of them in S, for
+those score no less; so #S + l - 1 <= n.
+
+**ResolvedRank**, constraint by constraint as printed: r_i in {0, ..., n-1} is the ResolvedRank, the rank of i is
+r_i + 1, and L is `base`'s scale:
+
+    s.t.  z_ik >= w·(x_i - x_k) / L                i != k                  (in_order)
+          r_i - r_k >= 1 + n (z_ik - 1)            i != k                  (above)
+          r_k - r_i >= 1 - n z_ik                  i in S+, k in S-        (tie)
+          r_k - r_i >= 1 - n z_ik                  i < k of equal label    (tie)
+          t_il <= r_i / (l-1)                      i in S+, l in S_r       (rank_reached)
+
+*What it leaves out.* in_order and `base`'s row make weights with any score difference strictly between 0 and ε
+infeasible. The model's optimum is therefore that of the regular weights only, and its bound says nothing about the
+others (`exact` is False). `ltr.exact.scip.resolved_pairs` has a model of the whole problem.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.exact.largest_margin import deepest
+from ltr.exact.scip.base import Assignment, FloatArray, IntArray, RankFormulation, assign, linear
+from ltr.exact.scip.callbacks import Expression, Variable
+
+__all__ = ["ResolvedRank", "Subrank"]
+
+
+class _Ranks(RankFormulation):
+    """The variables t_il of both formulations and the objective."""
+
+    def _add_ranks(self) -> tuple[Expression, float]:
+        """Add t_il, one row per positive and one column per rank of S_r; return the statistic."""
+        steps = np.diff(self.a, prepend=0.0)
+        self.reached = np.flatnonzero(steps > 0)[np.flatnonzero(steps > 0) > 0] + 1  # S_r, ranks from 1
+        self.t = {
+            i: [self.model.addVar(f"t_{i}_{rank}", vtype="B") for rank in self.reached.tolist()]
+            for i in self.problem.positives.tolist()
+        }
+        gains = np.tile(steps[self.reached - 1], len(self.t))
+        return linear(gains, [t for row in self.t.values() for t in row]), len(self.t) * float(self.a[0]) + self.shift
+
+    def _rows(self) -> list[tuple[int, list[tuple[int, Variable]]]]:
+        """Each positive i with its (l, t_il)."""
+        return [(i, list(zip(self.reached.tolist(), row, strict=True))) for i, row in self.t.items()]
+
+    def _assigned(self, rank: IntArray) -> Assignment:
+        """Values of all t_il for these ranks, 1 to n, of the observations."""
+        return [pair for i, row in self.t.items() for pair in assign(row, rank[i] >= self.reached)]
+
+
+class Subrank(_Ranks):
+    """The Subrank model of one list with labels 0 and 1 and ``rank="subrank"``.
+
+    Raises:
+        ValueError: the problem is of another kind.
+
+    Examples:
+        >>> from ltr.exact.problem import RerankProblem
+        >>> problem = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], rank="subrank")
+        >>> model = Subrank(problem).model
+        >>> model.optimize()
+        >>> round(model.getObjVal(), 4)
+        1.6309
+    """
+
+    name = "subrank"
+    rows = 2
+    rank = "subrank"
+
+    def _build(self) -> tuple[Expression, float]:
+        self.comparison = self._add_comparisons(self._problem_pairs())
+        statistic = self._add_ranks()
+        self._add_rank_reached()
+        if self.tight:
+            self._add_ranks_below()
+            self._add_hall()
+            self._add_one_way()
+        return statistic
+
+    def _beaten(self, i: int) -> Expression:
+        won = [self.comparison[i, k] for k in range(self.problem.n) if (i, k) in self.comparison]
+        return linear([1.0] * len(won), won)
+
+    def _add_rank_reached(self) -> None:
+        widths = np.diff(self.reached, prepend=1)
+        for i, row in self._rows():
+            self.tick()
+            beaten = self._beaten(i)
+            if not self.tight:
+                for rank, t in row:
+                    self.model.addCons((rank - 1) * t - beaten <= 0, name=f"rank_reached_{i}_{rank}")
+            elif row:
+                self.model.addCons(linear(widths, self.t[i]) - beaten <= 0, name=f"rank_reached_{i}")
+
+    def _add_ranks_below(self) -> None:
+        for i, row in self._rows():
+            for (rank, t), (_, below) in zip(row[1:], row[:-1], strict=True):
+                self.model.addCons(t - below <= 0, name=f"ranks_below_{i}_{rank}")
+
+    def _add_hall(self) -> None:
+        for rank, column in zip(self.reached.tolist(), zip(*self.t.values(), strict=True), strict=True):
+            room = self.problem.n - rank + 1
+            if room < len(column):
+                self.model.addCons(linear([1.0] * len(column), column) <= room, name=f"hall_{rank}")
+
+    def _add_one_way(self) -> None:
+        for (i, k), z in self.comparison.items():
+            if i < k and (k, i) in self.comparison:
+                self.model.addCons(z + self.comparison[k, i] <= 1, name=f"one_way_{i}_{k}")
+
+    def _complete(self, wins: NDArray[np.bool_], w: FloatArray) -> Assignment:
+        rank = np.ones(self.problem.n, dtype=np.int64)
+        np.add.at(rank, self.pairs[:, 0], wins)
+        return assign(self.z, wins) + self._assigned(rank)
+
+
+class ResolvedRank(_Ranks):
+    """The paper's ResolvedRank model of one list with labels 0 and 1 and ``rank="resolved"``.
+
+    Raises:
+        ValueError: the problem is of another kind.
+
+    Examples:
+        >>> from ltr.exact.problem import RerankProblem
+        >>> model = ResolvedRank(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1]), "faithful").model
+        >>> model.optimize()
+        >>> round(model.getObjVal(), 4)
+        1.6309
+    """
+
+    name = "resolved"
+    exact = False
+    rows = 4
+
+    def _build(self) -> tuple[Expression, float]:
+        n = self.problem.n
+        self._require(n**2)
+        self.comparison = self._add_comparisons(np.argwhere(~np.eye(n, dtype=bool)))
+        self._add_in_order()
+        self.r = [self.model.addVar(f"r_{i}", vtype="I", lb=0, ub=n - 1) for i in range(n)]
+        self._add_above()
+        self._add_ties()
+        statistic = self._add_ranks()
+        self._add_rank_reached()
+        return statistic
+
+    def _add_in_order(self) -> None:
+        for block, rows in self._differences(self.pairs):
+            for (i, k), row, z in zip(self.pairs[block].tolist(), rows, self.z[block], strict=True):
+                self.model.addCons(self.scale * z - linear(row, self.w) >= 0, name=f"in_order_{i}_{k}")
+
+    def _add_above(self) -> None:
+        n = self.problem.n
+        for (i, k), z in self.comparison.items():
+            self.tick()
+            self.model.addCons(self.r[i] - self.r[k] - n * z >= 1 - n, name=f"above_{i}_{k}")
+
+    def _add_ties(self) -> None:
+        n, y = self.problem.n, self.problem.gains
+        for (i, k), z in self.comparison.items():
+            if y[i] > y[k] or (y[i] == y[k] and i < k):
+                self.model.addCons(self.r[k] - self.r[i] + n * z >= 1, name=f"tie_{i}_{k}")
+
+    def _add_rank_reached(self) -> None:
+        for i, row in self._rows():
+            self.tick()
+            for rank, t in row:
+                self.model.addCons((rank - 1) * t - self.r[i] <= 0, name=f"rank_reached_{i}_{rank}")
+
+    def complete(self, w: FloatArray) -> Assignment | None:
+        """Extend weights to a full solution; weights that are not regular are first moved, where their order allows."""
+        regular = w if self._groups(w) is not None else self._regular(w)
+        return None if regular is None or self._groups(regular) is None else super().complete(regular)
+
+    def _groups(self, w: FloatArray) -> IntArray | None:
+        """Return the number of distinct scores below that of each observation; None where w is not regular."""
+        scores = self.problem.X @ w
+        order = np.argsort(scores, kind="stable")
+        gap = np.diff(scores[order])
+        tied = gap <= 1e-12 * max(1.0, float(np.max(np.abs(scores))))
+        if np.any(~tied & (gap < self.problem.margin)):
+            return None
+        group = np.empty(len(scores), dtype=np.int64)
+        group[order] = np.concatenate([[0], np.cumsum(~tied)])
+        return group
+
+    def _regular(self, w: FloatArray) -> FloatArray | None:
+        """Return weights with the support and the order of scores of w whose neighbours are at least ε apart."""
+        X = self.problem.X
+        order = np.lexsort((self.problem.gains, X @ w))
+        steps = (X[order[1:]] - X[order[:-1]]) * (w != 0)
+        return deepest(self.problem, steps[np.any(steps != 0, axis=1)], w != 0)
+
+    def _complete(self, wins: NDArray[np.bool_], w: FloatArray) -> Assignment | None:
+        group = self._groups(w)
+        if group is None:
+            return None
+        above = group[self.pairs[:, 0]] > group[self.pairs[:, 1]]
+        rank = np.empty(self.problem.n, dtype=np.int64)
+        rank[np.lexsort((np.arange(self.problem.n), -self.problem.gains, group))] = np.arange(self.problem.n)
+        return assign(self.z, above) + assign(self.r, rank) + self._assigned(rank + 1)
