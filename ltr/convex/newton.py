@@ -27,11 +27,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 
-from ltr.convex.functions import FloatArray, PairFunction
+from ltr.losses.functions import PairFunction
 
 __all__ = [
     "Design",
+    "FloatArray",
     "Items",
     "Objective",
     "Pairs",
@@ -40,6 +43,8 @@ __all__ = [
     "radius_of",
     "without_idle_part",
 ]
+
+FloatArray = NDArray[np.float64]
 
 RADIUS = 100.0
 """Bounds without a penalty hold for coordinates of up to this many times max(1, the largest of the optimum)."""
@@ -129,17 +134,17 @@ class Objective:
     def value(self, w: FloatArray) -> float:
         """F(w); infinite where it overflows."""
         with np.errstate(over="ignore"):
-            inner = self.function.value(self.design.differences(w)).mean(axis=0)
+            inner = self._losses(self.design.differences(w)).mean(axis=0)
             return float(np.mean(inner**self.p) + 0.5 * self.penalty @ w**2)
 
     def derivatives(self, w: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Gradient, Hessian, and the part of the Hessian that comes from φ'' and the penalty."""
         z = self.design.differences(w)
-        inner = self.function.value(z).mean(axis=0)
+        inner = self._losses(z).mean(axis=0)
         steepness = self._steepness(inner)
-        slope = self.design.columns(self.function.first(z)) / z.shape[0]
+        slope = self.design.columns(self._losses(z, 1)) / z.shape[0]
         gradient = steepness @ slope + self.penalty * w
-        curvature = self.design.gram(self.function.second(z) * (steepness / z.shape[0])) + np.diag(self.penalty)
+        curvature = self.design.gram(self._losses(z, 2) * (steepness / z.shape[0])) + np.diag(self.penalty)
         if self.p == 1:
             return gradient, curvature, curvature
         # where the inner mean underflows to 0, so does its slope
@@ -153,17 +158,22 @@ class Objective:
         terms' absolute values.
         """
         z = self.design.differences(w)
-        inner = self.function.value(z).mean(axis=0)
+        inner = self._losses(z).mean(axis=0)
         steepness = self._steepness(inner)
         gradient, _, curvature = self.derivatives(w)
         step = self.design.differences(solve(curvature, -gradient))
-        a = np.clip(-(self.function.first(z) + self.function.second(z) * step), 0.0, self.function.upper)
+        a = np.clip(-(self._losses(z, 1) + self._losses(z, 2) * step), 0.0, self.function.steepest)
         q = -steepness @ self.design.columns(a) / z.shape[0]
         size = steepness @ self.design.sizes(a) / z.shape[0]
-        powers, conjugate = (self.p - 1) * np.mean(inner**self.p), self.function.conjugate(a)
+        powers, conjugate = (self.p - 1) * np.mean(inner**self.p), self.function.conjugate(torch.from_numpy(a)).numpy()
         constant = -powers - steepness @ conjugate.mean(axis=0)
         constant_size = powers + steepness @ np.abs(conjugate).mean(axis=0)
         return floor(float(constant), float(constant_size), q, size, self.penalty, radius)
+
+    def _losses(self, z: FloatArray, order: int = 0) -> FloatArray:
+        """Return φ of score differences, or its derivative of an order."""
+        values: FloatArray = self.function.derivative(torch.from_numpy(z), order).numpy()
+        return values
 
     def _steepness(self, inner: FloatArray) -> FloatArray:
         """``p u_k^(p-1)`` over the number of k: the derivative of the outer mean."""
@@ -206,7 +216,7 @@ def minimise(objective: Objective, start: FloatArray, *, steps: int = 500) -> Fl
         The weights reached; `Objective.lower_bound` tells how good they are.
 
     Examples:
-        >>> from ltr.convex.functions import LOGISTIC
+        >>> from ltr.losses.functions import LOGISTIC
         >>> design = Items(np.array([[1.0], [1.0], [-1.0]]))
         >>> w = minimise(Objective(design, LOGISTIC, np.zeros(1)), np.zeros(1))
         >>> round(float(w[0]), 12) == round(float(np.log(2)), 12)  # two of three: log(2 / 1)

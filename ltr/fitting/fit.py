@@ -34,12 +34,13 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from ltr.compiling import clock
-from ltr.fitting.minibatches import item_batches, list_batches
 from ltr.fitting.objective import Objective
+from ltr.fitting.observations import item_batches, list_batches
 from ltr.fitting.options import FitOptions
 from ltr.fitting.smoothing import SmoothedHinge, Smoothing, smoothed_hinge
-from ltr.losses import PairwiseHingeLoss, parse_loss
+from ltr.losses import PairwiseLoss, parse_loss
 from ltr.losses.contract import RankingLoss
+from ltr.losses.functions import Hinge
 
 __all__ = ["Fit", "NoSlopeError", "Step", "StopReason", "check_state"]
 
@@ -177,7 +178,7 @@ class Fit:
         self._last_slack = math.inf
         self._widened = 0
         self._evaluations = 0
-        if isinstance(loss, PairwiseHingeLoss) and self.options.optimizer == "lbfgs":
+        if isinstance(loss, PairwiseLoss) and isinstance(loss.function, Hinge) and self.options.optimizer == "lbfgs":
             labelled, like = self._objective.labelled, self._objective.parameters[0]
             self._smoothed = smoothed_hinge(loss, labelled.labels, labelled.groups, like.detach())
         self._optimizer = self._new_optimizer()

@@ -22,8 +22,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from ltr.fitting.labelled import Labelled
-from ltr.fitting.rows import Rows
+from ltr.fitting.observations import Labelled, Rows
 from ltr.fitting.smoothing import Smoothing
 from ltr.fitting.team import Team, blocks_of
 

@@ -1,38 +1,35 @@
-"""Comparable pairs: losses of them, and the arithmetic that keeps sums over them inside the floating point range."""
+"""Comparable pairs of items: losses of them, and the ways to add up over them.
+
+*All pairs* of a short list are a matrix (`comparable_pairs`), or one pass of a compiled kernel.
+
+*Graded lists as lists of two classes* (`two_classes`) add up over long lists without looking at pairs. Number the
+labels of a list upwards from 0. Two items with different numbers agree on the leading binary digits and then differ in
+one, where the higher label has 1 and the lower 0. So for each digit, the items that agree on all digits before it make
+a list of their own, with those of digit 1 above those of digit 0. Every comparable pair is in exactly one of these
+lists, and G labels take ceil(log2 G) digits.
+"""
 
 from __future__ import annotations
 
 import abc
 import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
-from ltr.lists import Lists
+from ltr.lists import Lists, buckets
 from ltr.losses import transforms
+from ltr.losses.arithmetic import bounded, widened
 from ltr.losses.contract import RankingLoss
-from ltr.losses.two_classes import on_rows
+from ltr.losses.transforms import TwoClasses
 
 if TYPE_CHECKING:
-    from ltr.losses._short import Kernel
+    from ltr.losses._short_lists import Kernel
 
-__all__ = [
-    "PairLoss",
-    "bounded",
-    "bounded_exp",
-    "closed_up",
-    "comparable_pairs",
-    "grouped_logsumexp",
-    "item_weights",
-    "kept_logsumexp",
-    "log_softplus",
-    "log_sum_exp",
-    "logsumexp",
-    "times_unit",
-    "with_gradient_of",
-]
+__all__ = ["PairLoss", "Part", "comparable_pairs", "on_rows", "two_classes"]
 
 
 class PairLoss(RankingLoss):
@@ -131,168 +128,77 @@ def comparable_pairs(lists: Lists, *, finite: bool = False) -> tuple[Tensor, Ten
     return difference.masked_fill(~comparable, 0.0), comparable
 
 
-def item_weights(lists: Lists) -> tuple[Tensor, Tensor | None]:
-    """The weight of each item in units of its list's largest one, and that unit; no gradient flows into either.
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Lists of two classes, taken from the items of other lists.
 
-    Products and sums of weights may leave the floating point range, those of weights in units of the largest do not.
-
-    Returns:
-        Weights ``(*batch, list)``, 1 where none is given and 0 in padding; the unit ``(*batch,)``, None where no
-        weights are given.
+    Attributes:
+        two: scores (differentiable) and weights, (parts, items).
+        items: where each item stands in the flattened lists, 0 in padding, (parts, items).
+        source: number of the list that each part is taken from, (parts,).
     """
-    if lists.weight is None:
-        return lists.mask.to(lists.scores.dtype), None
-    weight = lists.weight.detach()
-    if weight.shape[-1] == 0:
-        return weight, None
-    largest = weight.amax(-1)
-    unit = torch.where(largest > 0, largest, 1.0)
-    # an item that weighs anything keeps counting, however light it is
-    least = torch.finfo(weight.dtype).tiny
-    return torch.where(weight > 0, (weight / unit.unsqueeze(-1)).clamp(min=least), 0.0), unit
+
+    two: TwoClasses
+    items: Tensor
+    source: Tensor
 
 
-def times_unit(values: Tensor, unit: Tensor | None, power: int) -> Tensor:
-    """``values * unit**power`` of values >= 0: infinite beyond the range, where the gradient stays finite."""
-    if unit is None:
-        return values
-    whole = values.detach()
-    for _ in range(power):
-        whole = whole * unit
-    largest = torch.finfo(values.dtype).max
-    limit = torch.full_like(whole, largest**0.5 / 2).masked_fill(whole == math.inf, largest**0.125)
-    return with_gradient_of(whole, values * torch.minimum(unit, limit) ** power)
-
-
-def kept_logsumexp(terms: Tensor, keep: Tensor, dim: int | tuple[int, ...]) -> Tensor:
-    """``log sum exp`` over the kept terms, which are finite; 0 with gradient 0 where none is kept.
-
-    The gradient is that of terms measured from the largest: what each has of the sum is then exact.
-    """
-    largest = terms.detach().masked_fill(~keep, -math.inf).amax(dim, keepdim=True)
-    none = largest == -math.inf
-    largest = largest.masked_fill(none, 0.0)
-    rest = torch.where(keep, terms - largest, torch.zeros_like(largest).masked_fill(~none, -math.inf))
-    total = torch.logsumexp(rest, dim, keepdim=True) + largest
-    return total.masked_fill(none, 0.0).squeeze(dim)
-
-
-def grouped_logsumexp(terms: Tensor, group: Tensor, groups: int) -> tuple[Tensor, Tensor]:
-    """``log sum exp`` of the terms of each group, terms of -inf left out; 0 with gradient 0 where none is left.
+def two_classes(lists: Lists, weight: Tensor) -> Iterator[Part]:
+    """The comparable pairs of lists, as those of upper and lower items of parts of them.
 
     Args:
-        terms: (terms,).
-        group: of each term, (terms,).
-        groups: how many.
-
-    Returns:
-        (groups,), and the boolean that says which groups have a term.
+        lists: of shape (lists, items).
+        weight: of each item, 0 where it does not count, same shape.
     """
-    keep = terms.detach() > -math.inf
-    terms, group = terms[keep], group[keep]
-    largest = terms.new_zeros(groups).scatter_reduce(0, group, terms.detach(), "amax", include_self=False)
-    total = terms.new_zeros(groups).index_add(0, group, torch.exp(terms - largest[group]))
-    has_term = total > 0
-    return (total.masked_fill(~has_term, 1.0).log() + largest).masked_fill(~has_term, 0.0), has_term
+    real = lists.mask & (weight > 0)
+    number = _label_numbers(lists.labels, real)
+    most = int(number.max()) if number.numel() else 0
+    scores, weight = widened(lists.scores), weight.double()
+    if most <= 1:
+        upper = weight * (real & (number == 1))
+        lower = weight * (real & (number == 0))
+        everyone = torch.arange(scores.numel(), device=scores.device).reshape(scores.shape)
+        yield Part(TwoClasses(scores, upper, lower), everyone, torch.arange(len(scores), device=scores.device))
+        return
+    items = real.reshape(-1).nonzero().squeeze(-1)
+    row, number = items // scores.shape[-1], number.reshape(-1)[items]
+    scores, weight = scores.reshape(-1), weight.reshape(-1)
+    for digit in range(most.bit_length()):
+        # a list's groups are numbered one after the other, by the digits before this one
+        group = row * ((most >> (digit + 1)) + 1) + (number >> (digit + 1))
+        above = ((number >> digit) & 1).bool()
+        for members, mask in buckets(group):
+            at = items[members]
+            w = weight[at].masked_fill(~mask, 0.0)
+            up = above[members]
+            yield Part(
+                TwoClasses(scores[at].masked_fill(~mask, 0.0), w.masked_fill(~up, 0.0), w.masked_fill(up, 0.0)),
+                at,
+                row[members[:, 0]],
+            )
 
 
-def logsumexp(terms: Tensor) -> Tensor:
-    """``log sum exp`` along the last axis; -inf with gradient 0 where all terms are."""
-    keep = terms > -math.inf
-    return kept_logsumexp(terms, keep, -1).masked_fill(~keep.any(-1), -math.inf)
+@torch.compiler.disable  # lists of all shapes, and kernels of other compilers
+def on_rows(values: Callable[[Lists], Tensor], lists: Lists) -> Tensor:
+    """What a function of (lists, items) gives for lists with any batch axes."""
+    batch = lists.scores.shape[:-1]
+    rows = (math.prod(batch), lists.scores.shape[-1])
+    weight = None if lists.weight is None else lists.weight.reshape(rows)
+    flat = Lists(lists.scores.reshape(rows), lists.labels.reshape(rows), lists.mask.reshape(rows), weight)
+    return values(flat).reshape(batch)
 
 
-def log_sum_exp(terms: Tensor, log_weight: Tensor) -> tuple[Tensor, Tensor]:
-    """``log sum exp`` of weighted terms along the last axis in two parts: what is added to the largest, and that term.
-
-    Beside a large term the first part would be lost. Weights of 0 do not count; without others it is -inf, and 0.
-    """
-    keep = log_weight > -math.inf
-    largest = terms.detach().masked_fill(~keep, -math.inf).amax(-1, keepdim=True)
-    largest = largest.masked_fill(largest == -math.inf, 0.0)
-    rest = (terms - largest).masked_fill(~keep, 0.0)
-    return logsumexp(log_weight + rest), largest.squeeze(-1)
-
-
-def log_softplus(x: Tensor) -> Tensor:
-    """``log(log(1 + exp(x)))``, accurate where ``exp(x)`` underflows."""
-    # below -40, log(1 + exp(x)) and exp(x) agree to every digit of float64
-    far = x < -40.0
-    return torch.where(far, x, torch.log(-F.logsigmoid(-x.masked_fill(far, 0.0))))
-
-
-def closed_up(scores: Tensor, *, unit: float = 1.0) -> Tensor:
-    """Scores in units, in the same order, with gaps of at most 1,000 units; float64 without a gradient.
-
-    To an exponential of differences a gap of 1,000 is as wide as any, and the scores are small numbers.
-    """
-    values, place = torch.unique(scores.detach().double(), return_inverse=True)
-    return (values.diff(prepend=values[:1]) / unit).clamp(max=1000.0).cumsum(0)[place]
-
-
-def with_gradient_of(values: Tensor, other: Tensor) -> Tensor:
-    """The values, with the gradient of another tensor of their shape."""
-    result: Tensor = _WithGradientOf.apply(values.detach(), other)
-    return result
-
-
-class _WithGradientOf(torch.autograd.Function):
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(values: Tensor, other: Tensor) -> Tensor:
-        return values.view_as(values)
-
-    @staticmethod
-    def setup_context(ctx: torch.autograd.function.FunctionCtx, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
-        pass
-
-    @staticmethod
-    def backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor) -> tuple[None, Tensor]:
-        return None, grad
-
-    @staticmethod
-    def jvp(ctx: torch.autograd.function.FunctionCtx, _: Tensor | None, tangent: Tensor) -> Tensor:
-        return tangent.view_as(tangent)
-
-
-def bounded(terms: Tensor) -> Tensor:
-    """Terms brought back to an eighth of the floating point range, with the gradient that they had.
-
-    The terms of a sum in logarithms must be finite, for the difference of two infinite ones is not a number.
-    """
-    largest = torch.finfo(terms.dtype).max / 8
-    return with_gradient_of(terms.detach().clamp(-largest, largest), terms)
-
-
-def bounded_exp(x: Tensor, *, slope: float = 1.0, dtype: torch.dtype | None = None) -> Tensor:
-    """``exp(x)``, whose derivative stops growing where `slope` times it would leave the floating point range.
-
-    Args:
-        x: any shape.
-        slope: bound on how much `x` moves when a score moves by 1, at least 1.
-        dtype: precision of the result, whose range counts; None takes that of `x`.
-    """
-    dtype = x.dtype if dtype is None else dtype
-    limit = math.log(torch.finfo(dtype).max) - math.log(slope) - 1.0
-    result: Tensor = _BoundedExp.apply(x, limit)
-    return result.to(dtype)
-
-
-class _BoundedExp(torch.autograd.Function):
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x: Tensor, limit: float) -> Tensor:
-        return torch.exp(x)
-
-    @staticmethod
-    def setup_context(ctx: torch.autograd.function.FunctionCtx, inputs: tuple[Tensor, float], output: Tensor) -> None:
-        x, limit = inputs
-        ctx.save_for_backward(x)
-        ctx.limit = limit  # type: ignore[attr-defined]
-
-    @staticmethod
-    def backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor) -> tuple[Tensor, None]:
-        (x,) = ctx.saved_tensors  # type: ignore[attr-defined]
-        return grad * torch.exp(x.clamp(max=ctx.limit)), None  # type: ignore[attr-defined]
+def _label_numbers(labels: Tensor, real: Tensor) -> Tensor:
+    """The number of each item's label among the different labels of its list, from 0 upwards; 0 where not real."""
+    if labels.shape[-1] == 0:
+        return labels.long()
+    # what is not real takes a label that the list has
+    lowest = labels.masked_fill(~real, torch.inf).amin(-1, keepdim=True)
+    above = real & (labels > lowest)
+    highest = labels.masked_fill(~real, -torch.inf).amax(-1, keepdim=True)
+    if not bool((above & (labels < highest)).any()):
+        return above.long()  # two labels need no sorting
+    values, order = torch.where(real, labels, lowest).sort(dim=-1)
+    new = torch.zeros_like(values, dtype=torch.int64)
+    new[..., 1:] = values[..., 1:] > values[..., :-1]
+    return torch.zeros_like(new).scatter(-1, order, new.cumsum(-1))

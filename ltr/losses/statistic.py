@@ -9,18 +9,18 @@ from __future__ import annotations
 import abc
 import math
 from dataclasses import replace
-from typing import ClassVar, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from ltr.checks import as_float
 from ltr.lists import Lists
-from ltr.losses.contract import PairsName, RankingLoss, Reduction, one_of
-from ltr.losses.pairs import closed_up, comparable_pairs, with_gradient_of
-from ltr.losses.transforms import Logistic, TwoClasses, transform
-from ltr.losses.two_classes import on_rows, widened
+from ltr.losses.arithmetic import closed_up, widened, with_gradient_of
+from ltr.losses.contract import PairsName, RankingLoss, Reduction, as_function, one_of
+from ltr.losses.functions import LOGISTIC
+from ltr.losses.pairs import comparable_pairs, on_rows
+from ltr.losses.transforms import TwoClasses, transform
 from ltr.ranks import GainName, gains_of, order_items, position_weights
 from ltr.statistics import RankStatistic
 
@@ -30,7 +30,7 @@ __all__ = ["LambdaLoss", "SmoothStatisticLoss", "lambda_loss", "smooth_statistic
 class _StatisticLoss(RankingLoss):
     """What the losses of a rank statistic share: its weights, gains, and the ideal value of a list."""
 
-    option_types: ClassVar = {"statistic": str, "gain": str, **RankingLoss.option_types}
+    always_named = ("statistic",)
 
     def __init__(
         self, *, statistic: RankStatistic | str, gain: GainName, reduction: Reduction, pairs: PairsName
@@ -39,11 +39,6 @@ class _StatisticLoss(RankingLoss):
         self.statistic = RankStatistic.parse(statistic)
         self.gain: GainName = gain
         one_of("gain", gain, get_args(GainName))
-
-    def options(self) -> dict[str, str]:
-        """The statistic always, other options where they differ from their defaults."""
-        gain = {} if self.gain == "linear" else {"gain": self.gain}
-        return {"statistic": str(self.statistic), **gain, **super().options()}
 
     def list_values(self, lists: Lists) -> Tensor:
         """Refuse weights; the rest is by rows."""
@@ -97,10 +92,10 @@ class SmoothStatisticLoss(_StatisticLoss):
 
     Args:
         statistic: a `RankStatistic` or its name.
-        temperature: score difference at which an item counts as above another by about 3/4, > 0.
         gain: ``"linear"`` takes the label itself, ``"exp2"`` takes ``2**label - 1``.
         reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
         pairs: ``"mean"`` or ``"sum"``, as above.
+        temperature: score difference at which an item counts as above another by about 3/4, > 0.
 
     Raises:
         ValueError: an option outside its range; when called, weights of items or labels below 0.
@@ -113,26 +108,20 @@ class SmoothStatisticLoss(_StatisticLoss):
     """
 
     key = "smooth"
-    option_types: ClassVar = {"temperature": float, **_StatisticLoss.option_types}
 
     def __init__(
         self,
         *,
         statistic: RankStatistic | str = "dcg",
-        temperature: float = 1.0,
         gain: GainName = "linear",
         reduction: Reduction = "mean",
         pairs: PairsName = "mean",
+        temperature: float = 1.0,
     ) -> None:
         super().__init__(statistic=statistic, gain=gain, reduction=reduction, pairs=pairs)
         if not 0 < as_float(temperature) < math.inf:
             raise ValueError(f"temperature must be a finite number > 0, got {temperature!r}")
         self.temperature = float(temperature)
-
-    def options(self) -> dict[str, str]:
-        """The statistic always, other options where they differ from their defaults."""
-        own = {} if self.temperature == 1.0 else {"temperature": repr(self.temperature).removesuffix(".0")}
-        return {**super().options(), **own}
 
     def _row_values(self, lists: Lists) -> Tensor:
         gains, weights, ideal = self._parts(lists)
@@ -148,11 +137,11 @@ class SmoothStatisticLoss(_StatisticLoss):
         scores, real = lists.scores / self.temperature, lists.mask.double()
         if not bool(scores.isfinite().all()):
             scores = with_gradient_of(closed_up(lists.scores, unit=self.temperature), scores)
+        # sigmoid(-z) is minus the derivative of log(1 + exp(-z))
         if self.looks_at_pairs(lists):
-            above = torch.sigmoid(scores.unsqueeze(-2) - scores.unsqueeze(-1)) * real.unsqueeze(-2)
+            above = -LOGISTIC.derivative(scores.unsqueeze(-1) - scores.unsqueeze(-2), 1) * real.unsqueeze(-2)
             return above.sum(-1) - 0.5 * real
-        # the derivative of log(1 + exp(-z)) is -sigmoid(-z)
-        return -transform(Logistic(), TwoClasses(scores, real, real), real, order=1) - 0.5 * real
+        return -transform(LOGISTIC, TwoClasses(scores, real, real), real, order=1) - 0.5 * real
 
 
 class LambdaLoss(_StatisticLoss):
@@ -204,42 +193,11 @@ class LambdaLoss(_StatisticLoss):
         difference, comparable = comparable_pairs(lists)
         change = (gains.unsqueeze(-1) - gains.unsqueeze(-2)).abs() * (own.unsqueeze(-1) - own.unsqueeze(-2)).abs()
         # the loss of a pair may be infinite where nothing would change
-        terms = (change * -F.logsigmoid(difference)).masked_fill(~comparable | (change == 0), 0.0)
+        terms = (change * LOGISTIC(difference)).masked_fill(~comparable | (change == 0), 0.0)
         return self._share(terms.sum((-2, -1)), ideal, lists)
 
 
-def smooth_statistic_loss(
-    scores: Tensor,
-    labels: Tensor,
-    *,
-    mask: Tensor | None = None,
-    weight: Tensor | None = None,
-    qid: Tensor | None = None,
-    statistic: RankStatistic | str = "dcg",
-    temperature: float = 1.0,
-    gain: GainName = "linear",
-    reduction: Reduction = "mean",
-    pairs: PairsName = "mean",
-) -> Tensor:
-    """`SmoothStatisticLoss` as a function."""
-    loss = SmoothStatisticLoss(
-        statistic=statistic, temperature=temperature, gain=gain, reduction=reduction, pairs=pairs
-    )
-    return loss(scores, labels, mask=mask, weight=weight, qid=qid)
-
-
-def lambda_loss(
-    scores: Tensor,
-    labels: Tensor,
-    *,
-    mask: Tensor | None = None,
-    weight: Tensor | None = None,
-    qid: Tensor | None = None,
-    statistic: RankStatistic | str = "dcg",
-    gain: GainName = "linear",
-    reduction: Reduction = "mean",
-    pairs: PairsName = "mean",
-) -> Tensor:
-    """`LambdaLoss` as a function."""
-    loss = LambdaLoss(statistic=statistic, gain=gain, reduction=reduction, pairs=pairs)
-    return loss(scores, labels, mask=mask, weight=weight, qid=qid)
+smooth_statistic_loss = as_function(SmoothStatisticLoss, "smooth_statistic_loss")
+"""`SmoothStatisticLoss` as a function."""
+lambda_loss = as_function(LambdaLoss, "lambda_loss")
+"""`LambdaLoss` as a function."""

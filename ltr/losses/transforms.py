@@ -32,13 +32,22 @@ from __future__ import annotations
 import abc
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional as F
 
-__all__ = ["HingePower", "Logistic", "PairFunction", "Plan", "TwoClasses", "pair_sums", "transform"]
+if TYPE_CHECKING:
+    from ltr.losses.functions import PairFunction
+
+__all__ = ["Plan", "TwoClasses", "binned_plan", "pair_sums", "sorted_plan", "transform"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 _NODES = 14
 _REACH = 38
@@ -70,14 +79,6 @@ class Plan(abc.ABC):
     @abc.abstractmethod
     def apply(self, charges: Tensor, order: int, up: bool) -> Tensor:
         """The transform of charges with the derivative of f of this order, without a gradient of its own."""
-
-
-class PairFunction(abc.ABC):
-    """A function f of score differences, with its derivatives."""
-
-    @abc.abstractmethod
-    def plan(self, two: TwoClasses) -> Plan:
-        """Sort the scores, which have no gradient here, as the transforms need them."""
 
 
 def pair_sums(function: PairFunction, two: TwoClasses) -> Tensor:
@@ -163,23 +164,17 @@ def _within_reach(two: TwoClasses, reach: float) -> tuple[Tensor, Tensor, Tensor
 # --- powers of the hinge -----------------------------------------------------------------------------------------
 
 
-class HingePower(PairFunction):
-    """``max(0, 1 - z)^power``; its derivatives are taken where they exist."""
-
-    def __init__(self, power: int) -> None:
-        self.power = power
-
-    def plan(self, two: TwoClasses) -> Plan:
-        """Sort the keys: items of weight 0 go anywhere."""
-        upper, lower = two.upper > 0, two.lower > 0
-        scores, smallest, unit = _within_reach(two, 2.0)
-        scores = scores / unit - smallest / unit
-        shifted = scores - 1.0 / unit
-        # an upper item whose score is so large that 1 is lost beside it comes before a lower item of the same score
-        shifted = torch.where(shifted == scores, shifted.nextafter(shifted.new_tensor(-math.inf)), shifted)
-        order = torch.where(upper, shifted, scores).argsort(dim=-1)
-        scores, upper, lower = (x.gather(-1, order) for x in (scores, upper, lower))
-        return _Sorted(self.power, order, scores, upper, lower, unit)
+def sorted_plan(power: int, two: TwoClasses) -> Plan:
+    """Prepare sums of ``max(0, 1 - z)^power`` by sorting the keys; items of weight 0 go anywhere."""
+    upper, lower = two.upper > 0, two.lower > 0
+    scores, smallest, unit = _within_reach(two, 2.0)
+    scores = scores / unit - smallest / unit
+    shifted = scores - 1.0 / unit
+    # an upper item whose score is so large that 1 is lost beside it comes before a lower item of the same score
+    shifted = torch.where(shifted == scores, shifted.nextafter(shifted.new_tensor(-math.inf)), shifted)
+    order = torch.where(upper, shifted, scores).argsort(dim=-1)
+    scores, upper, lower = (x.gather(-1, order) for x in (scores, upper, lower))
+    return _Sorted(power, order, scores, upper, lower, unit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,36 +215,38 @@ def _running(values: Tensor, *, backwards: bool) -> Tensor:
 # --- smooth functions --------------------------------------------------------------------------------------------
 
 
-class Logistic(PairFunction):
-    """``log(1 + exp(-z))``, with derivatives up to the third."""
+def binned_plan(function: PairFunction, two: TwoClasses) -> Plan:
+    """Prepare sums of a smooth function by putting the items into bins.
 
-    def plan(self, two: TwoClasses) -> Plan:
-        """Put the items into bins."""
-        upper, lower = ((weight > 0).reshape(-1).nonzero().squeeze(-1) for weight in (two.upper, two.lower))
-        items = torch.cat([upper, lower])
-        near, smallest, unit = _within_reach(two, 2.0 * _REACH)
-        scores = near.reshape(-1)[items]
-        floor = scores.floor()
-        row, value, bin_of = _occupied(items // max(two.scores.shape[-1], 1), floor)
-        bins = torch.arange(len(row), device=row.device)
-        new_row = torch.ones_like(row, dtype=torch.bool)
-        new_row[1:] = row[1:] != row[:-1]
-        step = torch.full_like(value, _REACH + 1.0)
-        step[1:] = torch.where(new_row[1:], step[1:], (value[1:] - value[:-1]).clamp(max=_REACH + 1.0))
-        first = torch.where(new_row, bins, 0).cummax(0).values if len(row) else bins
-        place = 2.0 * (scores - floor) - 1.0
-        key = step.cumsum(0).long()
-        return _Bins(
-            shape=two.scores.shape,
-            upper=_Items(upper, bin_of[: len(upper)], place[: len(upper)]),
-            lower=_Items(lower, bin_of[len(upper) :], place[len(upper) :]),
-            key=key,
-            span=int((key - key[first]).max()) if len(key) else 0,
-            row=row,
-            column=bins - first,
-            centre=value / unit[row, 0] - (smallest / unit)[row, 0],
-            unit=unit[row, 0],
-        )
+    The function must tend to ``-z`` on the left and to 0 on the right as fast as ``log(1 + exp(-z))`` does, and have no
+    singularity nearer to the real line than ±iπ.
+    """
+    upper, lower = ((weight > 0).reshape(-1).nonzero().squeeze(-1) for weight in (two.upper, two.lower))
+    items = torch.cat([upper, lower])
+    near, smallest, unit = _within_reach(two, 2.0 * _REACH)
+    scores = near.reshape(-1)[items]
+    floor = scores.floor()
+    row, value, bin_of = _occupied(items // max(two.scores.shape[-1], 1), floor)
+    bins = torch.arange(len(row), device=row.device)
+    new_row = torch.ones_like(row, dtype=torch.bool)
+    new_row[1:] = row[1:] != row[:-1]
+    step = torch.full_like(value, _REACH + 1.0)
+    step[1:] = torch.where(new_row[1:], step[1:], (value[1:] - value[:-1]).clamp(max=_REACH + 1.0))
+    first = torch.where(new_row, bins, 0).cummax(0).values if len(row) else bins
+    place = 2.0 * (scores - floor) - 1.0
+    key = step.cumsum(0).long()
+    return _Bins(
+        function=function,
+        shape=two.scores.shape,
+        upper=_Items(upper, bin_of[: len(upper)], place[: len(upper)]),
+        lower=_Items(lower, bin_of[len(upper) :], place[len(upper) :]),
+        key=key,
+        span=int((key - key[first]).max()) if len(key) else 0,
+        row=row,
+        column=bins - first,
+        centre=value / unit[row, 0] - (smallest / unit)[row, 0],
+        unit=unit[row, 0],
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,6 +258,7 @@ class _Items:
 
 @dataclass(frozen=True, eq=False)
 class _Bins(Plan):
+    function: PairFunction
     shape: torch.Size
     upper: _Items
     lower: _Items
@@ -301,9 +299,7 @@ def _moments(items: _Items, q: Tensor, bins: int) -> Tensor:
     """The sum of q times each Chebyshev polynomial, over the items of each bin, (bins, _NODES)."""
     total = q.new_zeros(bins, _NODES)
     if q.device.type in COMPILED_FOR:
-        from ltr.losses import _bins
-
-        _bins.moments(q.numpy(), items.bin.numpy(), items.place.numpy(), total.numpy())
+        _compiled(_add_moments)(q.numpy(), items.bin.numpy(), items.place.numpy(), total.numpy())
         return total
     for begin in range(0, len(q), _CHUNK):
         part = slice(begin, begin + _CHUNK)
@@ -315,14 +311,41 @@ def _interpolated(items: _Items, coefficients: Tensor) -> Tensor:
     """The polynomials of each bin at its items."""
     out = torch.empty_like(items.place)
     if out.device.type in COMPILED_FOR:
-        from ltr.losses import _bins
-
-        _bins.interpolate(coefficients.numpy(), items.bin.numpy(), items.place.numpy(), out.numpy())
+        _compiled(_interpolate)(coefficients.numpy(), items.bin.numpy(), items.place.numpy(), out.numpy())
         return out
     for begin in range(0, len(out), _CHUNK):
         part = slice(begin, begin + _CHUNK)
         out[part] = (coefficients[items.bin[part]] * _polynomials(items.place[part])).sum(-1)
     return out
+
+
+@functools.cache
+def _compiled(function: Callable[..., None]) -> Callable[..., None]:
+    from ltr.compiling import njit
+
+    return cast(Callable[..., None], njit(cache=True, nogil=True)(function))
+
+
+def _add_moments(q: FloatArray, bins: IntArray, place: FloatArray, total: FloatArray) -> None:
+    """Add q times each Chebyshev polynomial of the place to the row of the item's bin."""
+    for i in range(q.shape[0]):
+        row, t = total[bins[i]], place[i]
+        before, this = 1.0, t
+        row[0] += q[i]
+        row[1] += q[i] * t
+        for r in range(2, row.shape[0]):
+            before, this = this, 2.0 * t * this - before
+            row[r] += q[i] * this
+
+
+def _interpolate(coefficients: FloatArray, bins: IntArray, place: FloatArray, out: FloatArray) -> None:
+    """Write the Chebyshev series of each item's bin at its place (Clenshaw's recurrence)."""
+    for i in range(out.shape[0]):
+        row, t = coefficients[bins[i]], place[i]
+        after, this = 0.0, 0.0
+        for r in range(row.shape[0] - 1, 0, -1):
+            after, this = this, 2.0 * t * this - after + row[r]
+        out[i] = t * this - after + row[0]
 
 
 def _polynomials(t: Tensor) -> Tensor:
@@ -335,7 +358,7 @@ def _polynomials(t: Tensor) -> Tensor:
 
 def _near(plan: _Bins, moments: Tensor, order: int, up: bool) -> Tensor:
     """Effect of bins within reach: the matrix of their distance, in both directions of it."""
-    matrices = _matrices(order).to(moments)
+    matrices = _matrices(plan.function, order).to(moments)
     effect = torch.zeros_like(moments)
     for distance in range(min(_REACH, plan.span) + 1):
         above = torch.searchsorted(plan.key, plan.key + distance).clamp(max=max(len(plan.key) - 1, 0))
@@ -378,26 +401,12 @@ def _far(plan: _Bins, moments: Tensor, order: int, up: bool) -> Tensor:
     return effect
 
 
-@functools.cache
-def _matrices(order: int) -> Tensor:
+@functools.lru_cache(maxsize=32)
+def _matrices(function: PairFunction, order: int) -> Tensor:
     """For D = -_REACH .. _REACH, Chebyshev coefficients of f(D + x / 2 - y / 2) in x and y, (2 _REACH + 1, x, y)."""
     angles = (torch.arange(_NODES, dtype=torch.float64) + 0.5) * math.pi / _NODES
     fit = torch.cos(torch.arange(_NODES)[:, None] * angles) * 2.0 / _NODES
     fit[0] *= 0.5
     nodes = torch.cos(angles)
     distance = torch.arange(-_REACH, _REACH + 1, dtype=torch.float64)[:, None, None]
-    return fit @ _logistic(distance + 0.5 * nodes[:, None] - 0.5 * nodes, order) @ fit.T
-
-
-def _logistic(z: Tensor, order: int) -> Tensor:
-    """The derivative of ``log(1 + exp(-z))`` of an order."""
-    if order == 0:
-        return -F.logsigmoid(z)
-    below, above = torch.sigmoid(-z), torch.sigmoid(z)
-    if order == 1:
-        return -below
-    if order == 2:
-        return below * above
-    if order == 3:
-        return below * above * (below - above)
-    raise NotImplementedError("the logistic pair function has derivatives up to the third")
+    return fit @ function.derivative(distance + 0.5 * nodes[:, None] - 0.5 * nodes, order) @ fit.T

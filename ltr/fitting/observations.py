@@ -1,4 +1,9 @@
-"""The labels and lists of a fit, and the loss of scores for them."""
+"""The observations of a fit: features brought to the device, labels and lists, the loss of scores, and mini-batches.
+
+*Mini-batches* are of items that keep every class, or of whole lists. The mean over the positive-negative pairs of a
+batch of items estimates the mean over all pairs without bias, because each class is sampled uniformly. Losses that are
+not means over pairs (the P-norm push) are estimated with a bias that vanishes as batches grow.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +15,57 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from ltr.checks import as_array, as_numbers
-from ltr.fitting.rows import plain
 from ltr.fitting.smoothing import HuberHinge
 from ltr.fitting.team import BLOCKS, Team
 from ltr.losses.contract import RankingLoss
 
-__all__ = ["Labelled", "lists_in_blocks"]
+__all__ = ["Labelled", "Rows", "item_batches", "list_batches", "lists_in_blocks"]
 
 IntArray = NDArray[np.int64]
+
+_CHECKED = 1 << 16  # rows checked at a time
+
+
+class Rows:
+    """Observations X, (n, d), finite.
+
+    Args:
+        X: of any real type; with `resident` False an array or tensor is not copied, so that a memory-mapped one
+            (``numpy.load(..., mmap_mode="r")``) is read from the disk whenever it is needed.
+        dtype: in which they are asked for.
+        device: to which they are brought.
+        resident: hold them all on the device.
+
+    Attributes:
+        ends: the first and the last one.
+
+    Raises:
+        ValueError: anything but a matrix of finite numbers with a row and a column.
+    """
+
+    def __init__(self, X: ArrayLike, *, dtype: torch.dtype, device: torch.device, resident: bool) -> None:
+        self._dtype, self._device = dtype, device
+        source: NDArray[np.generic] = as_array("X", _plain(X))
+        if source.dtype.kind not in "fiub":
+            source = as_numbers("X", source)
+        self._source: NDArray[np.generic] | Tensor = _checked(source)
+        self._rows = len(source)
+        self.ends = np.concatenate([source[:1], source[-1:]])
+        if resident:
+            self._source = self._copied(source)
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def take(self, rows: slice | NDArray[np.int64]) -> Tensor:
+        """Some rows, on the device."""
+        if isinstance(self._source, Tensor):
+            return self._source[rows if isinstance(rows, slice) else torch.from_numpy(rows).to(self._device)]
+        return self._copied(self._source[rows])
+
+    def _copied(self, rows: NDArray[np.generic]) -> Tensor:
+        # into memory of torch's own, whose alignment, which sums may depend on, is the same in every process
+        return torch.tensor(rows, dtype=self._dtype).to(self._device)
 
 
 class Labelled:
@@ -159,7 +207,7 @@ def _one(
 
 
 def _checked_labels(y: ArrayLike, rows: int) -> NDArray[np.float64]:
-    labels = as_numbers("y", plain(y)).copy()
+    labels = as_numbers("y", _plain(y)).copy()
     if labels.shape != (rows,):
         raise ValueError(f"y must have one label a row of X ({rows}), got shape {labels.shape}")
     if not np.isfinite(labels).all():
@@ -168,7 +216,7 @@ def _checked_labels(y: ArrayLike, rows: int) -> NDArray[np.float64]:
 
 
 def _checked_lists(qid: ArrayLike, labels: NDArray[np.float64]) -> tuple[IntArray, list[IntArray]]:
-    ids = as_array("qid", plain(qid))
+    ids = as_array("qid", _plain(qid))
     if not np.issubdtype(ids.dtype, np.integer):
         raise ValueError(f"qid must be integers, got {ids.dtype}")
     if ids.shape != labels.shape:
@@ -177,3 +225,73 @@ def _checked_lists(qid: ArrayLike, labels: NDArray[np.float64]) -> tuple[IntArra
     if all(np.all(labels[rows] == labels[rows[0]]) for rows in groups):
         raise ValueError("y must hold two different labels in some list of qid, got none such")
     return ids.astype(np.int64), groups
+
+
+def item_batches(labels: NDArray[np.float64], size: int, generator: np.random.Generator) -> list[IntArray]:
+    """Deal the items of one list into batches that hold about the same share of every class.
+
+    Items in random order within their class are dealt out in turn. A batch that would hold a single class
+    (one class has fewer items than there are batches) gets one random item of another class on top.
+
+    Args:
+        labels: (n,), at least two different ones.
+        size: items in a batch, at least 2; all batches hold about n / ceil(n / size).
+        generator: source of randomness.
+
+    Returns:
+        row indices of each batch, in random order; every row occurs.
+
+    Examples:
+        >>> batches = item_batches(np.array([1.0, 0.0, 0.0, 0.0, 1.0, 0.0]), 3, np.random.default_rng(0))
+        >>> [sorted(b.tolist()) for b in batches]
+        [[0, 1, 2], [3, 4, 5]]
+    """
+    count = -(-len(labels) // size)
+    order = generator.permutation(len(labels))
+    order = order[np.argsort(labels[order], kind="stable")]
+    batches = [order[start::count] for start in generator.permutation(count)]
+    return [_with_a_pair(batch, labels, generator) for batch in batches]
+
+
+def _with_a_pair(batch: IntArray, labels: NDArray[np.float64], generator: np.random.Generator) -> IntArray:
+    if np.any(labels[batch] != labels[batch[0]]):
+        return batch
+    others = np.flatnonzero(labels != labels[batch[0]])
+    return np.append(batch, generator.choice(others))
+
+
+def list_batches(groups: list[IntArray], size: int, generator: np.random.Generator) -> list[IntArray]:
+    """Shuffle whole lists into batches.
+
+    Args:
+        groups: row indices of each list.
+        size: lists in a batch, at least 1; all batches hold about lists / ceil(lists / size).
+        generator: source of randomness.
+
+    Returns:
+        row indices of each batch, list after list; every row occurs once.
+
+    Examples:
+        >>> groups = [np.array([0, 2]), np.array([1]), np.array([3])]
+        >>> [b.tolist() for b in list_batches(groups, 2, np.random.default_rng(0))]
+        [[3, 1], [0, 2]]
+    """
+    count = -(-len(groups) // size)
+    order = generator.permutation(len(groups))
+    return [np.concatenate([groups[at] for at in order[start::count]]) for start in range(count)]
+
+
+def _plain(values: ArrayLike) -> ArrayLike:
+    """A tensor as an array, anything else as it is."""
+    return values.detach().cpu().numpy() if isinstance(values, Tensor) else values
+
+
+def _checked(source: NDArray[np.generic]) -> NDArray[np.generic]:
+    if source.ndim != 2 or source.shape[0] < 1 or source.shape[1] < 1:
+        raise ValueError(f"X must be 2-D with at least one row and one column, got shape {source.shape}")
+    for begin in range(0, len(source), _CHECKED):
+        part = np.asarray(source[begin : begin + _CHECKED], dtype=np.float64)
+        if not np.isfinite(part).all():
+            row, column = np.argwhere(~np.isfinite(part))[0]
+            raise ValueError(f"X must be finite, got {part[row, column]} at row {begin + row}, column {column}")
+    return source
