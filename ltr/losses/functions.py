@@ -250,8 +250,8 @@ class SmoothedHinge(PairFunction):
     """``width log(1 + exp((1 - z) / width))``, above the hinge by at most ``width log 2``.
 
     Examples:
-        >>> SmoothedHinge(0.001)(torch.tensor([0.5, 2.0])).tolist()
-        [0.5, 0.0]
+        >>> SmoothedHinge(0.001)(torch.tensor([0.0, 0.5])).tolist()
+        [1.0, 0.5]
     """
 
     width: float
