@@ -254,8 +254,9 @@ def test_separable_data_has_no_minimiser_without_a_penalty(name, tied):
 
 
 @pytest.mark.parametrize("name", ["hinge", "squared_hinge"])
-def test_hinges_reach_zero_on_separable_data(name):
-    X, y = draw(seed=13, noise=0.0)
+@pytest.mark.parametrize(("n", "seed"), [(30, 13), (14, 1), (14, 2), (14, 6)])
+def test_hinges_reach_zero_on_separable_data(name, n, seed):
+    X, y = draw(n, seed=seed, noise=0.0)
     best = certified_optimum(name, X, y)
     assert best.value == best.lower_bound == best.gap == 0.0
     assert (differences(X, y) @ best.weights >= 1 - 1e-9).all()

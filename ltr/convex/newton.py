@@ -51,7 +51,7 @@ RADIUS = 100.0
 
 
 class Design(Protocol):
-    """The rows δ_ik: linear maps between weights and score differences."""
+    """A collection of rows δ_ik, as linear maps between weights and score differences."""
 
     def differences(self, w: FloatArray) -> FloatArray:
         """``δ_ik·w`` of shape (i, k)."""
@@ -132,13 +132,13 @@ class Objective:
     p: float = 1.0
 
     def value(self, w: FloatArray) -> float:
-        """F(w); infinite where it overflows."""
+        """Return F(w), infinite where it overflows."""
         with np.errstate(over="ignore"):
             inner = self._losses(self.design.differences(w)).mean(axis=0)
             return float(np.mean(inner**self.p) + 0.5 * self.penalty @ w**2)
 
     def derivatives(self, w: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Gradient, Hessian, and the part of the Hessian that comes from φ'' and the penalty."""
+        """Return the gradient, the Hessian, and the part of the Hessian that comes from φ'' and the penalty."""
         z = self.design.differences(w)
         inner = self._losses(z).mean(axis=0)
         steepness = self._steepness(inner)
@@ -152,7 +152,7 @@ class Objective:
         return gradient, curvature + slope.T @ (growth[:, None] * slope), curvature
 
     def lower_bound(self, w: FloatArray, radius: float) -> float:
-        """The dual bound at w: no weights whose unpenalised coordinates are at most `radius` have a smaller value.
+        """Return the dual bound at w: no weights with unpenalised coordinates of at most `radius` have a smaller value.
 
         The bound accounts for its own rounding: a sum may be off by 64 units in the last place of the sum of its
         terms' absolute values.
@@ -176,7 +176,7 @@ class Objective:
         return values
 
     def _steepness(self, inner: FloatArray) -> FloatArray:
-        """``p u_k^(p-1)`` over the number of k: the derivative of the outer mean."""
+        """Return ``p u_k^(p-1)`` divided by the number of k: the derivative of the outer mean."""
         return self.p * inner ** (self.p - 1) / inner.size
 
 
@@ -188,7 +188,7 @@ def floor(
     penalty: FloatArray,
     radius: float,
 ) -> float:
-    """A number below ``constant + q·w + 1/2 sum_j r_j w_j^2`` for all w with ``|w_j| <= radius`` where r_j = 0.
+    """Return a number below ``constant + q·w + 1/2 sum_j r_j w_j^2`` for all w with ``|w_j| <= radius`` where r_j = 0.
 
     `constant_size` and `q_size` are what `constant` and `q` would be without cancellation: their rounding errors are
     taken to be at most 64 units in the last place of these.
@@ -205,7 +205,7 @@ def floor(
 
 
 def minimise(objective: Objective, start: FloatArray, *, steps: int = 500) -> FloatArray:
-    """The minimiser of a smooth objective by damped Newton steps, to the last digits of float64.
+    """Minimise a smooth objective by damped Newton steps, to the last digits of float64.
 
     Args:
         objective: convex and twice differentiable (once will do for the squared hinge).
@@ -213,7 +213,7 @@ def minimise(objective: Objective, start: FloatArray, *, steps: int = 500) -> Fl
         steps: limit on the number of Newton steps.
 
     Returns:
-        The weights reached; `Objective.lower_bound` tells how good they are.
+        The weights reached; `Objective.lower_bound` proves how good they are.
 
     Examples:
         >>> from ltr.losses.functions import LOGISTIC
@@ -228,7 +228,7 @@ def minimise(objective: Objective, start: FloatArray, *, steps: int = 500) -> Fl
         step = solve(hessian, -gradient)
         decrease = float(-gradient @ step)
         if not decrease > 1e-12 * value:
-            # what is left to gain is lost in the rounding of F; a full step still squares the error of w
+            # the improvement left is below the rounding of F; a full step still squares the error of w
             return w + step if decrease > 0 else w
         scale = 1.0
         while not (reached := objective.value(w + scale * step)) <= value - 1e-4 * scale * decrease:
@@ -240,7 +240,7 @@ def minimise(objective: Objective, start: FloatArray, *, steps: int = 500) -> Fl
 
 
 def solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
-    """The least-norm solution of a symmetric positive semidefinite system, indifferent to the scale of coordinates."""
+    """Return the least-norm solution of a positive semidefinite system, whatever the scale of its coordinates."""
     diagonal = np.diag(matrix)
     scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
@@ -251,7 +251,7 @@ def solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def without_idle_part(design: Design, w: FloatArray) -> FloatArray:
-    """The weights without their part in directions that change no score: the smallest of equally good ones."""
+    """Return the weights without their part in directions that change no score: the smallest equally good ones."""
     values, vectors = np.linalg.eigh(design.gram(np.ones_like(design.differences(w))))
     active = vectors[:, values > 1e-13 * values[-1]]
     smallest: FloatArray = active @ (active.T @ w)
@@ -259,5 +259,5 @@ def without_idle_part(design: Design, w: FloatArray) -> FloatArray:
 
 
 def radius_of(w: FloatArray) -> float:
-    """Up to where a bound without a penalty holds: `RADIUS` times the largest coordinate or 1."""
+    """Return the size of coordinates up to which a bound without a penalty holds."""
     return RADIUS * max(1.0, float(np.abs(w).max(initial=0.0)))

@@ -115,6 +115,8 @@ def certified_optimum(
         w, lower, method = hinge_optimum(design, penalty)
     else:
         w = minimise(objective, np.zeros(penalty.size))
+        if function.zero_from < math.inf and objective.value(longer := w * (1 + 1e-9)) == 0:
+            w = longer  # rounding left differences just short of where the function becomes 0
         lower, method = objective.lower_bound(w, radius_of(w)), "newton"
 
     slopes = w[: features.shape[1]]

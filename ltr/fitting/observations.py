@@ -30,14 +30,14 @@ class Rows:
     """Observations X, (n, d), finite.
 
     Args:
-        X: of any real type; with `resident` False an array or tensor is not copied, so that a memory-mapped one
+        X: array of any real type; with `resident` False it is not copied, so that a memory-mapped one
             (``numpy.load(..., mmap_mode="r")``) is read from the disk whenever it is needed.
-        dtype: in which they are asked for.
-        device: to which they are brought.
-        resident: hold them all on the device.
+        dtype: precision of the rows that `take` returns.
+        device: device of these rows.
+        resident: whether to keep all rows on the device.
 
     Attributes:
-        ends: the first and the last one.
+        ends: the first and the last row.
 
     Raises:
         ValueError: anything but a matrix of finite numbers with a row and a column.
@@ -58,33 +58,33 @@ class Rows:
         return self._rows
 
     def take(self, rows: slice | NDArray[np.int64]) -> Tensor:
-        """Some rows, on the device."""
+        """Return some rows, on the device."""
         if isinstance(self._source, Tensor):
             return self._source[rows if isinstance(rows, slice) else torch.from_numpy(rows).to(self._device)]
         return self._copied(self._source[rows])
 
     def _copied(self, rows: NDArray[np.generic]) -> Tensor:
-        # into memory of torch's own, whose alignment, which sums may depend on, is the same in every process
+        # sums may depend on the alignment of memory, and torch aligns its own alike in every process
         return torch.tensor(rows, dtype=self._dtype).to(self._device)
 
 
 class Labelled:
-    """Labels y, (n,), of the observations of one list, or of the lists that qid names.
+    """The labels y, (n,), of one list of observations, or of the lists that qid names.
 
-    The loss of many lists is a sum or a mean over them, so that processes can share it: each takes some of the lists.
+    The loss of many lists is a sum or a mean over them, so processes can share it: each takes some of the lists.
 
     Args:
-        rows: n.
-        y: finite, 0 or more; some list must hold two different ones.
-        qid: integers, (n,); None means that all are one list.
-        dtype, device: of the scores.
-        chunk: rows of a block of lists, about; fewer are not worth sharing.
-        team: the processes.
+        rows: number of observations n.
+        y: labels, finite, 0 or more; some list must hold two different ones.
+        qid: list of each observation, integers, (n,); None means that all are one list.
+        dtype, device: precision and device of the scores.
+        chunk: approximate number of rows of a block of lists; smaller blocks are not shared.
+        team: the processes that share the fit.
 
     Attributes:
-        labels: y.
-        ids: qid.
-        groups: rows of each list, None for a single one.
+        labels: the labels y.
+        ids: the list of each observation, None for a single list.
+        groups: the rows of each list, None for a single list.
 
     Raises:
         ValueError: an argument against its rule.
@@ -116,22 +116,22 @@ class Labelled:
     def loss(
         self, loss: Callable[..., Tensor], scores: Tensor, rows: IntArray | None = None, *, derive: bool
     ) -> tuple[Tensor, Tensor]:
-        """The loss of the scores of some rows, or of all, and its derivative by each of them.
+        """Return the loss of the scores of some rows, or of all, and its derivative by each score.
 
         Args:
             loss: called as ``loss(scores, labels)``, with ``qid=`` when there is one.
-            scores: of the rows.
-            rows: their indices, whole lists one after the other.
-            derive: whether to derive at all; else the second result is 0.
+            scores: scores of the rows.
+            rows: indices of the rows, whole lists one after the other; None means all.
+            derive: whether to compute the derivative; otherwise it is 0.
 
         Returns:
-            0-D, and of the shape of the scores; NaN where a score is not finite.
+            The loss, 0-D, and the derivative, of the shape of the scores; NaN where a score is not finite.
 
         Raises:
             ValueError: a loss that is not one number.
         """
         if not bool(torch.isfinite(scores).all()):
-            # losses refuse such scores; what a point out of range means is the caller's business
+            # losses refuse such scores; the caller decides how to handle a point out of range
             return scores.new_tensor(torch.nan), torch.full_like(scores, torch.nan)
         y, qid, blocks = self._y, self._qid, self._blocks
         if rows is not None:
@@ -154,14 +154,14 @@ class Labelled:
 
 
 def lists_in_blocks(ids: IntArray, chunk: int) -> list[tuple[IntArray, float]]:
-    """Lists put into blocks of about as many rows, which do not depend on the number of processes.
+    """Put lists into blocks of about equal size, whatever the number of processes.
 
     Args:
         ids: the list of each row.
-        chunk: rows of a block at least, if there are enough.
+        chunk: least number of rows of a block, if there are enough.
 
     Returns:
-        for at most 16 blocks: their rows, list after list, and their share of the lists.
+        At most 16 blocks: the rows of each, list after list, and its share of the lists.
 
     Examples:
         >>> blocks = lists_in_blocks(np.array([5, 7, 5, 7, 9]), 2)
@@ -188,7 +188,7 @@ def _rows_of_lists(ids: IntArray) -> list[IntArray]:
 
 
 def _reduction(loss: Callable[..., Tensor]) -> str | None:
-    """How a loss, or a method of one, that takes each list for itself reduces them; None where that is not known."""
+    """Return how a loss, or the loss of a method, reduces the values of lists; None where that is not known."""
     owner = getattr(loss, "__self__", loss)
     return owner.reduction if isinstance(owner, RankingLoss | HuberHinge) else None
 
@@ -239,7 +239,7 @@ def item_batches(labels: NDArray[np.float64], size: int, generator: np.random.Ge
         generator: source of randomness.
 
     Returns:
-        row indices of each batch, in random order; every row occurs.
+        Row indices of each batch, in random order; every row occurs.
 
     Examples:
         >>> batches = item_batches(np.array([1.0, 0.0, 0.0, 0.0, 1.0, 0.0]), 3, np.random.default_rng(0))
@@ -269,7 +269,7 @@ def list_batches(groups: list[IntArray], size: int, generator: np.random.Generat
         generator: source of randomness.
 
     Returns:
-        row indices of each batch, list after list; every row occurs once.
+        Row indices of each batch, list after list; every row occurs once.
 
     Examples:
         >>> groups = [np.array([0, 2]), np.array([1]), np.array([3])]
@@ -282,7 +282,7 @@ def list_batches(groups: list[IntArray], size: int, generator: np.random.Generat
 
 
 def _plain(values: ArrayLike) -> ArrayLike:
-    """A tensor as an array, anything else as it is."""
+    """Return a tensor as an array, anything else as it is."""
     return values.detach().cpu().numpy() if isinstance(values, Tensor) else values
 
 

@@ -25,9 +25,9 @@ __all__ = [
 
 
 def item_weights(lists: Lists) -> tuple[Tensor, Tensor | None]:
-    """The weight of each item in units of its list's largest one, and that unit; no gradient flows into either.
+    """Return the weight of each item divided by the largest of its list, and that largest weight, without gradients.
 
-    Products and sums of weights may leave the floating point range, those of weights in units of the largest do not.
+    Products and sums of weights may leave the floating point range; those of divided weights do not.
 
     Returns:
         Weights ``(*batch, list)``, 1 where none is given and 0 in padding; the unit ``(*batch,)``, None where no
@@ -40,13 +40,13 @@ def item_weights(lists: Lists) -> tuple[Tensor, Tensor | None]:
         return weight, None
     largest = weight.amax(-1)
     unit = torch.where(largest > 0, largest, 1.0)
-    # an item that weighs anything keeps counting, however light it is
+    # an item of positive weight keeps counting, however light it is
     least = torch.finfo(weight.dtype).tiny
     return torch.where(weight > 0, (weight / unit.unsqueeze(-1)).clamp(min=least), 0.0), unit
 
 
 def times_unit(values: Tensor, unit: Tensor | None, power: int) -> Tensor:
-    """``values * unit**power`` of values >= 0: infinite beyond the range, where the gradient stays finite."""
+    """Return ``values * unit**power`` of values >= 0: infinite beyond the range, where the gradient stays finite."""
     if unit is None:
         return values
     whole = values.detach()
@@ -58,9 +58,9 @@ def times_unit(values: Tensor, unit: Tensor | None, power: int) -> Tensor:
 
 
 def kept_logsumexp(terms: Tensor, keep: Tensor, dim: int | tuple[int, ...]) -> Tensor:
-    """``log sum exp`` over the kept terms, which are finite; 0 with gradient 0 where none is kept.
+    """Return the ``log sum exp`` over the kept terms, which are finite; 0 with gradient 0 where none is kept.
 
-    The gradient is that of terms measured from the largest: what each has of the sum is then exact.
+    The gradient is computed from terms measured from the largest, so that each share of the sum is exact.
     """
     largest = terms.detach().masked_fill(~keep, -math.inf).amax(dim, keepdim=True)
     none = largest == -math.inf
@@ -71,15 +71,15 @@ def kept_logsumexp(terms: Tensor, keep: Tensor, dim: int | tuple[int, ...]) -> T
 
 
 def grouped_logsumexp(terms: Tensor, group: Tensor, groups: int) -> tuple[Tensor, Tensor]:
-    """``log sum exp`` of the terms of each group, terms of -inf left out; 0 with gradient 0 where none is left.
+    """Return the ``log sum exp`` of each group, without terms of -inf; 0 with gradient 0 where none is left.
 
     Args:
-        terms: (terms,).
-        group: of each term, (terms,).
-        groups: how many.
+        terms: terms to add up, (terms,).
+        group: group of each term, (terms,).
+        groups: number of groups.
 
     Returns:
-        (groups,), and the boolean that says which groups have a term.
+        The sums, (groups,), and whether each group has a term.
     """
     keep = terms.detach() > -math.inf
     terms, group = terms[keep], group[keep]
@@ -90,15 +90,16 @@ def grouped_logsumexp(terms: Tensor, group: Tensor, groups: int) -> tuple[Tensor
 
 
 def logsumexp(terms: Tensor) -> Tensor:
-    """``log sum exp`` along the last axis; -inf with gradient 0 where all terms are."""
+    """Return the ``log sum exp`` along the last axis; -inf with gradient 0 where all terms are -inf."""
     keep = terms > -math.inf
     return kept_logsumexp(terms, keep, -1).masked_fill(~keep.any(-1), -math.inf)
 
 
 def log_sum_exp(terms: Tensor, log_weight: Tensor) -> tuple[Tensor, Tensor]:
-    """``log sum exp`` of weighted terms along the last axis in two parts: what is added to the largest, and that term.
+    """Return the ``log sum exp`` of weighted terms along the last axis in two parts: the excess, and the largest term.
 
-    Beside a large term the first part would be lost. Weights of 0 do not count; without others it is -inf, and 0.
+    Added to a large term, the excess would lose its digits. Weights of 0 do not count; without others the parts are
+    -inf and 0.
     """
     keep = log_weight > -math.inf
     largest = terms.detach().masked_fill(~keep, -math.inf).amax(-1, keepdim=True)
@@ -108,16 +109,16 @@ def log_sum_exp(terms: Tensor, log_weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def closed_up(scores: Tensor, *, unit: float = 1.0) -> Tensor:
-    """Scores in units, in the same order, with gaps of at most 1,000 units; float64 without a gradient.
+    """Return scores in units, in the same order, with gaps of at most 1,000 units; float64 without a gradient.
 
-    To an exponential of differences a gap of 1,000 is as wide as any, and the scores are small numbers.
+    An exponential of differences cannot tell wider gaps apart, and the scores become small numbers.
     """
     values, place = torch.unique(scores.detach().double(), return_inverse=True)
     return (values.diff(prepend=values[:1]) / unit).clamp(max=1000.0).cumsum(0)[place]
 
 
 def with_gradient_of(values: Tensor, other: Tensor) -> Tensor:
-    """The values, with the gradient of another tensor of their shape."""
+    """Return the values, with the gradient of another tensor of their shape."""
     result: Tensor = _WithGradientOf.apply(values.detach(), other)
     return result
 
@@ -143,21 +144,21 @@ class _WithGradientOf(torch.autograd.Function):
 
 
 def bounded(terms: Tensor) -> Tensor:
-    """Terms brought back to an eighth of the floating point range, with the gradient that they had.
+    """Return terms clamped to an eighth of the floating point range, with their gradient unchanged.
 
-    The terms of a sum in logarithms must be finite, for the difference of two infinite ones is not a number.
+    Terms of a sum in logarithms must be finite, for the difference of two infinite ones is not a number.
     """
     largest = torch.finfo(terms.dtype).max / 8
     return with_gradient_of(terms.detach().clamp(-largest, largest), terms)
 
 
 def bounded_exp(x: Tensor, *, slope: float = 1.0, dtype: torch.dtype | None = None) -> Tensor:
-    """``exp(x)``, whose derivative stops growing where `slope` times it would leave the floating point range.
+    """Return ``exp(x)``, whose derivative stops growing where `slope` times it would leave the floating point range.
 
     Args:
-        x: any shape.
-        slope: bound on how much `x` moves when a score moves by 1, at least 1.
-        dtype: precision of the result, whose range counts; None takes that of `x`.
+        x: exponents, of any shape.
+        slope: bound on the change of `x` when a score changes by 1, at least 1.
+        dtype: precision and range of the result; None takes that of `x`.
     """
     dtype = x.dtype if dtype is None else dtype
     limit = math.log(torch.finfo(dtype).max) - math.log(slope) - 1.0
@@ -185,7 +186,7 @@ class _BoundedExp(torch.autograd.Function):
 
 
 def widened(scores: Tensor) -> Tensor:
-    """Scores in float64; where their gradient leaves the range of their own precision, it is as large as can be."""
+    """Return scores in float64; a gradient beyond the range of their own precision is clamped to that range."""
     result: Tensor = _Widened.apply(scores)
     return result
 

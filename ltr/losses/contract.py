@@ -7,16 +7,16 @@
 * A pair (i, k) is comparable when both items are real and ``labels_i > labels_k``, so graded labels work.
 * The value of a list is the mean over its comparable pairs (``pairs="mean"``) or their sum (``pairs="sum"``);
   pointwise losses average or add up the real items instead.
-* A pair weighs ``weight_i * weight_k``, and means are weighted means; an item of weight 0 might as well be
-  masked out. Weights are data: no gradient flows into them.
+* A pair has the weight ``weight_i * weight_k``, and means are weighted means; an item of weight 0 counts as masked.
+  Weights are data: no gradient flows into them.
 * A list without a comparable pair (or item) has the value 0 and gradient 0.
 * ``reduction="none"`` returns the values of the lists, ``"sum"`` their sum, and ``"mean"`` the mean over *all* lists,
-  those of value 0 included: what a list contributes does not depend on its batch-mates. No list at all gives 0.
+  including those of value 0: the contribution of a list does not depend on its batch-mates. No lists give 0.
 * Padding, the order of a list and batch-mates never change the value of a list.
 * Half precision is raised to float32 and autocast is off inside.
-* Scores are finite; others are refused. A value is never NaN: it is infinite where it exceeds the floating point range,
-  and may be where a pair's loss, or the sum of which it is the mean, does. The gradient is always finite. Where the
-  value is infinite it is that of pairs whose slopes stop growing at the end of the range: it still points downhill.
+* Scores are finite; others are refused. A value is never NaN. It is infinite where it exceeds the floating point range,
+  and may be infinite where the loss of one pair, or the sum before a mean is taken, does. The gradient is always
+  finite: the slopes of pairs stop growing at the end of the range, so it points downhill even there.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from ltr.lists import Lists, as_lists, buckets, check_qid, numbered
 __all__ = ["PairsName", "RankingLoss", "Reduction", "as_function", "one_of"]
 
 Reduction = Literal["mean", "sum", "none"]
-"""What becomes of the values of the lists."""
+"""How the values of lists are reduced to one number, or not."""
 PairsName = Literal["mean", "sum"]
-"""What becomes of the pairs of one list."""
+"""How the pairs of one list are reduced to one number."""
 
 
 _Text = TypeVar("_Text", bound=str)

@@ -35,12 +35,12 @@ InnerName = Literal["exponential", "logistic"]
 _INNER: dict[str, PairFunction] = {"exponential": EXPONENTIAL, "logistic": LOGISTIC}
 
 _TINY = 1e-300  # smaller than any inner sum that matters
-_FAR = 2.0**900  # sums of differences beyond this may leave the floating point range, but
-_LARGER = 2.0**64  # not in such units
+_FAR = 2.0**900  # sums of larger differences may leave the floating point range
+_LARGER = 2.0**64  # unit of weights that keeps these sums inside it
 
 
 class PNormPushLoss(PairLoss):
-    r"""P-norm push: the p-th power of how far each negative stands above its positives.
+    r"""P-norm push: the p-th power of the pairwise losses of each negative.
 
     With ``P_k = {i : labels_i > labels_k}``, the positives of item k, and the inner loss ``l(z) = exp(-z)`` or
     ``l(z) = log(1 + exp(-z))``, the value of a list is
@@ -50,7 +50,7 @@ class PNormPushLoss(PairLoss):
       ``(mean over i in P_k, weighted by weight_i, of l(s_i - s_k))^p``.
 
     With labels 0 and 1 and p = 1 the mean is that of the pairwise losses; with graded labels each k counts alike
-    here, whereas each pair does there. Sums run in the log domain: the value is finite whenever it is representable.
+    here, and each pair there. Sums run in the log domain: the value is finite whenever it is representable.
 
     Source: Rudin, *The P-Norm Push: A Simple Convex Ranking Algorithm that Concentrates at the Top of the List* (2009).
 

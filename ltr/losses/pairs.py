@@ -33,26 +33,26 @@ __all__ = ["PairLoss", "Part", "comparable_pairs", "on_rows", "two_classes"]
 
 
 class PairLoss(RankingLoss):
-    """A loss of the comparable pairs of lists, which looks at all of them where lists are short and else at none."""
+    """A loss of the comparable pairs of lists: over all pairs of short lists, by other sums for long ones."""
 
     @property
     def linear_kernel(self) -> bool:
-        """Whether the kernel looks at no pairs, and so is for lists of any length."""
+        """Whether the kernel takes linear time, and so serves lists of any length."""
         return False
 
     def kernel(self) -> Kernel | None:
-        """What computes value and gradient in one pass on the CPU, None where nothing does."""
+        """Return the compiled function that writes values and gradients on the CPU; None where there is none."""
         return None
 
     def list_values(self, lists: Lists) -> Tensor:
-        """The value of each list, in the form that is faster at their length."""
+        """Return the value of each list, in the form that is fastest at their length."""
         if self._is_compiled(lists):
             values: Tensor = _OnePass.apply(lists.scores, lists.labels, lists.mask, lists.weight, self)
             return values
         return self.differentiable_values(lists)
 
     def differentiable_values(self, lists: Lists) -> Tensor:
-        """The value of each list, differentiable as often as the loss is."""
+        """Return the value of each list, differentiable as often as the loss is."""
         if lists.scores.shape[-1] == 0:
             return lists.scores.sum(-1)
         return self.from_pairs(lists) if self.looks_at_pairs(lists) else on_rows(self.without_pairs, lists)
@@ -61,20 +61,20 @@ class PairLoss(RankingLoss):
         if lists.scores.device.type not in transforms.COMPILED_FOR or torch.compiler.is_compiling():
             return False
         if torch._C._functorch.is_functorch_wrapped_tensor(lists.scores):
-            return False  # of a transform of torch.func
+            return False  # inside a transform of torch.func
         return self.kernel() is not None and (self.linear_kernel or self.looks_at_pairs(lists))
 
     @abc.abstractmethod
     def from_pairs(self, lists: Lists) -> Tensor:
-        """The value of each list from all its pairs, ``(*batch,)``."""
+        """Return the value of each list from all its pairs, ``(*batch,)``."""
 
     @abc.abstractmethod
     def without_pairs(self, lists: Lists) -> Tensor:
-        """The same from sums over items, for lists of shape (lists, items)."""
+        """Return the same values from sums over items, for lists of shape (lists, items)."""
 
 
 class _OnePass(torch.autograd.Function):
-    """The value of each list by a kernel; the gradient of its gradient is that of `differentiable_values`."""
+    """The value of each list by a kernel; second derivatives come from `differentiable_values`."""
 
     @staticmethod
     def forward(
@@ -108,7 +108,7 @@ class _OnePass(torch.autograd.Function):
 
 
 def comparable_pairs(lists: Lists, *, finite: bool = False) -> tuple[Tensor, Tensor]:
-    """The score differences of all pairs (i, k), and which pairs count.
+    """Return the score differences of all pairs (i, k), and which pairs are comparable.
 
     A pair is comparable when both items are real, neither has weight 0 and ``labels_i > labels_k``.
 
@@ -117,14 +117,14 @@ def comparable_pairs(lists: Lists, *, finite: bool = False) -> tuple[Tensor, Ten
         finite: keep differences finite, as `bounded` does; otherwise they may be infinite.
 
     Returns:
-        ``s_i - s_k``, 0 where not comparable, and the boolean that says where; both ``(*batch, i, k)``.
+        ``s_i - s_k``, 0 where the pair is not comparable, and whether it is; both ``(*batch, i, k)``.
     """
     real = lists.mask if lists.weight is None else lists.mask & (lists.weight > 0)
     comparable = real.unsqueeze(-1) & real.unsqueeze(-2) & (lists.labels.unsqueeze(-1) > lists.labels.unsqueeze(-2))
     difference = lists.scores.unsqueeze(-1) - lists.scores.unsqueeze(-2)
     if finite:
         difference = bounded(difference)
-    # a difference that does not count must not overflow the loss: its gradient would be 0 * inf
+    # a pair that does not count must not overflow the loss: its gradient would be 0 * inf
     return difference.masked_fill(~comparable, 0.0), comparable
 
 
@@ -134,8 +134,8 @@ class Part:
 
     Attributes:
         two: scores (differentiable) and weights, (parts, items).
-        items: where each item stands in the flattened lists, 0 in padding, (parts, items).
-        source: number of the list that each part is taken from, (parts,).
+        items: index of each item in the flattened lists, 0 in padding, (parts, items).
+        source: index of the list that each part is taken from, (parts,).
     """
 
     two: TwoClasses
@@ -144,11 +144,11 @@ class Part:
 
 
 def two_classes(lists: Lists, weight: Tensor) -> Iterator[Part]:
-    """The comparable pairs of lists, as those of upper and lower items of parts of them.
+    """Yield lists of two classes that together hold every comparable pair once.
 
     Args:
-        lists: of shape (lists, items).
-        weight: of each item, 0 where it does not count, same shape.
+        lists: lists of shape (lists, items).
+        weight: weight of each item, 0 where it does not count, same shape.
     """
     real = lists.mask & (weight > 0)
     number = _label_numbers(lists.labels, real)
@@ -164,7 +164,7 @@ def two_classes(lists: Lists, weight: Tensor) -> Iterator[Part]:
     row, number = items // scores.shape[-1], number.reshape(-1)[items]
     scores, weight = scores.reshape(-1), weight.reshape(-1)
     for digit in range(most.bit_length()):
-        # a list's groups are numbered one after the other, by the digits before this one
+        # number the groups of a list by the digits before this one
         group = row * ((most >> (digit + 1)) + 1) + (number >> (digit + 1))
         above = ((number >> digit) & 1).bool()
         for members, mask in buckets(group):
@@ -178,9 +178,9 @@ def two_classes(lists: Lists, weight: Tensor) -> Iterator[Part]:
             )
 
 
-@torch.compiler.disable  # lists of all shapes, and kernels of other compilers
+@torch.compiler.disable  # shapes vary, and numba compiles the kernels
 def on_rows(values: Callable[[Lists], Tensor], lists: Lists) -> Tensor:
-    """What a function of (lists, items) gives for lists with any batch axes."""
+    """Apply a function of lists of shape (lists, items) to lists with any batch axes."""
     batch = lists.scores.shape[:-1]
     rows = (math.prod(batch), lists.scores.shape[-1])
     weight = None if lists.weight is None else lists.weight.reshape(rows)
@@ -189,10 +189,10 @@ def on_rows(values: Callable[[Lists], Tensor], lists: Lists) -> Tensor:
 
 
 def _label_numbers(labels: Tensor, real: Tensor) -> Tensor:
-    """The number of each item's label among the different labels of its list, from 0 upwards; 0 where not real."""
+    """Return the rank of each item's label among the distinct labels of its list, from 0; 0 where not real."""
     if labels.shape[-1] == 0:
         return labels.long()
-    # what is not real takes a label that the list has
+    # items that are not real take a label of the list
     lowest = labels.masked_fill(~real, torch.inf).amin(-1, keepdim=True)
     above = real & (labels > lowest)
     highest = labels.masked_fill(~real, -torch.inf).amax(-1, keepdim=True)

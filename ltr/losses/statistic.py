@@ -1,7 +1,7 @@
-"""Losses made from a rank statistic: any one of `ltr.statistics`, with graded gains.
+"""Losses made from any rank statistic of `ltr.statistics`, with graded gains.
 
-Both know the ideal value of each list, that of gains descending, and have the value 0 where it is 0. Items have no
-weights here, for positions count items; inputs and reductions are those of `ltr.losses.contract` otherwise.
+Both compare with the ideal value of a list, reached by gains in descending order, and are 0 where it is 0. They take no
+weights of items, because positions count items; otherwise they keep `ltr.losses.contract`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["LambdaLoss", "SmoothStatisticLoss", "lambda_loss", "smooth_statistic
 
 
 class _StatisticLoss(RankingLoss):
-    """What the losses of a rank statistic share: its weights, gains, and the ideal value of a list."""
+    """The shared part of losses of a rank statistic: its weights, gains, and the ideal value of a list."""
 
     always_named = ("statistic",)
 
@@ -41,7 +41,7 @@ class _StatisticLoss(RankingLoss):
         one_of("gain", gain, get_args(GainName))
 
     def list_values(self, lists: Lists) -> Tensor:
-        """Refuse weights; the rest is by rows."""
+        """Return the value of each list, in float64 inside."""
         if lists.weight is not None:
             raise ValueError(f"weight does not go with {self.key}: positions count items")
         if lists.scores.shape[-1] == 0:
@@ -50,10 +50,10 @@ class _StatisticLoss(RankingLoss):
 
     @abc.abstractmethod
     def _row_values(self, lists: Lists) -> Tensor:
-        """The value of each list, float64, for lists of shape (lists, items)."""
+        """Return the value of each list, float64, for lists of shape (lists, items)."""
 
     def _parts(self, lists: Lists) -> tuple[Tensor, Tensor, Tensor]:
-        """Gains, weights of positions, and the ideal value."""
+        """Return the gains, the weights of positions, and the ideal value."""
         gains = gains_of(lists.labels.double(), self.gain).masked_fill(~lists.mask, 0.0)
         weights = position_weights(self.statistic, lists.mask.sum(-1), lists.scores.shape[-1])
         ideal = (gains.sort(-1, descending=True).values * weights).sum(-1)
@@ -63,9 +63,9 @@ class _StatisticLoss(RankingLoss):
         return gains, weights, ideal
 
     def _share(self, value: Tensor, ideal: Tensor, lists: Lists) -> Tensor:
-        """The value as a share of the ideal one, for ``auc`` of the pairs, unless sums are asked for.
+        """Return the value as a share of the ideal value, or of the pairs for ``auc``, unless sums are asked for.
 
-        It is 0 for a list without a comparable pair, however its items stand.
+        The share is 0 for a list without a comparable pair.
         """
         lowest = lists.labels.masked_fill(~lists.mask, torch.inf).amin(-1)
         whole = ideal.masked_fill(lists.labels.amax(-1) <= lowest, 0.0)  # in padding labels are 0, gains >= 0
@@ -133,7 +133,7 @@ class SmoothStatisticLoss(_StatisticLoss):
         return self._share(ideal - value, ideal, lists)
 
     def _positions(self, lists: Lists) -> Tensor:
-        """Of each item: the sum of the others' sigmoids."""
+        """Return the smooth position of each item: the sum of sigmoids over the others."""
         scores, real = lists.scores / self.temperature, lists.mask.double()
         if not bool(scores.isfinite().all()):
             scores = with_gradient_of(closed_up(lists.scores, unit=self.temperature), scores)
@@ -145,14 +145,14 @@ class SmoothStatisticLoss(_StatisticLoss):
 
 
 class LambdaLoss(_StatisticLoss):
-    r"""RankNet with each pair weighed by what exchanging its two items would change: LambdaRank as a loss.
+    r"""RankNet with each pair weighted by the change in the statistic if its items swapped: LambdaRank as a loss.
 
     ``sum over pairs with labels_i > labels_k of  D_ik log(1 + exp(-(s_i - s_k))) / ideal,``
     ``D_ik = |gain_i - gain_k| |A(p_i) - A(p_k)|``
 
     with A the weights of the statistic by position and p the positions at the scores, ties as ResolvedRank has them; no
-    gradient flows through positions. With ``pairs="sum"`` it is not divided by the ideal value. All pairs are looked
-    at: a list of n items takes memory for several n x n matrices.
+    gradient flows through positions. With ``pairs="sum"`` it is not divided by the ideal value. A list of n items takes
+    memory for several n x n matrices.
 
     Source: Burges, *From RankNet to LambdaRank to LambdaMART* (2010); Wang, Li, Golbandi, Bendersky & Najork, *The
     LambdaLoss Framework for Ranking Metric Optimization* (2018).

@@ -1,4 +1,4 @@
-r"""Sums over pairs without the pairs: near-linear in the length of the lists, to machine precision, differentiable.
+r"""Sums over all pairs in near-linear time in the length of the lists, to machine precision, differentiable.
 
 For the items of a list, some of them *upper* and some *lower*, and a function f of score differences, there are two
 transforms of charges q:
@@ -17,9 +17,9 @@ of rounding is that of the largest power: of scores that spread over r, about r^
 that win all their pairs do not count in the spread.
 
 **Smooth functions.** Scores are put into bins of width 1. Within a bin a smooth function is its interpolant in
-`_NODES` Chebyshev polynomials. So a bin is known by the sums of charges times Chebyshev polynomials of the place in the
-bin, pairs of bins by a small matrix that depends on their distance alone, and every item reads off the polynomial of
-its own bin: O(n) beside finding the bins. The poles of the logistic function, at ±iπ, are far enough that the
+`_NODES` Chebyshev polynomials. So a bin is summed up by its charges times Chebyshev polynomials of the place in the
+bin, two bins interact by a small matrix that depends on their distance alone, and every item evaluates the polynomial
+of its own bin: O(n) beside finding the bins. The poles of the logistic function, at ±iπ, are far enough that the
 error is about (4π)^-`_NODES` of f. Bins more than `_REACH` apart see f as what it becomes, a line or 0, up to
 exp(-`_REACH`) < 1e-16. Only bins that hold items exist, however far apart they are.
 
@@ -51,11 +51,11 @@ IntArray = NDArray[np.int64]
 
 _NODES = 14
 _REACH = 38
-_CHUNK = 1 << 16  # items whose polynomials are held at a time
+_CHUNK = 1 << 16  # items whose polynomials are in memory at a time
 _HUGE = 256  # scores from 2^_HUGE on are divided before their powers are added up
 _ROUNDING = 2.0**-40  # more than the relative error of a few additions
-_LARGEST_SLOPE = 2.0**960  # slopes that are larger count as this, so that those of all pairs have a finite sum
-COMPILED_FOR = ("cpu",)  # devices that the sums over items are compiled for
+_LARGEST_SLOPE = 2.0**960  # larger slopes are cut to this, so that the slopes of all pairs have a finite sum
+COMPILED_FOR = ("cpu",)  # devices for which sums over items are compiled
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,23 +74,23 @@ class TwoClasses:
 
 
 class Plan(abc.ABC):
-    """What the transforms at some scores with one function share; holds no gradient."""
+    """The preparation that transforms of one function at the same scores share; holds no gradient."""
 
     @abc.abstractmethod
     def apply(self, charges: Tensor, order: int, up: bool) -> Tensor:
-        """The transform of charges with the derivative of f of this order, without a gradient of its own."""
+        """Return the transform of charges with the derivative of f of this order, without a gradient of its own."""
 
 
 def pair_sums(function: PairFunction, two: TwoClasses) -> Tensor:
-    """``sum over upper i, lower k of upper_i lower_k f(s_i - s_k)`` of each list, (lists,)."""
+    """Return ``sum over upper i, lower k of upper_i lower_k f(s_i - s_k)`` of each list, (lists,)."""
     return (two.upper * transform(function, two, two.lower)).sum(-1)
 
 
 def transform(function: PairFunction, two: TwoClasses, charges: Tensor, *, order: int = 0, up: bool = False) -> Tensor:
-    """One of the two transforms of charges, differentiable in scores and charges, (lists, items).
+    """Return one of the two transforms of charges, differentiable in scores and charges, (lists, items).
 
-    Items that the transform does not speak of get 0, and charges other than those it sums over do not matter. With
-    `order` it is that of a derivative. For `Logistic` an item may be an upper and a lower one.
+    Items of the class that is summed over get 0, and charges of the other class do not matter. `order` takes a
+    derivative of the function in its place. With binned sums an item may be both upper and lower.
     """
     plan = function.plan(TwoClasses(two.scores.detach(), two.upper, two.lower))
     return _transform(two.scores, charges, plan, order, up)
@@ -122,7 +122,7 @@ class _Transform(torch.autograd.Function):
         plan, order, up = ctx.what  # type: ignore[attr-defined]
         to_scores, to_charges = None, None
         if ctx.needs_input_grad[0]:  # type: ignore[attr-defined]
-            # items that the transform reads from move against items that it writes to
+            # a source and a target enter through their difference, with opposite signs
             own = grad * _transform(scores, charges, plan, order + 1, up)
             other = charges * _transform(scores, grad, plan, order + 1, not up)
             to_scores = other - own if up else own - other
@@ -132,16 +132,16 @@ class _Transform(torch.autograd.Function):
 
 
 def _within_reach(two: TwoClasses, reach: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Scores as the sums can take them, where f is 0 for differences of about `reach` and more.
+    """Return scores prepared for sums of a function that is 0 for differences of about `reach` and more.
 
-    An item that wins all its pairs by more than that may as well win them by less, so an outlier that costs nothing
-    comes closer; then what is far from the rest is a loss as large. Scores that are small stay so when they are
-    measured from the smallest one, which may not be said of the mean of a list with an outlier.
+    An item that wins all its pairs by more than that may as well win them by less, so outliers without a loss move
+    closer. Scores are later measured from the one of smallest size: small scores stay small, which the mean of a list
+    with an outlier would not ensure.
 
     Returns:
-        Scores, those of items of neither class like another one's, (lists, items); the score of the smallest size, and
-        a power of 2 by which scores are divided before they are added up so that no sum leaves the floating point
-        range, 1 for all but huge ones, (lists, 1).
+        Scores, (lists, items), where items of neither class take the score of another; the score of smallest size,
+        (lists, 1); and a power of 2 by which to divide scores so that no sum leaves the floating point range, 1 for all
+        but huge scores, (lists, 1).
     """
     if not two.scores.shape[-1]:
         nothing = two.scores.sum(-1, keepdim=True)
@@ -187,7 +187,7 @@ class _Sorted(Plan):
     unit: Tensor  # (lists, 1)
 
     def apply(self, charges: Tensor, order: int, up: bool) -> Tensor:
-        """Sums of charges times powers of scores, from the end for `down` and from the start for `up`."""
+        """Return sums of charges times powers of scores, from the end for `down` and from the start for `up`."""
         power = self.power - order
         if power < 0:
             return torch.zeros_like(charges)
@@ -270,7 +270,7 @@ class _Bins(Plan):
     unit: Tensor  # of the list of each bin, (bins,)
 
     def apply(self, charges: Tensor, order: int, up: bool) -> Tensor:
-        """Moments of the bins, their effect on all bins within reach and beyond, and its value at the items."""
+        """Add up the moments of bins, their effect on bins within reach and beyond, and evaluate it at the items."""
         sources, targets = (self.upper, self.lower) if up else (self.lower, self.upper)
         flat = charges.reshape(-1)
         moments = _moments(sources, flat[sources.index], len(self.key))
@@ -279,7 +279,7 @@ class _Bins(Plan):
 
 
 def _occupied(row: Tensor, floor: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """List and floor of every bin that holds an item, by list and floor, and the bin of each item."""
+    """Return list and floor of every bin that holds an item, sorted by list and floor, and the bin of each item."""
     if len(row) == 0:
         return row, floor, row
     lists, lowest = int(row.max()) + 1, float(floor.min())
@@ -296,7 +296,7 @@ def _occupied(row: Tensor, floor: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _moments(items: _Items, q: Tensor, bins: int) -> Tensor:
-    """The sum of q times each Chebyshev polynomial, over the items of each bin, (bins, _NODES)."""
+    """Return the sum of q times each Chebyshev polynomial over the items of each bin, (bins, _NODES)."""
     total = q.new_zeros(bins, _NODES)
     if q.device.type in COMPILED_FOR:
         _compiled(_add_moments)(q.numpy(), items.bin.numpy(), items.place.numpy(), total.numpy())
@@ -308,7 +308,7 @@ def _moments(items: _Items, q: Tensor, bins: int) -> Tensor:
 
 
 def _interpolated(items: _Items, coefficients: Tensor) -> Tensor:
-    """The polynomials of each bin at its items."""
+    """Evaluate the polynomial of each bin at its items."""
     out = torch.empty_like(items.place)
     if out.device.type in COMPILED_FOR:
         _compiled(_interpolate)(coefficients.numpy(), items.bin.numpy(), items.place.numpy(), out.numpy())
@@ -349,7 +349,7 @@ def _interpolate(coefficients: FloatArray, bins: IntArray, place: FloatArray, ou
 
 
 def _polynomials(t: Tensor) -> Tensor:
-    """The Chebyshev polynomials of t, (items, _NODES)."""
+    """Return the Chebyshev polynomials of t, (items, _NODES)."""
     terms = [torch.ones_like(t), t]
     while len(terms) < _NODES:
         terms.append(2.0 * t * terms[-1] - terms[-2])
@@ -357,7 +357,7 @@ def _polynomials(t: Tensor) -> Tensor:
 
 
 def _near(plan: _Bins, moments: Tensor, order: int, up: bool) -> Tensor:
-    """Effect of bins within reach: the matrix of their distance, in both directions of it."""
+    """Return the effect of bins within reach: the matrix of their distance, in both directions."""
     matrices = _matrices(plan.function, order).to(moments)
     effect = torch.zeros_like(moments)
     for distance in range(min(_REACH, plan.span) + 1):
@@ -378,7 +378,7 @@ def _near(plan: _Bins, moments: Tensor, order: int, up: bool) -> Tensor:
 
 
 def _far(plan: _Bins, moments: Tensor, order: int, up: bool) -> Tensor:
-    """Effect of bins beyond reach: that of -z or -1, of lower scores far above upper ones; all else is 0."""
+    """Return the effect of bins beyond reach: -z or -1 where lower scores are far above upper ones, else 0."""
     effect = torch.zeros_like(moments)
     if order > 1 or len(plan.key) == 0:
         return effect
@@ -403,7 +403,7 @@ def _far(plan: _Bins, moments: Tensor, order: int, up: bool) -> Tensor:
 
 @functools.lru_cache(maxsize=32)
 def _matrices(function: PairFunction, order: int) -> Tensor:
-    """For D = -_REACH .. _REACH, Chebyshev coefficients of f(D + x / 2 - y / 2) in x and y, (2 _REACH + 1, x, y)."""
+    """Return, for D = -_REACH .. _REACH, Chebyshev coefficients of f(D + x / 2 - y / 2), (2 _REACH + 1, x, y)."""
     angles = (torch.arange(_NODES, dtype=torch.float64) + 0.5) * math.pi / _NODES
     fit = torch.cos(torch.arange(_NODES)[:, None] * angles) * 2.0 / _NODES
     fit[0] *= 0.5
