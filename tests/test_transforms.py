@@ -139,7 +139,7 @@ def test_lists_without_items_of_a_class(name):
     assert pair_sums(function, TwoClasses(*(x[:, :0] for x in (two.scores, two.upper, two.lower)))).tolist() == [0, 0]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.sampled_from(sorted(FUNCTIONS)),
     st.lists(
@@ -199,7 +199,7 @@ def test_every_comparable_pair_is_in_one_part(grades):
     assert sorted(found) == expected
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(0, 9), max_size=60))
 def test_buckets_hold_every_item_once_with_little_padding(groups):
     group = torch.tensor(groups, dtype=torch.int64)
