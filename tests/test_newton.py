@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ltr.convex.newton import Items, Objective, Pairs, floor, minimise, solve
+from ltr.convex.newton import Objective, Pairs, floor, minimise, solve
 from ltr.losses.functions import EXPONENTIAL, HINGE, LOGISTIC, SQUARED_HINGE, PairFunction
 
 FUNCTIONS = {
@@ -19,15 +19,13 @@ all_functions = pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNC
 rng = np.random.default_rng(0)
 DESIGNS = {
     "pairs": Pairs(rng.normal(size=(6, 3)) + 0.3, rng.normal(size=(8, 3))),
-    "items": Items(rng.normal(size=(15, 3)) + 0.3),
+    "items": Pairs(rng.normal(size=(15, 3)) + 0.3, np.zeros((1, 3))),
 }
 all_designs = pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS.keys())
 
 
 def rows_of(design):
     """All rows δ_ik one by one, of shape (i, k, d)."""
-    if isinstance(design, Items):
-        return design.rows[:, None, :]
     return np.array([[x - z for z in design.negative] for x in design.positive])
 
 
@@ -104,7 +102,7 @@ def test_the_bound_tightens_with_the_square_of_the_distance():
 
 def test_golden_minima():
     # two of three rows point up: log odds log 2, entropy of (2/3, 1/3)
-    items = Objective(Items(np.array([[1.0], [1.0], [-1.0]])), LOGISTIC, np.zeros(1))
+    items = Objective(Pairs(np.array([[1.0], [1.0], [-1.0]]), np.zeros((1, 1))), LOGISTIC, np.zeros(1))
     w = minimise(items, np.zeros(1))
     assert w[0] == pytest.approx(math.log(2), rel=1e-14)
     entropy = -(2 / 3) * math.log(2 / 3) - (1 / 3) * math.log(1 / 3)

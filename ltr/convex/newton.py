@@ -1,11 +1,11 @@
 r"""Newton's method and dual bounds for convex losses of linear scores.
 
-The objective, in the notation of `ltr.losses`, with the rows of differences ``δ_ik`` of a design:
+The objective, in the notation of `ltr.losses`, with the rows of differences ``δ_ik``:
 
     F(w) = mean over k of ( mean over i of φ(δ_ik·w) )^p  +  1/2 sum_j r_j w_j^2,      φ convex, p >= 1, r_j >= 0.
 
 With one positive i and one negative k a row, ``δ_ik = x_i - x_k``, this is every pairwise loss and the P-norm push;
-with a single k and ``δ_i = ±(x_i, 1)`` it is logistic regression.
+with the rows ``±(x_i, 1)`` as positives and 0 as the only negative it is logistic regression.
 
 **Dual bound.** Fix any point u_k >= 0 for each k and any a_ik in the domain of the conjugate φ*(-a). By convexity
 
@@ -24,7 +24,6 @@ q_j = 0. Taking ``a = -φ'(z)`` at a point w gives ``q = ∇F(w) - r w``, which 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -33,9 +32,7 @@ from numpy.typing import NDArray
 from ltr.losses.functions import PairFunction
 
 __all__ = [
-    "Design",
     "FloatArray",
-    "Items",
     "Objective",
     "Pairs",
     "floor",
@@ -50,69 +47,30 @@ RADIUS = 100.0
 """Bounds without a penalty hold for coordinates of up to this many times max(1, the largest of the optimum)."""
 
 
-class Design(Protocol):
-    """A collection of rows δ_ik, as linear maps between weights and score differences."""
-
-    def differences(self, w: FloatArray) -> FloatArray:
-        """``δ_ik·w`` of shape (i, k)."""
-
-    def columns(self, share: FloatArray) -> FloatArray:
-        """``sum over i of share_ik δ_ik`` of shape (k, d)."""
-
-    def gram(self, share: FloatArray) -> FloatArray:
-        """``sum over i, k of share_ik δ_ik δ_ik^T`` of shape (d, d)."""
-
-    def sizes(self, share: FloatArray) -> FloatArray:
-        """``sum over i of share_ik`` times the absolute values that make up δ_ik, of shape (k, d); share >= 0."""
-
-
 @dataclass(frozen=True)
 class Pairs:
-    """Rows ``positive_i - negative_k``, never formed one by one."""
+    """The rows ``δ_ik = positive_i - negative_k``, as linear maps between weights and differences."""
 
     positive: FloatArray
     negative: FloatArray
 
     def differences(self, w: FloatArray) -> FloatArray:
-        """``δ_ik·w`` of shape (n_pos, n_neg)."""
+        """Return ``δ_ik·w`` of shape (n_pos, n_neg)."""
         return (self.positive @ w)[:, None] - (self.negative @ w)[None, :]
 
     def columns(self, share: FloatArray) -> FloatArray:
-        """``sum over i of share_ik δ_ik`` of shape (n_neg, d)."""
+        """Return ``sum over i of share_ik δ_ik`` of shape (n_neg, d)."""
         return share.T @ self.positive - share.sum(axis=0)[:, None] * self.negative
 
     def gram(self, share: FloatArray) -> FloatArray:
-        """``sum over i, k of share_ik δ_ik δ_ik^T`` of shape (d, d)."""
+        """Return ``sum over i, k of share_ik δ_ik δ_ik^T`` of shape (d, d)."""
         mixed = self.positive.T @ (share @ self.negative)
         own = self.positive.T @ (share.sum(axis=1)[:, None] * self.positive)
         return own + self.negative.T @ (share.sum(axis=0)[:, None] * self.negative) - mixed - mixed.T
 
     def sizes(self, share: FloatArray) -> FloatArray:
-        """``sum over i of share_ik (|positive_i| + |negative_k|)`` of shape (n_neg, d)."""
+        """Return ``sum over i of share_ik (|positive_i| + |negative_k|)`` of shape (n_neg, d)."""
         return Pairs(np.abs(self.positive), -np.abs(self.negative)).columns(share)
-
-
-@dataclass(frozen=True)
-class Items:
-    """Single rows, all under one k."""
-
-    rows: FloatArray
-
-    def differences(self, w: FloatArray) -> FloatArray:
-        """``δ_i·w`` of shape (n, 1)."""
-        return (self.rows @ w)[:, None]
-
-    def columns(self, share: FloatArray) -> FloatArray:
-        """``sum over i of share_i δ_i`` of shape (1, d)."""
-        return share.T @ self.rows
-
-    def gram(self, share: FloatArray) -> FloatArray:
-        """``sum over i of share_i δ_i δ_i^T`` of shape (d, d)."""
-        return self.rows.T @ (share * self.rows)
-
-    def sizes(self, share: FloatArray) -> FloatArray:
-        """``sum over i of share_i |δ_i|`` of shape (1, d)."""
-        return share.T @ np.abs(self.rows)
 
 
 @dataclass(frozen=True)
@@ -126,7 +84,7 @@ class Objective:
         p: the power, at least 1.
     """
 
-    design: Design
+    design: Pairs
     function: PairFunction
     penalty: FloatArray
     p: float = 1.0
@@ -217,7 +175,7 @@ def minimise(objective: Objective, start: FloatArray, *, steps: int = 500) -> Fl
 
     Examples:
         >>> from ltr.losses.functions import LOGISTIC
-        >>> design = Items(np.array([[1.0], [1.0], [-1.0]]))
+        >>> design = Pairs(np.array([[1.0], [1.0], [-1.0]]), np.zeros((1, 1)))
         >>> w = minimise(Objective(design, LOGISTIC, np.zeros(1)), np.zeros(1))
         >>> round(float(w[0]), 12) == round(float(np.log(2)), 12)  # two of three: log(2 / 1)
         True
@@ -250,7 +208,7 @@ def solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
     return solution
 
 
-def without_idle_part(design: Design, w: FloatArray) -> FloatArray:
+def without_idle_part(design: Pairs, w: FloatArray) -> FloatArray:
     """Return the weights without their part in directions that change no score: the smallest equally good ones."""
     values, vectors = np.linalg.eigh(design.gram(np.ones_like(design.differences(w))))
     active = vectors[:, values > 1e-13 * values[-1]]

@@ -21,7 +21,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_float
-from ltr.convex.newton import Design, FloatArray, Items, Objective, Pairs, minimise, radius_of
+from ltr.convex.newton import FloatArray, Objective, Pairs, minimise, radius_of
 from ltr.convex.programs import hinge_optimum, recedes
 from ltr.data.dataset import check_ranges, checked_features, checked_labels
 from ltr.losses import LogisticLoss, PNormPushLoss, RankingLoss, parse_loss
@@ -98,10 +98,9 @@ def certified_optimum(
     # a shift of all scores changes no difference, and a bias absorbs it; without one the features stay where they are
     scaled, shift, scale = _scaled(features, centred=bias or not pointwise)
     penalty = l2 / scale**2
-    design: Design
     if pointwise:
         rows = np.hstack([scaled, np.ones((len(scaled), 1))]) if bias else scaled
-        design = Items(np.where(positive, 1.0, -1.0)[:, None] * rows)
+        design = Pairs(np.where(positive, 1.0, -1.0)[:, None] * rows, np.zeros((1, rows.shape[1])))
         penalty = np.append(penalty, 0.0) if bias else penalty
     else:
         design = Pairs(scaled[positive], scaled[~positive])
@@ -111,7 +110,7 @@ def certified_optimum(
             "towards its infimum as the weights grow; use l2 > 0"
         )
     objective = Objective(design, function, penalty, p)
-    if isinstance(function, Hinge) and isinstance(design, Pairs) and p == 1:
+    if isinstance(function, Hinge) and p == 1:
         w, lower, method = hinge_optimum(design, penalty)
     else:
         w = minimise(objective, np.zeros(penalty.size))

@@ -15,9 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.convex.newton import (
-    Design,
     FloatArray,
-    Items,
     Objective,
     Pairs,
     floor,
@@ -126,19 +124,12 @@ def _kink_optimum(
     return [weights, polished], max(bound(a), bound(balanced))
 
 
-def recedes(design: Design, d: int) -> bool:
+def recedes(pairs: Pairs, d: int) -> bool:
     """Return whether a direction u has ``δ·u >= 0`` for all rows and > 0 for one: along it the loss falls for ever."""
-    u = cp.Variable(d)
-    within = [u <= 1, u >= -1]
-    if isinstance(design, Pairs):
-        # all pairs are ordered where one threshold stands between the classes
-        threshold = cp.Variable()
-        within += [design.positive @ u >= threshold, design.negative @ u <= threshold]
-        gain = cp.sum((design.positive.mean(axis=0) - design.negative.mean(axis=0)) @ u)
-    else:
-        assert isinstance(design, Items)
-        within += [design.rows @ u >= 0]
-        gain = design.rows.mean(axis=0) @ u
+    # all pairs are ordered where one threshold stands between the classes
+    u, threshold = cp.Variable(d), cp.Variable()
+    within = [u <= 1, u >= -1, pairs.positive @ u >= threshold, pairs.negative @ u <= threshold]
+    gain = cp.sum((pairs.positive.mean(axis=0) - pairs.negative.mean(axis=0)) @ u)
     return _solve_program(cp.Problem(cp.Maximize(gain), within), u) is not None and float(gain.value) > 1e-6
 
 

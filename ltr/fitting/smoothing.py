@@ -39,7 +39,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -58,37 +58,6 @@ Quadratic = tuple[float, float, float]
 _WIDEST = 0.1
 _MANY = 1_000_000  # number of pairs from which sorting is faster than working on each pair
 _LEAST, _MOST = 0.1, 0.5  # range of the factor that narrows a width
-
-
-class Smoothing(Protocol):
-    """A smoothed hinge loss of the scores of all rows, called like the loss itself."""
-
-    @property
-    def width(self) -> float:
-        """The width mu."""
-
-    @property
-    def multipliers(self) -> Tensor | None:
-        """The multiplier a of every pair; None where a is 1/2 for all."""
-
-    def __call__(self, scores: Tensor, labels: Tensor, *, qid: Tensor | None = None) -> Tensor:
-        """Return the smoothed loss, differentiable once."""
-
-    def slack(self, scores: Tensor, labels: Tensor, *, qid: Tensor | None = None) -> Tensor:
-        """Return the slack at the scores, reduced as the loss is."""
-
-    def sharper(self, scores: Tensor, slack: float, last: float, wanted: float) -> Smoothing:
-        """Return the smoothed loss to solve after this one.
-
-        Args:
-            scores: scores at the solution of this one.
-            slack: slack at these scores.
-            last: slack at the solution before, infinite for the first one.
-            wanted: slack to reach in the end.
-        """
-
-    def at(self, width: float, multipliers: Tensor | None) -> Smoothing:
-        """Return the smoothed loss of another width and other multipliers."""
 
 
 def smoothed_hinge(
@@ -160,7 +129,14 @@ class HuberHinge:
         return cast(Tensor, self._slack(scores, labels, qid=qid)).clamp(min=0)
 
     def sharper(self, scores: Tensor, slack: float, last: float, wanted: float) -> HuberHinge:
-        """Return a narrower one: slack falls with the square of the width, and the new one aims at half of `wanted`."""
+        """Return a narrower one: slack falls with the square of the width, and the new one aims at half of `wanted`.
+
+        Args:
+            scores: scores at the solution of this one.
+            slack: slack at these scores.
+            last: slack at the solution before, infinite for the first one.
+            wanted: slack to reach in the end.
+        """
         factor = min(max(math.sqrt(wanted / (2 * slack)), _LEAST), _MOST)
         return HuberHinge(self.loss, factor * self.width)
 
@@ -264,6 +240,10 @@ class SmoothedHinge:
 
     def _slope(self, u: Tensor) -> Tensor:
         return (self.multipliers + u.detach() / self.width).clamp(0, 1)
+
+
+Smoothing = HuberHinge | SmoothedHinge
+"""A smoothed hinge loss of the scores of all rows, called like the loss itself."""
 
 
 # --- near-linear sums over a band ----------------------------------------------------------------------------------
