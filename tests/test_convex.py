@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from ltr import losses
-from ltr.convex import certified_optimum, cones, hinge, optimum
+from ltr.convex import certified_optimum, optimum, programs
 
 NAMES = [
     "ranknet",
@@ -254,8 +254,9 @@ def test_separable_data_has_no_minimiser_without_a_penalty(name, tied):
 
 
 @pytest.mark.parametrize("name", ["hinge", "squared_hinge"])
-def test_hinges_reach_zero_on_separable_data(name):
-    X, y = draw(seed=13, noise=0.0)
+@pytest.mark.parametrize(("n", "seed"), [(30, 13), (14, 1), (14, 2), (14, 6)])
+def test_hinges_reach_zero_on_separable_data(name, n, seed):
+    X, y = draw(n, seed=seed, noise=0.0)
     best = certified_optimum(name, X, y)
     assert best.value == best.lower_bound == best.gap == 0.0
     assert (differences(X, y) @ best.weights >= 1 - 1e-9).all()
@@ -303,12 +304,21 @@ def test_arguments_that_are_refused(arguments, message):
         certified_optimum(given.pop("loss"), given.pop("X"), given.pop("y"), **given)
 
 
-def test_a_loss_without_an_oracle_is_refused():
-    class Other(losses.RankNetLoss):
-        key = "other"
+def test_a_subclass_with_other_values_is_refused():
+    class Bare(losses.RankNetLoss):
+        def pair_function(self, z):
+            return torch.relu(-z)
 
-    with pytest.raises(ValueError, match="no convex optimum is known for other"):
-        certified_optimum(Other(), [[0.0], [1.0]], [0, 1])
+    class Doubled(losses.RankNetLoss):
+        def list_values(self, lists):
+            return 2 * super().list_values(lists)
+
+    for loss, message in (
+        (Bare(), "no convex optimum is known for .*Bare"),
+        (Doubled(), "is not the mean of its pair"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            certified_optimum(loss, [[0.0], [1.0]], [0, 1], l2=0.1)
 
 
 def test_sizes_that_are_refused(monkeypatch):
@@ -318,15 +328,6 @@ def test_sizes_that_are_refused(monkeypatch):
         certified_optimum("ranknet", X, y, l2=0.1)
     assert certified_optimum("logistic", X, y, l2=0.1).gap < 1e-9
     monkeypatch.undo()
-    monkeypatch.setattr(hinge, "KINK_LIMIT", 0)
+    monkeypatch.setattr(programs, "KINK_LIMIT", 0)
     with pytest.raises(ValueError, match=r"hinge: .* pairs within 0.03 of the kink, the limit is 0; use a larger l2"):
         certified_optimum("hinge", X, y, l2=0.1)
-
-
-def test_newton_needs_no_start_from_the_cone_program(monkeypatch):
-    X, y = draw()
-    with_start = certified_optimum("ranknet", X, y, l2=0.1)
-    monkeypatch.setattr(cones, "CONE_LIMIT", 0)
-    without = certified_optimum("ranknet", X, y, l2=0.1)
-    assert (with_start.method, without.method) == ("clarabel+newton", "newton")
-    assert without.value == pytest.approx(with_start.value, rel=1e-13)

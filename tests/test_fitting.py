@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from ltr.fitting import Fit, FitOptions
-from ltr.fitting.minibatches import item_batches, list_batches
+from ltr.fitting.observations import item_batches, list_batches
 from ltr.fitting.smoothing import HingePairs, SmoothedHinge
 from ltr.losses import PairwiseHingeLoss, RankNetLoss, parse_loss
 from ltr.scorers import LinearScorer, MLPScorer

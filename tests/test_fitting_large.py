@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from ltr.fitting import Fit, FitOptions
-from ltr.fitting.labelled import lists_in_blocks
-from ltr.fitting.minibatches import list_batches
+from ltr.fitting.observations import list_batches, lists_in_blocks
 from ltr.fitting.smoothing import HingePairs, HuberHinge, SmoothedHinge
 from ltr.fitting.team import BLOCKS, blocks_of
 from ltr.losses import LambdaLoss, PairwiseHingeLoss, RankNetLoss, SmoothStatisticLoss, parse_loss

@@ -17,7 +17,7 @@ LOSSES = [*(case.name for case in CASES), *NAMES]
 FORMS = [({"short": RankingLoss.short}, transforms.COMPILED_FOR), (ALL_PAIRS, ()), (NO_PAIRS, ())]
 
 all_losses = pytest.mark.parametrize("name", LOSSES)
-many = settings(max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=70, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 def value_and_grad(loss, scores, *args, **kwargs):

@@ -2,54 +2,54 @@ import math
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ltr.convex.functions import EXPONENTIAL, LOGISTIC, SQUARED_HINGE, smooth_hinge
-from ltr.convex.newton import Items, Objective, Pairs, floor, minimise, solve
+from ltr.convex.newton import Objective, Pairs, floor, minimise, solve
+from ltr.losses.functions import EXPONENTIAL, HINGE, LOGISTIC, SQUARED_HINGE, PairFunction
 
 FUNCTIONS = {
     "logistic": LOGISTIC,
     "exponential": EXPONENTIAL,
     "squared_hinge": SQUARED_HINGE,
-    "smooth_hinge": smooth_hinge(0.3),
+    "smooth_hinge": HINGE.smoothed(0.3),
 }
 all_functions = pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS.keys())
 rng = np.random.default_rng(0)
 DESIGNS = {
     "pairs": Pairs(rng.normal(size=(6, 3)) + 0.3, rng.normal(size=(8, 3))),
-    "items": Items(rng.normal(size=(15, 3)) + 0.3),
+    "items": Pairs(rng.normal(size=(15, 3)) + 0.3, np.zeros((1, 3))),
 }
 all_designs = pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS.keys())
 
 
 def rows_of(design):
     """All rows δ_ik one by one, of shape (i, k, d)."""
-    if isinstance(design, Items):
-        return design.rows[:, None, :]
     return np.array([[x - z for z in design.negative] for x in design.positive])
 
 
 @all_functions
 def test_derivatives_of_pair_functions(function):
-    z, step = np.array([-3.0, -0.4, 0.9, 1.2, 2.5]), 1e-5
-    first = (function.value(z + step) - function.value(z - step)) / (2 * step)
-    second = (function.first(z + step) - function.first(z - step)) / (2 * step)
-    np.testing.assert_allclose(function.first(z), first, rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(function.second(z), second, rtol=1e-6, atol=1e-8)
+    z, step = torch.tensor([-3.0, -0.4, 0.9, 1.2, 2.5], dtype=torch.float64), 1e-5
+    for order in (1, 2):
+        slope = (function.derivative(z + step, order - 1) - function.derivative(z - step, order - 1)) / (2 * step)
+        torch.testing.assert_close(function.derivative(z, order), slope, rtol=1e-6, atol=1e-8)
+        torch.testing.assert_close(function.derivative(z, order), PairFunction.derivative(function, z, order))
 
 
 @all_functions
 @settings(deadline=None, max_examples=50)
 @given(z=st.floats(-20, 20), other=st.floats(-20, 20))
 def test_the_conjugate_bounds_the_function_and_touches_it(function, z, other):
-    a = -function.first(np.array([other]))
+    z, other = (torch.tensor([x], dtype=torch.float64) for x in (z, other))
+    a = -function.derivative(other, 1)
     bound = -a * z - function.conjugate(a)
-    value = function.value(np.array([z]))
+    value = function(z)
     tolerance = 1e-12 * (1 + abs(a[0]) * 40 + value[0] + abs(bound[0]))
     assert bound[0] <= value[0] + tolerance
     touching = -a * other - function.conjugate(a)
-    assert touching[0] == pytest.approx(function.value(np.array([other]))[0], rel=1e-9, abs=1e-9 * (1 + a[0]))
+    assert touching[0] == pytest.approx(float(function(other)), rel=1e-9, abs=1e-9 * float(1 + a[0]))
 
 
 @all_designs
@@ -102,7 +102,7 @@ def test_the_bound_tightens_with_the_square_of_the_distance():
 
 def test_golden_minima():
     # two of three rows point up: log odds log 2, entropy of (2/3, 1/3)
-    items = Objective(Items(np.array([[1.0], [1.0], [-1.0]])), LOGISTIC, np.zeros(1))
+    items = Objective(Pairs(np.array([[1.0], [1.0], [-1.0]]), np.zeros((1, 1))), LOGISTIC, np.zeros(1))
     w = minimise(items, np.zeros(1))
     assert w[0] == pytest.approx(math.log(2), rel=1e-14)
     entropy = -(2 / 3) * math.log(2 / 3) - (1 / 3) * math.log(1 / 3)

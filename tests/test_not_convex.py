@@ -13,7 +13,7 @@ from ltr.data import DataError, load
 from ltr.estimators import LinearRanker
 from ltr.fitting import Fit, FitOptions, NoSlopeError
 from ltr.losses import RankNetLoss, parse_loss
-from ltr.losses.parsing import _LOSSES
+from ltr.losses.parsing import LOSSES
 from ltr.metrics import normalized_rank_statistic
 from ltr.scorers import LinearScorer, Standardize
 
@@ -151,10 +151,10 @@ def test_a_start_without_a_slope_is_named():
 
 
 def test_losses_say_whether_they_are_convex():
-    assert [name for name, loss in _LOSSES.items() if not loss.convex] == ["lambda", "smooth"]
+    assert [name for name, loss in LOSSES.items() if not loss.convex] == ["lambda", "smooth"]
 
 
-@pytest.mark.parametrize("loss", [name for name, loss in _LOSSES.items() if loss.convex])
+@pytest.mark.parametrize("loss", [name for name, loss in LOSSES.items() if loss.convex])
 def test_convex_losses_are_convex(loss):
     rng, function = np.random.default_rng(0), parse_loss(loss)
     for _ in range(50):

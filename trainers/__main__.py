@@ -12,6 +12,7 @@ def command() -> int:
     """The command ``ltr``, which Ctrl-C ends without a traceback while its modules are imported, too."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # and not ignored, as in the background
         signal.signal(signal.SIGINT, leave_at_once)
+    sys.path.append("")  # losses of the user's own may stand in the working folder
     from trainers import cli
 
     return cli.command()

@@ -216,7 +216,8 @@ class SurrogateConfig(Section):
 
     losses: Annotated[tuple[Loss, ...], BeforeValidator(_split), Field(strict=False), AfterValidator(_unique)] = Field(
         default=("ranknet", "hinge", "exponential", "logistic", "p_norm_push(p=2)"),
-        description="losses to train on; an empty list trains none; when left out, graded labels have no logistic",
+        description="losses to train on, also your own as `module:Class`; an empty list trains none; when left out, "
+        "graded labels have no logistic",
     )
     scorer: Literal["linear", "mlp"] = Field(default="linear", description="the scoring function")
     hidden: Annotated[tuple[_Width, ...] | None, BeforeValidator(_split_integers)] = Field(

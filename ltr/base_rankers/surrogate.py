@@ -22,6 +22,7 @@ from ltr.fitted import NamedFeatures, feature_names, split_names
 from ltr.fitting import DeviceName, Fit, FitOptions, NoSlopeError, OptimizerName, Step
 from ltr.fitting.fit import check_state
 from ltr.losses import RankingLoss, RankNetLoss, parse_loss
+from ltr.losses.parsing import LOSSES
 from ltr.scorers import LinearScorer, MLPScorer, Standardize
 
 __all__ = ["ScorerName", "SurrogateRanker"]
@@ -49,7 +50,7 @@ class SurrogateRanker(NamedFeatures):
     and from the new scorer (a linear one is 0), and the fit goes on from the lower objective.
 
     Args:
-        loss: a loss or its name, such as ``"ranknet"``, ``"hinge"`` or ``"p_norm_push(p=4)"``.
+        loss: a loss or its name, such as ``"ranknet"``, ``"p_norm_push(p=4)"`` or ``"mymodule:MyLoss"``.
         scorer: ``"linear"`` or ``"mlp"``.
         hidden: widths of the hidden layers of an mlp.
         l2: price of squared weights, >= 0. The default makes the optimum of a separable problem exist and unique, and
@@ -84,7 +85,7 @@ class SurrogateRanker(NamedFeatures):
         (True, True, 0.0)
     """
 
-    loss: str = "ranknet"
+    loss: str | RankingLoss = "ranknet"
     scorer: ScorerName = field(default="linear", kw_only=True)
     hidden: tuple[int, ...] = field(default=(64, 32), kw_only=True)
     l2: float = field(default=1e-4, kw_only=True)
@@ -102,7 +103,9 @@ class SurrogateRanker(NamedFeatures):
 
     def __post_init__(self) -> None:
         # a field that is in order keeps its identity, which scikit-learn's clone asks for
-        if self.loss != (name := str(parse_loss(self.loss))):
+        loss = parse_loss(self.loss)
+        # a loss object of the user's own stays, for its class need not be importable
+        if self.loss != (name := str(loss)) and (isinstance(self.loss, str) or loss.key in LOSSES):
             self.loss = name
         self.hidden = as_sequence("hidden", self.hidden, "integers >= 1")
         if self.scorer not in ("linear", "mlp"):
@@ -281,7 +284,10 @@ class SurrogateRanker(NamedFeatures):
         expected = {"kind", "fields", "standardize", "scorer", "results"}
         if set(state) != expected or state["kind"] != "surrogate":
             raise ValueError(f"state must be of kind 'surrogate' and hold {sorted(expected)}, got {sorted(state)}")
-        ranker = cls(**state["fields"])
+        # reading a model imports no module that it names: a loss of the user's own is looked up by the next fit
+        loss = state["fields"]["loss"]
+        ranker = cls(**{**state["fields"], "loss": "ranknet" if ":" in loss else loss})
+        ranker.loss = loss if ":" in loss else ranker.loss
         d = len(state["standardize"]["mean"])
         standardize, scorer = Standardize(d), ranker._new_scorer(d)
         standardize.load_state_dict(state["standardize"])
@@ -349,4 +355,4 @@ def _array(tensor: torch.Tensor) -> FloatArray:
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 (a field of any type)
-    return list(value) if isinstance(value, tuple) else value
+    return str(value) if isinstance(value, RankingLoss) else list(value) if isinstance(value, tuple) else value

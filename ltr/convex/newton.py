@@ -1,11 +1,11 @@
 r"""Newton's method and dual bounds for convex losses of linear scores.
 
-The objective, in the notation of `ltr.losses`, with the rows of differences ``δ_ik`` of a design:
+The objective, in the notation of `ltr.losses`, with the rows of differences ``δ_ik``:
 
     F(w) = mean over k of ( mean over i of φ(δ_ik·w) )^p  +  1/2 sum_j r_j w_j^2,      φ convex, p >= 1, r_j >= 0.
 
 With one positive i and one negative k a row, ``δ_ik = x_i - x_k``, this is every pairwise loss and the P-norm push;
-with a single k and ``δ_i = ±(x_i, 1)`` it is logistic regression.
+with the rows ``±(x_i, 1)`` as positives and 0 as the only negative it is logistic regression.
 
 **Dual bound.** Fix any point u_k >= 0 for each k and any a_ik in the domain of the conjugate φ*(-a). By convexity
 
@@ -24,15 +24,15 @@ q_j = 0. Taking ``a = -φ'(z)`` at a point w gives ``q = ∇F(w) - r w``, which 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 
-from ltr.convex.functions import FloatArray, PairFunction
+from ltr.losses.functions import PairFunction
 
 __all__ = [
-    "Design",
-    "Items",
+    "FloatArray",
     "Objective",
     "Pairs",
     "floor",
@@ -41,73 +41,36 @@ __all__ = [
     "without_idle_part",
 ]
 
+FloatArray = NDArray[np.float64]
+
 RADIUS = 100.0
 """Bounds without a penalty hold for coordinates of up to this many times max(1, the largest of the optimum)."""
 
 
-class Design(Protocol):
-    """The rows δ_ik: linear maps between weights and score differences."""
-
-    def differences(self, w: FloatArray) -> FloatArray:
-        """``δ_ik·w`` of shape (i, k)."""
-
-    def columns(self, share: FloatArray) -> FloatArray:
-        """``sum over i of share_ik δ_ik`` of shape (k, d)."""
-
-    def gram(self, share: FloatArray) -> FloatArray:
-        """``sum over i, k of share_ik δ_ik δ_ik^T`` of shape (d, d)."""
-
-    def sizes(self, share: FloatArray) -> FloatArray:
-        """``sum over i of share_ik`` times the absolute values that make up δ_ik, of shape (k, d); share >= 0."""
-
-
 @dataclass(frozen=True)
 class Pairs:
-    """Rows ``positive_i - negative_k``, never formed one by one."""
+    """The rows ``δ_ik = positive_i - negative_k``, as linear maps between weights and differences."""
 
     positive: FloatArray
     negative: FloatArray
 
     def differences(self, w: FloatArray) -> FloatArray:
-        """``δ_ik·w`` of shape (n_pos, n_neg)."""
+        """Return ``δ_ik·w`` of shape (n_pos, n_neg)."""
         return (self.positive @ w)[:, None] - (self.negative @ w)[None, :]
 
     def columns(self, share: FloatArray) -> FloatArray:
-        """``sum over i of share_ik δ_ik`` of shape (n_neg, d)."""
+        """Return ``sum over i of share_ik δ_ik`` of shape (n_neg, d)."""
         return share.T @ self.positive - share.sum(axis=0)[:, None] * self.negative
 
     def gram(self, share: FloatArray) -> FloatArray:
-        """``sum over i, k of share_ik δ_ik δ_ik^T`` of shape (d, d)."""
+        """Return ``sum over i, k of share_ik δ_ik δ_ik^T`` of shape (d, d)."""
         mixed = self.positive.T @ (share @ self.negative)
         own = self.positive.T @ (share.sum(axis=1)[:, None] * self.positive)
         return own + self.negative.T @ (share.sum(axis=0)[:, None] * self.negative) - mixed - mixed.T
 
     def sizes(self, share: FloatArray) -> FloatArray:
-        """``sum over i of share_ik (|positive_i| + |negative_k|)`` of shape (n_neg, d)."""
+        """Return ``sum over i of share_ik (|positive_i| + |negative_k|)`` of shape (n_neg, d)."""
         return Pairs(np.abs(self.positive), -np.abs(self.negative)).columns(share)
-
-
-@dataclass(frozen=True)
-class Items:
-    """Single rows, all under one k."""
-
-    rows: FloatArray
-
-    def differences(self, w: FloatArray) -> FloatArray:
-        """``δ_i·w`` of shape (n, 1)."""
-        return (self.rows @ w)[:, None]
-
-    def columns(self, share: FloatArray) -> FloatArray:
-        """``sum over i of share_i δ_i`` of shape (1, d)."""
-        return share.T @ self.rows
-
-    def gram(self, share: FloatArray) -> FloatArray:
-        """``sum over i of share_i δ_i δ_i^T`` of shape (d, d)."""
-        return self.rows.T @ (share * self.rows)
-
-    def sizes(self, share: FloatArray) -> FloatArray:
-        """``sum over i of share_i |δ_i|`` of shape (1, d)."""
-        return share.T @ np.abs(self.rows)
 
 
 @dataclass(frozen=True)
@@ -121,25 +84,25 @@ class Objective:
         p: the power, at least 1.
     """
 
-    design: Design
+    design: Pairs
     function: PairFunction
     penalty: FloatArray
     p: float = 1.0
 
     def value(self, w: FloatArray) -> float:
-        """F(w); infinite where it overflows."""
+        """Return F(w), infinite where it overflows."""
         with np.errstate(over="ignore"):
-            inner = self.function.value(self.design.differences(w)).mean(axis=0)
+            inner = self._losses(self.design.differences(w)).mean(axis=0)
             return float(np.mean(inner**self.p) + 0.5 * self.penalty @ w**2)
 
     def derivatives(self, w: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Gradient, Hessian, and the part of the Hessian that comes from φ'' and the penalty."""
+        """Return the gradient, the Hessian, and the part of the Hessian that comes from φ'' and the penalty."""
         z = self.design.differences(w)
-        inner = self.function.value(z).mean(axis=0)
+        inner = self._losses(z).mean(axis=0)
         steepness = self._steepness(inner)
-        slope = self.design.columns(self.function.first(z)) / z.shape[0]
+        slope = self.design.columns(self._losses(z, 1)) / z.shape[0]
         gradient = steepness @ slope + self.penalty * w
-        curvature = self.design.gram(self.function.second(z) * (steepness / z.shape[0])) + np.diag(self.penalty)
+        curvature = self.design.gram(self._losses(z, 2) * (steepness / z.shape[0])) + np.diag(self.penalty)
         if self.p == 1:
             return gradient, curvature, curvature
         # where the inner mean underflows to 0, so does its slope
@@ -147,26 +110,31 @@ class Objective:
         return gradient, curvature + slope.T @ (growth[:, None] * slope), curvature
 
     def lower_bound(self, w: FloatArray, radius: float) -> float:
-        """The dual bound at w: no weights whose unpenalised coordinates are at most `radius` have a smaller value.
+        """Return the dual bound at w: no weights with unpenalised coordinates of at most `radius` have a smaller value.
 
         The bound accounts for its own rounding: a sum may be off by 64 units in the last place of the sum of its
         terms' absolute values.
         """
         z = self.design.differences(w)
-        inner = self.function.value(z).mean(axis=0)
+        inner = self._losses(z).mean(axis=0)
         steepness = self._steepness(inner)
         gradient, _, curvature = self.derivatives(w)
         step = self.design.differences(solve(curvature, -gradient))
-        a = np.clip(-(self.function.first(z) + self.function.second(z) * step), 0.0, self.function.upper)
+        a = np.clip(-(self._losses(z, 1) + self._losses(z, 2) * step), 0.0, self.function.steepest)
         q = -steepness @ self.design.columns(a) / z.shape[0]
         size = steepness @ self.design.sizes(a) / z.shape[0]
-        powers, conjugate = (self.p - 1) * np.mean(inner**self.p), self.function.conjugate(a)
+        powers, conjugate = (self.p - 1) * np.mean(inner**self.p), self.function.conjugate(torch.from_numpy(a)).numpy()
         constant = -powers - steepness @ conjugate.mean(axis=0)
         constant_size = powers + steepness @ np.abs(conjugate).mean(axis=0)
         return floor(float(constant), float(constant_size), q, size, self.penalty, radius)
 
+    def _losses(self, z: FloatArray, order: int = 0) -> FloatArray:
+        """Return φ of score differences, or its derivative of an order."""
+        values: FloatArray = self.function.derivative(torch.from_numpy(z), order).numpy()
+        return values
+
     def _steepness(self, inner: FloatArray) -> FloatArray:
-        """``p u_k^(p-1)`` over the number of k: the derivative of the outer mean."""
+        """Return ``p u_k^(p-1)`` divided by the number of k: the derivative of the outer mean."""
         return self.p * inner ** (self.p - 1) / inner.size
 
 
@@ -178,7 +146,7 @@ def floor(
     penalty: FloatArray,
     radius: float,
 ) -> float:
-    """A number below ``constant + q·w + 1/2 sum_j r_j w_j^2`` for all w with ``|w_j| <= radius`` where r_j = 0.
+    """Return a number below ``constant + q·w + 1/2 sum_j r_j w_j^2`` for all w with ``|w_j| <= radius`` where r_j = 0.
 
     `constant_size` and `q_size` are what `constant` and `q` would be without cancellation: their rounding errors are
     taken to be at most 64 units in the last place of these.
@@ -195,7 +163,7 @@ def floor(
 
 
 def minimise(objective: Objective, start: FloatArray, *, steps: int = 500) -> FloatArray:
-    """The minimiser of a smooth objective by damped Newton steps, to the last digits of float64.
+    """Minimise a smooth objective by damped Newton steps, to the last digits of float64.
 
     Args:
         objective: convex and twice differentiable (once will do for the squared hinge).
@@ -203,11 +171,11 @@ def minimise(objective: Objective, start: FloatArray, *, steps: int = 500) -> Fl
         steps: limit on the number of Newton steps.
 
     Returns:
-        The weights reached; `Objective.lower_bound` tells how good they are.
+        The weights reached; `Objective.lower_bound` proves how good they are.
 
     Examples:
-        >>> from ltr.convex.functions import LOGISTIC
-        >>> design = Items(np.array([[1.0], [1.0], [-1.0]]))
+        >>> from ltr.losses.functions import LOGISTIC
+        >>> design = Pairs(np.array([[1.0], [1.0], [-1.0]]), np.zeros((1, 1)))
         >>> w = minimise(Objective(design, LOGISTIC, np.zeros(1)), np.zeros(1))
         >>> round(float(w[0]), 12) == round(float(np.log(2)), 12)  # two of three: log(2 / 1)
         True
@@ -218,7 +186,7 @@ def minimise(objective: Objective, start: FloatArray, *, steps: int = 500) -> Fl
         step = solve(hessian, -gradient)
         decrease = float(-gradient @ step)
         if not decrease > 1e-12 * value:
-            # what is left to gain is lost in the rounding of F; a full step still squares the error of w
+            # the improvement left is below the rounding of F; a full step still squares the error of w
             return w + step if decrease > 0 else w
         scale = 1.0
         while not (reached := objective.value(w + scale * step)) <= value - 1e-4 * scale * decrease:
@@ -230,7 +198,7 @@ def minimise(objective: Objective, start: FloatArray, *, steps: int = 500) -> Fl
 
 
 def solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
-    """The least-norm solution of a symmetric positive semidefinite system, indifferent to the scale of coordinates."""
+    """Return the least-norm solution of a positive semidefinite system, whatever the scale of its coordinates."""
     diagonal = np.diag(matrix)
     scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
@@ -240,8 +208,8 @@ def solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
     return solution
 
 
-def without_idle_part(design: Design, w: FloatArray) -> FloatArray:
-    """The weights without their part in directions that change no score: the smallest of equally good ones."""
+def without_idle_part(design: Pairs, w: FloatArray) -> FloatArray:
+    """Return the weights without their part in directions that change no score: the smallest equally good ones."""
     values, vectors = np.linalg.eigh(design.gram(np.ones_like(design.differences(w))))
     active = vectors[:, values > 1e-13 * values[-1]]
     smallest: FloatArray = active @ (active.T @ w)
@@ -249,5 +217,5 @@ def without_idle_part(design: Design, w: FloatArray) -> FloatArray:
 
 
 def radius_of(w: FloatArray) -> float:
-    """Up to where a bound without a penalty holds: `RADIUS` times the largest coordinate or 1."""
+    """Return the size of coordinates up to which a bound without a penalty holds."""
     return RADIUS * max(1.0, float(np.abs(w).max(initial=0.0)))

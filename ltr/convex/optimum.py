@@ -5,8 +5,8 @@ The objective is the one that training minimises, with the features as given:
     loss(X w + b, y) + l2/2 ||w||^2,      labels 0 and 1, the loss with ``pairs="mean"``,
 
 where b is 0 except for the pointwise logistic loss, whose bias is free and not penalised. Any optimum comes with a
-lower bound from duality (`ltr.convex.newton`), so that nobody needs to trust a solver: Clarabel (`ltr.convex.cones`,
-`ltr.convex.hinge`) and Newton's method only propose.
+lower bound from duality (`ltr.convex.newton`), so that nobody needs to trust a solver: Newton's method, and Clarabel
+for the hinge (`ltr.convex.programs`), only propose.
 
 Inside, features are centred (where a bias or a difference absorbs it) and scaled to unit standard deviation.
 """
@@ -21,12 +21,11 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_float
-from ltr.convex.cones import cone_optimum, recedes
-from ltr.convex.functions import EXPONENTIAL, LOGISTIC, SQUARED_HINGE, FloatArray, PairFunction
-from ltr.convex.hinge import hinge_optimum
-from ltr.convex.newton import Design, Items, Objective, Pairs, minimise, radius_of, without_idle_part
+from ltr.convex.newton import FloatArray, Objective, Pairs, minimise, radius_of
+from ltr.convex.programs import hinge_optimum, recedes
 from ltr.data.dataset import check_ranges, checked_features, checked_labels
-from ltr.losses import PNormPushLoss, RankingLoss, parse_loss
+from ltr.losses import LogisticLoss, PNormPushLoss, RankingLoss, parse_loss
+from ltr.losses.functions import Hinge, PairFunction
 
 __all__ = ["ITEM_LIMIT", "PAIR_LIMIT", "ConvexOptimum", "certified_optimum"]
 
@@ -35,14 +34,6 @@ PAIR_LIMIT = 4_000_000
 
 ITEM_LIMIT = 6_000
 """Most observations of a pairwise loss: the loss forms all differences of scores."""
-
-_FUNCTIONS: dict[str, PairFunction] = {
-    "ranknet": LOGISTIC,
-    "squared_hinge": SQUARED_HINGE,
-    "exponential": EXPONENTIAL,
-    "logistic": LOGISTIC,
-}
-_INNER: dict[str, PairFunction] = {"exponential": EXPONENTIAL, "logistic": LOGISTIC}
 
 
 @dataclass(frozen=True)
@@ -56,7 +47,7 @@ class ConvexOptimum:
         lower_bound: no weights have a smaller objective. The bound accounts for rounding; coordinates without a
             penalty are covered up to a size of 100 times max(1, the largest of the optimum), features scaled to
             unit standard deviation.
-        method: ``"clarabel+newton"``, ``"newton"`` or ``"newton+clarabel"`` (hinge).
+        method: ``"newton"``, or ``"newton+clarabel"`` for the hinge.
     """
 
     weights: FloatArray
@@ -74,10 +65,11 @@ class ConvexOptimum:
 def certified_optimum(
     loss: str | RankingLoss, X: ArrayLike, y: ArrayLike, *, l2: float = 0.0, bias: bool = True
 ) -> ConvexOptimum:
-    """The smallest ``loss(X w + b, y) + l2/2 ||w||^2``, and a lower bound that proves it.
+    """Find the smallest ``loss(X w + b, y) + l2/2 ||w||^2``, and a lower bound that proves it.
 
     Args:
-        loss: a loss of `ltr.losses` or its name, with ``pairs="mean"``.
+        loss: a loss of `ltr.losses` or its name, with ``pairs="mean"``; also one of your own whose pair function has a
+            conjugate.
         X: observations, (n, d), under the rules of `ltr.data.Dataset`.
         y: labels, (n,), 0 or 1, both present.
         l2: price of the squared weights, >= 0.
@@ -85,7 +77,7 @@ def certified_optimum(
 
     Raises:
         ValueError: an argument against its rule; for pairwise losses more observations than `ITEM_LIMIT`, more pairs
-            than `PAIR_LIMIT`, or more than `ltr.convex.hinge.KINK_LIMIT` of them near the hinge's kink; data that a
+            than `PAIR_LIMIT`, or more than `ltr.convex.programs.KINK_LIMIT` of them near the hinge's kink; data that a
             linear function separates where l2 is 0 and the loss, therefore, has an infimum that no weights attain.
 
     Examples:
@@ -95,51 +87,63 @@ def certified_optimum(
         >>> best.value - best.lower_bound < 1e-12
         True
     """
-    module = _checked_loss(loss)
+    module, function, p = _checked_loss(loss)
     features, positive = _checked_data(X, y)
     if not 0 <= as_float(l2) < math.inf:
         raise ValueError(f"l2 must be a finite number >= 0, got {l2!r}")
-    pointwise = module.key == "logistic"
+    pointwise = isinstance(module, LogisticLoss)
     if not pointwise:
         _check_size(module.name, positive)
 
     # a shift of all scores changes no difference, and a bias absorbs it; without one the features stay where they are
     scaled, shift, scale = _scaled(features, centred=bias or not pointwise)
     penalty = l2 / scale**2
-    design: Design
     if pointwise:
         rows = np.hstack([scaled, np.ones((len(scaled), 1))]) if bias else scaled
-        design = Items(np.where(positive, 1.0, -1.0)[:, None] * rows)
+        design = Pairs(np.where(positive, 1.0, -1.0)[:, None] * rows, np.zeros((1, rows.shape[1])))
         penalty = np.append(penalty, 0.0) if bias else penalty
     else:
         design = Pairs(scaled[positive], scaled[~positive])
-    if l2 == 0 and module.key not in ("hinge", "squared_hinge") and recedes(design, penalty.size):
+    if l2 == 0 and function.zero_from == math.inf and recedes(design, penalty.size):
         raise ValueError(
             f"{module.name} has no minimiser: a linear function separates the labels, and with l2=0 the loss falls "
             "towards its infimum as the weights grow; use l2 > 0"
         )
-    if module.key == "hinge":
-        assert isinstance(design, Pairs)
+    objective = Objective(design, function, penalty, p)
+    if isinstance(function, Hinge) and p == 1:
         w, lower, method = hinge_optimum(design, penalty)
     else:
-        w, lower, method = _smooth_optimum(module, design, penalty)
+        w = minimise(objective, np.zeros(penalty.size))
+        if function.zero_from < math.inf and objective.value(longer := w * (1 + 1e-9)) == 0:
+            w = longer  # rounding left differences just short of where the function becomes 0
+        lower, method = objective.lower_bound(w, radius_of(w)), "newton"
 
     slopes = w[: features.shape[1]]
     weights = slopes / scale
     level = float(w[-1]) if pointwise and bias else 0.0
     scores = torch.from_numpy(scaled @ slopes + level)
     value = float(module(scores, torch.from_numpy(positive))) + 0.5 * l2 * float(weights @ weights)
+    if not math.isclose(value, objective.value(w), rel_tol=1e-6, abs_tol=1e-9):
+        raise ValueError(
+            f"loss: {module.name} is not the mean of its pair function, so no convex optimum is known for it: it is "
+            f"{value:g} where the pair function gives {objective.value(w):g}"
+        )
     offset = level - float(weights @ shift) if pointwise and bias else 0.0
     return ConvexOptimum(weights, offset, value, min(max(lower, 0.0), value), method)
 
 
-def _checked_loss(loss: str | RankingLoss) -> RankingLoss:
+def _checked_loss(loss: str | RankingLoss) -> tuple[RankingLoss, PairFunction, float]:
+    """Return the loss, its pair function φ, and the power p."""
     module = parse_loss(loss)
-    if module.key not in ("hinge", "p_norm_push", *_FUNCTIONS):
-        raise ValueError(f"loss: no convex optimum is known for {module.name}")
+    function = getattr(module, "function", None)
+    if not (module.convex and isinstance(function, PairFunction) and function.has_conjugate):
+        raise ValueError(
+            f"loss: no convex optimum is known for {module.name}; that takes a convex loss whose pair function has a "
+            "conjugate"
+        )
     if (module.reduction, module.pairs) != ("mean", "mean"):
         raise ValueError(f"loss must have reduction and pairs 'mean', got {module.name}")
-    return module
+    return module, function, module.p if isinstance(module, PNormPushLoss) else 1.0
 
 
 def _checked_data(X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, NDArray[np.bool_]]:
@@ -169,19 +173,3 @@ def _check_size(name: str, positive: NDArray[np.bool_]) -> None:
             f"X has {positive.size} observations and {pairs} positive-negative pairs; the limits for {name} are "
             f"{ITEM_LIMIT} and {PAIR_LIMIT}"
         )
-
-
-def _smooth_optimum(loss: RankingLoss, design: Design, penalty: FloatArray) -> tuple[FloatArray, float, str]:
-    p, function = 1.0, _FUNCTIONS.get(loss.key)
-    if isinstance(loss, PNormPushLoss):
-        p, function = loss.p, _INNER[loss.inner]
-    assert function is not None
-    objective = Objective(design, function, penalty, p)
-    start, method = np.zeros(penalty.size), "newton"
-    cones = cone_optimum(objective)
-    if cones is not None and not penalty.any():
-        cones = without_idle_part(design, cones)
-    if cones is not None and objective.value(cones) < objective.value(start):
-        start, method = cones, "clarabel+newton"
-    w = minimise(objective, start)
-    return w, objective.lower_bound(w, radius_of(w)), method

@@ -9,7 +9,6 @@ from ltr.base_rankers.surrogate import SurrogateRanker
 from ltr.estimators.base import FloatArray, Ranker
 from ltr.fitted import all_or_nothing
 from ltr.fitting import DeviceName
-from ltr.losses import parse_loss
 from ltr.losses.contract import RankingLoss
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -25,7 +24,8 @@ class LinearRanker(Ranker):
     ``ConvergenceWarning``, as most fits of losses that are not convex do (``"lambda"``).
 
     Args:
-        loss: a loss of `ltr.losses` or its name, such as ``"ranknet"``, ``"hinge"`` or ``"p_norm_push(p=4)"``.
+        loss: a loss of `ltr.losses` or its name, such as ``"ranknet"``, ``"p_norm_push(p=4)"`` or
+            ``"mymodule:MyLoss"``.
         l2: price of squared weights, >= 0.
         max_steps: iterations of L-BFGS at most.
         tolerance: relative accuracy of the objective at which the fit has converged, > 0.
@@ -83,7 +83,7 @@ class LinearRanker(Ranker):
             qid: the list of each row, (n,), integers or texts, in any order; None means that all rows are one list.
         """
         ranker = SurrogateRanker(
-            str(parse_loss(self.loss)),
+            self.loss,
             l2=self._number("l2"),
             max_steps=self._option("max_steps"),
             tolerance=self._number("tolerance"),

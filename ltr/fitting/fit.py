@@ -13,12 +13,12 @@ of smooth losses instead (`ltr.fitting.smoothing`), each started from the last o
 true hinge closes: to the bound above, with the smooth objective's gradient, comes the slack between the two. Logged
 objectives and losses are always those of the true loss.
 
-*Many rows.* With `FitOptions.chunk_rows` features stay where they are, in memory or in a memory-mapped file, and so
-many rows at a time come to the device; everything else takes a few numbers a row.
+*Many rows.* With `FitOptions.chunk_rows` features stay where they are, in memory or in a memory-mapped file, and only
+that many rows at a time are on the device; everything else takes a few numbers per row.
 
 *Many processes.* Inside an initialised process group of `torch.distributed` every process makes the same fit of the
-same data, and all work on it together: they deal out chunks of rows, and lists, and end with the same weights, bit for
-bit those of one process alone (that uses as many threads as each of them).
+same data, and they share the work: chunks of rows, and lists. All end with the same weights, bit for bit those of one
+process alone that uses as many threads as each of them.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from ltr.compiling import clock
-from ltr.fitting.minibatches import item_batches, list_batches
 from ltr.fitting.objective import Objective
+from ltr.fitting.observations import item_batches, list_batches
 from ltr.fitting.options import FitOptions
 from ltr.fitting.smoothing import SmoothedHinge, Smoothing, smoothed_hinge
-from ltr.losses import PairwiseHingeLoss, parse_loss
+from ltr.losses import PairwiseLoss, parse_loss
 from ltr.losses.contract import RankingLoss
+from ltr.losses.functions import Hinge
 
 __all__ = ["Fit", "NoSlopeError", "Step", "StopReason", "check_state"]
 
@@ -48,9 +49,9 @@ StopReason = Literal["", "tolerance", "stalled", "max_steps"]
 
 _HISTORY = 50
 _LINE_SEARCH = 25
-_WIDENINGS = 3  # times that a stalled smoothed hinge is made wider
+_WIDENINGS = 3  # number of times to widen a stalled smoothed hinge
 _EASY_SEARCH = 5  # evaluations of a line search on smooth ground
-_OUT_OF_RANGE = 1e120  # told to a line search where the objective is not finite: finite, so that it can interpolate
+_OUT_OF_RANGE = 1e120  # stands for an objective that is not finite, so that a line search can interpolate
 _NO_PROGRESS = 1e-14  # relative decrease of an objective that is rounding error
 _SCALE = 2.0**30  # torch's L-BFGS forgets curvature below an absolute 1e-10; a power of two rounds nothing
 _STATE = ("loss", "options", "index", "seconds", "stopped", "restarted", "width", "multipliers", "last_slack", "scorer",
@@ -59,7 +60,7 @@ _RESUMED = ("optimizer", "learning_rate", "batch_size", "l2", "seed")
 
 
 class NoSlopeError(ValueError):
-    """A start from which a loss that is not convex cannot be minimised: its gradient is 0 there."""
+    """A start at which the gradient of a loss that is not convex is 0, so that it cannot be minimised from there."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +73,9 @@ class Step:
         loss: the loss alone.
         grad_norm: Euclidean norm of the objective's gradient (the smoothed objective's where there is a width).
         seconds: wall time of the fit so far, over all its resumptions.
-        gap: bound on objective minus optimum, as the module docstring says; with l2 = 0, a scorer that is not linear
-            or a loss that is not convex an estimate of what is left to gain nearby.
-        width: width of the smoothing that L-BFGS works on, 0 for a smooth loss and for Adam.
+        gap: bound on objective minus optimum, see the module docstring. With l2 = 0, a scorer that is not linear or a
+            loss that is not convex it only estimates the improvement left nearby.
+        width: width of the smoothed hinge that L-BFGS minimises, 0 for a smooth loss and for Adam.
     """
 
     index: int
@@ -89,7 +90,7 @@ class Step:
 class Fit:
     """A fit under way: iterate over it to train, one `Step` at a time.
 
-    Between steps the scorer holds the parameters of the last step. Whatever interrupts a step (Ctrl-C too) leaves
+    Between steps the scorer holds the parameters of the last step. An interrupted step (Ctrl-C too) leaves
     scorer and fit as they were before it. The scorer is moved to the device and trained in place.
 
     The randomness of a step (batches, dropout) is a function of ``options.seed`` and the step's index, so a fit
@@ -102,12 +103,12 @@ class Fit:
             there is one, that gives one number.
         X: observations, (n, d), finite; copied unless ``options.chunk_rows`` is given.
         y: labels, (n,), at least two different ones in some list.
-        options: how to fit.
+        options: optimizer, penalty, tolerance and so on.
         qid: integers, (n,), the list of each observation; None means that all are one list.
 
     Attributes:
-        device: where the scorer is trained.
-        index: steps done.
+        device: device on which the scorer is trained.
+        index: number of steps done.
         seconds: wall time so far, over all resumptions.
         best: the scorer's state_dict of the lowest objective so far, the start included.
         best_index: the step that reached it, 0 for the start.
@@ -177,7 +178,7 @@ class Fit:
         self._last_slack = math.inf
         self._widened = 0
         self._evaluations = 0
-        if isinstance(loss, PairwiseHingeLoss) and self.options.optimizer == "lbfgs":
+        if isinstance(loss, PairwiseLoss) and isinstance(loss.function, Hinge) and self.options.optimizer == "lbfgs":
             labelled, like = self._objective.labelled, self._objective.parameters[0]
             self._smoothed = smoothed_hinge(loss, labelled.labels, labelled.groups, like.detach())
         self._optimizer = self._new_optimizer()
@@ -195,7 +196,7 @@ class Fit:
 
     @property
     def stopped(self) -> StopReason:
-        """Why the fit ended, empty while it has not."""
+        """The reason why the fit ended, empty while it has not."""
         return self._stopped or ("max_steps" if self.index >= self.options.max_steps else "")
 
     @property
@@ -217,7 +218,7 @@ class Fit:
         self.scorer.load_state_dict(self.best)
 
     def state_dict(self) -> dict[str, Any]:
-        """A copy of all that a resumption needs: plain containers, numbers and tensors, safe for ``torch.save``."""
+        """Return a copy of all that a resumption needs: plain containers, numbers and tensors."""
         return {
             "loss": str(self.loss),
             "options": {name: getattr(self.options, name) for name in _RESUMED},
@@ -237,10 +238,10 @@ class Fit:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue where the fit that gave `state` stood: same data, loss and options (max_steps may be raised).
+        """Continue from the `state` of another fit with the same data, loss and options (max_steps may be raised).
 
         Raises:
-            ValueError: a state of other options, or what is no state at all.
+            ValueError: a state of other options, or a value that is no state.
         """
         check_state(state)
         if state["loss"] != str(self.loss):
@@ -304,7 +305,7 @@ class Fit:
         return step
 
     def _least_progress(self) -> float:
-        """Relative decrease of the objective up to which the last step of L-BFGS has failed.
+        """Return the relative decrease of the objective up to which the last step of L-BFGS counts as failed.
 
         A loss that is not convex may jump or have kinks. Line searches that meet them take many evaluations and gain
         next to nothing, step after step.
@@ -363,7 +364,7 @@ class Fit:
         return list_batches(labelled.groups, size, generator)
 
     def _report(self, start: float) -> tuple[Step, float, float]:
-        """The step that led here, the objective that the optimiser sees, and the slack between the two."""
+        """Return the step just done, the objective that the optimiser sees, and the slack between the two."""
         seen = self._objective.evaluate(self._smoothed)
         objective, loss, slack = seen.objective, seen.loss, 0.0
         if self._smoothed is not None:
@@ -432,7 +433,7 @@ def _check_types(scorer: object, loss: object, options: object) -> None:
 
 
 def _check(scorer: nn.Module, loss: nn.Module, options: FitOptions, qid: ArrayLike | None) -> None:
-    """What does not go together."""
+    """Check that the arguments go together."""
     if options.batch_size == 1 and qid is None:
         raise ValueError("batch_size must be at least 2 observations, got 1: one alone holds no pair")
     if options.batch_size is not None and isinstance(loss, RankingLoss):
@@ -450,7 +451,7 @@ def _check(scorer: nn.Module, loss: nn.Module, options: FitOptions, qid: ArrayLi
 
 
 def _copy(value: Any) -> Any:  # noqa: ANN401 (a tree of any leaves)
-    """The tree with its own containers and tensors: optimisers change theirs in place."""
+    """Return a deep copy of a tree of containers and tensors, because optimisers change theirs in place."""
     if isinstance(value, Tensor):
         return value.detach().clone()
     if isinstance(value, dict):

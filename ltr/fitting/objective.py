@@ -1,8 +1,7 @@
-"""What a fit minimises: the loss of a scorer on labelled observations plus an L2 penalty.
+"""The objective of a fit: the loss of a scorer on labelled observations plus an L2 penalty.
 
-The loss of a list looks at all of its scores, so rows cannot be dealt out to processes, or taken one chunk after the
-other, as if each had a loss of its own. Scores are no more than one number a row, though. So every evaluation has
-three parts:
+The loss of a list depends on all of its scores, so rows have no losses of their own that could be shared out to
+processes or taken chunk by chunk. But scores are only one number per row. So every evaluation has three parts:
 
 1. the scores, chunk by chunk;
 2. the loss of all scores and its derivative by each of them, near-linear in their number;
@@ -22,14 +21,13 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from ltr.fitting.labelled import Labelled
-from ltr.fitting.rows import Rows
+from ltr.fitting.observations import Labelled, Rows
 from ltr.fitting.smoothing import Smoothing
 from ltr.fitting.team import Team, blocks_of
 
 __all__ = ["Evaluation", "Objective"]
 
-_CHUNK = 1 << 14  # rows of a chunk unless the user asks for fewer: enough that calls cost little beside the work
+_CHUNK = 1 << 14  # rows of a chunk unless the user asks for fewer; large enough that the overhead of calls is small
 
 IntArray = NDArray[np.int64]
 
@@ -55,13 +53,13 @@ class Objective:
         X: observations, (n, d), finite.
         y: labels, (n,), finite, 0 or more; some list must hold two different ones.
         qid: integers, (n,), the list of each observation; None means that all are one list.
-        l2: price of squared weights.
-        device: where to compute.
-        chunk_rows: rows on the device at a time; None holds them all there.
+        l2: factor of the L2 penalty.
+        device: device to compute on.
+        chunk_rows: number of rows on the device at a time; None keeps all there.
 
     Attributes:
         rows: number of observations.
-        labelled: their labels and lists.
+        labelled: labels and lists of the observations.
 
     Raises:
         ValueError: an argument against its rule.
@@ -101,12 +99,12 @@ class Objective:
         self._evaluated: tuple[Smoothing | None, Tensor, Evaluation, list[Tensor]] | None = None
 
     def evaluate(self, smoothed: Smoothing | None = None) -> Evaluation:
-        """The objective on all rows, its gradient left in the parameters' ``grad``.
+        """Return the objective on all rows and leave its gradient in the parameters' ``grad``.
 
-        A line search, the optimiser and the log ask for the same point in turn: the last one is remembered.
+        The last point is remembered, because a line search, the optimiser and the log ask for the same one in turn.
 
         Args:
-            smoothed: what takes the place of the loss.
+            smoothed: smoothed loss to use in place of the loss.
 
         Raises:
             ValueError: a loss that is not one number.
@@ -123,32 +121,32 @@ class Objective:
         return evaluation
 
     def estimate(self, rows: IntArray | None, seed: tuple[int, ...]) -> float:
-        """The objective on some rows, or on all, its gradient left in the parameters' ``grad``.
+        """Return the objective on some rows, or on all, and leave its gradient in the parameters' ``grad``.
 
         Args:
-            rows: their indices, whole lists one after the other; None means all.
-            seed: of what is random in the scorer; torch's global generators are left anywhere.
+            rows: indices of the rows, whole lists one after the other; None means all.
+            seed: seed of randomness in the scorer; the state of torch's global generators changes.
         """
         objective, _, gradient, _ = self._derive(self.loss, rows, seed)
         self._leave(gradient)
         return float(objective)
 
     def measure(self) -> tuple[float, float]:
-        """Objective and loss on all rows, without a gradient."""
+        """Return objective and loss on all rows, without a gradient."""
         value, _ = self.labelled.loss(self.loss, self.scores(), derive=False)
         value = value.new_tensor(self._agreed(value))
         return float(self._with_penalty(value)), float(value)
 
     def slack(self, smoothed: Smoothing) -> float:
-        """The slack of a smoothed loss at the present scores."""
+        """Return the slack of a smoothed loss at the present scores."""
         return self._agreed(self.labelled.loss(smoothed.slack, self.scores(), derive=False)[0])
 
     def slope(self) -> float:
-        """Euclidean norm of the loss's gradient by the present scores."""
+        """Return the Euclidean norm of the gradient of the loss by the present scores."""
         return self._agreed(self.labelled.loss(self.loss, self.scores(), derive=True)[1].norm())
 
     def scores(self) -> Tensor:
-        """The present scores of all rows."""
+        """Return the present scores of all rows."""
         point = self._point()
         if self._scored is None or not torch.equal(self._scored[0], point):
             with torch.no_grad():
@@ -157,19 +155,19 @@ class Objective:
 
     @torch.no_grad()
     def weight_norm(self) -> float:
-        """Euclidean norm of the penalised parameters."""
+        """Return the Euclidean norm of the penalised parameters."""
         return float(torch.cat([p.reshape(-1) for p in self.penalised]).norm()) if self.penalised else 0.0
 
     def _derive(
         self, loss: Callable[..., Tensor], rows: IntArray | None = None, seed: tuple[int, ...] | None = None
     ) -> tuple[Tensor, Tensor, list[Tensor], Tensor]:
-        """Objective, loss, the objective's gradient, and the scores."""
+        """Return the objective, the loss, the gradient of the objective, and the scores."""
         with torch.set_grad_enabled(self._keep_graphs):
             scores, graphs = self._score(rows, seed)
         value, slopes = self.labelled.loss(loss, scores, rows, derive=True)
         sizes = [p.numel() for p in self.parameters]
         chunks, blocks = self._own_chunks(len(scores))
-        # a column more than parameters: the loss, as the first process has it
+        # one column more than parameters: the loss of the first process
         sums = scores.new_zeros(blocks, sum(sizes) + 1)
         if self._team.rank == 0:
             sums[0, -1] = value
@@ -189,7 +187,7 @@ class Objective:
         return self._with_penalty(value), value, gradient, scores
 
     def _score(self, rows: IntArray | None, seed: tuple[int, ...] | None) -> tuple[Tensor, list[Tensor]]:
-        """Scores of some rows, or of all; those of this process's chunks with their graphs where these are kept."""
+        """Return the scores of some rows, or of all, and the graphs of this process's chunks where they are kept."""
         scores = torch.zeros(
             self.rows if rows is None else len(rows), dtype=self.parameters[0].dtype, device=self._device
         )
@@ -210,7 +208,7 @@ class Objective:
         return scores
 
     def _own_chunks(self, rows: int) -> tuple[list[tuple[slice, int]], int]:
-        """The chunks of this process, each with the number of its block, and how many blocks there are."""
+        """Return the chunks of this process, each with the index of its block, and the number of blocks."""
         blocks = blocks_of(rows, self._chunk)
         own = [(chunk, at) for at, block in enumerate(blocks) if self._team.owns(at, len(blocks)) for chunk in block]
         return own, len(blocks)

@@ -1,4 +1,4 @@
-"""How to fit: the options of a fit."""
+"""The options of a fit."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ DeviceName = Literal["cpu", "cuda", "auto"]
 
 @dataclass(frozen=True)
 class FitOptions:
-    """How to fit; every field is checked.
+    """The options of a fit, each checked.
 
     Attributes:
         optimizer: ``"lbfgs"`` (full batch, strong Wolfe line search) or ``"adam"``.
-        max_steps: at most that many steps, at least 1. A step is one iteration of L-BFGS or one pass of Adam over
+        max_steps: largest number of steps, at least 1. A step is one iteration of L-BFGS or one pass of Adam over
             the data.
-        learning_rate: of Adam, > 0.
-        batch_size: of Adam, at least 2: observations in a mini-batch, or lists (at least 1) when there is a qid;
-            None takes everything at once.
-        l2: price of squared weights, >= 0. With 0 a separable problem has no optimum.
+        learning_rate: learning rate of Adam, > 0.
+        batch_size: observations in a mini-batch of Adam, at least 2, or lists (at least 1) when there is a qid; None
+            takes everything at once.
+        l2: factor of the L2 penalty, >= 0. With 0 a separable problem has no optimum.
         tolerance: relative accuracy of the objective at which a fit has converged, > 0.
         chunk_rows: features stay where they are given, in memory or in a memory-mapped array, and that many rows are on
             the device at a time, scored twice where their gradient is needed; at least 1. None holds all on the
@@ -81,7 +81,7 @@ class FitOptions:
             raise ValueError(f"batch_size goes with optimizer 'adam', got {self.batch_size} with {self.optimizer!r}")
 
     def torch_device(self) -> torch.device:
-        """The device named.
+        """Return the device.
 
         Raises:
             ValueError: ``"cuda"`` where torch sees no CUDA device.

@@ -14,15 +14,21 @@ continuously differentiable with slope α*, and ``max(0, u) - mu/2 <= h(u; a) <=
 
 *Few pairs* (`SmoothedHinge`). Making the solution's α* the next a, and solving again, is the proximal point method on
 the dual (the method of multipliers): it converges to the true hinge's solution at a width that keeps the problem well
-conditioned, where smoothing alone would need a width of the order of the accuracy. It remembers every pair.
+conditioned, where smoothing alone would need a width of the order of the accuracy. It keeps a multiplier per pair.
 
 *Many pairs* (`HuberHinge`). With ``a = 1/2`` h is, but for a constant, the Huberised hinge,
 
     h(u; 1/2) + mu/8  =  max(0, u) + (mu/8) max(0, 1 - 2 |u| / mu)²,
 
-which `ltr.losses` and `ltr.fitting.band` add up without looking at pairs. Only pairs with ``|u| < mu/2`` have slack,
-``|u| / 2 - u² / mu``. Of many pairs a share of about mu is there, so that the slack falls with mu², and widths of 1e-3
-or 1e-4 close the gap.
+whose two terms have near-linear sums: `ltr.losses.functions.HINGE` and a `Band`. Only pairs with ``|u| < mu/2`` have
+slack, ``|u| / 2 - u² / mu``. Of many pairs a share of about mu is there, so that the slack falls with mu², and widths
+of 1e-3 or 1e-4 close the gap.
+
+*Bands.* With ``v = u / h``, a band is one quadratic of v in (-1, 0), another in [0, 1), and 0 elsewhere. Measured in
+units of h, the keys ``s_i - 1`` of upper items and ``s_k`` of lower ones differ by v. Keys are sorted and cut into
+cells of length 1. The keys within reach of one key are then four ranges, each within a cell: on either side of it the
+rest of its own cell and a part of the next one. Sums over a range of powers of the place *in the cell* are differences
+of running sums, and stay accurate however narrow the band is: O(n log n).
 
 Sources: Nesterov, *Smooth minimization of non-smooth functions* (2005); Rockafellar, *Augmented Lagrangians and
 applications of the proximal point algorithm in convex programming* (1976).
@@ -33,58 +39,31 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ltr.fitting.band import Band, Huber
-from ltr.losses import PairwiseHingeLoss, PairwiseLoss
+from ltr.losses import PairwiseLoss
+from ltr.losses.functions import HINGE, PairFunction
+from ltr.losses.transforms import Plan, TwoClasses
 
-__all__ = ["HingePairs", "HuberHinge", "SmoothedHinge", "Smoothing", "smoothed_hinge"]
+__all__ = ["Band", "HingePairs", "Huber", "HuberHinge", "SmoothedHinge", "Smoothing", "smoothed_hinge"]
+
+Quadratic = tuple[float, float, float]
+"""Coefficients of 1, v and v²."""
 
 _WIDEST = 0.1
-_MANY = 1_000_000  # pairs beyond which looking at each takes longer than sorting
-_LEAST, _MOST = 0.1, 0.5  # by what a width is multiplied
-
-
-class Smoothing(Protocol):
-    """A smoothed hinge loss of the scores of all rows, called like the loss itself."""
-
-    @property
-    def width(self) -> float:
-        """Mu."""
-
-    @property
-    def multipliers(self) -> Tensor | None:
-        """A of every pair, where they are remembered."""
-
-    def __call__(self, scores: Tensor, labels: Tensor, *, qid: Tensor | None = None) -> Tensor:
-        """The smoothed loss, differentiable once."""
-
-    def slack(self, scores: Tensor, labels: Tensor, *, qid: Tensor | None = None) -> Tensor:
-        """The slack at the scores, reduced as the loss is."""
-
-    def sharper(self, scores: Tensor, slack: float, last: float, wanted: float) -> Smoothing:
-        """The smoothed loss to solve after this one.
-
-        Args:
-            scores: of this one's solution.
-            slack: there.
-            last: slack of the solution before, infinite for the first one.
-            wanted: how small it should become.
-        """
-
-    def at(self, width: float, multipliers: Tensor | None) -> Smoothing:
-        """The smoothed loss of another width and other multipliers."""
+_MANY = 1_000_000  # number of pairs from which sorting is faster than working on each pair
+_LEAST, _MOST = 0.1, 0.5  # range of the factor that narrows a width
 
 
 def smoothed_hinge(
-    loss: PairwiseHingeLoss, labels: NDArray[np.float64], groups: Sequence[NDArray[np.int64]] | None, like: Tensor
+    loss: PairwiseLoss, labels: NDArray[np.float64], groups: Sequence[NDArray[np.int64]] | None, like: Tensor
 ) -> Smoothing:
-    """The first smoothed loss, in the form that suits the number of pairs.
+    """Return the first smoothed loss, in the form that suits the number of pairs.
 
     Args:
         loss: the hinge.
@@ -103,17 +82,13 @@ def _pairs(labels: NDArray[np.float64]) -> int:
 
 
 class _PairSum(PairwiseLoss):
-    """The loss of any pair function that can be summed up without pairs."""
+    """The loss of a pair function, always by its near-linear sums."""
 
-    key = "pair_sum"
-    short = few = 0  # there is no kernel for its pairs, and a matrix of them is larger than what they are summed up by
+    short = few = 0  # a matrix of pairs takes more memory, and these functions have no kernel
 
-    def __init__(self, function: Huber | Band, like: PairwiseHingeLoss) -> None:
+    def __init__(self, function: PairFunction, like: PairwiseLoss) -> None:
         super().__init__(reduction=like.reduction, pairs=like.pairs)
-        self.transformed = function  # type: ignore[misc]
-
-    def pair_function(self, z: Tensor) -> Tensor:
-        return cast(Huber | Band, self.transformed)(z)
+        self.function = function
 
 
 class HuberHinge:
@@ -124,6 +99,7 @@ class HuberHinge:
         width: mu, greater than 0.
 
     Examples:
+        >>> from ltr.losses import PairwiseHingeLoss
         >>> hinge = HuberHinge(PairwiseHingeLoss(), 1.0)
         >>> scores, labels = torch.tensor([0.75, 0.0]), torch.tensor([1, 0])  # u = 0.25, α* = 0.75
         >>> hinge(scores, labels).item(), hinge.slack(scores, labels).item()
@@ -132,7 +108,7 @@ class HuberHinge:
 
     multipliers: None = None
 
-    def __init__(self, loss: PairwiseHingeLoss, width: float) -> None:
+    def __init__(self, loss: PairwiseLoss, width: float) -> None:
         self.loss, self.width = loss, width
         half = width / 2
         self._value = _PairSum(Huber(half), loss)
@@ -141,30 +117,37 @@ class HuberHinge:
 
     @property
     def reduction(self) -> str:
-        """That of the loss."""
+        """The reduction of the loss."""
         return self.loss.reduction
 
     def __call__(self, scores: Tensor, labels: Tensor, *, qid: Tensor | None = None) -> Tensor:
-        """The smoothed loss."""
+        """Return the smoothed loss."""
         return cast(Tensor, self._value(scores, labels, qid=qid))
 
     def slack(self, scores: Tensor, labels: Tensor, *, qid: Tensor | None = None) -> Tensor:
-        """The slack."""
+        """Return the slack."""
         return cast(Tensor, self._slack(scores, labels, qid=qid)).clamp(min=0)
 
     def sharper(self, scores: Tensor, slack: float, last: float, wanted: float) -> HuberHinge:
-        """A narrower one, such that the slack, which falls with the square of the width, is half of what is wanted."""
+        """Return a narrower one: slack falls with the square of the width, and the new one aims at half of `wanted`.
+
+        Args:
+            scores: scores at the solution of this one.
+            slack: slack at these scores.
+            last: slack at the solution before, infinite for the first one.
+            wanted: slack to reach in the end.
+        """
         factor = min(max(math.sqrt(wanted / (2 * slack)), _LEAST), _MOST)
         return HuberHinge(self.loss, factor * self.width)
 
     def at(self, width: float, multipliers: Tensor | None) -> HuberHinge:
-        """Of another width."""
+        """Return the Huberised hinge of another width."""
         return HuberHinge(self.loss, width)
 
 
 @dataclass(frozen=True, eq=False)
 class HingePairs:
-    """The comparable pairs of labelled lists and what each weighs in the hinge loss.
+    """The comparable pairs of labelled lists and their weights in the hinge loss.
 
     Attributes:
         above, below: int64 of shape (pairs,), rows i and k with ``labels_i > labels_k`` in one list.
@@ -177,9 +160,9 @@ class HingePairs:
 
     @classmethod
     def of(
-        cls, loss: PairwiseHingeLoss, labels: NDArray[np.float64], groups: Sequence[NDArray[np.int64]] | None
+        cls, loss: PairwiseLoss, labels: NDArray[np.float64], groups: Sequence[NDArray[np.int64]] | None
     ) -> HingePairs:
-        """The pairs of labels (n,) whose lists are the rows of each of `groups`, None for a single list."""
+        """Return the pairs of labels (n,) within each list: the rows of one of `groups`, or all rows if None."""
         lists = [np.arange(len(labels))] if groups is None else groups
         above, below, share = [], [], []
         for rows in lists:
@@ -195,7 +178,7 @@ class HingePairs:
         return cls(*(torch.from_numpy(np.concatenate(part)) for part in (above, below, share)))
 
     def to(self, like: Tensor) -> HingePairs:
-        """The pairs on the device of `like`, shares in its dtype."""
+        """Return the pairs on the device of `like`, shares in its dtype."""
         return HingePairs(self.above.to(like.device), self.below.to(like.device), self.share.to(like))
 
 
@@ -209,6 +192,7 @@ class SmoothedHinge:
         multipliers: a, of shape (pairs,).
 
     Examples:
+        >>> from ltr.losses import PairwiseHingeLoss
         >>> pairs = HingePairs.of(PairwiseHingeLoss(), np.array([1.0, 0.0]), None)
         >>> hinge = SmoothedHinge(pairs, width=1.0, multipliers=torch.tensor([0.5]))
         >>> scores = torch.tensor([0.75, 0.0])  # u = 0.25, α* = 0.75
@@ -222,32 +206,32 @@ class SmoothedHinge:
 
     @classmethod
     def start(cls, pairs: HingePairs, width: float) -> SmoothedHinge:
-        """The Huberised hinge: multipliers 1/2."""
+        """Return the Huberised hinge: all multipliers are 1/2."""
         return cls(pairs, width, torch.full_like(pairs.share, 0.5))
 
     def __call__(self, scores: Tensor, labels: Tensor | None = None, *, qid: Tensor | None = None) -> Tensor:
-        """The smoothed loss; labels and lists are those that the pairs were made of."""
+        """Return the smoothed loss; labels and lists are those that the pairs were made from."""
         u = self._shortfall(scores)
         slope = self._slope(u)
         # the derivative of the maximum is the slope: how the maximiser moves does not matter
         return (self.pairs.share * (slope * u - (self.width / 2) * (slope - self.multipliers) ** 2)).sum()
 
     def slack(self, scores: Tensor, labels: Tensor | None = None, *, qid: Tensor | None = None) -> Tensor:
-        """The sum over pairs of ``share * (max(0, u) - α* u)``."""
+        """Return the sum over pairs of ``share * (max(0, u) - α* u)``."""
         u = self._shortfall(scores)
         return (self.pairs.share * (u.clamp(min=0) - self._slope(u) * u)).sum()
 
     def sharper(self, scores: Tensor, slack: float, last: float, wanted: float) -> SmoothedHinge:
-        """That whose multipliers are the α* of the solution, narrower when they alone close the slack too slowly."""
+        """Return the one whose multipliers are the α* of the solution; narrower if the slack falls too slowly."""
         width = self.width if slack < 0.1 * last else self.width * _LEAST
         return SmoothedHinge(self.pairs, width, self._slope(self._shortfall(scores)))
 
     def wider(self, scores: Tensor) -> SmoothedHinge:
-        """That whose multipliers are the α* of these scores, ten times as wide: better conditioned, with less slack."""
+        """Return the one whose multipliers are the α* of these scores, ten times as wide and better conditioned."""
         return SmoothedHinge(self.pairs, self.width / _LEAST, self._slope(self._shortfall(scores)))
 
     def at(self, width: float, multipliers: Tensor | None) -> SmoothedHinge:
-        """Of another width and other multipliers of the same pairs."""
+        """Return the smoothed hinge of the same pairs with another width and other multipliers."""
         assert multipliers is not None
         return SmoothedHinge(self.pairs, width, multipliers.to(self.multipliers))
 
@@ -256,3 +240,119 @@ class SmoothedHinge:
 
     def _slope(self, u: Tensor) -> Tensor:
         return (self.multipliers + u.detach() / self.width).clamp(0, 1)
+
+
+Smoothing = HuberHinge | SmoothedHinge
+"""A smoothed hinge loss of the scores of all rows, called like the loss itself."""
+
+
+# --- near-linear sums over a band ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Band(PairFunction):
+    """A pair function that is 0 outside ``|v| < 1``.
+
+    Attributes:
+        half: h, greater than 0.
+        below: the function for v in (-1, 0).
+        above: the function for v in [0, 1).
+
+    Examples:
+        >>> band = Band(0.5, below=(1.0, 1.0, 0.0), above=(1.0, -1.0, 0.0))  # 1 - |v|
+        >>> band(torch.tensor([0.25, 0.5, 0.75, 1.0, 1.25, 2.0])).tolist()
+        [0.0, 0.0, 0.5, 1.0, 0.5, 0.0]
+    """
+
+    half: float
+    below: Quadratic
+    above: Quadratic
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """Return the function of score differences."""
+        v = (1.0 - z) / self.half
+        below, above = (c[0] + c[1] * v + c[2] * v**2 for c in (self.below, self.above))
+        return torch.where(v.detach() < 0, below, above).masked_fill(v.detach().abs() >= 1, 0.0)
+
+    def slope(self) -> Band:
+        """Return the derivative by the score difference, where it exists."""
+        below, above = ((-c[1] / self.half, -2 * c[2] / self.half, 0.0) for c in (self.below, self.above))
+        return Band(self.half, below, above)
+
+    def plan(self, two: TwoClasses) -> Plan:
+        """Sort the keys of both classes."""
+        return _Keys(self, _sorted(two.scores - 1.0, two.upper, self.half), _sorted(two.scores, two.lower, self.half))
+
+
+@dataclass(frozen=True)
+class Huber(PairFunction):
+    """``max(0, u)`` smoothed within ``|u| < half``, where it is ``(u + half)² / (4 half)``."""
+
+    half: float
+
+    @property
+    def rest(self) -> Band:
+        """The part added to ``max(0, u)``: ``(h/4) (1 - |v|)²``."""
+        c = self.half / 4
+        return Band(self.half, (c, 2 * c, c), (c, -2 * c, c))
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """Return the function of score differences."""
+        return HINGE(z) + self.rest(z)
+
+    def plan(self, two: TwoClasses) -> Plan:
+        """Sort the keys for both parts."""
+        return _Sum(HINGE.plan(two), self.rest.plan(two))
+
+
+@dataclass(frozen=True, eq=False)
+class _Sum(Plan):
+    one: Plan
+    other: Plan
+
+    def apply(self, charges: Tensor, order: int, up: bool) -> Tensor:
+        return self.one.apply(charges, order, up) + self.other.apply(charges, order, up)
+
+
+@dataclass(frozen=True, eq=False)
+class _Class:
+    """The keys of a class in units of h, ascending, infinite where the item is of another class."""
+
+    keys: Tensor
+    order: Tensor
+    real: Tensor
+
+
+def _sorted(keys: Tensor, weight: Tensor, half: float) -> _Class:
+    keys, order = (keys / half).masked_fill(weight <= 0, torch.inf).sort(dim=-1)
+    return _Class(keys, order, keys < torch.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class _Keys(Plan):
+    band: Band
+    upper: _Class
+    lower: _Class
+
+    def apply(self, charges: Tensor, order: int, up: bool) -> Tensor:
+        """Return, for every key of one class, the sum over keys of the other class within reach."""
+        band = self.band
+        for _ in range(order):
+            band = band.slope()
+        sources, targets = (self.upper, self.lower) if up else (self.lower, self.upper)
+        # with the source's key minus the target's, which is v but for its sign
+        sign = -1.0 if up else 1.0
+        smaller, larger = (band.above, band.below) if up else (band.below, band.above)
+        key = targets.keys.masked_fill(~targets.real, 0.0)
+        cell = key.floor()
+        bounds = [key - 1, cell, key, cell + 1, key + 1]
+        edges = [torch.searchsorted(sources.keys, bound.contiguous()) for bound in bounds]
+        place = (sources.keys - sources.keys.floor()).masked_fill(~sources.real, 0.0)
+        q = charges.gather(-1, sources.order).masked_fill(~sources.real, 0.0)
+        sums = [torch.nn.functional.pad((q * place**power).cumsum(-1), (1, 0)) for power in range(3)]
+        total = torch.zeros_like(key)
+        for at, (beside, c) in enumerate([(-1.0, smaller), (0.0, smaller), (0.0, larger), (1.0, larger)]):
+            m0, m1, m2 = (s.gather(-1, edges[at + 1]) - s.gather(-1, edges[at]) for s in sums)
+            shift = cell + beside - key
+            total += c[0] * m0 + sign * c[1] * (m1 + shift * m0) + c[2] * (m2 + 2 * shift * m1 + shift**2 * m0)
+        return torch.zeros_like(total).scatter(-1, targets.order, total.masked_fill(~targets.real, 0.0))

@@ -1,4 +1,4 @@
-"""The processes that share a fit, and what each of them does."""
+"""The processes that share a fit, and the share of each."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from torch import Tensor
 __all__ = ["BLOCKS", "Team", "blocks_of", "others"]
 
 BLOCKS = 16
-"""Pieces at most that work is cut into: more processes have nothing to do."""
+"""Largest number of pieces that work is cut into; further processes would be idle."""
 
 
 class Team:
-    """The processes of torch's default group, all of which hold the same data and take the same steps; or one alone.
+    """The processes of torch's default group, which hold the same data and take the same steps; or one process alone.
 
-    Numbers travel in such a way that it does not matter, to the last bit, how many processes there are: what one
-    process holds and others hold as 0 is added up, and no other sum is ever left to the group.
+    Results do not depend on the number of processes, to the last bit. The group only adds up numbers that are 0 in all
+    processes but one.
 
     Args:
-        alone: leave the group out of it.
+        alone: whether to ignore the group.
 
     Attributes:
-        size: how many they are.
-        rank: the number of this one, from 0 on.
+        size: number of processes.
+        rank: index of this process, from 0.
 
     Examples:
         >>> team = Team()
@@ -43,11 +43,11 @@ class Team:
         self.rank = dist.get_rank() if together else 0
 
     def owns(self, block: int, blocks: int) -> bool:
-        """Whether one of so many blocks is this process's share; neighbours go to one process."""
+        """Return whether a block is this process's share; neighbouring blocks go to the same process."""
         return block * self.size // max(blocks, self.size) == self.rank
 
     def gather(self, tensor: Tensor) -> None:
-        """Put together, in place, what each process holds a part of, with 0 in the parts of others.
+        """Put a tensor together, in place, of which each process holds a part, with 0 in the parts of others.
 
         Raises:
             ConnectionError: another process has ended.
@@ -57,7 +57,7 @@ class Team:
                 dist.all_reduce(tensor)
 
     def follow(self, tensor: Tensor) -> None:
-        """Take over, in place, what the first process holds.
+        """Copy a tensor, in place, from the first process.
 
         Raises:
             ConnectionError: another process has ended.
@@ -67,7 +67,7 @@ class Team:
                 dist.broadcast(tensor, 0)
 
     def agreed(self, value: float, device: torch.device) -> float:
-        """The first process's value, which decides where rounding might differ from one device to another.
+        """Return the value of the first process, because rounding may differ between devices.
 
         Raises:
             ConnectionError: another process has ended.
@@ -100,14 +100,14 @@ class Team:
 
 
 def blocks_of(rows: int, chunk: int) -> list[list[slice]]:
-    """Rows cut into chunks, and these put into blocks, neither of which depends on the number of processes.
+    """Cut rows into chunks and put these into blocks, whatever the number of processes.
 
     Args:
-        rows: how many.
-        chunk: rows of a chunk, the last one may be shorter.
+        rows: number of rows.
+        chunk: number of rows of a chunk; the last one may be shorter.
 
     Returns:
-        at most 16 blocks of neighbouring chunks.
+        At most 16 blocks of neighbouring chunks.
 
     Examples:
         >>> blocks_of(5, 2)
@@ -120,7 +120,7 @@ def blocks_of(rows: int, chunk: int) -> list[list[slice]]:
 
 @contextlib.contextmanager
 def others() -> Iterator[None]:
-    """A context in which other processes are talked to.
+    """Return a context for communication with the other processes.
 
     Raises:
         ConnectionError: one of them does not answer.

@@ -1,11 +1,20 @@
 """Differentiable losses of ranked lists: ``loss(scores, labels, *, mask=None, weight=None, qid=None)``.
 
-The contract that all of them keep stands in `ltr.losses.contract`. Each is an nn.Module with its options as keyword
-arguments, has a functional twin, and prints as the string that `parse_loss` reads.
+All of them keep the contract in `ltr.losses.contract`. Each is an nn.Module with its options as keyword arguments,
+also comes as a function, and prints as the string that `parse_loss` reads. `ltr.losses.functions` holds the formulas of
+pairwise losses; subclass `PairwiseLoss` for a loss of your own.
 """
 
 from ltr.losses.contract import PairsName, RankingLoss, Reduction
-from ltr.losses.listwise import ListMLELoss, ListNetLoss, list_mle_loss, list_net_loss
+from ltr.losses.functions import PairFunction
+from ltr.losses.likelihoods import (
+    ListMLELoss,
+    ListNetLoss,
+    LogisticLoss,
+    list_mle_loss,
+    list_net_loss,
+    logistic_loss,
+)
 from ltr.losses.p_norm_push import InnerName, PNormPushLoss, p_norm_push_loss
 from ltr.losses.pairwise import (
     PairwiseExponentialLoss,
@@ -19,7 +28,6 @@ from ltr.losses.pairwise import (
     ranknet_loss,
 )
 from ltr.losses.parsing import parse_loss
-from ltr.losses.pointwise import LogisticLoss, logistic_loss
 from ltr.losses.statistic import LambdaLoss, SmoothStatisticLoss, lambda_loss, smooth_statistic_loss
 
 __all__ = [
@@ -29,6 +37,7 @@ __all__ = [
     "ListNetLoss",
     "LogisticLoss",
     "PNormPushLoss",
+    "PairFunction",
     "PairsName",
     "PairwiseExponentialLoss",
     "PairwiseHingeLoss",

@@ -1,4 +1,4 @@
-"""The one contract that every loss keeps.
+"""The contract that every loss keeps, and the class that keeps most of it.
 
 ``loss(scores, labels, *, mask=None, weight=None, qid=None)``:
 
@@ -7,42 +7,43 @@
 * A pair (i, k) is comparable when both items are real and ``labels_i > labels_k``, so graded labels work.
 * The value of a list is the mean over its comparable pairs (``pairs="mean"``) or their sum (``pairs="sum"``);
   pointwise losses average or add up the real items instead.
-* A pair weighs ``weight_i * weight_k``, and means are weighted means; an item of weight 0 might as well be
-  masked out. Weights are data: no gradient flows into them.
+* A pair has the weight ``weight_i * weight_k``, and means are weighted means; an item of weight 0 counts as masked.
+  Weights are data: no gradient flows into them.
 * A list without a comparable pair (or item) has the value 0 and gradient 0.
 * ``reduction="none"`` returns the values of the lists, ``"sum"`` their sum, and ``"mean"`` the mean over *all* lists,
-  those of value 0 included: what a list contributes does not depend on its batch-mates. No list at all gives 0.
+  including those of value 0: the contribution of a list does not depend on its batch-mates. No lists give 0.
 * Padding, the order of a list and batch-mates never change the value of a list.
 * Half precision is raised to float32 and autocast is off inside.
-* Scores are finite; others are refused. A value is never NaN: it is infinite where it exceeds the floating point range,
-  and may be where a pair's loss, or the sum of which it is the mean, does. The gradient is always finite. Where the
-  value is infinite it is that of pairs whose slopes stop growing at the end of the range: it still points downhill.
+* Scores are finite; others are refused. A value is never NaN. It is infinite where it exceeds the floating point range,
+  and may be infinite where the loss of one pair, or the sum before a mean is taken, does. The gradient is always
+  finite: the slopes of pairs stop growing at the end of the range, so it points downhill even there.
 """
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Mapping
-from typing import ClassVar, Literal, TypeVar
+import inspect
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from ltr.lists import Lists, as_lists, buckets, check_qid, numbered
 
-__all__ = ["PairsName", "RankingLoss", "Reduction"]
+__all__ = ["PairsName", "RankingLoss", "Reduction", "as_function", "one_of"]
 
 Reduction = Literal["mean", "sum", "none"]
-"""What becomes of the values of the lists."""
+"""How the values of lists are reduced to one number, or not."""
 PairsName = Literal["mean", "sum"]
-"""What becomes of the pairs of one list."""
+"""How the pairs of one list are reduced to one number."""
 
 
 _Text = TypeVar("_Text", bound=str)
 
 
 class RankingLoss(nn.Module, abc.ABC):
-    """A loss of ranked lists: what all losses share, from the inputs to the reduction.
+    """A loss of ranked lists: what all losses share, from checking the inputs to the reduction.
 
     Args:
         reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
@@ -53,20 +54,45 @@ class RankingLoss(nn.Module, abc.ABC):
     """
 
     key: ClassVar[str]
-    option_types: ClassVar[Mapping[str, Callable[[str], float | str]]] = {"reduction": str, "pairs": str}
+    """Name of the loss in strings; classes outside this package get their import path, ``module:Class``."""
+    always_named: ClassVar[tuple[str, ...]] = ()
+    """Options that `name` spells out even where they have their default."""
     convex: ClassVar[bool] = False
-    """Whether it is a convex function of the scores; a loss that does not say so is fitted as one that is not."""
+    """Whether the loss is a convex function of the scores; a loss that does not say so is fitted as one that is not."""
     continuous: ClassVar[bool] = True
-    """Whether it is a continuous function of the scores; one that is not says nothing where all scores are tied."""
+    """Whether the loss is a continuous function of the scores; a jump gives no slope where all scores are tied."""
     short: ClassVar[int] = 128
-    """Length up to which all pairs of a list are looked at, which is faster there."""
+    """Length of lists up to which the loss works on all their pairs, which is faster there."""
     few: ClassVar[int] = 500_000
-    """Pairs of all lists together up to which this holds for longer lists, too."""
+    """Number of pairs of all lists together up to which the loss does so for longer lists, too."""
+
+    def __init_subclass__(cls, **given: Any) -> None:  # noqa: ANN401 - passed on
+        super().__init_subclass__(**given)
+        if not cls.__module__.startswith(f"{__package__}."):
+            cls.key = f"{cls.__module__}:{cls.__qualname__}"
 
     def __init__(self, *, reduction: Reduction = "mean", pairs: PairsName = "mean") -> None:
         super().__init__()
         self.reduction = one_of("reduction", reduction, ("mean", "sum", "none"))
         self.pairs = one_of("pairs", pairs, ("mean", "sum"))
+
+    @classmethod
+    def option_defaults(cls) -> dict[str, object]:
+        """Return the options of the constructor, ``**keywords`` followed up to the base classes, and their defaults.
+
+        An option without a default has ``inspect.Parameter.empty``.
+        """
+        found: dict[str, object] = {}
+        for owner in cls.__mro__:
+            if "__init__" not in vars(owner):
+                continue
+            parameters = list(inspect.signature(vars(owner)["__init__"]).parameters.values())[1:]
+            for parameter in parameters:
+                if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+                    found.setdefault(parameter.name, parameter.default)
+            if all(parameter.kind is not parameter.VAR_KEYWORD for parameter in parameters):
+                break
+        return found
 
     @property
     def name(self) -> str:
@@ -75,17 +101,28 @@ class RankingLoss(nn.Module, abc.ABC):
         return f"{self.key}({','.join(given)})" if given else self.key
 
     def options(self) -> dict[str, str]:
-        """The options that `name` spells out: those that differ from their defaults."""
-        return {key: value for key in ("reduction", "pairs") if (value := getattr(self, key)) != "mean"}
+        """Return the options that `name` spells out, as text: those that differ from their defaults.
+
+        Raises:
+            TypeError: an option of the constructor that is not kept as an attribute of its name.
+        """
+        options = {}
+        for key, default in self.option_defaults().items():
+            if not hasattr(self, key):
+                raise TypeError(f"{type(self).__name__} must keep its option {key!r} as the attribute self.{key}")
+            value = getattr(self, key)
+            if key in self.always_named or value != default:
+                options[key] = repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
+        return options
 
     def looks_at_pairs(self, lists: Lists) -> bool:
-        """Whether all pairs are looked at, which is faster where lists are short."""
+        """Return whether to work on all pairs, which is faster where lists are short."""
         length = lists.scores.shape[-1]
         return length <= self.short or lists.scores.numel() * length <= self.few
 
     @abc.abstractmethod
     def list_values(self, lists: Lists) -> Tensor:
-        """The value of each list, of shape ``(*batch,)``."""
+        """Return the value of each list, of shape ``(*batch,)``."""
 
     def forward(
         self,
@@ -96,7 +133,7 @@ class RankingLoss(nn.Module, abc.ABC):
         weight: Tensor | None = None,
         qid: Tensor | None = None,
     ) -> Tensor:
-        """The loss of the lists.
+        """Return the loss of the lists.
 
         Args:
             scores: floating point, ``(*batch, list)``.
@@ -118,7 +155,7 @@ class RankingLoss(nn.Module, abc.ABC):
             return _reduce(values, self.reduction)
 
     def _ragged_values(self, items: Lists, group: Tensor) -> Tensor:
-        """The value of each list of flat items, lists of about one size together."""
+        """Return the value of each list of flat items, computing lists of about one size together."""
         if group.numel() == 0:
             return items.scores  # no lists, differentiable
         values = items.scores.new_zeros(int(group.max()) + 1)
@@ -130,15 +167,39 @@ class RankingLoss(nn.Module, abc.ABC):
         return values
 
     def extra_repr(self) -> str:
-        """The options, for torch's own printing of modules."""
+        """Return the options, for torch's own printing of modules."""
         return ", ".join(f"{key}={value}" for key, value in self.options().items())
 
     def __str__(self) -> str:
         return self.name
 
 
+def as_function(loss: type[RankingLoss], name: str) -> Callable[..., Tensor]:
+    """Return a loss as a function, called with scores, labels and the options of the loss as keywords."""
+
+    def function(
+        scores: Tensor,
+        labels: Tensor,
+        *,
+        mask: Tensor | None = None,
+        weight: Tensor | None = None,
+        qid: Tensor | None = None,
+        **options: Any,  # noqa: ANN401 - checked by the loss
+    ) -> Tensor:
+        value: Tensor = loss(**options)(scores, labels, mask=mask, weight=weight, qid=qid)
+        return value
+
+    own, options = inspect.signature(function), inspect.signature(loss)
+    parameters = [*list(own.parameters.values())[:-1], *options.parameters.values()]
+    function.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = loss.__module__
+    function.__doc__ = f"Return the `{loss.__name__}` of lists, with its options as keywords."
+    return function
+
+
 def one_of(name: str, value: _Text, allowed: tuple[str, ...]) -> _Text:
-    """The value, when it is an allowed one.
+    """Return the value if it is an allowed one.
 
     Raises:
         ValueError: any other value.

@@ -4,43 +4,43 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor
 
 from ltr.lists import Lists
-from ltr.losses.contract import PairsName, RankingLoss, Reduction, one_of
-from ltr.losses.pairs import (
-    PairLoss,
+from ltr.losses.arithmetic import (
     bounded,
     bounded_exp,
-    comparable_pairs,
     grouped_logsumexp,
     item_weights,
     kept_logsumexp,
-    log_softplus,
     log_sum_exp,
     logsumexp,
 )
-from ltr.losses.transforms import Logistic, transform
-from ltr.losses.two_classes import two_classes
+from ltr.losses.contract import PairsName, Reduction, as_function, one_of
+from ltr.losses.functions import EXPONENTIAL, LOGISTIC, PairFunction
+from ltr.losses.pairs import PairLoss, comparable_pairs, two_classes
+from ltr.losses.transforms import transform
 
 if TYPE_CHECKING:
-    from ltr.losses._short import Kernel
+    from ltr.losses._short_lists import Kernel
 
 __all__ = ["InnerName", "PNormPushLoss", "p_norm_push_loss"]
 
 InnerName = Literal["exponential", "logistic"]
 """The pair function inside a P-norm push."""
 
-_TINY = 1e-300  # below what can be told from 0 among sums that matter
-_FAR = 2.0**900  # sums of differences beyond this may leave the floating point range, but
-_LARGER = 2.0**64  # not in such units
+_INNER: dict[str, PairFunction] = {"exponential": EXPONENTIAL, "logistic": LOGISTIC}
+
+_TINY = 1e-300  # smaller than any inner sum that matters
+_FAR = 2.0**900  # sums of larger differences may leave the floating point range
+_LARGER = 2.0**64  # unit of weights that keeps these sums inside it
 
 
 class PNormPushLoss(PairLoss):
-    r"""P-norm push: the p-th power of how far each negative stands above its positives.
+    r"""P-norm push: the p-th power of the pairwise losses of each negative.
 
     With ``P_k = {i : labels_i > labels_k}``, the positives of item k, and the inner loss ``l(z) = exp(-z)`` or
     ``l(z) = log(1 + exp(-z))``, the value of a list is
@@ -50,7 +50,7 @@ class PNormPushLoss(PairLoss):
       ``(mean over i in P_k, weighted by weight_i, of l(s_i - s_k))^p``.
 
     With labels 0 and 1 and p = 1 the mean is that of the pairwise losses; with graded labels each k counts alike
-    here, whereas each pair does there. Sums run in the log domain: the value is finite whenever it is representable.
+    here, and each pair there. Sums run in the log domain: the value is finite whenever it is representable.
 
     Source: Rudin, *The P-Norm Push: A Simple Convex Ranking Algorithm that Concentrates at the Top of the List* (2009).
 
@@ -75,7 +75,7 @@ class PNormPushLoss(PairLoss):
 
     key = "p_norm_push"
     convex = True
-    option_types: ClassVar = {"p": float, "inner": str, **RankingLoss.option_types}
+    always_named = ("p",)
 
     def __init__(
         self,
@@ -89,31 +89,30 @@ class PNormPushLoss(PairLoss):
         if not (isinstance(p, (int, float)) and math.isfinite(p) and p >= 1):
             raise ValueError(f"p must be a finite number >= 1, got {p!r}")
         self.p = float(p)
-        self.inner = one_of("inner", inner, ("exponential", "logistic"))
+        self.inner = one_of("inner", inner, tuple(_INNER))
 
-    def options(self) -> dict[str, str]:
-        """The power always, other options where they differ from their defaults."""
-        inner = {} if self.inner == "exponential" else {"inner": self.inner}
-        return {"p": repr(self.p).removesuffix(".0"), **inner, **super().options()}
-
-    def log_inner(self, z: Tensor) -> Tensor:
-        """The logarithm of the inner loss of pairs whose score difference is `z`, elementwise."""
-        return -z if self.inner == "exponential" else log_softplus(-z)
+    @property
+    def function(self) -> PairFunction:
+        """The inner pair function."""
+        return _INNER[self.inner]
 
     def kernel(self) -> Kernel:
-        """That of its power and inner loss."""
-        from ltr.losses import _linear, _short
+        """Return the compiled pass over the pairs of short lists, or over the items for the exponential."""
+        if self.linear_kernel:
+            from ltr.losses import _exponentials
 
-        kernels = _linear if self.linear_kernel else _short
-        return functools.partial(kernels.p_norm_push, power=self.p)
+            return functools.partial(_exponentials.p_norm_push, power=self.p)
+        from ltr.losses import _short_lists
+
+        return functools.partial(_short_lists.p_norm_push(self.function), power=self.p)
 
     @property
     def linear_kernel(self) -> bool:
-        """Whether its kernel looks at no pairs: that of the exponential inner loss."""
-        return self.inner == "exponential"
+        """Whether the kernel takes linear time, as that of the exponential inner loss does."""
+        return self.function is EXPONENTIAL
 
     def without_pairs(self, lists: Lists) -> Tensor:
-        """Inner sums by part: a product of exponentials, or a transform of weights."""
+        """Return the values from inner sums by part: a product of exponentials, or near-linear sums."""
         mean, shape = self.pairs == "mean", lists.scores.shape
         weight, heaviest = item_weights(lists)
         inner, above, items = [], [], []
@@ -121,7 +120,7 @@ class PNormPushLoss(PairLoss):
             two = part.two
             low = two.lower > 0
             log_above = logsumexp(two.upper.log()).unsqueeze(-1).expand_as(two.scores)
-            if self.inner == "exponential":
+            if self.linear_kernel:
                 log_up, bottom = log_sum_exp(-two.scores, two.upper.log())
                 log_inner = bounded(log_up.unsqueeze(-1) + (two.scores + bottom.unsqueeze(-1)))
             else:
@@ -131,7 +130,7 @@ class PNormPushLoss(PairLoss):
                 far = highest - lowest > _FAR
                 unit = two.upper.amax(-1, keepdim=True)
                 unit = torch.where(unit > 0, unit, 1.0) * torch.ones_like(unit).masked_fill(far, _LARGER)
-                log_inner = transform(Logistic(), two, two.upper / unit, up=True).clamp(min=_TINY).log() + unit.log()
+                log_inner = transform(self.function, two, two.upper / unit, up=True).clamp(min=_TINY).log() + unit.log()
             log_inner = log_inner.masked_fill(log_above == -math.inf, -math.inf)
             inner.append(log_inner[low])
             above.append(log_above[low])
@@ -143,12 +142,12 @@ class PNormPushLoss(PairLoss):
         return self._pushed(log_inner, counted, weight, heaviest, lists.scores.dtype)
 
     def from_pairs(self, lists: Lists) -> Tensor:
-        """``exp(logsumexp over k of p logsumexp over i)`` of the logarithms of inner loss and weights."""
+        """Return ``exp(logsumexp over k of p logsumexp over i)`` of the logarithms of inner loss and weights."""
         difference, comparable = comparable_pairs(lists, finite=True)
         counted = comparable.any(-2)
         weight, heaviest = item_weights(lists)
         log_above = weight.log().unsqueeze(-1).expand_as(difference)
-        log_inner = kept_logsumexp(log_above + self.log_inner(difference), comparable, -2)
+        log_inner = kept_logsumexp(log_above + self.function.log(difference), comparable, -2)
         if self.pairs == "mean":
             log_inner = log_inner - kept_logsumexp(log_above, comparable, -2)
         return self._pushed(log_inner, counted, weight, heaviest, log_inner.dtype)
@@ -156,7 +155,7 @@ class PNormPushLoss(PairLoss):
     def _pushed(
         self, log_inner: Tensor, counted: Tensor, weight: Tensor, heaviest: Tensor | None, dtype: torch.dtype
     ) -> Tensor:
-        """The value from the logarithms of the inner sums or means of the items that have one."""
+        """Return the value from the logarithms of the inner sums or means of the items that have one."""
         log_weight = weight.double().log()
         log_value = kept_logsumexp(log_weight + bounded(self.p * log_inner.double()), counted, -1)
         if self.pairs == "mean":
@@ -166,18 +165,5 @@ class PNormPushLoss(PairLoss):
         return bounded_exp(log_value, slope=self.p, dtype=dtype).masked_fill(~counted.any(-1), 0.0)
 
 
-def p_norm_push_loss(
-    scores: Tensor,
-    labels: Tensor,
-    *,
-    mask: Tensor | None = None,
-    weight: Tensor | None = None,
-    qid: Tensor | None = None,
-    p: float = 2.0,
-    inner: InnerName = "exponential",
-    reduction: Reduction = "mean",
-    pairs: PairsName = "mean",
-) -> Tensor:
-    """`PNormPushLoss` as a function."""
-    loss = PNormPushLoss(p=p, inner=inner, reduction=reduction, pairs=pairs)
-    return loss(scores, labels, mask=mask, weight=weight, qid=qid)
+p_norm_push_loss = as_function(PNormPushLoss, "p_norm_push_loss")
+"""`PNormPushLoss` as a function."""

@@ -1,4 +1,4 @@
-"""Pairwise losses: each is one function of the score difference ``z = s_i - s_k``, averaged over comparable pairs.
+"""Pairwise losses: a pair function of the score difference ``z = s_i - s_k``, averaged over comparable pairs.
 
 ================================  ==================  ==========================================
 loss                              pair function       known as
@@ -9,27 +9,22 @@ loss                              pair function       known as
 `PairwiseExponentialLoss`         exp(-z)             RankBoost's objective
 ================================  ==================  ==========================================
 
-Inputs, pairs, weights and reductions are those of `ltr.losses.contract`.
+The pair functions are those of `ltr.losses.functions`; inputs, pairs, weights and reductions those of
+`ltr.losses.contract`.
 """
 
 from __future__ import annotations
 
-import abc
-import functools
 import math
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from ltr.lists import Lists
-from ltr.losses.contract import PairsName, Reduction
-from ltr.losses.pairs import (
-    PairLoss,
+from ltr.losses.arithmetic import (
     bounded,
     bounded_exp,
-    comparable_pairs,
     grouped_logsumexp,
     item_weights,
     kept_logsumexp,
@@ -37,11 +32,13 @@ from ltr.losses.pairs import (
     logsumexp,
     times_unit,
 )
-from ltr.losses.transforms import HingePower, Logistic, PairFunction, pair_sums
-from ltr.losses.two_classes import two_classes
+from ltr.losses.contract import as_function
+from ltr.losses.functions import EXPONENTIAL, HINGE, LOGISTIC, SQUARED_HINGE, PairFunction
+from ltr.losses.pairs import PairLoss, comparable_pairs, two_classes
+from ltr.losses.transforms import pair_sums
 
 if TYPE_CHECKING:
-    from ltr.losses._short import Kernel
+    from ltr.losses._short_lists import Kernel
 
 __all__ = [
     "PairwiseExponentialLoss",
@@ -57,32 +54,73 @@ __all__ = [
 
 
 class PairwiseLoss(PairLoss):
-    """``mean over pairs with labels_i > labels_k of pair_function(s_i - s_k)``; a subclass supplies the function.
+    """``mean over pairs with labels_i > labels_k of φ(s_i - s_k)``; a subclass supplies φ.
+
+    A subclass either defines `pair_function`, which is enough to train with it, or sets `function` to a
+    `ltr.losses.functions.PairFunction`, which may also bring compiled and near-linear sums and a certified optimum.
+    Its constructor keeps each option as an attribute of the same name and passes the others on.
 
     Args:
         reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
         pairs: ``"mean"`` or ``"sum"`` over the comparable pairs of a list.
+
+    Raises:
+        TypeError: when called, a subclass that supplies neither.
+
+    Examples:
+        >>> class Softened(PairwiseLoss):
+        ...     convex = True
+        ...
+        ...     def __init__(self, *, width: float = 1.0, **options):
+        ...         super().__init__(**options)
+        ...         self.width = width
+        ...
+        ...     def pair_function(self, z):
+        ...         return torch.logaddexp(torch.zeros_like(z), -z / self.width)
+        >>> loss = Softened(width=0.5)
+        >>> round(loss(torch.tensor([2.0, 1.0]), torch.tensor([1, 0])).item(), 4)  # log(1 + exp(-2))
+        0.1269
     """
 
-    transformed: ClassVar[PairFunction | None] = None
-    """The pair function in a form whose sums need no pairs; None looks at every pair whatever the length of a list."""
+    function: PairFunction | None = None
+    """The pair function; None for a subclass that defines `pair_function` alone."""
 
-    @abc.abstractmethod
+    def __init_subclass__(cls, **given: Any) -> None:  # noqa: ANN401 - passed on
+        super().__init_subclass__(**given)
+        if "pair_function" in vars(cls) and "function" not in vars(cls):
+            cls.function = None  # what a base class knows of its function does not hold for this one
+
     def pair_function(self, z: Tensor) -> Tensor:
-        """The loss of pairs whose score difference is `z`, elementwise."""
+        """Return the loss of pairs whose score difference is `z`, elementwise and differentiable."""
+        if self.function is None:
+            raise TypeError(f"{type(self).__name__} must define pair_function(self, z) or set function")
+        return self.function(z)
+
+    @property
+    def near_linear(self) -> bool:
+        """Whether sums over the pairs of long lists are known that take near-linear time."""
+        return self.function is not None and self.function.has_plan
+
+    def kernel(self) -> Kernel | None:
+        """Return the compiled pass over the pairs of short lists, None where the pair function has none."""
+        if self.function is None or not self.function.has_scalar:
+            return None
+        from ltr.losses._short_lists import pairwise
+
+        return pairwise(self.function)
 
     def looks_at_pairs(self, lists: Lists) -> bool:
-        """Whether all pairs are looked at: where lists are short, or where there is no other way."""
-        return self.transformed is None or super().looks_at_pairs(lists)
+        """Return whether to work on all pairs: where lists are short, or where there is no other way."""
+        return not self.near_linear or super().looks_at_pairs(lists)
 
     def without_pairs(self, lists: Lists) -> Tensor:
-        """The weighted mean or sum of the pair function, by its transform."""
-        assert self.transformed is not None
+        """Return the weighted mean or sum of the pair function, by its near-linear sums."""
+        assert self.function is not None
         item, unit = item_weights(lists)
         total = lists.scores.new_zeros(len(lists.scores), dtype=torch.float64)
         weight = torch.zeros_like(total)
         for part in two_classes(lists, item):
-            total = total.index_add(0, part.source, pair_sums(self.transformed, part.two))
+            total = total.index_add(0, part.source, pair_sums(self.function, part.two))
             if self.pairs == "mean":
                 weight = weight.index_add(0, part.source, part.two.upper.sum(-1) * part.two.lower.sum(-1))
         if self.pairs == "mean":
@@ -92,7 +130,7 @@ class PairwiseLoss(PairLoss):
         return total.to(lists.scores.dtype)
 
     def from_pairs(self, lists: Lists) -> Tensor:
-        """The weighted mean or sum of the pair function over each list's comparable pairs."""
+        """Return the weighted mean or sum of the pair function over each list's comparable pairs."""
         difference, comparable = comparable_pairs(lists)
         item, unit = item_weights(lists)
         share = (item.unsqueeze(-1) * item.unsqueeze(-2)).masked_fill(~comparable, 0.0)
@@ -121,18 +159,7 @@ class RankNetLoss(PairwiseLoss):
 
     key = "ranknet"
     convex = True
-    transformed = Logistic()
-
-    def kernel(self) -> Kernel:
-        """That of its pair function."""
-        from ltr.losses._short import RANKNET, pairwise
-
-        return functools.partial(pairwise, kind=RANKNET)
-
-    def pair_function(self, z: Tensor) -> Tensor:
-        """``log(1 + exp(-z))``."""
-        # logsigmoid, for torch's softplus is the identity beyond 20, an error of 2e-9
-        return -F.logsigmoid(z)
+    function = LOGISTIC
 
 
 class PairwiseHingeLoss(PairwiseLoss):
@@ -151,17 +178,7 @@ class PairwiseHingeLoss(PairwiseLoss):
 
     key = "hinge"
     convex = True
-    transformed = HingePower(1)
-
-    def kernel(self) -> Kernel:
-        """That of its pair function."""
-        from ltr.losses._short import HINGE, pairwise
-
-        return functools.partial(pairwise, kind=HINGE)
-
-    def pair_function(self, z: Tensor) -> Tensor:
-        """``max(0, 1 - z)``."""
-        return F.relu(1.0 - z)
+    function = HINGE
 
 
 class PairwiseSquaredHingeLoss(PairwiseLoss):
@@ -180,21 +197,10 @@ class PairwiseSquaredHingeLoss(PairwiseLoss):
 
     key = "squared_hinge"
     convex = True
-    transformed = HingePower(2)
-
-    def kernel(self) -> Kernel:
-        """That of its pair function."""
-        from ltr.losses._short import SQUARED_HINGE, pairwise
-
-        return functools.partial(pairwise, kind=SQUARED_HINGE)
-
-    def pair_function(self, z: Tensor) -> Tensor:
-        """``max(0, 1 - z)^2``, whose derivative stops growing where the square leaves the floating point range."""
-        short = F.relu(1.0 - z)
-        return short * short.clamp(max=math.sqrt(torch.finfo(z.dtype).max))
+    function = SQUARED_HINGE
 
 
-class PairwiseExponentialLoss(PairLoss):
+class PairwiseExponentialLoss(PairwiseLoss):
     """Pairwise exponential loss ``exp(-(s_i - s_k))``, finite whenever its mean or sum over the list is.
 
     Source: Freund et al., *An Efficient Boosting Algorithm for Combining Preferences* (2003).
@@ -211,16 +217,18 @@ class PairwiseExponentialLoss(PairLoss):
 
     key = "exponential"
     convex = True
+    function = EXPONENTIAL
+    near_linear = True
     linear_kernel = True
 
     def kernel(self) -> Kernel:
-        """That of the exponential."""
-        from ltr.losses._linear import exponential
+        """Return the compiled pass over the items."""
+        from ltr.losses._exponentials import exponential
 
-        return exponential
+        return cast("Kernel", exponential)
 
     def without_pairs(self, lists: Lists) -> Tensor:
-        """The sum over pairs of an exponential is a product of sums over items."""
+        """Return the weighted mean or sum: the sum over pairs of an exponential is a product of sums over items."""
         item, unit = item_weights(lists)
         terms, weights, source = [], [], []
         for part in two_classes(lists, item):
@@ -240,83 +248,28 @@ class PairwiseExponentialLoss(PairLoss):
         return self._exp(log_value, has_pair, unit, lists.scores.dtype)
 
     def from_pairs(self, lists: Lists) -> Tensor:
-        """``exp(logsumexp(log weight - z))`` over each list's pairs, less the log of the weights' sum for a mean."""
+        """Return ``exp(logsumexp(log weight + log φ(z)))``, for a mean less the log of the total weight."""
         difference, comparable = comparable_pairs(lists, finite=True)
         pairs = (-2, -1)
         item, unit = item_weights(lists)
         log_weight = item.log().unsqueeze(-1) + item.log().unsqueeze(-2)
-        log_value = kept_logsumexp(log_weight - difference, comparable, pairs)
+        log_value = kept_logsumexp(log_weight + EXPONENTIAL.log(difference), comparable, pairs)
         if self.pairs == "mean":
             log_value = log_value - kept_logsumexp(log_weight, comparable, pairs)
         return self._exp(log_value, comparable.any(pairs), unit, log_value.dtype)
 
     def _exp(self, log_value: Tensor, has_pair: Tensor, unit: Tensor | None, dtype: torch.dtype) -> Tensor:
-        """The value from its logarithm, of weights in units."""
+        """Return the value from its logarithm, of weights in units."""
         if self.pairs == "sum" and unit is not None:
             log_value = log_value + 2.0 * unit.to(log_value.dtype).log()
         return bounded_exp(log_value, dtype=dtype).masked_fill(~has_pair, 0.0)
 
 
-def ranknet_loss(
-    scores: Tensor,
-    labels: Tensor,
-    *,
-    mask: Tensor | None = None,
-    weight: Tensor | None = None,
-    qid: Tensor | None = None,
-    reduction: Reduction = "mean",
-    pairs: PairsName = "mean",
-) -> Tensor:
-    """`RankNetLoss` as a function.
-
-    Examples:
-        >>> ranknet_loss(torch.zeros(3), torch.tensor([2, 1, 0]), pairs="sum")  # 3 log 2
-        tensor(2.0794)
-    """
-    loss = RankNetLoss(reduction=reduction, pairs=pairs)
-    return loss(scores, labels, mask=mask, weight=weight, qid=qid)
-
-
-def pairwise_hinge_loss(
-    scores: Tensor,
-    labels: Tensor,
-    *,
-    mask: Tensor | None = None,
-    weight: Tensor | None = None,
-    qid: Tensor | None = None,
-    reduction: Reduction = "mean",
-    pairs: PairsName = "mean",
-) -> Tensor:
-    """`PairwiseHingeLoss` as a function."""
-    loss = PairwiseHingeLoss(reduction=reduction, pairs=pairs)
-    return loss(scores, labels, mask=mask, weight=weight, qid=qid)
-
-
-def pairwise_squared_hinge_loss(
-    scores: Tensor,
-    labels: Tensor,
-    *,
-    mask: Tensor | None = None,
-    weight: Tensor | None = None,
-    qid: Tensor | None = None,
-    reduction: Reduction = "mean",
-    pairs: PairsName = "mean",
-) -> Tensor:
-    """`PairwiseSquaredHingeLoss` as a function."""
-    loss = PairwiseSquaredHingeLoss(reduction=reduction, pairs=pairs)
-    return loss(scores, labels, mask=mask, weight=weight, qid=qid)
-
-
-def pairwise_exponential_loss(
-    scores: Tensor,
-    labels: Tensor,
-    *,
-    mask: Tensor | None = None,
-    weight: Tensor | None = None,
-    qid: Tensor | None = None,
-    reduction: Reduction = "mean",
-    pairs: PairsName = "mean",
-) -> Tensor:
-    """`PairwiseExponentialLoss` as a function."""
-    loss = PairwiseExponentialLoss(reduction=reduction, pairs=pairs)
-    return loss(scores, labels, mask=mask, weight=weight, qid=qid)
+ranknet_loss = as_function(RankNetLoss, "ranknet_loss")
+"""`RankNetLoss` as a function."""
+pairwise_hinge_loss = as_function(PairwiseHingeLoss, "pairwise_hinge_loss")
+"""`PairwiseHingeLoss` as a function."""
+pairwise_squared_hinge_loss = as_function(PairwiseSquaredHingeLoss, "pairwise_squared_hinge_loss")
+"""`PairwiseSquaredHingeLoss` as a function."""
+pairwise_exponential_loss = as_function(PairwiseExponentialLoss, "pairwise_exponential_loss")
+"""`PairwiseExponentialLoss` as a function."""

@@ -1,20 +1,21 @@
-"""Losses by name: ``parse_loss(str(loss))`` is the loss again."""
+"""Losses by name: the table of built-in losses, and the reader of their strings."""
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import re
 
 from ltr.checks import without_spaces
 from ltr.losses.contract import RankingLoss
-from ltr.losses.listwise import ListMLELoss, ListNetLoss
+from ltr.losses.likelihoods import ListMLELoss, ListNetLoss, LogisticLoss
 from ltr.losses.p_norm_push import PNormPushLoss
 from ltr.losses.pairwise import PairwiseExponentialLoss, PairwiseHingeLoss, PairwiseSquaredHingeLoss, RankNetLoss
-from ltr.losses.pointwise import LogisticLoss
 from ltr.losses.statistic import LambdaLoss, SmoothStatisticLoss
 
-__all__ = ["parse_loss"]
+__all__ = ["LOSSES", "parse_loss"]
 
-_LOSSES: dict[str, type[RankingLoss]] = {
+LOSSES: dict[str, type[RankingLoss]] = {
     loss.key: loss
     for loss in (
         RankNetLoss,
@@ -29,17 +30,20 @@ _LOSSES: dict[str, type[RankingLoss]] = {
         SmoothStatisticLoss,
     )
 }
-_GRAMMAR = re.compile(r"(?P<key>\w+)(?:\((?P<options>.*)\))?")
+"""The built-in losses by name."""
+
+_GRAMMAR = re.compile(r"(?P<key>[\w.]+(?::[\w.]+)?)(?:\((?P<options>.*)\))?")
 _COMMA = re.compile(r",(?![^()]*\))")  # outside the parentheses of a statistic
 
 
 def parse_loss(text: str | RankingLoss) -> RankingLoss:
-    """The loss that a string names; a loss passes through.
+    """Return the loss that a string names; a loss passes through.
 
     Args:
         text: ``"ranknet"``, ``"hinge"``, ``"squared_hinge"``, ``"exponential"``, ``"logistic"``, ``"p_norm_push"``,
             ``"list_net"``, ``"list_mle"``, ``"lambda"`` or ``"smooth"``, with options as in ``"ranknet(pairs=sum)"`` or
-            ``"smooth(statistic=dcg(base=e)@10,temperature=0.1)"``; white space around words and numbers is ignored.
+            ``"smooth(statistic=dcg(base=e)@10,temperature=0.1)"``. A loss of your own is named by its import path, as
+            in ``"mymodule:MyLoss(width=2)"``. White space around words and numbers is ignored.
 
     Raises:
         TypeError: neither a string nor a loss.
@@ -48,6 +52,8 @@ def parse_loss(text: str | RankingLoss) -> RankingLoss:
     Examples:
         >>> str(parse_loss("p_norm_push(inner = logistic, p = 4.0)"))
         'p_norm_push(p=4,inner=logistic)'
+        >>> str(parse_loss("ltr.losses:RankNetLoss"))
+        'ranknet'
     """
     if isinstance(text, RankingLoss):
         return text
@@ -56,20 +62,76 @@ def parse_loss(text: str | RankingLoss) -> RankingLoss:
     match = _GRAMMAR.fullmatch(without_spaces(text))
     if match is None:
         raise ValueError(f"loss must read name or name(option=value,...), got {text!r}")
-    if match["key"] not in _LOSSES:
-        raise ValueError(f"loss: unknown name {match['key']!r}; known are {', '.join(_LOSSES)}")
-    loss = _LOSSES[match["key"]]
-    options: dict[str, float | str] = {}
+    key = match["key"]
+    if ":" in key:
+        loss = _imported(*key.split(":"))
+    elif key in LOSSES:
+        loss = LOSSES[key]
+    else:
+        raise ValueError(
+            f"loss: unknown name {key!r}; known are {', '.join(LOSSES)}, and module:Class for a loss of your own"
+        )
+    defaults = loss.option_defaults()
+    options: dict[str, object] = {}
     for part in _COMMA.split(match["options"]) if match["options"] is not None else ():
-        key, equals, value = part.partition("=")
-        if not equals or key not in loss.option_types or key in options:
-            allowed = ", ".join(f"{name}=..." for name in loss.option_types)
-            raise ValueError(f"loss {loss.key}: takes {allowed}, each once, got {part!r} in {text!r}")
+        name, equals, value = part.partition("=")
+        if not equals or name not in defaults or name in options:
+            allowed = ", ".join(f"{name}=..." for name in defaults)
+            raise ValueError(f"loss {key}: takes {allowed}, each once, got {part!r} in {text!r}")
         try:
-            options[key] = loss.option_types[key](value)
-        except ValueError:
-            raise ValueError(f"loss {loss.key}: {key} must be a number, got {value!r} in {text!r}") from None
+            options[name] = _value(value, defaults[name])
+        except ValueError as error:
+            raise ValueError(f"loss {key}: {name} must be {error}, got {value!r} in {text!r}") from None
     try:
         return loss(**options)  # type: ignore[arg-type]
-    except ValueError as error:
-        raise ValueError(f"loss {loss.key}: {error}, in {text!r}") from None
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"loss {key}: {error}, in {text!r}") from None
+
+
+def _value(text: str, default: object) -> object:
+    """Return the value of an option, of the type of its default; without a default, a number where it reads as one.
+
+    Raises:
+        ValueError: text that is not of that type; the message names the type.
+    """
+    if isinstance(default, bool):
+        if text not in ("True", "False"):
+            raise ValueError("True or False")
+        return text == "True"
+    if isinstance(default, str):
+        return text
+    try:
+        number = float(text)
+    except ValueError:
+        if isinstance(default, int | float):
+            raise ValueError("a number") from None
+        return text
+    return number if isinstance(default, float) or not number.is_integer() else int(number)
+
+
+def _imported(module: str, name: str) -> type[RankingLoss]:
+    """Return the loss of an import path.
+
+    Raises:
+        ValueError: a module that cannot be imported, or that has no such loss.
+    """
+    path = f"{module}:{name}"
+    try:
+        found: object = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{module}.".startswith(f"{error.name}."):
+            raise ValueError(
+                f"loss {path}: there is no module {error.name!r}; install it, or put its folder on PYTHONPATH"
+            ) from None
+        raise ValueError(f"loss {path}: importing {module!r} failed: {error}") from error
+    except Exception as error:
+        raise ValueError(f"loss {path}: importing {module!r} failed: {type(error).__name__}: {error}") from error
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise ValueError(f"loss {path}: module {module!r} has no {name!r}")
+        found = getattr(found, part)
+    if not (inspect.isclass(found) and issubclass(found, RankingLoss)):
+        raise ValueError(f"loss {path}: must be a subclass of ltr.losses.RankingLoss, got {found!r}")
+    if inspect.isabstract(found):
+        raise ValueError(f"loss {path}: is abstract: define {', '.join(sorted(found.__abstractmethods__))}")
+    return found

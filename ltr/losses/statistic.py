@@ -1,7 +1,7 @@
-"""Losses made from a rank statistic: any one of `ltr.statistics`, with graded gains.
+"""Losses made from any rank statistic of `ltr.statistics`, with graded gains.
 
-Both know the ideal value of each list, that of gains descending, and have the value 0 where it is 0. Items have no
-weights here, for positions count items; inputs and reductions are those of `ltr.losses.contract` otherwise.
+Both compare with the ideal value of a list, reached by gains in descending order, and are 0 where it is 0. They take no
+weights of items, because positions count items; otherwise they keep `ltr.losses.contract`.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from __future__ import annotations
 import abc
 import math
 from dataclasses import replace
-from typing import ClassVar, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from ltr.checks import as_float
 from ltr.lists import Lists
-from ltr.losses.contract import PairsName, RankingLoss, Reduction, one_of
-from ltr.losses.pairs import closed_up, comparable_pairs, with_gradient_of
-from ltr.losses.transforms import Logistic, TwoClasses, transform
-from ltr.losses.two_classes import on_rows, widened
+from ltr.losses.arithmetic import closed_up, widened, with_gradient_of
+from ltr.losses.contract import PairsName, RankingLoss, Reduction, as_function, one_of
+from ltr.losses.functions import LOGISTIC
+from ltr.losses.pairs import comparable_pairs, on_rows
+from ltr.losses.transforms import TwoClasses, transform
 from ltr.ranks import GainName, gains_of, order_items, position_weights
 from ltr.statistics import RankStatistic
 
@@ -28,9 +28,9 @@ __all__ = ["LambdaLoss", "SmoothStatisticLoss", "lambda_loss", "smooth_statistic
 
 
 class _StatisticLoss(RankingLoss):
-    """What the losses of a rank statistic share: its weights, gains, and the ideal value of a list."""
+    """The shared part of losses of a rank statistic: its weights, gains, and the ideal value of a list."""
 
-    option_types: ClassVar = {"statistic": str, "gain": str, **RankingLoss.option_types}
+    always_named = ("statistic",)
 
     def __init__(
         self, *, statistic: RankStatistic | str, gain: GainName, reduction: Reduction, pairs: PairsName
@@ -40,13 +40,8 @@ class _StatisticLoss(RankingLoss):
         self.gain: GainName = gain
         one_of("gain", gain, get_args(GainName))
 
-    def options(self) -> dict[str, str]:
-        """The statistic always, other options where they differ from their defaults."""
-        gain = {} if self.gain == "linear" else {"gain": self.gain}
-        return {"statistic": str(self.statistic), **gain, **super().options()}
-
     def list_values(self, lists: Lists) -> Tensor:
-        """Refuse weights; the rest is by rows."""
+        """Return the value of each list, in float64 inside."""
         if lists.weight is not None:
             raise ValueError(f"weight does not go with {self.key}: positions count items")
         if lists.scores.shape[-1] == 0:
@@ -55,10 +50,10 @@ class _StatisticLoss(RankingLoss):
 
     @abc.abstractmethod
     def _row_values(self, lists: Lists) -> Tensor:
-        """The value of each list, float64, for lists of shape (lists, items)."""
+        """Return the value of each list, float64, for lists of shape (lists, items)."""
 
     def _parts(self, lists: Lists) -> tuple[Tensor, Tensor, Tensor]:
-        """Gains, weights of positions, and the ideal value."""
+        """Return the gains, the weights of positions, and the ideal value."""
         gains = gains_of(lists.labels.double(), self.gain).masked_fill(~lists.mask, 0.0)
         weights = position_weights(self.statistic, lists.mask.sum(-1), lists.scores.shape[-1])
         ideal = (gains.sort(-1, descending=True).values * weights).sum(-1)
@@ -68,9 +63,9 @@ class _StatisticLoss(RankingLoss):
         return gains, weights, ideal
 
     def _share(self, value: Tensor, ideal: Tensor, lists: Lists) -> Tensor:
-        """The value as a share of the ideal one, for ``auc`` of the pairs, unless sums are asked for.
+        """Return the value as a share of the ideal value, or of the pairs for ``auc``, unless sums are asked for.
 
-        It is 0 for a list without a comparable pair, however its items stand.
+        The share is 0 for a list without a comparable pair.
         """
         lowest = lists.labels.masked_fill(~lists.mask, torch.inf).amin(-1)
         whole = ideal.masked_fill(lists.labels.amax(-1) <= lowest, 0.0)  # in padding labels are 0, gains >= 0
@@ -96,10 +91,10 @@ class SmoothStatisticLoss(_StatisticLoss):
 
     Args:
         statistic: a `RankStatistic` or its name.
-        temperature: score difference at which an item counts as above another by about 3/4, > 0.
         gain: ``"linear"`` takes the label itself, ``"exp2"`` takes ``2**label - 1``.
         reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
         pairs: ``"mean"`` or ``"sum"``, as above.
+        temperature: score difference at which an item counts as above another by about 3/4, > 0.
 
     Raises:
         ValueError: an option outside its range; when called, weights of items or labels below 0.
@@ -112,26 +107,20 @@ class SmoothStatisticLoss(_StatisticLoss):
     """
 
     key = "smooth"
-    option_types: ClassVar = {"temperature": float, **_StatisticLoss.option_types}
 
     def __init__(
         self,
         *,
         statistic: RankStatistic | str = "dcg",
-        temperature: float = 1.0,
         gain: GainName = "linear",
         reduction: Reduction = "mean",
         pairs: PairsName = "mean",
+        temperature: float = 1.0,
     ) -> None:
         super().__init__(statistic=statistic, gain=gain, reduction=reduction, pairs=pairs)
         if not 0 < as_float(temperature) < math.inf:
             raise ValueError(f"temperature must be a finite number > 0, got {temperature!r}")
         self.temperature = float(temperature)
-
-    def options(self) -> dict[str, str]:
-        """The statistic always, other options where they differ from their defaults."""
-        own = {} if self.temperature == 1.0 else {"temperature": repr(self.temperature).removesuffix(".0")}
-        return {**super().options(), **own}
 
     def _row_values(self, lists: Lists) -> Tensor:
         gains, weights, ideal = self._parts(lists)
@@ -143,26 +132,26 @@ class SmoothStatisticLoss(_StatisticLoss):
         return self._share(ideal - value, ideal, lists)
 
     def _positions(self, lists: Lists) -> Tensor:
-        """Of each item: the sum of the others' sigmoids."""
+        """Return the smooth position of each item: the sum of sigmoids over the others."""
         scores, real = lists.scores / self.temperature, lists.mask.double()
         if not bool(scores.isfinite().all()):
             scores = with_gradient_of(closed_up(lists.scores, unit=self.temperature), scores)
+        # sigmoid(-z) is minus the derivative of log(1 + exp(-z))
         if self.looks_at_pairs(lists):
-            above = torch.sigmoid(scores.unsqueeze(-2) - scores.unsqueeze(-1)) * real.unsqueeze(-2)
+            above = -LOGISTIC.derivative(scores.unsqueeze(-1) - scores.unsqueeze(-2), 1) * real.unsqueeze(-2)
             return above.sum(-1) - 0.5 * real
-        # the derivative of log(1 + exp(-z)) is -sigmoid(-z)
-        return -transform(Logistic(), TwoClasses(scores, real, real), real, order=1) - 0.5 * real
+        return -transform(LOGISTIC, TwoClasses(scores, real, real), real, order=1) - 0.5 * real
 
 
 class LambdaLoss(_StatisticLoss):
-    r"""RankNet with each pair weighed by what exchanging its two items would change: LambdaRank as a loss.
+    r"""RankNet with each pair weighted by the change in the statistic if its items swapped: LambdaRank as a loss.
 
     ``sum over pairs with labels_i > labels_k of  D_ik log(1 + exp(-(s_i - s_k))) / ideal,``
     ``D_ik = |gain_i - gain_k| |A(p_i) - A(p_k)|``
 
     with A the weights of the statistic by position and p the positions at the scores, ties as ResolvedRank has them; no
-    gradient flows through positions. With ``pairs="sum"`` it is not divided by the ideal value. All pairs are looked
-    at: a list of n items takes memory for several n x n matrices.
+    gradient flows through positions. With ``pairs="sum"`` it is not divided by the ideal value. A list of n items takes
+    memory for several n x n matrices.
 
     Source: Burges, *From RankNet to LambdaRank to LambdaMART* (2010); Wang, Li, Golbandi, Bendersky & Najork, *The
     LambdaLoss Framework for Ranking Metric Optimization* (2018).
@@ -203,42 +192,11 @@ class LambdaLoss(_StatisticLoss):
         difference, comparable = comparable_pairs(lists)
         change = (gains.unsqueeze(-1) - gains.unsqueeze(-2)).abs() * (own.unsqueeze(-1) - own.unsqueeze(-2)).abs()
         # the loss of a pair may be infinite where nothing would change
-        terms = (change * -F.logsigmoid(difference)).masked_fill(~comparable | (change == 0), 0.0)
+        terms = (change * LOGISTIC(difference)).masked_fill(~comparable | (change == 0), 0.0)
         return self._share(terms.sum((-2, -1)), ideal, lists)
 
 
-def smooth_statistic_loss(
-    scores: Tensor,
-    labels: Tensor,
-    *,
-    mask: Tensor | None = None,
-    weight: Tensor | None = None,
-    qid: Tensor | None = None,
-    statistic: RankStatistic | str = "dcg",
-    temperature: float = 1.0,
-    gain: GainName = "linear",
-    reduction: Reduction = "mean",
-    pairs: PairsName = "mean",
-) -> Tensor:
-    """`SmoothStatisticLoss` as a function."""
-    loss = SmoothStatisticLoss(
-        statistic=statistic, temperature=temperature, gain=gain, reduction=reduction, pairs=pairs
-    )
-    return loss(scores, labels, mask=mask, weight=weight, qid=qid)
-
-
-def lambda_loss(
-    scores: Tensor,
-    labels: Tensor,
-    *,
-    mask: Tensor | None = None,
-    weight: Tensor | None = None,
-    qid: Tensor | None = None,
-    statistic: RankStatistic | str = "dcg",
-    gain: GainName = "linear",
-    reduction: Reduction = "mean",
-    pairs: PairsName = "mean",
-) -> Tensor:
-    """`LambdaLoss` as a function."""
-    loss = LambdaLoss(statistic=statistic, gain=gain, reduction=reduction, pairs=pairs)
-    return loss(scores, labels, mask=mask, weight=weight, qid=qid)
+smooth_statistic_loss = as_function(SmoothStatisticLoss, "smooth_statistic_loss")
+"""`SmoothStatisticLoss` as a function."""
+lambda_loss = as_function(LambdaLoss, "lambda_loss")
+"""`LambdaLoss` as a function."""

@@ -1,4 +1,4 @@
-r"""Sums over pairs without the pairs: near-linear in the length of the lists, to machine precision, differentiable.
+r"""Sums over all pairs in near-linear time in the length of the lists, to machine precision, differentiable.
 
 For the items of a list, some of them *upper* and some *lower*, and a function f of score differences, there are two
 transforms of charges q:
@@ -17,9 +17,9 @@ of rounding is that of the largest power: of scores that spread over r, about r^
 that win all their pairs do not count in the spread.
 
 **Smooth functions.** Scores are put into bins of width 1. Within a bin a smooth function is its interpolant in
-`_NODES` Chebyshev polynomials. So a bin is known by the sums of charges times Chebyshev polynomials of the place in the
-bin, pairs of bins by a small matrix that depends on their distance alone, and every item reads off the polynomial of
-its own bin: O(n) beside finding the bins. The poles of the logistic function, at ±iπ, are far enough that the
+`_NODES` Chebyshev polynomials. So a bin is summed up by its charges times Chebyshev polynomials of the place in the
+bin, two bins interact by a small matrix that depends on their distance alone, and every item evaluates the polynomial
+of its own bin: O(n) beside finding the bins. The poles of the logistic function, at ±iπ, are far enough that the
 error is about (4π)^-`_NODES` of f. Bins more than `_REACH` apart see f as what it becomes, a line or 0, up to
 exp(-`_REACH`) < 1e-16. Only bins that hold items exist, however far apart they are.
 
@@ -32,21 +32,30 @@ from __future__ import annotations
 import abc
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional as F
 
-__all__ = ["HingePower", "Logistic", "PairFunction", "Plan", "TwoClasses", "pair_sums", "transform"]
+if TYPE_CHECKING:
+    from ltr.losses.functions import PairFunction
+
+__all__ = ["Plan", "TwoClasses", "binned_plan", "pair_sums", "sorted_plan", "transform"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 _NODES = 14
 _REACH = 38
-_CHUNK = 1 << 16  # items whose polynomials are held at a time
+_CHUNK = 1 << 16  # items whose polynomials are in memory at a time
 _HUGE = 256  # scores from 2^_HUGE on are divided before their powers are added up
 _ROUNDING = 2.0**-40  # more than the relative error of a few additions
-_LARGEST_SLOPE = 2.0**960  # slopes that are larger count as this, so that those of all pairs have a finite sum
-COMPILED_FOR = ("cpu",)  # devices that the sums over items are compiled for
+_LARGEST_SLOPE = 2.0**960  # larger slopes are cut to this, so that the slopes of all pairs have a finite sum
+COMPILED_FOR = ("cpu",)  # devices for which sums over items are compiled
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,31 +74,23 @@ class TwoClasses:
 
 
 class Plan(abc.ABC):
-    """What the transforms at some scores with one function share; holds no gradient."""
+    """The preparation that transforms of one function at the same scores share; holds no gradient."""
 
     @abc.abstractmethod
     def apply(self, charges: Tensor, order: int, up: bool) -> Tensor:
-        """The transform of charges with the derivative of f of this order, without a gradient of its own."""
-
-
-class PairFunction(abc.ABC):
-    """A function f of score differences, with its derivatives."""
-
-    @abc.abstractmethod
-    def plan(self, two: TwoClasses) -> Plan:
-        """Sort the scores, which have no gradient here, as the transforms need them."""
+        """Return the transform of charges with the derivative of f of this order, without a gradient of its own."""
 
 
 def pair_sums(function: PairFunction, two: TwoClasses) -> Tensor:
-    """``sum over upper i, lower k of upper_i lower_k f(s_i - s_k)`` of each list, (lists,)."""
+    """Return ``sum over upper i, lower k of upper_i lower_k f(s_i - s_k)`` of each list, (lists,)."""
     return (two.upper * transform(function, two, two.lower)).sum(-1)
 
 
 def transform(function: PairFunction, two: TwoClasses, charges: Tensor, *, order: int = 0, up: bool = False) -> Tensor:
-    """One of the two transforms of charges, differentiable in scores and charges, (lists, items).
+    """Return one of the two transforms of charges, differentiable in scores and charges, (lists, items).
 
-    Items that the transform does not speak of get 0, and charges other than those it sums over do not matter. With
-    `order` it is that of a derivative. For `Logistic` an item may be an upper and a lower one.
+    Items of the class that is summed over get 0, and charges of the other class do not matter. `order` takes a
+    derivative of the function in its place. With binned sums an item may be both upper and lower.
     """
     plan = function.plan(TwoClasses(two.scores.detach(), two.upper, two.lower))
     return _transform(two.scores, charges, plan, order, up)
@@ -121,7 +122,7 @@ class _Transform(torch.autograd.Function):
         plan, order, up = ctx.what  # type: ignore[attr-defined]
         to_scores, to_charges = None, None
         if ctx.needs_input_grad[0]:  # type: ignore[attr-defined]
-            # items that the transform reads from move against items that it writes to
+            # a source and a target enter through their difference, with opposite signs
             own = grad * _transform(scores, charges, plan, order + 1, up)
             other = charges * _transform(scores, grad, plan, order + 1, not up)
             to_scores = other - own if up else own - other
@@ -131,16 +132,16 @@ class _Transform(torch.autograd.Function):
 
 
 def _within_reach(two: TwoClasses, reach: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Scores as the sums can take them, where f is 0 for differences of about `reach` and more.
+    """Return scores prepared for sums of a function that is 0 for differences of about `reach` and more.
 
-    An item that wins all its pairs by more than that may as well win them by less, so an outlier that costs nothing
-    comes closer; then what is far from the rest is a loss as large. Scores that are small stay so when they are
-    measured from the smallest one, which may not be said of the mean of a list with an outlier.
+    An item that wins all its pairs by more than that may as well win them by less, so outliers without a loss move
+    closer. Scores are later measured from the one of smallest size: small scores stay small, which the mean of a list
+    with an outlier would not ensure.
 
     Returns:
-        Scores, those of items of neither class like another one's, (lists, items); the score of the smallest size, and
-        a power of 2 by which scores are divided before they are added up so that no sum leaves the floating point
-        range, 1 for all but huge ones, (lists, 1).
+        Scores, (lists, items), where items of neither class take the score of another; the score of smallest size,
+        (lists, 1); and a power of 2 by which to divide scores so that no sum leaves the floating point range, 1 for all
+        but huge scores, (lists, 1).
     """
     if not two.scores.shape[-1]:
         nothing = two.scores.sum(-1, keepdim=True)
@@ -163,23 +164,17 @@ def _within_reach(two: TwoClasses, reach: float) -> tuple[Tensor, Tensor, Tensor
 # --- powers of the hinge -----------------------------------------------------------------------------------------
 
 
-class HingePower(PairFunction):
-    """``max(0, 1 - z)^power``; its derivatives are taken where they exist."""
-
-    def __init__(self, power: int) -> None:
-        self.power = power
-
-    def plan(self, two: TwoClasses) -> Plan:
-        """Sort the keys: items of weight 0 go anywhere."""
-        upper, lower = two.upper > 0, two.lower > 0
-        scores, smallest, unit = _within_reach(two, 2.0)
-        scores = scores / unit - smallest / unit
-        shifted = scores - 1.0 / unit
-        # an upper item whose score is so large that 1 is lost beside it comes before a lower item of the same score
-        shifted = torch.where(shifted == scores, shifted.nextafter(shifted.new_tensor(-math.inf)), shifted)
-        order = torch.where(upper, shifted, scores).argsort(dim=-1)
-        scores, upper, lower = (x.gather(-1, order) for x in (scores, upper, lower))
-        return _Sorted(self.power, order, scores, upper, lower, unit)
+def sorted_plan(power: int, two: TwoClasses) -> Plan:
+    """Prepare sums of ``max(0, 1 - z)^power`` by sorting the keys; items of weight 0 go anywhere."""
+    upper, lower = two.upper > 0, two.lower > 0
+    scores, smallest, unit = _within_reach(two, 2.0)
+    scores = scores / unit - smallest / unit
+    shifted = scores - 1.0 / unit
+    # an upper item whose score is so large that 1 is lost beside it comes before a lower item of the same score
+    shifted = torch.where(shifted == scores, shifted.nextafter(shifted.new_tensor(-math.inf)), shifted)
+    order = torch.where(upper, shifted, scores).argsort(dim=-1)
+    scores, upper, lower = (x.gather(-1, order) for x in (scores, upper, lower))
+    return _Sorted(power, order, scores, upper, lower, unit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +187,7 @@ class _Sorted(Plan):
     unit: Tensor  # (lists, 1)
 
     def apply(self, charges: Tensor, order: int, up: bool) -> Tensor:
-        """Sums of charges times powers of scores, from the end for `down` and from the start for `up`."""
+        """Return sums of charges times powers of scores, from the end for `down` and from the start for `up`."""
         power = self.power - order
         if power < 0:
             return torch.zeros_like(charges)
@@ -220,36 +215,38 @@ def _running(values: Tensor, *, backwards: bool) -> Tensor:
 # --- smooth functions --------------------------------------------------------------------------------------------
 
 
-class Logistic(PairFunction):
-    """``log(1 + exp(-z))``, with derivatives up to the third."""
+def binned_plan(function: PairFunction, two: TwoClasses) -> Plan:
+    """Prepare sums of a smooth function by putting the items into bins.
 
-    def plan(self, two: TwoClasses) -> Plan:
-        """Put the items into bins."""
-        upper, lower = ((weight > 0).reshape(-1).nonzero().squeeze(-1) for weight in (two.upper, two.lower))
-        items = torch.cat([upper, lower])
-        near, smallest, unit = _within_reach(two, 2.0 * _REACH)
-        scores = near.reshape(-1)[items]
-        floor = scores.floor()
-        row, value, bin_of = _occupied(items // max(two.scores.shape[-1], 1), floor)
-        bins = torch.arange(len(row), device=row.device)
-        new_row = torch.ones_like(row, dtype=torch.bool)
-        new_row[1:] = row[1:] != row[:-1]
-        step = torch.full_like(value, _REACH + 1.0)
-        step[1:] = torch.where(new_row[1:], step[1:], (value[1:] - value[:-1]).clamp(max=_REACH + 1.0))
-        first = torch.where(new_row, bins, 0).cummax(0).values if len(row) else bins
-        place = 2.0 * (scores - floor) - 1.0
-        key = step.cumsum(0).long()
-        return _Bins(
-            shape=two.scores.shape,
-            upper=_Items(upper, bin_of[: len(upper)], place[: len(upper)]),
-            lower=_Items(lower, bin_of[len(upper) :], place[len(upper) :]),
-            key=key,
-            span=int((key - key[first]).max()) if len(key) else 0,
-            row=row,
-            column=bins - first,
-            centre=value / unit[row, 0] - (smallest / unit)[row, 0],
-            unit=unit[row, 0],
-        )
+    The function must tend to ``-z`` on the left and to 0 on the right as fast as ``log(1 + exp(-z))`` does, and have no
+    singularity nearer to the real line than ±iπ.
+    """
+    upper, lower = ((weight > 0).reshape(-1).nonzero().squeeze(-1) for weight in (two.upper, two.lower))
+    items = torch.cat([upper, lower])
+    near, smallest, unit = _within_reach(two, 2.0 * _REACH)
+    scores = near.reshape(-1)[items]
+    floor = scores.floor()
+    row, value, bin_of = _occupied(items // max(two.scores.shape[-1], 1), floor)
+    bins = torch.arange(len(row), device=row.device)
+    new_row = torch.ones_like(row, dtype=torch.bool)
+    new_row[1:] = row[1:] != row[:-1]
+    step = torch.full_like(value, _REACH + 1.0)
+    step[1:] = torch.where(new_row[1:], step[1:], (value[1:] - value[:-1]).clamp(max=_REACH + 1.0))
+    first = torch.where(new_row, bins, 0).cummax(0).values if len(row) else bins
+    place = 2.0 * (scores - floor) - 1.0
+    key = step.cumsum(0).long()
+    return _Bins(
+        function=function,
+        shape=two.scores.shape,
+        upper=_Items(upper, bin_of[: len(upper)], place[: len(upper)]),
+        lower=_Items(lower, bin_of[len(upper) :], place[len(upper) :]),
+        key=key,
+        span=int((key - key[first]).max()) if len(key) else 0,
+        row=row,
+        column=bins - first,
+        centre=value / unit[row, 0] - (smallest / unit)[row, 0],
+        unit=unit[row, 0],
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,6 +258,7 @@ class _Items:
 
 @dataclass(frozen=True, eq=False)
 class _Bins(Plan):
+    function: PairFunction
     shape: torch.Size
     upper: _Items
     lower: _Items
@@ -272,7 +270,7 @@ class _Bins(Plan):
     unit: Tensor  # of the list of each bin, (bins,)
 
     def apply(self, charges: Tensor, order: int, up: bool) -> Tensor:
-        """Moments of the bins, their effect on all bins within reach and beyond, and its value at the items."""
+        """Add up the moments of bins, their effect on bins within reach and beyond, and evaluate it at the items."""
         sources, targets = (self.upper, self.lower) if up else (self.lower, self.upper)
         flat = charges.reshape(-1)
         moments = _moments(sources, flat[sources.index], len(self.key))
@@ -281,7 +279,7 @@ class _Bins(Plan):
 
 
 def _occupied(row: Tensor, floor: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """List and floor of every bin that holds an item, by list and floor, and the bin of each item."""
+    """Return list and floor of every bin that holds an item, sorted by list and floor, and the bin of each item."""
     if len(row) == 0:
         return row, floor, row
     lists, lowest = int(row.max()) + 1, float(floor.min())
@@ -298,12 +296,10 @@ def _occupied(row: Tensor, floor: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _moments(items: _Items, q: Tensor, bins: int) -> Tensor:
-    """The sum of q times each Chebyshev polynomial, over the items of each bin, (bins, _NODES)."""
+    """Return the sum of q times each Chebyshev polynomial over the items of each bin, (bins, _NODES)."""
     total = q.new_zeros(bins, _NODES)
     if q.device.type in COMPILED_FOR:
-        from ltr.losses import _bins
-
-        _bins.moments(q.numpy(), items.bin.numpy(), items.place.numpy(), total.numpy())
+        _compiled(_add_moments)(q.numpy(), items.bin.numpy(), items.place.numpy(), total.numpy())
         return total
     for begin in range(0, len(q), _CHUNK):
         part = slice(begin, begin + _CHUNK)
@@ -312,12 +308,10 @@ def _moments(items: _Items, q: Tensor, bins: int) -> Tensor:
 
 
 def _interpolated(items: _Items, coefficients: Tensor) -> Tensor:
-    """The polynomials of each bin at its items."""
+    """Evaluate the polynomial of each bin at its items."""
     out = torch.empty_like(items.place)
     if out.device.type in COMPILED_FOR:
-        from ltr.losses import _bins
-
-        _bins.interpolate(coefficients.numpy(), items.bin.numpy(), items.place.numpy(), out.numpy())
+        _compiled(_interpolate)(coefficients.numpy(), items.bin.numpy(), items.place.numpy(), out.numpy())
         return out
     for begin in range(0, len(out), _CHUNK):
         part = slice(begin, begin + _CHUNK)
@@ -325,8 +319,37 @@ def _interpolated(items: _Items, coefficients: Tensor) -> Tensor:
     return out
 
 
+@functools.cache
+def _compiled(function: Callable[..., None]) -> Callable[..., None]:
+    from ltr.compiling import njit
+
+    return cast(Callable[..., None], njit(cache=True, nogil=True)(function))
+
+
+def _add_moments(q: FloatArray, bins: IntArray, place: FloatArray, total: FloatArray) -> None:
+    """Add q times each Chebyshev polynomial of the place to the row of the item's bin."""
+    for i in range(q.shape[0]):
+        row, t = total[bins[i]], place[i]
+        before, this = 1.0, t
+        row[0] += q[i]
+        row[1] += q[i] * t
+        for r in range(2, row.shape[0]):
+            before, this = this, 2.0 * t * this - before
+            row[r] += q[i] * this
+
+
+def _interpolate(coefficients: FloatArray, bins: IntArray, place: FloatArray, out: FloatArray) -> None:
+    """Write the Chebyshev series of each item's bin at its place (Clenshaw's recurrence)."""
+    for i in range(out.shape[0]):
+        row, t = coefficients[bins[i]], place[i]
+        after, this = 0.0, 0.0
+        for r in range(row.shape[0] - 1, 0, -1):
+            after, this = this, 2.0 * t * this - after + row[r]
+        out[i] = t * this - after + row[0]
+
+
 def _polynomials(t: Tensor) -> Tensor:
-    """The Chebyshev polynomials of t, (items, _NODES)."""
+    """Return the Chebyshev polynomials of t, (items, _NODES)."""
     terms = [torch.ones_like(t), t]
     while len(terms) < _NODES:
         terms.append(2.0 * t * terms[-1] - terms[-2])
@@ -334,8 +357,8 @@ def _polynomials(t: Tensor) -> Tensor:
 
 
 def _near(plan: _Bins, moments: Tensor, order: int, up: bool) -> Tensor:
-    """Effect of bins within reach: the matrix of their distance, in both directions of it."""
-    matrices = _matrices(order).to(moments)
+    """Return the effect of bins within reach: the matrix of their distance, in both directions."""
+    matrices = _matrices(plan.function, order).to(moments)
     effect = torch.zeros_like(moments)
     for distance in range(min(_REACH, plan.span) + 1):
         above = torch.searchsorted(plan.key, plan.key + distance).clamp(max=max(len(plan.key) - 1, 0))
@@ -355,7 +378,7 @@ def _near(plan: _Bins, moments: Tensor, order: int, up: bool) -> Tensor:
 
 
 def _far(plan: _Bins, moments: Tensor, order: int, up: bool) -> Tensor:
-    """Effect of bins beyond reach: that of -z or -1, of lower scores far above upper ones; all else is 0."""
+    """Return the effect of bins beyond reach: -z or -1 where lower scores are far above upper ones, else 0."""
     effect = torch.zeros_like(moments)
     if order > 1 or len(plan.key) == 0:
         return effect
@@ -378,26 +401,12 @@ def _far(plan: _Bins, moments: Tensor, order: int, up: bool) -> Tensor:
     return effect
 
 
-@functools.cache
-def _matrices(order: int) -> Tensor:
-    """For D = -_REACH .. _REACH, Chebyshev coefficients of f(D + x / 2 - y / 2) in x and y, (2 _REACH + 1, x, y)."""
+@functools.lru_cache(maxsize=32)
+def _matrices(function: PairFunction, order: int) -> Tensor:
+    """Return, for D = -_REACH .. _REACH, Chebyshev coefficients of f(D + x / 2 - y / 2), (2 _REACH + 1, x, y)."""
     angles = (torch.arange(_NODES, dtype=torch.float64) + 0.5) * math.pi / _NODES
     fit = torch.cos(torch.arange(_NODES)[:, None] * angles) * 2.0 / _NODES
     fit[0] *= 0.5
     nodes = torch.cos(angles)
     distance = torch.arange(-_REACH, _REACH + 1, dtype=torch.float64)[:, None, None]
-    return fit @ _logistic(distance + 0.5 * nodes[:, None] - 0.5 * nodes, order) @ fit.T
-
-
-def _logistic(z: Tensor, order: int) -> Tensor:
-    """The derivative of ``log(1 + exp(-z))`` of an order."""
-    if order == 0:
-        return -F.logsigmoid(z)
-    below, above = torch.sigmoid(-z), torch.sigmoid(z)
-    if order == 1:
-        return -below
-    if order == 2:
-        return below * above
-    if order == 3:
-        return below * above * (below - above)
-    raise NotImplementedError("the logistic pair function has derivatives up to the third")
+    return fit @ function.derivative(distance + 0.5 * nodes[:, None] - 0.5 * nodes, order) @ fit.T

@@ -1,4 +1,4 @@
-"""Listwise losses: the likelihood of the order of a list, or of its top.
+"""Losses that are negative log-likelihoods: of each label (logistic), of the top item, or of the order of a list.
 
 Inputs, weights and reductions are those of `ltr.losses.contract`; an item of weight 2 counts like the item twice.
 """
@@ -6,19 +6,56 @@ Inputs, weights and reductions are those of `ltr.losses.contract`; an item of we
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from ltr.lists import Lists
-from ltr.losses.contract import PairsName, RankingLoss, Reduction
-from ltr.losses.pairs import closed_up, item_weights, times_unit, with_gradient_of
+from ltr.losses.arithmetic import closed_up, item_weights, times_unit, with_gradient_of
+from ltr.losses.contract import RankingLoss, Reduction, as_function
+from ltr.losses.functions import LOGISTIC
 
-__all__ = ["ListMLELoss", "ListNetLoss", "list_mle_loss", "list_net_loss"]
+__all__ = ["ListMLELoss", "ListNetLoss", "LogisticLoss", "list_mle_loss", "list_net_loss", "logistic_loss"]
 
 _LARGE = 1000.0  # scores from here on lose digits that sums of exponentials need
+
+
+class LogisticLoss(RankingLoss):
+    """Logistic loss of single items, ``log(1 + exp(-s))`` for label 1 and ``log(1 + exp(s))`` for label 0.
+
+    The value of a list is the (weighted) mean over its real items, or their sum with ``pairs="sum"``: items take
+    the place of pairs in the contract. A list without a real item has the value 0.
+
+    Args:
+        reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
+        pairs: ``"mean"`` or ``"sum"`` over the items of a list.
+
+    Raises:
+        ValueError: when called, a label other than 0 and 1.
+
+    Examples:
+        >>> loss = LogisticLoss()
+        >>> round(loss(torch.tensor([1.0, -1.0]), torch.tensor([1, 0])).item(), 4)  # log(1 + exp(-1)), twice
+        0.3133
+    """
+
+    key = "logistic"
+    convex = True
+    function = LOGISTIC
+
+    def list_values(self, lists: Lists) -> Tensor:
+        """Return the weighted mean or sum of the items' losses."""
+        positive = lists.labels == 1
+        other = lists.labels[~positive & (lists.labels != 0)]
+        if other.numel():
+            raise ValueError(f"labels must be 0 or 1 for the logistic loss, got {float(other[0]):g}")
+        weight, unit = item_weights(lists)
+        if self.pairs == "mean":
+            total = weight.sum(-1, keepdim=True)
+            weight = weight / torch.where(total > 0, total, 1.0)
+        value = (weight * self.function(torch.where(positive, lists.scores, -lists.scores))).sum(-1)
+        return value if self.pairs == "mean" else times_unit(value, unit, 1)
 
 
 class ListNetLoss(RankingLoss):
@@ -42,13 +79,12 @@ class ListNetLoss(RankingLoss):
 
     key = "list_net"
     convex = True
-    option_types: ClassVar = {"reduction": str}
 
     def __init__(self, *, reduction: Reduction = "mean") -> None:
         super().__init__(reduction=reduction)
 
     def list_values(self, lists: Lists) -> Tensor:
-        """Cross entropy; weights multiply what an item counts in both distributions."""
+        """Return the cross entropy; weights multiply the probability of an item in both distributions."""
         if lists.scores.shape[-1] == 0:
             return lists.scores.sum(-1)
         weight, unit = item_weights(lists)
@@ -88,7 +124,7 @@ class ListMLELoss(RankingLoss):
     convex = True
 
     def list_values(self, lists: Lists) -> Tensor:
-        """Sums of exponentials up to each label, by sorting."""
+        """Return the negative log-likelihood, from sums of exponentials up to each label."""
         if lists.scores.shape[-1] == 0:
             return lists.scores.sum(-1)
         weight, unit = item_weights(lists)
@@ -106,39 +142,12 @@ class ListMLELoss(RankingLoss):
         return value if self.pairs == "mean" else times_unit(value, unit, 1)
 
 
-def list_net_loss(
-    scores: Tensor,
-    labels: Tensor,
-    *,
-    mask: Tensor | None = None,
-    weight: Tensor | None = None,
-    qid: Tensor | None = None,
-    reduction: Reduction = "mean",
-) -> Tensor:
-    """`ListNetLoss` as a function."""
-    return ListNetLoss(reduction=reduction)(scores, labels, mask=mask, weight=weight, qid=qid)
-
-
-def list_mle_loss(
-    scores: Tensor,
-    labels: Tensor,
-    *,
-    mask: Tensor | None = None,
-    weight: Tensor | None = None,
-    qid: Tensor | None = None,
-    reduction: Reduction = "mean",
-    pairs: PairsName = "mean",
-) -> Tensor:
-    """`ListMLELoss` as a function."""
-    return ListMLELoss(reduction=reduction, pairs=pairs)(scores, labels, mask=mask, weight=weight, qid=qid)
-
-
 def _log_weights(weight: Tensor, unit: Tensor | None) -> Tensor:
     return weight.log() if unit is None else weight.log() + unit.log().unsqueeze(-1)
 
 
 def _log_odds(values: Tensor, log_weight: Tensor | None, real: Tensor) -> Tensor:
-    """Logarithms of what items are drawn in proportion to, -inf for those that are not real beside others."""
+    """Return the log odds of drawing each item, -inf for items that are not real where others are."""
     if log_weight is not None:
         # beside a large value a weight would be lost
         largest = values.detach().masked_fill(~real, -math.inf).amax(-1, keepdim=True)
@@ -147,16 +156,24 @@ def _log_odds(values: Tensor, log_weight: Tensor | None, real: Tensor) -> Tensor
 
 
 def _less_running_logsumexp(scores: Tensor, log_weight: Tensor, real: Tensor, last: Tensor) -> Tensor:
-    """``log sum exp`` of the weighted scores up to the place `last`, less each score; real items come first.
+    """Return the ``log sum exp`` of the weighted scores up to the place `last`, less each score; real items come first.
 
-    Sums of large scores are those of scores closed up, of which the sums and their gradient keep the digits.
+    Large scores are first moved closer together, so that sums and their gradient keep their digits.
     """
-    # what is not real stands behind all others: a finite number keeps its gradient, 0, from being NaN
+    # items that are not real come last; a finite number keeps their gradient 0 instead of NaN
     lowest = torch.finfo(scores.dtype).min / 4
     if not bool((scores.detach().abs() > _LARGE).any()):
         return torch.where(real, scores + log_weight, lowest).logcumsumexp(-1).gather(-1, last) - scores
     near = with_gradient_of(closed_up(scores), scores.double())
     sums = torch.where(real, near + log_weight, lowest).logcumsumexp(-1).gather(-1, last)
-    # what closing up took from the distance to the highest score
+    # the distance to the highest score that moving closer removed
     far, close = (torch.where(real, x, -math.inf).cummax(-1).values.gather(-1, last) - x for x in (scores, near))
     return (sums - near + (far.double() - close).detach()).to(scores.dtype)
+
+
+logistic_loss = as_function(LogisticLoss, "logistic_loss")
+"""`LogisticLoss` as a function."""
+list_net_loss = as_function(ListNetLoss, "list_net_loss")
+"""`ListNetLoss` as a function."""
+list_mle_loss = as_function(ListMLELoss, "list_mle_loss")
+"""`ListMLELoss` as a function."""

@@ -1,13 +1,14 @@
-"""Compiled for the CPU: losses of exponentials of all pairs, in time linear in the items, lists of any length.
+"""Compiled for the CPU: losses of exponentials of all pairs, in time linear in the items, for lists of any length.
 
-Number the labels of a list upwards. With the weights w, in logarithms, of each label g
+Number the labels of a list upwards. For each label g, with item weights w, let
 
-    up_g = log sum of w_i exp(b - s_i),   down_g = log sum of w_k exp(s_k - t),   both over the items of label g,
+    up_g = log sum of w_i exp(b - s_i),   down_g = log sum of w_k exp(s_k - t),   both over the items of label g.
 
-every sum over the pairs of an item is one over the labels above or below its own, times something of its own. Nothing
-leaves the logarithms before its size is known. Scores are measured from b, the lowest of an item that has others below,
-and t, the highest of one that has others above: so the largest terms are small numbers, whatever the scores are, and
-exact. What the difference of b and t adds comes last. Kernels are called as those of `ltr.losses._short`.
+The sum over all pairs of one item is then a sum over the labels above or below its own, times a factor of the item.
+Everything stays in logarithms until its size is known. Scores are measured from b, the lowest score of an item that has
+others below it, and t, the highest score of an item that has others above it. The largest terms are therefore small
+numbers and exact, whatever the scores are; the difference of b and t is added last. Kernels take the same arguments as
+those of `ltr.losses._short_lists`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ltr.compiling import njit
 
 __all__ = ["exponential", "p_norm_push"]
 
-_LARGE, _LEAST = 1e290, 1e-300  # weights that are measured in units, and the least that one is then
+_LARGE, _LEAST = 1e290, 1e-300  # size from which weights are measured in units, and the smallest weight in units
 
 FloatArray = NDArray[Any]  # float32 or float64
 IntArray = NDArray[np.int64]
@@ -30,7 +31,7 @@ IntArray = NDArray[np.int64]
 
 @njit(cache=True, nogil=True)
 def _number(labels: FloatArray, weight: NDArray[Any], number: IntArray) -> int:
-    """Number the labels of the items that count from 0 upwards; how many there are. Other items get -1."""
+    """Number the labels of the items that count from 0 upwards, others -1; return how many labels there are."""
     low, high, two = math.inf, -math.inf, True
     for i in range(len(labels)):
         if weight[i] > 0:
@@ -51,9 +52,9 @@ def _number(labels: FloatArray, weight: NDArray[Any], number: IntArray) -> int:
 
 @njit(cache=True, nogil=True)
 def _sums(terms: FloatArray, number: IntArray, labels: int, largest: FloatArray, log_sum: FloatArray) -> None:
-    """The largest of the terms of each label, and their ``log sum exp``.
+    """Write the largest term of each label, and the ``log sum exp`` of its terms.
 
-    In place of each term stays the ratio of its exponential to the largest of its label.
+    Each term is replaced by the ratio of its exponential to the largest of its label.
     """
     largest[:labels], log_sum[:labels] = -math.inf, 0.0
     for i in range(len(terms)):
@@ -69,7 +70,7 @@ def _sums(terms: FloatArray, number: IntArray, labels: int, largest: FloatArray,
 
 @njit(cache=True, nogil=True)
 def _beyond(terms: FloatArray, labels: int, above: bool, out: FloatArray) -> None:
-    """For each label, ``log sum exp`` of the terms of all labels above it, or of all below it."""
+    """Write, for each label, the ``log sum exp`` of the terms of all labels above it, or of all below it."""
     running = -math.inf
     for step in range(labels):
         at = labels - 1 - step if above else step
@@ -79,7 +80,7 @@ def _beyond(terms: FloatArray, labels: int, above: bool, out: FloatArray) -> Non
 
 @njit(cache=True, nogil=True)
 def _plus(a: float, b: float) -> float:
-    """``log(exp(a) + exp(b))``."""
+    """Return ``log(exp(a) + exp(b))``."""
     if a == -math.inf or b == -math.inf:
         return max(a, b)
     return max(a, b) + math.log1p(math.exp(-abs(a - b)))
@@ -87,7 +88,7 @@ def _plus(a: float, b: float) -> float:
 
 @njit(cache=True, nogil=True)
 def _paired(terms: FloatArray, beyond: FloatArray, labels: int) -> float:
-    """``log sum exp`` over the labels of a term plus what `_beyond` has for it: the sum over all pairs."""
+    """Return the ``log sum exp`` over labels of a term plus its entry from `_beyond`: the sum over all pairs."""
     total = -math.inf
     for g in range(labels):
         total = _plus(total, terms[g] + beyond[g])
@@ -96,7 +97,7 @@ def _paired(terms: FloatArray, beyond: FloatArray, labels: int) -> float:
 
 @njit(cache=True, nogil=True)
 def _unit(weight: NDArray[Any], number: IntArray) -> float:
-    """What weights are measured in: 1, or the heaviest one where sums of weights may leave the range."""
+    """Return the unit of weights: 1, or the heaviest weight where sums of weights may leave the range."""
     heaviest = 0.0
     for i in range(len(weight)):
         if number[i] >= 0:
@@ -106,7 +107,7 @@ def _unit(weight: NDArray[Any], number: IntArray) -> float:
 
 @njit(cache=True, nogil=True)
 def _weigh(weight: float, unit: float) -> float:
-    """A weight in units, which stays above 0."""
+    """Return a weight in units, kept above 0."""
     return weight * 1.0 if unit == 1.0 else max(weight / unit, _LEAST)
 
 
@@ -117,7 +118,7 @@ def _log_weight(weight: float, unit: float) -> float:
 
 @njit(cache=True, nogil=True)
 def _log_weights(weight: NDArray[Any], unit: float, number: IntArray, labels: int, out: FloatArray) -> None:
-    """The logarithm of the weight of each label."""
+    """Write the logarithm of the total weight of each label."""
     out[:labels] = 0.0
     for i in range(len(weight)):
         if number[i] >= 0:
@@ -127,8 +128,8 @@ def _log_weights(weight: NDArray[Any], unit: float, number: IntArray, labels: in
 
 
 @njit(cache=True, nogil=True)
-def _ends(scores: FloatArray, number: IntArray, labels: int) -> tuple[float, float]:
-    """The lowest score of items that have others below them, and the highest of those that have others above."""
+def _extremes(scores: FloatArray, number: IntArray, labels: int) -> tuple[float, float]:
+    """Return the lowest score of items that have others below, and the highest of those that have others above."""
     bottom, top = math.inf, -math.inf
     for i in range(len(scores)):
         if number[i] > 0:
@@ -140,15 +141,15 @@ def _ends(scores: FloatArray, number: IntArray, labels: int) -> tuple[float, flo
 
 @njit(cache=True, nogil=True)
 def _share(log: float) -> float:
-    """A part of the sum over all pairs: at most 1, which the rounding of large scores may exceed by far."""
+    """Return a share of the sum over all pairs from its logarithm, at most 1 whatever the rounding of large scores."""
     return math.exp(min(log, 0.0))
 
 
 @njit(cache=True, nogil=True)
-def _give(
+def _write_slopes(
     slopes: FloatArray, number: IntArray, down: FloatArray, push: FloatArray, up: FloatArray, pull: FloatArray
 ) -> None:
-    """The slope of each item, from its parts in the sums of its label and what these count for."""
+    """Write the slope of each item, from its shares in the two sums of its label and their slopes."""
     for i in range(len(slopes)):
         g = number[i]
         slopes[i] = down[i] * push[g] - up[i] * pull[g] if g >= 0 else 0.0
@@ -158,7 +159,7 @@ def _give(
 def exponential(
     scores: FloatArray, labels: FloatArray, weight: NDArray[Any], mean: bool, values: FloatArray, slopes: FloatArray
 ) -> None:
-    """Of ``exp(-z)``."""
+    """Write value and gradient of the mean or sum of ``exp(-z)``."""
     n = scores.shape[1]
     number, up, down = np.empty(n, np.int64), np.empty(n), np.empty(n)
     largest_up, log_up, lower = np.empty(n), np.empty(n), np.empty(n)
@@ -170,7 +171,7 @@ def exponential(
         if count < 2:
             continue
         unit = _unit(weight[row], number)
-        bottom, top = _ends(scores[row], number, count)
+        bottom, top = _extremes(scores[row], number, count)
         for i in range(n):
             if number[i] >= 0:
                 log_weight = _log_weight(weight[row, i], unit)
@@ -197,7 +198,7 @@ def exponential(
         slope = math.exp(min(log_value, limit))
         for g in range(count):
             largest_up[g], largest_down[g] = slope * _share(largest_up[g]), slope * _share(largest_down[g])
-        _give(slopes[row], number, down, largest_down, up, largest_up)
+        _write_slopes(slopes[row], number, down, largest_down, up, largest_up)
 
 
 @njit(cache=True, nogil=True)
@@ -210,7 +211,7 @@ def p_norm_push(
     slopes: FloatArray,
     power: float,
 ) -> None:
-    """Of the powers of the inner sums or means of ``exp(-z)``."""
+    """Write value and gradient of the powers of inner sums or means of ``exp(-z)``."""
     n = scores.shape[1]
     number, up, down = np.empty(n, np.int64), np.empty(n), np.empty(n)
     largest_up, log_up, higher = np.empty(n), np.empty(n), np.empty(n)
@@ -223,7 +224,7 @@ def p_norm_push(
         if count < 2:
             continue
         unit = _unit(weight[row], number)
-        bottom, top = _ends(scores[row], number, count)
+        bottom, top = _extremes(scores[row], number, count)
         for i in range(n):
             if number[i] >= 0:
                 down[i] = _log_weight(weight[row, i], unit)
@@ -234,7 +235,7 @@ def p_norm_push(
         _beyond(log_weights, count, True, heavier)
         for k in range(n):
             g = number[k]
-            if g == count - 1:  # no pair has an item of it as the lower one
+            if g == count - 1:  # items of the highest label are never the lower one of a pair
                 down[k] = -math.inf
             elif g >= 0:
                 down[k] += power * (scores[row, k] - top + higher[g] - (heavier[g] if mean else 0.0))
@@ -253,4 +254,4 @@ def p_norm_push(
         for g in range(count):
             largest_up[g] = slope * _share(largest_up[g] + lower[g] - log_sum)
             largest_down[g] = slope * _share(largest_down[g] - log_sum)
-        _give(slopes[row], number, down, largest_down, up, largest_up)
+        _write_slopes(slopes[row], number, down, largest_down, up, largest_up)

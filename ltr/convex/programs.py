@@ -1,39 +1,51 @@
-"""The optimum of the pairwise hinge loss: a quadratic program (linear without a penalty) of few of its pairs.
+"""Linear and quadratic programs, solved by Clarabel: the optimum of the pairwise hinge loss, and whether one exists.
 
-Newton's method on smoothed hinges of falling width finds the pairs near the kink at 1. Of all others the side is known,
-so that they enter as a linear term, and Clarabel solves the program of the few that are left.
+The hinge's optimum is a quadratic program (a linear one without a penalty). Newton's method on smoothed hinges of
+falling width finds the pairs near the kink at 1. All others stay on their side of it and enter as a linear term, so the
+program is left with few pairs.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 
 import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.convex.cones import solve_program
-from ltr.convex.functions import FloatArray, smooth_hinge
-from ltr.convex.newton import Objective, Pairs, floor, minimise, radius_of, without_idle_part
+from ltr.convex.newton import (
+    FloatArray,
+    Objective,
+    Pairs,
+    floor,
+    minimise,
+    radius_of,
+    without_idle_part,
+)
+from ltr.losses.functions import HINGE
 
-__all__ = ["KINK_LIMIT", "hinge_optimum"]
+__all__ = ["KINK_LIMIT", "hinge_optimum", "recedes"]
+
+_TOLERANCES = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}
 
 KINK_LIMIT = 40_000
 """Most pairs near the kink of the hinge in the program."""
 
 
 def hinge_optimum(pairs: Pairs, penalty: FloatArray) -> tuple[FloatArray, float, str]:
-    """The weights with the smallest mean hinge loss plus penalty, a lower bound, and what found them.
+    """Return the weights with the smallest mean hinge loss plus penalty, a lower bound, and what found them.
 
     Raises:
         ValueError: more than `KINK_LIMIT` pairs near the kink.
     """
+    hinge = Objective(pairs, HINGE, penalty)
     w = np.zeros(penalty.size)
     for width in (1.0, 0.1, 0.01, 0.001):
-        w = minimise(Objective(pairs, smooth_hinge(width), penalty), w, steps=50)
-        if _hinge_value(pairs, penalty, w) == 0:
+        w = minimise(Objective(pairs, HINGE.smoothed(width), penalty), w, steps=50)
+        if hinge.value(w) == 0:
             return w, 0.0, "newton"
-    best, lower, guess = w, -math.inf, _hinge_value(pairs, penalty, w)
+    best, lower, guess = w, -math.inf, hinge.value(w)
     slack = 1 - pairs.differences(w)
     # the kinks of the optimum lie near those of the smoothed one; the certificate tells when that is not so
     for reach in (0.03, 0.1, 0.3, 1.0, math.inf):
@@ -50,8 +62,8 @@ def hinge_optimum(pairs: Pairs, penalty: FloatArray) -> tuple[FloatArray, float,
             continue
         candidates, bound = found
         lower = max(lower, bound)
-        best = min([best, *candidates], key=lambda v: _hinge_value(pairs, penalty, v))
-        if _hinge_value(pairs, penalty, best) - lower <= 1e-9 * _hinge_value(pairs, penalty, best):
+        best = min([best, *candidates], key=lambda v: hinge.value(v))
+        if hinge.value(best) - lower <= 1e-9 * hinge.value(best):
             break
     return best, lower, "newton+clarabel"
 
@@ -89,7 +101,7 @@ def _kink_optimum(
     objective = count @ slack - pull @ w + 0.5 * total * penalty @ cp.square(w)
     # near 1, the solver's absolute tolerances mean digits
     unit = 1 / (total * guess)
-    weights = solve_program(cp.Problem(cp.Minimize(unit * objective), [above]), w)
+    weights = _solve_program(cp.Problem(cp.Minimize(unit * objective), [above]), w)
     if weights is None or above.dual_value is None:
         return None
     if not penalty.any():
@@ -112,5 +124,25 @@ def _kink_optimum(
     return [weights, polished], max(bound(a), bound(balanced))
 
 
-def _hinge_value(pairs: Pairs, penalty: FloatArray, w: FloatArray) -> float:
-    return float(np.maximum(0.0, 1 - pairs.differences(w)).mean() + 0.5 * penalty @ w**2)
+def recedes(pairs: Pairs, d: int) -> bool:
+    """Return whether a direction u has ``δ·u >= 0`` for all rows and > 0 for one: along it the loss falls for ever."""
+    # all pairs are ordered where one threshold stands between the classes
+    u, threshold = cp.Variable(d), cp.Variable()
+    within = [u <= 1, u >= -1, pairs.positive @ u >= threshold, pairs.negative @ u <= threshold]
+    gain = cp.sum((pairs.positive.mean(axis=0) - pairs.negative.mean(axis=0)) @ u)
+    return _solve_program(cp.Problem(cp.Maximize(gain), within), u) is not None and float(gain.value) > 1e-6
+
+
+def _solve_program(problem: cp.Problem, variable: cp.Variable) -> FloatArray | None:
+    """Return Clarabel's value of the variable, however accurate; None where it finds none."""
+    with warnings.catch_warnings():
+        # an inaccurate solution is welcome as a start, for the certificate does not rest on it
+        warnings.simplefilter("ignore")
+        try:
+            problem.solve(solver=cp.CLARABEL, **_TOLERANCES)
+        except cp.SolverError:
+            return None
+    if problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
+        return None
+    value = np.asarray(variable.value, dtype=np.float64)
+    return value if np.isfinite(value).all() else None

@@ -1,0 +1,212 @@
+"""Arithmetic that keeps sums of losses, and their gradients, inside the floating point range."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from ltr.lists import Lists
+
+__all__ = [
+    "bounded",
+    "bounded_exp",
+    "closed_up",
+    "grouped_logsumexp",
+    "item_weights",
+    "kept_logsumexp",
+    "log_sum_exp",
+    "logsumexp",
+    "times_unit",
+    "widened",
+    "with_gradient_of",
+]
+
+
+def item_weights(lists: Lists) -> tuple[Tensor, Tensor | None]:
+    """Return the weight of each item divided by the largest of its list, and that largest weight, without gradients.
+
+    Products and sums of weights may leave the floating point range; those of divided weights do not.
+
+    Returns:
+        Weights ``(*batch, list)``, 1 where none is given and 0 in padding; the unit ``(*batch,)``, None where no
+        weights are given.
+    """
+    if lists.weight is None:
+        return lists.mask.to(lists.scores.dtype), None
+    weight = lists.weight.detach()
+    if weight.shape[-1] == 0:
+        return weight, None
+    largest = weight.amax(-1)
+    unit = torch.where(largest > 0, largest, 1.0)
+    # an item of positive weight keeps counting, however light it is
+    least = torch.finfo(weight.dtype).tiny
+    return torch.where(weight > 0, (weight / unit.unsqueeze(-1)).clamp(min=least), 0.0), unit
+
+
+def times_unit(values: Tensor, unit: Tensor | None, power: int) -> Tensor:
+    """Return ``values * unit**power`` of values >= 0: infinite beyond the range, where the gradient stays finite."""
+    if unit is None:
+        return values
+    whole = values.detach()
+    for _ in range(power):
+        whole = whole * unit
+    largest = torch.finfo(values.dtype).max
+    limit = torch.full_like(whole, largest**0.5 / 2).masked_fill(whole == math.inf, largest**0.125)
+    return with_gradient_of(whole, values * torch.minimum(unit, limit) ** power)
+
+
+def kept_logsumexp(terms: Tensor, keep: Tensor, dim: int | tuple[int, ...]) -> Tensor:
+    """Return the ``log sum exp`` over the kept terms, which are finite; 0 with gradient 0 where none is kept.
+
+    The gradient is computed from terms measured from the largest, so that each share of the sum is exact.
+    """
+    largest = terms.detach().masked_fill(~keep, -math.inf).amax(dim, keepdim=True)
+    none = largest == -math.inf
+    largest = largest.masked_fill(none, 0.0)
+    rest = torch.where(keep, terms - largest, torch.zeros_like(largest).masked_fill(~none, -math.inf))
+    total = torch.logsumexp(rest, dim, keepdim=True) + largest
+    return total.masked_fill(none, 0.0).squeeze(dim)
+
+
+def grouped_logsumexp(terms: Tensor, group: Tensor, groups: int) -> tuple[Tensor, Tensor]:
+    """Return the ``log sum exp`` of each group, without terms of -inf; 0 with gradient 0 where none is left.
+
+    Args:
+        terms: terms to add up, (terms,).
+        group: group of each term, (terms,).
+        groups: number of groups.
+
+    Returns:
+        The sums, (groups,), and whether each group has a term.
+    """
+    keep = terms.detach() > -math.inf
+    terms, group = terms[keep], group[keep]
+    largest = terms.new_zeros(groups).scatter_reduce(0, group, terms.detach(), "amax", include_self=False)
+    total = terms.new_zeros(groups).index_add(0, group, torch.exp(terms - largest[group]))
+    has_term = total > 0
+    return (total.masked_fill(~has_term, 1.0).log() + largest).masked_fill(~has_term, 0.0), has_term
+
+
+def logsumexp(terms: Tensor) -> Tensor:
+    """Return the ``log sum exp`` along the last axis; -inf with gradient 0 where all terms are -inf."""
+    keep = terms > -math.inf
+    return kept_logsumexp(terms, keep, -1).masked_fill(~keep.any(-1), -math.inf)
+
+
+def log_sum_exp(terms: Tensor, log_weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the ``log sum exp`` of weighted terms along the last axis in two parts: the excess, and the largest term.
+
+    Added to a large term, the excess would lose its digits. Weights of 0 do not count; without others the parts are
+    -inf and 0.
+    """
+    keep = log_weight > -math.inf
+    largest = terms.detach().masked_fill(~keep, -math.inf).amax(-1, keepdim=True)
+    largest = largest.masked_fill(largest == -math.inf, 0.0)
+    rest = (terms - largest).masked_fill(~keep, 0.0)
+    return logsumexp(log_weight + rest), largest.squeeze(-1)
+
+
+def closed_up(scores: Tensor, *, unit: float = 1.0) -> Tensor:
+    """Return scores in units, in the same order, with gaps of at most 1,000 units; float64 without a gradient.
+
+    An exponential of differences cannot tell wider gaps apart, and the scores become small numbers.
+    """
+    values, place = torch.unique(scores.detach().double(), return_inverse=True)
+    return (values.diff(prepend=values[:1]) / unit).clamp(max=1000.0).cumsum(0)[place]
+
+
+def with_gradient_of(values: Tensor, other: Tensor) -> Tensor:
+    """Return the values, with the gradient of another tensor of their shape."""
+    result: Tensor = _WithGradientOf.apply(values.detach(), other)
+    return result
+
+
+class _WithGradientOf(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(values: Tensor, other: Tensor) -> Tensor:
+        return values.view_as(values)
+
+    @staticmethod
+    def setup_context(ctx: torch.autograd.function.FunctionCtx, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor) -> tuple[None, Tensor]:
+        return None, grad
+
+    @staticmethod
+    def jvp(ctx: torch.autograd.function.FunctionCtx, _: Tensor | None, tangent: Tensor) -> Tensor:
+        return tangent.view_as(tangent)
+
+
+def bounded(terms: Tensor) -> Tensor:
+    """Return terms clamped to an eighth of the floating point range, with their gradient unchanged.
+
+    Terms of a sum in logarithms must be finite, for the difference of two infinite ones is not a number.
+    """
+    largest = torch.finfo(terms.dtype).max / 8
+    return with_gradient_of(terms.detach().clamp(-largest, largest), terms)
+
+
+def bounded_exp(x: Tensor, *, slope: float = 1.0, dtype: torch.dtype | None = None) -> Tensor:
+    """Return ``exp(x)``, whose derivative stops growing where `slope` times it would leave the floating point range.
+
+    Args:
+        x: exponents, of any shape.
+        slope: bound on the change of `x` when a score changes by 1, at least 1.
+        dtype: precision and range of the result; None takes that of `x`.
+    """
+    dtype = x.dtype if dtype is None else dtype
+    limit = math.log(torch.finfo(dtype).max) - math.log(slope) - 1.0
+    result: Tensor = _BoundedExp.apply(x, limit)
+    return result.to(dtype)
+
+
+class _BoundedExp(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, limit: float) -> Tensor:
+        return torch.exp(x)
+
+    @staticmethod
+    def setup_context(ctx: torch.autograd.function.FunctionCtx, inputs: tuple[Tensor, float], output: Tensor) -> None:
+        x, limit = inputs
+        ctx.save_for_backward(x)
+        ctx.limit = limit  # type: ignore[attr-defined]
+
+    @staticmethod
+    def backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor) -> tuple[Tensor, None]:
+        (x,) = ctx.saved_tensors  # type: ignore[attr-defined]
+        return grad * torch.exp(x.clamp(max=ctx.limit)), None  # type: ignore[attr-defined]
+
+
+def widened(scores: Tensor) -> Tensor:
+    """Return scores in float64; a gradient beyond the range of their own precision is clamped to that range."""
+    result: Tensor = _Widened.apply(scores)
+    return result
+
+
+class _Widened(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(scores: Tensor) -> Tensor:
+        return scores.double().view_as(scores)
+
+    @staticmethod
+    def setup_context(ctx: torch.autograd.function.FunctionCtx, inputs: tuple[Tensor], output: Tensor) -> None:
+        ctx.dtype = inputs[0].dtype  # type: ignore[attr-defined]
+
+    @staticmethod
+    def backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor) -> Tensor:
+        largest = torch.finfo(ctx.dtype).max  # type: ignore[attr-defined]
+        return grad.clamp(-largest, largest).to(ctx.dtype)  # type: ignore[attr-defined]
+
+    @staticmethod
+    def jvp(ctx: torch.autograd.function.FunctionCtx, tangent: Tensor) -> Tensor:
+        return tangent.double().view_as(tangent)

@@ -1,0 +1,276 @@
+r"""Pair functions: the loss φ(z) of a pair of items as a function of its score difference ``z = s_i - s_k``.
+
+A `PairFunction` is the one place that knows the formula. Everything else reads it from there:
+
+==========================  ======================================================================================
+given                       used by
+==========================  ======================================================================================
+`PairFunction.__call__`     the matrix of pairs, differentiated by torch; enough for a loss of one's own
+`PairFunction.scalar`       the compiled pass over the pairs of short lists
+`PairFunction.plan`         near-linear sums over long lists (`ltr.losses.transforms`)
+`PairFunction.derivative`   these sums and the certified optimum; automatic differentiation where it is not given
+`PairFunction.conjugate`    the lower bound of the certified optimum (`ltr.convex`)
+`PairFunction.log`          losses that add up in logarithms (P-norm push)
+==========================  ======================================================================================
+
+`PairwiseLoss` and `PNormPushLoss` make losses of lists out of pair functions.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+import sys
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from ltr.losses.transforms import Plan, TwoClasses, binned_plan, sorted_plan
+
+__all__ = [
+    "EXPONENTIAL",
+    "HINGE",
+    "LOGISTIC",
+    "SQUARED_HINGE",
+    "Exponential",
+    "Hinge",
+    "HingePower",
+    "Logistic",
+    "PairFunction",
+    "SmoothedHinge",
+]
+
+_LARGEST_ROOT = math.sqrt(sys.float_info.max)
+
+
+class PairFunction(abc.ABC):
+    """A function φ of a pair's score difference z, with what is known about it.
+
+    Only `__call__` must be given. The certified optimum asks for a convex and nonincreasing φ.
+
+    Attributes:
+        exponential_from: above this difference φ(z) is ``exp(-z)`` to the last digit of float64; infinite where it
+            never is.
+        zero_from: φ is 0 at this difference and above; infinite where φ is positive everywhere.
+        steepest: least upper bound of -φ'; the conjugate at -a is finite for 0 <= a <= steepest.
+    """
+
+    exponential_from: ClassVar[float] = math.inf
+    zero_from: ClassVar[float] = math.inf
+    steepest: ClassVar[float] = math.inf
+
+    @abc.abstractmethod
+    def __call__(self, z: Tensor) -> Tensor:
+        """Return φ(z), elementwise and differentiable."""
+
+    def derivative(self, z: Tensor, order: int) -> Tensor:
+        """Return the derivative of φ of an order, elementwise; order 0 is φ itself."""
+        if order == 0:
+            return self(z)
+        with torch.enable_grad():
+            z = z.detach().requires_grad_()
+            value = self(z)
+            for _ in range(order):
+                if not value.requires_grad:
+                    return torch.zeros_like(z)
+                (value,) = torch.autograd.grad(value.sum(), z, create_graph=True)
+        return value.detach()
+
+    @staticmethod
+    def scalar(z: float) -> tuple[float, float]:
+        """Return the value and the derivative at a single difference, in plain Python that numba compiles."""
+        raise NotImplementedError
+
+    def conjugate(self, a: Tensor) -> Tensor:
+        """Return the convex conjugate ``φ*(-a) = max over z of -a z - φ(z)`` for 0 <= a <= `steepest`, elementwise."""
+        raise NotImplementedError(f"{type(self).__name__} has no conjugate")
+
+    def log(self, z: Tensor) -> Tensor:
+        """Return log φ(z), elementwise, accurate where φ underflows."""
+        far = z > self.exponential_from
+        return torch.where(far, -z, torch.log(self(z.masked_fill(far, 0.0))))
+
+    def plan(self, two: TwoClasses) -> Plan:
+        """Prepare near-linear sums over the pairs of lists, whose scores carry no gradient here."""
+        raise NotImplementedError(f"{type(self).__name__} has no near-linear sums")
+
+    @property
+    def has_scalar(self) -> bool:
+        """Whether the function is known in a form to compile."""
+        return self.scalar is not PairFunction.scalar
+
+    @property
+    def has_plan(self) -> bool:
+        """Whether sums over pairs are known that take near-linear time."""
+        return type(self).plan is not PairFunction.plan
+
+    @property
+    def has_conjugate(self) -> bool:
+        """Whether the conjugate is known."""
+        return type(self).conjugate is not PairFunction.conjugate
+
+
+class Logistic(PairFunction):
+    """``log(1 + exp(-z))``."""
+
+    steepest: ClassVar[float] = 1.0
+    exponential_from: ClassVar[float] = 40.0
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """Return ``log(1 + exp(-z))``."""
+        # logsigmoid, for torch's softplus is the identity beyond 20, an error of 2e-9
+        return -F.logsigmoid(z)
+
+    def derivative(self, z: Tensor, order: int) -> Tensor:
+        """Return a derivative of order 0 to 3."""
+        if order == 0:
+            return self(z)
+        if order == 1:
+            return -torch.sigmoid(-z)
+        below, above = torch.sigmoid(-z), torch.sigmoid(z)
+        if order == 2:
+            return below * above
+        if order == 3:
+            return below * above * (below - above)
+        raise NotImplementedError("the logistic pair function has derivatives up to the third")
+
+    def conjugate(self, a: Tensor) -> Tensor:
+        """Return ``a log a + (1 - a) log(1 - a)``."""
+        return torch.xlogy(a, a) + torch.xlogy(1 - a, 1 - a)
+
+    def plan(self, two: TwoClasses) -> Plan:
+        """Put the items into bins."""
+        return binned_plan(self, two)
+
+    @staticmethod
+    def scalar(z: float) -> tuple[float, float]:
+        """Return the value and the derivative at z."""
+        far = math.exp(-abs(z))
+        one_more = 1.0 + far
+        inverse = 1.0 / one_more
+        # log1p(far) in half its time: what rounding took from 1 + far, to first order
+        value = math.log(one_more) + (far - (one_more - 1.0)) * inverse
+        return (value, -far * inverse) if z > 0.0 else (value - z, -inverse)
+
+
+class Exponential(PairFunction):
+    """``exp(-z)``, whose sums over pairs are products of sums over items; losses take them in logarithms."""
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """Return ``exp(-z)``."""
+        return torch.exp(-z)
+
+    def derivative(self, z: Tensor, order: int) -> Tensor:
+        """Return ``(-1)^order exp(-z)``."""
+        return -self(z) if order % 2 else self(z)
+
+    def conjugate(self, a: Tensor) -> Tensor:
+        """Return ``a log a - a``."""
+        return torch.xlogy(a, a) - a
+
+    def log(self, z: Tensor) -> Tensor:
+        """Return ``-z``."""
+        return -z
+
+
+@dataclass(frozen=True)
+class HingePower(PairFunction):
+    """``max(0, 1 - z)^power`` for a power of at least 1; derivatives are taken where they exist."""
+
+    power: int
+    zero_from: ClassVar[float] = 1.0
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """Return ``max(0, 1 - z)^power``; the derivative of a square stops growing where it leaves the range."""
+        short = F.relu(1.0 - z)
+        if self.power == 1:
+            return short
+        other = short.clamp(max=math.sqrt(torch.finfo(z.dtype).max))
+        return short * (other if self.power == 2 else other ** (self.power - 1))
+
+    def derivative(self, z: Tensor, order: int) -> Tensor:
+        """Return a derivative of any order."""
+        if order == 0:
+            return self(z)
+        if order > self.power:
+            return torch.zeros_like(z)
+        factor = math.prod(taken - self.power for taken in range(order))
+        return factor * F.relu(1.0 - z) ** (self.power - order) * (z < 1.0)
+
+    def plan(self, two: TwoClasses) -> Plan:
+        """Sort the scores."""
+        return sorted_plan(self.power, two)
+
+
+class Hinge(HingePower):
+    """``max(0, 1 - z)``."""
+
+    steepest: ClassVar[float] = 1.0
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+    def conjugate(self, a: Tensor) -> Tensor:
+        """Return ``-a``."""
+        return -a
+
+    def smoothed(self, width: float) -> SmoothedHinge:
+        """Return a twice differentiable hinge, at most ``width log 2`` larger."""
+        return SmoothedHinge(width)
+
+    @staticmethod
+    def scalar(z: float) -> tuple[float, float]:
+        """Return the value and the derivative at z."""
+        short = max(1.0 - z, 0.0)
+        return short, -1.0 if short > 0.0 else 0.0
+
+
+class SquaredHinge(HingePower):
+    """``max(0, 1 - z)^2``."""
+
+    def __init__(self) -> None:
+        super().__init__(2)
+
+    def conjugate(self, a: Tensor) -> Tensor:
+        """Return ``a^2 / 4 - a``."""
+        return a**2 / 4 - a
+
+    @staticmethod
+    def scalar(z: float) -> tuple[float, float]:
+        """Return the value and the derivative at z, which stops growing where the square leaves the range."""
+        short = max(1.0 - z, 0.0)
+        return short * short, -2.0 * min(short, _LARGEST_ROOT)
+
+
+@dataclass(frozen=True)
+class SmoothedHinge(PairFunction):
+    """``width log(1 + exp((1 - z) / width))``, above the hinge by at most ``width log 2``.
+
+    Examples:
+        >>> SmoothedHinge(0.001)(torch.tensor([0.0, 0.5])).tolist()
+        [1.0, 0.5]
+    """
+
+    width: float
+    steepest: ClassVar[float] = 1.0
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """Return the smoothed hinge."""
+        return self.width * LOGISTIC((z - 1) / self.width)
+
+    def derivative(self, z: Tensor, order: int) -> Tensor:
+        """Return a derivative of order 0 to 3."""
+        return LOGISTIC.derivative((z - 1) / self.width, order) * self.width ** (1 - order)
+
+    def conjugate(self, a: Tensor) -> Tensor:
+        """Return ``width (a log a + (1 - a) log(1 - a)) - a``."""
+        return self.width * LOGISTIC.conjugate(a) - a
+
+
+LOGISTIC = Logistic()
+EXPONENTIAL = Exponential()
+HINGE = Hinge()
+SQUARED_HINGE = SquaredHinge()
