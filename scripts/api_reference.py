@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "api"
 
 _FURTHER = {
-    "ltr.base_rankers": ("logistic", "rankboost", "surrogate"),
+    "ltr.rankers": ("base", "exact", "linear", "logistic", "rankboost", "scorers", "two_stage"),
     "ltr.exact": ("solve", "weight_space", "hosted", "scip", "models", "recentre"),
     "ltr.metrics": ("torchmetrics",),
 }

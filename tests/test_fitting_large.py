@@ -15,7 +15,7 @@ from ltr.fitting.minibatches import list_batches
 from ltr.fitting.smoothing import HingePairs, HuberHinge, SmoothedHinge
 from ltr.fitting.team import BLOCKS, blocks_of
 from ltr.losses import LambdaLoss, PairwiseHingeLoss, RankNetLoss, SmoothStatisticLoss, parse_loss
-from ltr.scorers import LinearScorer, MLPScorer
+from ltr.rankers.scorers import LinearScorer, MLPScorer
 
 
 def problem(n=150, d=4, seed=0, noise=2.0):
