@@ -32,9 +32,11 @@ from ltr.rankers import (
     LinearRanker,
     LogisticRegressionRanker,
     RankBoostRanker,
+    Ranker,
     ReproducibleSearch,
     TwoStageRanker,
 )
+from ltr.rankers.base import linear_scores
 from ltr.rankers.top_lists import TopLists
 from tests.two_stages import exact, two_stage
 
@@ -157,23 +159,6 @@ def test_parameters_are_stored_untouched_and_nested_ones_can_be_set():
     ranker.set_params(base__l2=0.5, exact__C=0.25)
     assert clone(ranker).get_params()["base__l2"] == 0.5
     assert clone(ranker).get_params()["exact__C"] == ranker.exact.C == 0.25
-
-
-@each_ranker
-def test_names_of_features_are_kept_and_compared(ranker):
-    X, y = one_list()
-    frame = pd.DataFrame(X, columns=["age", "dose", "weight"])
-    ranker = clone(ranker).fit(frame, pd.Series(y))
-    assert ranker.feature_names_in_.tolist() == ["age", "dose", "weight"]
-    assert ranker.n_features_in_ == 3
-    np.testing.assert_array_equal(ranker.predict(frame), clone(ranker).fit(X, y).predict(X))
-    with pytest.raises(ValueError, match="feature names should match those that were passed during fit"):
-        ranker.predict(frame[["dose", "age", "weight"]])
-    with (
-        pytest.warns(UserWarning, match="X does not have valid feature names"),
-        pytest.raises(ValueError, match=r"X has 2 features, but .* is expecting 3 features"),
-    ):
-        ranker.predict(X[:, :2])
 
 
 @each_ranker
@@ -665,3 +650,49 @@ def test_the_example_script_compares_the_rankers(monkeypatch, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "gaussians: 60 rows, 2 features, 31 positives; 2 folds"
     assert [line.split()[0] for line in lines[1:]] == ["linear", "reranked", "exact"]
+
+
+# a method of a user's own
+
+
+class MeanRanker(Ranker):
+    """Rank by the distance from the mean of the negatives, along the line to the mean of the positives."""
+
+    _FITTED = ("coef_",)
+
+    def __init__(self, shrink=0.0, statistic="dcg", gain="exp2", normalize=False):
+        self.shrink = shrink
+        self.statistic = statistic
+        self.gain = gain
+        self.normalize = normalize
+
+    def fit(self, X, y, qid=None):
+        features, labels, _ = self._training_data(X, y, qid)
+        positive = labels > labels.min()
+        self.coef_ = features[positive].mean(axis=0) - features[~positive].mean(axis=0)
+        self.coef_[np.abs(self.coef_) < self.shrink] = 0.0
+        return self
+
+    def _scores(self, features):
+        return linear_scores(features, self.coef_)
+
+
+@parametrize_with_checks([MeanRanker()])
+def test_a_ranker_of_ones_own_passes_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+def test_a_ranker_of_ones_own_has_all_that_the_family_has(tmp_path):
+    X, y = one_list()
+    own = MeanRanker(shrink=1e-9).fit(X, y)
+    assert own.score(X, y) == pytest.approx(
+        rank_statistic(torch.from_numpy(X @ own.coef_), torch.from_numpy(y), "dcg").item()
+    )
+    own.save(tmp_path / "own.pt")
+    loaded = Ranker.load(tmp_path / "own.pt")
+    assert (type(loaded), loaded.shrink) == (MeanRanker, 1e-9)
+    np.testing.assert_array_equal(loaded.predict(X), own.predict(X))
+    staged = TwoStageRanker(MeanRanker(), STAGE, 10).fit(X, y)
+    assert len(staged.exact_.warm_starts_) == 1  # its own weights
+    staged.save(tmp_path / "staged.pt")
+    np.testing.assert_array_equal(TwoStageRanker.load(tmp_path / "staged.pt").predict(X), staged.predict(X))

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -54,29 +55,29 @@ def frame(seed=0, n=40, columns=NAMES):
 # names
 
 
+CHANGES = [
+    (lambda X: X[["dose", "age", "weight"]], "Feature names must be in the same order as they were in fit"),
+    (lambda X: X[["age", "weight"]], "Feature names seen at fit time, yet now missing:\n- dose\n"),
+    (lambda X: X.assign(height=1.0), "Feature names unseen at fit time:\n- height\n"),
+    (lambda X: X.rename(columns={"age": "years"}), "unseen at fit time:\n- years\nFeature .* missing:\n- age\n"),
+]
+
+
 @each_ranker
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda X: X[["dose", "age", "weight"]], "Feature names must be in the same order as they were in fit"),
-        (lambda X: X[["age", "weight"]], "Feature names seen at fit time, yet now missing:\n- dose\n"),
-        (lambda X: X.assign(height=1.0), "Feature names unseen at fit time:\n- height\n"),
-        (lambda X: X.rename(columns={"age": "years"}), "unseen at fit time:\n- years\nFeature .* missing:\n- age\n"),
-    ],
-    ids=["order", "missing", "added", "renamed"],
-)
-@pytest.mark.parametrize("through", [lambda r: r, lambda r: pickle.loads(pickle.dumps(r)), copy.deepcopy])
-def test_columns_are_compared_with_those_of_the_fit(ranker, change, message, through):
+def test_columns_are_compared_with_those_of_the_fit(ranker):
     X, y = frame()
     fitted = clone(ranker).fit(X, y)
     assert fitted.feature_names_in_.tolist() == NAMES
-    other = through(fitted)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        np.testing.assert_array_equal(other.decision_function(X), fitted.decision_function(X))
-    with pytest.raises(ValueError, match="feature names should match those that were passed during fit") as error:
-        other.decision_function(change(X))
-    assert pd.Series([str(error.value)]).str.contains(message, regex=True).all()
+    for other in (fitted, pickle.loads(pickle.dumps(fitted)), copy.deepcopy(fitted)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            np.testing.assert_array_equal(other.decision_function(X), fitted.decision_function(X))
+        for change, message in CHANGES:
+            with pytest.raises(
+                ValueError, match="feature names should match those that were passed during fit"
+            ) as error:
+                other.decision_function(change(X))
+            assert re.search(message, str(error.value))
 
 
 @each_ranker

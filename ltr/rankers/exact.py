@@ -89,7 +89,7 @@ class ExactRanker(Ranker):
             With several lists and ``"auc"``, its values are mean AUCs plus a constant.
         warm_starts_: the starting weights, on the features of the problem.
         center_: mean of each raw feature over the training rows, (d,).
-        note_: which weights were chosen where it was not simply the solver's; mostly empty.
+        note_: empty, or why other weights than the solver's were chosen.
         n_features_in_: number of features.
         feature_names_in_: names of the features, where X had any.
 
