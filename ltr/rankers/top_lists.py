@@ -4,8 +4,8 @@ Each list (each query, or all rows as one) is cut at the K-th largest of its sco
 that score: more than K items where scores tie there, the whole list where it has no more than K.
 
 The features of the tops are centred and standardised, and columns that do not vary are left out. With queries only
-items of one query are compared, so each query is centred by itself and the deviation is the pooled one *within* queries:
-a feature of the query alone, which is the same for all its items, does not vary.
+items of one query are compared, so each query is centred by itself and the deviation is the pooled one *within*
+queries: a feature of the query alone, which is the same for all its items, does not vary.
 """
 
 from __future__ import annotations
