@@ -582,6 +582,7 @@ def test_a_fit_cut_short_warns():
         (TwoStageRanker("nope"), "unknown name 'nope'"),
         (TwoStageRanker(3), "base must be a name or an estimator, got 3"),
         (TwoStageRanker(exact="nope"), "unknown name 'nope'"),
+        (TwoStageRanker(exact=ExactRanker), "exact must be a rank statistic, its name or an ExactRanker, got <class"),
         (TwoStageRanker(top_k=1), "top_k must be an integer >= 2 or None for the full list, got 1"),
         (TwoStageRanker(exact=ExactRanker(recentre="l1")), "recentre must be 'l2', 'max' or None, got 'l1'"),
     ],

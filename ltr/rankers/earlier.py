@@ -27,12 +27,11 @@ def current_state(state: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _first_stage(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the state of a ranker trained on a loss, logistic regression or RankBoost in today's form."""
     names = state.get("feature_names")
     if state["kind"] == "surrogate":
-        fitted = {name: state[name] for name in ("standardize", "scorer")}
-        results = state["results"]
-        fitted |= {"objective_": results["objective_"], "n_iter_": results["steps_"]}
-        fitted |= {"converged_": results["converged_"]}
+        found = {{"steps_": "n_iter_"}.get(name, name): value for name, value in state["results"].items()}
+        fitted = {"standardize": state["standardize"], "scorer": state["scorer"], **found}
         return _state("LinearRanker", state["fields"], len(state["standardize"]["mean"]), names, fitted)
     if state["kind"] == "logistic_regression":
         parameters = {name: state[name] for name in ("C", "standardize", "max_iter")}
@@ -50,6 +49,7 @@ _STUMPS = ("features", "cuts", "alphas", "losses")
 
 
 def _two_stages(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the state of a two-stage ranker in today's form."""
     options, base, d = dict(state["options"]), _first_stage(state["base"]), state["n_features"]
     top_k = options.pop("top_k")
     options["limits"] = {name: options.pop(name) for name in _LIMITS if name in options}

@@ -297,7 +297,11 @@ class TwoStageRanker(Ranker):
     def _exact_stage(self) -> ExactRanker:
         """Return the exact stage, not yet fitted."""
         exact = self.exact
-        return type(exact)(**exact.get_params(deep=False)) if isinstance(exact, ExactRanker) else ExactRanker(exact)
+        if isinstance(exact, str | RankStatistic):
+            return ExactRanker(exact)
+        if not isinstance(exact, ExactRanker):
+            raise ValueError(f"exact must be a rank statistic, its name or an ExactRanker, got {exact!r}")
+        return type(exact)(**exact.get_params(deep=False))
 
     def _measure(self) -> tuple[RankStatistic, GainName, bool]:
         return self._exact_stage()._measure()
