@@ -13,10 +13,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.base_rankers import make_base_ranker
-from ltr.base_rankers.logistic import LogisticRegressionRanker
 from ltr.data import DataError, half_split, load
 from ltr.exact import Problem, RerankProblem
+from ltr.rankers import LogisticRegressionRanker, make_ranker
 
 __all__ = ["HIGH_DIMENSION", "LONGEST", "Case", "cases", "standard_cases"]
 
@@ -68,7 +67,7 @@ class Case:
         deviation = X.std(axis=0)[np.ptp(X, axis=0) > 0]
         starts = []
         for loss in SURROGATES:
-            ranker = make_base_ranker(loss).fit(*_training_half(self.data))
+            ranker = make_ranker(loss).fit(*_training_half(self.data))
             w = np.asarray(ranker.linear_weights)[np.ptp(X, axis=0) > 0] * deviation
             starts.append(w / np.max(np.abs(w)))
         return starts

@@ -32,8 +32,8 @@ ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "api"
 
 _FURTHER = {
-    "ltr.base_rankers": ("logistic", "rankboost", "surrogate"),
-    "ltr.exact": ("solve", "weight_space", "hosted", "scip", "largest_margin"),
+    "ltr.rankers": ("base", "exact", "linear", "logistic", "rankboost", "scorers", "two_stage"),
+    "ltr.exact": ("solve", "weight_space", "local_search", "scip", "largest_margin"),
     "ltr.metrics": ("torchmetrics",),
 }
 """Modules whose names stand on the page of their package, too."""

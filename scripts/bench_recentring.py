@@ -20,12 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from ltr.base_rankers.logistic import LogisticRegressionRanker
 from ltr.data import DataError, Dataset, half_split, load
-from ltr.exact import METHODS, Problem, Solution, Status
+from ltr.exact import METHODS, Limits, Problem, Solution, Status
 from ltr.exact.state import Ending, SolveState
 from ltr.metrics import rank_statistic
-from ltr.rerank import TwoStageRanker
+from ltr.rankers import ExactRanker, LogisticRegressionRanker, TwoStageRanker
 
 DATASETS = ("travel", "uis", "pima", "haberman", "gaussians")
 NORMS = ("l2", "max")
@@ -53,16 +52,13 @@ def split_values(data: Dataset, seed: int, options: argparse.Namespace) -> np.nd
     base = LogisticRegressionRanker().fit(X, y)
 
     def fitted(method: object, recentre: str | None) -> TwoStageRanker:
-        ranker = TwoStageRanker(
-            base,
+        exact = ExactRanker(
             options.statistic,
-            options.top_k,
             method=method,  # type: ignore[arg-type]
-            time_limit=options.time_limit,
+            limits=Limits(time_limit=options.time_limit, seed=seed),
             recentre=recentre,  # type: ignore[arg-type]
-            seed=seed,
         )
-        return ranker.fit(X, y, base_is_fitted=True)
+        return TwoStageRanker(base, exact, options.top_k).fit(X, y, base_is_fitted=True)
 
     def values(ranker: TwoStageRanker) -> list[float]:
         return [

@@ -27,7 +27,7 @@ from _memory import peak
 
 from ltr.fitting import Fit, FitOptions
 from ltr.losses import parse_loss
-from ltr.scorers import LinearScorer, MLPScorer
+from ltr.rankers.scorers import LinearScorer, MLPScorer
 from trainers.markdown_table import markdown_table
 from trainers.provenance import machine
 

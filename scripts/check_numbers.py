@@ -105,9 +105,9 @@ def statistic_of(name: str) -> Any:  # noqa: ANN401
 
 def trained_weights(name: str, X: np.ndarray, y: np.ndarray, **fit: Any) -> list[float]:  # noqa: ANN401
     """Return the weights of a linear surrogate after a few steps."""
-    from ltr.base_rankers.surrogate import SurrogateRanker
+    from ltr.rankers import LinearRanker
 
-    return SurrogateRanker(name, max_steps=6).fit(X, y, **fit).linear_weights.tolist()
+    return LinearRanker(name, max_steps=6).fit(X, y, **fit).linear_weights.tolist()
 
 
 def labelled(X: np.ndarray, y: np.ndarray, statistic: str = "dcg", **options: Any) -> Any:  # noqa: ANN401

@@ -19,10 +19,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from ltr.base_rankers.logistic import LogisticRegressionRanker
-from ltr.base_rankers.rankboost import RankBoostRanker
 from ltr.data import DataError, Dataset, half_split, load
 from ltr.metrics import rank_statistic
+from ltr.rankers import LogisticRegressionRanker, RankBoostRanker
 from trainers.report.reference import read_reference
 
 STATISTIC = "dcg(base=e)"

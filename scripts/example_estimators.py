@@ -16,16 +16,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ltr.data import load
-from ltr.estimators import ExactRanker, ExactReranker, LinearRanker
+from ltr.exact import Limits
+from ltr.rankers import ExactRanker, LinearRanker, TwoStageRanker
 
 
 def searches(top_k: int, folds: int) -> dict[str, BaseEstimator]:
     """A grid search for each ranker."""
-    limits = {"node_limit": 2000}
+    limits = Limits(node_limit=2000)
     rankers = {
         "linear": (LinearRanker(), {"loss": ["ranknet", "hinge", "logistic"], "l2": [1e-4, 1e-2]}),
-        "reranked": (ExactReranker("logistic", top_k=top_k, **limits), {"top_k": [top_k, 2 * top_k]}),
-        "exact": (ExactRanker(recentre="l2", **limits), {"C": [0.0, 0.1]}),
+        "reranked": (TwoStageRanker("logistic", ExactRanker(limits=limits), top_k), {"top_k": [top_k, 2 * top_k]}),
+        "exact": (ExactRanker(recentre="l2", limits=limits), {"C": [0.0, 0.1]}),
     }
     inner = StratifiedKFold(folds, shuffle=True, random_state=1)
     return {

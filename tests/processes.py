@@ -15,7 +15,7 @@ import torch.distributed as dist
 
 from ltr.fitting import Fit, FitOptions
 from ltr.losses import LambdaLoss, parse_loss
-from ltr.scorers import LinearScorer, MLPScorer
+from ltr.rankers.scorers import LinearScorer, MLPScorer
 
 # name: loss, scorer, options, whether there are lists, rows of a chunk where the user sets none
 CASES = {

@@ -12,13 +12,11 @@ MODULES = sorted([*ROOT.glob("ltr/**/*.py"), *ROOT.glob("trainers/**/*.py")])
 
 # each layer may import itself and what stands before it
 LAYERS = [
-    ["ltr.checks", "ltr.compiling", "ltr.fitted", "ltr.statistics", "ltr.lists", "ltr.verify"],
+    ["ltr.checks", "ltr.compiling", "ltr.statistics", "ltr.lists", "ltr.verify"],
     ["ltr.ranks"],
-    ["ltr.metrics", "ltr.losses", "ltr.scorers", "ltr.data", "ltr.exact"],
+    ["ltr.metrics", "ltr.losses", "ltr.data", "ltr.exact"],
     ["ltr.fitting", "ltr.convex"],
-    ["ltr.base_rankers"],
-    ["ltr.rerank", "ltr.top_lists"],
-    ["ltr.estimators"],
+    ["ltr.rankers"],
     ["trainers"],
 ]
 # a package -> the only places that may import it

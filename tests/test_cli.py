@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import ltr
-from ltr.rerank import TwoStageRanker
+from ltr.rankers import TwoStageRanker
 from trainers.cli import main
 from trainers.config import load_config
 from trainers.predict import find_run, predict_csv

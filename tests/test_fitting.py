@@ -12,7 +12,7 @@ from ltr.fitting import Fit, FitOptions
 from ltr.fitting.observations import item_batches, list_batches
 from ltr.fitting.smoothing import HingePairs, SmoothedHinge
 from ltr.losses import PairwiseHingeLoss, RankNetLoss, parse_loss
-from ltr.scorers import LinearScorer, MLPScorer
+from ltr.rankers.scorers import LinearScorer, MLPScorer
 
 LOSSES = [
     "ranknet",

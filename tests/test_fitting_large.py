@@ -14,7 +14,7 @@ from ltr.fitting.observations import list_batches, lists_in_blocks
 from ltr.fitting.smoothing import HingePairs, HuberHinge, SmoothedHinge
 from ltr.fitting.team import BLOCKS, blocks_of
 from ltr.losses import LambdaLoss, PairwiseHingeLoss, RankNetLoss, SmoothStatisticLoss, parse_loss
-from ltr.scorers import LinearScorer, MLPScorer
+from ltr.rankers.scorers import LinearScorer, MLPScorer
 
 
 def problem(n=150, d=4, seed=0, noise=2.0):

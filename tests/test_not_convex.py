@@ -8,14 +8,13 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 
 import ltr
-from ltr.base_rankers.surrogate import SurrogateRanker
 from ltr.data import DataError, load
-from ltr.estimators import LinearRanker
 from ltr.fitting import Fit, FitOptions, NoSlopeError
 from ltr.losses import RankNetLoss, parse_loss
 from ltr.losses.parsing import LOSSES
 from ltr.metrics import normalized_rank_statistic
-from ltr.scorers import LinearScorer, Standardize
+from ltr.rankers import LinearRanker
+from ltr.rankers.scorers import LinearScorer, Standardize
 
 NOT_CONVEX = ["lambda(statistic=dcg)", "lambda(statistic=dcg@10,gain=exp2)", "smooth(statistic=dcg@10,temperature=0.1)"]
 
@@ -82,21 +81,21 @@ def test_the_fit_ends_below_the_loss_of_ranknets_weights(loss, optimizer):
     standardized, scorer = Standardize.fit(data.X)(torch.from_numpy(data.X)), LinearScorer(data.d)
     Fit(scorer, RankNetLoss(), standardized, data.y, qid=data.qid).run()
     start = Fit(scorer, parse_loss(loss), standardized, data.y, qid=data.qid).best_objective
-    ranker = SurrogateRanker(loss, optimizer=optimizer, max_steps=5).fit(data.X, data.y, qid=data.qid)
+    ranker = LinearRanker(loss, optimizer=optimizer, max_steps=5).fit(data.X, data.y, qid=data.qid)
     assert ranker.objective_ < start
 
 
 def test_a_lambda_loss_that_is_lowest_with_all_scores_tied_does_not_end_there():
     X, y = random_list(17, n=40)
     loss = parse_loss("lambda(statistic=dcg@10,gain=exp2)")
-    ranker = SurrogateRanker(str(loss)).fit(X, y)
+    ranker = LinearRanker(str(loss)).fit(X, y)
     assert float(loss(torch.zeros(40, dtype=torch.float64), torch.from_numpy(y))) < ranker.objective_
     assert own_statistic(loss, ranker, X, y) > 0.4
 
 
 def test_an_mlp_is_trained_on_a_loss_that_is_not_convex():
     data = ltr.data.grouped(seed=0)
-    ranker = SurrogateRanker("lambda(statistic=dcg)", scorer="mlp", hidden=(4,), max_steps=5)
+    ranker = LinearRanker("lambda(statistic=dcg)", scorer="mlp", hidden=(4,), max_steps=5)
     ranker.fit(data.X, data.y, qid=data.qid)
     assert own_statistic("lambda(statistic=dcg)", ranker, data.X, data.y, data.qid) > 0.9
 
@@ -136,11 +135,11 @@ def test_an_interrupted_fit_resumes_bit_for_bit():
             raise KeyboardInterrupt
 
     options = {"optimizer": "adam", "max_steps": 6}
-    whole = SurrogateRanker(loss, **options).fit(X, y)
-    stopped = SurrogateRanker(loss, on_step=interrupt, **options)
+    whole = LinearRanker(loss, **options).fit(X, y)
+    stopped = LinearRanker(loss, on_step=interrupt, **options)
     with pytest.raises(KeyboardInterrupt):
         stopped.fit(X, y)
-    resumed = SurrogateRanker(loss, **options).fit(X, y, resume=stopped.fit_.state_dict())
+    resumed = LinearRanker(loss, **options).fit(X, y, resume=stopped.fit_.state_dict())
     np.testing.assert_array_equal(resumed.decision_function(X), whole.decision_function(X))
 
 
@@ -169,24 +168,24 @@ def test_convex_losses_are_convex(loss):
 def test_a_stall_is_no_convergence_and_is_announced():
     X, y = random_list(0)
     with pytest.warns(ConvergenceWarning, match=r"stalled after \d+ steps .* the loss is not convex"):
-        ranker = SurrogateRanker("lambda(statistic=dcg)").fit(X, y)
+        ranker = LinearRanker("lambda(statistic=dcg)").fit(X, y)
     assert ranker.fit_.stopped == "stalled"
     assert not ranker.converged_
     with pytest.warns(ConvergenceWarning, match=r"stalled after \d+ steps: rounding keeps the objective"):
-        assert not SurrogateRanker("ranknet", tolerance=1e-30).fit(X, y).converged_
+        assert not LinearRanker("ranknet", tolerance=1e-30).fit(X, y).converged_
 
 
 def test_a_fit_that_has_converged_says_nothing():
     X, y = random_list(0)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
-        assert SurrogateRanker("ranknet").fit(X, y).converged_
+        assert LinearRanker("ranknet").fit(X, y).converged_
 
 
 def test_the_smoothed_hinge_gets_wider_where_rounding_stops_it():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 12))  # separable: the objective is small, its smallest slopes lost in rounding
-    ranker = SurrogateRanker("hinge").fit(X, (X @ rng.normal(size=12) > 1).astype(int))
+    ranker = LinearRanker("hinge").fit(X, (X @ rng.normal(size=12) > 1).astype(int))
     assert ranker.converged_
 
 

@@ -11,12 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from ltr.base_rankers import load_base_ranker
-from ltr.base_rankers.surrogate import SurrogateRanker
 from ltr.convex import certified_optimum
-from ltr.estimators import LinearRanker
+from ltr.exact import Limits
 from ltr.losses import PairwiseLoss, RankingLoss, RankNetLoss, parse_loss
-from ltr.rerank import TwoStageRanker
+from ltr.rankers import ExactRanker, LinearRanker, TwoStageRanker
 from tests.loss_reference import ALL_PAIRS, NO_PAIRS, set_form
 from trainers.config import parse_config
 from trainers.config_errors import ConfigError
@@ -148,7 +146,9 @@ def test_a_formula_trains_a_linear_ranker(own):
 
 def test_a_formula_is_a_base_of_two_stages_that_is_saved_and_loaded(own, monkeypatch):
     X, y = draw(60)
-    ranker = TwoStageRanker("plain_losses:Soft(width=2)", top_k=20, time_limit=1.0).fit(X, y)
+    ranker = TwoStageRanker("plain_losses:Soft(width=2)", ExactRanker(limits=Limits(time_limit=1.0)), top_k=20).fit(
+        X, y
+    )
     assert ranker.base_.loss == "plain_losses:Soft(width=2)"
     ranker.save(own / "model.pt")
     monkeypatch.setitem(sys.modules, "plain_losses", None)  # reading a model imports nothing
@@ -191,8 +191,7 @@ def test_a_loss_without_an_import_path_trains_and_is_saved():
     X, y = draw()
     ranker = LinearRanker(Local()).fit(X, y)
     np.testing.assert_allclose(ranker.coef_, LinearRanker("exponential").fit(X, y).coef_, rtol=1e-5)
-    ranker = SurrogateRanker(Local()).fit(X, y)
-    again = load_base_ranker(ranker.to_state())
+    again = LinearRanker.from_state(ranker.to_state())
     np.testing.assert_array_equal(again.decision_function(X), ranker.decision_function(X))
     with pytest.raises(ValueError, match=r"loss .*Local"):
         again.fit(X, y)
@@ -234,7 +233,7 @@ def test_a_subclass_of_a_built_in_loss_is_itself(own):
     for n in (4, 400):  # neither the kernel nor the sums of its base class
         scores, labels = torch.arange(float(n)), torch.arange(n) == 0
         assert kinked(scores, labels) == n * (n - 1) / 2
-    assert SurrogateRanker(kinked).loss is kinked
+    assert LinearRanker(kinked).loss is kinked
 
 
 def test_options_are_spelled_out_and_read_back(own):

@@ -1,13 +1,11 @@
 import itertools
-import json
 import math
 
 import numpy as np
 import pytest
-import torch
 
-from ltr.base_rankers import load_base_ranker, make_base_ranker
-from ltr.base_rankers.rankboost import RankBoostRanker, candidate_cuts, exponential_pair_loss, pair_weights
+from ltr.rankers import RankBoostRanker, Ranker, make_ranker
+from ltr.rankers.rankboost import candidate_cuts, exponential_pair_loss, pair_weights
 
 
 def problem(seed, n=40, d=3, values=6):
@@ -43,9 +41,8 @@ def pair_matrix(scores, y):
 def test_agrees_with_boosting_on_an_explicit_matrix_of_pair_weights(seed, step):
     X, y = problem(seed)
     ranker = RankBoostRanker(rounds=25, thresholds=None, step=step).fit(X, y)
-    state = ranker.to_state()
     scores, product = np.zeros(len(X)), 1.0
-    for t, (j, cut, alpha) in enumerate(zip(state["features"], state["cuts"], state["alphas"], strict=True)):
+    for t, (j, cut, alpha) in enumerate(zip(ranker.features_, ranker.cuts_, ranker.alphas_, strict=True)):
         D = pair_matrix(scores, y)
         r_of = {}
         for i, theta in slow_weak_rankers(X):
@@ -62,8 +59,8 @@ def test_agrees_with_boosting_on_an_explicit_matrix_of_pair_weights(seed, step):
         Z = float((D * np.exp(-alpha * difference)).sum())
         product *= Z
         scores = scores + alpha * h
-        assert ranker.losses[t + 1] == pytest.approx(product, rel=1e-9)
-        assert ranker.losses[t + 1] == pytest.approx(slow_loss(scores, y), rel=1e-9)
+        assert ranker.losses_[t + 1] == pytest.approx(product, rel=1e-9)
+        assert ranker.losses_[t + 1] == pytest.approx(slow_loss(scores, y), rel=1e-9)
         if step == "bound":
             assert math.sqrt(1 - r * r) + 1e-12 >= Z or min(right, wrong) < 0.5 / D.size
     np.testing.assert_allclose(ranker.decision_function(X), scores, atol=1e-12)
@@ -71,11 +68,11 @@ def test_agrees_with_boosting_on_an_explicit_matrix_of_pair_weights(seed, step):
 
 def test_exact_step_minimises_the_loss_along_its_weak_ranker():
     X, y = problem(3)
-    state = RankBoostRanker(rounds=1, step="exact").fit(X, y).to_state()
-    h = (X[:, state["features"][0]] > state["cuts"][0]).astype(float)
-    here = slow_loss(state["alphas"][0] * h, y)
+    ranker = RankBoostRanker(rounds=1, step="exact").fit(X, y)
+    h = (X[:, ranker.features_[0]] > ranker.cuts_[0]).astype(float)
+    here = slow_loss(ranker.alphas_[0] * h, y)
     for other in (0.9, 0.99, 1.01, 1.1):
-        assert slow_loss(other * state["alphas"][0] * h, y) > here
+        assert slow_loss(other * ranker.alphas_[0] * h, y) > here
 
 
 @pytest.mark.parametrize("step", ["exact", "bound"])
@@ -83,41 +80,40 @@ def test_exact_step_minimises_the_loss_along_its_weak_ranker():
 def test_loss_falls_every_round(values, step):
     X, y = problem(11, n=80, d=4, values=values)
     ranker = RankBoostRanker(rounds=200, step=step).fit(X, y)
-    assert ranker.losses[0] == 1
-    assert (np.diff(ranker.losses) < 0).all()
+    assert ranker.losses_[0] == 1
+    assert (np.diff(ranker.losses_) < 0).all()
 
 
 def test_first_weak_ranker_on_tiny_data_by_hand():
     # cuts 1.5, 2.5, 3.5 of the first column have r = 1/2, 1, 1/2; of the second 0, 0, 0
     X = np.array([[1.0, 2], [2, 1], [3, 2], [4, 1]])
     ranker = RankBoostRanker(rounds=1, step="exact").fit(X, [0, 0, 1, 1])
-    state = ranker.to_state()
-    assert (state["features"], state["cuts"]) == ([0], [2.5])
+    assert (ranker.features_.tolist(), ranker.cuts_.tolist()) == ([0], [2.5])
     # all 4 pairs are right; the weight of the wrong ones counts as half a pair, 1/8
-    assert state["alphas"] == [pytest.approx(0.5 * math.log(1 / (1 / 8)))]
-    assert ranker.losses.tolist() == pytest.approx([1, math.exp(-0.5 * math.log(8))])
+    assert ranker.alphas_.tolist() == [pytest.approx(0.5 * math.log(1 / (1 / 8)))]
+    assert ranker.losses_.tolist() == pytest.approx([1, math.exp(-0.5 * math.log(8))])
 
 
 def test_falling_features_get_negative_alphas():
     X, y = -np.arange(6.0)[:, None], np.array([0, 0, 1, 0, 1, 1])
     ranker = RankBoostRanker(rounds=5).fit(X, y)
-    assert ranker.to_state()["alphas"][0] < 0
+    assert ranker.alphas_[0] < 0
     mirrored = RankBoostRanker(rounds=5).fit(-X, y)
-    np.testing.assert_allclose(ranker.losses, mirrored.losses)
+    np.testing.assert_allclose(ranker.losses_, mirrored.losses_)
 
 
 def test_stops_when_nothing_improves():
     # every threshold has as many positives above it as negatives, weighted: r = 0
     X = np.array([[0.0], [0.0], [1.0], [1.0]])
     ranker = RankBoostRanker(rounds=10).fit(X, [0, 1, 0, 1])
-    assert ranker.losses.tolist() == [1]
+    assert ranker.losses_.tolist() == [1]
     np.testing.assert_array_equal(ranker.decision_function(X), np.zeros(4))
     assert list(ranker.staged_decision_function(X)) == []
     # one cut: after the exact step its weak ranker has nothing left to give
     once = RankBoostRanker(rounds=10, step="exact").fit([[0.0], [0.0], [1.0], [1.0], [1.0]], [0, 1, 1, 1, 0])
-    assert len(once.losses) == 2
+    assert len(once.losses_) == 2
     constant = RankBoostRanker(rounds=10).fit(np.ones((3, 2)), [0, 1, 1])
-    assert constant.losses.tolist() == [1]
+    assert constant.losses_.tolist() == [1]
 
 
 def test_separable_data_stays_finite():
@@ -125,7 +121,7 @@ def test_separable_data_stays_finite():
     ranker = RankBoostRanker(rounds=2000).fit(X, y)
     scores = ranker.decision_function(X)
     assert np.isfinite(scores).all()
-    assert np.isfinite(ranker.losses).all()
+    assert np.isfinite(ranker.losses_).all()
     assert scores[5:].min() > scores[:5].max()
 
 
@@ -133,10 +129,10 @@ def test_stages_and_callback_tell_the_same_story():
     X, y = problem(5)
     told = []
     ranker = RankBoostRanker(rounds=12, on_round=lambda *round_and_loss: told.append(round_and_loss)).fit(X, y)
-    assert [r for r, _ in told] == list(range(1, len(ranker.losses)))
-    assert [loss for _, loss in told] == ranker.losses[1:].tolist()
+    assert [r for r, _ in told] == list(range(1, len(ranker.losses_)))
+    assert [loss for _, loss in told] == ranker.losses_[1:].tolist()
     stages = list(ranker.staged_decision_function(X))
-    assert [exponential_pair_loss(scores, y) for scores in stages] == ranker.losses[1:].tolist()
+    assert [exponential_pair_loss(scores, y) for scores in stages] == ranker.losses_[1:].tolist()
     np.testing.assert_array_equal(stages[-1], ranker.decision_function(X))
     shorter = RankBoostRanker(rounds=4).fit(X, y)
     np.testing.assert_array_equal(stages[3], shorter.decision_function(X))
@@ -146,7 +142,7 @@ def test_only_the_order_of_feature_values_matters():
     X, y = problem(8)
     first = RankBoostRanker(rounds=30, thresholds=None).fit(X, y)
     second = RankBoostRanker(rounds=30, thresholds=None).fit(np.exp(X), y)
-    np.testing.assert_array_equal(first.losses, second.losses)
+    np.testing.assert_array_equal(first.losses_, second.losses_)
     np.testing.assert_array_equal(first.decision_function(X), second.decision_function(np.exp(X)))
 
 
@@ -212,29 +208,26 @@ def test_state_round_trip(tmp_path):
     X, y = problem(4)
     ranker = RankBoostRanker(rounds=9, thresholds=None, step="bound", on_round=lambda *_: None).fit(X, y)
     state = ranker.to_state()
-    torch.save(state, tmp_path / "state.pt")
-    for copy in (
-        RankBoostRanker.from_state(state),
-        load_base_ranker(json.loads(json.dumps(state))),
-        load_base_ranker(torch.load(tmp_path / "state.pt", weights_only=True)),
-    ):
-        assert copy == ranker
+    ranker.save(tmp_path / "ranker.pt")
+    for copy in (RankBoostRanker.from_state(state), Ranker.load(tmp_path / "ranker.pt")):
+        assert copy.get_params() == {**ranker.get_params(), "on_round": None}
         np.testing.assert_array_equal(copy.decision_function(X), ranker.decision_function(X))
-        np.testing.assert_array_equal(copy.losses, ranker.losses)
-    with pytest.raises(ValueError, match="state must be of kind 'rankboost' and hold"):
-        RankBoostRanker.from_state({**state, "kind": "logistic_regression"})
-    del state["cuts"]
-    with pytest.raises(ValueError, match="state must be"):
+        np.testing.assert_array_equal(copy.losses_, ranker.losses_)
+    del state["fitted"]["cuts_"]
+    with pytest.raises(ValueError, match="state must be what to_state of a ranker returned"):
         RankBoostRanker.from_state(state)
 
 
-def test_fields_are_parameters():
-    from sklearn.base import clone
+def test_a_name_stands_for_the_defaults():
+    assert make_ranker("rankboost").get_params() == RankBoostRanker().get_params()
+    X, y = problem(4)
+    assert RankBoostRanker(rounds=3).fit(X, y).linear_weights is None
 
-    ranker = make_base_ranker("rankboost")
-    assert set(ranker.get_params()) == {"rounds", "thresholds", "step", "on_round"}
-    assert ranker.linear_weights is None
-    assert clone(RankBoostRanker(rounds=3)) == RankBoostRanker(rounds=3)
+
+def test_the_larger_of_two_labels_is_positive():
+    X, y = problem(4)
+    expected = RankBoostRanker(rounds=5).fit(X, y).decision_function(X)
+    np.testing.assert_array_equal(RankBoostRanker(rounds=5).fit(X, 2 * y + 1).decision_function(X), expected)
 
 
 @pytest.mark.parametrize(
@@ -249,18 +242,16 @@ def test_fields_are_parameters():
         ({"on_round": 3}, "on_round must be callable, got 3"),
     ],
 )
-def test_bad_fields(fields, message):
+def test_bad_parameters(fields, message):
     with pytest.raises(ValueError, match=message):
-        RankBoostRanker(**fields)
+        RankBoostRanker(**fields).fit(*problem(0))
 
 
 def test_bad_data():
     X, y = problem(0)
-    with pytest.raises(ValueError, match="is not fitted: call fit first"):
+    with pytest.raises(ValueError, match="RankBoostRanker instance is not fitted yet"):
         RankBoostRanker().decision_function(X)
-    with pytest.raises(ValueError, match="is not fitted"):
-        _ = RankBoostRanker().losses
-    with pytest.raises(ValueError, match="labels must be 0 or 1, got 2 in row 1"):
-        RankBoostRanker().fit(X, y + 2)
-    with pytest.raises(ValueError, match="X must have the 3 columns of the fit, got 2"):
+    with pytest.raises(ValueError, match="y: RankBoost learns from the labels 0 and 1; the loss exponential takes"):
+        RankBoostRanker().fit(X, np.arange(len(y)) % 3)
+    with pytest.raises(ValueError, match="X has 2 features, but RankBoostRanker is expecting 3"):
         RankBoostRanker(rounds=2).fit(X, y).decision_function(X[:, :2])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from ltr.scorers import LinearScorer, MLPScorer, Standardize
+from ltr.rankers.scorers import LinearScorer, MLPScorer, Standardize
 
 
 def scorers(d):

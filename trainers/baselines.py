@@ -42,7 +42,7 @@ def fit_baseline(context: Context, name: str, *, level_to: int) -> Row:
         seconds = clock() - started
         scores = context.scores_of(ranker)
         statistics = context.statistics(scores)
-        loss = float(ranker.losses[-1]) if name == "rankboost" else own_loss(name, scores.train, train)
+        loss = float(ranker.losses_[-1]) if name == "rankboost" else own_loss(name, scores.train, train)
         if steps is None:
             tracker.level(level_to, {"loss/convex": loss, **by_tag(statistics)})
         weights = ranker.linear_weights
@@ -84,6 +84,6 @@ def _rankboost(context: Context, tracker: Tracker) -> tuple[Any, int]:
     rounds = len(moments)
     for index, (train, test) in enumerate(stages, start=1):
         if index % context.config.tracking.every == 0 or index == rounds:
-            values = {"loss/convex": float(ranker.losses[index]), **by_tag(context.statistics(Scores(train, test)))}
+            values = {"loss/convex": float(ranker.losses_[index]), **by_tag(context.statistics(Scores(train, test)))}
             tracker.log(index, values, when=moments[index - 1])
     return ranker, rounds

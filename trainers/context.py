@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ltr.base_rankers import BaseRanker, load_base_ranker
+from ltr.rankers import Ranker
 from trainers.display import Display
 from trainers.files import reading, write_atomic
 from trainers.helpers import Helpers
@@ -77,19 +77,19 @@ def save_torch(path: Path, value: Mapping[str, Any]) -> None:
     write_atomic(path, buffer.getvalue())
 
 
-def save_ranker(folder: MethodFolder, ranker: BaseRanker) -> None:
+def save_ranker(folder: MethodFolder, ranker: Ranker) -> None:
     """Write a fitted ranker that `load_ranker` reads."""
     save_torch(folder.model, ranker.to_state())
 
 
-def load_ranker(folder: MethodFolder) -> BaseRanker:
+def load_ranker(folder: MethodFolder) -> Ranker:
     """The ranker that `save_ranker` wrote; nothing in the file is run.
 
     Raises:
         RunError: a missing or damaged file.
     """
     with reading(folder.model):
-        return load_base_ranker(torch.load(folder.model, weights_only=True))
+        return Ranker.load(folder.model)
 
 
 def save_scores(folder: MethodFolder, scores: Scores) -> None:

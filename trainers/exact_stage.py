@@ -15,7 +15,8 @@ from ltr.compiling import clock
 from ltr.exact.certificate import certify
 from ltr.exact.problem import RerankProblem
 from ltr.exact.solution import Solution, Status, TracePoint
-from ltr.rerank import TwoStageRanker
+from ltr.rankers import TwoStageRanker
+from ltr.statistics import RankStatistic
 from trainers.config import EXACT
 from trainers.context import Context, by_tag, load_ranker, save_scores
 from trainers.files import Json, read_json, reading, replacing, write_atomic, write_json
@@ -78,8 +79,8 @@ def _earlier_weights(folder: MethodFolder, feature_names: Sequence[str]) -> list
 
 def _check_length(context: Context, ranker: TwoStageRanker) -> None:
     """A user's own rank weights must fit the list, which ties at its end make longer than K."""
-    wanted = ranker.statistic.length
-    base = context.scores_of(ranker.base)  # type: ignore[arg-type]
+    wanted = RankStatistic.parse(context.config.exact.statistic).length
+    base = context.scores_of(ranker.base)
     length = int(context.reranked(base).sum())
     if wanted not in (None, length):
         raise RunError(f"exact.statistic: must hold one weight a rank, got {wanted} for a list of {length} rows")
@@ -119,7 +120,7 @@ def _row(context: Context, ranker: TwoStageRanker, scores: Scores, seconds: floa
         gap=_finite(solution.gap),
         trivial_bound=None if ranker.problem_ is None else ranker.problem_.trivial_bound,
         steps=solution.nodes,
-        weights=None if ranker.weights_ is None else ranker.weights_.tolist(),
+        weights=None if ranker.coef_ is None else ranker.coef_.tolist(),
         message="; ".join(note for note in notes if note),
     )
 
@@ -137,8 +138,8 @@ def _save(folder: MethodFolder, context: Context, ranker: TwoStageRanker, scores
         "base": context.config.exact.base,
         "threshold": ranker.threshold_,
         "note": ranker.note_,
-        "weights": None if ranker.weights_ is None else dict(zip(names, ranker.weights_.tolist(), strict=True)),
-        "center": dict(zip(names, ranker.center_.tolist(), strict=True)),
+        "weights": None if ranker.coef_ is None else dict(zip(names, ranker.coef_.tolist(), strict=True)),
+        "center": dict(zip(names, ranker.exact_.center_.tolist(), strict=True)),
     }
     if ranker.solution_ is not None and ranker.problem_ is not None:
         value["certificate"] = _certificate(context, ranker.solution_, ranker)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ltr.data import DataError, format_of, read_rows, read_texts
 from ltr.data.dataset import checked_queries
 from ltr.data.frames import is_number
-from ltr.rerank import TwoStageRanker
+from ltr.rankers import TwoStageRanker
 from trainers.config import EXACT
 from trainers.context import load_ranker
 from trainers.files import reading
@@ -96,7 +96,7 @@ def predict_csv(run: RunFolder, data: Path, *, method: str | None = None, quote_
         with reading(folder.model):
             two_stage = TwoStageRanker.load(folder.model)
         scores = two_stage.decision_function(X, queries)
-        reranked = two_stage.reranked(X, queries) & (two_stage.weights_ is not None)
+        reranked = two_stage.reranked(X, queries) & (two_stage.coef_ is not None)
     else:
         ranker = load_ranker(folder)
         scores, reranked = ranker.decision_function(X), np.zeros(len(X), dtype=bool)

@@ -7,22 +7,25 @@ import dataclasses
 import warnings
 from collections.abc import Callable, Iterator
 
-from ltr.base_rankers import BaseRanker
-from ltr.base_rankers.logistic import LogisticRegressionRanker
-from ltr.base_rankers.rankboost import RankBoostRanker
-from ltr.base_rankers.surrogate import SurrogateRanker
 from ltr.exact import METHODS
 from ltr.exact.solve import Solver
 from ltr.fitting import Step
-from ltr.rerank import TwoStageRanker
+from ltr.rankers import (
+    ExactRanker,
+    LinearRanker,
+    LogisticRegressionRanker,
+    RankBoostRanker,
+    Ranker,
+    TwoStageRanker,
+)
 from trainers.config import Config
 
 __all__ = ["first_stage_ranker", "quiet_surrogates", "rankboost_ranker", "surrogate_ranker", "two_stage_ranker"]
 
 
 def surrogate_ranker(
-    config: Config, loss: str, on_step: Callable[[Step, SurrogateRanker], None] | None = None
-) -> SurrogateRanker:
+    config: Config, loss: str, on_step: Callable[[Step, LinearRanker], None] | None = None
+) -> LinearRanker:
     """The ranker trained on a loss.
 
     Args:
@@ -31,7 +34,7 @@ def surrogate_ranker(
         on_step: called after each optimizer step.
     """
     options = config.surrogate
-    return SurrogateRanker(
+    return LinearRanker(
         loss,
         scorer=options.scorer,
         hidden=options.hidden or (64, 32),
@@ -64,8 +67,8 @@ def rankboost_ranker(config: Config, on_round: Callable[[int, float], None] | No
 
 
 def first_stage_ranker(
-    config: Config, method: str, on_step: Callable[[Step, SurrogateRanker], None] | None = None
-) -> BaseRanker:
+    config: Config, method: str, on_step: Callable[[Step, LinearRanker], None] | None = None
+) -> Ranker:
     """A surrogate or a baseline, by the name of the method; `on_step` is called after each step of a surrogate."""
     if method in config.surrogate.losses:
         return surrogate_ranker(config, method, on_step)
@@ -74,7 +77,7 @@ def first_stage_ranker(
     return LogisticRegressionRanker(**config.baselines.logistic_regression.model_dump())
 
 
-def two_stage_ranker(config: Config, base: BaseRanker, *, threads: int | None = None) -> TwoStageRanker:
+def two_stage_ranker(config: Config, base: Ranker, *, threads: int | None = None) -> TwoStageRanker:
     """The exact stage on top of a base ranker.
 
     Args:
@@ -83,22 +86,17 @@ def two_stage_ranker(config: Config, base: BaseRanker, *, threads: int | None = 
         threads: to search on; None takes all processors that the process may use.
     """
     options = config.exact
-    return TwoStageRanker(
-        base,
+    exact = ExactRanker(
         options.statistic,
-        None if options.top_k == "full" else int(options.top_k),
         C=options.C,
         margin=options.margin,
         rank=options.rank,
-        method=_on_threads(options.method, threads),
-        time_limit=options.time_limit,
-        gap=options.gap,
-        node_limit=options.node_limit,
-        memory_limit=options.memory_limit,
-        recentre=options.recentre,
         gain=config.statistics.gain,
-        seed=config.seed if options.seed is None else options.seed,
+        method=_on_threads(options.method, threads),
+        limits=options.limits(config.seed),
+        recentre=options.recentre,
     )
+    return TwoStageRanker(base, exact, None if options.top_k == "full" else int(options.top_k))
 
 
 def _on_threads(method: str, threads: int | None) -> str | Solver:

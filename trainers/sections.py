@@ -54,7 +54,7 @@ def _statistic(text: str) -> str:
 def _loss(text: str) -> str:
     loss = parse_loss(text)
     if not loss.convex:
-        raise ValueError(f"must be convex, which {loss.key} is not: ltr.estimators.LinearRanker takes it")
+        raise ValueError(f"must be convex, which {loss.key} is not: ltr.LinearRanker takes it")
     return str(loss)
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from ltr.base_rankers.surrogate import SurrogateRanker
 from ltr.fitting import Fit, Step
-from ltr.scorers import Standardize
+from ltr.rankers import LinearRanker
+from ltr.rankers.scorers import Standardize
 from trainers.config import Config
 from trainers.context import Context, by_tag, save_ranker, save_scores, save_torch
 from trainers.files import read_json, reading, write_json
@@ -132,11 +132,11 @@ class _Training:
             test=statistics["test"],
             loss=own_loss(self._name, ranker.decision_function(train.X), train),
             excess=None if self._optimum is None else ranker.objective_ - self._optimum,
-            steps=ranker.steps_,
+            steps=ranker.n_iter_,
             weights=None if weights is None else weights.tolist(),
         )
 
-    def _on_step(self, step: Step, ranker: SurrogateRanker) -> None:
+    def _on_step(self, step: Step, ranker: LinearRanker) -> None:
         assert ranker.fit_ is not None
         context, stop = self._context, False
         if step.index % context.config.tracking.every == 0 or ranker.fit_.stopped:

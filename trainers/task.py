@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ltr.base_rankers import BaseRanker
 from ltr.losses import logistic_loss, parse_loss
 from ltr.metrics import rank_statistic
+from ltr.rankers import Ranker
+from ltr.rankers.top_lists import cut
 from ltr.statistics import RankStatistic
-from ltr.top_lists import cut
 from trainers.by_query import mean_share, share_name, sum_over_queries
 from trainers.config import Config
 from trainers.inputs import Half, Split
@@ -44,7 +44,7 @@ class Task:
     config: Config
     split: Split
 
-    def scores_of(self, ranker: BaseRanker) -> Scores:
+    def scores_of(self, ranker: Ranker) -> Scores:
         """A ranker's scores of both halves."""
         return Scores(ranker.decision_function(self.split.train.X), ranker.decision_function(self.split.test.X))
 

@@ -125,7 +125,7 @@ class Fit:
 
     Examples:
         >>> from ltr.losses import RankNetLoss
-        >>> from ltr.scorers import LinearScorer
+        >>> from ltr.rankers.scorers import LinearScorer
         >>> fit = Fit(LinearScorer(1), RankNetLoss(), [[0.0], [2.0], [1.0]], [0, 0, 1], FitOptions(l2=0.1))
         >>> [round(step.objective, 6) for step in fit][-1], fit.converged
         (0.693147, True)

@@ -10,15 +10,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ltr.base_rankers import make_base_ranker
 from ltr.data import Dataset
 from ltr.exact import Limits, RerankProblem, Solution, solve
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.fitting import Fit, FitOptions
 from ltr.losses import parse_loss
 from ltr.metrics import rank_statistic
-from ltr.rerank import TwoStageRanker
-from ltr.scorers import LinearScorer
+from ltr.rankers import ExactRanker, TwoStageRanker, make_ranker
+from ltr.rankers.scorers import LinearScorer
 
 from .preferences import CLAIMS, CONVEX, scores_and_labels
 
@@ -107,8 +106,8 @@ def rankings(data: Dataset) -> Rankings:
         by the name of the ranking, the statistics by name.
     """
     x = data.X[:, 0]
-    two_stage = TwoStageRanker("ranknet", f"dcg@{TOP_K}", TOP_K, method=WeightSpaceSearch(threads=1))
-    boosted = make_base_ranker("rankboost").fit(data.X, data.y)
+    two_stage = TwoStageRanker("ranknet", ExactRanker(f"dcg@{TOP_K}", method=WeightSpaceSearch(threads=1)), TOP_K)
+    boosted = make_ranker("rankboost").fit(data.X, data.y)
     scores: dict[str, FloatArray] = {
         "Solution 1": x,
         "Solution 2": -x,

@@ -11,14 +11,11 @@ from collections.abc import Mapping, Sequence
 import torch
 from threadpoolctl import threadpool_limits
 
-from ltr.base_rankers import BaseRanker
-from ltr.base_rankers.rankboost import RankBoostRanker
-from ltr.base_rankers.surrogate import SurrogateRanker
 from ltr.compiling import clock
 from ltr.data import DataError
 from ltr.exact.solution import Status, TracePoint
 from ltr.fitting import Step
-from ltr.rerank import TwoStageRanker
+from ltr.rankers import LinearRanker, RankBoostRanker, Ranker, TwoStageRanker
 from trainers.config import EXACT
 from trainers.files import Json, RunError
 from trainers.inputs import Half, Split, data_sha256, split_of
@@ -107,7 +104,7 @@ def _first_stage(cell: Cell, task: Task) -> Json:
     curve: list[tuple[int, float, float | None, float | None]] = []
     first = task.reported[0]
 
-    def on_step(step: Step, ranker: SurrogateRanker) -> None:
+    def on_step(step: Step, ranker: LinearRanker) -> None:
         found = task.statistics(task.scores_of(ranker))
         curve.append((step.index, step.loss, found["train"][first], found["test"][first]))
 
@@ -116,12 +113,12 @@ def _first_stage(cell: Cell, task: Task) -> Json:
     with quiet_surrogates():
         ranker.fit(train.X, train.y, qid=train.qid)
     seconds = clock() - started
-    if isinstance(ranker, SurrogateRanker) and ranker.fit_ is not None:
+    if isinstance(ranker, LinearRanker) and ranker.fit_ is not None:
         seconds = ranker.fit_.state_dict()["seconds"]  # without the statistics of each step
     scores = task.scores_of(ranker)
     if isinstance(ranker, RankBoostRanker):
         curve += _rounds(task, ranker, first)
-        loss = float(ranker.losses[-1])
+        loss = float(ranker.losses_[-1])
     else:
         loss = own_loss(cell.method, scores.train, train)
     return {
@@ -135,8 +132,8 @@ def _first_stage(cell: Cell, task: Task) -> Json:
     }
 
 
-def _status(ranker: BaseRanker) -> str:
-    if not isinstance(ranker, SurrogateRanker) or ranker.fit_ is None:
+def _status(ranker: Ranker) -> str:
+    if not isinstance(ranker, LinearRanker) or ranker.fit_ is None:
         return "fitted"
     return "converged" if ranker.converged_ else str(ranker.fit_.stopped)
 
@@ -147,12 +144,12 @@ def _rounds(task: Task, ranker: RankBoostRanker, first: str) -> list[tuple[int, 
         ranker.staged_decision_function(task.split.test.X),
         strict=True,
     )
-    wanted = set(thinned(range(1, len(ranker.losses)), _POINTS))
+    wanted = set(thinned(range(1, len(ranker.losses_)), _POINTS))
     points = []
     for index, (train, test) in enumerate(stages, start=1):
         if index in wanted:
             found = task.statistics(Scores(train, test))
-            points.append((index, float(ranker.losses[index]), found["train"][first], found["test"][first]))
+            points.append((index, float(ranker.losses_[index]), found["train"][first], found["test"][first]))
     return points
 
 
@@ -168,13 +165,13 @@ def _exact(cell: Cell, task: Task, starts: Mapping[str, Json], threads: int) -> 
     statistics = task.statistics(scores)
     solution, problem = ranker.solution_, ranker.problem_
     found: Json = {**statistics, "loss": None, **_ranked(scores, task.split)}
-    found["weights"] = None if ranker.weights_ is None else ranker.weights_.tolist()
+    found["weights"] = None if ranker.coef_ is None else ranker.coef_.tolist()
     if solution is None or problem is None:  # a top of a single class: nothing to order, nothing to gain
         found |= {"status": "base order", "seconds": 0.0, "message": ranker.note_, "list": None, "trace": []}
     else:
         if solution.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        given = ranker.warm_starts_[-len(linear) :] if linear else []
+        given = ranker.exact_.warm_starts_[-len(linear) :] if linear else []
         values = {name: problem.evaluate(w) for name, w in zip(linear, given, strict=True)}
         found |= {
             "status": solution.status.value,

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from ltr.base_rankers import load_base_ranker, make_base_ranker
-from ltr.base_rankers.surrogate import SurrogateRanker
+from ltr.rankers import LinearRanker, Ranker, make_ranker
 
 # many of these fits are cut short
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -48,7 +47,7 @@ DATA = {"overlapping": overlapping, "gaussians": gaussians, "separable": separab
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_linear_fit_reaches_the_certified_optimum(loss, data):
     X, y = DATA[data]()
-    ranker = SurrogateRanker(loss).fit(X, y)
+    ranker = LinearRanker(loss).fit(X, y)
     assert ranker.converged_
     assert abs(ranker.distance_to_optimum(X, y)) <= 1e-6
 
@@ -57,7 +56,7 @@ def test_a_linear_fit_reaches_the_certified_optimum(loss, data):
 def test_units_of_the_features_do_not_matter(loss):
     X, y = overlapping()
     factors = np.logspace(-3, 4, X.shape[1])
-    plain, scaled = SurrogateRanker(loss).fit(X, y), SurrogateRanker(loss).fit(X * factors + 10 * factors, y)
+    plain, scaled = LinearRanker(loss).fit(X, y), LinearRanker(loss).fit(X * factors + 10 * factors, y)
     np.testing.assert_allclose(scaled.linear_weights * factors, plain.linear_weights, rtol=1e-3, atol=1e-5)
     assert scaled.objective_ == pytest.approx(plain.objective_, rel=1e-7)
 
@@ -65,7 +64,7 @@ def test_units_of_the_features_do_not_matter(loss):
 @pytest.mark.parametrize("loss", ["ranknet", "logistic"])
 def test_linear_weights_order_raw_rows_as_the_scores_do(loss):
     X, y = badly_scaled()
-    ranker = SurrogateRanker(loss).fit(X, y)
+    ranker = LinearRanker(loss).fit(X, y)
     scores, raw = ranker.decision_function(X), X @ ranker.linear_weights
     np.testing.assert_allclose(scores - scores.mean(), raw - raw.mean(), rtol=1e-6, atol=1e-6)
     assert scores.dtype == np.float64
@@ -74,14 +73,14 @@ def test_linear_weights_order_raw_rows_as_the_scores_do(loss):
 def test_a_constant_column_gets_no_weight():
     X, y = overlapping()
     X[:, 3] = 7.5
-    ranker = SurrogateRanker("hinge").fit(X, y)
+    ranker = LinearRanker("hinge").fit(X, y)
     assert ranker.linear_weights[3] == 0
 
 
 @pytest.mark.parametrize("scorer", ["linear", "mlp"])
 def test_equal_rows_get_equal_scores(scorer):
     X, y = overlapping(60)
-    ranker = SurrogateRanker(scorer=scorer, hidden=(33,), max_steps=5).fit(X, y)
+    ranker = LinearRanker(scorer=scorer, hidden=(33,), max_steps=5).fit(X, y)
     rows = np.concatenate([X, X[:41], X[::-1]])
     scores = ranker.decision_function(rows)
     np.testing.assert_array_equal(scores[:60], scores[60 + 41 :][::-1])
@@ -92,7 +91,7 @@ def test_equal_rows_get_equal_scores(scorer):
 def test_an_mlp_ranker_learns(optimizer, batch_size):
     X, y = overlapping()
     steps = []
-    ranker = SurrogateRanker(
+    ranker = LinearRanker(
         scorer="mlp",
         hidden=(16,),
         optimizer=optimizer,
@@ -100,7 +99,7 @@ def test_an_mlp_ranker_learns(optimizer, batch_size):
         max_steps=15,
         on_step=lambda step, ranker: steps.append(step),
     ).fit(X, y)
-    assert len(steps) == ranker.steps_ == 15
+    assert len(steps) == ranker.n_iter_ == 15
     assert ranker.objective_ == min(step.objective for step in steps) < 0.8 * steps[0].objective
     assert ranker.linear_weights is None
     with pytest.raises(ValueError, match="scorer must be 'linear' for a convex problem, got 'mlp'"):
@@ -111,7 +110,7 @@ def test_lists_of_graded_labels_are_fitted():
     generator = np.random.default_rng(0)
     X, qid = generator.normal(size=(90, 3)), np.arange(90) // 6
     y = np.clip(np.round(X[:, 0] + 5 * qid % 3), 0, 4)
-    ranker = SurrogateRanker("ranknet").fit(X, y, qid=qid)
+    ranker = LinearRanker("ranknet").fit(X, y, qid=qid)
     weights = np.abs(ranker.linear_weights)
     assert weights[0] > 3 * weights[1:].max()
 
@@ -121,7 +120,7 @@ def test_seeds_decide_what_an_mlp_becomes_and_nothing_else_does():
 
     def scores(seed):
         options = {"scorer": "mlp", "hidden": (8,), "optimizer": "adam", "batch_size": 16, "max_steps": 3}
-        return SurrogateRanker("ranknet", seed=seed, **options).fit(X, y).decision_function(X)
+        return LinearRanker("ranknet", seed=seed, **options).fit(X, y).decision_function(X)
 
     before = torch.random.get_rng_state()
     first = scores(1)
@@ -137,34 +136,34 @@ def test_seeds_decide_what_an_mlp_becomes_and_nothing_else_does():
 @pytest.mark.parametrize("scorer", ["linear", "mlp"])
 def test_a_saved_ranker_scores_the_same(scorer):
     X, y = badly_scaled(80)
-    ranker = SurrogateRanker("p_norm_push(p=4)", scorer=scorer, hidden=(8, 4), max_steps=10).fit(X, y)
+    ranker = LinearRanker("p_norm_push(p=4)", scorer=scorer, hidden=(8, 4), max_steps=10).fit(X, y)
     file = io.BytesIO()
     torch.save(ranker.to_state(), file)
     file.seek(0)
-    loaded = load_base_ranker(torch.load(file, weights_only=True))
+    loaded = Ranker.from_state(torch.load(file, weights_only=True))
     np.testing.assert_array_equal(loaded.decision_function(X), ranker.decision_function(X))
-    assert loaded == ranker
+    assert loaded.get_params() == ranker.get_params()
     assert loaded.hidden == (8, 4)
-    assert (loaded.objective_, loaded.steps_, loaded.converged_) == (
+    assert (loaded.objective_, loaded.n_iter_, loaded.converged_) == (
         ranker.objective_,
-        ranker.steps_,
+        ranker.n_iter_,
         ranker.converged_,
     )
 
 
 def test_a_state_is_a_copy_and_a_foreign_one_is_refused():
     X, y = overlapping(60)
-    ranker = SurrogateRanker().fit(X, y)
+    ranker = LinearRanker().fit(X, y)
     scores, state = ranker.decision_function(X), ranker.to_state()
-    state["scorer"]["weight"].zero_()
+    state["fitted"]["scorer"]["weight"].zero_()
     np.testing.assert_array_equal(ranker.decision_function(X), scores)
-    with pytest.raises(ValueError, match="state must be of kind 'surrogate' and hold"):
-        SurrogateRanker.from_state({"kind": "surrogate"})
+    with pytest.raises(ValueError, match="state must be what to_state of a ranker returned"):
+        LinearRanker.from_state({"kind": "surrogate"})
 
 
 def test_a_copy_leaves_data_and_callback_behind():
     X, y = overlapping(60)
-    ranker = SurrogateRanker(max_steps=3, on_step=lambda step, ranker: None).fit(X, y)
+    ranker = LinearRanker(max_steps=3, on_step=lambda step, ranker: None).fit(X, y)
     duplicate = copy.deepcopy(ranker)
     np.testing.assert_array_equal(duplicate.decision_function(X), ranker.decision_function(X))
     assert duplicate.fit_ is None
@@ -174,9 +173,9 @@ def test_a_copy_leaves_data_and_callback_behind():
 def test_scikit_learn_clones_it_and_the_factory_knows_it():
     from sklearn.base import clone
 
-    ranker = SurrogateRanker("hinge", hidden=(5,), seed=3)
-    assert clone(ranker) == ranker
-    assert make_base_ranker("p_norm_push(p=2)", seed=4) == SurrogateRanker("p_norm_push(p=2)", seed=4)
+    ranker = LinearRanker("hinge", hidden=(5,), seed=3)
+    assert clone(ranker).get_params() == ranker.get_params()
+    assert make_ranker("p_norm_push(p=2)", seed=4).get_params() == LinearRanker("p_norm_push(p=2)", seed=4).get_params()
 
 
 # interruption and resumption
@@ -193,13 +192,13 @@ def test_an_interrupted_ranker_holds_the_best_weights_so_far(options, stop):
         if step.index == 6:
             raise stop
 
-    ranker = SurrogateRanker("ranknet", max_steps=50, on_step=interrupt, **options)
+    ranker = LinearRanker("ranknet", max_steps=50, on_step=interrupt, **options)
     with pytest.raises(stop):
         ranker.fit(X, y)
     best = min(range(6), key=lambda at: seen[at][0])
     assert ranker.objective_ == seen[best][0]
     np.testing.assert_array_equal(ranker.decision_function(X), seen[best][1])
-    assert ranker.steps_ == 6
+    assert ranker.n_iter_ == 6
     assert not ranker.converged_
 
 
@@ -212,13 +211,13 @@ def test_an_interrupted_fit_resumes_bit_for_bit(options, after):
         if step.index == after:
             raise KeyboardInterrupt
 
-    whole = SurrogateRanker("hinge", max_steps=9, **options).fit(X, y)
-    stopped = SurrogateRanker("hinge", max_steps=9, on_step=interrupt, **options)
+    whole = LinearRanker("hinge", max_steps=9, **options).fit(X, y)
+    stopped = LinearRanker("hinge", max_steps=9, on_step=interrupt, **options)
     with pytest.raises(KeyboardInterrupt):
         stopped.fit(X, y)
-    resumed = SurrogateRanker("hinge", max_steps=9, **options).fit(X, y, resume=stopped.fit_.state_dict())
+    resumed = LinearRanker("hinge", max_steps=9, **options).fit(X, y, resume=stopped.fit_.state_dict())
     np.testing.assert_array_equal(resumed.decision_function(X), whole.decision_function(X))
-    assert (resumed.objective_, resumed.steps_) == (whole.objective_, whole.steps_)
+    assert (resumed.objective_, resumed.n_iter_) == (whole.objective_, whole.n_iter_)
 
 
 # errors
@@ -239,25 +238,25 @@ def test_an_interrupted_fit_resumes_bit_for_bit(options, after):
         ({"scorer": "mlp", "hidden": np.array(3)}, "hidden must be a sequence of integers >= 1"),
     ],
 )
-def test_fields_are_checked_when_built(options, message):
+def test_parameters_are_checked_by_fit(options, message):
     with pytest.raises(ValueError, match=message):
-        SurrogateRanker(**options)
+        LinearRanker(**options).fit(*overlapping(40))
 
 
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [
-        ([[1.0], [float("nan")]], [0, 1], "X: values must be finite and none missing, got nan"),
-        ([[1.0], [2.0]], [1, 1], "y must hold both classes, got only 1"),
-        ([[1.0], [2.0]], [1, 0, 0], r"y must have one label a row of X \(2\), got shape \(3,\)"),
-        ([1.0, 2.0], [1, 0], "X: features must be 2-D"),
-        ([[1.0, 2.0], [3.0]], [1, 0], "X must be an array, all rows of one length"),
-        ([[1.0], [2.0]], ["good", "bad"], "y must hold numbers"),
+        ([[1.0], [float("nan")]], [0, 1], "X contains NaN"),
+        ([[1.0], [2.0]], [1, 1], "y must hold two different labels in some list, got none such"),
+        ([[1.0], [2.0]], [1, 0, 0], "inconsistent numbers of samples"),
+        ([1.0, 2.0], [1, 0], "Expected 2D array, got 1D array"),
+        ([[1.0, 2.0], [3.0]], [1, 0], "inhomogeneous"),
+        ([[1.0], [2.0]], ["good", "bad"], "y must hold numbers >= 0"),
     ],
 )
 def test_bad_data_is_named(X, y, message):
     with pytest.raises(ValueError, match=message):
-        SurrogateRanker().fit(X, y)
+        LinearRanker().fit(X, y)
 
 
 @pytest.mark.parametrize("scorer", ["linear", "mlp"])
@@ -267,7 +266,7 @@ def test_arrays_that_may_not_be_written_are_read_without_a_warning(scorer, monke
     X, y = overlapping(40)
     X.setflags(write=False)
     y.setflags(write=False)
-    ranker = SurrogateRanker(scorer=scorer, max_steps=3).fit(X, y)
+    ranker = LinearRanker(scorer=scorer, max_steps=3).fit(X, y)
     assert np.isfinite(ranker.decision_function(X)).all()
     if scorer == "linear":
         assert np.isfinite(ranker.distance_to_optimum(X, y))
@@ -275,14 +274,14 @@ def test_arrays_that_may_not_be_written_are_read_without_a_warning(scorer, monke
 
 def test_the_distance_to_an_optimum_of_0():
     X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
-    ranker = SurrogateRanker("hinge", l2=0.0).fit(X, y)
+    ranker = LinearRanker("hinge", l2=0.0).fit(X, y)
     assert ranker.objective_ == ranker.distance_to_optimum(X, y) == 0
-    assert SurrogateRanker("hinge", l2=0.0, max_steps=1).fit(X, y).distance_to_optimum(X, y) in (0.0, math.inf)
+    assert LinearRanker("hinge", l2=0.0, max_steps=1).fit(X, y).distance_to_optimum(X, y) in (0.0, math.inf)
 
 
 def test_scores_need_a_fit_and_its_columns():
-    with pytest.raises(ValueError, match="SurrogateRanker is not fitted: call fit first"):
-        SurrogateRanker().decision_function([[1.0]])
+    with pytest.raises(ValueError, match="LinearRanker instance is not fitted yet"):
+        LinearRanker().decision_function([[1.0]])
     X, y = overlapping(40)
-    with pytest.raises(ValueError, match="X must have the 8 columns of the fit, got 2"):
-        SurrogateRanker(max_steps=1).fit(X, y).decision_function(X[:, :2])
+    with pytest.raises(ValueError, match="X has 2 features, but LinearRanker is expecting 8"):
+        LinearRanker(max_steps=1).fit(X, y).decision_function(X[:, :2])

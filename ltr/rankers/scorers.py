@@ -19,11 +19,11 @@ __all__ = ["LinearScorer", "MLPScorer", "Standardize"]
 
 
 class LinearScorer(nn.Module):
-    """The linear score ``f(x) = w·x + b``, starting at zero.
+    """A linear score ``f(x) = w·x + b``, which starts at zero.
 
     Args:
         d: number of features, at least 1.
-        bias: whether there is a b. Losses of pairs ignore it; the pointwise logistic loss needs it.
+        bias: whether there is a b. Pairwise losses ignore it; the pointwise logistic loss needs it.
 
     Raises:
         ValueError: d below 1.
@@ -44,24 +44,24 @@ class LinearScorer(nn.Module):
         self.register_parameter("bias", nn.Parameter(torch.zeros((), dtype=torch.float64)) if bias else None)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Scores ``(*batch, list)`` of features ``(*batch, list, d)``."""
+        """Return scores ``(*batch, list)`` for features ``(*batch, list, d)``."""
         _check_features(features, self.d)
         scores = features.to(self.weight.dtype) @ self.weight
         return scores if self.bias is None else scores + self.bias
 
     def extra_repr(self) -> str:
-        """The options, for torch's own printing of modules."""
+        """Return the options, for torch's own printing of modules."""
         return f"d={self.d}, bias={self.bias is not None}"
 
 
 class MLPScorer(nn.Module):
     """A multilayer perceptron with SiLU activations and one output.
 
-    The activation is smooth, so that the line search of L-BFGS meets no kinks.
+    The activation is smooth, so that the line search of L-BFGS does not stop at kinks.
 
     Args:
         d: number of features, at least 1.
-        hidden: widths of the hidden layers, from the input on.
+        hidden: widths of the hidden layers, the one next to the input first.
         dropout: share of hidden units dropped in training, in [0, 1).
 
     Raises:
@@ -88,19 +88,19 @@ class MLPScorer(nn.Module):
         self.output = nn.Linear(width, 1, dtype=torch.float64)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Scores ``(*batch, list)`` of features ``(*batch, list, d)``."""
+        """Return scores ``(*batch, list)`` for features ``(*batch, list, d)``."""
         _check_features(features, self.d)
         scores: Tensor = self.output(self.layers(features.to(self.output.weight.dtype)))
         return scores.squeeze(-1)
 
 
 class Standardize(nn.Module):
-    """Features ``(x - mean) / scale``, learned on one set of observations and saved with the model.
+    """Standardisation ``(x - mean) / scale``, learned on one set of observations and saved with the model.
 
-    A constant column gets its own value as mean and scale 1: it becomes exactly 0.
+    A constant column gets its own value as mean and 1 as scale: it becomes exactly 0.
 
     Args:
-        d: number of features, at least 1; mean 0 and scale 1 until they are learned or loaded.
+        d: number of features, at least 1. Mean and scale are 0 and 1 until they are learned or loaded.
 
     Examples:
         >>> standardize = Standardize.fit([[0.0, 7.0], [2.0, 7.0]])
@@ -119,13 +119,13 @@ class Standardize(nn.Module):
 
     @classmethod
     def fit(cls, X: ArrayLike) -> Standardize:
-        """Mean and population standard deviation of each column.
+        """Learn the mean and the population standard deviation of each column.
 
         Args:
             X: observations, (n, d), finite.
 
         Raises:
-            ValueError: anything else.
+            ValueError: X of another shape, or not finite.
         """
         features = as_numbers("X", X)
         if features.ndim != 2 or features.shape[0] < 1 or features.shape[1] < 1:
@@ -144,12 +144,12 @@ class Standardize(nn.Module):
         return standardize
 
     def forward(self, features: Tensor) -> Tensor:
-        """Standardised features, of the shape and device given and the dtype of the buffers."""
+        """Return standardised features, with the shape and device given and the dtype of the buffers."""
         _check_features(features, self.d)
         return (features.to(self.mean.dtype) - self.mean) / self.scale
 
     def extra_repr(self) -> str:
-        """The options, for torch's own printing of modules."""
+        """Return the options, for torch's own printing of modules."""
         return f"d={self.d}"
 
 

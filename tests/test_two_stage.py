@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 import torch
-from sklearn.linear_model import LogisticRegression
 
 import ltr
-from ltr.base_rankers.surrogate import SurrogateRanker
 from ltr.exact import LinearConstraints, Status
 from ltr.exact.state import Ending
 from ltr.metrics import rank_statistic
+from ltr.rankers import ExactRanker, LinearRanker, TwoStageRanker
+from tests.two_stages import two_stage
 
 
 class Scores:
@@ -40,7 +40,7 @@ def sample(seed=0, n=80, d=3):
 
 
 def quick(**options):
-    return ltr.TwoStageRanker(**{"time_limit": 4.0, "method": "local_search", "top_k": 20, **options})
+    return two_stage(**{"time_limit": 4.0, "method": "local_search", "top_k": 20, **options})
 
 
 def test_the_list_is_cut_at_the_kth_training_score():
@@ -67,7 +67,7 @@ def test_reranked_items_stand_on_top_and_the_rest_keeps_its_order():
     assert 0 < chosen.sum() < len(fresh)
     assert scores[chosen].min() > scores[~chosen].max()
     np.testing.assert_array_equal(scores[~chosen], fresh[~chosen, 0])
-    exact = fresh[chosen] @ ranker.weights_
+    exact = fresh[chosen] @ ranker.coef_
     np.testing.assert_array_equal(np.argsort(scores[chosen]), np.argsort(exact))
     np.testing.assert_array_equal(ranker.order(fresh)[: chosen.sum()], np.flatnonzero(chosen)[np.argsort(-exact)])
 
@@ -109,7 +109,7 @@ def test_the_full_list(top_k):
 
 def test_an_exact_method_proves_its_answer():
     X, y = sample(n=30, d=2)
-    ranker = ltr.TwoStageRanker(top_k=12, time_limit=30.0).fit(X, y)
+    ranker = two_stage(top_k=12, time_limit=30.0).fit(X, y)
     assert ranker.solution_.status is Status.OPTIMAL
     assert ranker.solution_.gap == 0.0
     assert ranker.solution_.value == ranker.problem_.evaluate(ranker.solution_.weights)
@@ -120,7 +120,7 @@ def test_raw_weights_score_like_standardised_ones():
     ranker = quick(base=Scores()).fit(X, y)
     top = X[ranker.reranked(X)]
     standardised = ranker.problem_.X @ ranker.solution_.weights
-    raw = (top - ranker.center_) @ ranker.weights_
+    raw = (top - ranker.exact_.center_) @ ranker.coef_
     np.testing.assert_allclose(raw, standardised, atol=1e-12)
 
 
@@ -137,9 +137,9 @@ def test_the_units_of_a_column_do_not_matter(scale):
 def test_scores_of_outliers_keep_their_order():
     X, y = sample()
     ranker = quick(base=Scores()).fit(X, y)
-    far = np.outer([1.0, 1e6, 1e6 + 1, 1e9, -1e5, -1e5 - 1], ranker.weights_)
+    far = np.outer([1.0, 1e6, 1e6 + 1, 1e9, -1e5, -1e5 - 1], ranker.coef_)
     far[:, 0] = np.abs(far[:, 0]) + X[:, 0].max()
-    exact = (far - ranker.center_) @ ranker.weights_
+    exact = (far - ranker.exact_.center_) @ ranker.coef_
     np.testing.assert_array_equal(np.argsort(ranker.decision_function(far)), np.argsort(exact))
 
 
@@ -148,7 +148,7 @@ def test_constant_columns_are_left_out():
     X = np.column_stack([X, np.full(len(X), 1e6)])
     ranker = quick(base=Scores()).fit(X, y)
     assert ranker.problem_.d == 3
-    assert ranker.weights_[3] == 0.0
+    assert ranker.coef_[3] == 0.0
 
 
 def test_a_single_class_at_the_top_leaves_the_base_order():
@@ -166,7 +166,7 @@ def test_recentring_widens_the_margin_and_keeps_the_value(norm):
     ranker = quick(base=Scores(), top_k=40, recentre=norm).fit(X, y)
     problem = ranker.problem_
     found = ranker.solution_.weights
-    scores = (X[ranker.reranked(X)] - ranker.center_) @ ranker.weights_
+    scores = (X[ranker.reranked(X)] - ranker.exact_.center_) @ ranker.coef_
     kept = np.linalg.lstsq(problem.X, scores, rcond=None)[0]  # on the features of the problem
     won = problem.scores(found).wins(problem.positives[:, None], problem.negatives)
 
@@ -200,7 +200,7 @@ def test_recentring_does_not_cost_the_order_below_the_margin():
     options = {"base": Scores(linear=False), "top_k": None, "margin": 2.0, "method": Given([1.0, -0.2])}
     ranker = quick(recentre="l2", **options).fit(X, y)
     assert ranker.solution_.weights.tolist() == [1.0, -0.2]
-    np.testing.assert_array_equal(ranker.weights_, quick(**options).fit(X, y).weights_)
+    np.testing.assert_array_equal(ranker.coef_, quick(**options).fit(X, y).coef_)
     assert ranker.decision_function(X)[1:].min() > ranker.decision_function(X)[0]
     assert "the solution before it was recentred orders the list better" in ranker.note_
 
@@ -252,7 +252,7 @@ def test_full_lists_need_no_order_of_the_base():
 def test_a_nonlinear_base_has_no_warm_start_of_its_own():
     X, y = sample()
     ranker = quick(base=Scores(linear=False)).fit(X, y)
-    assert ranker.warm_starts_ == []
+    assert ranker.exact_.warm_starts_ == []
     assert ranker.solution_.value > 0
 
 
@@ -262,6 +262,8 @@ def test_a_fitted_base_is_taken_as_it_is():
     base.fit = None
     ranker = quick(base=base).fit(X, y, base_is_fitted=True)
     assert ranker.base_ is base
+    with pytest.raises(ValueError, match="LinearRanker instance is not fitted yet"):
+        quick(base=LinearRanker()).fit(X, y, base_is_fitted=True)
     with pytest.raises(ValueError, match="base_is_fitted goes with a ranker object, got base='logistic'"):
         quick().fit(X, y, base_is_fitted=True)
 
@@ -272,7 +274,7 @@ def test_a_warm_start_better_below_the_margin_is_kept():
     y = np.array([1, 0, 1, 0])
     ranker = quick(base=Scores(), top_k=None, margin=10.0).fit(X, y)
     assert ranker.solution_.value == ranker.problem_.evaluate([0.0])
-    assert ranker.weights_[0] > 0
+    assert ranker.coef_[0] > 0
     assert "below the margin of 10" in ranker.note_
 
 
@@ -285,17 +287,16 @@ def test_saved_and_loaded_scores_are_the_same(tmp_path, base):
     assert again.solution_ is again.problem_ is None
     fresh = sample(seed=9)[0]
     np.testing.assert_array_equal(ranker.decision_function(fresh), again.decision_function(fresh))
-    assert (again.C, again.recentre) == (1e-3, "l2")
-    assert str(again.statistic) == "dcg"
+    assert (again.exact.C, again.exact.recentre, again.exact.statistic) == (1e-3, "l2", "dcg")
 
 
-def test_the_base_order_stands_where_no_weights_satisfy_the_side_constraints():
+def test_the_base_ranking_is_kept_where_no_weights_satisfy_the_side_constraints():
     X, y = sample()
     never = LinearConstraints([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]], [-0.5, -0.5])  # w_0 <= -0.5 and w_0 >= 0.5
     ranker = quick(method="weight_space").fit(X, y, constraints=never)
     assert ranker.solution_.status is Status.INFEASIBLE
-    assert ranker.weights_ is None
-    assert ranker.note_ == "no weights are known to satisfy the side constraints: the base ranker's order stands"
+    assert ranker.coef_ is None
+    assert ranker.note_ == "no weights are known to satisfy the side constraints: the base ranking is kept"
     assert np.array_equal(ranker.order(X), np.argsort(-ranker.base_.decision_function(X), kind="stable"))
 
 
@@ -311,14 +312,13 @@ def test_options_from_arrays_of_numpy_are_saved_as_numbers(tmp_path):
     X, y = sample()
     options = {"C": np.float64(1e-3), "margin": np.float32(1e-3), "seed": np.int64(3), "top_k": np.int64(20)}
     steps, widths = np.int64(5), np.array([3, 2])
-    base = SurrogateRanker(
-        "ranknet", scorer="mlp", hidden=widths, optimizer="adam", max_steps=steps, l2=np.float64(1e-3)
-    )
+    base = LinearRanker("ranknet", scorer="mlp", hidden=widths, optimizer="adam", max_steps=steps, l2=np.float64(1e-3))
     ranker = quick(base=base, **options).fit(X, y)
     ranker.save(tmp_path / "ranker.pt")
     again = ltr.TwoStageRanker.load(tmp_path / "ranker.pt")
     np.testing.assert_array_equal(ranker.decision_function(X), again.decision_function(X))
-    assert (again.C, again.margin, again.seed, again.base_.l2) == (1e-3, np.float32(1e-3), 3, 1e-3)
+    assert (again.exact.C, again.exact.margin, again.exact.limits.seed) == (1e-3, np.float32(1e-3), 3)
+    assert again.base_.l2 == 1e-3
     assert (again.base_.max_steps, again.base_.hidden) == (5, (3, 2))
 
 
@@ -344,33 +344,30 @@ def test_a_missing_file_is_a_missing_file(tmp_path):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda X, y: quick(top_k=1), "top_k must be an integer >= 2 or None for the full list, got 1"),
-        (lambda X, y: quick(top_k=2.5), "top_k must be an integer >= 2"),
-        (lambda X, y: quick(recentre="l1"), "recentre must be 'l2', 'max' or None, got 'l1'"),
-        (lambda X, y: quick(statistic="nope"), "unknown name 'nope'"),
-        (lambda X, y: quick(rank="nope"), "rank must be 'resolved' or 'subrank', got 'nope'"),
-        (lambda X, y: quick(method="nope"), "method must be one of auto, .*, got 'nope'"),
-        (lambda X, y: quick(margin=0.0), "margin must be a finite number > 0, got 0.0"),
-        (lambda X, y: quick(C="1"), "C must be a number from 0 to 1e300, got '1'"),
-        (lambda X, y: quick(time_limit="1"), "time_limit must be a number of seconds > 0, got '1'"),
-        (lambda X, y: quick(seed=-1), "seed must be an integer from 0"),
+        (lambda X, y: quick(top_k=1).fit(X, y), "top_k must be an integer >= 2 or None for the full list, got 1"),
+        (lambda X, y: quick(top_k=2.5).fit(X, y), "top_k must be an integer >= 2"),
+        (lambda X, y: quick(recentre="l1").fit(X, y), "recentre must be 'l2', 'max' or None, got 'l1'"),
+        (lambda X, y: quick(statistic="nope").fit(X, y), "unknown name 'nope'"),
+        (lambda X, y: TwoStageRanker(exact="nope").fit(X, y), "unknown name 'nope'"),
+        (lambda X, y: quick(rank="nope").fit(X, y), "rank must be 'resolved' or 'subrank', got 'nope'"),
+        (lambda X, y: quick(method="nope").fit(X, y), "method must be one of auto, .*, got 'nope'"),
+        (lambda X, y: quick(margin=0.0).fit(X, y), "margin must be a finite number > 0, got 0.0"),
+        (lambda X, y: quick(C="1").fit(X, y), "C must be a number from 0 to 1e300, got '1'"),
+        (lambda X, y: TwoStageRanker(exact=ExactRanker(limits=5.0)).fit(X, y), "limits must be a Limits, such as"),
         (
             lambda X, y: quick(base="rankbost").fit(X, y),
-            r"base ranker must be logistic, rankboost or a loss, got 'rankbost' \(loss: unknown name",
+            r"ranker must be logistic, rankboost or the name of a loss, got 'rankbost' \(loss: unknown name",
         ),
-        (
-            lambda X, y: quick(base=None),
-            "base must be a name or a base ranker, got None without decision_function, fit",
-        ),
-        (lambda X, y: quick(base=LogisticRegression()), r"got LogisticRegression\(\) without linear_weights"),
-        (lambda X, y: quick().fit(X, y * 0), "y: labels must hold both classes, got only 0"),
-        (lambda X, y: quick().fit(X, y + 1), "y: labels must be 0 or 1, got 2"),
-        (lambda X, y: quick().fit(np.where(X > 2, np.nan, X), y), "X: values must be finite and none missing, got nan"),
-        (lambda X, y: quick().fit(X, y[:-1]), "y: one label a row is needed"),
-        (lambda X, y: quick().decision_function(X), "TwoStageRanker is not fitted: call fit first"),
-        (lambda X, y: quick().reranked(X), "TwoStageRanker is not fitted"),
-        (lambda X, y: quick().save("never.pt"), "TwoStageRanker is not fitted"),
-        (lambda X, y: quick().fit(X, y).predict(np.full(X.shape, "a")), "X must hold numbers: could not convert"),
+        (lambda X, y: quick(base=None).fit(X, y), "base must be a name or an estimator, got None"),
+        (lambda X, y: quick(base=LinearRanker).fit(X, y), "base must be a name or an estimator, got <class"),
+        (lambda X, y: quick().fit(X, y * 0), "y must hold two different labels in some list, got none such"),
+        (lambda X, y: quick().fit(X, y - 1), "y must hold finite labels >= 0, 0 and 1 or graded, got -1"),
+        (lambda X, y: quick().fit(np.where(X > 2, np.nan, X), y), "X contains NaN"),
+        (lambda X, y: quick().fit(X, y[:-1]), "inconsistent numbers of samples"),
+        (lambda X, y: quick().decision_function(X), "TwoStageRanker instance is not fitted yet"),
+        (lambda X, y: quick().reranked(X), "TwoStageRanker instance is not fitted yet"),
+        (lambda X, y: quick().save("never.pt"), "TwoStageRanker instance is not fitted yet"),
+        (lambda X, y: quick().fit(X, y).predict(np.full(X.shape, "a")), "could not convert string to float"),
         (
             lambda X, y: quick().fit(X, y, warm_starts=[[math.nan, 1.0, 1.0]]),
             r"warm_starts: weights must be finite, got \[nan, 1.0, 1.0\]",
@@ -386,8 +383,8 @@ def test_a_missing_file_is_a_missing_file(tmp_path):
         (lambda X, y: quick().fit(X, y, warm_starts=[[1.0]]), r"warm_starts: weights must have shape \(3,\)"),
         (lambda X, y: quick().fit(X, y, warm_starts=None), "warm_starts must be a sequence of weights, got None"),
         (lambda X, y: quick().fit(X, y, on_progress=3), "on_progress must be callable, got 3"),
-        (lambda X, y: quick().fit(X * 1j, y), "X: features must be numbers, got an array of complex"),
-        (lambda X, y: quick().fit(X, y).predict(X[:, :2]), "X must have 3 columns, got shape"),
+        (lambda X, y: quick().fit(X * 1j, y), "Complex data not supported"),
+        (lambda X, y: quick().fit(X, y).predict(X[:, :2]), "X has 2 features, but TwoStageRanker is expecting 3"),
     ],
 )
 def test_bad_arguments_are_named(call, message):

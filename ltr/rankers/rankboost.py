@@ -30,81 +30,102 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import ClassifierTags, Tags
 
 from ltr.checks import check_callable, is_whole
 from ltr.data.dataset import DataError, checked_features, checked_labels
-from ltr.fitted import NamedFeatures, feature_names, split_names
+from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
+from ltr.ranks import GainName
+from ltr.statistics import RankStatistic
 
 __all__ = ["RankBoostRanker", "exponential_pair_loss"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 # |r| at or below this is rounding, not an improvement
 _NOTHING = 1e-12
 
 
-@dataclass
-class RankBoostRanker(NamedFeatures):
+class RankBoostRanker(Ranker):
     """RankBoost on thresholds of single features.
 
     Args:
-        rounds: weak rankers at most, >= 1; fewer when none improves the loss any more.
-        thresholds: cuts tried for each feature at most, >= 1: those between different values that come closest to
+        rounds: most weak rankers, >= 1; there are fewer when none improves the loss any more.
+        thresholds: most cuts tried for each feature, >= 1: those between different values that come closest to
             splitting the training rows into equal parts. None tries every cut.
         step: ``"bound"`` or ``"exact"``, see the module. On the paper's data sets 100 rounds of the shorter step gave
-            the best DCG on test halves, with 50 rounds of the exact one half a percent behind.
+            the best DCG on test sets, with 50 rounds of the exact one half a percent behind.
         on_round: called as ``on_round(round, loss)`` after each round 1, 2, ..., with the exponential loss of the
-            training pairs; copies and pickles leave it behind.
+            training pairs. Copies, pickles and files leave it out.
+        statistic: the rank statistic that `score` reports, or its name.
+        gain: gain of a graded label in `score`, ``"exp2"`` for 2^label - 1 or ``"linear"`` for the label itself.
+        normalize: whether `score` divides by the value of the ideal order (NDCG, for ``"dcg"``).
 
     Attributes:
-        losses: after `fit`, the exponential loss before round 1 (which is 1) and after every round.
-        feature_names_in_: the names of the columns that `fit` got, where it got a frame.
+        features_: feature of each weak ranker, in the order of the rounds.
+        cuts_: cut of each weak ranker; it prefers rows above.
+        alphas_: weight of each weak ranker.
+        losses_: exponential loss before round 1, which is 1, and after every round.
+        n_features_in_: number of features.
+        feature_names_in_: names of the features, where X had any.
 
     Raises:
-        ValueError: a field outside its range; in `fit`, data against the rules of `ltr.data.Dataset`.
+        ValueError: in `fit`, a parameter or data against its rule.
 
     Examples:
         >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]
         >>> ranker = RankBoostRanker(rounds=2, step="exact").fit(X, y)
-        >>> ranker.losses.round(4).tolist()
+        >>> ranker.losses_.round(4).tolist()
         [1.0, 0.75, 0.5625]
         >>> ranker.decision_function([[0.5], [3.5]]).round(4).tolist()
         [0.0, 1.3863]
     """
 
-    rounds: int = 100
-    thresholds: int | None = 255
-    step: Literal["bound", "exact"] = "bound"
-    on_round: Callable[[int, float], None] | None = field(default=None, repr=False, compare=False)
-    _model: _Stumps | None = field(default=None, init=False, repr=False, compare=False)
+    _FITTED = ("features_", "cuts_", "alphas_", "losses_")
 
-    def __post_init__(self) -> None:
-        for name, value in (("rounds", self.rounds), ("thresholds", self.thresholds)):
-            if name == "thresholds" and value is None:
-                continue
-            if not is_whole(value) or value < 1:
-                raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
-        if self.step not in ("exact", "bound"):
-            raise ValueError(f"step must be 'exact' or 'bound', got {self.step!r}")
-        check_callable("on_round", self.on_round)
+    def __init__(
+        self,
+        rounds: int = 100,
+        thresholds: int | None = 255,
+        step: Literal["bound", "exact"] = "bound",
+        *,
+        on_round: Callable[[int, float], None] | None = None,
+        statistic: RankStatistic | str = "dcg",
+        gain: GainName = "exp2",
+        normalize: bool = False,
+    ) -> None:
+        self.rounds = rounds
+        self.thresholds = thresholds
+        self.step = step
+        self.on_round = on_round
+        self.statistic = statistic
+        self.gain = gain
+        self.normalize = normalize
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor's fields by name (scikit-learn's convention)."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags = ClassifierTags(multi_class=False)  # it learns from two different labels
+        return tags
 
-    def fit(self, X: ArrayLike, y: ArrayLike, *, qid: ArrayLike | None = None) -> RankBoostRanker:
-        """Boost on features (n, d) and labels 0/1 (n,) of one list: a `qid` is refused."""
+    @all_or_nothing
+    def fit(self, X: ArrayLike, y: ArrayLike, qid: None = None) -> RankBoostRanker:
+        """Boost on one list.
+
+        Args:
+            X: features, (n, d), finite.
+            y: labels, (n,), two different ones; rows with the larger one are the positives.
+            qid: None; RankBoost learns from one list.
+        """
+        self._check_parameters()
         if qid is not None:
             raise DataError("qid: RankBoost learns from one list with labels 0 and 1; the loss exponential takes qid")
-        names, features = feature_names(X), checked_features(X)
-        positive = checked_labels(y, len(features)) == 1
+        features, labels, _ = self._training_data(X, y, None)
+        positive = labels > labels.min()
+        if len(np.unique(labels)) > 2:
+            raise DataError("y: RankBoost learns from the labels 0 and 1; the loss exponential takes graded ones")
         cuts = [candidate_cuts(column, self.thresholds) for column in features.T]
         # cell c of a column lies above its cuts 0..c-1, so h of cut c is [cell > c]
         cells = [np.searchsorted(at, column, side="left") for at, column in zip(cuts, features.T, strict=True)]
@@ -125,123 +146,54 @@ class RankBoostRanker(NamedFeatures):
             if self.on_round is not None:
                 self.on_round(done, losses[-1])
         columns = list(zip(*chosen, strict=True)) or [(), (), ()]
-        self._model = _Stumps(
-            d=features.shape[1],
-            features=np.array(columns[0], dtype=np.int64),
-            cuts=np.array(columns[1], dtype=np.float64),
-            alphas=np.array(columns[2], dtype=np.float64),
-            losses=np.array(losses),
-        )
-        self._remember_names(names)
+        self.features_ = np.array(columns[0], dtype=np.int64)
+        self.cuts_ = np.array(columns[1], dtype=np.float64)
+        self.alphas_ = np.array(columns[2], dtype=np.float64)
+        self.losses_ = np.array(losses)
         return self
 
+    def staged_decision_function(self, X: ArrayLike) -> Iterator[FloatArray]:
+        """Yield the scores after each round; the last are those of `decision_function`."""
+        for scores in itertools.islice(self._stages(self._features(X)), 1, None):
+            yield scores.copy()
+
+    def __getstate__(self) -> dict[str, Any]:
+        # a callback does not belong in a copy of the model
+        return {**super().__getstate__(), "on_round": None}
+
+    def _check_parameters(self) -> None:
+        self._measure()
+        for name, value in (("rounds", self.rounds), ("thresholds", self.thresholds)):
+            if (name != "thresholds" or value is not None) and (not is_whole(value) or value < 1):
+                raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+        if self.step not in ("exact", "bound"):
+            raise ValueError(f"step must be 'exact' or 'bound', got {self.step!r}")
+        check_callable("on_round", self.on_round)
+
     def _alpha(self, r: float, V: float, U: float, half_pair: float) -> float:
+        """Return the step of a weak ranker, by the notation of the module."""
         if self.step == "exact":
             right, wrong = V * (1 - U), (1 - V) * U
         else:
             right, wrong = (1 + r) / 2, (1 - r) / 2
         return 0.5 * math.log(max(right, half_pair) / max(wrong, half_pair))
 
-    def decision_function(self, X: ArrayLike) -> FloatArray:
-        """Scores of the rows of X, float64 of shape (n,); equal for rows between the same cuts.
-
-        Raises:
-            ValueError: before `fit`, or with other columns.
-        """
-        self._check_names(X)
-        return self._scores(X)
-
-    def _scores(self, X: ArrayLike) -> FloatArray:
-        for scores in self._fitted.stages(X):
+    def _scores(self, features: FloatArray) -> FloatArray:
+        for scores in self._stages(features):
             last = scores
         return last
 
-    def staged_decision_function(self, X: ArrayLike) -> Iterator[FloatArray]:
-        """Scores after each round, the last of them the `decision_function`."""
-        self._check_names(X)
-        for scores in itertools.islice(self._fitted.stages(X), 1, None):
-            yield scores.copy()
-
-    @property
-    def linear_weights(self) -> None:
-        """None: the scoring function is not linear in the features."""
-        return
-
-    @property
-    def losses(self) -> FloatArray:
-        """Exponential loss of the training pairs before round 1 and after every round, (rounds done + 1,)."""
-        return self._fitted.losses
-
-    def __getstate__(self) -> dict[str, Any]:
-        # a callback does not belong in a copy of the model
-        return {**self.__dict__, "on_round": None}
-
-    @property
-    def _fitted(self) -> _Stumps:
-        if self._model is None:
-            raise ValueError("RankBoostRanker is not fitted: call fit first")
-        return self._model
-
-    def to_state(self) -> dict[str, Any]:
-        """Fields (but `on_round`) and weak rankers as numbers, strings and lists, enough for `from_state`."""
-        model = self._fitted
-        return {
-            "kind": "rankboost",
-            "rounds": int(self.rounds),
-            "thresholds": None if self.thresholds is None else int(self.thresholds),
-            "step": self.step,
-            "d": model.d,
-            **{name: getattr(model, name).tolist() for name in ("features", "cuts", "alphas", "losses")},
-            **self._names_state(),
-        }
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> RankBoostRanker:
-        """The fitted ranker that `to_state` described.
-
-        Raises:
-            ValueError: a state of another kind, or one that lacks a field or has one too many.
-        """
-        state, names = split_names(state)
-        expected = {"kind", "rounds", "thresholds", "step", *(f.name for f in fields(_Stumps))}
-        if set(state) != expected or state["kind"] != "rankboost":
-            raise ValueError(f"state must be of kind 'rankboost' and hold {sorted(expected)}, got {sorted(state)}")
-        ranker = cls(rounds=state["rounds"], thresholds=state["thresholds"], step=state["step"])
-        ranker._model = _Stumps(
-            d=int(state["d"]),
-            features=np.asarray(state["features"], dtype=np.int64),
-            cuts=np.asarray(state["cuts"], dtype=np.float64),
-            alphas=np.asarray(state["alphas"], dtype=np.float64),
-            losses=np.asarray(state["losses"], dtype=np.float64),
-        )
-        ranker._remember_names(names)
-        return ranker
-
-
-@dataclass(frozen=True)
-class _Stumps:
-    """The weak rankers in the order of their rounds: feature, cut and alpha of each, (rounds done,)."""
-
-    d: int
-    features: IntArray
-    cuts: FloatArray
-    alphas: FloatArray
-    losses: FloatArray
-
-    def stages(self, X: ArrayLike) -> Iterator[FloatArray]:
-        """Scores before and after each round, in one array that every round changes."""
-        features = checked_features(X)
-        if features.shape[1] != self.d:
-            raise ValueError(f"X must have the {self.d} columns of the fit, got {features.shape[1]}")
+    def _stages(self, features: FloatArray) -> Iterator[FloatArray]:
+        """Yield the scores before and after each round, in one array that every round changes."""
         scores = np.zeros(len(features))
         yield scores
-        for j, cut, alpha in zip(self.features, self.cuts, self.alphas, strict=True):
+        for j, cut, alpha in zip(self.features_, self.cuts_, self.alphas_, strict=True):
             scores[features[:, j] > cut] += alpha
             yield scores
 
 
 def exponential_pair_loss(scores: ArrayLike, y: ArrayLike) -> float:
-    """Mean over positive-negative pairs of ``exp(-(s_i - s_k))``, in O(n).
+    """Return the mean over positive-negative pairs of ``exp(-(s_i - s_k))``, in O(n).
 
     Raises:
         ValueError: scores that are not finite, labels other than 0 and 1 or of one class.
@@ -264,7 +216,7 @@ def _pair_loss(scores: FloatArray, positive: NDArray[np.bool_]) -> float:
 
 
 def pair_weights(scores: FloatArray, positive: NDArray[np.bool_]) -> FloatArray:
-    """Pair weights by factor, D(i, k) = v_i u_k: v of the positives and u of the negatives, (n,), each summing to 1."""
+    """Return the factors of pair weights D(i, k) = v_i u_k, v of positives, u of negatives, (n,); each sums to 1."""
     weights = np.empty(len(scores))
     for members, exponents in ((positive, -scores[positive]), (~positive, scores[~positive])):
         values = np.exp(exponents - exponents.max())
@@ -273,7 +225,7 @@ def pair_weights(scores: FloatArray, positive: NDArray[np.bool_]) -> FloatArray:
 
 
 def candidate_cuts(column: FloatArray, limit: int | None) -> FloatArray:
-    """Cuts between neighbouring different values, ascending: midpoints; at most `limit`, spread evenly over rows."""
+    """Return cuts between neighbouring different values, ascending midpoints; at most `limit`, spread over the rows."""
     values, counts = np.unique(column, return_counts=True)
     low, high = values[:-1], values[1:]
     # the midpoint of neighbouring floats may round to the higher one, which the cut must stay below
@@ -289,7 +241,7 @@ def candidate_cuts(column: FloatArray, limit: int | None) -> FloatArray:
 
 
 def best_cut(cells: list[IntArray], sizes: list[int], signed: FloatArray) -> tuple[int, int, float]:
-    """The feature, the cut and r of the weak ranker with the largest |r|; the first of equals; r 0 without a cut.
+    """Return feature, cut and r of the weak ranker with the largest |r|, the first of equals; r is 0 without a cut.
 
     Args:
         cells: for each feature, the cell of each row.

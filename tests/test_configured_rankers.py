@@ -5,13 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from ltr.base_rankers.logistic import LogisticRegressionRanker
-from ltr.base_rankers.rankboost import RankBoostRanker
-from ltr.base_rankers.surrogate import SurrogateRanker
 from ltr.data import gaussians, load, roc_standin
 from ltr.exact import METHODS
 from ltr.exact.solution import Status
-from ltr.rerank import TwoStageRanker
+from ltr.rankers import LinearRanker, LogisticRegressionRanker, RankBoostRanker, TwoStageRanker
+from tests.two_stages import LIMITS, two_stage
 from trainers.config import parse_config
 from trainers.rankers import first_stage_ranker, two_stage_ranker
 from trainers.task import statistic_of
@@ -27,7 +25,7 @@ def test_rankers_have_the_options_of_the_config():
         baselines={"rankboost": {"rounds": 9, "thresholds": "all"}, "logistic_regression": {"C": 2.0}},
     )
     hinge = first_stage_ranker(config, "hinge")
-    assert isinstance(hinge, SurrogateRanker)
+    assert isinstance(hinge, LinearRanker)
     assert (hinge.loss, hinge.l2, hinge.max_steps, hinge.seed) == ("hinge", 0.5, 7, 3)
     boosted = first_stage_ranker(config, "rankboost")
     assert isinstance(boosted, RankBoostRanker)
@@ -45,20 +43,19 @@ def test_the_two_stage_ranker_has_every_option_of_the_exact_stage():
     config = config_for(exact=EXACT, statistics={"gain": "linear"})
     ranker = two_stage_ranker(config, LogisticRegressionRanker())
     assert ranker.top_k is None
-    assert str(ranker.statistic) == "auc"
-    assert ranker.gain == "linear"
-    assert ranker.method == "auto"
-    for name in EXACT.keys() - {"top_k", "statistic"}:
-        assert getattr(ranker, name) == EXACT[name]
-    assert two_stage_ranker(config_for(), LogisticRegressionRanker()).seed == 3
+    assert ranker.exact.gain == "linear"
+    assert ranker.exact.method == "auto"
+    for name in EXACT.keys() - {"top_k"}:
+        assert getattr(ranker.exact.limits if name in LIMITS else ranker.exact, name) == EXACT[name]
+    assert two_stage_ranker(config_for(), LogisticRegressionRanker()).exact.limits.seed == 3
 
 
 @pytest.mark.parametrize("method", ["auto", *METHODS])
 def test_a_search_is_told_its_threads(method):
     exact = config_for().exact.model_copy(update={"method": method})  # some go with some statistics only
     config = config_for().model_copy(update={"exact": exact})
-    assert two_stage_ranker(config, LogisticRegressionRanker()).method == method
-    solver = two_stage_ranker(config, LogisticRegressionRanker(), threads=3).method
+    assert two_stage_ranker(config, LogisticRegressionRanker()).exact.method == method
+    solver = two_stage_ranker(config, LogisticRegressionRanker(), threads=3).exact.method
     named = METHODS["weight_space" if method == "auto" else method]
     if hasattr(named, "threads"):
         assert solver == dataclasses.replace(named, threads=3)
@@ -81,34 +78,34 @@ def test_threads_do_not_change_what_auto_finds():
 def test_a_ranker_moved_afterwards_is_the_one_fitted_so(norm):
     data = gaussians(n=200)
     plain = TwoStageRanker(top_k=30).fit(data.X, data.y)
-    weights, note = plain.weights_.copy(), plain.note_
+    weights, note = plain.coef_.copy(), plain.note_
     moved = plain.recentred(norm)
-    fitted = TwoStageRanker(top_k=30, recentre=norm).fit(data.X, data.y)
-    assert moved.recentre == norm
-    assert moved.weights_.tolist() == fitted.weights_.tolist()
+    fitted = two_stage(top_k=30, recentre=norm).fit(data.X, data.y)
+    assert moved.exact.recentre == moved.exact_.recentre == norm
+    assert moved.coef_.tolist() == fitted.coef_.tolist()
     assert moved.note_ == fitted.note_
     assert moved.decision_function(data.X).tolist() == fitted.decision_function(data.X).tolist()
     # the value on the list does not fall, and the ranker itself stays as it is
     top = plain.reranked(data.X)
     values = [statistic_of(r.decision_function(data.X)[top], data.y[top], "dcg") for r in (plain, moved)]
     assert values[1] >= values[0] - 1e-12
-    assert (plain.recentre, plain.note_) == (None, note)
-    assert plain.weights_.tolist() == weights.tolist()
+    assert (plain.exact, plain.exact_.recentre, plain.note_) == ("dcg", None, note)
+    assert plain.coef_.tolist() == weights.tolist()
 
 
 def test_a_ranker_is_moved_with_lists_by_query():
     rng = np.random.default_rng(0)
     X, y, qid = rng.normal(size=(60, 2)), rng.integers(0, 3, 60), np.repeat([0, 1, 2], 20)
-    plain = TwoStageRanker("ranknet", top_k=6, time_limit=60).fit(X, y, qid)
-    fitted = TwoStageRanker("ranknet", top_k=6, time_limit=60, recentre="l2").fit(X, y, qid)
-    assert plain.recentred("l2").weights_.tolist() == fitted.weights_.tolist()
+    plain = two_stage("ranknet", top_k=6).fit(X, y, qid)
+    fitted = two_stage("ranknet", top_k=6, recentre="l2").fit(X, y, qid)
+    assert plain.recentred("l2").coef_.tolist() == fitted.coef_.tolist()
 
 
 def test_a_ranker_with_nothing_to_order_stays_where_it_is():
     X, y = np.arange(20.0)[:, None], (np.arange(20) > 9).astype(int)
     plain = TwoStageRanker(top_k=5).fit(X, y)
     moved = plain.recentred()
-    assert moved.weights_ is None
+    assert moved.coef_ is None
     assert moved.note_ == plain.note_
     assert moved.decision_function(X).tolist() == plain.decision_function(X).tolist()
 

@@ -1,4 +1,4 @@
-"""The scikit-learn estimators: scikit-learn's own checks, metadata routing, equality with what they are built on."""
+"""All rankers as scikit-learn estimators: its own checks, pipelines, searches, metadata routing, any base."""
 
 import copy
 import importlib
@@ -25,21 +25,36 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ltr
-from ltr.base_rankers.surrogate import SurrogateRanker
-from ltr.estimators import ExactRanker, ExactReranker, LinearRanker, ReproducibleSearch
-from ltr.exact import Limits, RerankProblem, Status, solve
+from ltr.exact import Limits, LinearConstraints, RerankProblem, Status, solve
 from ltr.metrics import auc, ndcg, rank_statistic
-from ltr.top_lists import TopLists
+from ltr.rankers import (
+    ExactRanker,
+    LinearRanker,
+    LogisticRegressionRanker,
+    RankBoostRanker,
+    Ranker,
+    ReproducibleSearch,
+    TwoStageRanker,
+)
+from ltr.rankers.base import linear_scores
+from ltr.rankers.top_lists import TopLists
+from tests.two_stages import exact, two_stage
 
 QUICK = {"node_limit": 50, "method": ReproducibleSearch(restarts=3)}
+NODES = {"limits": Limits(node_limit=50), "method": ReproducibleSearch(restarts=3)}
+STAGE = ExactRanker(**NODES)
 
 
 def rankers():
-    return [LinearRanker(), ExactRanker(**QUICK), ExactReranker(top_k=5, **QUICK)]
+    return [LinearRanker(), LogisticRegressionRanker(), ExactRanker(**NODES), TwoStageRanker("ranknet", STAGE, 5)]
 
 
-def each_ranker(test):
-    return pytest.mark.parametrize("ranker", rankers(), ids=lambda r: type(r).__name__)(test)
+def each(rankers):
+    return pytest.mark.parametrize("ranker", rankers, ids=lambda r: type(r).__name__)
+
+
+each_ranker = each([*rankers(), RankBoostRanker(10)])
+each_ranker_of_queries = each(rankers())
 
 
 def one_list(n=60, d=3, seed=0):
@@ -80,12 +95,17 @@ def routed(estimator):
     [
         LinearRanker(),
         LinearRanker("hinge", normalize=True),
-        ExactRanker(node_limit=200),
-        ExactRanker("mrr", C=0.01, normalize=True, recentre="l2", **QUICK),
-        ExactReranker(node_limit=200),
-        ExactReranker(Ridge(), top_k=10, **QUICK),
+        LinearRanker(scorer="mlp", hidden=(3,), max_steps=3),
+        LogisticRegressionRanker(),
+        RankBoostRanker(10),
+        ExactRanker(limits=Limits(node_limit=200)),
+        ExactRanker("mrr", C=0.01, normalize=True, recentre="l2", **NODES),
+        TwoStageRanker(exact=ExactRanker(limits=Limits(node_limit=200))),
+        TwoStageRanker("ranknet", STAGE),
+        TwoStageRanker(Ridge(), STAGE, top_k=10),
     ]
 )
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learns_own_checks(estimator, check):
     check(estimator)
 
@@ -113,10 +133,11 @@ def test_a_copy_scores_alike_and_holds_no_training_data(ranker, copied):
     other = copied(ranker)
     np.testing.assert_array_equal(other.decision_function(fresh), ranker.decision_function(fresh))
     assert len(pickle.dumps(ranker)) < X.nbytes
-    inner = getattr(ranker, "ranker_", ranker)
-    if hasattr(inner, "problem_"):
-        assert inner.problem_ is not None
-        assert getattr(other, "ranker_", other).problem_ is None
+    if hasattr(ranker, "problem_"):
+        assert ranker.problem_ is not None
+        assert other.problem_ is None
+        with pytest.raises(ValueError, match="recentred goes with a ranker that was fitted here"):
+            other.recentred()
 
 
 def _dumped(ranker):
@@ -128,43 +149,29 @@ def _dumped(ranker):
 
 def test_parameters_are_stored_untouched_and_nested_ones_can_be_set():
     loss, l2, top_k = ltr.losses.RankNetLoss(), np.float64(0.1), np.int64(10)
-    ranker = ExactReranker(LinearRanker(loss, l2=l2, max_steps=np.int64(50)), top_k=top_k, **QUICK)
+    ranker = TwoStageRanker(LinearRanker(loss, l2=l2, max_steps=np.int64(50)), ExactRanker(**NODES), top_k=top_k)
     ranker.fit(*one_list())
     assert ranker.base.loss is loss
     assert ranker.base.l2 is l2
     assert ranker.top_k is top_k
     assert not hasattr(ranker.base, "coef_")
-    ranker.set_params(base__l2=0.5, C=0.25)
+    assert not hasattr(ranker.exact, "coef_")
+    ranker.set_params(base__l2=0.5, exact__C=0.25)
     assert clone(ranker).get_params()["base__l2"] == 0.5
-    assert ranker.get_params(deep=False)["C"] == 0.25
-
-
-@each_ranker
-def test_names_of_features_are_kept_and_compared(ranker):
-    X, y = one_list()
-    frame = pd.DataFrame(X, columns=["age", "dose", "weight"])
-    ranker = clone(ranker).fit(frame, pd.Series(y))
-    assert ranker.feature_names_in_.tolist() == ["age", "dose", "weight"]
-    assert ranker.n_features_in_ == 3
-    np.testing.assert_array_equal(ranker.predict(frame), clone(ranker).fit(X, y).predict(X))
-    with pytest.raises(ValueError, match="feature names should match those that were passed during fit"):
-        ranker.predict(frame[["dose", "age", "weight"]])
-    with (
-        pytest.warns(UserWarning, match="X does not have valid feature names"),
-        pytest.raises(ValueError, match=r"X has 2 features, but .* is expecting 3 features"),
-    ):
-        ranker.predict(X[:, :2])
+    assert clone(ranker).get_params()["exact__C"] == ranker.exact.C == 0.25
 
 
 @each_ranker
 def test_it_prints_as_what_was_changed(ranker):
-    assert repr(clone(ranker).set_params(statistic="mrr")).startswith(f"{type(ranker).__name__}(")
-    assert "statistic='mrr'" in repr(clone(ranker).set_params(statistic="mrr"))
+    name, value = ("top_k", "7") if isinstance(ranker, TwoStageRanker) else ("statistic", "'mrr'")
+    shown = repr(clone(ranker).set_params(**{name: value.strip("'")})).replace("'7'", "7")
+    assert shown.startswith(f"{type(ranker).__name__}(")
+    assert value in shown
     assert type(ranker).__name__ in ranker._repr_html_()
 
 
 def test_the_base_shows_in_the_html():
-    assert "RandomForestClassifier" in ExactReranker(RandomForestClassifier())._repr_html_()
+    assert "RandomForestClassifier" in TwoStageRanker(RandomForestClassifier())._repr_html_()
 
 
 @each_ranker
@@ -194,9 +201,9 @@ def test_area_under_the_roc_curve_is_that_of_the_decision_function(ranker):
     ("ranker", "grid"),
     [
         (LinearRanker(normalize=True), {"loss": ["ranknet", "exponential"], "l2": np.logspace(-4, 0, 2)}),
-        (ExactRanker(normalize=True, **QUICK), {"C": [0.0, 0.1]}),
-        (ExactReranker(LinearRanker(), top_k=5, **QUICK), {"C": [0.0, 0.5], "base__loss": ["ranknet"]}),
-        (ExactReranker("ranknet", **QUICK), {"top_k": np.array([3, 6])}),
+        (ExactRanker(normalize=True, **NODES), {"C": [0.0, 0.1]}),
+        (TwoStageRanker(LinearRanker(), STAGE, 5), {"exact__C": [0.0, 0.5], "base__loss": ["ranknet"]}),
+        (TwoStageRanker("ranknet", STAGE), {"top_k": np.array([3, 6])}),
     ],
     ids=["linear", "exact", "reranker", "named"],
 )
@@ -221,7 +228,7 @@ def test_a_grid_search_routes_the_queries_to_fit_and_score(ranker, grid, piped):
 @pytest.mark.usefixtures("routing")
 def test_a_pipeline_takes_the_queries_in_prediction():
     X, y, qid = queries()
-    model = make_pipeline(StandardScaler(), routed(ExactReranker(top_k=4, **QUICK))).fit(X, y, qid=qid)
+    model = make_pipeline(StandardScaler(), routed(TwoStageRanker("ranknet", STAGE, 4))).fit(X, y, qid=qid)
     expected = model[-1].decision_function(StandardScaler().fit_transform(X), qid)
     np.testing.assert_array_equal(model.decision_function(X, qid=qid), expected)
     np.testing.assert_array_equal(model.predict(X, qid=qid), expected)
@@ -229,7 +236,7 @@ def test_a_pipeline_takes_the_queries_in_prediction():
 
 def test_a_price_selects_features():
     X, y = one_list(d=4)
-    ranker = ExactRanker(C=0.3, node_limit=500).fit(X, y)
+    ranker = exact(C=0.3, node_limit=500).fit(X, y)
     chosen = SelectFromModel(ranker, prefit=True, threshold=1e-12).get_support()
     np.testing.assert_array_equal(chosen, ranker.coef_ != 0)
     assert 0 < chosen.sum() < 4
@@ -238,29 +245,19 @@ def test_a_price_selects_features():
 # equality with what they are built on
 
 
-@pytest.mark.parametrize("loss", ["ranknet", "hinge", "logistic"])
-def test_the_linear_ranker_is_the_surrogate_ranker(loss):
+@each([*rankers()[:2], ExactRanker(**NODES)])
+def test_linear_scores_are_those_of_coefficients_and_intercept(ranker):
     X, y = one_list()
-    ranker, surrogate = LinearRanker(loss, l2=1e-3).fit(X, y), SurrogateRanker(loss, l2=1e-3).fit(X, y)
-    np.testing.assert_array_equal(ranker.coef_, surrogate.linear_weights)
-    np.testing.assert_array_equal(ranker.predict(X), surrogate.decision_function(X))
+    ranker = clone(ranker).fit(X, y)
     np.testing.assert_allclose(X @ ranker.coef_ + ranker.intercept_, ranker.predict(X), atol=1e-9)
-    assert ranker.n_iter_ == surrogate.steps_
-
-
-def test_lists_of_the_linear_ranker_are_those_of_the_surrogate_ranker():
-    X, y, qid = queries()
-    number = np.unique(qid, return_inverse=True)[1]
-    ranker, surrogate = LinearRanker().fit(X, y, qid=qid), SurrogateRanker().fit(X, y, qid=number)
-    np.testing.assert_allclose(ranker.coef_, surrogate.linear_weights, rtol=1e-6)
-    assert not np.allclose(ranker.coef_, LinearRanker().fit(X, y).coef_, rtol=1e-3)
+    np.testing.assert_array_equal(ranker.linear_weights, ranker.coef_)
 
 
 @pytest.mark.parametrize("options", [{}, {"C": 0.1}, {"max_nonzeros": 1}, {"rank": "subrank"}, {"margin": 0.1}])
 @pytest.mark.parametrize("statistic", ["dcg", "auc"])
 def test_the_exact_ranker_solves_the_problem_of_the_standardised_list(statistic, options):
     X, y = one_list()
-    ranker = ExactRanker(statistic, node_limit=300, **options).fit(X, y)
+    ranker = exact(statistic, node_limit=300, **options).fit(X, y)
     lists = TopLists.of(X, None)
     problem = RerankProblem(lists.Z, y, statistic, **options)
     solution = solve(problem, ReproducibleSearch(), Limits(node_limit=300))
@@ -275,7 +272,7 @@ def test_the_exact_ranker_solves_the_problem_of_the_standardised_list(statistic,
 @pytest.mark.parametrize("statistic", ["dcg", "mrr", "dcg@3"])
 def test_the_exact_ranker_maximises_what_it_reports(statistic, options):
     X, y, qid = queries()
-    ranker = ExactRanker(statistic, **QUICK, **options).fit(X, y, qid)
+    ranker = exact(statistic, **QUICK, **options).fit(X, y, qid)
     best = ranker.solution_.value / (1 if "normalize" in options else 6)  # the sum of six lists, or already the mean
     assert ranker.score(X, y, qid) == pytest.approx(best, rel=1e-12)
 
@@ -284,7 +281,7 @@ def test_the_exact_ranker_maximises_the_mean_auc_of_lists():
     X, y, qid = queries(n=48, lists=4)
     y = (y > 1).astype(int)
     y[qid == "query 0"] = 0  # no pair, no AUC
-    ranker = ExactRanker("auc", node_limit=300).fit(X, y, qid)
+    ranker = exact("auc", node_limit=300).fit(X, y, qid)
     number = np.unique(qid, return_inverse=True)[1]
     angles = np.random.default_rng(1).normal(size=(300, 3))
 
@@ -308,30 +305,39 @@ def test_two_features_are_searched_in_full():
         assert ndcg(scores, torch.from_numpy(y), gain="exp2", qid=number).mean().item() <= found + 1e-12
 
 
+def test_the_exact_ranker_keeps_side_constraints_and_takes_warm_starts():
+    X, y = one_list(d=3)
+    free = exact(node_limit=300).fit(X, y)
+    sides = LinearConstraints([[1.0, 0.0, 0.0]], [0.0])  # no positive weight of the first feature
+    held = exact(node_limit=300).fit(X, y, constraints=sides, warm_starts=[[-1.0, 0.0, 0.0]])
+    assert free.coef_[0] > 0 >= held.coef_[0]
+    assert len(held.warm_starts_) == 1
+    never = LinearConstraints([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]], [-0.5, -0.5])
+    with pytest.raises(ValueError, match="constraints: no weights are known to satisfy them"):
+        exact(method="weight_space").fit(X, y, constraints=never)
+
+
 @pytest.mark.parametrize("grouped", [False, True], ids=["list", "queries"])
-@pytest.mark.parametrize("base", ["ranknet", "logistic"])
-def test_the_reranker_is_the_two_stage_ranker(base, grouped):
-    X, y, qid = queries(n=90)
+def test_the_exact_stage_of_full_lists_is_the_exact_ranker(grouped):
+    X, y, qid = queries(n=40, d=2)
     qid = qid if grouped else None
-    options = {"top_k": 8 if grouped else 40, "C": 0.01, "recentre": "max", "node_limit": 100}
-    ranker = ExactReranker(base, "mrr", **options).fit(X, y, qid)
-    two_stage = ltr.TwoStageRanker(base, "mrr", method=ReproducibleSearch(), **options).fit(X, y, qid)
-    np.testing.assert_array_equal(ranker.coef_, two_stage.weights_)
-    np.testing.assert_array_equal(ranker.decision_function(X, qid), two_stage.decision_function(X, qid))
-    np.testing.assert_array_equal(ranker.predict(X, qid), ranker.decision_function(X, qid))
-    assert ranker.solution_.value == two_stage.solution_.value
+    alone = ExactRanker("mrr", C=0.01).fit(X, y, qid)
+    staged = TwoStageRanker("ranknet", ExactRanker("mrr", C=0.01), top_k=None).fit(X, y, qid)
+    assert staged.solution_.value == alone.solution_.value
+    assert staged.solution_.status is alone.solution_.status is Status.OPTIMAL
+    np.testing.assert_array_equal(staged.problem_.X, alone.problem_.X)
 
 
 def test_the_reranker_orders_the_top_no_worse_than_its_base():
     X, y = one_list(n=100)
-    ranker = ExactReranker(LogisticRegression(), top_k=15, node_limit=200).fit(X, y)
-    top = ranker.ranker_.reranked(X)
+    ranker = two_stage(LogisticRegression(), top_k=15, node_limit=200).fit(X, y)
+    top = ranker.reranked(X)
     labels = torch.from_numpy(y[top])
     own, base = (torch.from_numpy(r.decision_function(X)[top]) for r in (ranker, ranker.base_))
     assert rank_statistic(own, labels, "dcg") >= rank_statistic(base, labels, "dcg")
 
 
-@each_ranker
+@each_ranker_of_queries
 def test_neither_the_order_of_rows_nor_the_type_of_ids_matters(ranker):
     X, y, qid = queries()
     order = np.argsort(qid, kind="stable")
@@ -347,22 +353,14 @@ def test_neither_the_order_of_rows_nor_the_type_of_ids_matters(ranker):
         assert reference.score(X[rows], y[rows], ids) == pytest.approx(reference.score(X, y, qid), rel=1e-12)
 
 
-@pytest.mark.parametrize("ranker", [ExactRanker, ExactReranker])
-def test_a_fit_with_a_node_limit_is_reproducible(ranker):
+@pytest.mark.parametrize("make", [ExactRanker, lambda **options: TwoStageRanker(exact=ExactRanker(**options))])
+def test_a_fit_with_a_node_limit_is_reproducible(make):
     X, y = one_list(n=80, d=5)
-    options = {"node_limit": 300, "time_limit": math.inf, "random_state": 3}
-    one, two = (ranker(**options).fit(X, y) for _ in range(2))
+    limits = Limits(node_limit=300, time_limit=math.inf, seed=3)
+    one, two = (make(limits=limits).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(one.coef_, two.coef_)
     assert one.solution_.nodes == two.solution_.nodes >= 300
     assert one.solution_.status is Status.NODE_LIMIT
-
-
-def test_any_source_of_randomness_is_a_seed():
-    X, y = one_list(d=5)
-    seeds = [7, np.int64(7), np.random.RandomState(0), None]
-    found = [ExactRanker(random_state=seed, **QUICK).fit(X, y).solution_ for seed in seeds]
-    np.testing.assert_array_equal(found[0].weights, found[1].weights)
-    assert all(solution.value <= solution.bound for solution in found)
 
 
 # bases of the reranker
@@ -388,15 +386,15 @@ class Recorder(BaseEstimator):
         (Ridge(), lambda base, X: base.predict(X)),
         (LogisticRegression(), lambda base, X: base.decision_function(X)),
         (RandomForestClassifier(10, random_state=0), lambda base, X: base.predict_proba(X)[:, 1]),
-        (SurrogateRanker("hinge"), lambda base, X: base.decision_function(X)),
+        (LinearRanker("hinge"), lambda base, X: base.decision_function(X)),
         (make_pipeline(StandardScaler(), Ridge()), lambda base, X: base.predict(X)),
     ],
-    ids=["regressor", "decision_function", "predict_proba", "surrogate", "pipeline"],
+    ids=["regressor", "decision_function", "predict_proba", "ranker", "pipeline"],
 )
 def test_any_estimator_can_be_the_base(base, scores):
     X, y = one_list()
-    ranker = ExactReranker(base, top_k=10, **QUICK).fit(X, y)
-    below = ~ranker.ranker_.reranked(X)
+    ranker = TwoStageRanker(base, STAGE, 10).fit(X, y)
+    below = ~ranker.reranked(X)
     assert below.sum() >= 30
     np.testing.assert_array_equal(ranker.predict(X)[below], scores(ranker.base_, X)[below])
 
@@ -404,9 +402,9 @@ def test_any_estimator_can_be_the_base(base, scores):
 def test_the_base_learns_from_queries_if_it_can():
     X, y, qid = queries()
     number = np.unique(qid, return_inverse=True)[1]
-    found = ExactReranker(Recorder(), top_k=4, **QUICK).fit(X, y, qid).base_.qid_
+    found = TwoStageRanker(Recorder(), STAGE, 4).fit(X, y, qid).base_.qid_
     np.testing.assert_array_equal(np.equal.outer(found, found), np.equal.outer(number, number))
-    assert ExactReranker(Ridge(), top_k=4, **QUICK).fit(X, y, qid).coef_ is not None
+    assert TwoStageRanker(Ridge(), STAGE, 4).fit(X, y, qid).coef_ is not None
 
 
 class GroupRecorder(BaseEstimator):
@@ -436,7 +434,7 @@ class GroupOrQueryRecorder(GroupRecorder):
 def test_a_base_that_learns_from_groups_gets_the_rows_list_by_list(base, wrapped):
     X, y, qid = queries()
     base = make_pipeline("passthrough", base) if wrapped else base
-    ranker = ExactReranker(base, top_k=4, **QUICK).fit(X, y, qid)
+    ranker = TwoStageRanker(base, STAGE, 4).fit(X, y, qid)
     seen_X, seen_y, sizes = (ranker.base_[-1] if wrapped else ranker.base_).seen_
     first = [int(np.flatnonzero((rows[0] == X).all(axis=1))[0]) for rows in np.split(seen_X, np.cumsum(sizes)[:-1])]
     assert len(set(qid[first])) == len(sizes) == 6
@@ -445,16 +443,16 @@ def test_a_base_that_learns_from_groups_gets_the_rows_list_by_list(base, wrapped
     ):
         np.testing.assert_array_equal(rows, X[qid == qid[row]])
         np.testing.assert_array_equal(labels, y[qid == qid[row]])
-    below = ~ranker.ranker_.reranked(X, qid)
+    below = ~ranker.reranked(X, qid)
     np.testing.assert_array_equal(ranker.predict(X, qid)[below], X[below, 0])  # in the order of the caller's rows
     order = np.argsort(qid, kind="stable")
-    ordered = ExactReranker(base, top_k=4, **QUICK).fit(X[order], y[order], qid[order])
+    ordered = TwoStageRanker(base, STAGE, 4).fit(X[order], y[order], qid[order])
     np.testing.assert_allclose(ordered.predict(X, qid), ranker.predict(X, qid))
 
 
 def test_a_base_that_learns_from_groups_takes_one_list_as_one_group():
     X, y = one_list()
-    ranker = ExactReranker(GroupRecorder(), top_k=10, **QUICK).fit(X, y)
+    ranker = TwoStageRanker(GroupRecorder(), STAGE, 10).fit(X, y)
     assert ranker.base_.seen_[2].tolist() == [60]
     np.testing.assert_array_equal(ranker.base_.seen_[0], X)
 
@@ -464,7 +462,7 @@ def test_a_base_that_learns_from_groups_may_decline_the_queries():
     X, y, qid = queries()
 
     def groups(base):
-        return len(ExactReranker(base, top_k=4, **QUICK).fit(X, y, qid=qid).base_.seen_[2])
+        return len(TwoStageRanker(base, STAGE, 4).fit(X, y, qid=qid).base_.seen_[2])
 
     assert groups(GroupRecorder()) == 6
     assert groups(GroupOrQueryRecorder().set_fit_request(qid=True)) == 6
@@ -477,7 +475,7 @@ def test_a_pipeline_learns_from_queries_if_its_last_step_can():
     X, y, qid = queries()
     number = np.unique(qid, return_inverse=True)[1]
     base = make_pipeline(StandardScaler(), make_pipeline(StandardScaler(), Recorder()))
-    found = ExactReranker(base, top_k=4, **QUICK).fit(X, y, qid).base_[-1][-1].qid_
+    found = TwoStageRanker(base, STAGE, 4).fit(X, y, qid).base_[-1][-1].qid_
     np.testing.assert_array_equal(np.equal.outer(found, found), np.equal.outer(number, number))
 
 
@@ -491,12 +489,12 @@ def test_boosted_trees_are_a_base(library, grouped):
         base = importlib.import_module(library).XGBRanker(n_estimators=20)
     X, y, qid = queries(n=300, lists=20)
     lists = qid if grouped else None
-    ranker = ExactReranker(base, top_k=4, **QUICK).fit(X, y, lists)
+    ranker = TwoStageRanker(base, STAGE, 4).fit(X, y, lists)
     order = np.argsort(qid, kind="stable") if grouped else np.arange(300)
     sizes = np.unique(qid, return_counts=True)[1] if grouped else [300]
     by_hand = clone(base).fit(X[order], y[order], group=sizes).predict(X)
     assert np.corrcoef(ranker.base_.predict(X), by_hand)[0, 1] > 0.99
-    below = ~ranker.ranker_.reranked(X, lists)
+    below = ~ranker.reranked(X, lists)
     np.testing.assert_array_equal(ranker.predict(X, lists)[below], ranker.base_.predict(X)[below].astype(float))
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(ranker)).predict(X, lists), ranker.predict(X, lists))
 
@@ -504,17 +502,17 @@ def test_boosted_trees_are_a_base(library, grouped):
 @pytest.mark.usefixtures("routing")
 def test_the_base_learns_from_queries_if_it_asks_for_them():
     X, y, qid = queries()
-    asking = ExactReranker(Recorder().set_fit_request(qid=True), top_k=4, **QUICK).fit(X, y, qid=qid)
+    asking = TwoStageRanker(Recorder().set_fit_request(qid=True), STAGE, 4).fit(X, y, qid=qid)
     assert asking.base_.qid_ is not None
-    declining = ExactReranker(Recorder().set_fit_request(qid=False), top_k=4, **QUICK).fit(X, y, qid=qid)
+    declining = TwoStageRanker(Recorder().set_fit_request(qid=False), STAGE, 4).fit(X, y, qid=qid)
     assert declining.base_.qid_ is None
     with pytest.raises(UnsetMetadataPassedError, match=r"\[qid\] are passed but are not explicitly set"):
-        ExactReranker(Recorder(), top_k=4, **QUICK).fit(X, y, qid=qid)
+        TwoStageRanker(Recorder(), STAGE, 4).fit(X, y, qid=qid)
 
 
 def test_after_a_fit_on_one_list_scores_hold_for_any():
     X, y, qid = queries()
-    ranker = ExactReranker(top_k=10, **QUICK).fit(X, y)
+    ranker = TwoStageRanker("ranknet", STAGE, 10).fit(X, y)
     by_list = [ranker.score(X[qid == q], y[qid == q]) for q in np.unique(qid)]
     assert ranker.score(X, y, qid) == pytest.approx(np.mean(by_list))
     with pytest.raises(ValueError, match="qid must be None: the ranker was fitted on one list"):
@@ -523,7 +521,7 @@ def test_after_a_fit_on_one_list_scores_hold_for_any():
 
 def test_with_nothing_to_order_the_base_stands():
     X, y = np.arange(20.0)[:, None], (np.arange(20) >= 10).astype(int)
-    ranker = ExactReranker(Ridge(), top_k=5, **QUICK).fit(X, y)
+    ranker = TwoStageRanker(Ridge(), STAGE, 5).fit(X, y)
     assert ranker.coef_ is None
     assert ranker.solution_ is None
     np.testing.assert_array_equal(ranker.predict(X), ranker.base_.predict(X))
@@ -564,27 +562,29 @@ def test_a_fit_cut_short_warns():
         (LinearRanker("hing"), "loss: unknown name 'hing'"),
         (LinearRanker(3), "loss must be a string or a loss module, got int"),
         (LinearRanker(l2=-1.0), "l2 must be a finite number >= 0, got -1.0"),
-        (LinearRanker(l2="1"), "l2 must be a number, got '1'"),
+        (LinearRanker(l2="1"), "l2 must be a finite number >= 0, got '1'"),
         (LinearRanker(max_steps=0), "max_steps must be an integer >= 1, got 0"),
         (LinearRanker(statistic="ndcg"), "statistic: unknown name 'ndcg'"),
         (LinearRanker(gain="exp"), "gain must be 'exp2' or 'linear', got 'exp'"),
         (LinearRanker(normalize=1), "normalize must be true or false, got 1"),
         (ExactRanker("pauc"), "statistic pauc: a cutoff is needed"),
         (ExactRanker(C=-1), "C must be a number from 0 to 1e300, got -1"),
-        (ExactRanker(margin=None), "margin must be a number, got None"),
+        (ExactRanker(margin=None), "margin must be a finite number > 0, got None"),
         (ExactRanker(rank="up"), "rank must be 'resolved' or 'subrank', got 'up'"),
         (ExactRanker(recentre="l1"), "recentre must be 'l2', 'max' or None, got 'l1'"),
         (ExactRanker(method="magic"), "method must be one of auto, .*, got 'magic'"),
         (ExactRanker(max_nonzeros=0), "max_nonzeros must be an integer from 1 to 3, .*, got 0"),
-        (ExactRanker(max_nonzeros="few"), "max_nonzeros must be a number, got 'few'"),
-        (ExactRanker(time_limit=None), "time_limit must be a number, got None"),
-        (ExactRanker(node_limit="many"), "node_limit must be a number, got 'many'"),
-        (ExactRanker(random_state="1"), "random_state must be an integer, a RandomState or None, got '1'"),
-        (ExactRanker(random_state=-1), r"seed must be an integer from 0 to 2\*\*31 - 1, got -1"),
-        (ExactReranker("nope"), "unknown name 'nope'"),
-        (ExactReranker(3), "base must be a name or an estimator, got 3"),
-        (ExactReranker(top_k=1), "top_k must be an integer >= 2 or None for the full list, got 1"),
-        (ExactReranker(recentre="l1"), "recentre must be 'l2', 'max' or None, got 'l1'"),
+        (ExactRanker(max_nonzeros="few"), "max_nonzeros must be an integer from 1 to 3, .*, got 'few'"),
+        (
+            ExactRanker(limits={"time_limit": 5}),
+            "limits must be a Limits, such as Limits.*, or None, got {'time_limit'",
+        ),
+        (TwoStageRanker("nope"), "unknown name 'nope'"),
+        (TwoStageRanker(3), "base must be a name or an estimator, got 3"),
+        (TwoStageRanker(exact="nope"), "unknown name 'nope'"),
+        (TwoStageRanker(exact=ExactRanker), "exact must be a rank statistic, its name or an ExactRanker, got <class"),
+        (TwoStageRanker(top_k=1), "top_k must be an integer >= 2 or None for the full list, got 1"),
+        (TwoStageRanker(exact=ExactRanker(recentre="l1")), "recentre must be 'l2', 'max' or None, got 'l1'"),
     ],
     ids=str,
 )
@@ -593,7 +593,7 @@ def test_bad_parameters_are_named_by_fit(ranker, message):
         ranker.fit(*one_list())
 
 
-@each_ranker
+@each_ranker_of_queries
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -615,11 +615,11 @@ def test_bad_data_is_named(ranker, change, message):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda X, y, qid: ExactRanker("auc", **QUICK).fit(X, y), "labels must be 0 and 1 for auc"),
-        (lambda X, y, qid: ExactRanker(**QUICK).fit(0 * X, y), "X must have a feature that varies"),
-        (lambda X, y, qid: ExactReranker("rankboost").fit(X, y > 1, qid), "RankBoost learns from one list"),
+        (lambda X, y, qid: exact("auc", **QUICK).fit(X, y), "labels must be 0 and 1 for auc"),
+        (lambda X, y, qid: exact(**QUICK).fit(0 * X, y), "X must have a feature that varies"),
+        (lambda X, y, qid: TwoStageRanker("rankboost").fit(X, y > 1, qid), "RankBoost learns from one list"),
         (
-            lambda X, y, qid: ExactReranker(LogisticRegression()).fit(X, y),
+            lambda X, y, qid: TwoStageRanker(LogisticRegression()).fit(X, y),
             r"base must give one score a row, got shape \(60, 4\): of graded labels take a regressor or ranker",
         ),
         (lambda X, y, qid: LinearRanker().fit(X, y).score(X, y[:5]), r"y must have one label a row of X \(60\)"),
@@ -640,7 +640,7 @@ def test_what_cannot_be_is_said(call, message):
 
 def test_a_graded_list_without_queries_has_its_gains():
     X, y, _ = queries()
-    ranker = ExactRanker("dcg@5", gain="linear", **QUICK).fit(X, y)
+    ranker = exact("dcg@5", gain="linear", **QUICK).fit(X, y)
     assert not ranker.problem_.binary
     np.testing.assert_array_equal(ranker.problem_.gains, y)
 
@@ -651,3 +651,49 @@ def test_the_example_script_compares_the_rankers(monkeypatch, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "gaussians: 60 rows, 2 features, 31 positives; 2 folds"
     assert [line.split()[0] for line in lines[1:]] == ["linear", "reranked", "exact"]
+
+
+# a method of a user's own
+
+
+class MeanRanker(Ranker):
+    """Rank by the distance from the mean of the negatives, along the line to the mean of the positives."""
+
+    _FITTED = ("coef_",)
+
+    def __init__(self, shrink=0.0, statistic="dcg", gain="exp2", normalize=False):
+        self.shrink = shrink
+        self.statistic = statistic
+        self.gain = gain
+        self.normalize = normalize
+
+    def fit(self, X, y, qid=None):
+        features, labels, _ = self._training_data(X, y, qid)
+        positive = labels > labels.min()
+        self.coef_ = features[positive].mean(axis=0) - features[~positive].mean(axis=0)
+        self.coef_[np.abs(self.coef_) < self.shrink] = 0.0
+        return self
+
+    def _scores(self, features):
+        return linear_scores(features, self.coef_)
+
+
+@parametrize_with_checks([MeanRanker()])
+def test_a_ranker_of_ones_own_passes_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+def test_a_ranker_of_ones_own_has_all_that_the_family_has(tmp_path):
+    X, y = one_list()
+    own = MeanRanker(shrink=1e-9).fit(X, y)
+    assert own.score(X, y) == pytest.approx(
+        rank_statistic(torch.from_numpy(X @ own.coef_), torch.from_numpy(y), "dcg").item()
+    )
+    own.save(tmp_path / "own.pt")
+    loaded = Ranker.load(tmp_path / "own.pt")
+    assert (type(loaded), loaded.shrink) == (MeanRanker, 1e-9)
+    np.testing.assert_array_equal(loaded.predict(X), own.predict(X))
+    staged = TwoStageRanker(MeanRanker(), STAGE, 10).fit(X, y)
+    assert len(staged.exact_.warm_starts_) == 1  # its own weights
+    staged.save(tmp_path / "staged.pt")
+    np.testing.assert_array_equal(TwoStageRanker.load(tmp_path / "staged.pt").predict(X), staged.predict(X))

@@ -1,0 +1,41 @@
+"""Rankers as scikit-learn estimators: they learn from labelled rows and give every row a score.
+
+==========================  ==================================================================
+`LinearRanker`              the linear scorer, or small network, with the least surrogate loss
+`LogisticRegressionRanker`  the linear score of a logistic regression
+`RankBoostRanker`           a sum of boosted thresholds on single features
+`ExactRanker`               the linear scorer with the largest rank statistic, with a proof
+`TwoStageRanker`            any ranker for the whole list, an `ExactRanker` for its top
+==========================  ==================================================================
+
+A ranker is neither a classifier nor a regressor. Labels are 0 and 1 or graded, ``decision_function`` and ``predict``
+give scores, ``score`` is the mean of a rank statistic over lists. A ``qid`` says which rows form a list; it is metadata
+in scikit-learn's sense. ``save`` writes a fitted ranker to a file, and ``Ranker.load`` reads it.
+
+Examples:
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.model_selection import StratifiedKFold, cross_val_score
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> model = make_pipeline(StandardScaler(), LinearRanker("hinge"))
+    >>> cross_val_score(model, *load_breast_cancer(return_X_y=True), cv=StratifiedKFold(3), scoring="roc_auc").round(2)
+    array([0.98, 0.97, 0.99])
+"""
+
+from ltr.rankers.base import Ranker
+from ltr.rankers.exact import ExactRanker, ReproducibleSearch
+from ltr.rankers.linear import LinearRanker
+from ltr.rankers.logistic import LogisticRegressionRanker
+from ltr.rankers.rankboost import RankBoostRanker
+from ltr.rankers.two_stage import TwoStageRanker, make_ranker
+
+__all__ = [
+    "ExactRanker",
+    "LinearRanker",
+    "LogisticRegressionRanker",
+    "RankBoostRanker",
+    "Ranker",
+    "ReproducibleSearch",
+    "TwoStageRanker",
+    "make_ranker",
+]

@@ -1,0 +1,370 @@
+"""What all rankers share: checked data, scores as predictions, the mean statistic as ``score``, saving and loading."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, get_args
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from ltr.data.dataset import checked_features, checked_queries
+from ltr.exact.limits import Limits
+from ltr.losses.contract import RankingLoss
+from ltr.metrics import normalized_rank_statistic, rank_statistic
+from ltr.rankers.earlier import current_state
+from ltr.ranks import GainName
+from ltr.statistics import RankStatistic
+
+__all__ = ["Ranker", "all_or_nothing", "labels_agree", "linear_scores"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+_P = ParamSpec("_P")
+_R = TypeVar("_R", bound="Ranker")
+_Result = TypeVar("_Result")
+
+
+def all_or_nothing(
+    fit: Callable[Concatenate[_R, _P], _Result],
+) -> Callable[Concatenate[_R, _P], _Result]:
+    """Decorate a ``fit`` so that the ranker keeps the attributes it had before when the fit raises.
+
+    Attributes are restored, not the objects they refer to: a fit assigns new objects and changes none of an earlier
+    fit.
+    """
+
+    @functools.wraps(fit)
+    def fit_or_restore(self: _R, /, *args: _P.args, **kwargs: _P.kwargs) -> _Result:
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    return fit_or_restore
+
+
+class Ranker(BaseEstimator):
+    """A scikit-learn estimator that gives every row a score; rows with larger scores stand higher in the list.
+
+    It is neither a classifier nor a regressor: labels may be graded, scores are on no scale, and ``predict`` returns
+    them. A subclass has a ``fit`` that calls `_training_data`, a method `_scores`, the parameters ``statistic``,
+    ``gain`` and ``normalize``, which `score` uses, and names in `_FITTED` the attributes that `save` writes.
+
+    Attributes:
+        n_features_in_: number of features in `fit`.
+        feature_names_in_: names of the columns in `fit`, where X was a frame with names.
+    """
+
+    statistic: RankStatistic | str
+    gain: GainName
+    normalize: bool
+    n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
+
+    _FITTED: ClassVar[tuple[str, ...]] = ()
+    _kinds: ClassVar[dict[str, type[Ranker]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:  # noqa: ANN401 (options of any type)
+        super().__init_subclass__(**kwargs)
+        Ranker._kinds[cls.__name__] = cls
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.positive_only = True
+        return tags
+
+    # scores
+
+    def decision_function(self, X: ArrayLike) -> FloatArray:
+        """Return the scores of the rows, float64 of shape (n,).
+
+        Args:
+            X: features, (n, d), with the columns of the fit.
+
+        Raises:
+            ValueError: a ranker that is not fitted, or X with other columns.
+        """
+        return self._scores(self._features(X))
+
+    def predict(self, X: ArrayLike) -> FloatArray:
+        """Return the scores of `decision_function`, as rankers in scikit-learn's style do.
+
+        Args:
+            X: features, (n, d), with the columns of the fit.
+        """
+        return self.decision_function(X)
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Return the mean of the statistic over the lists for which it is defined; larger is better.
+
+        Of tied items the one with the lower label counts as standing above, as in `ltr.metrics`.
+
+        Args:
+            X: features, (n, d).
+            y: labels, (n,).
+            qid: the list of each row, integers or texts, (n,), in any order; None means that all rows are one list.
+            sample_weight: weight of each row, (n,), >= 0. The weight of a list is the mean weight of its rows.
+
+        Returns:
+            The mean, NaN where it is defined for no list, as ``"auc"`` without positives.
+        """
+        scores = self._scores_of_lists(X, qid)
+        labels, groups = _labels_and_lists(y, qid, len(scores))
+        lists = np.zeros(len(scores), dtype=np.int64) if groups is None else groups
+        statistic, gain, normalize = self._measure()
+        measure = normalized_rank_statistic if normalize else rank_statistic
+        values = measure(
+            torch.from_numpy(scores), torch.from_numpy(labels), statistic, gain=gain, qid=torch.from_numpy(lists)
+        ).numpy()
+        weights = _weights_of_lists(sample_weight, lists)
+        defined = ~np.isnan(values) & (weights > 0)
+        return float(np.average(values[defined], weights=weights[defined])) if defined.any() else math.nan
+
+    @property
+    def linear_weights(self) -> FloatArray | None:
+        """The weights on the raw features, (d,), by which the scores order rows; None for scores that are not linear.
+
+        Raises:
+            ValueError: a ranker that is not fitted.
+        """
+        check_is_fitted(self)
+        return getattr(self, "coef_", None)
+
+    def _scores(self, features: FloatArray) -> FloatArray:
+        """Return the scores of rows that are checked already, (n,)."""
+        raise NotImplementedError
+
+    def _scores_of_lists(self, X: ArrayLike, qid: ArrayLike | None) -> FloatArray:
+        return self.decision_function(X)
+
+    # checks
+
+    def _measure(self) -> tuple[RankStatistic, GainName, bool]:
+        """Return statistic, gain and normalisation of `score`; a fit calls it so that a mistake shows before."""
+        if self.gain not in get_args(GainName):
+            raise ValueError(f"gain must be 'exp2' or 'linear', got {self.gain!r}")
+        if not isinstance(self.normalize, bool | np.bool_):
+            raise ValueError(f"normalize must be true or false, got {self.normalize!r}")
+        return RankStatistic.parse(self.statistic), self.gain, bool(self.normalize)
+
+    def _training_data(
+        self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None
+    ) -> tuple[FloatArray, FloatArray, IntArray | None]:
+        """Check the data of a fit and record the names and the number of the features.
+
+        Returns:
+            Features, labels, and the number of each row's list, None without a `qid`.
+        """
+        features, labels = validate_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
+        labels, groups = _labels_and_lists(labels, qid, len(features))
+        if labels_agree(labels, groups):
+            raise ValueError("y must hold two different labels in some list, got none such")
+        return _writable(checked_features(features)), labels, groups
+
+    def _features(self, X: ArrayLike) -> FloatArray:
+        """Check that the ranker is fitted and that X has the columns of the fit."""
+        check_is_fitted(self)
+        return _writable(checked_features(validate_data(self, X, dtype=np.float64, order="C", reset=False)))
+
+    def _take_names(self, other: Ranker) -> None:
+        """Record the features of another ranker, which passed its checked array on to this one."""
+        self.n_features_in_ = other.n_features_in_
+        if hasattr(other, "feature_names_in_"):
+            self.feature_names_in_ = other.feature_names_in_
+
+    # files
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted ranker to one file that `load` reads without running code from it.
+
+        Training data, callbacks and solver objects are left out: they matter to fits only.
+        """
+        torch.save(self.to_state(), Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a ranker that `save` wrote; ``Ranker.load`` reads one of any class.
+
+        Raises:
+            FileNotFoundError: no such file.
+            ValueError: a file that `save` did not write, or that holds a ranker of another class.
+        """
+        try:
+            state = torch.load(Path(path), weights_only=True)
+        except OSError:
+            raise
+        except Exception as error:  # of any type: torch takes the bytes of other files for instructions
+            raise ValueError(f"{path}: not a file that {cls.__name__}.save wrote") from error
+        try:
+            return cls.from_state(state)
+        except ValueError as error:
+            raise ValueError(f"{path}: not a file that {cls.__name__}.save wrote: {error}") from error
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the fitted ranker as a dict of tensors and plain values, from which `from_state` makes it again."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        return {
+            **_description(self),
+            "n_features": int(self.n_features_in_),
+            "feature_names": None if names is None else names.tolist(),
+            "fitted": _plain(self._fitted_state()),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Return the fitted ranker that `to_state` described; states of the version before are read as well.
+
+        Raises:
+            ValueError: a state of another class, or one that lacks an entry or has one too many.
+        """
+        try:
+            state = current_state(state)
+            ranker = _described(state)
+            if not isinstance(ranker, cls):
+                raise ValueError(f"state must be of a {cls.__name__}, got one of a {type(ranker).__name__}")
+            ranker.n_features_in_ = state["n_features"]
+            if state["feature_names"] is not None:
+                ranker.feature_names_in_ = np.array(state["feature_names"], dtype=object)
+            ranker._restore(state["fitted"])
+        except (KeyError, TypeError, AttributeError, RuntimeError) as error:
+            raise ValueError(f"state must be what to_state of a ranker returned ({error!r})") from error
+        return ranker
+
+    def _fitted_state(self) -> dict[str, Any]:
+        """Return what a fit found, by name."""
+        return {name: getattr(self, name) for name in self._FITTED}
+
+    def _restore(self, fitted: Mapping[str, Any]) -> None:
+        """Set what `_fitted_state` returned, tensors in place of arrays."""
+        if set(fitted) != set(self._FITTED):
+            raise KeyError(f"fitted must hold {', '.join(self._FITTED)}, got {', '.join(fitted)}")
+        for name, value in fitted.items():
+            setattr(self, name, value.numpy() if isinstance(value, torch.Tensor) else value)
+
+
+def linear_scores(features: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return ``X w`` summed column by column, (n,): equal rows get equal scores, whatever rows are around them.
+
+    A matrix product promises no such thing, and ties decide rank statistics.
+
+    Examples:
+        >>> linear_scores(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, -1.0])).tolist()
+        [-1.0, -1.0]
+    """
+    scores = np.zeros(len(features))
+    for column, weight in zip(features.T, weights, strict=True):
+        scores += column * weight
+    return scores
+
+
+def labels_agree(labels: FloatArray, groups: IntArray | None) -> bool:
+    """Return whether all labels of each list are equal, so that there is nothing to learn from.
+
+    Examples:
+        >>> labels_agree(np.array([1.0, 0.0, 1.0]), np.array([0, 1, 0]))
+        True
+    """
+    if groups is None:
+        return bool(np.all(labels == labels[0]))
+    _, first, numbers = np.unique(groups, return_index=True, return_inverse=True)
+    return bool(np.all(labels == labels[first][numbers]))
+
+
+def _description(ranker: Ranker) -> dict[str, Any]:
+    """Return class and parameters of a ranker as plain values, without parameters that are objects with code."""
+    parameters = {
+        name: _plain(value.tolist() if isinstance(value, np.ndarray) else value)
+        for name, value in ranker.get_params(deep=False).items()
+    }
+    kept = {name: value for name, value in parameters.items() if value is not _CODE}
+    return {"ranker": type(ranker).__name__, "parameters": kept}
+
+
+def _described(state: Mapping[str, Any]) -> Ranker:
+    """Return the ranker, not yet fitted, of a `_description`."""
+    parameters = dict(state["parameters"])
+    for name, value in parameters.items():
+        if isinstance(value, list):
+            parameters[name] = tuple(value)
+        elif isinstance(value, dict):
+            parameters[name] = _described(value) if "ranker" in value else Limits(**value)
+    return Ranker._kinds[state["ranker"]](**parameters)
+
+
+_CODE = object()
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 (a tree of any leaves)
+    """Return the value in types that a file without code can hold; `_CODE` where there is none."""
+    if isinstance(value, np.generic):  # some are Python's numbers as well
+        return value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return torch.from_numpy(value.copy())
+    if isinstance(value, torch.Tensor):
+        return value.detach().cpu().clone()
+    if isinstance(value, RankStatistic | RankingLoss):
+        return str(value)
+    if isinstance(value, Limits):
+        return _plain(dataclasses.asdict(value))
+    return _description(value) if isinstance(value, Ranker) else _CODE
+
+
+def _writable(features: FloatArray) -> FloatArray:
+    # torch has no tensors on memory that may not be written
+    return np.require(features, requirements="W")
+
+
+def _labels_and_lists(y: ArrayLike, qid: ArrayLike | None, n: int) -> tuple[FloatArray, IntArray | None]:
+    """Return labels as finite float64 >= 0 and the number of each row's list, both (n,).
+
+    Raises:
+        ValueError: labels or ids against their rule, or another number of them than n.
+    """
+    given = column_or_1d(y, warn=True)
+    try:
+        labels = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"y must hold numbers >= 0, got an array of {given.dtype}") from None
+    if labels.shape != (n,):
+        raise ValueError(f"y must have one label a row of X ({n}), got shape {labels.shape}")
+    wrong = ~(np.isfinite(labels) & (labels >= 0))
+    if wrong.any():
+        raise ValueError(f"y must hold finite labels >= 0, 0 and 1 or graded, got {labels[wrong][0]:g}")
+    return labels, None if qid is None else checked_queries(qid, n)[0]
+
+
+def _weights_of_lists(sample_weight: ArrayLike | None, lists: IntArray) -> FloatArray:
+    """Return the mean weight of the rows of each list."""
+    weights = np.ones(len(lists)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != lists.shape:
+        raise ValueError(f"sample_weight must have one weight a row of X ({len(lists)}), got shape {weights.shape}")
+    wrong = ~(np.isfinite(weights) & (weights >= 0))
+    if wrong.any():
+        raise ValueError(f"sample_weight must hold finite weights >= 0, got {weights[wrong][0]:g}")
+    return np.bincount(lists, weights) / np.bincount(lists)

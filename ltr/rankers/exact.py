@@ -1,0 +1,338 @@
+"""The exact engine as a ranker: the linear scorer with the largest rank statistic."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ltr.checks import as_numbers, as_sequence, check_callable, is_whole
+from ltr.exact import Limits, LinearConstraints, Problem, Progress, RerankProblem, Solution, solve
+from ltr.exact.largest_margin import NormName, maximise_margin
+from ltr.exact.local_search import search_locally
+from ltr.exact.problem import RankName, check_constraints, check_price_and_margin, check_rank
+from ltr.exact.solve import Solver, check_method
+from ltr.exact.state import Ending, SolveState
+from ltr.exact.weight_space import WeightSpaceSearch
+from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, labels_agree, linear_scores
+from ltr.rankers.top_lists import TopLists
+from ltr.ranks import GainName
+from ltr.statistics import RankStatistic
+
+__all__ = ["ExactRanker", "ReproducibleSearch"]
+
+
+@dataclass(frozen=True)
+class ReproducibleSearch:
+    """The weight-space search on one thread, with a local search of fixed length before it.
+
+    Where the time limit is far, problem and seed alone decide the answer: not the number of processors, nor what else
+    they do. With ``Limits(time_limit=math.inf, node_limit=...)`` that is so for every problem.
+
+    Attributes:
+        restarts: most ascents of the local search.
+        pairs: about how many pairs all ascents together compare: long lists get fewer ascents.
+    """
+
+    restarts: int = 100
+    pairs: int = 100_000
+
+    def check(self, problem: Problem) -> None:
+        """Accept every problem."""
+
+    def prepare(self) -> None:
+        """Compile the search, or load its compiled form."""
+        WeightSpaceSearch().prepare()
+
+    def run(self, state: SolveState) -> Ending:
+        """Search locally, then by branch and bound."""
+        pairs = max(1, state.problem.pair_count)
+        search_locally(state, state.remaining / 2, min(self.restarts, self.pairs // pairs))
+        return WeightSpaceSearch(threads=1, local_search=0.0).run(state)
+
+
+class ExactRanker(Ranker):
+    """Rank by the linear scorer with the largest true rank statistic of the training lists, and a bound that proves it.
+
+    ``max over w in [-1, 1]^d of  statistic(Z w, y) - C ||w||_0``, Z the standardised features: `ltr.exact.solve` for
+    whole lists. Work grows steeply with the number of features: up to about eight are proven on short lists, beyond
+    that the weights are good and the bound stays above them.
+
+    With several lists the statistic is their sum, with `normalize` the mean of their normalised statistics, and for
+    ``"auc"`` the mean of their AUCs.
+
+    Args:
+        statistic: the rank statistic to maximise, and that `score` reports: a `RankStatistic` or its name.
+        C: price of each non-zero weight, >= 0.
+        margin: score difference that counts, on standardised features, > 0.
+        rank: ``"resolved"`` or ``"subrank"``, how ties are ranked in `fit`.
+        gain: gain of a graded label, ``"exp2"`` for 2^label - 1 or ``"linear"`` for the label itself.
+        normalize: whether to divide the statistic of each list by that of its ideal order (NDCG, for ``"dcg"``).
+        max_nonzeros: most weights that may differ from 0; None for no limit.
+        method: ``"reproducible"`` (`ReproducibleSearch`), or a method of `ltr.exact.solve` by name or as an object;
+            ``"auto"`` uses all processors.
+        limits: time, gap, nodes and memory at which the search stops, and its seed; None for ``Limits()``.
+        recentre: ``"l2"`` or ``"max"`` moves the weights to the largest margin, by that norm, that wins the same
+            comparisons (`ltr.exact.largest_margin`); the objective never falls. None leaves them.
+
+    Attributes:
+        coef_: weights on the raw features, (d,), 0 for features that do not vary.
+        intercept_: score of a row of zeros.
+        solution_: the `Solution`, with the weights as the solver found them, on the standardised features that vary;
+            None after `load`.
+        problem_: the problem that was solved, None after `load` and in copies and pickles: it holds the training data.
+            With several lists and ``"auc"``, its values are mean AUCs plus a constant.
+        warm_starts_: the starting weights, on the features of the problem.
+        center_: mean of each raw feature over the training rows, (d,).
+        note_: empty, or why other weights than the solver's were chosen.
+        n_features_in_: number of features.
+        feature_names_in_: names of the features, where X had any.
+
+    Raises:
+        ValueError: in `fit`, a parameter or data against its rule.
+
+    Examples:
+        >>> X, y = [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [1.0, 3.0]], [1, 0, 1, 0]
+        >>> ranker = ExactRanker("mrr", C=0.01).fit(X, y)
+        >>> ranker.solution_.status.value, ranker.score(X, y)
+        ('optimal', 1.25)
+    """
+
+    _FITTED = ("coef_", "center_", "note_")
+
+    def __init__(
+        self,
+        statistic: RankStatistic | str = "dcg",
+        *,
+        C: float = 0.0,
+        margin: float = 1e-4,
+        rank: RankName = "resolved",
+        gain: GainName = "exp2",
+        normalize: bool = False,
+        max_nonzeros: int | None = None,
+        method: str | Solver = "reproducible",
+        limits: Limits | None = None,
+        recentre: NormName | None = None,
+    ) -> None:
+        self.statistic = statistic
+        self.C = C
+        self.margin = margin
+        self.rank = rank
+        self.gain = gain
+        self.normalize = normalize
+        self.max_nonzeros = max_nonzeros
+        self.method = method
+        self.limits = limits
+        self.recentre = recentre
+
+    @all_or_nothing
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        *,
+        warm_starts: Iterable[ArrayLike] = (),
+        constraints: LinearConstraints | None = None,
+        on_progress: Progress | None = None,
+    ) -> ExactRanker:
+        """Find the weights.
+
+        Args:
+            X: features, (n, d), finite, one of which varies.
+            y: labels, (n,), 0 and 1 or graded.
+            qid: list of each row, (n,), integers or texts, in any order; None means that all rows are one list.
+            warm_starts: weights on the raw features, (d,) each, to start from.
+            constraints: side constraints ``A w <= b`` on the weights of the standardised features.
+            on_progress: called with each `TracePoint` of the search.
+
+        Raises:
+            ValueError: an argument against its rule, or side constraints that no weights are known to satisfy.
+        """
+        self._check_parameters()
+        check_callable("on_progress", on_progress)
+        features, labels, groups = self._training_data(X, y, qid)
+        starts = checked_starts(warm_starts, features.shape[1])
+        if constraints is not None:
+            check_constraints(constraints, features.shape[1])
+        lists = TopLists.of(features, groups)
+        if not lists.varying.any():
+            raise ValueError("X must have a feature that varies in some list, got constant columns only")
+        self._find(lists, labels, groups, self._takes_classes(labels, groups), starts, constraints, on_progress)
+        if self.coef_ is None:
+            raise ValueError("constraints: no weights are known to satisfy them")
+        return self
+
+    @property
+    def intercept_(self) -> float:
+        """The score of a row of zeros."""
+        return -float(self.coef_ @ self.center_)
+
+    def recentred(self, norm: NormName = "l2") -> ExactRanker:
+        """Return this ranker with its weights moved to the largest margin, as a fit with `recentre` moves them.
+
+        The solver does not run again, and this ranker stays as it is.
+
+        Args:
+            norm: ``"l2"`` or ``"max"``.
+
+        Raises:
+            ValueError: an unknown norm, a ranker that is not fitted, or one without its problem: read from a file, a
+                copy or a pickle.
+        """
+        if norm not in get_args(NormName):
+            raise ValueError(f"norm must be 'l2' or 'max', got {norm!r}")
+        if not hasattr(self, "center_"):
+            raise ValueError("recentred goes with a ranker that was fitted: call fit first")
+        moved = type(self)(**{**self.get_params(deep=False), "recentre": norm})
+        moved.__dict__.update({**vars(self), "recentre": norm})
+        if self.coef_ is not None:
+            if self.problem_ is None:
+                raise ValueError("recentred goes with a ranker that was fitted here: files do not hold its problem")
+            moved._choose_weights()
+        return moved
+
+    def __getstate__(self) -> dict[str, Any]:
+        # the training data does not belong in a copy of the model
+        fitted = {"problem_": None, "_lists": None} if hasattr(self, "problem_") else {}
+        return {**super().__getstate__(), **fitted}
+
+    def _scores(self, features: FloatArray) -> FloatArray:
+        return linear_scores(features - self.center_, self.coef_)
+
+    def _restore(self, fitted: Mapping[str, Any]) -> None:
+        super()._restore(fitted)
+        self.solution_: Solution | None = None
+        self.problem_: RerankProblem | None = None
+        self.warm_starts_: list[FloatArray] = []
+        self._lists: TopLists | None = None
+
+    def _check_parameters(self) -> None:
+        """Check every parameter whose rule does not depend on the data."""
+        self._measure()
+        check_price_and_margin(self.C, self.margin)
+        check_rank(self.rank)
+        if self.method != "reproducible":
+            check_method(self.method)
+        if self.limits is not None and not isinstance(self.limits, Limits):
+            raise ValueError(f"limits must be a Limits, such as Limits(time_limit=60), or None, got {self.limits!r}")
+        if self.recentre not in (None, *get_args(NormName)):
+            raise ValueError(f"recentre must be 'l2', 'max' or None, got {self.recentre!r}")
+
+    def _takes_classes(self, labels: FloatArray, groups: IntArray | None) -> bool:
+        """Return whether the labels are two classes, and check that they go with the statistic."""
+        binary = bool(np.isin(labels, (0, 1)).all())
+        RankStatistic.parse(self.statistic).check_labels(graded=not binary)
+        return binary
+
+    def _find(
+        self,
+        lists: TopLists,
+        labels: FloatArray,
+        groups: IntArray | None,
+        binary: bool,
+        starts: list[FloatArray],
+        constraints: LinearConstraints | None,
+        on_progress: Progress | None,
+    ) -> None:
+        """Solve the problem of these lists and set all attributes of a fit.
+
+        `coef_` is None where no weights are known to satisfy the constraints, and where nothing varies or no list has
+        two different labels.
+        """
+        self._lists, self.center_, self.note_ = lists, lists.center, ""
+        self.coef_: Any = None
+        self.solution_ = self.problem_ = None
+        self.warm_starts_ = []
+        if labels_agree(labels, groups) or not lists.varying.any():
+            return
+        if constraints is not None:  # the weights of the other columns are 0
+            constraints = LinearConstraints(constraints.A[:, lists.varying], constraints.b)
+        self.problem_ = self._problem(lists.Z, labels, groups, binary, constraints)
+        self.warm_starts_ = [lists.standardised(w) for w in starts]
+        method = ReproducibleSearch() if self.method == "reproducible" else self.method
+        self.solution_ = solve(
+            self.problem_, method, self.limits or Limits(), warm_starts=self.warm_starts_, on_progress=on_progress
+        )
+        if self.solution_.value > -math.inf:
+            self._choose_weights()
+
+    def _problem(
+        self,
+        Z: FloatArray,
+        labels: FloatArray,
+        groups: IntArray | None,
+        binary: bool,
+        constraints: LinearConstraints | None,
+    ) -> RerankProblem:
+        """Return the problem of standardised features."""
+        statistic = RankStatistic.parse(self.statistic)
+        options: dict[str, Any] = {"C": self.C, "margin": self.margin, "rank": self.rank, "constraints": constraints}
+        if self.max_nonzeros is not None:
+            most = self.max_nonzeros
+            options["max_nonzeros"] = min(most, Z.shape[1]) if is_whole(most) else most
+        if statistic.kind.share_of_pairs and groups is not None:
+            # AUC is the rank sum by the number of pairs, less a constant
+            return RerankProblem(Z, _shares_of_pairs(labels, groups), "wrs", qid=groups, gain="linear", **options)
+        options |= {"gain": self.gain, "normalise": bool(self.normalize) and not statistic.kind.share_of_pairs}
+        return RerankProblem(Z, labels, statistic, qid=groups, **options)
+
+    def _choose_weights(self) -> None:
+        """Set the weights: the solution's, recentred if so asked, or others that order the list better.
+
+        The problem counts a pair within the margin as lost, a list of scores does not: only there can a warm start with
+        a smaller objective, or the solution before it was recentred, be the better order.
+        """
+        problem, solution, lists = self.problem_, self.solution_, self._lists
+        assert problem is not None
+        assert solution is not None
+        assert lists is not None
+        own = solution.weights
+        if self.recentre is not None:
+            own = maximise_margin(problem, own, norm=self.recentre)
+        candidates = [own, solution.weights, *(w for w in self.warm_starts_ if problem.feasible(w))]
+        plain = _without_margin(problem)
+        values = [plain.evaluate(w) for w in candidates]
+        best = int(np.argmax(values))
+        if values[best] <= values[0] + 1e-12:
+            best = 0
+        self.note_ = ""
+        if best > 0:
+            kept = "the solution before it was recentred" if best == 1 else "a warm start"
+            self.note_ = (
+                f"{kept} orders the list better ({values[best]:.6g} against {values[0]:.6g}) by differences below "
+                f"the margin of {self.margin:g} and is kept; the solution's value and bound hold for that margin"
+            )
+        self.coef_ = lists.raw(candidates[best])
+
+
+def checked_starts(warm_starts: Iterable[ArrayLike], d: int) -> list[FloatArray]:
+    """Return warm starts as finite float64 of shape (d,) each.
+
+    Raises:
+        ValueError: others.
+    """
+    starts = [as_numbers("warm_starts", w) for w in as_sequence("warm_starts", warm_starts, "weights")]
+    for start in starts:
+        if start.shape != (d,):
+            raise ValueError(f"warm_starts: weights must have shape ({d},), got {start.shape}")
+        if not np.isfinite(start).all():
+            raise ValueError(f"warm_starts: weights must be finite, got {start.tolist()}")
+    return starts
+
+
+def _shares_of_pairs(labels: FloatArray, groups: IntArray) -> FloatArray:
+    """Return, for each positive, 1 / (pairs in its list * lists with a pair)."""
+    positives = np.bincount(groups, labels)
+    pairs = positives * (np.bincount(groups) - positives)
+    return np.where(pairs[groups] > 0, labels / np.maximum(pairs[groups], 1) / np.count_nonzero(pairs), 0.0)
+
+
+def _without_margin(problem: RerankProblem) -> RerankProblem:
+    """Return the same problem with a margin just wide enough to keep rounding from breaking ties."""
+    return dataclasses.replace(problem, margin=min(problem.margin, 1e-9), constraints=None)

@@ -1,0 +1,450 @@
+"""Two stages: a base ranker for the whole list, the exact engine for its top.
+
+*One list.* Training: the base ranker f_0 is fitted, the threshold is the K-th largest training score, and the exact
+stage finds the linear weights with the largest rank statistic on the training items at or above the threshold.
+Prediction: items at or above the threshold are ordered by the exact stage and stand above the others, which keep the
+order of f_0.
+
+*Lists by query*, given by `qid`. Training: f_0 is fitted on all lists, each list is cut at its own K-th score, and the
+exact stage finds the one set of linear weights with the largest sum of the statistic over the tops of the lists,
+comparing items of one query only. Prediction: a query's items at or above its own K-th score are ordered by the exact
+stage and stand above its others. No threshold holds for all queries, so the score of an item depends on the other items
+of its query.
+
+In both cases all items whose base score ties with the K-th are reranked.
+
+Source: Rudin & Wang (2018), section 2.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import sklearn
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import MetadataRequest, MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+
+from ltr.checks import check_callable, is_whole
+from ltr.data.dataset import checked_queries
+from ltr.exact import LinearConstraints, Progress, RerankProblem, Solution
+from ltr.exact.largest_margin import NormName
+from ltr.exact.problem import check_constraints
+from ltr.losses import parse_loss
+from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, labels_agree
+from ltr.rankers.exact import ExactRanker, checked_starts
+from ltr.rankers.linear import LinearRanker
+from ltr.rankers.logistic import LogisticRegressionRanker
+from ltr.rankers.rankboost import RankBoostRanker
+from ltr.rankers.top_lists import TopLists, cut
+from ltr.ranks import GainName
+from ltr.statistics import RankStatistic
+
+__all__ = ["TwoStageRanker", "make_ranker"]
+
+
+def make_ranker(name: str, *, seed: int = 0) -> Ranker:
+    """Return the ranker of that name with default parameters.
+
+    Args:
+        name: ``"logistic"`` or ``"logistic_regression"``, ``"rankboost"``, or the name of a loss on which to train a
+            `LinearRanker`, such as ``"ranknet"`` or ``"p_norm_push(p=2)"``.
+        seed: seed of a `LinearRanker`.
+
+    Raises:
+        ValueError: another name.
+
+    Examples:
+        >>> make_ranker("hinge")
+        LinearRanker(loss='hinge')
+    """
+    if not isinstance(name, str):
+        raise ValueError(f"ranker must be logistic, rankboost or the name of a loss, got {name!r}")
+    if name in ("logistic", "logistic_regression"):
+        return LogisticRegressionRanker()
+    if name == "rankboost":
+        return RankBoostRanker()
+    try:
+        parse_loss(name)
+    except ValueError as error:
+        raise ValueError(f"ranker must be logistic, rankboost or the name of a loss, got {name!r} ({error})") from None
+    return LinearRanker(name, seed=seed)
+
+
+class TwoStageRanker(Ranker):
+    """Rank by any base ranker, and the top K of its list exactly.
+
+    Args:
+        base: ``"logistic"``, ``"rankboost"``, the name of a loss (a `LinearRanker`), or any estimator, of which a clone
+            is fitted. It ranks by ``decision_function``, ``predict_proba`` (of the last class) or ``predict``,
+            whichever it has first. It learns from the `qid` if its ``fit``, or that of the last step of a pipeline,
+            takes one; where metadata routing is enabled, if it requests one. An estimator whose ``fit`` takes a
+            ``group``, as the rankers of LightGBM and XGBoost do, gets the rows list by list and the sizes of the lists.
+        exact: the rank statistic to maximise on the tops, or an `ExactRanker` with all options of the exact stage. The
+            statistic is also what `score` reports, of whole lists.
+        top_k: items of each list to rerank, >= 2; None and any K beyond a list's length take all of it.
+
+    Attributes:
+        base_: the fitted base ranker.
+        exact_: the `ExactRanker` fitted to the tops.
+        threshold_: base score from which items are reranked; None after a fit on queries, each of which has its own.
+        coef_: the exact stage's weights on the raw features, (d,); None where the base ranking is kept, because the top
+            has nothing to order or no weights are known to satisfy the side constraints.
+        solution_: the `Solution` of the exact stage; None where it had nothing to order, and after `load`.
+        problem_: the problem that was solved; None likewise, and in copies and pickles.
+        note_: what happened beyond the usual, empty when nothing did.
+        n_features_in_: number of features.
+        feature_names_in_: names of the features, where X had any.
+
+    Raises:
+        ValueError: in `fit`, a parameter or data against its rule.
+
+    Examples:
+        >>> from sklearn.datasets import load_breast_cancer
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> X, y = load_breast_cancer(return_X_y=True)
+        >>> X, y = X[:, :3], 1 - y  # malignant is positive
+        >>> ranker = TwoStageRanker(LogisticRegression(), "dcg", top_k=150).fit(X, y)
+        >>> ranker.solution_.status.value, ranker.base_, int(ranker.reranked(X).sum())
+        ('optimal', LogisticRegression(), 150)
+        >>> from ltr.exact import Limits
+        >>> exact = ExactRanker("mrr", C=0.01, limits=Limits(time_limit=5))
+        >>> rng, qid = np.random.default_rng(0), np.repeat([7, 8, 9], 20)  # three queries of 20 rows
+        >>> ranker = TwoStageRanker("ranknet", exact, top_k=5).fit(X[:60], rng.integers(0, 5, 60), qid)
+        >>> np.bincount(qid, weights=ranker.reranked(X[:60], qid))[7:].tolist()
+        [5.0, 5.0, 5.0]
+    """
+
+    def __init__(
+        self,
+        base: Any = "logistic",  # noqa: ANN401 (a name or any estimator)
+        exact: str | RankStatistic | ExactRanker = "dcg",
+        top_k: int | None = 50,
+    ) -> None:
+        self.base = base
+        self.exact = exact
+        self.top_k = top_k
+
+    @all_or_nothing
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        *,
+        base_is_fitted: bool = False,
+        warm_starts: Iterable[ArrayLike] = (),
+        constraints: LinearConstraints | None = None,
+        on_progress: Progress | None = None,
+    ) -> TwoStageRanker:
+        """Fit the base ranker, cut the lists at K and rerank.
+
+        Args:
+            X: features, (n, d), finite.
+            y: labels, (n,), 0 and 1 or graded.
+            qid: list of each row, (n,), integers or texts, in any order; None means that all rows are one list.
+            base_is_fitted: whether to take the base ranker object as it is, without a clone and a fit.
+            warm_starts: weights on the raw features to start the exact stage from, beside the base ranker's own.
+            constraints: side constraints ``A w <= b`` on the weights of the standardised features.
+            on_progress: called with each `TracePoint` of the exact stage.
+
+        Raises:
+            ValueError: an argument against its rule; a base ranker that gives all rows of each list the same score,
+                although `top_k` asks for the top of its order.
+        """
+        if self.top_k is not None and (not is_whole(self.top_k) or self.top_k < 2):
+            raise ValueError(f"top_k must be an integer >= 2 or None for the full list, got {self.top_k!r}")
+        exact = self._exact_stage()
+        exact._check_parameters()
+        check_callable("on_progress", on_progress)
+        features, labels, groups = self._training_data(X, y, qid)
+        binary = exact._takes_classes(labels, groups)
+        starts = checked_starts(warm_starts, features.shape[1])
+        if constraints is not None:
+            check_constraints(constraints, features.shape[1])
+        if base_is_fitted:
+            if isinstance(self.base, str):
+                raise ValueError(f"base_is_fitted goes with a ranker object, got base={self.base!r}")
+            self.base_ = self.base
+            if isinstance(self.base_, Ranker):
+                check_is_fitted(self.base_)
+                validate_data(self.base_, X, reset=False, skip_check_array=True)
+        else:
+            self.base_ = self._fit_base(features, labels, groups, qid, 0 if exact.limits is None else exact.limits.seed)
+        scores = _scores_of(self.base_, features)
+        if self.top_k is not None:
+            _check_order(scores, groups, self.base_)
+        cuts = cut(scores, groups, self.top_k)
+        self.threshold_: float | None = float(cuts[0]) if groups is None else None
+        top = scores >= cuts
+        if (own := _linear_weights(self.base_, features.shape[1])) is not None:
+            starts.insert(0, own)
+        self.exact_ = exact
+        exact._take_names(self)
+        tops, top_labels, top_groups = features[top], labels[top], None if groups is None else groups[top]
+        lists = TopLists.of(tops, top_groups)
+        exact._find(lists, top_labels, top_groups, binary, starts, constraints, on_progress)
+        if exact.coef_ is None:
+            exact.note_ = f"{_why_nothing(exact, top_labels, top_groups)}: the base ranking is kept"
+        return self
+
+    @property
+    def coef_(self) -> FloatArray | None:
+        """The exact stage's weights on the raw features, (d,); None where the base ranking is kept."""
+        return self.exact_.coef_
+
+    @property
+    def solution_(self) -> Solution | None:
+        """The solution of the exact stage."""
+        return self.exact_.solution_
+
+    @property
+    def problem_(self) -> RerankProblem | None:
+        """The problem that the exact stage solved."""
+        return self.exact_.problem_
+
+    @property
+    def note_(self) -> str:
+        """What happened beyond the usual."""
+        return self.exact_.note_
+
+    @property
+    def linear_weights(self) -> None:
+        """None: the score is not linear in the features."""
+        check_is_fitted(self)
+
+    def decision_function(self, X: ArrayLike, qid: ArrayLike | None = None) -> FloatArray:
+        """Return scores (n,) whose order within each list is the merged one: reranked items above all others.
+
+        Items below the threshold have their base score; the exact score s of the others enters as ``threshold + 2 + s``
+        for s >= 0 and ``threshold + 1 + 1 / (1 - s)`` below: increasing, and above the threshold. Scores that differ by
+        less than rounding at that size come out equal.
+
+        After a fit on one list, a row's score depends on no other row. After a fit on queries the threshold is the K-th
+        largest base score of the row's query, and scores of different queries are not comparable.
+
+        Args:
+            X: features, (n, d), with the columns of the fit.
+            qid: list of each row, as for `fit`; None means that all rows are of one list.
+
+        Raises:
+            ValueError: a ranker that is not fitted, other columns than in the fit, a `qid` after a fit without.
+        """
+        return self._merged(*self._first_stage(self._features(X), qid))
+
+    def predict(self, X: ArrayLike, qid: ArrayLike | None = None) -> FloatArray:
+        """Return the scores of `decision_function`, as rankers in scikit-learn's style do.
+
+        Args:
+            X: features, (n, d), with the columns of the fit.
+            qid: list of each row, as for `fit`; None means that all rows are of one list.
+        """
+        return self.decision_function(X, qid)
+
+    def order(self, X: ArrayLike, qid: ArrayLike | None = None) -> IntArray:
+        """Return the indices of the rows from the top of the list to its bottom; equal scores by index.
+
+        With `qid` the lists follow each other in the order in which their queries first appear.
+
+        Args:
+            X: features, (n, d), with the columns of the fit.
+            qid: list of each row, as for `fit`; None means that all rows are of one list.
+        """
+        scores = self.decision_function(X, qid)
+        if qid is None:
+            return np.argsort(-scores, kind="stable")
+        return np.lexsort((-scores, checked_queries(qid, len(scores))[0]))
+
+    def reranked(self, X: ArrayLike, qid: ArrayLike | None = None) -> NDArray[np.bool_]:
+        """Return whether each row is at or above the threshold (of its query), (n,), and so ordered by the exact stage.
+
+        Args:
+            X: features, (n, d), with the columns of the fit.
+            qid: list of each row, as for `fit`; None means that all rows are of one list.
+        """
+        _, scores, cuts, _ = self._first_stage(self._features(X), qid)
+        return scores >= cuts
+
+    def recentred(self, norm: NormName = "l2") -> TwoStageRanker:
+        """Return this ranker with its weights moved to the largest margin, as `ExactRanker.recentred` moves them.
+
+        The solver does not run again, and this ranker stays as it is. Where the base ranking is kept, it is kept here.
+
+        Args:
+            norm: ``"l2"`` or ``"max"``.
+
+        Raises:
+            ValueError: as for `ExactRanker.recentred`.
+        """
+        if not hasattr(self, "exact_"):
+            raise ValueError("recentred goes with a ranker that was fitted: call fit first")
+        exact = self.exact_.recentred(norm)
+        moved = TwoStageRanker(self.base, ExactRanker(**exact.get_params(deep=False)), self.top_k)
+        moved.__dict__.update({**vars(self), "exact": moved.exact, "exact_": exact})
+        return moved
+
+    def get_metadata_routing(self) -> MetadataRequest | MetadataRouter:
+        """Return who takes a `qid`: this estimator, and in `fit` its base."""
+        if not _routes(self.base):
+            return super().get_metadata_routing()
+        fitting = MethodMapping().add(caller="fit", callee="fit")
+        return MetadataRouter(owner=self).add_self_request(self).add(base=self.base, method_mapping=fitting)
+
+    def _exact_stage(self) -> ExactRanker:
+        """Return the exact stage, not yet fitted."""
+        exact = self.exact
+        if isinstance(exact, str | RankStatistic):
+            return ExactRanker(exact)
+        if not isinstance(exact, ExactRanker):
+            raise ValueError(f"exact must be a rank statistic, its name or an ExactRanker, got {exact!r}")
+        return type(exact)(**exact.get_params(deep=False))
+
+    def _measure(self) -> tuple[RankStatistic, GainName, bool]:
+        return self._exact_stage()._measure()
+
+    def _fit_base(
+        self, features: FloatArray, labels: FloatArray, groups: IntArray | None, qid: ArrayLike | None, seed: int
+    ) -> Any:  # noqa: ANN401 (any estimator)
+        """Return the base ranker, fitted.
+
+        It learns from lists in one of two ways: ``fit(X, y, qid=...)``, or ``fit(X, y, group=...)`` with the rows of
+        each list together and the sizes of the lists in their order. An estimator that knows ``group`` cannot do
+        without.
+        """
+        if isinstance(self.base, str):
+            base: Any = make_ranker(self.base, seed=seed)
+        elif isinstance(self.base, type) or not hasattr(self.base, "fit"):
+            raise ValueError(f"base must be a name or an estimator, got {self.base!r}")
+        else:
+            base = clone(self.base, safe=False)  # a copy of an object that is no estimator of scikit-learn
+        last, prefix = base, ""
+        while isinstance(last, Pipeline):
+            name, last = last.steps[-1]
+            prefix += f"{name}__"
+        takes_group, takes_qid = (has_fit_parameter(last, name) for name in ("group", "qid"))
+        learns_from_lists = takes_group or takes_qid
+        if _routes(self.base) and sklearn.get_config()["enable_metadata_routing"]:
+            prefix = ""  # pipelines pass on what their steps request
+            requested = "qid" in process_routing(self, "fit", qid=qid).base.fit
+            learns_from_lists = requested or (takes_group and not takes_qid)
+        lists = groups if learns_from_lists else None
+        # classifiers and boosted trees ask for whole numbers
+        y = labels.astype(np.int64) if np.all(labels == np.floor(labels)) else labels
+        if takes_group:
+            lists = np.zeros(len(y), dtype=np.int64) if lists is None else lists
+            order = np.argsort(lists, kind="stable")
+            sizes = np.unique(lists, return_counts=True)[1]
+            base.fit(features[order], y[order], **{f"{prefix}group": sizes})
+        else:
+            base.fit(features, y, **({} if lists is None else {f"{prefix}qid": lists}))
+        if isinstance(base, Ranker):
+            base._take_names(self)
+        return base
+
+    def _first_stage(
+        self, features: FloatArray, qid: ArrayLike | None
+    ) -> tuple[FloatArray, FloatArray, FloatArray, IntArray | None]:
+        """Return features, base scores, the score from which each row is reranked, and the number of its query."""
+        scores = _scores_of(self.base_, features)
+        if self.threshold_ is not None:
+            if qid is not None:
+                raise ValueError("qid must be None: the ranker was fitted on one list, fit(X, y, qid) takes queries")
+            return features, scores, np.full(len(scores), self.threshold_), None
+        queries = None if qid is None else checked_queries(qid, len(features))[0]
+        return features, scores, cut(scores, queries, self.top_k), queries
+
+    def _merged(
+        self, features: FloatArray, scores: FloatArray, cuts: FloatArray, queries: IntArray | None
+    ) -> FloatArray:
+        """Return the scores of `decision_function`."""
+        if self.coef_ is None:
+            return scores
+        top = scores >= cuts
+        exact = self.exact_._scores(features)
+        if self.threshold_ is None:
+            exact -= _means_of_tops(exact, top, queries)
+        lift = np.where(np.isneginf(cuts), 0.0, cuts)
+        above = np.where(exact >= 0, 2.0 + exact, 1.0 + 1.0 / (1.0 - np.minimum(exact, 0.0)))
+        return np.where(top, lift + above, scores)
+
+    def _scores(self, features: FloatArray) -> FloatArray:
+        return self._merged(*self._first_stage(features, None))
+
+    def _scores_of_lists(self, X: ArrayLike, qid: ArrayLike | None) -> FloatArray:
+        features = self._features(X)
+        # after a fit on one list the scores hold for any list
+        return self._merged(*self._first_stage(features, None if self.threshold_ is not None else qid))
+
+    def _fitted_state(self) -> dict[str, Any]:
+        if not isinstance(self.base_, Ranker):
+            raise TypeError(f"a ranker on a {type(self.base_).__name__} cannot be saved by itself: pickle it")
+        return {"base": self.base_.to_state(), "exact": self.exact_.to_state(), "threshold": self.threshold_}
+
+    def _restore(self, fitted: Mapping[str, Any]) -> None:
+        self.base_ = Ranker.from_state(fitted["base"])
+        self.exact_ = ExactRanker.from_state(fitted["exact"])
+        self.threshold_ = fitted["threshold"]
+
+
+def _why_nothing(exact: ExactRanker, labels: FloatArray, groups: IntArray | None) -> str:
+    """Return why the exact stage has no weights for these tops."""
+    if exact.solution_ is not None:
+        return "no weights are known to satisfy the side constraints"
+    tops, one = (f"the top {len(labels)}", "class") if groups is None else ("the tops of the queries", "label each")
+    if labels_agree(labels, groups):
+        return f"{tops} hold a single {one}"
+    return f"{tops} do not differ in any feature" + ("" if groups is None else " each")
+
+
+def _routes(base: Any) -> bool:  # noqa: ANN401 (a name or any estimator)
+    return hasattr(base, "get_metadata_routing")
+
+
+def _scores_of(base: Any, features: FloatArray) -> FloatArray:  # noqa: ANN401 (any estimator)
+    """Return a base ranker's scores of an array whose columns are known to be those of the fit, (n,)."""
+    if isinstance(base, Ranker):
+        return base._scores(features)
+    for method in ("decision_function", "predict_proba", "predict"):
+        if hasattr(base, method):
+            break
+    else:
+        raise ValueError(f"base must have decision_function, predict_proba or predict, got {base!r}")
+    scores = np.asarray(getattr(base, method)(features), dtype=np.float64)
+    if method == "predict_proba" and scores.shape[1:] == (2,):
+        scores = scores[:, 1]
+    if scores.shape != (len(features),):
+        raise ValueError(
+            f"base must give one score a row, got shape {scores.shape}: of graded labels take a regressor or ranker"
+        )
+    return scores
+
+
+def _linear_weights(base: Any, d: int) -> FloatArray | None:  # noqa: ANN401 (any estimator)
+    """Return the weights of a linear base ranker, to start the exact stage from; None where it has none, (d,)."""
+    weights = getattr(base, "linear_weights", getattr(base, "coef_", None))
+    if not isinstance(weights, np.ndarray) or weights.size != d:
+        return None
+    return weights.astype(np.float64).ravel()
+
+
+def _check_order(scores: FloatArray, queries: IntArray | None, base: Any) -> None:  # noqa: ANN401 (any estimator)
+    """Refuse a base ranker that orders nothing: with all scores tied every row would be at the top."""
+    if labels_agree(scores, queries):
+        of = "" if queries is None else " of each query"
+        raise ValueError(
+            f"base must order the rows, but {type(base).__name__} gives all rows{of} the same score, so that all of "
+            "them would be at the top: it has learnt nothing from these features. Take another base or other options "
+            'of it, or rerank full lists, which needs no order (top_k=None, in a config "full")'
+        )
+
+
+def _means_of_tops(values: FloatArray, top: NDArray[np.bool_], queries: IntArray | None) -> FloatArray | float:
+    """Return, for each row, the mean over the top of its query; every query has one."""
+    if queries is None:
+        return float(values[top].mean()) if top.any() else 0.0
+    totals = np.bincount(queries, weights=values * top)
+    return (totals / np.bincount(queries, weights=top))[queries]

@@ -1,0 +1,292 @@
+"""What a fit leaves behind: names of features that predictions compare, and nothing at all where it fails."""
+
+import copy
+import pickle
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+
+from ltr.exact import Limits
+from ltr.rankers import (
+    ExactRanker,
+    LinearRanker,
+    LogisticRegressionRanker,
+    RankBoostRanker,
+    Ranker,
+    ReproducibleSearch,
+    TwoStageRanker,
+)
+
+STAGE = ExactRanker(limits=Limits(node_limit=20), method=ReproducibleSearch(restarts=2))
+LOCAL = ExactRanker(limits=Limits(time_limit=0.2), method="local_search")
+BASES = [
+    LinearRanker(),
+    LinearRanker(scorer="mlp", hidden=(3,), max_steps=3),
+    LogisticRegressionRanker(),
+    RankBoostRanker(5),
+]
+TWO_STAGE = [TwoStageRanker("hinge", LOCAL, 10), TwoStageRanker("logistic", STAGE, 10)]
+EXACT = [STAGE, TwoStageRanker(Ridge(), STAGE)]
+NAMES = ["age", "dose", "weight"]
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def label(ranker):
+    return f"{type(ranker).__name__}-{getattr(ranker, 'base', getattr(ranker, 'scorer', ''))}"
+
+
+each_ranker = pytest.mark.parametrize("ranker", [*BASES, *TWO_STAGE, *EXACT], ids=label)
+
+
+def frame(seed=0, n=40, columns=NAMES):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)) * [1.0, 20.0, 0.1] + 3
+    y = (X[:, 0] - X[:, 1] / 20 + 0.5 * rng.normal(size=n) > 2).astype(int)
+    return pd.DataFrame(X, columns=columns), y
+
+
+# names
+
+
+CHANGES = [
+    (lambda X: X[["dose", "age", "weight"]], "Feature names must be in the same order as they were in fit"),
+    (lambda X: X[["age", "weight"]], "Feature names seen at fit time, yet now missing:\n- dose\n"),
+    (lambda X: X.assign(height=1.0), "Feature names unseen at fit time:\n- height\n"),
+    (lambda X: X.rename(columns={"age": "years"}), "unseen at fit time:\n- years\nFeature .* missing:\n- age\n"),
+]
+
+
+@each_ranker
+def test_columns_are_compared_with_those_of_the_fit(ranker):
+    X, y = frame()
+    fitted = clone(ranker).fit(X, y)
+    assert fitted.feature_names_in_.tolist() == NAMES
+    for other in (fitted, pickle.loads(pickle.dumps(fitted)), copy.deepcopy(fitted)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            np.testing.assert_array_equal(other.decision_function(X), fitted.decision_function(X))
+        for change, message in CHANGES:
+            with pytest.raises(
+                ValueError, match="feature names should match those that were passed during fit"
+            ) as error:
+                other.decision_function(change(X))
+            assert re.search(message, str(error.value))
+
+
+@each_ranker
+def test_scores_are_those_of_the_plain_array(ranker):
+    X, y = frame()
+    by_name, by_place = clone(ranker).fit(X, y), clone(ranker).fit(X.to_numpy(), y)
+    np.testing.assert_array_equal(by_name.decision_function(X), by_place.decision_function(X.to_numpy()))
+    assert not hasattr(by_place, "feature_names_in_")
+
+
+@each_ranker
+def test_names_on_one_side_alone_are_announced_and_a_fit_without_names_forgets_them(ranker):
+    X, y = frame()
+    fitted = clone(ranker).fit(X, y)
+    name = type(fitted).__name__
+    with pytest.warns(
+        UserWarning, match=f"X does not have valid feature names, but {name} was fitted with feature names"
+    ):
+        fitted.decision_function(X.to_numpy())
+    fitted.fit(X.to_numpy(), y)
+    assert not hasattr(fitted, "feature_names_in_")
+    with pytest.warns(UserWarning, match=f"X has feature names, but {name} was fitted without feature names"):
+        fitted.decision_function(X)
+
+
+@pytest.mark.parametrize("ranker", [*BASES, STAGE], ids=label)
+def test_files_hold_the_names(ranker, tmp_path):
+    X, y = frame()
+    fitted = clone(ranker).fit(X, y)
+    fitted.save(tmp_path / "ranker.pt")
+    loaded = Ranker.load(tmp_path / "ranker.pt")
+    assert type(loaded) is type(fitted)
+    np.testing.assert_array_equal(loaded.decision_function(X), fitted.decision_function(X))
+    with pytest.raises(ValueError, match="Feature names must be in the same order"):
+        loaded.decision_function(X[NAMES[::-1]])
+    clone(ranker).fit(X.to_numpy(), y).save(tmp_path / "ranker.pt")
+    assert not hasattr(Ranker.load(tmp_path / "ranker.pt"), "feature_names_in_")
+
+
+@pytest.mark.parametrize("ranker", TWO_STAGE, ids=label)
+def test_a_saved_two_stage_ranker_compares_names_in_every_prediction(ranker, tmp_path):
+    X, y = frame()
+    fitted = clone(ranker).fit(X, y)
+    fitted.save(tmp_path / "ranker.pt")
+    loaded = TwoStageRanker.load(tmp_path / "ranker.pt")
+    np.testing.assert_array_equal(loaded.decision_function(X), fitted.decision_function(X))
+    swapped = X[NAMES[::-1]]
+    for each in (fitted, loaded, fitted.recentred(), fitted.base_, loaded.base_):
+        for method in ("decision_function", "predict", "order", "reranked"):
+            if hasattr(each, method):
+                with pytest.raises(ValueError, match="Feature names must be in the same order"):
+                    getattr(each, method)(swapped)
+
+
+def test_a_fitted_base_compares_the_names_of_the_second_stage():
+    X, y = frame()
+    base = LogisticRegressionRanker().fit(X, y)
+    two_stage = TwoStageRanker(base, LOCAL, 10)
+    with pytest.raises(ValueError, match="Feature names must be in the same order"):
+        two_stage.fit(X[NAMES[::-1]], y, base_is_fitted=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        two_stage.fit(X, y, base_is_fitted=True).decision_function(X)
+
+
+def test_frames_of_pandas_own_number_types_are_taken_by_both_stages():
+    X, y = frame()
+    nullable = X.round().astype("Int64")
+    ranker = clone(TWO_STAGE[1]).fit(nullable, y)
+    np.testing.assert_array_equal(ranker.decision_function(nullable), ranker.decision_function(X.round()))
+
+
+# fits that fail
+
+
+def state_of(ranker):
+    """Everything that a fit sets, and how the ranker scores."""
+    X, _ = frame(seed=5)
+    fitted = {name: value for name, value in vars(ranker).items() if name.endswith("_") or name == "_model"}
+    return fitted, ranker.decision_function(X if hasattr(ranker, "feature_names_in_") else X.to_numpy())
+
+
+def same(one, other):
+    np.testing.assert_array_equal(one[1], other[1])
+    assert one[0].keys() == other[0].keys()
+    assert all(one[0][name] is other[0][name] for name in one[0])
+
+
+@each_ranker
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda X, y: (X.assign(more=np.inf), y),
+        lambda X, y: (X.iloc[:, :2], np.zeros(len(y))),
+        lambda X, y: (X.assign(more=1.0), y[:-1]),
+        lambda X, y: (X.astype(str) + "a", y),
+    ],
+    ids=["infinite", "one class", "short", "text"],
+)
+def test_a_fit_that_fails_leaves_the_ranker_as_it_was(ranker, spoil):
+    X, y = frame()
+    fitted = clone(ranker).fit(X, y)
+    before = state_of(fitted)
+    with pytest.raises(ValueError, match=r"."):
+        fitted.fit(*spoil(X, y))
+    same(state_of(fitted), before)
+
+
+class Breaks:
+    """A solver that raises."""
+
+    def check(self, problem):
+        pass
+
+    def run(self, state):
+        raise RuntimeError("the solver broke")
+
+
+@pytest.mark.parametrize("ranker", [*TWO_STAGE, *EXACT], ids=label)
+def test_an_exact_stage_that_fails_leaves_the_ranker_as_it_was(ranker):
+    X, y = frame()
+    fitted = clone(ranker).fit(X, y)
+    before = state_of(fitted)
+    (fitted if isinstance(fitted, ExactRanker) else fitted.exact).method = Breaks()
+    with pytest.raises(RuntimeError, match="the solver broke"):
+        fitted.fit(X.iloc[::-1, :2], y)
+    same(state_of(fitted), before)
+
+
+def test_a_base_object_is_cloned_and_stays_as_it_is():
+    X, y = frame()
+    base = LogisticRegressionRanker()
+    TwoStageRanker(base, STAGE).fit(X, y)
+    assert not hasattr(base, "coef_")
+
+
+def test_a_first_fit_that_fails_leaves_an_unfitted_ranker():
+    X, y = frame()
+    broken = ExactRanker(method=Breaks())
+    for ranker in (LinearRanker(), RankBoostRanker(), broken, TwoStageRanker(exact=broken)):
+        before = dict(vars(ranker))
+        with pytest.raises((RuntimeError, ValueError)):
+            ranker.fit(X, y if isinstance(ranker, ExactRanker | TwoStageRanker) else 0 * y)
+        assert vars(ranker) == before
+
+
+# callbacks
+
+
+@pytest.mark.parametrize("ranker", [RankBoostRanker(3), LinearRanker(max_steps=3)], ids=label)
+def test_a_callback_does_not_keep_a_ranker_from_being_pickled(ranker):
+    X, y = frame()
+    calls = []
+    name = "on_round" if isinstance(ranker, RankBoostRanker) else "on_step"
+    watched = clone(ranker)
+    setattr(watched, name, lambda *arguments: calls.append(arguments))
+    watched.fit(X, y)
+    assert len(calls) == 3
+    for other in (pickle.loads(pickle.dumps(watched)), copy.deepcopy(watched)):
+        assert getattr(other, name) is None
+        np.testing.assert_array_equal(other.decision_function(X), watched.decision_function(X))
+    pickle.dumps(TwoStageRanker(watched, STAGE, 10).fit(X, y))
+
+
+# files of the version before
+
+
+def earlier_states():
+    """What its `to_state` returned, and the scores of two rows (1, 2) and (3, 1)."""
+    vector = lambda *values: torch.tensor(values, dtype=torch.float64)  # noqa: E731
+    surrogate = {
+        "kind": "surrogate",
+        "fields": {"loss": "hinge", "scorer": "linear", "hidden": [64, 32], "l2": 1e-4, "optimizer": "lbfgs",
+                   "max_steps": 1000, "learning_rate": 0.01, "batch_size": None, "chunk_rows": None,
+                   "tolerance": 1e-8, "seed": 3, "device": "cpu"},
+        "standardize": {"mean": vector(1.0, 1.0), "scale": vector(2.0, 1.0)},
+        "scorer": {"weight": vector(1.0, -1.0), "bias": torch.tensor(0.5, dtype=torch.float64)},
+        "results": {"objective_": 0.25, "steps_": 7, "converged_": True},
+        "feature_names": ["a", "b"],
+    }  # fmt: skip
+    logistic = {"kind": "logistic_regression", "C": 2.0, "standardize": True, "max_iter": 100,
+                "weights": [1.0, -2.0], "bias": 0.5}  # fmt: skip
+    boosted = {"kind": "rankboost", "rounds": 2, "thresholds": None, "step": "exact", "d": 2, "features": [0, 1],
+               "cuts": [2.0, 1.5], "alphas": [1.0, 0.25], "losses": [1.0, 0.5, 0.4]}  # fmt: skip
+    options = {"statistic": "dcg@5", "top_k": 2, "C": 0.1, "margin": 1e-3, "rank": "subrank", "gain": "linear",
+               "method": "auto", "time_limit": 5.0, "gap": 0.0, "node_limit": None, "memory_limit": None,
+               "recentre": "l2", "seed": 4}  # fmt: skip
+    two_stage = {"options": options, "base": logistic, "n_features": 2, "threshold": 1.0,
+                 "weights": vector(2.0, 0.0), "center": vector(1.0, 0.0), "note": "as it was"}  # fmt: skip
+    return {
+        "linear": (LinearRanker, surrogate, [0.0 - 1.0 + 0.5, 1.0 + 0.5]),
+        "logistic": (LogisticRegressionRanker, logistic, [1 - 4 + 0.5, 3 - 2 + 0.5]),
+        "rankboost": (RankBoostRanker, boosted, [0.25, 1.0]),
+        "two stages": (TwoStageRanker, two_stage, [1 - 4 + 0.5, 1.0 + 2.0 + 2 * (3 - 1)]),
+    }
+
+
+@pytest.mark.parametrize("kind", earlier_states())
+def test_models_of_the_version_before_are_read(kind, tmp_path):
+    ranker, state, scores = earlier_states()[kind]
+    torch.save(state, tmp_path / "model.pt")
+    loaded = Ranker.load(tmp_path / "model.pt")
+    X = pd.DataFrame([[1.0, 2.0], [3.0, 1.0]], columns=["a", "b"]) if kind == "linear" else [[1.0, 2.0], [3.0, 1.0]]
+    assert type(loaded) is ranker
+    assert loaded.decision_function(X).tolist() == scores
+    loaded.save(tmp_path / "again.pt")
+    assert ranker.load(tmp_path / "again.pt").decision_function(X).tolist() == scores
+    if kind == "two stages":
+        assert (loaded.top_k, loaded.exact.C, loaded.exact.limits) == (2, 0.1, Limits(time_limit=5.0, seed=4))
+        assert loaded.note_ == "as it was"
+    if kind == "linear":
+        assert (loaded.loss, loaded.seed, loaded.n_iter_, loaded.converged_) == ("hinge", 3, 7, True)
