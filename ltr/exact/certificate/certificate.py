@@ -114,9 +114,7 @@ class Certificate:
         gains = content["y"] if content["kind"] == "rerank" else content["gains"]
         problem = RerankProblem(content["X"], gains, gain="linear", **options)
         if content["kind"] == "graded" and problem.binary and content["statistic"] == "auc":
-            problem = dataclasses.replace(
-                problem, statistic=RankStatistic("wrs")
-            )  # in such a file auc is the sum of ranks
+            return dataclasses.replace(problem, statistic=RankStatistic("wrs"))  # auc is the sum of ranks there
         return problem
 
     def verify(self) -> str:
