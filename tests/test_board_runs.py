@@ -15,9 +15,9 @@ from trainers.board import server
 from trainers.board.build import build_board
 from trainers.cli import main
 from trainers.config import load_config
-from trainers.inputs import load_split
-from trainers.runs import RunFolder
-from trainers.tracking import read_records
+from trainers.run.folder import RunFolder
+from trainers.run.tracking import read_log
+from trainers.task.data import load_split
 
 CONFIG = """
 [data]
@@ -72,7 +72,7 @@ def float32(points):
 
 
 def logged(path, tag):
-    return [(r["step"], r["values"][tag]) for r in read_records(path) if r["values"].get(tag) is not None]
+    return [(r["step"], r["values"][tag]) for r in read_log(path) if r["values"].get(tag) is not None]
 
 
 def test_the_values_are_those_of_the_log(finished, tmp_path):
@@ -199,7 +199,7 @@ def test_queries_are_compared_by_their_mean_shares(tmp_path):
     )
     assert main(["run", str(tmp_path / "search.toml"), f"runs_dir={tmp_path}", "-q"]) == 0
     made = build_board([str(tmp_path / "search")], folder=tmp_path / "b")
-    assert "ndcg while training, test half" in charts(made.folder)["grouped"]
+    assert "ndcg while training, test set" in charts(made.folder)["grouped"]
     assert not [tag for tag in curves(made.folder / "grouped" / "ranknet") if "precision" in tag]
 
 
@@ -230,7 +230,7 @@ USER_ERRORS = [
     (["board", "all.toml"], "RUNS: all.toml is a config; ltr board takes folders of runs and sweeps, such as runs/all"),
     (["board", "table.csv"], "table.csv: cannot be read or is damaged"),
     (["board", "runs", "--data", "tabel"], "--data: must be one of table (did you mean 'table'?), got 'tabel'"),
-    (["board", "runs", "--logdir", "runs"], "holds files that are no board"),
+    (["board", "runs", "--logdir", "runs"], "holds other files than a board's"),
     (["board", "runs", "--logdir", "table.csv"], "table.csv is no folder"),
     (["board", "unfinished"], "unfinished: no method has a result yet"),
 ]

@@ -13,8 +13,8 @@ from ltr.exact import METHODS
 from ltr.exact.solution import Status
 from ltr.rerank import TwoStageRanker
 from trainers.config import parse_config
-from trainers.rankers import first_stage_ranker, two_stage_ranker
-from trainers.task import statistic_of
+from trainers.methods import first_stage_ranker, two_stage_ranker
+from trainers.task.measures import statistic_of
 
 
 def config_for(**sections):

@@ -8,7 +8,7 @@ import pytest
 
 from tests.sweeping import run_here
 from trainers.cli import main
-from trainers.sweep.records import read_sweep
+from trainers.records import read_sweep
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "sweeps.md").read_text()

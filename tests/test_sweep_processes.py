@@ -151,9 +151,9 @@ import torch
 from threadpoolctl import threadpool_info
 from ltr.exact.weight_space import proof
 from trainers.config import parse_config
-from trainers.inputs import data_sha256
+from trainers.task.data import data_sha256
 from trainers.sweep import compute
-from trainers.sweep.cells import exact_cell, first_stage_cell
+from trainers.plan import exact_cell, first_stage_cell
 
 torch.set_num_threads(3)
 tree = {"name": "g", "data": {"name": "gaussians"}, "surrogate": {"losses": ["ranknet"]}, "exact": {"time_limit": 60}}

@@ -7,9 +7,9 @@ from rich.console import Console
 
 from tests.sweeping import ONE_SPLIT, run_here, write
 from trainers.config import parse_config
+from trainers.plan import exact_cell, first_stage_cell
 from trainers.sweep import progress as module
-from trainers.sweep.answers import Answer
-from trainers.sweep.cells import exact_cell, first_stage_cell
+from trainers.sweep.compute import Answer
 from trainers.sweep.progress import Remaining, ShownProgress
 
 

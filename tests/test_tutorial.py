@@ -78,7 +78,7 @@ def test_the_run_prints_the_table_of_the_page(here):
     shown, printed = rows(SHOWN["ltr run patients.toml"]), rows(Path("printed.txt").read_text(encoding="utf-8"))
     assert len(shown) == 5
     for method, cells in shown.items():
-        if method == "exact":  # other weights may be as good: the test half would tell
+        if method == "exact":  # other weights may be as good: the test set would tell
             assert (printed[method][3:7], cells[3:7]) == (["6.4663", "6.4663", "0.00%", "optimal"],) * 2
         else:
             assert printed[method][:-1] == cells[:-1]  # without the seconds

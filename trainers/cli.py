@@ -14,13 +14,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainers.board.command import add_board, run_board
 from trainers.stopping import StopFlag, exit_code, is_first
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from trainers.results import Results
+    from trainers.run.results import Results
 
 __all__ = ["command", "main"]
 
@@ -98,8 +97,8 @@ def _main(argv: Sequence[str] | None, loaded: Callable[[], None] | None) -> int:
         for module in _MODULES[arguments.command]:
             importlib.import_module(module)
         from ltr.data import DataError
-        from trainers.config_errors import ConfigError
-        from trainers.runs import RunError
+        from trainers.config.errors import ConfigError
+        from trainers.run.folder import RunError
     if stop is not None:
         stop.check()
     elif loaded is not None:
@@ -129,6 +128,8 @@ def _dispatch(arguments: argparse.Namespace, rest: Sequence[str]) -> int:
     if arguments.command == "report":
         return _report(arguments)
     if arguments.command == "board":
+        from trainers.board.server import run_board
+
         return run_board(arguments, _complain)
     if arguments.command == "show":
         return _show(arguments.run)
@@ -154,14 +155,14 @@ def _complain(text: str) -> None:
 # what reading data imports late: Ctrl-C is best answered between imports
 _DATA = ("pandas", "sklearn.datasets")
 _MODULES = {
-    "run": ("trainers.experiment", "trainers.display", "trainers.surrogates", *_DATA, "sklearn.linear_model"),
+    "run": ("trainers.run.experiment", "trainers.run.display", "trainers.run.methods", *_DATA, "sklearn.linear_model"),
     "sweep": ("trainers.sweep.runner", "trainers.sweep.progress", "rich.console", *_DATA),
     "report": ("trainers.report.report",),
-    "board": ("trainers.board.build",),
-    "show": ("trainers.predict",),
-    "predict": ("trainers.predict", *_DATA),
+    "board": ("trainers.board.server",),
+    "show": ("trainers.run.predict",),
+    "predict": ("trainers.run.predict", *_DATA),
     "verify": ("ltr.verify",),
-    "options": ("trainers.sweep.grids",),
+    "options": ("trainers.config.grids",),
 }
 
 
@@ -185,7 +186,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("-q", "--quiet", action="store_true", help="no progress, only the table")
     _add_sweep(commands)
     _add_report(commands)
-    add_board(commands)
+    _add_board(commands)
     show = commands.add_parser("show", help="print a run's table", description="Print the table of a run.")
     show.add_argument("run", metavar="RUN", help="a run folder, or the name of one in runs/")
     predict = commands.add_parser(
@@ -232,8 +233,8 @@ def _add_sweep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     sweep.add_argument("config", metavar="CONFIG", help="a TOML file with [[grid]] tables")
     sweep.add_argument("overrides", metavar="KEY=VALUE", nargs="*", help="set a key of the sweep or its experiments")
-    sweep.add_argument("-j", "--jobs", type=_count, metavar="N", help="cells at a time (default: as threads allow)")
-    sweep.add_argument("--threads", type=_count, default=1, metavar="N", help="threads of each cell (default 1)")
+    sweep.add_argument("-j", "--jobs", type=_whole(1), metavar="N", help="cells at a time (default: as threads allow)")
+    sweep.add_argument("--threads", type=_whole(1), default=1, metavar="N", help="threads of each cell (default 1)")
     sweep.add_argument("--shard", default="1/1", metavar="I/N", help="compute part I of N, one part a machine")
     sweep.add_argument("--dask", metavar="ADDRESS", help="compute on the workers of a Dask scheduler")
     sweep.add_argument(
@@ -256,11 +257,36 @@ def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     report.add_argument("--title", help="of the report")
 
 
-def _count(text: str) -> int:
-    """A whole number of at least 1."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be an integer >= 1, got {text!r}")
-    return int(text)
+def _add_board(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    board = commands.add_parser(
+        "board",
+        help="compare runs and sweeps in TensorBoard",
+        description="Lay runs and sweeps out for comparison and start TensorBoard on them: the methods on each data "
+        "set side by side. The runs stay as they are; the same command again takes in what is new.",
+    )
+    board.add_argument(
+        "paths", metavar="RUNS", nargs="+", help="a run folder, a folder of runs, a sweep's folder or cells.jsonl"
+    )
+    board.add_argument("--data", action="append", default=[], metavar="NAME", help="only this data set (repeatable)")
+    board.add_argument("--split", type=_whole(0), metavar="N", help="of sweeps this split, not the mean over all")
+    board.add_argument("--logdir", type=Path, metavar="DIR", help="folder of the board (default: in LTR_CACHE)")
+    board.add_argument("--host", help="where TensorBoard listens (default: this machine alone)")
+    board.add_argument(
+        "--port", type=_whole(0, 65535), help="its port (default: the first free from 6006 on; 0 is any)"
+    )
+    board.add_argument("--print", action="store_true", help="do not start TensorBoard, print its command")
+
+
+def _whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    """Return a reader of whole numbers from `least` to `most`."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or int(text) < least or (most is not None and int(text) > most):
+            rule = f"an integer >= {least}" if most is None else f"an integer from {least} to {most}"
+            raise argparse.ArgumentTypeError(f"must be {rule}, got {text!r}")
+        return int(text)
+
+    return read
 
 
 def _sweep(arguments: argparse.Namespace, overrides: Sequence[str]) -> int:
@@ -298,9 +324,9 @@ _FAILURES = 20
 
 
 def _report(arguments: argparse.Namespace) -> int:
+    from trainers.records import read_sweep
     from trainers.report.reference import read_reference
     from trainers.report.report import find_sweep, write_report
-    from trainers.sweep.records import read_sweep
 
     sweep = find_sweep(arguments.runs)
     folder = arguments.output or (sweep.parent if sweep.is_file() else sweep) / "report"
@@ -317,10 +343,9 @@ def _run(path: str, overrides: Sequence[str], fresh: bool, quiet: bool) -> int:
     from rich.console import Console
 
     from trainers.config import load_config
-    from trainers.display import display_for
-    from trainers.experiment import run_experiment
-    from trainers.helpers import is_helper, together
-    from trainers.surrogates import assist
+    from trainers.run.display import display_for
+    from trainers.run.experiment import run_experiment
+    from trainers.run.helpers import assist, is_helper, together
 
     config = load_config(path, overrides)
     console = Console(stderr=True)
@@ -339,9 +364,9 @@ def _run(path: str, overrides: Sequence[str], fresh: bool, quiet: bool) -> int:
 
 
 def _show(run: str) -> int:
-    from trainers.predict import find_run
-    from trainers.results import read_results
-    from trainers.runs import RunError
+    from trainers.run.folder import RunError
+    from trainers.run.predict import find_run
+    from trainers.run.results import read_results
 
     folder = find_run(run)
     results = read_results(folder)
@@ -353,7 +378,7 @@ def _show(run: str) -> int:
 
 def _predict(arguments: argparse.Namespace) -> int:
     from trainers.files import remove_leftovers, write_atomic, writing
-    from trainers.predict import find_run, predict_csv
+    from trainers.run.predict import find_run, predict_csv
 
     output, quote = arguments.output, arguments.quote_formulas
     ranked = predict_csv(find_run(arguments.run), arguments.data, method=arguments.method, quote_formulas=quote)
@@ -383,7 +408,7 @@ def _options() -> int:
     from rich.text import Text
 
     from trainers.config import describe_keys
-    from trainers.sweep.grids import GridConfig, SweepConfig
+    from trainers.config.grids import GridConfig, SweepConfig
 
     console = _stdout(Console)
     of_sweep = (*describe_keys(SweepConfig), *describe_keys(GridConfig, "grid."))
@@ -400,7 +425,7 @@ def _options() -> int:
 def _print_table(results: Results) -> None:
     from rich.console import Console
 
-    from trainers.results import rich_tables
+    from trainers.run.results import rich_tables
 
     console = _stdout(Console)
     for part in rich_tables(results, console.width):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "HALVES",
+    "PARTS",
     "Comparison",
     "Line",
     "Points",
@@ -29,7 +29,7 @@ IntArray = NDArray[np.int64]
 Points = Sequence[tuple[int, float]]
 """Steps, ascending, and values."""
 
-HALVES = ("train", "test")
+PARTS = ("train", "test")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Line:
         curves: ``loss``, ``train/dcg``, ... against the steps of the training.
         trace: ``incumbent``, ``bound`` and ``gap`` of the exact stage against milliseconds.
         unproven: on how many splits the bound is that of a perfect order, above the value.
-        ranked: by half, for each split the labels 0 and 1 from the top of the list down.
+        ranked: labels 0 and 1 from the top of the list down, for each split, by ``train`` and ``test``.
     """
 
     name: str

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from trainers.board.lines import HALVES, Comparison, Line
-from trainers.markdown_table import markdown_table
-from trainers.results import NOTHING_PROVEN, number
+from trainers.board.lines import PARTS, Comparison, Line
+from trainers.tables import NOTHING_PROVEN, markdown_table, number
 
 __all__ = ["GUIDE", "tables_of"]
 
@@ -34,9 +33,9 @@ def tables_of(comparison: Comparison) -> dict[str, str]:
     Values are means over splits, ± the standard deviation between them.
     """
     first, *others = comparison.statistics or [comparison.statistic]
-    main = {f"{half} {first}": f"{half}/{first}" for half in HALVES}
+    main = {f"{part} {first}": f"{part}/{first}" for part in PARTS}
     main |= {"value on list": "value", "bound": "bound", "gap": "gap", "convex loss": "loss", "seconds": "seconds"}
-    more = {f"{half} {other}": f"{half}/{other}" for other in others for half in HALVES}
+    more = {f"{part} {other}": f"{part}/{other}" for other in others for part in PARTS}
     tables = {"results": main, "results, other statistics": more}
     return {name: text for name, tags in tables.items() if (text := _table(comparison, tags))}
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ltr.data import DataError
-from trainers.by_query import check_lists, follow_labels
 from trainers.config import EXACT, Config
-from trainers.config_errors import ConfigError, Finding
-from trainers.inputs import Labels, Split, data_sha256, split_of
-from trainers.sweep.grids import Grid
-from trainers.task import too_long
+from trainers.config.errors import ConfigError, Finding
+from trainers.config.grids import Grid
+from trainers.task.data import Labels, Split, data_sha256, split_of
+from trainers.task.measures import too_long
+from trainers.task.queries import check_lists, follow_labels
 
 __all__ = ["Examined", "examine"]
 

@@ -13,12 +13,12 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from trainers.config import EXACT
-from trainers.display import PartsColumn
-from trainers.results import NOTHING_PROVEN
-from trainers.sweep.cells import Cell
+from trainers.plan import Cell
+from trainers.run.display import PartsColumn
+from trainers.tables import NOTHING_PROVEN
 
 if TYPE_CHECKING:
-    from trainers.sweep.answers import Answer
+    from trainers.sweep.compute import Answer
 
 __all__ = ["Progress", "Remaining", "ShownProgress"]
 

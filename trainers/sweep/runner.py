@@ -12,16 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainers.config import EXACT
-from trainers.files import Json, RunError, read_json, remove_leftovers, write_json, writing
+from trainers.config.grids import SweepConfig, load_sweep
+from trainers.files import Json, RunError, locked, read_json, remove_leftovers, write_json, writing
+from trainers.plan import Cell, Plan, plan
 from trainers.provenance import origin
-from trainers.runs import locked
+from trainers.records import ADVICE, CELLS, INDEX, SweepResults, cell_file, read_cell, read_sweep, write_cell
 from trainers.stopping import stopped_once
-from trainers.sweep.cells import CELLS, Cell, cell_file, read_cell, write_cell
 from trainers.sweep.data import examine
-from trainers.sweep.grids import SweepConfig, load_sweep
-from trainers.sweep.plan import Plan, plan
 from trainers.sweep.progress import Progress
-from trainers.sweep.records import ADVICE, INDEX, SweepResults, read_sweep
 from trainers.sweep.workers import Workers, open_pool
 
 __all__ = ["Outcome", "Shard", "part", "run_sweep"]
@@ -80,7 +78,7 @@ def run_sweep(
         overrides: ``key=value`` for the sweep or for all its experiments.
         workers: who computes; as many processes as there are processors by default.
         shard: the part of the sweep to compute; all of it by default.
-        known: another sweep's folder, or a file of its results (`trainers.sweep.records`): the cells that this sweep
+        known: another sweep's folder, or a file of its results (`trainers.records`): the cells that this sweep
             has, too, are taken over.
         progress: what the user sees; nothing by default.
 
@@ -162,7 +160,7 @@ def _write_index(config: SweepConfig, whole: Plan, begun_with: Json) -> None:
     before = read_json(folder / INDEX, ADVICE)
     begun = before is not None or (folder / CELLS).is_dir()
     if not begun and any(not p.name.startswith(".") for p in folder.iterdir()):
-        raise RunError(f"name: {folder} holds files that are no sweep; remove it yourself, or choose another name")
+        raise RunError(f"name: {folder} holds other files than a sweep's; remove it yourself, or choose another name")
     index = {"name": config.name, "grids": whole.index}
     if before is None or {key: before.get(key) for key in index} != json.loads(json.dumps(index)):
         write_json(folder / INDEX, {**index, "origin": begun_with})

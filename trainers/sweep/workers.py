@@ -25,9 +25,10 @@ from joblib.externals.loky.process_executor import BrokenProcessPool
 
 from ltr.exact.weight_space.crew import available_threads
 from trainers.files import RunError
+from trainers.plan import Cell
+from trainers.records import read_cell
 from trainers.stopping import StopFlag
-from trainers.sweep.answers import Answer, answer
-from trainers.sweep.cells import Cell, read_cell
+from trainers.sweep.compute import Answer, answer
 
 __all__ = ["Pool", "Workers", "open_pool"]
 
@@ -148,7 +149,7 @@ def _processes(jobs: int, threads: int) -> Iterator[_Processes]:
 
 @contextlib.contextmanager
 def _quiet_tracker() -> Iterator[None]:
-    """A context in which loky starts the process that removes a killed worker's semaphores; it will not warn of them."""
+    """Return a context in which loky starts the process that removes a killed worker's semaphores without a warning."""
     before = os.environ.get("PYTHONWARNINGS")
     os.environ["PYTHONWARNINGS"] = ",".join([*([before] if before else []), "ignore:resource_tracker"])
     try:

@@ -23,8 +23,11 @@ import torch.distributed as dist
 from ltr.fitting import FitOptions
 from ltr.fitting.options import DeviceName
 from ltr.fitting.team import Team, others
+from trainers.config import Config
+from trainers.methods import first_stage_ranker, quiet_surrogates
+from trainers.task.data import load_split
 
-__all__ = ["Helpers", "Job", "Stopped", "is_helper", "together"]
+__all__ = ["Helpers", "Job", "Stopped", "assist", "is_helper", "together"]
 
 Job = tuple[str, dict[str, Any] | None]
 """A loss to train on, and the checkpoint to start from."""
@@ -102,6 +105,18 @@ class Helpers:
         with others():
             dist.broadcast_object_list(box, 0, device=torch.device("cpu"))
         return box[0]
+
+
+def assist(config: Config, helpers: Helpers) -> None:
+    """Train as a helper on what the first process trains on, until that needs no help any more."""
+    train = load_split(config).train
+    with contextlib.suppress(ConnectionError):
+        while (job := helpers.next_job()) is not None:
+            method, state = job
+            ranker = first_stage_ranker(config, method, lambda step, ranker: helpers.check(False))
+            # the first process meets the same errors and reports them
+            with quiet_surrogates(), contextlib.suppress(Stopped, FloatingPointError, ValueError):
+                ranker.fit(train.X, train.y, qid=train.qid, resume=state)
 
 
 def is_helper() -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from trainers.config_errors import ConfigError, Finding, shortened
+from trainers.config.errors import ConfigError, Finding, shortened
 
 __all__ = ["apply_overrides", "dump_toml", "flat", "merged", "read_experiment", "read_toml", "unflat"]
 

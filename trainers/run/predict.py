@@ -18,9 +18,9 @@ from ltr.data.dataset import checked_queries
 from ltr.data.frames import is_number
 from ltr.rerank import TwoStageRanker
 from trainers.config import EXACT
-from trainers.context import load_ranker
-from trainers.files import reading
-from trainers.runs import RunError, RunFolder
+from trainers.files import RunError, reading
+from trainers.run.folder import RunFolder
+from trainers.run.methods import load_ranker
 
 __all__ = ["Ranked", "find_run", "predict_csv"]
 

@@ -177,8 +177,8 @@ def display_for(console: Console, *, quiet: bool) -> Display:
 
 
 def _values(values: Mapping[str, float]) -> list[str]:
-    """The loss and the first statistic of either half."""
-    first = [next((tag for tag in values if tag.startswith(half)), None) for half in ("loss/", "train/", "test/")]
+    """Return texts of the loss and of the first statistic of both sets."""
+    first = [next((tag for tag in values if tag.startswith(kind)), None) for kind in ("loss/", "train/", "test/")]
     return [f"{tag} {values[tag]:.5g}" for tag in first if tag is not None]
 
 

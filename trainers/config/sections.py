@@ -1,6 +1,7 @@
-"""The sections of a config: one small class a component, each with its ranges.
+"""Sections of a config: one class a component, one field a key, with its range and description.
 
-Which statistics, losses, data sets and solver methods exist is decided by the library, not here.
+To add a key, add its field here and use it: `trainers.methods` passes the sections of rankers whole. Which statistics,
+losses, data sets and solver methods exist is decided by the library.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ from ltr.exact import METHODS, RerankProblem
 from ltr.losses import parse_loss
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
-from trainers.config_errors import nearest
+from trainers.config.errors import nearest
 
 __all__ = [
+    "FREE",
     "BaselinesConfig",
     "Clash",
     "DataConfig",
@@ -43,8 +45,11 @@ __all__ = [
     "TrackingConfig",
 ]
 
-# a clash between fields: field, rule, value, and the other fields it follows from
+FREE: dict[str, Any] = {"changes_results": False}
+"""Mark of a key that does not change results (the field's ``json_schema_extra``)."""
+
 Clash = tuple[str, str, object, tuple[str, ...]]
+"""A clash between fields: field, rule, value, and the other fields that it follows from."""
 
 
 def _statistic(text: str) -> str:
@@ -59,7 +64,7 @@ def _loss(text: str) -> str:
 
 
 def _method(text: str) -> str:
-    """A method's name: that of a loss in its usual spelling, any other as it is."""
+    """Return a method's name: that of a loss in its usual spelling, any other as it is."""
     try:
         return _loss(text)
     except ValueError:
@@ -73,7 +78,7 @@ def _file_name(text: str) -> str:
 
 
 def _split(value: object) -> object:
-    """One string where a list belongs is split at its commas, those in parentheses kept: shells eat quotes."""
+    """Split one string where a list is needed at its commas, but not in parentheses: shells remove quotes."""
     if not isinstance(value, str):
         return value
     parts, depth = [""], 0
@@ -87,7 +92,7 @@ def _split(value: object) -> object:
 
 
 def _split_integers(value: object) -> object:
-    """As `_split`, the parts read as integers where they are some; one integer alone is a list of one."""
+    """Split as `_split` does and read parts that are integers; one integer alone is a list of one."""
     if isinstance(value, int) and not isinstance(value, bool):
         return [value]
     parts = _split(value)
@@ -100,7 +105,7 @@ _DIGITS = 19  # of integers of 64 bits
 
 
 def _whole_or(word: str, least: int) -> PlainValidator:
-    """An integer of at least `least`, or the word given for "all there is"."""
+    """Return a validator of an integer of at least `least`, or of the word for everything."""
 
     def check(value: object) -> int | str:
         if value == word:
@@ -133,12 +138,12 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     def clashes(self) -> Iterator[Clash]:
-        """Fields that do not go together."""
+        """Yield fields that do not go together."""
         yield from ()
 
 
 class DataConfig(Section):
-    """Where the observations come from, and how they are split into a training and a test half."""
+    """Where the observations come from, and how they are split into a training set and a test set."""
 
     name: StrictStr | None = Field(
         default=None, min_length=1, description="a known data set: gaussians, travel, pima, ..."
@@ -147,13 +152,13 @@ class DataConfig(Section):
         default=None, min_length=1, description="your own table (CSV) or sparse text, relative to the config file"
     )
     test_path: StrictStr | None = Field(
-        default=None, min_length=1, description="file of the test half; path is split when left out"
+        default=None, min_length=1, description="file of the test set; path is split when left out"
     )
     format: FormatName = Field(
         default="auto", description="table, svmlight (also libsvm, LETOR), or auto to tell by the file"
     )
     label: StrictStr | None = Field(
-        default=None, min_length=1, description="label column of your table, values 0 and 1, with queries 0, 1, 2, ..."
+        default=None, min_length=1, description="label column of your table: 0 and 1, with queries also 2, 3, ..."
     )
     query: StrictStr | None = Field(
         default=None, min_length=1, description="query column of your table; a file of sizes PATH.query does as well"
@@ -162,18 +167,20 @@ class DataConfig(Section):
     features: Names | None = Field(default=None, description="feature columns of your table; all others when left out")
     train_fraction: float = Field(default=0.5, gt=0, lt=1, description="share of the rows (queries) used for training")
     split_seed: Seed | None = Field(default=None, description="seed of the split; the run's seed when left out")
-    seed: Seed = Field(default=0, description="of generated data sets")
-    cache: bool = Field(default=True, description="keep what was parsed of a large sparse file, in LTR_CACHE")
+    seed: Seed = Field(default=0, description="seed of generated data sets")
+    cache: bool = Field(
+        default=True, description="keep what was parsed of a large sparse file, in LTR_CACHE", json_schema_extra=FREE
+    )
 
     def clashes(self) -> Iterator[Clash]:
-        """A data set by name or a table by path, and the table's columns only with a table."""
+        """Require a data set by name or a file by path, and columns only with a table."""
         if self.name is None and self.path is None:
             yield "name", 'is required (or path = "table.csv" for your own table)', None, ("path",)
         elif self.name is not None and self.name not in dataset_names():
             hint = nearest(self.name, dataset_names())
             yield "name", f"unknown data set{hint}; known are {', '.join(dataset_names())}", self.name, ()
         if self.name is not None and self.path is not None:
-            yield "path", "must not stand beside name: the data come from one place", self.path, ("name",)
+            yield "path", "must not be given beside name: the data come from one place", self.path, ("name",)
         elif self.path is not None and self.label is None and self.file_format != "svmlight":
             yield "label", "is required with path: the column that holds 0 and 1", None, ("path", "format")
         yield from self._misplaced()
@@ -187,11 +194,11 @@ class DataConfig(Section):
 
     @property
     def file_format(self) -> FormatName:
-        """The format of the file at path."""
+        """Format of the file at path."""
         return format_of(self.path) if self.format == "auto" and self.path is not None else self.format
 
     def _misplaced(self) -> Iterator[Clash]:
-        """Keys that go with data of another kind."""
+        """Yield keys that go with data of another kind."""
         if self.path is None:
             for field in ("test_path", "label", "query", "drop", "features"):
                 if value := getattr(self, field):
@@ -204,7 +211,7 @@ class DataConfig(Section):
             whole = type(self)()
             for field in ("train_fraction", "split_seed"):
                 if (value := getattr(self, field)) != getattr(whole, field):
-                    rule = "goes with data that are split: here the test half is given"
+                    rule = "goes with data that are split: here the test set is given"
                     yield field, rule, value, ("test_path", "name")
 
 
@@ -212,7 +219,7 @@ _Width = Annotated[StrictInt, Field(ge=1, le=65_536)]
 
 
 class SurrogateConfig(Section):
-    """The rankers trained in PyTorch, one for each loss."""
+    """Rankers trained in PyTorch, one for each loss."""
 
     losses: Annotated[tuple[Loss, ...], BeforeValidator(_split), Field(strict=False), AfterValidator(_unique)] = Field(
         default=("ranknet", "hinge", "exponential", "logistic", "p_norm_push(p=2)"),
@@ -228,8 +235,8 @@ class SurrogateConfig(Section):
     optimizer: Literal["lbfgs", "adam"] = Field(
         default="lbfgs", description="lbfgs for the convex fits, adam for the rest"
     )
-    max_steps: StrictInt = Field(default=1000, ge=1, description="optimizer steps at most")
-    learning_rate: float = Field(default=0.01, gt=0, description="of adam")
+    max_steps: StrictInt = Field(default=1000, ge=1, description="largest number of optimizer steps")
+    learning_rate: float = Field(default=0.01, gt=0, description="learning rate of adam")
     batch_size: StrictInt | None = Field(
         default=None, ge=2, description="rows (queries) of an adam batch; all when left out"
     )
@@ -240,13 +247,15 @@ class SurrogateConfig(Section):
     )
     l2: float = Field(default=1e-4, ge=0, description="price of the squared weights, l2/2 ||w||^2")
     tolerance: float = Field(default=1e-8, gt=0, description="relative accuracy at which a fit has converged")
-    device: Literal["cpu", "cuda", "auto"] = Field(default="cpu", description="where to train")
+    device: Literal["cpu", "cuda", "auto"] = Field(default="cpu", description="where to train", json_schema_extra=FREE)
     certify: bool = Field(
-        default=False, description="also solve the convex problem and log the distance to its optimum"
+        default=False,
+        description="also solve the convex problem and log the distance to its optimum",
+        json_schema_extra=FREE,
     )
 
     def clashes(self) -> Iterator[Clash]:
-        """Options that the chosen scorer or optimizer does not have."""
+        """Refuse options that the chosen scorer or optimizer does not have."""
         if self.scorer == "linear" and self.hidden is not None:
             yield "hidden", 'goes with scorer = "mlp" only', list(self.hidden), ("scorer",)
         if self.scorer == "mlp" and self.certify:
@@ -268,9 +277,9 @@ class RankBoostConfig(Section):
 
     rounds: StrictInt = Field(default=100, ge=1, description="boosting rounds")
     thresholds: Annotated[int | str, _whole_or("all", 1)] = Field(
-        default=255, description='cuts tried for each feature at most, or "all"'
+        default=255, description='largest number of cuts tried for each feature, or "all"'
     )
-    step: Literal["bound", "exact"] = Field(default="bound", description="how far a round goes")
+    step: Literal["bound", "exact"] = Field(default="bound", description="step length of a round")
 
 
 class BaselinesConfig(Section):
@@ -302,13 +311,16 @@ class ExactConfig(Section):
     statistic: Statistic = Field(default="dcg", description="the rank statistic to maximise, and to report first")
     C: float = Field(default=0.0, ge=0, description="price of each non-zero weight")
     margin: float = Field(
-        default=1e-4, gt=0, le=1, description="score difference that counts as standing above; SCIP needs 1e-5 and more"
+        default=1e-4,
+        gt=0,
+        le=1,
+        description="score difference from which one row is above another; SCIP needs 1e-5 or more",
     )
     rank: Literal["resolved", "subrank"] = Field(default="resolved", description="how ties are ranked")
-    method: StrictStr = Field(default="auto", description="how to solve; auto chooses")
-    time_limit: float = Field(default=60.0, gt=0, description="seconds")
+    method: StrictStr = Field(default="auto", description="solver method; auto chooses")
+    time_limit: float = Field(default=60.0, gt=0, description="seconds for the search")
     gap: float = Field(default=0.0, ge=0, description="relative gap at which to stop; 0 asks for a proof")
-    node_limit: StrictInt | None = Field(default=None, ge=1, description="branch-and-bound nodes at most")
+    node_limit: StrictInt | None = Field(default=None, ge=1, description="largest number of branch-and-bound nodes")
     memory_limit: float | None = Field(
         default=None,
         gt=0,
@@ -316,15 +328,17 @@ class ExactConfig(Section):
     )
     recentre: Literal["l2", "max"] | None = Field(
         default=None,
-        description="move the weights to the largest margin for what they win, by norm l2 or max; not when left out",
+        description="move the weights to the largest margin for the pairs won, by norm l2 or max; not when left out",
     )
     certificate: bool = Field(
-        default=False, description="write certificate.json, with a proof if it is small enough, for ltr verify"
+        default=False,
+        description="write certificate.json, with a proof if it is small enough, for ltr verify",
+        json_schema_extra=FREE,
     )
     seed: Seed | None = Field(default=None, description="the run's seed when left out")
 
     def clashes(self) -> Iterator[Clash]:
-        """A user's own weights fit one length of list only; a method must exist and be for the problem."""
+        """Check that a user's own rank weights fit the list, and that the method exists and fits the problem."""
         statistic = RankStatistic.parse(self.statistic)
         if statistic.array is not None and isinstance(self.top_k, int) and len(statistic.array) != self.top_k:
             yield "statistic", f"must hold top_k = {self.top_k} weights, one a rank", self.statistic, ("top_k",)
@@ -346,7 +360,7 @@ class ExactConfig(Section):
 
 
 class StatisticsConfig(Section):
-    """Rank statistics to follow on both halves while training and in the table."""
+    """Rank statistics to report on the training and test sets, while training and in the table."""
 
     report: Annotated[tuple[Statistic, ...], BeforeValidator(_split), Field(strict=False), AfterValidator(_unique)] = (
         Field(
@@ -357,21 +371,28 @@ class StatisticsConfig(Section):
             ),
         )
     )
-    gain: GainName = Field(default="exp2", description="worth of graded labels: exp2 is 2^label - 1, or linear")
+    gain: GainName = Field(default="exp2", description="gain of graded labels: exp2 is 2^label - 1, linear the label")
     empty: Literal["skip", 0, 1] = Field(
-        default="skip", description="what queries without a label above 0 count in a mean over queries; skip: nothing"
+        default="skip",
+        description="value of queries without a label above 0 in a mean over queries; skip leaves them out",
     )
 
     def clashes(self) -> Iterator[Clash]:
-        """A user's own weights belong to a list of one length, not to both halves."""
+        """Refuse a user's own rank weights: they fit a list of one length, not both sets."""
         for at, name in enumerate(self.report):
             if RankStatistic.parse(name).array is not None:
                 yield f"report[{at}]", "cannot be weights(...): they fit lists of one length only", name, ()
 
 
 class TrackingConfig(Section):
-    """What is written while training; the JSON lines of every logged value are always written."""
+    """What is written while training, beside the JSON lines of every logged value."""
 
-    tensorboard: bool = Field(default=True, description="write TensorBoard events")
-    every: StrictInt = Field(default=1, ge=1, description="log every so many steps (the last always)")
-    figures: bool = Field(default=True, description="draw the ranked list before and after reranking; not by query")
+    tensorboard: bool = Field(default=True, description="write TensorBoard events", json_schema_extra=FREE)
+    every: StrictInt = Field(
+        default=1, ge=1, description="log every so many steps (the last always)", json_schema_extra=FREE
+    )
+    figures: bool = Field(
+        default=True,
+        description="draw the ranked list before and after reranking; not with queries",
+        json_schema_extra=FREE,
+    )
