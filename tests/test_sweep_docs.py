@@ -20,7 +20,7 @@ def test_the_example_is_a_sweep(tmp_path):
     shutil.copytree(ROOT / "configs", tmp_path / "configs")
     outcome = run_here(tmp_path / "study.toml")
     assert outcome.failures == []
-    assert f"\n{outcome.cells} cells computed; ltr report runs/study makes" in PAGE
+    assert f"\n{outcome.cells} results computed; ltr report runs/study makes" in PAGE
     results = read_sweep(outcome.folder)
     first, second = results.grids
     assert [len(grid["cells"]) for grid in results.grids] == [2 * 4, 2 * 2]

@@ -151,7 +151,7 @@ def test_cells_that_fail_are_named_and_do_not_stop_the_others(tmp_path, capsys, 
     named = [line for line in lines if line.startswith("ltr: error: small/")]
     assert len(named) == min(20, len(outcome.failures))
     if len(outcome.failures) > 20:
-        assert lines[-1] == f"ltr: error: {len(outcome.failures)} cells have no result, the first 20 are named above"
+        assert lines[-1] == f"ltr: error: {len(outcome.failures)} results are missing, the first 20 are named above"
 
 
 def test_an_unforeseen_error_is_that_of_its_cell(tmp_path, monkeypatch):

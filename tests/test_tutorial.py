@@ -112,7 +112,7 @@ def test_the_sweep_runs_and_is_reported(here):
     Path("short.toml").write_text(short, encoding="utf-8")
     code, printed = run("ltr sweep short.toml --jobs 1")
     assert code == 0
-    assert "5 cells computed; ltr report runs/short makes tables and figures of them" in printed
+    assert "5 results computed; ltr report runs/short makes tables and figures of them" in printed
     code, printed = run("ltr report runs/short")
     assert code == 0
     assert printed == SHOWN["ltr report runs/lengths"].replace("lengths", "short")

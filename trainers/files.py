@@ -53,10 +53,6 @@ class RunError(ValueError):
 def reading(path: Path, advice: str = _ADVICE) -> Iterator[None]:
     """Return a context in which a file of a run is read and taken apart.
 
-    Args:
-        path: path of the file.
-        advice: what to do about a damaged file.
-
     Raises:
         RunError: the body found the file missing or damaged.
     """
@@ -73,10 +69,6 @@ def reading(path: Path, advice: str = _ADVICE) -> Iterator[None]:
 @contextlib.contextmanager
 def writing(path: Path, what: str = "") -> Iterator[None]:
     """Return a context in which files are written.
-
-    Args:
-        path: the file, or the folder of the files.
-        what: option or key that names it, for the message.
 
     Raises:
         RunError: the body could not write; the message has the path and, where the disk is full, advice.
@@ -195,10 +187,6 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 def read_json(path: Path, advice: str = _ADVICE) -> Json | None:
     """Read the object in a JSON file, None when there is no such file.
-
-    Args:
-        path: path of the file.
-        advice: what to do about a damaged file.
 
     Raises:
         RunError: the file holds no JSON object.

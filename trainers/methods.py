@@ -310,14 +310,7 @@ def first_stage_ranker(
     on_step: Callable[[Step, SurrogateRanker], None] | None = None,
     on_round: Callable[[int, float], None] | None = None,
 ) -> Any:  # noqa: ANN401  (three classes)
-    """Return the ranker of a surrogate or a baseline, not yet fitted.
-
-    Args:
-        config: the experiment.
-        method: name of the method.
-        on_step: called after each step of a surrogate.
-        on_round: called after each round of RankBoost.
-    """
+    """Return the ranker of a surrogate or a baseline, not yet fitted."""
     if method in config.surrogate.losses:
         options = config.surrogate.model_dump(exclude={"losses", "certify"}, exclude_none=True)
         return SurrogateRanker(method, **options, seed=config.seed, on_step=on_step)
@@ -337,13 +330,7 @@ def quiet_surrogates() -> Iterator[None]:
 
 
 def two_stage_ranker(config: Config, base: BaseRanker, *, threads: int | None = None) -> TwoStageRanker:
-    """Return the exact stage on top of a base ranker, not yet fitted.
-
-    Args:
-        config: the experiment.
-        base: the base ranker.
-        threads: threads of the search; all processors that the process may use when None.
-    """
+    """Return the exact stage on top of a base ranker, not yet fitted."""
     options = config.exact.model_dump(exclude={"enabled", "base", "certificate"})
     options["top_k"] = None if options["top_k"] == "full" else options["top_k"]
     options["method"] = _on_threads(options["method"], threads)

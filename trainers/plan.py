@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from trainers.config.grids import Grid, GridConfig, Variant
 from trainers.config.toml_text import flat
 from trainers.files import Json
 
-__all__ = ["Cell", "Plan", "exact_cell", "first_stage_cell", "plan", "plan_of_run"]
+__all__ = ["Cell", "Plan", "cell_of", "plan", "plan_of_run"]
 
 # to be raised when a default or the meaning of an option changes: ids are made of the options that are set
 _VERSION = 1
@@ -81,35 +81,27 @@ class Cell:
 
     def on_data(self, sha256: str) -> Cell:
         """Return this cell on data of that hash, with another id where the hash is another."""
-        return _cell(self.config, self.split, self.method, self.starts, self.recentre, sha256)
+        return cell_of(self.config, self.split, self.method, sha256, self.starts, self.recentre)
 
 
-def first_stage_cell(config: Config, split: int, method: str, sha256: str) -> Cell:
-    """Return the cell of a surrogate or a baseline.
+def cell_of(
+    config: Config,
+    split: int,
+    method: str,
+    sha256: str,
+    starts: Collection[str] = (),
+    recentre: str | None = None,
+) -> Cell:
+    """Return the cell of a method on a split of data with a hash.
 
     Args:
         config: the experiment.
         split: seed of the split.
         method: name of the method.
         sha256: hash of the data.
+        starts: ids of the first-stage cells of this data and split, which an exact cell starts from.
+        recentre: norm of the margin by which an exact answer is also moved.
     """
-    return _cell(config, split, method, (), None, sha256)
-
-
-def exact_cell(config: Config, split: int, starts: Mapping[str, Cell], recentre: str | None, sha256: str) -> Cell:
-    """Return the cell of an exact stage.
-
-    Args:
-        config: the experiment.
-        split: seed of the split.
-        starts: the first-stage cells of this data and split by id, the base ranker's among them.
-        recentre: norm of the margin by which the answer is also moved.
-        sha256: hash of the data.
-    """
-    return _cell(config, split, EXACT, tuple(sorted(starts)), recentre, sha256)
-
-
-def _cell(config: Config, split: int, method: str, starts: tuple[str, ...], recentre: str | None, sha256: str) -> Cell:
     config = config.model_copy(update={"seed": split})
     # an option that is new, with its default, changes no result and so no id
     chosen = config.model_dump(mode="json", exclude_defaults=True)
@@ -120,7 +112,7 @@ def _cell(config: Config, split: int, method: str, starts: tuple[str, ...], rece
         "split": split,
         "method": method,
         "options": _options(config, method, chosen),
-        "starts": starts,
+        "starts": sorted(starts),
         "recentre": recentre,
         "statistics": {**chosen.get("statistics", {}), "report": config.reported},
     }
@@ -128,8 +120,8 @@ def _cell(config: Config, split: int, method: str, starts: tuple[str, ...], rece
         depends["base"] = base
     digest = hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()[:12]
     options = _options(config, method, config.model_dump(mode="json"))
-    base_id = first_stage_cell(config, split, config.exact.base, sha256).id if method == EXACT else None
-    return Cell(config.name, split, method, config, options, starts, base_id, recentre, digest)
+    base_id = cell_of(config, split, config.exact.base, sha256).id if method == EXACT else None
+    return Cell(config.name, split, method, config, options, tuple(sorted(starts)), base_id, recentre, digest)
 
 
 def _section(config: Config, method: str) -> str:
@@ -173,23 +165,13 @@ class Plan:
 
 
 def plan_of_run(config: Config, sha256: str) -> Plan:
-    """Return the plan of a run: that of a sweep of one experiment and one split.
-
-    Args:
-        config: the experiment.
-        sha256: hash of the data.
-    """
+    """Return the plan of a run: that of a sweep of one experiment and one split."""
     grid = GridConfig(experiments=(config.name,), splits=(config.seed,))
     return plan([Grid(grid, (Variant({}, config),))], {config.name: sha256})
 
 
 def plan(grids: Sequence[Grid], sha256: Mapping[str, str]) -> Plan:
-    """Return the plan of a sweep.
-
-    Args:
-        grids: grids of the sweep.
-        sha256: hashes of the data, by the name of the experiment.
-    """
+    """Return the plan of a sweep."""
     first: dict[tuple[str, int], dict[str, Cell]] = {}
     for grid in grids:
         for variant, seed in itertools.product(grid.variants, grid.config.seeds):
@@ -197,7 +179,7 @@ def plan(grids: Sequence[Grid], sha256: Mapping[str, str]) -> Plan:
             exact = EXACT in _methods(grid, variant)
             for method in variant.config.methods if exact else _methods(grid, variant):
                 if method != EXACT:
-                    cell = first_stage_cell(variant.config, seed, method, sha256[variant.config.name])
+                    cell = cell_of(variant.config, seed, method, sha256[variant.config.name])
                     group.setdefault(cell.id, cell)
     cells = {cell.id: cell for group in first.values() for cell in group.values()}
     index = []
@@ -206,10 +188,8 @@ def plan(grids: Sequence[Grid], sha256: Mapping[str, str]) -> Plan:
         for variant, seed in itertools.product(grid.variants, grid.config.seeds):
             config, starts = variant.config, first[variant.config.name, seed]
             for method in _methods(grid, variant):
-                if method == EXACT:
-                    cell = exact_cell(config, seed, starts, grid.config.recentre, sha256[config.name])
-                else:
-                    cell = first_stage_cell(config, seed, method, sha256[config.name])
+                extra = (starts, grid.config.recentre) if method == EXACT else ()
+                cell = cell_of(config, seed, method, sha256[config.name], *extra)
                 cells.setdefault(cell.id, cell)
                 concerned = {key: _shown(value) for key, value in variant.varied.items() if cell.concerns(key)}
                 entry = {"id": cell.id, "data": cell.data, "split": seed, "method": method, "varied": concerned}

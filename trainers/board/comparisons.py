@@ -30,12 +30,7 @@ _LOSS, _TRACE = "loss/convex", "exact/"
 
 
 def comparisons_of_runs(runs: Sequence[RunFolder], note: Callable[[str], None]) -> list[Comparison]:
-    """Return the comparisons of runs, one for each data set in the order of its first run.
-
-    Args:
-        runs: folders of the runs; nothing in them is changed.
-        note: is told what is left out, and why.
-    """
+    """Return the comparisons of runs, one for each data set in the order of its first run."""
     groups: dict[tuple[str, str], list[tuple[RunFolder, Config]]] = {}
     for run in runs:
         try:

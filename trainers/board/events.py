@@ -35,12 +35,7 @@ _UNSAFE = re.compile(r'[<>:"/\\|?*\x00-\x1f]')
 
 
 def write_comparison(folder: Path, comparison: Comparison) -> None:
-    """Write a TensorBoard run for each line of a comparison.
-
-    Args:
-        folder: folder of the board.
-        comparison: what to write.
-    """
+    """Write a TensorBoard run for each line of a comparison."""
     for line in _by_colour(comparison.lines):
         with SummaryWriter(str(folder / _file_name(comparison.name) / _file_name(line.name))) as writer:
             _write_line(writer, comparison, line)
@@ -79,13 +74,7 @@ def _write_line(writer: SummaryWriter, comparison: Comparison, line: Line) -> No
 
 
 def write_overview(folder: Path, comparisons: Sequence[Comparison], pictures: Mapping[str, Figure]) -> None:
-    """Write the TensorBoard run that belongs to no line.
-
-    Args:
-        folder: folder of the board.
-        comparisons: all comparisons of the board.
-        pictures: further pictures by tag.
-    """
+    """Write the TensorBoard run that belongs to no line."""
     with SummaryWriter(str(folder / OVERVIEW)) as writer:
         events = writer._get_file_writer()
         summary = custom_scalars({})
@@ -173,12 +162,7 @@ _STYLES = ("-", "--", ":", "-.")
 
 
 def roc_figure(comparison: Comparison, part: str) -> Figure | None:
-    """Draw the ROC curves of all lines, with several splits those of their lists together; None without a list.
-
-    Args:
-        comparison: the methods.
-        part: ``"train"`` or ``"test"``.
-    """
+    """Draw the ROC curves of all lines, with several splits those of their lists together; None without a list."""
     figure = Figure(figsize=(5.6, 5.6), dpi=110)
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0.13, 0.11, 0.84, 0.81))

@@ -28,12 +28,7 @@ def command(board: Board, host: str | None = None, port: int | None = None) -> s
 
 
 def links(board: Board, url: str) -> dict[str, str]:
-    """Return links to the charts without smoothing, one a data set where there are too many runs to show at once.
-
-    Args:
-        board: the board.
-        url: address at which TensorBoard answers.
-    """
+    """Return links to the charts without smoothing, one a data set where there are too many runs to show at once."""
     if board.runs < SHOWN_AT_FIRST:
         return {", ".join(board.data): f"{url}?smoothing=0#custom_scalars&_smoothingWeight=0"}
     return {name: _link(name, url) for name in board.data}
@@ -89,10 +84,6 @@ def _count(data: Sequence[str]) -> str:
 
 def run_board(arguments: argparse.Namespace, complain: Callable[[str], None]) -> int:
     """Write the board and start TensorBoard on it, until Ctrl-C; returns the exit code.
-
-    Args:
-        arguments: the parsed arguments.
-        complain: shows a line on stderr.
 
     Raises:
         RunError: there is nothing to show, or a folder or port cannot be used.

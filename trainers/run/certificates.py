@@ -36,13 +36,7 @@ def earlier_weights(folder: MethodFolder, feature_names: Sequence[str]) -> list[
 
 
 def save_solution(folder: MethodFolder, task: Task, ranker: TwoStageRanker) -> None:
-    """Write the model, the weights with what was proven of them, and the list that was reranked.
-
-    Args:
-        folder: folder of the exact stage.
-        task: options and data.
-        ranker: the fitted exact stage.
-    """
+    """Write the model, the weights with what was proven of them, and the list that was reranked."""
     with replacing(folder.model) as temporary:
         ranker.save(temporary)
     names = task.split.feature_names

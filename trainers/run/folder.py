@@ -54,9 +54,6 @@ _FREE_KEYS = frozenset({"runs_dir", "data.cache"})
 class MethodFolder:
     """The folder of one method of a run.
 
-    Args:
-        path: the folder.
-
     Attributes:
         log: JSON lines of every logged value.
         checkpoint: state of an unfinished training.
@@ -148,9 +145,6 @@ def _digest(path: Path) -> str:
 class RunFolder:
     """The folder of one run.
 
-    Args:
-        path: the folder.
-
     Attributes:
         config: the resolved config.
         origin: the file of `facts`.
@@ -188,11 +182,6 @@ class RunFolder:
 
 def check_run(config: Config, *, fresh: bool = False, undecided: Collection[str] = ()) -> None:
     """Check that a config can run in its folder, before anything is read or written.
-
-    Args:
-        config: the config of the run.
-        fresh: whether an earlier run of this name is thrown away.
-        undecided: keys whose values are not known yet.
 
     Raises:
         RunError: the folder holds other files than those of a run, or a damaged config.

@@ -53,12 +53,7 @@ class Helpers:
 
     @contextlib.contextmanager
     def training(self, name: str, state: dict[str, Any] | None) -> Iterator[None]:
-        """A context in which helpers train on a loss like the first process, until the same step.
-
-        Args:
-            name: of the loss.
-            state: of the checkpoint.
-        """
+        """A context in which helpers train on a loss like the first process, until the same step."""
         self._tell((name, state))
         self._busy = True
         try:

@@ -78,11 +78,6 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
     asks to stop, the record has the status ``interrupted``, describes the best weights so far, and leaves the folder
     unfinished.
 
-    Args:
-        context: the run.
-        method: name of the method.
-        records: records of the methods before, the base ranker's among them.
-
     Raises:
         KeyboardInterrupt: the user stopped a method that keeps nothing of what it has done.
         RunError: a training that leaves the floating point range, or loses its helpers.

@@ -37,12 +37,7 @@ _BEFORE, _AFTER = "#5b6770", "#1f6fb2"
 
 
 def write_overview(context: Context, results: Results | None) -> None:
-    """Write layout of the charts, table and pictures, as a TensorBoard run of its own and as PNG files.
-
-    Args:
-        context: the run.
-        results: its table; None before it starts.
-    """
+    """Write layout of the charts, table and pictures, as a TensorBoard run of its own and as PNG files."""
     options = context.config.tracking
     figures = _figures(context) if results is not None and options.figures else {}
     for name, figure in figures.items():
@@ -62,14 +57,7 @@ def write_overview(context: Context, results: Results | None) -> None:
 def write_events(
     folder: Path, charts: Charts, *, texts: Mapping[str, str] | None = None, figures: Mapping[str, Figure] | None = None
 ) -> None:
-    """Write a TensorBoard run of charts, texts and pictures; what the folder held before is replaced.
-
-    Args:
-        folder: folder of the TensorBoard run.
-        charts: layout of the charts, from `chart_layout`.
-        texts: Markdown by tag.
-        figures: pictures by tag.
-    """
+    """Write a TensorBoard run of charts, texts and pictures; what the folder held before is replaced."""
     folder.mkdir(parents=True, exist_ok=True)
     writer = new_writer(folder)
     writer.add_custom_scalars(charts)
@@ -155,12 +143,6 @@ def ranked_list_figure(
     """Draw two strips of labels, before and after reranking, and the positives found down to each position.
 
     The figure is small, its letters large: TensorBoard shows it a third of a page wide.
-
-    Args:
-        ranked: the list.
-        base: name of the base ranker.
-        statistic: name of the statistic.
-        values: values of the statistic before and after.
     """
     figure = Figure(figsize=(6.4, 5.4), layout="constrained", dpi=110)
     FigureCanvasAgg(figure)

@@ -78,12 +78,7 @@ class Row:
 
     @classmethod
     def of(cls, record: Json, top: float | None = None) -> Row:
-        """Return the row of a record.
-
-        Args:
-            record: the record.
-            top: the statistic on the reranked list.
-        """
+        """Return the row of a record."""
         found = {f.name: record[f.name] for f in fields(cls) if f.name in record}
         bounds = to_json(record.get("list") or {})
         found |= {name: bounds.get(name) for name in ("bound", "gap", "trivial_bound")}
@@ -117,11 +112,7 @@ class Results:
     base: str = ""
 
     def columns(self, statistics: Sequence[str] | None = None) -> Columns:
-        """Return headings and cells; empty columns are left out.
-
-        Args:
-            statistics: names of the statistics to show; all by default.
-        """
+        """Return headings and cells; empty columns are left out."""
         rows = self.rows
         columns = [
             ("method", [row.method for row in rows]),
@@ -187,12 +178,7 @@ def tables(results: Results) -> dict[str, Columns]:
 
 
 def rich_tables(results: Results, width: int) -> list[RenderableType]:
-    """Return the tables and their texts for a terminal.
-
-    Args:
-        results: the run's results.
-        width: width of the terminal; columns that do not fit go into further tables below.
-    """
+    """Return the tables and their texts for a terminal."""
     methods, *others = tables(results).items()
     return [
         *_stacked(methods[1], f"run {results.name}", width),
