@@ -169,27 +169,16 @@ def test_a_damaged_run_is_left_out_and_named(workplace, tmp_path):
     assert said[0].startswith("runs/plain is left out: ")
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (lambda text: None, "its data cannot be read"),
-        (lambda text: text.replace("\n0.", "\n9.", 1), "its data have changed"),
-    ],
-)
-def test_without_the_data_there_are_no_curves_of_labels(workplace, tmp_path, change, reason):
+def test_boards_of_runs_do_not_read_the_data(workplace, tmp_path):
     path = Path(load_config(workplace / "runs" / "all" / "config.toml").data.path)
-    kept, text = path.read_text(), change(path.read_text())
-    said = []
+    kept, said = path.read_text(), []
     try:
-        path.unlink() if text is None else path.write_text(text)
+        path.unlink()
         board = build_board(["runs/all"], folder=tmp_path / "b", note=said.append).folder
     finally:
         path.write_text(kept)
-    assert len(said) == 1
-    assert reason in said[0]
-    found = events(board / "table" / "ranknet").Tags()
-    assert not [tag for tag in found["tensors"] if "precision" in tag]
-    assert "table/test/dcg" in found["scalars"]
+    assert said == []
+    assert [tag for tag in events(board / "table" / "ranknet").Tags()["tensors"] if "precision" in tag]
 
 
 def test_queries_are_compared_by_their_mean_shares(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -286,25 +287,31 @@ def read_run(folder: RunFolder, note: Callable[[str], None] = lambda text: None)
         facts = folder.facts
         whole = plan_of_run(config, facts["data"]["sha256"])
     records: list[Json] = []
-    split: Split | None = None
+    split = functools.cache(lambda: _same_split(config, facts["data"]["sha256"], folder, note))
     for cell in whole.cells.values():
         method = MethodFolder(folder.path / cell.method)
         record = method.result()
         if record is None:
             continue
         identity = {"id": cell.id, "data": cell.data, "split": cell.split, "options": cell.options}
-        if "sizes" not in record and "queries" not in facts["data"]:  # version 0.1 kept no labels
-            split = split or _same_split(config, facts["data"]["sha256"], folder, note)
-            if split is not None:
-                record |= _sizes_and_labels(method, split)
-        with reading(method.log):
-            logged = list(read_log(method.log))
-        first = next(iter(record["train"]))
-        tags = ("loss/convex", f"train/{first}", f"test/{first}")
-        points = [[log["step"], *map(log["values"].get, tags)] for log in logged if tags[0] in log["values"]]
-        records.append({**identity, **record, "curve": thinned(points)})
+        if "sizes" not in record and "queries" not in facts["data"] and (found := split()) is not None:
+            record |= _sizes_and_labels(method, found)  # version 0.1 kept no labels
+        if cell.method != EXACT:
+            record["curve"] = _curve(method, record)
+        records.append({**identity, **record})
     origin = {key: value for key, value in facts.items() if key not in ("name", "seed", "begun", "data")}
     return SweepResults(config.name, whole.index, origin, records)
+
+
+def _curve(folder: MethodFolder, record: Json) -> list[list[float]]:
+    """Return the loss and first statistic of a method with steps, from its log."""
+    if record["steps"] is None:  # it drew level lines
+        return []
+    first = next(iter(record["train"]))
+    tags = ("loss/convex", f"train/{first}", f"test/{first}")
+    with reading(folder.log):
+        logged = [entry for entry in read_log(folder.log) if tags[0] in entry["values"]]
+        return thinned([[entry["step"], *map(entry["values"].get, tags)] for entry in logged])
 
 
 def _same_split(config: Config, sha256: str, folder: RunFolder, note: Callable[[str], None]) -> Split | None:
