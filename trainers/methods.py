@@ -81,7 +81,7 @@ class Watch:
         """
 
     def stepped(self, index: int, values: Mapping[str, float] | None, fit: Fit | None) -> None:
-        """End a step or round; a KeyboardInterrupt stops the method there.
+        """Receive the end of a step or round; a KeyboardInterrupt stops the method there.
 
         Args:
             index: number of the step or round.

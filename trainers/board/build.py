@@ -168,7 +168,7 @@ def _replacing(folder: Path) -> Iterator[Path]:
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove the new and old folders beside a board that a killed `ltr board` left; none takes as long as a day."""
+    """Remove the new and old folders beside a board that a killed `ltr board` left a day ago or earlier."""
     for left in folder.parent.glob(f".{glob.escape(folder.name)}.{'[0-9a-f]' * 8}.*"):
         with contextlib.suppress(OSError):
             if left.suffix in (".new", ".old") and time.time() - left.stat().st_mtime > _DAY:

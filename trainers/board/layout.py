@@ -1,13 +1,13 @@
-"""Names of a board's tags, and its charts.
+"""Tags and charts of a board.
 
 ==============================================  ======================================================
 tag, behind the comparison's name               value, step
 ==============================================  ======================================================
 ``loss``, ``train/dcg``, ``test/dcg``           while training; methods without steps draw a level line
-``final/train/dcg``, ``final/test/dcg``, ...    of the finished method, a level line
+``final/train/dcg``, ``final/test/dcg``, ...    the finished method's, a level line
 ``precision/train``, ``precision/test``         share of positives among the first k; the step is k
-``incumbent``, ``bound``, ``gap``               of the exact stage; the step is the time in milliseconds
-``precision and recall/train``, ``.../test``    of the items above a position
+``incumbent``, ``bound``, ``gap``               the exact stage's; the step is the time in milliseconds
+``precision and recall/train``, ``.../test``    for the items above a position
 ==============================================  ======================================================
 
 Brackets in them are square, see `trainers.run.tracking.event_tag`.
@@ -34,12 +34,12 @@ _SETS = {"train": "training set", "test": "test set"}
 
 
 def tag_of(comparison: Comparison, what: str) -> str:
-    """The tag of something in a comparison."""
+    """Return the tag of something in a comparison."""
     return event_tag(f"{comparison.name}/{what}")
 
 
 def scalars_of(comparison: Comparison, line: Line) -> dict[str, Points]:
-    """The series of a line by tag."""
+    """Return the series of a line by tag."""
     final = line.means
     stepped = {"loss", *(f"{part}/{comparison.statistic}" for part in PARTS)}
     stepped |= {tag for other in comparison.lines for tag in other.curves}
@@ -56,7 +56,7 @@ def _level(value: float, last: int) -> Points:
 
 
 def charts_of(comparison: Comparison) -> dict[str, dict[str, list[str]]]:
-    """For each category of charts, their titles and tags; charts without a series are left out."""
+    """Return titles and tags of the charts by category; charts without a series are left out."""
     statistic, *others = comparison.statistics or [comparison.statistic]
     final = {part: f"final {statistic}, {_SETS[part]}" for part in PARTS}
     first = {part: f"precision among the first k, {_SETS[part]}" for part in PARTS}
@@ -80,7 +80,7 @@ def charts_of(comparison: Comparison) -> dict[str, dict[str, list[str]]]:
 
 
 def layout_of(comparisons: Sequence[Comparison]) -> layout_pb2.Layout:
-    """The charts of the CUSTOM SCALARS tab."""
+    """Return the charts of the CUSTOM SCALARS tab."""
     layout = layout_pb2.Layout()
     unfolded = _UNFOLDED if sum(len(one.lines) for one in comparisons) < SHOWN_AT_FIRST else 0
     for number, comparison in enumerate(comparisons):

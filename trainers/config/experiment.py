@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, Field, StrictStr, ValidationError
+from pydantic import BaseModel, StrictStr, ValidationError
 from pydantic.fields import FieldInfo
 
 from trainers.config.errors import NOTHING, ConfigError, Finding, findings_of
@@ -27,6 +27,7 @@ from trainers.config.sections import (
     StatisticsConfig,
     SurrogateConfig,
     TrackingConfig,
+    option,
 )
 from trainers.config.toml_text import apply_overrides, dump_toml, read_experiment
 
@@ -39,11 +40,9 @@ EXACT = "exact"
 class Config(Section):
     """One experiment."""
 
-    name: FileName = Field(description="name of the run and its folder; the config file's name when left out")
-    seed: Seed = Field(default=0, description="seed of the split, the trainings and the exact stage")
-    runs_dir: StrictStr = Field(
-        default="runs", min_length=1, description="folder of the run folders", json_schema_extra=FREE
-    )
+    name: FileName = option(..., "name of the run and its folder; the config file's name when left out")
+    seed: Seed = option(0, "seed of the split, the trainings and the exact stage")
+    runs_dir: StrictStr = option("runs", "folder of the run folders", min_length=1, free=True)
     data: DataConfig
     surrogate: SurrogateConfig = SurrogateConfig()
     baselines: BaselinesConfig = BaselinesConfig()

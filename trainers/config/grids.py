@@ -28,7 +28,7 @@ from pydantic import AfterValidator, Field, PlainValidator, StrictStr, Validatio
 
 from trainers.config.errors import NOTHING, ConfigError, Finding, findings_of, nearest
 from trainers.config.experiment import Config, describe_keys, free_keys, parse_config
-from trainers.config.sections import FileName, Section
+from trainers.config.sections import FileName, Section, option
 from trainers.config.toml_text import apply_overrides, flat, merged, read_experiment, read_toml, unflat
 
 __all__ = ["Grid", "GridConfig", "SweepConfig", "Variant", "load_sweep"]
@@ -60,21 +60,21 @@ _MOST_SPLITS = 100_000
 class GridConfig(Section):
     """A grid: experiments, and the keys that are varied in them."""
 
-    name: FileName = Field(default="methods", description="name of the table that the grid belongs to")
-    title: StrictStr = Field(default="", description="title of that table")
-    experiments: _Names = Field(description="config files of experiments, relative to the sweep's")
-    splits: Annotated[int | tuple[int, ...], PlainValidator(_splits)] = Field(
-        default=10, description="number of splits, seeds 0, 1, ..., or the seeds"
+    name: FileName = option("methods", "name of the table that the grid belongs to")
+    title: StrictStr = option("", "title of that table")
+    experiments: _Names = option(..., "config files of experiments, relative to the sweep's")
+    splits: Annotated[int | tuple[int, ...], PlainValidator(_splits)] = option(
+        10, "number of splits, seeds 0, 1, ..., or the seeds"
     )
-    methods: _Names | None = Field(default=None, description="methods of the experiments; all when left out")
-    best_of: StrictStr | None = Field(
-        default=None, description="a varied key: the report shows its best value only, by the mean on the test sets"
+    methods: _Names | None = option(None, "methods of the experiments; all when left out")
+    best_of: StrictStr | None = option(
+        None, "a varied key: the report shows its best value only, by the mean on the test sets"
     )
-    recentre: Literal["l2", "max"] | None = Field(
-        default=None, description="also measure the exact answers moved to the largest margin, by norm l2 or max"
+    recentre: Literal["l2", "max"] | None = option(
+        None, "also measure the exact answers moved to the largest margin, by norm l2 or max"
     )
-    set: dict[str, Any] = Field(default={}, description="keys of the experiments to set")
-    vary: dict[str, Any] = Field(default={}, description="keys of the experiments, each with a list of values")
+    set: dict[str, Any] = option({}, "keys of the experiments to set")
+    vary: dict[str, Any] = option({}, "keys of the experiments, each with a list of values")
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -85,10 +85,10 @@ class GridConfig(Section):
 class SweepConfig(Section):
     """A sweep: its name, its folder and its grids."""
 
-    name: FileName = Field(description="name of the sweep and its folder; the config file's name when left out")
-    runs_dir: StrictStr = Field(default="runs", min_length=1, description="folder of the sweep's folder")
-    grid: Annotated[tuple[GridConfig, ...], Field(strict=False), AfterValidator(_not_empty)] = Field(
-        description="the grids, one [[grid]] table each"
+    name: FileName = option(..., "name of the sweep and its folder; the config file's name when left out")
+    runs_dir: StrictStr = option("runs", "folder of the sweep's folder", min_length=1)
+    grid: Annotated[tuple[GridConfig, ...], Field(strict=False), AfterValidator(_not_empty)] = option(
+        ..., "the grids, one [[grid]] table each"
     )
 
     @property

@@ -7,7 +7,7 @@ losses, data sets and solver methods exist is decided by the library.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from pydantic import (
@@ -43,10 +43,24 @@ __all__ = [
     "StatisticsConfig",
     "SurrogateConfig",
     "TrackingConfig",
+    "option",
 ]
 
 FREE: dict[str, Any] = {"changes_results": False}
 """Mark of a key that does not change results (the field's ``json_schema_extra``)."""
+
+
+def option(default: Any, description: str, *, free: bool = False, **rules: Any) -> Any:  # noqa: ANN401  (a pydantic field)
+    """Return the field of a key.
+
+    Args:
+        default: value where the key is left out; ``...`` where it is required.
+        description: meaning, for the command line, the reference and messages.
+        free: whether the key does not change results.
+        rules: range of the value, such as ``ge=1``.
+    """
+    return Field(default, description=description, json_schema_extra=FREE if free else None, **rules)
+
 
 Clash = tuple[str, str, object, tuple[str, ...]]
 """A clash between fields: field, rule, value, and the other fields that it follows from."""
@@ -124,9 +138,12 @@ def _unique(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return values
 
 
+_Item = TypeVar("_Item")
+Several = Annotated[tuple[_Item, ...], BeforeValidator(_split), Field(strict=False), AfterValidator(_unique)]
+"""A list without repeats, or one string with commas."""
 Statistic = Annotated[StrictStr, AfterValidator(_statistic)]
 Loss = Annotated[StrictStr, AfterValidator(_loss)]
-Names = Annotated[tuple[StrictStr, ...], BeforeValidator(_split), Field(strict=False), AfterValidator(_unique)]
+Names = Several[StrictStr]
 # solvers and libraries take seeds of 31 bits
 Seed = Annotated[StrictInt, Field(ge=0, le=2**31 - 1)]
 FileName = Annotated[StrictStr, AfterValidator(_file_name)]
@@ -145,32 +162,24 @@ class Section(BaseModel):
 class DataConfig(Section):
     """Where the observations come from, and how they are split into a training set and a test set."""
 
-    name: StrictStr | None = Field(
-        default=None, min_length=1, description="a known data set: gaussians, travel, pima, ..."
+    name: StrictStr | None = option(None, "a known data set: gaussians, travel, pima, ...", min_length=1)
+    path: StrictStr | None = option(
+        None, "your own table (CSV) or sparse text, relative to the config file", min_length=1
     )
-    path: StrictStr | None = Field(
-        default=None, min_length=1, description="your own table (CSV) or sparse text, relative to the config file"
+    test_path: StrictStr | None = option(None, "file of the test set; path is split when left out", min_length=1)
+    format: FormatName = option("auto", "table, svmlight (also libsvm, LETOR), or auto to tell by the file")
+    label: StrictStr | None = option(
+        None, "label column of your table: 0 and 1, with queries also 2, 3, ...", min_length=1
     )
-    test_path: StrictStr | None = Field(
-        default=None, min_length=1, description="file of the test set; path is split when left out"
+    query: StrictStr | None = option(
+        None, "query column of your table; a file of sizes PATH.query does as well", min_length=1
     )
-    format: FormatName = Field(
-        default="auto", description="table, svmlight (also libsvm, LETOR), or auto to tell by the file"
-    )
-    label: StrictStr | None = Field(
-        default=None, min_length=1, description="label column of your table: 0 and 1, with queries also 2, 3, ..."
-    )
-    query: StrictStr | None = Field(
-        default=None, min_length=1, description="query column of your table; a file of sizes PATH.query does as well"
-    )
-    drop: Names = Field(default=(), description="columns of your table that are no features, such as ids")
-    features: Names | None = Field(default=None, description="feature columns of your table; all others when left out")
-    train_fraction: float = Field(default=0.5, gt=0, lt=1, description="share of the rows (queries) used for training")
-    split_seed: Seed | None = Field(default=None, description="seed of the split; the run's seed when left out")
-    seed: Seed = Field(default=0, description="seed of generated data sets")
-    cache: bool = Field(
-        default=True, description="keep what was parsed of a large sparse file, in LTR_CACHE", json_schema_extra=FREE
-    )
+    drop: Names = option((), "columns of your table that are no features, such as ids")
+    features: Names | None = option(None, "feature columns of your table; all others when left out")
+    train_fraction: float = option(0.5, "share of the rows (queries) used for training", gt=0, lt=1)
+    split_seed: Seed | None = option(None, "seed of the split; the run's seed when left out")
+    seed: Seed = option(0, "seed of generated data sets")
+    cache: bool = option(True, "keep what was parsed of a large sparse file, in LTR_CACHE", free=True)
 
     def clashes(self) -> Iterator[Clash]:
         """Require a data set by name or a file by path, and columns only with a table."""
@@ -221,38 +230,25 @@ _Width = Annotated[StrictInt, Field(ge=1, le=65_536)]
 class SurrogateConfig(Section):
     """Rankers trained in PyTorch, one for each loss."""
 
-    losses: Annotated[tuple[Loss, ...], BeforeValidator(_split), Field(strict=False), AfterValidator(_unique)] = Field(
-        default=("ranknet", "hinge", "exponential", "logistic", "p_norm_push(p=2)"),
-        description="losses to train on; an empty list trains none; when left out, graded labels have no logistic",
+    losses: Several[Loss] = option(
+        ("ranknet", "hinge", "exponential", "logistic", "p_norm_push(p=2)"),
+        "losses to train on; an empty list trains none; when left out, graded labels have no logistic",
     )
-    scorer: Literal["linear", "mlp"] = Field(default="linear", description="the scoring function")
-    hidden: Annotated[tuple[_Width, ...] | None, BeforeValidator(_split_integers)] = Field(
-        default=None,
-        min_length=1,
-        strict=False,
-        description="widths of the hidden layers of an mlp; (64, 32) when left out",
+    scorer: Literal["linear", "mlp"] = option("linear", "the scoring function")
+    hidden: Annotated[tuple[_Width, ...] | None, BeforeValidator(_split_integers)] = option(
+        None, "widths of the hidden layers of an mlp; (64, 32) when left out", min_length=1, strict=False
     )
-    optimizer: Literal["lbfgs", "adam"] = Field(
-        default="lbfgs", description="lbfgs for the convex fits, adam for the rest"
+    optimizer: Literal["lbfgs", "adam"] = option("lbfgs", "lbfgs for the convex fits, adam for the rest")
+    max_steps: StrictInt = option(1000, "largest number of optimizer steps", ge=1)
+    learning_rate: float = option(0.01, "learning rate of adam", gt=0)
+    batch_size: StrictInt | None = option(None, "rows (queries) of an adam batch; all when left out", ge=2)
+    chunk_rows: StrictInt | None = option(
+        None, "rows on the device at a time, for data larger than its memory; all when left out", ge=1
     )
-    max_steps: StrictInt = Field(default=1000, ge=1, description="largest number of optimizer steps")
-    learning_rate: float = Field(default=0.01, gt=0, description="learning rate of adam")
-    batch_size: StrictInt | None = Field(
-        default=None, ge=2, description="rows (queries) of an adam batch; all when left out"
-    )
-    chunk_rows: StrictInt | None = Field(
-        default=None,
-        ge=1,
-        description="rows on the device at a time, for data larger than its memory; all when left out",
-    )
-    l2: float = Field(default=1e-4, ge=0, description="price of the squared weights, l2/2 ||w||^2")
-    tolerance: float = Field(default=1e-8, gt=0, description="relative accuracy at which a fit has converged")
-    device: Literal["cpu", "cuda", "auto"] = Field(default="cpu", description="where to train", json_schema_extra=FREE)
-    certify: bool = Field(
-        default=False,
-        description="also solve the convex problem and log the distance to its optimum",
-        json_schema_extra=FREE,
-    )
+    l2: float = option(1e-4, "price of the squared weights, l2/2 ||w||^2", ge=0)
+    tolerance: float = option(1e-8, "relative accuracy at which a fit has converged", gt=0)
+    device: Literal["cpu", "cuda", "auto"] = option("cpu", "where to train", free=True)
+    certify: bool = option(False, "also solve the convex problem and log the distance to its optimum", free=True)
 
     def clashes(self) -> Iterator[Clash]:
         """Refuse options that the chosen scorer or optimizer does not have."""
@@ -268,31 +264,26 @@ class SurrogateConfig(Section):
 class LogisticRegressionConfig(Section):
     """Pointwise logistic regression, the paper's base ranker."""
 
-    C: float = Field(default=1e4, gt=0, description="inverse strength of the regularisation, as in scikit-learn")
-    standardize: bool = Field(default=True, description="whether to fit on standardised columns")
+    C: float = option(1e4, "inverse strength of the regularisation, as in scikit-learn", gt=0)
+    standardize: bool = option(True, "whether to fit on standardised columns")
 
 
 class RankBoostConfig(Section):
     """RankBoost: boosted thresholds on single features."""
 
-    rounds: StrictInt = Field(default=100, ge=1, description="boosting rounds")
-    thresholds: Annotated[int | str, _whole_or("all", 1)] = Field(
-        default=255, description='largest number of cuts tried for each feature, or "all"'
+    rounds: StrictInt = option(100, "boosting rounds", ge=1)
+    thresholds: Annotated[int | str, _whole_or("all", 1)] = option(
+        255, 'largest number of cuts tried for each feature, or "all"'
     )
-    step: Literal["bound", "exact"] = Field(default="bound", description="step length of a round")
+    step: Literal["bound", "exact"] = option("bound", "step length of a round")
 
 
 class BaselinesConfig(Section):
     """Methods to compare with, by name."""
 
-    methods: Annotated[
-        tuple[Literal["logistic_regression", "rankboost"], ...],
-        BeforeValidator(_split),
-        Field(strict=False),
-        AfterValidator(_unique),
-    ] = Field(
-        default=("logistic_regression", "rankboost"),
-        description=("baselines to fit; an empty list fits none; when left out, lists by query have no rankboost"),
+    methods: Several[Literal["logistic_regression", "rankboost"]] = option(
+        ("logistic_regression", "rankboost"),
+        "baselines to fit; an empty list fits none; when left out, lists by query have no rankboost",
     )
     logistic_regression: LogisticRegressionConfig = LogisticRegressionConfig()
     rankboost: RankBoostConfig = RankBoostConfig()
@@ -301,41 +292,33 @@ class BaselinesConfig(Section):
 class ExactConfig(Section):
     """The exact reranker of the top of the base ranker's list."""
 
-    enabled: bool = Field(default=True, description="whether to rerank at all")
-    base: Annotated[StrictStr, AfterValidator(_method)] = Field(
-        default="logistic_regression", description="any method of this run, by name"
+    enabled: bool = option(True, "whether to rerank at all")
+    base: Annotated[StrictStr, AfterValidator(_method)] = option(
+        "logistic_regression", "any method of this run, by name"
     )
-    top_k: Annotated[int | str, _whole_or("full", 2)] = Field(
-        default=50, description='length of the list (of every query) to rerank, or "full"'
+    top_k: Annotated[int | str, _whole_or("full", 2)] = option(
+        50, 'length of the list (of every query) to rerank, or "full"'
     )
-    statistic: Statistic = Field(default="dcg", description="the rank statistic to maximise, and to report first")
-    C: float = Field(default=0.0, ge=0, description="price of each non-zero weight")
-    margin: float = Field(
-        default=1e-4,
-        gt=0,
-        le=1,
-        description="score difference from which one row is above another; SCIP needs 1e-5 or more",
+    statistic: Statistic = option("dcg", "the rank statistic to maximise, and to report first")
+    C: float = option(0.0, "price of each non-zero weight", ge=0)
+    margin: float = option(
+        1e-4, "score difference from which one row is above another; SCIP needs 1e-5 or more", gt=0, le=1
     )
-    rank: Literal["resolved", "subrank"] = Field(default="resolved", description="how ties are ranked")
-    method: StrictStr = Field(default="auto", description="solver method; auto chooses")
-    time_limit: float = Field(default=60.0, gt=0, description="seconds for the search")
-    gap: float = Field(default=0.0, ge=0, description="relative gap at which to stop; 0 asks for a proof")
-    node_limit: StrictInt | None = Field(default=None, ge=1, description="largest number of branch-and-bound nodes")
-    memory_limit: float | None = Field(
-        default=None,
-        gt=0,
-        description="megabytes that a solve may add to the process; half of what is free when left out",
+    rank: Literal["resolved", "subrank"] = option("resolved", "how ties are ranked")
+    method: StrictStr = option("auto", "solver method; auto chooses")
+    time_limit: float = option(60.0, "seconds for the search", gt=0)
+    gap: float = option(0.0, "relative gap at which to stop; 0 asks for a proof", ge=0)
+    node_limit: StrictInt | None = option(None, "largest number of branch-and-bound nodes", ge=1)
+    memory_limit: float | None = option(
+        None, "megabytes that a solve may add to the process; half of what is free when left out", gt=0
     )
-    recentre: Literal["l2", "max"] | None = Field(
-        default=None,
-        description="move the weights to the largest margin for the pairs won, by norm l2 or max; not when left out",
+    recentre: Literal["l2", "max"] | None = option(
+        None, "move the weights to the largest margin for the pairs won, by norm l2 or max; not when left out"
     )
-    certificate: bool = Field(
-        default=False,
-        description="write certificate.json, with a proof if it is small enough, for ltr verify",
-        json_schema_extra=FREE,
+    certificate: bool = option(
+        False, "write certificate.json, with a proof if it is small enough, for ltr verify", free=True
     )
-    seed: Seed | None = Field(default=None, description="the run's seed when left out")
+    seed: Seed | None = option(None, "the run's seed when left out")
 
     def clashes(self) -> Iterator[Clash]:
         """Check that a user's own rank weights fit the list, and that the method exists and fits the problem."""
@@ -362,19 +345,14 @@ class ExactConfig(Section):
 class StatisticsConfig(Section):
     """Rank statistics to report on the training and test sets, while training and in the table."""
 
-    report: Annotated[tuple[Statistic, ...], BeforeValidator(_split), Field(strict=False), AfterValidator(_unique)] = (
-        Field(
-            default=("dcg", "auc"),
-            description=(
-                "beside the statistic of the exact stage, which is always reported; when left out, "
-                "graded labels have dcg and mrr"
-            ),
-        )
+    report: Several[Statistic] = option(
+        ("dcg", "auc"),
+        "beside the statistic of the exact stage, which is always reported; when left out, "
+        "graded labels have dcg and mrr",
     )
-    gain: GainName = Field(default="exp2", description="gain of graded labels: exp2 is 2^label - 1, linear the label")
-    empty: Literal["skip", 0, 1] = Field(
-        default="skip",
-        description="value of queries without a label above 0 in a mean over queries; skip leaves them out",
+    gain: GainName = option("exp2", "gain of graded labels: exp2 is 2^label - 1, linear the label")
+    empty: Literal["skip", 0, 1] = option(
+        "skip", "value of queries without a label above 0 in a mean over queries; skip leaves them out"
     )
 
     def clashes(self) -> Iterator[Clash]:
@@ -387,12 +365,6 @@ class StatisticsConfig(Section):
 class TrackingConfig(Section):
     """What is written while training, beside the JSON lines of every logged value."""
 
-    tensorboard: bool = Field(default=True, description="write TensorBoard events", json_schema_extra=FREE)
-    every: StrictInt = Field(
-        default=1, ge=1, description="log every so many steps (the last always)", json_schema_extra=FREE
-    )
-    figures: bool = Field(
-        default=True,
-        description="draw the ranked list before and after reranking; not with queries",
-        json_schema_extra=FREE,
-    )
+    tensorboard: bool = option(True, "write TensorBoard events", free=True)
+    every: StrictInt = option(1, "log every so many steps (the last always)", ge=1, free=True)
+    figures: bool = option(True, "draw the ranked list before and after reranking; not with queries", free=True)

@@ -1,4 +1,4 @@
-"""What a run keeps of its exact stage: the model, the solution, the list that was reranked, and the certificate."""
+"""The files of a run's exact stage: the model, the solution, the list that was reranked, and the certificate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run shows while it works: live bars on a terminal, plain lines elsewhere, or nothing."""
+"""The display of a run: live bars on a terminal, plain lines elsewhere, or nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SECONDS_BETWEEN_LINES = 2.0
 
 
 class Display:
-    """Shows nothing; its methods are what a run reports.
+    """Shows nothing; its methods receive what a run reports.
 
     An exception raised in one of them reaches the run: ``KeyboardInterrupt`` stops it as Ctrl-C does.
     """
@@ -42,23 +42,23 @@ class Display:
         return
 
     def note(self, text: str) -> None:
-        """Something worth a line."""
+        """Receive a note."""
 
     def begin(self, method: str, total: int | None) -> None:
-        """A method starts; `total` steps at most, None when it has no steps."""
+        """Receive the start of a method; `total` is its largest number of steps, None without steps."""
 
     def step(self, method: str, index: int, values: Mapping[str, float]) -> None:
-        """A step of a method is done and logged."""
+        """Receive a step of a method, which is done and logged."""
 
     def progress(self, point: TracePoint, trivial: bool) -> None:
-        """The exact stage has a new incumbent or bound; `trivial` where that is still the bound of a perfect order."""
+        """Receive a new incumbent or bound; `trivial` where the bound is still that of a perfect order."""
 
     def end(self, method: str, text: str) -> None:
-        """A method ended."""
+        """Receive the end of a method."""
 
 
 class PlainDisplay(Display):
-    """Lines of text, at most one every two seconds for steps: for logs and pipes."""
+    """Prints lines of text, for logs and pipes: at most one every two seconds for steps."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -95,13 +95,13 @@ class PlainDisplay(Display):
 
 
 class PartsColumn(ProgressColumn):
-    """The texts of a task's field ``parts``, as many from the first on as fit: none of them is cut."""
+    """A column with the texts of a task's field ``parts``: as many as fit, none of them cut."""
 
     def __init__(self) -> None:
         super().__init__(Column(ratio=1, no_wrap=True))
 
     def render(self, task: Task) -> RenderableType:
-        """The texts of a task."""
+        """Return the texts of a task."""
         return _Parts(task.fields["parts"])
 
 
@@ -117,7 +117,7 @@ class _Parts:
 
 
 class LiveDisplay(Display):
-    """A bar for the running method above which finished ones leave a line."""
+    """Shows a bar for the running method, and above it a line for each finished one."""
 
     def __init__(self, console: Console) -> None:
         self._progress = Progress(
@@ -170,7 +170,7 @@ class LiveDisplay(Display):
 
 
 def display_for(console: Console, *, quiet: bool) -> Display:
-    """The display that suits the console."""
+    """Return the display that suits the console."""
     if quiet:
         return Display()
     return LiveDisplay(console) if console.is_terminal else PlainDisplay(console)

@@ -1,4 +1,4 @@
-"""The run folder: what a run leaves on disk, written so that a crash at any moment loses and damages nothing.
+"""The run folder: the files of a run, written so that a crash at any moment loses and damages nothing.
 
 ::
 
@@ -61,7 +61,7 @@ class MethodFolder:
         scores: its scores of both sets.
         solution: weights, bound, status and trace of the exact stage.
         problem: the list that the exact stage reranked.
-        certificate: what `ltr verify` checks.
+        certificate: certificate, which `ltr verify` checks.
         record: record of the finished method.
     """
 

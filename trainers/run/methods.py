@@ -1,4 +1,4 @@
-"""The methods of a run: fitted by `trainers.methods`, logged, shown, stopped, gone on with, and kept in files."""
+"""The methods of a run: fitted by `trainers.methods`, logged, shown, stopped, resumed, and kept in files."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Context(Task):
 
     @cached_property
     def cells(self) -> dict[str, Cell]:
-        """What is to compute, by method."""
+        """Results to compute, by method."""
         return {cell.method: cell for cell in plan_of_run(self.config, self.split.facts["sha256"]).cells.values()}
 
     def hyperparameters(self, method: str) -> dict[str, bool | int | float | str]:

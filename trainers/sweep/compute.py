@@ -30,7 +30,7 @@ class CellError(ValueError):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a worker says of a cell once its file is there, or why it cannot be.
+    """A worker's answer on a cell: how the method ended, or why there is no result.
 
     Attributes:
         failure: why there is no result, empty where there is one.

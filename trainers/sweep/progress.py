@@ -32,13 +32,13 @@ class Progress:
         """Receive a note."""
 
     def begin(self, total: int, missing: Sequence[Cell], who: str, at_once: int, threads: int) -> None:
-        """Start: `missing` of `total` cells have no result yet and are computed `at_once` at a time."""
+        """Receive the start: `missing` of `total` cells are computed, `at_once` at a time."""
 
     def finished(self, cell: Cell, answer: Answer) -> None:
         """Receive the answer on a cell."""
 
     def end(self) -> None:
-        """End, also where the sweep was stopped."""
+        """Receive the end of the sweep, also where it was stopped."""
 
 
 class Remaining:

@@ -1,1 +1,1 @@
-"""What is asked of the methods of an experiment: its data, and the measures of their scores."""
+"""The task of an experiment's methods: its data, and the measures of their scores."""

@@ -1,4 +1,4 @@
-"""What the labels of the data decide: some defaults follow them, and some options do not go with queries."""
+"""Options and labels: some defaults follow the labels, and some options do not go with queries."""
 
 from __future__ import annotations
 
