@@ -141,11 +141,11 @@ def fit(
         fitted = _fit_exact(task, cell, watch, base, dict(starts or {}), more_starts, threads)
     else:
         fitted = _fit_first_stage(task, cell.method, watch)
-    sizes = {name: [len(part.y), int((part.y > 0).sum())] for name, part in task.split.parts}
-    identity = {"id": cell.id, "data": cell.data, "split": cell.split, "method": cell.method, "options": cell.options}
-    measures = {**task.statistics(fitted.scores), **_ranked(task, fitted.scores)}
-    sizes_and_all = {"sizes": {**sizes, "d": len(task.split.feature_names)}, **measures}
-    return dataclasses.replace(fitted, record={**identity, **sizes_and_all, **fitted.record})
+    record: Json = {name: getattr(cell, name) for name in ("id", "data", "split", "method", "options")}
+    record["sizes"] = {name: [len(part.y), int((part.y > 0).sum())] for name, part in task.split.parts}
+    record["sizes"]["d"] = len(task.split.feature_names)
+    record |= {**task.statistics(fitted.scores), **_ranked(task, fitted.scores), **fitted.record}
+    return dataclasses.replace(fitted, record=record)
 
 
 def import_libraries() -> None:

@@ -29,7 +29,7 @@ from trainers.config.sections import (
     TrackingConfig,
     option,
 )
-from trainers.config.toml_text import apply_overrides, dump_toml, read_experiment
+from trainers.config.toml_text import apply_overrides, dump_toml, make_absolute, read_experiment
 
 __all__ = ["EXACT", "Config", "describe_keys", "free_keys", "load_config", "parse_config", "resolved_toml"]
 
@@ -81,10 +81,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     if "grid" in tree:
         raise ConfigError(str(path), [Finding("grid", "makes this the config of a sweep: `ltr sweep` takes it")])
     tree.setdefault("name", path.stem)
-    data = tree.get("data")
-    for key in ("path", "test_path"):
-        if isinstance(data, dict) and isinstance(data.get(key), str):
-            data[key] = str(Path(data[key]).expanduser().absolute())
+    make_absolute(tree.get("data"), Path())
     return parse_config(tree, source=str(path), overrides=given, findings=findings)
 
 

@@ -29,7 +29,7 @@ from pydantic import AfterValidator, Field, PlainValidator, StrictStr, Validatio
 from trainers.config.errors import NOTHING, ConfigError, Finding, findings_of, nearest
 from trainers.config.experiment import Config, describe_keys, free_keys, parse_config
 from trainers.config.sections import FileName, Section, option
-from trainers.config.toml_text import apply_overrides, flat, merged, read_experiment, read_toml, unflat
+from trainers.config.toml_text import apply_overrides, flat, make_absolute, merged, read_experiment, read_toml, unflat
 
 __all__ = ["Grid", "GridConfig", "SweepConfig", "Variant", "load_sweep"]
 
@@ -210,9 +210,7 @@ class _Reader:
             choice = dict(zip(self._vary, values, strict=True))
             whole, given, findings = apply_overrides(merged(tree, unflat(choice)), self._everywhere)
             whole.setdefault("name", file.stem)
-            for key in ("path", "test_path"):
-                if f"data.{key}" in given and isinstance(whole["data"][key], str):
-                    whole["data"][key] = str(Path(whole["data"][key]).expanduser().absolute())
+            make_absolute(whole.get("data"), Path())  # what is relative came from the command line
             try:
                 config = parse_config(whole, source=name, overrides=given, findings=findings)
             except ConfigError as error:

@@ -11,7 +11,7 @@ from typing import Any
 
 from trainers.config.errors import ConfigError, Finding, shortened
 
-__all__ = ["apply_overrides", "dump_toml", "flat", "merged", "read_experiment", "read_toml", "unflat"]
+__all__ = ["apply_overrides", "dump_toml", "flat", "make_absolute", "merged", "read_experiment", "read_toml", "unflat"]
 
 Tree = dict[str, Any]
 
@@ -86,10 +86,7 @@ def _extended(path: Path, below: tuple[Path, ...]) -> Tree:
             str(below[0]), [Finding("extends", "must not come back to a file that extends it", str(path))]
         )
     tree = read_toml(path)
-    data = tree.get("data")
-    for key in ("path", "test_path"):
-        if isinstance(data, dict) and isinstance(data.get(key), str):
-            data[key] = str((path.parent / Path(data[key]).expanduser()).absolute())
+    make_absolute(tree.get("data"), path.parent)
     parent = tree.pop("extends", None)
     if parent is None:
         return tree
@@ -98,6 +95,13 @@ def _extended(path: Path, below: tuple[Path, ...]) -> Tree:
     if not os.path.exists(path.parent / parent):  # noqa: PTH110 - Path's own raises where a name is too long
         raise ConfigError(str(path), [Finding("extends", "no such config file", parent)])
     return merged(_extended(path.parent / parent, (*below, path.resolve())), tree)
+
+
+def make_absolute(data: object, folder: Path) -> None:
+    """Make the paths in a table of data absolute; relative ones start from `folder`."""
+    for key in ("path", "test_path"):
+        if isinstance(data, dict) and isinstance(data.get(key), str):
+            data[key] = str((folder / Path(data[key]).expanduser()).absolute())
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:

@@ -24,7 +24,7 @@ from rich.text import Text
 
 from ltr.exact.solution import TracePoint
 
-__all__ = ["Display", "LiveDisplay", "PartsColumn", "PlainDisplay", "display_for"]
+__all__ = ["Display", "PartsColumn", "display_for"]
 
 _SECONDS_BETWEEN_LINES = 2.0
 
@@ -57,7 +57,7 @@ class Display:
         """Receive the end of a method."""
 
 
-class PlainDisplay(Display):
+class _PlainDisplay(Display):
     """Prints lines of text, for logs and pipes: at most one every two seconds for steps."""
 
     def __init__(self, console: Console) -> None:
@@ -65,23 +65,18 @@ class PlainDisplay(Display):
         self._last = -math.inf
 
     def note(self, text: str) -> None:
-        """Print the text."""
         self._line(text)
 
     def begin(self, method: str, total: int | None) -> None:
-        """Wait a while before the first line."""
         self._last = time.monotonic()
 
     def step(self, method: str, index: int, values: Mapping[str, float]) -> None:
-        """Print a line now and then."""
         self._now_and_then(f"{method}: step {index}, {', '.join(_values(values))}")
 
     def progress(self, point: TracePoint, trivial: bool) -> None:
-        """Print a line now and then."""
         self._now_and_then(f"exact: {point.seconds:.1f} s, {', '.join(_point(point, trivial))}, {point.nodes} nodes")
 
     def end(self, method: str, text: str) -> None:
-        """Print a line."""
         self._line(f"{method}: {text}")
 
     def _now_and_then(self, text: str) -> None:
@@ -116,7 +111,7 @@ class _Parts:
         yield Text(", ".join(shown), no_wrap=True)
 
 
-class LiveDisplay(Display):
+class _LiveDisplay(Display):
     """Shows a bar for the running method, and above it a line for each finished one."""
 
     def __init__(self, console: Console) -> None:
@@ -140,26 +135,21 @@ class LiveDisplay(Display):
         self._progress.stop()
 
     def note(self, text: str) -> None:
-        """Print the text above the bar."""
         self._progress.console.print(Text(text))
 
     def begin(self, method: str, total: int | None) -> None:
-        """Show a bar."""
         self._forget()
         self._task = self._progress.add_task(method, total=total, parts=())
 
     def step(self, method: str, index: int, values: Mapping[str, float]) -> None:
-        """Move the bar."""
         if self._task is not None:
             self._progress.update(self._task, completed=index, parts=_values(values))
 
     def progress(self, point: TracePoint, trivial: bool) -> None:
-        """Show incumbent, bound and gap beside the bar."""
         if self._task is not None:
             self._progress.update(self._task, completed=point.nodes, parts=_point(point, trivial))
 
     def end(self, method: str, text: str) -> None:
-        """Replace the bar by a line."""
         self._forget()
         self._progress.console.print(Text.assemble((f"{method}: ", "bold"), text))
 
@@ -173,7 +163,7 @@ def display_for(console: Console, *, quiet: bool) -> Display:
     """Return the display that suits the console."""
     if quiet:
         return Display()
-    return LiveDisplay(console) if console.is_terminal else PlainDisplay(console)
+    return _LiveDisplay(console) if console.is_terminal else _PlainDisplay(console)
 
 
 def _values(values: Mapping[str, float]) -> list[str]:
