@@ -75,6 +75,18 @@ def test_runs_of_version_0_1_go_on(workplace, of_version_0_1):
     assert (after.rows[-1].objective, after.rows[-1].bound) == (before.rows[-1].objective, before.rows[-1].bound)
 
 
+def test_records_of_version_0_1_are_whole(workplace, of_version_0_1):
+    before, after = (read_run(RunFolder(path)).records for path in (workplace / "runs" / "small", of_version_0_1))
+    for old, new in zip(after, before, strict=True):
+        check_record(old)
+        assert new.keys() - old.keys() <= {"message", "files"}
+        if "list" in new:
+            assert old["list"] == {**new["list"], "starts": {}}
+            assert len(old["trace"]) == len(new["trace"])
+        else:
+            assert compared(old) == compared(new)
+
+
 def test_runs_of_version_0_1_are_shown_ranked_with_and_compared(workplace, of_version_0_1, capsys):
     assert main(["show", str(of_version_0_1)]) == 0
     assert main(["predict", str(of_version_0_1), str(workplace / "table.csv")]) == 0

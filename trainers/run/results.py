@@ -298,6 +298,8 @@ def read_run(folder: RunFolder, note: Callable[[str], None] = lambda text: None)
             record |= _sizes_and_labels(method, found)  # version 0.1 kept no labels
         if cell.method != EXACT:
             record["curve"] = _curve(method, record)
+        elif "trace" not in record:
+            record |= _list_and_trace(method, record)
         records.append({**identity, **record})
     origin = {key: value for key, value in facts.items() if key not in ("name", "seed", "begun", "data")}
     return SweepResults(config.name, whole.index, origin, records)
@@ -312,6 +314,17 @@ def _curve(folder: MethodFolder, record: Json) -> list[list[float]]:
     with reading(folder.log):
         logged = [entry for entry in read_log(folder.log) if tags[0] in entry["values"]]
         return thinned([[entry["step"], *map(entry["values"].get, tags)] for entry in logged])
+
+
+def _list_and_trace(folder: MethodFolder, record: Json) -> Json:
+    """Return the list and trace of an exact stage of version 0.1, which had them in its solution alone."""
+    with reading(folder.solution):
+        claim = (read_json(folder.solution) or {}).get("certificate")
+        if claim is None:
+            return {"list": None, "trace": []}
+        sizes = {"n": claim["n"], "n_pos": claim["positives"], "starts": {}}
+        points = [[p["seconds"], p["incumbent"], p["bound"], p["nodes"]] for p in claim["trace"]]
+        return {"list": sizes | record["list"], "trace": thinned([p for p in points if p[1] is not None])}
 
 
 def _same_split(config: Config, sha256: str, folder: RunFolder, note: Callable[[str], None]) -> Split | None:
