@@ -130,7 +130,7 @@ def _upgraded(result: Json) -> Json:
     if "objective" not in result:
         return result
     kept = ("method", "status", "seconds", "train", "test", "loss", "excess", "steps", "weights", "message")
-    record = {key: result.get(key) for key in kept}
+    record = {key: result.get(key) for key in kept if key != "excess" or result.get(key) is not None}
     if result["bound"] is not None:
         bounds = {key: result.get(key) for key in ("bound", "gap", "trivial_bound")}
         record["list"] = {"value": result["objective"], **bounds}
