@@ -22,8 +22,8 @@ import torch
 from _insert import insert
 from _memory import peak
 
-from trainers.markdown_table import markdown_table
 from trainers.provenance import machine
+from trainers.tables import markdown_table
 
 __all__ = ["ABSENT", "Json", "Study", "curve", "timed"]
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from ltr.statistics import RankStatistic
 from trainers.config import EXACT
+from trainers.records import SweepResults
 from trainers.report.markdown import literal
 from trainers.report.page import Block, Section, Table, Text
 from trainers.report.reference import Reference
 from trainers.report.series import statistic_of_sweep
 from trainers.report.sweep_tables import tables_of
-from trainers.sweep.records import SweepResults
 
 __all__ = ["anchor", "introduction", "logarithm", "numbering", "protocol"]
 

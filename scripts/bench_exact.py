@@ -31,8 +31,8 @@ from _lists import HIGH_DIMENSION, Case, cases, standard_cases
 from ltr.data import DataError
 from ltr.exact.local_search.search import local_search
 from ltr.exact.weight_space.workers import available_threads
-from trainers.markdown_table import markdown_table
 from trainers.provenance import machine
+from trainers.tables import markdown_table
 
 Json = dict[str, Any]
 

@@ -25,8 +25,8 @@ from _lists import Case, FloatArray, cases
 from ltr.data import DataError
 from ltr.exact import RerankProblem
 from ltr.exact.local_search.search import compile_kernels, local_search
-from trainers.markdown_table import markdown_table
 from trainers.provenance import machine
+from trainers.tables import markdown_table
 
 Ascent = Callable[[List, FloatArray, float, np.random.Generator], float]
 Search = Callable[[RerankProblem, float, int, Sequence[FloatArray]], float]

@@ -28,8 +28,8 @@ from _memory import peak
 from ltr.fitting import Fit, FitOptions
 from ltr.losses import parse_loss
 from ltr.rankers.scorers import LinearScorer, MLPScorer
-from trainers.markdown_table import markdown_table
 from trainers.provenance import machine
+from trainers.tables import markdown_table
 
 Json = dict[str, Any]
 

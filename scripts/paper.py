@@ -21,11 +21,11 @@ from _theorems import theorems
 from PIL import Image
 
 from trainers.files import RunError, write_atomic
+from trainers.records import SweepResults, read_sweep, write_export
 from trainers.report.markdown import to_markdown
 from trainers.report.page import Page, Picture, Section
 from trainers.report.reference import Reference, read_reference
 from trainers.report.report import build_page, file_names, png
-from trainers.sweep.records import SweepResults, read_sweep, write_export
 
 _PUBLISHED = Path(__file__).parents[1] / "configs" / "paper" / "published.csv"
 _TITLE = "The paper, repeated"

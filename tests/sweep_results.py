@@ -4,8 +4,7 @@ import itertools
 
 import numpy as np
 
-from trainers.sweep.cells import pack_labels
-from trainers.sweep.records import SweepResults
+from trainers.records import SweepResults, pack_labels
 
 STATISTIC = "dcg"
 SURROGATE = {"l2": 1e-4, "optimizer": "lbfgs"}

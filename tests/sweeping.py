@@ -7,9 +7,9 @@ from unittest import mock
 
 import numpy as np
 
+from trainers.records import CELLS
 from trainers.sweep import runner
-from trainers.sweep.answers import answer
-from trainers.sweep.cells import CELLS
+from trainers.sweep.compute import answer
 
 EXPERIMENT = """
 [data]

@@ -16,16 +16,14 @@ from tests.board_events import charts, curves, events, hparams, tags, tensor
 from trainers.board import build
 from trainers.board import events as board_events
 from trainers.board.build import Board, build_board
-from trainers.board.figures import roc_figure
-from trainers.board.from_sweep import comparisons_of_sweep
+from trainers.board.comparisons import comparisons_of_sweep
+from trainers.board.events import roc_figure
 from trainers.board.layout import layout_of
 from trainers.board.lines import mean_curve
 from trainers.board.server import command, links
 from trainers.files import RunError, write_json
+from trainers.records import cell_file, pack_labels, read_sweep, thinned, unpack_labels, write_cell, write_export
 from trainers.report.page import Picture, Section, Text
-from trainers.sweep.cells import cell_file, pack_labels, unpack_labels, write_cell
-from trainers.sweep.records import read_sweep, write_export
-from trainers.thinning import thinned
 
 STATISTIC = "dcg(base=e)"
 EXACT_OPTIONS = {"base": "logistic_regression", "statistic": STATISTIC, "C": 0.25, "margin": 1e-4, "time_limit": 2.0}
@@ -221,15 +219,15 @@ def test_every_chart_draws_a_series_and_every_comparison_has_the_charts(board):
     main = found["uis"]
     assert list(main)[:3] == [
         "convex loss while training",
-        f"{STATISTIC} while training, training half",
-        f"{STATISTIC} while training, test half",
+        f"{STATISTIC} while training, training set",
+        f"{STATISTIC} while training, test set",
     ]
     assert main["exact stage: incumbent and bound (step = ms)"] == ["^uis/incumbent$", "^uis/bound$"]
-    assert list(found["uis: other statistics"]) == ["final auc, training half", "final auc, test half"]
+    assert list(found["uis: other statistics"]) == ["final auc, training set", "final auc, test set"]
 
 
 def test_all_methods_stand_in_the_charts_of_final_values(board):
-    pattern = charts(board)["pima"][f"final {STATISTIC}, test half"][0]
+    pattern = charts(board)["pima"][f"final {STATISTIC}, test set"][0]
     for label in LABELS:
         assert [tag for tag in curves(board / "pima" / label) if re.match(pattern, tag)]
 
@@ -380,7 +378,7 @@ def test_a_failure_leaves_the_old_board(sweep, tmp_path, monkeypatch):
 def test_a_folder_with_other_things_is_not_replaced(sweep, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("x")
-    with pytest.raises(RunError, match=r"--logdir: .*mine holds files that are no board"):
+    with pytest.raises(RunError, match=r"--logdir: .*mine holds other files than a board's"):
         build_board([str(sweep)], folder=tmp_path / "mine")
     assert (tmp_path / "mine" / "thesis.tex").exists()
 

@@ -9,22 +9,23 @@ import pytest
 import torch
 from sklearn.metrics import ndcg_score
 
-import trainers.experiment
+import trainers.run.experiment
 from ltr.data import DataError, grouped
 from tests.reference import graded_problem
-from trainers.by_query import follow_labels, mean_share, sum_over_queries
 from trainers.cli import main
 from trainers.config import load_config, parse_config
-from trainers.config_errors import ConfigError
-from trainers.context import load_scores
-from trainers.display import Display
-from trainers.experiment import run_experiment
-from trainers.inputs import Half, Labels, load_split
-from trainers.predict import predict_csv
-from trainers.results import read_results
-from trainers.runs import RunFolder
-from trainers.sections import StatisticsConfig
-from trainers.tracking import read_records
+from trainers.config.errors import ConfigError
+from trainers.config.sections import StatisticsConfig
+from trainers.run.display import Display
+from trainers.run.experiment import run_experiment
+from trainers.run.folder import RunFolder
+from trainers.run.methods import load_scores
+from trainers.run.predict import predict_csv
+from trainers.run.results import read_results
+from trainers.run.tracking import read_log
+from trainers.task.data import Labels, Part, load_split
+from trainers.task.measures import mean_share, sum_over_queries
+from trainers.task.queries import follow_labels
 
 
 def config_for(folder, **sections):
@@ -93,7 +94,7 @@ def test_means_over_queries_are_those_of_scikit_learn(gain, empty):
     expected = np.mean(shares if empty == "skip" else [*shares, empty])
     options = StatisticsConfig(gain=gain, empty=empty)
     order = rng.permutation(24)
-    half = Half(np.zeros((24, 1)), y[order], qid[order])
+    half = Part(np.zeros((24, 1)), y[order], qid[order])
     assert mean_share(scores[order], half, "dcg@3", options) == pytest.approx(expected)
 
 
@@ -138,13 +139,13 @@ def test_the_table_says_what_it_shows(finished):
     assert {"train ndcg@5", "test nmrr", "dcg@5 on list", "bound"} <= set(headings)
     assert "top 5 of logistic_regression in each of 30 queries" in results.caption
     assert "ndcg@5 is the mean over queries of dcg@5 divided by its best value" in results.caption
-    assert "a label is worth 2^label - 1" in results.caption
+    assert "the gain of a label is 2^label - 1" in results.caption
     assert read_results(RunFolder(config.folder)) == results
 
 
 def test_every_step_logs_the_means(finished):
     config, results = finished
-    *steps, final = read_records(config.folder / "ranknet" / "scalars.jsonl")
+    *steps, final = read_log(config.folder / "ranknet" / "scalars.jsonl")
     assert all({"loss/convex", "train/ndcg@5", "test/nmrr"} <= set(step["values"]) for step in steps)
     assert final["values"]["final/train/ndcg@5"] == results.rows[0].train["ndcg@5"]
     assert not list(config.folder.glob("*.png"))
@@ -316,7 +317,7 @@ def test_the_defaults_suit_queries_of_two_classes():
 
 
 def test_what_the_user_set_is_refused_before_the_file_is_read(graded, monkeypatch, capsys):
-    monkeypatch.setattr(trainers.experiment, "load_split", lambda config: pytest.fail("the data were read"))
+    monkeypatch.setattr(trainers.run.experiment, "load_split", lambda config: pytest.fail("the data were read"))
     given = ["surrogate.losses=logistic", "statistics.report=auc", "baselines.methods=rankboost", "exact.base=logistic"]
     assert main(["run", "letor.toml", *given]) == 2
     err = capsys.readouterr().err
@@ -329,7 +330,7 @@ def test_what_the_user_set_is_refused_before_the_file_is_read(graded, monkeypatc
 
 def test_another_config_of_a_run_is_refused_before_the_file_is_read(graded, monkeypatch, capsys):
     assert main(["run", "letor.toml", "--quiet"]) == 0
-    monkeypatch.setattr(trainers.experiment, "load_split", lambda config: pytest.fail("the data were read"))
+    monkeypatch.setattr(trainers.run.experiment, "load_split", lambda config: pytest.fail("the data were read"))
     capsys.readouterr()
     assert main(["run", "letor.toml", "exact.top_k=7"]) == 2
     assert "exact.top_k: was 50 in the run begun in runs/letor, got 7" in capsys.readouterr().err
@@ -388,7 +389,7 @@ BAD_DATA = [
     ({"path": "a.csv", "format": "libsvm"}, "data.format: must be 'auto', 'table' or 'svmlight', got \"libsvm\""),
     (
         {"path": "a", "format": "svmlight", "test_path": "b", "train_fraction": 0.7},
-        "data.train_fraction: goes with data that are split: here the test half is given, got 0.7",
+        "data.train_fraction: goes with data that are split: here the test set is given, got 0.7",
     ),
     ({"name": "lightgbm_lambdarank", "split_seed": 3}, "data.split_seed: goes with data that are split"),
 ]
@@ -405,8 +406,8 @@ def test_bad_keys_are_named(data, message):
     ("train", "test", "message"),
     [
         ("1 qid:1 1:1\n0 qid:1 1:2\n", "1 1:1\n0 1:2\n", "has no queries, which the other file"),
-        ("1 qid:1 1:1\n0 qid:1 1:2\n", None, "a single query cannot be split; give the test half as data.test_path"),
-        ("1 qid:1 1:1\n0 qid:1 1:2\n1 qid:2 1:1\n", None, "half holds no query with two different labels (1 of 2 quer"),
+        ("1 qid:1 1:1\n0 qid:1 1:2\n", None, "a single query cannot be split; give the test set as data.test_path"),
+        ("1 qid:1 1:1\n0 qid:1 1:2\n1 qid:2 1:1\n", None, "set holds no query with two different labels (1 of 2 quer"),
     ],
 )
 def test_bad_data_are_named(train, test, message, tmp_path):

@@ -20,8 +20,8 @@ import ltr
 from ltr.rankers import TwoStageRanker
 from trainers.cli import main
 from trainers.config import load_config
-from trainers.predict import find_run, predict_csv
-from trainers.runs import RunError
+from trainers.files import RunError
+from trainers.run.predict import find_run, predict_csv
 from trainers.stopping import exit_code, leave_at_once
 
 ROOT = Path(__file__).parents[1]
@@ -138,7 +138,7 @@ USER_ERRORS = [
     (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,0\n2,old,1\n"), "column 'age' must hold numbers"),
     (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,0\n2,3,2\n"), "labels must be 0 or 1, got 2"),
     (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,1\n2,3,1\n"), "must hold both classes"),
-    (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,0\n2,3,1\n"), "the training half holds only label"),
+    (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,0\n2,3,1\n"), "the training set holds only label"),
     (
         ["run", "quick.toml"],
         edit("table.csv", "id,age,failed\n1,0,0\n2,1e200,1\n"),
@@ -293,7 +293,7 @@ def test_a_damaged_file_of_a_run_is_named(finished, tmp_path, capsys, name, text
     assert "--fresh" in err
 
 
-@pytest.mark.parametrize("module", ["ltr", "trainers.experiment"])
+@pytest.mark.parametrize("module", ["ltr", "trainers.run.experiment"])
 def test_ctrl_c_while_the_imports_run_ends_in_130(workplace, monkeypatch, capsys, module):
     genuine = builtins.__import__
 

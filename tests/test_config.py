@@ -7,9 +7,9 @@ import pytest
 
 from ltr.data import dataset_names
 from trainers.config import Config, describe_keys, load_config, parse_config, resolved_toml
-from trainers.config_errors import ConfigError
-from trainers.sweep.grids import load_sweep
-from trainers.toml_text import dump_toml, read_experiment
+from trainers.config.errors import ConfigError
+from trainers.config.grids import load_sweep
+from trainers.config.toml_text import dump_toml, read_experiment
 
 MINIMAL = {"name": "x", "data": {"name": "gaussians"}}
 
@@ -47,7 +47,7 @@ BAD = [
     ("seed", True, "seed: must be an integer, got true"),
     ("seed", "0", 'seed: must be an integer, got "0"'),
     ("data.name", "pimma", "data.name: unknown data set (did you mean 'pima'?); known are gaussians"),
-    ("data.path", "t.csv", 'data.path: must not stand beside name: the data come from one place, got "t.csv"'),
+    ("data.path", "t.csv", 'data.path: must not be given beside name: the data come from one place, got "t.csv"'),
     ("data.label", "y", 'data.label: goes with path only: a named data set knows its columns, got "y"'),
     ("data.train_fraction", 1.0, "data.train_fraction: must be < 1"),
     ("surrogate", 3, "surrogate: must be a table of keys, got 3"),

@@ -1,6 +1,7 @@
 """Rankers from configs, the search's threads, answers moved after the fact, and the stand-in data."""
 
 import dataclasses
+import inspect
 
 import numpy as np
 import pytest
@@ -8,11 +9,13 @@ import pytest
 from ltr.data import gaussians, load, roc_standin
 from ltr.exact import METHODS
 from ltr.exact.solution import Status
-from ltr.rankers import LinearRanker, LogisticRegressionRanker, RankBoostRanker, TwoStageRanker
+from ltr.rankers import ExactRanker, LinearRanker, LogisticRegressionRanker, RankBoostRanker
 from tests.two_stages import LIMITS, two_stage
 from trainers.config import parse_config
-from trainers.rankers import first_stage_ranker, two_stage_ranker
-from trainers.task import statistic_of
+from trainers.config.sections import LIMITS as SOLVE_LIMITS
+from trainers.config.sections import ExactConfig, LogisticRegressionConfig, RankBoostConfig, SurrogateConfig
+from trainers.methods import first_stage_ranker, two_stage_ranker
+from trainers.task.measures import statistic_of
 
 
 def config_for(**sections):
@@ -33,6 +36,24 @@ def test_rankers_have_the_options_of_the_config():
     regression = first_stage_ranker(config, "logistic_regression")
     assert isinstance(regression, LogisticRegressionRanker)
     assert regression.C == 2.0
+
+
+# keys that a section has beside the arguments of its rankers
+ELSEWHERE = {"losses", "certify", "enabled", "base", "certificate", "top_k", *SOLVE_LIMITS}
+
+
+@pytest.mark.parametrize(
+    ("section", "ranker"),
+    [
+        (SurrogateConfig, LinearRanker),
+        (RankBoostConfig, RankBoostRanker),
+        (LogisticRegressionConfig, LogisticRegressionRanker),
+        (ExactConfig, ExactRanker),
+    ],
+)
+def test_a_key_is_an_argument_of_its_ranker(section, ranker):
+    # so a new key is a field of its section and an argument of its ranker, and nothing else
+    assert section.model_fields.keys() - ELSEWHERE <= inspect.signature(ranker).parameters.keys()
 
 
 EXACT = {"top_k": "full", "statistic": "auc", "C": 0.1, "margin": 0.01, "time_limit": 2.0, "gap": 0.1,

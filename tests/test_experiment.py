@@ -19,7 +19,6 @@ import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-import trainers.experiment
 from ltr.data import DataError, half_split, load
 from ltr.exact.certificate import Certificate, certify
 from ltr.exact.problem import RerankProblem
@@ -27,14 +26,14 @@ from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.metrics import rank_statistic
 from trainers.cli import main
 from trainers.config import load_config, parse_config, resolved_toml
-from trainers.config_errors import ConfigError
-from trainers.context import load_scores
-from trainers.display import Display
-from trainers.experiment import run_experiment
-from trainers.files import remove_leftovers, replacing
-from trainers.results import read_results
-from trainers.runs import RunError, RunFolder
-from trainers.tracking import read_records
+from trainers.config.errors import ConfigError
+from trainers.files import RunError, remove_leftovers, replacing
+from trainers.run.display import Display
+from trainers.run.experiment import run_experiment
+from trainers.run.folder import RunFolder
+from trainers.run.methods import load_scores
+from trainers.run.results import read_results
+from trainers.run.tracking import read_log
 
 ROOT = Path(__file__).parents[1]
 
@@ -68,8 +67,8 @@ def test_a_list_longer_than_the_data_is_the_full_one_and_said_to_be(tmp_path):
         exact={"top_k": 626, "time_limit": 0.1}, tracking={"tensorboard": False, "figures": False},
     )  # fmt: skip
     caption = run_experiment(config).caption.splitlines()
-    assert caption[0] == "list: full list of logistic_regression on the training half"
-    rule = 'should be at most the 625 rows of the training half, or "full"'
+    assert caption[0] == "list: full list of logistic_regression on the training set"
+    rule = 'should be at most the 625 rows of the training set, or "full"'
     assert caption[1] == f"exact.top_k: {rule}, got 626: all of them are reranked"
 
 
@@ -162,7 +161,7 @@ def test_the_convex_loss_and_the_statistics_are_logged_at_every_step(finished):
     for row in results.rows:
         if row.method in ("logistic_regression", "exact"):
             continue
-        records = list(read_records(config.folder / row.method / "scalars.jsonl"))
+        records = list(read_log(config.folder / row.method / "scalars.jsonl"))
         *steps, final = records
         assert [record["step"] for record in steps] == list(range(1, row.steps + 1))
         for record in steps:
@@ -177,9 +176,7 @@ def test_methods_without_steps_draw_level_lines(finished):
     longest = max(row.steps for row in results.rows[:-1] if row.steps)
     for row in results.rows:
         if row.method in ("logistic_regression", "exact"):
-            records = [
-                r for r in read_records(config.folder / row.method / "scalars.jsonl") if "train/dcg" in r["values"]
-            ]
+            records = [r for r in read_log(config.folder / row.method / "scalars.jsonl") if "train/dcg" in r["values"]]
             assert [(r["step"], r["values"]["train/dcg"]) for r in records] == [
                 (0, row.train["dcg"]), (longest, row.train["dcg"])
             ]  # fmt: skip
@@ -191,7 +188,7 @@ def test_tensorboard_reads_the_logged_values_to_float32(finished):
         accumulator = EventAccumulator(str(config.folder / method), size_guidance={"scalars": 0})
         accumulator.Reload()
         logged = {}
-        for record in read_records(config.folder / method / "scalars.jsonl"):
+        for record in read_log(config.folder / method / "scalars.jsonl"):
             for tag, value in record["values"].items():
                 if value is not None:
                     logged.setdefault(tag, []).append((record["step"], float(np.float32(value))))
@@ -206,7 +203,7 @@ def test_the_exact_stages_trace_is_logged_against_milliseconds(finished):
     config, results = finished
     solution = json.loads((config.folder / "exact" / "solution.json").read_text())
     trace = solution["certificate"]["trace"]
-    records = [r for r in read_records(config.folder / "exact" / "scalars.jsonl") if "exact/bound" in r["values"]]
+    records = [r for r in read_log(config.folder / "exact" / "scalars.jsonl") if "exact/bound" in r["values"]]
     steps = [record["step"] for record in records]
     assert steps == sorted(set(steps))
     assert [record["values"]["exact/incumbent"] for record in records] == [point["incumbent"] for point in trace]
@@ -261,7 +258,7 @@ def numbers(results):
 
 
 def curve(folder, method):
-    return [(record["step"], record["values"]) for record in read_records(folder / method / "scalars.jsonl")]
+    return [(record["step"], record["values"]) for record in read_log(folder / method / "scalars.jsonl")]
 
 
 @pytest.mark.parametrize("sections", [{}, {"surrogate": {
@@ -290,7 +287,7 @@ def test_an_interrupted_training_goes_on_to_the_same_numbers(tmp_path, sections)
 
 
 def test_a_killed_training_goes_on_from_its_last_checkpoint(tmp_path, monkeypatch):
-    monkeypatch.setattr("trainers.surrogates._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr("trainers.run.methods._SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     exact = {"exact": {"enabled": False}, "baselines": {"methods": []}}
     straight = run_experiment(config_for(tmp_path / "straight", **exact))
     config = config_for(tmp_path / "killed", **exact)
@@ -352,7 +349,7 @@ def test_rank_weights_of_ones_own_must_fit_the_list(tmp_path):
         exact={"top_k": 3, "statistic": "weights(0,1,2)"},
         surrogate={"losses": []},
     )
-    with pytest.raises(RunError, match=r"exact\.statistic: must hold one weight a rank, got 3 for a list of \d+ rows"):
+    with pytest.raises(RunError, match=r"exact: statistic must hold one weight a rank, got 3 for a list of \d+ rows"):
         run_experiment(config)
 
 
@@ -489,7 +486,7 @@ def test_a_folder_that_is_no_run_is_left_alone(tmp_path):
     config.folder.mkdir()
     (config.folder / "thesis.txt").write_text("precious")
     for fresh in (False, True):
-        with pytest.raises(RunError, match="holds files that are no run"):
+        with pytest.raises(RunError, match="holds other files than a run's"):
             run_experiment(config, fresh=fresh)
     assert (config.folder / "thesis.txt").read_text() == "precious"
 
@@ -509,7 +506,7 @@ def test_a_half_with_a_single_class_is_refused(tmp_path):
     table = tmp_path / "table.csv"
     table.write_text("a,y\n" + "\n".join(f"{i},{int(i == 3)}" for i in range(8)))
     config = config_for(tmp_path, data={"name": None, "path": str(table), "label": "y"})
-    with pytest.raises(DataError, match=r"the (training|test) half holds only label 0 .*split_seed"):
+    with pytest.raises(DataError, match=r"the (training|test) set holds only label 0 .*split_seed"):
         run_experiment(config)
 
 
@@ -519,7 +516,7 @@ def test_what_is_computed_survives_an_error_in_a_later_stage(tmp_path, monkeypat
     def broken(*_, **__):
         raise RunError("exact: cannot be")
 
-    monkeypatch.setattr(trainers.experiment, "run_exact_stage", broken)
+    monkeypatch.setattr("trainers.methods.two_stage_ranker", broken)
     with pytest.raises(RunError, match="cannot be"):
         run_experiment(config)
     results = read_results(RunFolder(config.folder))
@@ -538,7 +535,7 @@ def test_a_value_the_exact_stage_refuses_ends_in_one_message_and_a_table(tmp_pat
     config = config_for(tmp_path)
     path = tmp_path / "small.toml"
     path.write_text(resolved_toml(config))
-    monkeypatch.setattr(f"trainers.exact_stage.TwoStageRanker.{at}", refuse)
+    monkeypatch.setattr(f"trainers.methods.TwoStageRanker.{at}", refuse)
     assert main(["run", str(path), "--quiet"]) == 2
     assert capsys.readouterr().err == "ltr: error: exact: margin must be larger with these features, got 1e-05\n"
     assert [row.method for row in read_results(RunFolder(config.folder)).rows] == list(config.methods[:-1])
@@ -620,7 +617,7 @@ def test_a_certificate_whose_making_is_stopped_is_made_by_the_next_start(certifi
         assert should_stop()
         return certify(*arguments, should_stop=should_stop)
 
-    monkeypatch.setattr("trainers.exact_stage.certify", interrupted)
+    monkeypatch.setattr("trainers.run.certificates.certify", interrupted)
     display = Calls()
     run_experiment(copy, display=display)
     assert display.notes[-1] == "exact: no certificate yet, the same command makes it"
@@ -719,7 +716,7 @@ def test_a_lack_of_memory_is_one_message(tmp_path, monkeypatch, capsys, error):
     def full(*_, **__):
         raise error
 
-    monkeypatch.setattr("trainers.experiment.fit_baseline", full)
+    monkeypatch.setattr("trainers.methods.LogisticRegressionRanker.fit", full)
     assert main(["run", str(tmp_path / "small.toml"), "-q"]) == 2
     assert "ltr: error: logistic_regression: not enough memory; what is finished is kept" in capsys.readouterr().err
     monkeypatch.undo()
@@ -730,7 +727,7 @@ def test_other_errors_of_torch_stay_what_they_are(tmp_path, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
 
-    monkeypatch.setattr("trainers.experiment.fit_baseline", broken)
+    monkeypatch.setattr("trainers.methods.LogisticRegressionRanker.fit", broken)
     with pytest.raises(RuntimeError, match="mat1"):
         run_experiment(config_for(tmp_path))
 
@@ -757,7 +754,7 @@ def test_another_split_and_every_other_option_reach_their_place(tmp_path):
     exact = results.rows[-1]
     nonzero = sum(weight != 0 for weight in exact.weights)
     assert exact.objective == pytest.approx(exact.top - 0.5 * nonzero, abs=1e-3)
-    steps = [record["step"] for record in read_records(config.folder / "ranknet" / "scalars.jsonl")]
+    steps = [record["step"] for record in read_log(config.folder / "ranknet" / "scalars.jsonl")]
     assert steps[:-1] == [4, 6]
     assert not list(config.folder.glob("*/events*"))
     assert not (config.folder / "ranked_list_test.png").exists()

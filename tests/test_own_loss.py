@@ -17,7 +17,7 @@ from ltr.losses import PairwiseLoss, RankingLoss, RankNetLoss, parse_loss
 from ltr.rankers import ExactRanker, LinearRanker, TwoStageRanker
 from tests.loss_reference import ALL_PAIRS, NO_PAIRS, set_form
 from trainers.config import parse_config
-from trainers.config_errors import ConfigError
+from trainers.config.errors import ConfigError
 
 ROOT = Path(__file__).parents[1]
 PLAIN = '''

@@ -7,10 +7,10 @@ import pytest
 from matplotlib.figure import Figure
 
 from tests.sweep_results import entry, exact, grid, record, sweep
+from trainers.records import read_export, write_export
 from trainers.report.page import Picture, Section, Text
 from trainers.report.reference import Published, Reference, read_reference
 from trainers.report.series import Variant
-from trainers.sweep.records import read_export, write_export
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 PUBLISHED = SCRIPTS.parent / "configs" / "paper" / "published.csv"

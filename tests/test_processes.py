@@ -14,7 +14,7 @@ import torch
 
 from tests import processes
 from trainers.cli import main
-from trainers.tracking import read_records
+from trainers.run.tracking import read_log
 
 ROOT = Path(__file__).parents[1]
 
@@ -143,7 +143,7 @@ def test_a_run_whose_helper_breaks_keeps_its_steps_and_goes_on(tmp_path, capsys)
         assert one["weights"] == other["weights"]
         assert one["status"] == other["status"]
         steps = [
-            [(r["step"], r["values"]) for r in read_records(tmp_path / name / method / "scalars.jsonl")]
+            [(r["step"], r["values"]) for r in read_log(tmp_path / name / method / "scalars.jsonl")]
             for name in ("broken", "whole")
         ]
         assert method == "exact" or steps[0] == steps[1]
@@ -154,7 +154,7 @@ def test_a_stopped_run_of_several_processes_ends_at_once_and_writes_its_results(
     process = torchrun(2, "run", tmp_path, *arguments(tmp_path, "long", **long))
     records = tmp_path / "long" / "ranknet" / "scalars.jsonl"
     until = time.monotonic() + 60
-    while time.monotonic() < until and (not records.exists() or len(list(read_records(records))) < 5):
+    while time.monotonic() < until and (not records.exists() or len(list(read_log(records))) < 5):
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     code, output = finished(process, 20)

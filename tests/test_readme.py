@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from trainers.config import describe_keys
-from trainers.markdown_table import markdown_table
+from trainers.tables import markdown_table
 
 README = Path(__file__).parents[1] / "README.md"
 PAGES = [page for page in (README, *sorted((README.parent / "docs").glob("*.md"))) if ">>> " in page.read_text()]

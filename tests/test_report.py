@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from tests.sweep_results import entry, grid, record, small, sweep
 from trainers.cli import main
 from trainers.files import RunError
+from trainers.records import write_cell, write_export
 from trainers.report import report
 from trainers.report.evidence import Evidence
 from trainers.report.findings import headline
@@ -21,8 +22,6 @@ from trainers.report.html import to_html
 from trainers.report.markdown import inline_html, literal, plain_text, to_markdown
 from trainers.report.page import Page, Picture, Section, Table, Text
 from trainers.report.report import build_page, find_sweep, write_report
-from trainers.sweep.cells import write_cell
-from trainers.sweep.records import write_export
 
 EVIL = "<script>alert('x')</script> & \"<b>\" *|*"
 

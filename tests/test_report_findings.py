@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from trainers.records import SweepResults
 from trainers.report.evidence import Evidence
 from trainers.report.findings import findings, headline
 from trainers.report.findings.across import LevelGain, level_gains
@@ -20,7 +21,6 @@ from trainers.report.findings.verdicts import verdict_text
 from trainers.report.page import Table, Text
 from trainers.report.paired import Verdict, family, paired
 from trainers.report.wording import p_equals, p_text
-from trainers.sweep.records import SweepResults
 
 DCG = "dcg(base=e)"
 LR = "logistic_regression"

@@ -15,6 +15,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from sklearn.metrics import roc_curve
 
+from trainers.records import SweepResults, pack_labels, unpack_labels
 from trainers.report.evidence import Evidence
 from trainers.report.page import Picture, Text
 from trainers.report.pictures import pictures
@@ -26,8 +27,6 @@ from trainers.report.pictures.time_pictures import gap_pictures, trace_pictures
 from trainers.report.pictures.traces import FIRST, median_gap
 from trainers.report.pictures.value_pictures import gain_pictures, method_pictures, option_pictures
 from trainers.report.series import K, Series, Variant, in_order
-from trainers.sweep.cells import pack_labels, unpack_labels
-from trainers.sweep.records import SweepResults
 
 STATISTIC = "dcg"
 BASE = "logistic_regression"

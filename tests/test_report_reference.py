@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from tests.sweep_results import entry, exact, grid, record, sweep
+from trainers.config.grids import load_sweep
 from trainers.files import RunError
 from trainers.report.evidence import Evidence
 from trainers.report.page import Table, Text
 from trainers.report.reference import Note, read_reference, reference_section
 from trainers.report.series import Variant
-from trainers.sweep.grids import load_sweep
 
 CONFIGS = Path(__file__).parents[1] / "configs" / "paper"
 HEADER = "data,method,varied,half,mean,std,note\n"

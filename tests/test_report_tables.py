@@ -10,13 +10,13 @@ from scipy import stats
 
 from ltr.statistics import RankStatistic
 from tests.sweep_results import STATISTIC, entry, exact, grid, record, small, sweep
+from trainers.records import nothing_proven
 from trainers.report.evidence import Evidence
 from trainers.report.exact import exact_section
 from trainers.report.page import Table
 from trainers.report.sweep_tables import tables_of
 from trainers.report.tables import data_table, line_of, time_section, value_sections
-from trainers.sweep.answers import Answer
-from trainers.sweep.cells import nothing_proven
+from trainers.sweep.compute import Answer
 
 METHODS = ("ranknet", "hinge", "exponential", "logistic")
 

@@ -11,9 +11,9 @@ from rich.console import Console
 from ltr.exact.solution import TracePoint
 from trainers.board.lines import Line
 from trainers.board.tables import _cell
-from trainers.display import display_for
-from trainers.results import Results, Row, markdown_tables, read_results, rich_tables, write_results
-from trainers.runs import RunFolder
+from trainers.run.display import display_for
+from trainers.run.folder import RunFolder
+from trainers.run.results import Results, Row, markdown_tables, read_results, rich_tables, write_results
 
 LONG = "p_norm_push(p=2.718281828459045)"
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.sweeping import run_here
 from trainers.cli import main
-from trainers.sweep.records import read_sweep
+from trainers.records import read_sweep
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "sweeps.md").read_text()
@@ -20,7 +20,7 @@ def test_the_example_is_a_sweep(tmp_path):
     shutil.copytree(ROOT / "configs", tmp_path / "configs")
     outcome = run_here(tmp_path / "study.toml")
     assert outcome.failures == []
-    assert f"\n{outcome.cells} cells computed; ltr report runs/study makes" in PAGE
+    assert f"\n{outcome.cells} results computed; ltr report runs/study makes" in PAGE
     results = read_sweep(outcome.folder)
     first, second = results.grids
     assert [len(grid["cells"]) for grid in results.grids] == [2 * 4, 2 * 2]

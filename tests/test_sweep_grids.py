@@ -5,8 +5,8 @@ import pytest
 from tests.sweeping import EXPERIMENT, write
 from trainers.cli import main
 from trainers.config import describe_keys, load_config
-from trainers.config_errors import ConfigError
-from trainers.sweep.grids import GridConfig, SweepConfig, load_sweep
+from trainers.config.errors import ConfigError
+from trainers.config.grids import GridConfig, SweepConfig, load_sweep
 
 
 def test_every_combination_is_a_variant(tmp_path):

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from tests.sweeping import EXPERIMENT, ONE_SPLIT, write
 from trainers.config import EXACT, parse_config
+from trainers.config.grids import Grid, GridConfig, Variant, load_sweep
+from trainers.plan import plan
+from trainers.records import SweepResults
 from trainers.report.sweep_tables import tables_of
-from trainers.sweep.grids import Grid, GridConfig, Variant, load_sweep
-from trainers.sweep.plan import plan
-from trainers.sweep.records import SweepResults
 from trainers.sweep.runner import Shard, part
 
 SHA = "0" * 64

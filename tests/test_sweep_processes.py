@@ -151,9 +151,9 @@ import torch
 from threadpoolctl import threadpool_info
 from ltr.exact.weight_space import proof
 from trainers.config import parse_config
-from trainers.inputs import data_sha256
+from trainers.task.data import data_sha256
 from trainers.sweep import compute
-from trainers.sweep.cells import exact_cell, first_stage_cell
+from trainers.plan import cell_of
 
 torch.set_num_threads(3)
 tree = {"name": "g", "data": {"name": "gaussians"}, "surrogate": {"losses": ["ranknet"]}, "exact": {"time_limit": 60}}
@@ -176,9 +176,9 @@ for threads in (1, 2):
     crews.clear()
     starts = {}
     for method in ("logistic_regression", "ranknet"):
-        cell = first_stage_cell(config, 0, method, sha256)
+        cell = cell_of(config, 0, method, sha256)
         starts[cell.id] = compute.compute(cell, {}, threads)
-    compute.compute(exact_cell(config, 0, starts, None, sha256), starts, threads)
+    compute.compute(cell_of(config, 0, "exact", sha256, starts), starts, threads)
     print(json.dumps([threads, *map(sorted, (libraries, crews))]))
 """
 

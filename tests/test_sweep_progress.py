@@ -7,19 +7,19 @@ from rich.console import Console
 
 from tests.sweeping import ONE_SPLIT, run_here, write
 from trainers.config import parse_config
+from trainers.plan import cell_of
 from trainers.sweep import progress as module
-from trainers.sweep.answers import Answer
-from trainers.sweep.cells import exact_cell, first_stage_cell
+from trainers.sweep.compute import Answer
 from trainers.sweep.progress import Remaining, ShownProgress
 
 
 def exact(split, data="a", limit=100.0, top_k=50):
     tree = {"name": data, "data": {"name": "gaussians"}, "exact": {"time_limit": limit, "top_k": top_k}}
-    return exact_cell(parse_config(tree), split, {}, None, "")
+    return cell_of(parse_config(tree), split, "exact", "")
 
 
 def first(split, method="ranknet", data="a"):
-    return first_stage_cell(parse_config({"name": data, "data": {"name": "gaussians"}}), split, method, "")
+    return cell_of(parse_config({"name": data, "data": {"name": "gaussians"}}), split, method, "")
 
 
 def test_unseen_cells_count_their_time_limit():
@@ -99,7 +99,7 @@ def shown(monkeypatch, count=100, every=1.0, **console):
 
 def test_lines_for_logs_are_ten_seconds_apart(monkeypatch):
     lines = shown(monkeypatch).splitlines()
-    assert lines[0] == "107 cells, 7 of them finished earlier; 100 to compute 2 at a time, 1 thread each"
+    assert lines[0] == "107 results, 7 of them finished earlier; 100 to compute 2 at a time, 1 thread each"
     assert len(lines) == 1 + 100 // 10
     assert lines[1] == "16/107, 0:15:00 left; a, split 9, exact: optimal, 20.0 s, gap 0.00%"
     assert lines[-1].startswith("106/107, 0:00:00 left")
@@ -113,7 +113,7 @@ def test_slow_cells_have_a_line_each(monkeypatch):
 
 def test_a_terminal_has_a_bar(monkeypatch):
     text = shown(monkeypatch, count=5, force_terminal=True)
-    assert "12 cells" in text
+    assert "12 results" in text
     assert "━" in text
     assert "11/12" in text
 
@@ -123,6 +123,6 @@ def test_a_sweep_tells_its_progress(tmp_path):
     sweep = f'{ONE_SPLIT}methods = ["hinge"]\n'
     run_here(write(tmp_path, sweep=sweep), progress=ShownProgress(Console(file=text, width=120)))
     lines = text.getvalue().splitlines()
-    assert lines[0] == "1 cell; 1 to compute here, 1 thread each"
+    assert lines[0] == "1 result; 1 to compute here, 1 thread each"
     assert lines[1].startswith("1/1, 0:00:00 left; small, split 0, hinge: converged, ")
     assert len(lines) == 2

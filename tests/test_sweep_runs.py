@@ -11,14 +11,13 @@ from tests.sweep_results import small
 from tests.sweeping import EXPERIMENT, ONE_SPLIT, SWEEP, files_of, found_in, run_here, stamps, table, write
 from trainers.cli import main
 from trainers.config import load_config
-from trainers.config_errors import ConfigError
-from trainers.experiment import run_experiment
+from trainers.config.errors import ConfigError
 from trainers.files import RunError
+from trainers.records import pack_labels, read_cell, read_export, read_sweep, unpack_labels, write_export
+from trainers.run.experiment import run_experiment
 from trainers.sweep import runner
-from trainers.sweep.cells import pack_labels, read_cell, unpack_labels
 from trainers.sweep.data import Examined
 from trainers.sweep.progress import Progress
-from trainers.sweep.records import read_export, read_sweep, write_export
 from trainers.sweep.runner import Shard
 from trainers.sweep.workers import Workers
 
@@ -145,14 +144,14 @@ def test_cells_that_fail_are_named_and_do_not_stop_the_others(tmp_path, capsys, 
             assert "starts from small/" in failure
             assert failure.endswith("which has no result")
         else:
-            assert "half holds only label 0 (20 of 40 rows, 3 positive in all)" in failure
+            assert "set holds only label 0 (20 of 40 rows, 3 positive in all)" in failure
     monkeypatch.setattr("trainers.sweep.runner.run_sweep", lambda *_, **__: outcome)
     assert main(["sweep", str(path)]) == 2
     lines = capsys.readouterr().err.splitlines()
     named = [line for line in lines if line.startswith("ltr: error: small/")]
     assert len(named) == min(20, len(outcome.failures))
     if len(outcome.failures) > 20:
-        assert lines[-1] == f"ltr: error: {len(outcome.failures)} cells have no result, the first 20 are named above"
+        assert lines[-1] == f"ltr: error: {len(outcome.failures)} results are missing, the first 20 are named above"
 
 
 def test_an_unforeseen_error_is_that_of_its_cell(tmp_path, monkeypatch):
@@ -160,7 +159,7 @@ def test_an_unforeseen_error_is_that_of_its_cell(tmp_path, monkeypatch):
         raise ZeroDivisionError("by chance")
 
     path = write(tmp_path, sweep=f'{ONE_SPLIT}methods = ["hinge", "ranknet"]\n')
-    monkeypatch.setattr("trainers.sweep.compute.first_stage_ranker", broken)
+    monkeypatch.setattr("trainers.methods.first_stage_ranker", broken)
     outcome = run_here(path)
     assert [failure.split(": ")[1:] for failure in outcome.failures] == [["ZeroDivisionError", "by chance"]] * 2
     monkeypatch.undo()
@@ -181,7 +180,7 @@ def test_a_damaged_file_is_named_with_what_to_do(tmp_path, capsys):
     assert of_exact.startswith("small/0/exact-")
     for failure in (of_hinge, of_exact):
         assert f"{hinge}: cannot be read or is damaged" in failure
-        assert "remove it: the same `ltr sweep` then computes this cell again" in failure
+        assert "remove it: the same `ltr sweep` then computes this result again" in failure
     with pytest.raises(RunError, match="remove it: the same `ltr sweep`"):
         read_sweep(folder)
     hinge.unlink()
@@ -286,7 +285,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
     (other / ".lock").touch()
     (other / "config.toml").write_text("")
     with pytest.raises(
-        RunError, match=r"name: .* holds files that are no sweep; remove it yourself, or choose another"
+        RunError, match=r"name: .* holds other files than a sweep's; remove it yourself, or choose another"
     ):
         run_here(path)
     assert sorted(p.name for p in other.iterdir() if not p.name.startswith(".")) == ["config.toml"]
@@ -295,7 +294,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
 def test_a_run_does_not_write_into_a_sweep(finished):
     path, folder = finished
     config = load_config(path.parent / "small.toml", ["name=sweep", f"runs_dir={folder.parent}"])
-    with pytest.raises(RunError, match="holds files that are no run"):
+    with pytest.raises(RunError, match="holds other files than a run's"):
         run_experiment(config)
 
 
@@ -313,7 +312,7 @@ def test_a_folder_that_cannot_be_made_or_written_to(tmp_path, monkeypatch):
     with pytest.raises(RunError, match=r"runs_dir: cannot write .*: No space left on device; what is finished is kept"):
         run_here(path)
     monkeypatch.undo()
-    monkeypatch.setattr("trainers.sweep.answers.write_cell", full)
+    monkeypatch.setattr("trainers.sweep.compute.write_cell", full)
     with pytest.raises(RunError, match=r"runs_dir: cannot write .*sweep: No space left on device"):
         run_here(path)
 
@@ -485,7 +484,7 @@ def test_a_list_longer_than_the_data_is_said_to_be(tmp_path):
     assert notes.notes == []  # nothing is reranked
     path.write_text(path.read_text().replace('"hinge"', '"exact"').replace("splits = 2", "splits = 1"))
     run_here(path, "exact.method=local_search", "exact.time_limit=0.1", progress=notes)
-    rule = 'small: exact.top_k: should be at most the 30 rows of the training half, or "full", got'
+    rule = 'small: exact.top_k: should be at most the 30 rows of the training set, or "full", got'
     assert notes.notes == [f"{rule} {top_k}: all of them are reranked" for top_k in (31, 500)]
 
 

@@ -9,9 +9,9 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.hparams import plugin_data_pb2
 
-from trainers.figures import RankedList, ranked_list_figure
-from trainers.markdown_table import markdown_table
-from trainers.tracking import Tracker, chart_layout, event_tag, read_records, write_overview
+from trainers.run.overview import RankedList, chart_layout, ranked_list_figure, write_events
+from trainers.run.tracking import Tracker, event_tag, read_log
+from trainers.tables import markdown_table
 
 
 def events(folder):
@@ -31,7 +31,7 @@ def curves(folder):
 def logged(path):
     """Steps and values by tag, as the JSON lines hold them; null left out."""
     found = {}
-    for record in read_records(path):
+    for record in read_log(path):
         for tag, value in record["values"].items():
             if value is not None:
                 found.setdefault(tag, []).append((record["step"], value))
@@ -78,11 +78,11 @@ def test_going_on_cuts_the_curves_at_the_checkpoint(tmp_path, keep):
         for step in range(1, 10):
             log.log(step, values(step))
         log.finish({"method": "ranknet"}, {"train/dcg": 7.0})
-    before = list(read_records(tmp_path / "scalars.jsonl"))
+    before = list(read_log(tmp_path / "scalars.jsonl"))
     with tracker(tmp_path, keep=keep) as log:
         for step in range(keep + 1, 12):
             log.log(step, {tag: value + 1 for tag, value in values(step).items()})
-    after = list(read_records(tmp_path / "scalars.jsonl"))
+    after = list(read_log(tmp_path / "scalars.jsonl"))
     assert after[:keep] == before[:keep]
     assert [record["step"] for record in after] == list(range(1, 12))
     assert curves(tmp_path) == as_float32(logged(tmp_path / "scalars.jsonl"))
@@ -102,7 +102,7 @@ def test_a_line_cut_off_by_a_crash_is_passed_over(tmp_path):
         log.log(2, values(2))
     path = tmp_path / "scalars.jsonl"
     path.write_text(path.read_text()[:-5])
-    assert [record["step"] for record in read_records(path)] == [1]
+    assert [record["step"] for record in read_log(path)] == [1]
     tracker(tmp_path, keep=2).close()
     assert curves(tmp_path) == as_float32({tag: [(1, value)] for tag, value in values(1).items()})
 
@@ -112,7 +112,7 @@ def test_without_tensorboard_only_lines_are_written(tmp_path):
         log.log(1, values(1))
         log.finish({"method": "x"}, {"train/dcg": 1.0})
     assert sorted(path.name for path in tmp_path.iterdir()) == ["scalars.jsonl"]
-    assert len(list(read_records(tmp_path / "scalars.jsonl"))) == 2
+    assert len(list(read_log(tmp_path / "scalars.jsonl"))) == 2
 
 
 def test_a_level_line_has_two_ends(tmp_path):
@@ -135,12 +135,12 @@ def test_hyperparameters_stand_in_the_same_run_as_the_curves(tmp_path):
 
 def test_the_charts_put_the_loss_beside_the_statistic_and_the_bound_above_the_incumbent(tmp_path):
     charts = chart_layout(["dcg(base=e)@10", "auc"], "top 50")
-    write_overview(tmp_path, charts, texts={"table": markdown_table(["a"], [["1"]])})
+    write_events(tmp_path, charts, texts={"table": markdown_table(["a"], [["1"]])})
     event = events(tmp_path).Tensors("custom_scalars__config__")[0]
     layout = layout_pb2.Layout.FromString(event.tensor_proto.string_val[0])
     tags = {chart.title: list(chart.multiline.tag) for category in layout.category for chart in category.chart}
     assert tags["convex loss"] == [r"^loss/convex$"]
-    assert tags["dcg(base=e)@10 on the training half"] == [r"^train/dcg\[base=e\]@10$"]
+    assert tags["dcg(base=e)@10 on the training set"] == [r"^train/dcg\[base=e\]@10$"]
     assert [r"^exact/incumbent$", r"^exact/bound$"] in tags.values()
     assert [r"^test/auc$"] in tags.values()
 
@@ -148,10 +148,10 @@ def test_the_charts_put_the_loss_beside_the_statistic_and_the_bound_above_the_in
 def test_the_overview_holds_table_and_picture_and_is_replaced(tmp_path):
     rng = np.random.default_rng(0)
     before = (rng.random(90) < 0.4).astype(int)
-    ranked = RankedList("training half", before, np.r_[np.sort(before[:30])[::-1], before[30:]], 30)
+    ranked = RankedList("training set", before, np.r_[np.sort(before[:30])[::-1], before[30:]], 30)
     for _ in range(2):
         figure = ranked_list_figure(ranked, base="ranknet", statistic="dcg", values=(1.0, 2.0))
-        write_overview(tmp_path, chart_layout(["dcg"], "top 30"), texts={"table": "| a |"}, figures={"lists": figure})
+        write_events(tmp_path, chart_layout(["dcg"], "top 30"), texts={"table": "| a |"}, figures={"lists": figure})
     accumulator = events(tmp_path)
     assert len(accumulator.Images("lists")) == 1
     assert len(accumulator.Tensors("table/text_summary")) == 1

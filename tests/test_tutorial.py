@@ -78,7 +78,7 @@ def test_the_run_prints_the_table_of_the_page(here):
     shown, printed = rows(SHOWN["ltr run patients.toml"]), rows(Path("printed.txt").read_text(encoding="utf-8"))
     assert len(shown) == 5
     for method, cells in shown.items():
-        if method == "exact":  # other weights may be as good: the test half would tell
+        if method == "exact":  # other weights may be as good: the test set would tell
             assert (printed[method][3:7], cells[3:7]) == (["6.4663", "6.4663", "0.00%", "optimal"],) * 2
         else:
             assert printed[method][:-1] == cells[:-1]  # without the seconds
@@ -112,7 +112,7 @@ def test_the_sweep_runs_and_is_reported(here):
     Path("short.toml").write_text(short, encoding="utf-8")
     code, printed = run("ltr sweep short.toml --jobs 1")
     assert code == 0
-    assert "5 cells computed; ltr report runs/short makes tables and figures of them" in printed
+    assert "5 results computed; ltr report runs/short makes tables and figures of them" in printed
     code, printed = run("ltr report runs/short")
     assert code == 0
     assert printed == SHOWN["ltr report runs/lengths"].replace("lengths", "short")

@@ -9,7 +9,7 @@ __all__ = ["command"]
 
 
 def command() -> int:
-    """The command ``ltr``, which Ctrl-C ends without a traceback while its modules are imported, too."""
+    """Run the command ``ltr``, which Ctrl-C ends without a traceback also while its modules are imported."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # and not ignored, as in the background
         signal.signal(signal.SIGINT, leave_at_once)
     sys.path.append("")  # losses of the user's own may stand in the working folder

@@ -1,4 +1,4 @@
-"""Files written whole or not at all, and read with an error that names the damaged one."""
+"""Files: written whole or not at all, locked, and read with an error that names a damaged one."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from typing import Any
 import numpy as np
 
 __all__ = [
+    "LOCK",
     "Json",
     "RunError",
+    "locked",
     "read_json",
     "reading",
     "remove_leftovers",
@@ -44,19 +46,15 @@ _ADVICE = "`ltr run CONFIG --fresh` starts the run over"
 
 
 class RunError(ValueError):
-    """A run folder that cannot be used as asked, with what to do about it."""
+    """A folder or option that cannot be used as asked, with advice on what to do."""
 
 
 @contextlib.contextmanager
 def reading(path: Path, advice: str = _ADVICE) -> Iterator[None]:
-    """A context in which a file of a run is read and taken apart.
-
-    Args:
-        path: of the file.
-        advice: what to do about a damaged one.
+    """Return a context in which a file of a run is read and taken apart.
 
     Raises:
-        RunError: whatever damage the body met, with the name of the file.
+        RunError: the body found the file missing or damaged.
     """
     try:
         yield
@@ -70,14 +68,10 @@ def reading(path: Path, advice: str = _ADVICE) -> Iterator[None]:
 
 @contextlib.contextmanager
 def writing(path: Path, what: str = "") -> Iterator[None]:
-    """A context in which files are written.
-
-    Args:
-        path: the file, or the folder of the files.
-        what: the option or key that names it, for the message.
+    """Return a context in which files are written.
 
     Raises:
-        RunError: whatever kept the body from writing, with the path and, where the disk is full, what to do.
+        RunError: the body could not write; the message has the path and, where the disk is full, advice.
     """
     try:
         yield
@@ -93,10 +87,10 @@ _ADVICE_ON = dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _KEPT)
 def write_atomic(path: Path, data: bytes) -> None:
     """Write a file so that at any moment either the old or the new one is there, whole.
 
-    A link is followed. What is no regular file, such as a device or a pipe, is written to as it is.
+    Links are followed. Devices and pipes are written to directly.
 
     Raises:
-        OSError: a place that cannot be written to, or is full.
+        OSError: the path cannot be written to, or the disk is full.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as file:
@@ -110,7 +104,7 @@ def write_atomic(path: Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """The name of a file to write, which then takes the place of another; it is removed where the writing fails."""
+    """Yield the path of a file to write, which then replaces another, and is removed where writing fails."""
     # a name of its own: processes of several machines may write the same file
     temporary = path.with_name(f".{path.name}.{_WRITER}-{os.getpid()}-{uuid.uuid4().hex}.tmp")
     try:
@@ -129,10 +123,10 @@ def remove_leftovers(folder: Path, pattern: str = "**/.*.tmp", *, locked: bool =
     """Remove the unfinished files that writers left in a folder when they were killed.
 
     Args:
-        folder: of the files.
-        pattern: of their paths in the folder.
-        locked: whether nobody else can be writing there; else only files are removed that are a minute old and whose
-            writer is known to have ended, or that are a day old.
+        folder: folder of the files.
+        pattern: pattern of their paths in the folder.
+        locked: whether no other process can be writing there. Otherwise only files are removed that are a minute old
+            and whose writer is known to have ended, or that are a day old.
     """
     with contextlib.suppress(OSError):
         for path in folder.glob(pattern):
@@ -156,20 +150,46 @@ def _abandoned(path: Path, host: str | None, process: str | None) -> bool:
     return False
 
 
+LOCK = ".lock"
+"""Name of the file that locks a folder."""
+
+
+@contextlib.contextmanager
+def locked(path: Path, name: str = LOCK) -> Iterator[None]:
+    """Return a context in which no other process has this lock of a folder.
+
+    Where the system or the file system has no locks, nothing prevents a second process.
+
+    Raises:
+        RunError: another process has the lock, or the folder cannot be written to.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    with writing(path, "runs_dir"):
+        file = (path / name).open("w")
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunError(f"name: another process is writing {path}; wait for it or choose another name") from None
+        except OSError:
+            pass
+        yield
+
+
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write JSON atomically; numbers that are not finite become null."""
     write_atomic(path, (json.dumps(to_json(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode())
 
 
 def read_json(path: Path, advice: str = _ADVICE) -> Json | None:
-    """The object in a JSON file, None when there is no such file.
-
-    Args:
-        path: of the file.
-        advice: what to do about a damaged one.
+    """Read the object in a JSON file, None when there is no such file.
 
     Raises:
-        RunError: a file that holds no JSON object.
+        RunError: the file holds no JSON object.
     """
     if not path.exists():
         return None
@@ -181,7 +201,7 @@ def read_json(path: Path, advice: str = _ADVICE) -> Json | None:
 
 
 def to_json(value: Any) -> Any:  # noqa: ANN401  (any JSON)
-    """The value as plain JSON types: arrays as lists, numbers that are not finite as None.
+    """Return a value as plain JSON types: arrays as lists, numbers that are not finite as None.
 
     Examples:
         >>> to_json({"gap": float("inf"), "weights": np.array([0.5])})

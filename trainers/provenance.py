@@ -1,4 +1,4 @@
-"""Where numbers come from: versions, seed, commit, and a hash of the data."""
+"""The origin of results: versions, seed, commit, and a hash of the data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PACKAGES = ("torch", "numpy", "pyscipopt", "scikit-learn", "cvxpy", "numba", "p
 
 
 def run_facts(config: Config, data_facts: Mapping[str, Any]) -> Json:
-    """What a run folder says about its origin."""
+    """Return the origin of a run and its data."""
     return {
         "name": config.name,
         "seed": config.seed,
@@ -35,7 +35,7 @@ def run_facts(config: Config, data_facts: Mapping[str, Any]) -> Json:
 
 
 def origin() -> Json:
-    """The machine, versions of what computes, and the git commit."""
+    """Return the machine, versions of packages, and the git commit."""
     return {
         "machine": machine(),
         "python": platform.python_version(),
@@ -45,7 +45,7 @@ def origin() -> Json:
 
 
 def machine() -> str:
-    """The processor and how many of them this process may use."""
+    """Return the processor and how many cores this process may use."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     name = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
@@ -63,7 +63,7 @@ def _version(package: str) -> str | None:
 
 
 def _git_facts() -> Json:
-    """Commit of the repository that holds this code, else of the one we are in; None without either."""
+    """Return the commit of the repository of this code, else of the current folder; None without either."""
     for folder in (Path(__file__).parent, Path.cwd()):
         commit = _git(folder, "rev-parse", "HEAD")
         if commit:
@@ -81,7 +81,7 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 
 def sha256_of(*arrays: np.ndarray) -> str:
-    """One hash of the arrays' types, shapes and bytes."""
+    """Return one hash of the arrays' types, shapes and bytes."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(f"{array.dtype.str}{array.shape}".encode())

@@ -20,12 +20,12 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopFlag:
-    """A context in which the first SIGINT or SIGTERM only raises a flag; the second raises KeyboardInterrupt.
+    """Context in which the first SIGINT or SIGTERM only raises a flag; the second raises KeyboardInterrupt.
 
     In a thread other than the main one signals cannot be handled, and nothing changes.
 
     Args:
-        forced: whether the second raises it; else all signals wait until the flag is looked at.
+        forced: whether the second signal raises KeyboardInterrupt; else all signals wait for `check`.
 
     Examples:
         >>> with StopFlag() as stop:
@@ -60,9 +60,9 @@ class StopFlag:
 
 @contextlib.contextmanager
 def stopped_once() -> Iterator[None]:
-    """A context in which the first SIGINT or SIGTERM raises KeyboardInterrupt and the others do nothing.
+    """Return a context in which the first SIGINT or SIGTERM raises KeyboardInterrupt and the others do nothing.
 
-    For what has a quick end that must not be interrupted. In a thread other than the main one nothing changes.
+    It is for work with a quick end that must not be interrupted. In threads other than the main one nothing changes.
 
     Examples:
         >>> with stopped_once():
@@ -88,12 +88,12 @@ def stopped_once() -> Iterator[None]:
 
 
 def exit_code(work: Callable[[Callable[[], None]], int], interrupted: Callable[[], int]) -> int:
-    """The exit code of a process, on whose way out Ctrl-C means nothing any more.
+    """Return the exit code of a process, and ignore Ctrl-C from then on.
 
     Args:
-        work: gives the code. It is given a function to call when its modules are imported: until then Ctrl-C ends the
-            process at once, for a KeyboardInterrupt in the middle of an import becomes any other error.
-        interrupted: gives the code where a KeyboardInterrupt ended `work`, or what libraries made of one.
+        work: returns the code. It receives a function to call once its modules are imported: until then Ctrl-C ends the
+            process at once, because a KeyboardInterrupt within an import may become any other error.
+        interrupted: returns the code where a KeyboardInterrupt, or an error that libraries made of one, ended `work`.
     """
     over, interrupts = False, 0
 
@@ -128,19 +128,19 @@ def exit_code(work: Callable[[Callable[[], None]], int], interrupted: Callable[[
 
 
 def leave_at_once(number: int, frame: FrameType | None) -> None:
-    """Answer SIGINT by the end of the process: for the time when nothing is open yet."""
+    """End the process on SIGINT, while nothing is open yet."""
     if is_first():
         os.write(2, b"ltr: interrupted\n")
     os._exit(130)
 
 
 def is_first() -> bool:
-    """Whether this is the process that speaks, of those that torchrun started on one machine."""
+    """Return whether this is the first process of those that torchrun started on a machine."""
     return "TORCHELASTIC_RUN_ID" not in os.environ or os.environ["LOCAL_RANK"] == "0"
 
 
 def _handle(handler: Callable[[int, FrameType | None], None]) -> list[Any]:
-    """Have a handler answer the signals; what answered them before, nothing in a thread other than the main one."""
+    """Install a handler of the signals and return the previous ones; do nothing in threads other than the main one."""
     if threading.current_thread() is not threading.main_thread():
         return []
     return [signal.signal(number, handler) for number in _SIGNALS]

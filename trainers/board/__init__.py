@@ -1,1 +1,1 @@
-"""Boards: TensorBoard folders in which the methods of runs and sweeps stand side by side, data set by data set."""
+"""Boards: TensorBoard folders that compare the methods of runs and sweeps, data set by data set."""

@@ -1,4 +1,4 @@
-"""Making a board of runs and sweeps: a folder written anew each time, and put in place whole."""
+"""Make a board of runs and sweeps: find them, compare them, and put the folder in place whole."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from ltr.data.cache import cache_folder
+from trainers.board.comparisons import comparisons_of_runs, comparisons_of_sweep
 from trainers.board.events import write_comparison, write_overview
-from trainers.board.from_runs import comparisons_of_runs
-from trainers.board.from_sweep import comparisons_of_sweep
 from trainers.board.lines import Comparison
-from trainers.board.sources import find_sources
-from trainers.config_errors import nearest
+from trainers.config.errors import nearest
 from trainers.files import RunError, write_json
+from trainers.records import INDEX, SweepResults, read_sweep
 from trainers.report.evidence import Evidence
 from trainers.report.page import Picture
 from trainers.report.pictures import pictures
-from trainers.sweep.records import SweepResults, read_sweep
+from trainers.run.folder import RunFolder
 
 __all__ = ["Board", "build_board"]
 
@@ -40,7 +39,7 @@ class Board:
     """A board on disk.
 
     Attributes:
-        folder: what TensorBoard is to be started on.
+        folder: folder to start TensorBoard on.
         comparisons: what it shows.
     """
 
@@ -49,7 +48,7 @@ class Board:
 
     @property
     def runs(self) -> int:
-        """TensorBoard runs of methods."""
+        """Number of TensorBoard runs of methods."""
         return sum(len(comparison.lines) for comparison in self.comparisons)
 
     @property
@@ -70,13 +69,13 @@ def build_board(
 
     Args:
         paths: run folders, sweeps, files of a sweep's results, and folders of runs and sweeps.
-        folder: of the board; one in the cache directory, by the paths and choices, when None.
+        folder: folder of the board; one in the cache directory, by the paths and choices, when None.
         data: names of the data sets to show; all when empty.
-        split: of sweeps, the split to show; means over all when None.
+        split: split of sweeps to show; means over all when None.
         note: is told what is left out, and why.
 
     Raises:
-        RunError: nothing to show, a damaged file, a folder that holds something else.
+        RunError: there is nothing to show, a file is damaged, or the folder holds something else.
     """
     sources = find_sources(paths)
     sweeps = [read_sweep(path) for path in sources.sweeps]
@@ -99,7 +98,7 @@ def build_board(
 
 
 def _collect(of_runs: Sequence[Comparison], sweeps: Sequence[SweepResults], split: int | None) -> list[Comparison]:
-    """All comparisons, under names of their own."""
+    """Return all comparisons, under different names."""
     named = [("runs", one) for one in of_runs]
     named += [(results.name, one) for results in sweeps for one in comparisons_of_sweep(results, split)]
     counts = Counter(one.name for _, one in named)
@@ -115,7 +114,7 @@ def _collect(of_runs: Sequence[Comparison], sweeps: Sequence[SweepResults], spli
 
 
 def _pictures(sweeps: Sequence[SweepResults], data: Sequence[str]) -> dict[str, Figure]:
-    """The pictures of the reports on sweeps, by tag."""
+    """Return the pictures of the reports on sweeps, by tag."""
     found: dict[str, Figure] = {}
     for results in sweeps:
         prefix = f"report on {results.name}" if len(sweeps) > 1 else "report"
@@ -126,13 +125,13 @@ def _pictures(sweeps: Sequence[SweepResults], data: Sequence[str]) -> dict[str, 
 
 
 def _only(results: SweepResults, data: Sequence[str]) -> SweepResults:
-    """The part of a sweep on some data sets."""
+    """Return the part of a sweep on some data sets."""
     grids = [{**grid, "cells": [cell for cell in grid["cells"] if cell["data"] in data]} for grid in results.grids]
     return replace(results, grids=grids, records=[record for record in results.records if record["data"] in data])
 
 
 def _default_folder(paths: Sequence[str], data: Sequence[str], split: int | None) -> Path:
-    """A folder outside those of the runs: TensorBoard on ``runs`` would show what lies in them, hidden or not."""
+    """Return a folder outside those of the runs, in which TensorBoard on ``runs`` would show it."""
     resolved = [Path(path).resolve() for path in paths]
     what = json.dumps([[str(path) for path in resolved], list(data), split])
     digest = hashlib.sha256(what.encode()).hexdigest()[:8]
@@ -144,12 +143,12 @@ def _default_folder(paths: Sequence[str], data: Sequence[str], split: int | None
 
 @contextlib.contextmanager
 def _replacing(folder: Path) -> Iterator[Path]:
-    """A context in which a new folder is filled that then takes the place of an old one."""
+    """Yield a new folder to fill, which then takes the place of an old one."""
     folder = folder.resolve()
     if folder.exists() and not folder.is_dir():
         raise RunError(f"--logdir: {folder} is no folder")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / _MARKER).exists():
-        raise RunError(f"--logdir: {folder} holds files that are no board; remove it yourself, or choose another")
+        raise RunError(f"--logdir: {folder} holds other files than a board's; remove it yourself, or choose another")
     unique = uuid.uuid4().hex[:8]
     new, old = (folder.with_name(f".{folder.name}.{unique}.{end}") for end in ("new", "old"))
     try:
@@ -169,7 +168,7 @@ def _replacing(folder: Path) -> Iterator[Path]:
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove the new and old folders beside a board that a killed `ltr board` left; none takes as long as a day."""
+    """Remove the new and old folders beside a board that a killed `ltr board` left a day ago or earlier."""
     for left in folder.parent.glob(f".{glob.escape(folder.name)}.{'[0-9a-f]' * 8}.*"):
         with contextlib.suppress(OSError):
             if left.suffix in (".new", ".old") and time.time() - left.stat().st_mtime > _DAY:
@@ -177,3 +176,67 @@ def _remove_leftovers(folder: Path) -> None:
 
 
 _DAY = 24 * 3600.0
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The runs and sweeps that a board is made of.
+
+    Attributes:
+        runs: folders of runs.
+        sweeps: folders of sweeps, or files of their results.
+    """
+
+    runs: tuple[RunFolder, ...]
+    sweeps: tuple[Path, ...]
+
+
+def find_sources(texts: Sequence[str]) -> Sources:
+    """Find the runs and sweeps at paths, in folders of several, or by name in runs/.
+
+    Raises:
+        RunError: there is neither at a path.
+    """
+    runs: dict[Path, RunFolder] = {}
+    sweeps: dict[Path, Path] = {}
+    for text in texts:
+        for one in _at(text):
+            if _is_sweep(one):
+                sweeps.setdefault(one.resolve(), one)
+            else:
+                runs.setdefault(one.resolve(), RunFolder(one))
+    return Sources(tuple(runs.values()), tuple(sweeps.values()))
+
+
+def _at(text: str) -> list[Path]:
+    path = Path(text)
+    if path.suffix == ".toml":
+        raise RunError(
+            f"RUNS: {text} is a config; ltr board takes folders of runs and sweeps, such as runs/{path.stem}"
+        )
+    if path.is_file() or _is_one(path):
+        return [path]
+    if not path.is_dir():
+        return [_named(text)]
+    found = sorted(filter(_is_one, path.iterdir()))
+    if not found:
+        raise RunError(f"{text}: holds neither runs nor a sweep; `ltr run CONFIG` and `ltr sweep CONFIG` make some")
+    return found
+
+
+def _is_one(path: Path) -> bool:
+    return path.is_dir() and (_is_sweep(path) or RunFolder(path).begun)
+
+
+def _is_sweep(path: Path) -> bool:
+    return path.is_file() or (path / INDEX).exists()
+
+
+def _named(text: str) -> Path:
+    """Return the folder of a run or sweep in runs/."""
+    runs = Path("runs")
+    if (beside := runs / text).is_file() or _is_one(beside):
+        return beside
+    known = sorted(path.name for path in runs.glob("*") if _is_one(path))
+    hint = nearest(text, known) or (f"; known are {', '.join(known)}" if known else "")
+    raise RunError(f"RUNS: no run or sweep at {text} or {beside}{hint}")

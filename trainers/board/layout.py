@@ -1,16 +1,16 @@
-"""Names of a board's tags, and its charts.
+"""Tags and charts of a board.
 
 ==============================================  ======================================================
 tag, behind the comparison's name               value, step
 ==============================================  ======================================================
 ``loss``, ``train/dcg``, ``test/dcg``           while training; methods without steps draw a level line
-``final/train/dcg``, ``final/test/dcg``, ...    of the finished method, a level line
+``final/train/dcg``, ``final/test/dcg``, ...    the finished method's, a level line
 ``precision/train``, ``precision/test``         share of positives among the first k; the step is k
-``incumbent``, ``bound``, ``gap``               of the exact stage; the step is the time in milliseconds
-``precision and recall/train``, ``.../test``    of the items above a position
+``incumbent``, ``bound``, ``gap``               the exact stage's; the step is the time in milliseconds
+``precision and recall/train``, ``.../test``    for the items above a position
 ==============================================  ======================================================
 
-Brackets in them are square, see `trainers.tracking.event_tag`.
+Brackets in them are square, see `trainers.run.tracking.event_tag`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from collections.abc import Sequence
 
 from tensorboard.plugins.custom_scalar import layout_pb2
 
-from trainers.board.lines import HALVES, Comparison, Line, Points, precision_curve, stairs
-from trainers.tracking import event_tag
+from trainers.board.lines import PARTS, Comparison, Line, Points, precision_curve, stairs
+from trainers.run.tracking import event_tag
 
 __all__ = ["SHOWN_AT_FIRST", "charts_of", "layout_of", "scalars_of", "tag_of"]
 
@@ -30,24 +30,24 @@ SHOWN_AT_FIRST = 40
 _UNFOLDED = 3
 """Comparisons whose charts are unfolded at first, where the runs are shown; TensorBoard loads what is unfolded."""
 
-_HALF = {"train": "training half", "test": "test half"}
+_SETS = {"train": "training set", "test": "test set"}
 
 
 def tag_of(comparison: Comparison, what: str) -> str:
-    """The tag of something in a comparison."""
+    """Return the tag of something in a comparison."""
     return event_tag(f"{comparison.name}/{what}")
 
 
 def scalars_of(comparison: Comparison, line: Line) -> dict[str, Points]:
-    """The series of a line by tag."""
+    """Return the series of a line by tag."""
     final = line.means
-    stepped = {"loss", *(f"{half}/{comparison.statistic}" for half in HALVES)}
+    stepped = {"loss", *(f"{part}/{comparison.statistic}" for part in PARTS)}
     stepped |= {tag for other in comparison.lines for tag in other.curves}
     found: dict[str, Points] = {tag: _level(final[tag], comparison.longest) for tag in final if tag in stepped}
     found |= line.curves
     found |= {what: stairs(points) for what, points in line.trace.items()}
-    found |= {f"final/{tag}": _level(value, 1) for tag, value in final.items() if tag.startswith(HALVES)}
-    found |= {f"precision/{half}": precision_curve(lists) for half, lists in line.ranked.items()}
+    found |= {f"final/{tag}": _level(value, 1) for tag, value in final.items() if tag.startswith(PARTS)}
+    found |= {f"precision/{part}": precision_curve(lists) for part, lists in line.ranked.items()}
     return {tag_of(comparison, what): points for what, points in found.items() if points}
 
 
@@ -56,20 +56,20 @@ def _level(value: float, last: int) -> Points:
 
 
 def charts_of(comparison: Comparison) -> dict[str, dict[str, list[str]]]:
-    """For each category of charts, their titles and tags; charts without a series are left out."""
+    """Return titles and tags of the charts by category; charts without a series are left out."""
     statistic, *others = comparison.statistics or [comparison.statistic]
-    final = {half: f"final {statistic}, {_HALF[half]}" for half in HALVES}
-    first = {half: f"precision among the first k, {_HALF[half]}" for half in HALVES}
+    final = {part: f"final {statistic}, {_SETS[part]}" for part in PARTS}
+    first = {part: f"precision among the first k, {_SETS[part]}" for part in PARTS}
     charts = {
         "convex loss while training": ["loss"],
-        **{f"{statistic} while training, {_HALF[half]}": [f"{half}/{statistic}"] for half in HALVES},
-        **{final[half]: [f"final/{half}/{statistic}"] for half in HALVES},
+        **{f"{statistic} while training, {_SETS[part]}": [f"{part}/{statistic}"] for part in PARTS},
+        **{final[part]: [f"final/{part}/{statistic}"] for part in PARTS},
         first["test"]: ["precision/test"],
         "exact stage: incumbent and bound (step = ms)": ["incumbent", "bound"],
         "exact stage: relative gap (step = ms)": ["gap"],
         first["train"]: ["precision/train"],
     }
-    more = {f"final {name}, {_HALF[half]}": [f"final/{half}/{name}"] for name in others for half in HALVES}
+    more = {f"final {name}, {_SETS[part]}": [f"final/{part}/{name}"] for name in others for part in PARTS}
     there = {tag for line in comparison.lines for tag in scalars_of(comparison, line)}
     kept = {}
     for title, several in ((comparison.title, charts), (f"{comparison.title}: other statistics", more)):
@@ -80,7 +80,7 @@ def charts_of(comparison: Comparison) -> dict[str, dict[str, list[str]]]:
 
 
 def layout_of(comparisons: Sequence[Comparison]) -> layout_pb2.Layout:
-    """The charts of the CUSTOM SCALARS tab."""
+    """Return the charts of the CUSTOM SCALARS tab."""
     layout = layout_pb2.Layout()
     unfolded = _UNFOLDED if sum(len(one.lines) for one in comparisons) < SHOWN_AT_FIRST else 0
     for number, comparison in enumerate(comparisons):

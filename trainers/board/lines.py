@@ -1,7 +1,7 @@
-"""What a board shows: for a data set the methods to compare, each with its curves and final values.
+"""The contents of a board: for each data set the methods to compare, with their curves and final values.
 
-A method stands for one split, or for the mean over several. Values over steps are then means of step functions: each
-split keeps a value until its next one, so one that has ended keeps its last.
+A method is shown on one split, or as the mean over several. Curves are then means of step functions: each split keeps a
+value until its next one, and its last value after it has ended.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "HALVES",
+    "PARTS",
     "Comparison",
     "Line",
     "Points",
@@ -29,7 +29,7 @@ IntArray = NDArray[np.int64]
 Points = Sequence[tuple[int, float]]
 """Steps, ascending, and values."""
 
-HALVES = ("train", "test")
+PARTS = ("train", "test")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,14 +37,14 @@ class Line:
     """One method on one data set: a TensorBoard run.
 
     Attributes:
-        name: what it is called.
-        parameters: what tells it from others.
+        name: name of the TensorBoard run.
+        parameters: options that distinguish it from others.
         final: values of the finished method, one a split, NaN where undefined: ``train/dcg``, ``test/dcg``, ...,
             ``loss``, ``seconds``, and of the exact stage ``value``, ``bound`` and ``gap``.
         curves: ``loss``, ``train/dcg``, ... against the steps of the training.
         trace: ``incumbent``, ``bound`` and ``gap`` of the exact stage against milliseconds.
-        unproven: on how many splits the bound is that of a perfect order, above the value.
-        ranked: by half, for each split the labels 0 and 1 from the top of the list down.
+        unproven: number of splits where the bound is that of a perfect order, above the value.
+        ranked: labels 0 and 1 from the top of the list down, for each split, by ``train`` and ``test``.
     """
 
     name: str
@@ -56,18 +56,18 @@ class Line:
     ranked: Mapping[str, Sequence[IntArray]] = field(default_factory=dict)
 
     def mean(self, tag: str) -> float | None:
-        """The mean of a final value over the splits where it is defined, None where there is none."""
+        """Return the mean of a final value over the splits where it is defined, None where there is none."""
         known = self.known(tag)
         return float(known.mean()) if len(known) else None
 
     def known(self, tag: str) -> FloatArray:
-        """A final value on the splits where it is defined."""
+        """Return a final value on the splits where it is defined."""
         values = np.asarray(self.final.get(tag, ()), dtype=float)
         return values[np.isfinite(values)]
 
     @property
     def means(self) -> dict[str, float]:
-        """All final values that are defined, as means over splits."""
+        """Defined final values as means over splits."""
         return {tag: value for tag in self.final if (value := self.mean(tag)) is not None}
 
 
@@ -78,8 +78,8 @@ class Comparison:
     Attributes:
         name: begins with that of the data set; TensorBoard's names of runs and tags begin with it.
         data: name of the data set.
-        title: what is compared.
-        statistic: that the exact stage maximises, in whose charts the curves stand.
+        title: heading of the charts.
+        statistic: statistic that the exact stage maximises, whose curves are drawn.
         lines: the methods.
         images: pictures by name, pixels of shape (height, width, channels) between 0 and 1.
     """
@@ -93,7 +93,7 @@ class Comparison:
 
     @property
     def statistics(self) -> list[str]:
-        """Names of the statistics, the one of the charts first."""
+        """Names of the statistics, that of the charts first."""
         tags = dict.fromkeys(tag for line in self.lines for tag in (*line.final, *line.curves))
         found = dict.fromkeys(tag.partition("/")[2] for tag in tags if tag.startswith("test/"))
         return sorted(found, key=lambda name: name != self.statistic)
@@ -105,7 +105,7 @@ class Comparison:
 
 
 def mean_curve(curves: Iterable[Points]) -> Points:
-    """The mean of step functions, from where all have begun, at every step of one of them.
+    """Return the mean of step functions, from where all have begun, at every step of one of them.
 
     Examples:
         >>> mean_curve([[(1, 0.0), (3, 2.0)], [(2, 4.0)]])
@@ -124,7 +124,7 @@ def mean_curve(curves: Iterable[Points]) -> Points:
 
 
 def stairs(points: Points) -> Points:
-    """A step function as it is drawn with straight lines: each value also stands one step before the next.
+    """Return a step function for drawing with straight lines: each value is repeated one step before the next.
 
     Examples:
         >>> stairs([(1, 5.0), (4, 6.0), (5, 7.0)])
@@ -135,7 +135,7 @@ def stairs(points: Points) -> Points:
 
 
 def precision_curve(lists: Sequence[IntArray], most: int = 100) -> Points:
-    """The share of positives among the first 1, 2, 3, ... of the list; mean over lists.
+    """Return the share of positives among the first 1, 2, 3, ... of the list, as the mean over lists.
 
     Examples:
         >>> precision_curve([np.array([1, 0, 1, 0]), np.array([0, 0, 1, 1])])
@@ -147,7 +147,7 @@ def precision_curve(lists: Sequence[IntArray], most: int = 100) -> Points:
 
 
 def rank_scores(lists: Sequence[IntArray]) -> tuple[IntArray, FloatArray]:
-    """Labels and scores of all lists in one, where an item's score is 1 at the top of its list and 0 at the bottom.
+    """Join lists into labels and scores, where an item's score is 1 at the top of its list and 0 at the bottom.
 
     Examples:
         >>> rank_scores([np.array([1, 0, 1])])

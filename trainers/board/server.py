@@ -1,37 +1,34 @@
-"""TensorBoard on a board, in the foreground."""
+"""The command ``ltr board``: a board, and TensorBoard on it in the foreground."""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import logging
 import re
 import shlex
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from urllib.parse import quote
 
-from trainers.board.build import Board
+from trainers.board.build import Board, build_board
 from trainers.board.layout import SHOWN_AT_FIRST
 from trainers.files import RunError
 
-__all__ = ["command", "links", "serve"]
+__all__ = ["command", "links", "run_board", "serve"]
 
 
 def command(board: Board, host: str | None = None, port: int | None = None) -> str:
-    """The command that starts TensorBoard on a board."""
+    """Return the command that starts TensorBoard on a board."""
     options = [] if host is None else ["--host", host]
     options += [] if port is None else ["--port", str(port)]
     return shlex.join(["tensorboard", "--logdir", str(board.folder), *options])
 
 
 def links(board: Board, url: str) -> dict[str, str]:
-    """Addresses that show the charts without smoothing, by data set where there are too many runs to show at once.
-
-    Args:
-        board: on disk.
-        url: where TensorBoard answers.
-    """
+    """Return links to the charts without smoothing, one a data set where there are too many runs to show at once."""
     if board.runs < SHOWN_AT_FIRST:
         return {", ".join(board.data): f"{url}?smoothing=0#custom_scalars&_smoothingWeight=0"}
     return {name: _link(name, url) for name in board.data}
@@ -46,13 +43,13 @@ def serve(board: Board, say: Callable[[str], None], *, host: str | None = None, 
     """Run TensorBoard until Ctrl-C.
 
     Args:
-        board: on disk.
-        say: is told where to look.
-        host: to listen on; this machine alone by default.
-        port: to listen on; the first free one from 6006 on by default.
+        board: the board.
+        say: shows a line to the user.
+        host: address to listen on; this machine alone by default.
+        port: port to listen on; the first free one from 6006 on by default.
 
     Raises:
-        RunError: a TensorBoard that cannot be started, such as on a port that is taken.
+        RunError: TensorBoard cannot be started, such as on a port that is taken.
     """
     try:
         from tensorboard import default, program
@@ -83,3 +80,21 @@ def serve(board: Board, say: Callable[[str], None], *, host: str | None = None, 
 
 def _count(data: Sequence[str]) -> str:
     return "1 data set" if len(data) == 1 else f"{len(data)} data sets"
+
+
+def run_board(arguments: argparse.Namespace, complain: Callable[[str], None]) -> int:
+    """Write the board and start TensorBoard on it, until Ctrl-C; returns the exit code.
+
+    Raises:
+        RunError: there is nothing to show, or a folder or port cannot be used.
+    """
+    if not arguments.print:
+        complain("laying the results out, which takes half a minute for thousands")
+    board = build_board(
+        arguments.paths, folder=arguments.logdir, data=arguments.data, split=arguments.split, note=complain
+    )
+    if arguments.print:
+        sys.stdout.write(f"{command(board, arguments.host, arguments.port)}\n")
+    else:
+        serve(board, complain, host=arguments.host, port=arguments.port)
+    return 0

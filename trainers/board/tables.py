@@ -1,12 +1,11 @@
-"""The text of a board: how to read it, and a table for each comparison."""
+"""The texts of a board: a guide, and a table for each comparison."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from trainers.board.lines import HALVES, Comparison, Line
-from trainers.markdown_table import markdown_table
-from trainers.results import NOTHING_PROVEN, number
+from trainers.board.lines import PARTS, Comparison, Line
+from trainers.tables import NOTHING_PROVEN, markdown_table, number
 
 __all__ = ["GUIDE", "tables_of"]
 
@@ -23,26 +22,26 @@ Each comparison is a data set (and a table of its sweep); names of runs and char
 * **PR CURVES**: precision against recall. Scores are ranks: 1 at the top of the list, 0 at the bottom.
 * **IMAGES**: ROC curves, ranked lists, and the figures of the report on a sweep. **TEXT**: the tables.
 
-Of several splits all values are means, and precision and recall those of all their lists together. A split that has
-ended keeps its last value.
+With several splits all values are means, and precision and recall are those of all their lists together. A split that
+has ended keeps its last value.
 """
 
 
 def tables_of(comparison: Comparison) -> dict[str, str]:
-    """The final values of a comparison as markdown, in tables narrow enough for TensorBoard.
+    """Return the final values of a comparison as Markdown, in tables narrow enough for TensorBoard.
 
     Values are means over splits, ± the standard deviation between them.
     """
     first, *others = comparison.statistics or [comparison.statistic]
-    main = {f"{half} {first}": f"{half}/{first}" for half in HALVES}
+    main = {f"{part} {first}": f"{part}/{first}" for part in PARTS}
     main |= {"value on list": "value", "bound": "bound", "gap": "gap", "convex loss": "loss", "seconds": "seconds"}
-    more = {f"{half} {other}": f"{half}/{other}" for other in others for half in HALVES}
+    more = {f"{part} {other}": f"{part}/{other}" for other in others for part in PARTS}
     tables = {"results": main, "results, other statistics": more}
     return {name: text for name, tags in tables.items() if (text := _table(comparison, tags))}
 
 
 def _table(comparison: Comparison, tags: Mapping[str, str]) -> str:
-    """A table of final values, the heading of each column with its tag; empty without any value."""
+    """Return a table of final values, with tags by heading; empty without any value."""
     columns = {heading: [_cell(line, tag) for line in comparison.lines] for heading, tag in tags.items()}
     columns = {heading: cells for heading, cells in columns.items() if any(cells)}
     if not columns:

@@ -13,11 +13,11 @@ import numpy as np
 from ltr.statistics import RankStatistic
 from trainers.config import EXACT
 from trainers.files import Json
+from trainers.records import SweepResults
 from trainers.report.paired import FEWEST_SPLITS, Paired, family, paired
 from trainers.report.series import TIME_LIMIT, K, Series, Variant, in_order, other_options, statistic_of_sweep
 from trainers.report.sweep_tables import SweepTable, joined, tables_of, without_repeats
 from trainers.report.wording import decimals_of
-from trainers.sweep.records import SweepResults
 
 __all__ = ["FULL", "Evidence", "Lengths", "Level", "Pair"]
 

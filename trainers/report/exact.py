@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from trainers.records import nothing_proven
 from trainers.report.evidence import Evidence
 from trainers.report.findings.checks import below_a_start
 from trainers.report.markdown import literal
@@ -14,8 +15,7 @@ from trainers.report.page import Block, Section, Table, Text
 from trainers.report.series import FloatArray, Series, proven
 from trainers.report.tables import HALVES, seconds
 from trainers.report.wording import ABSENT, decimals_of, gap_text, percent, signed
-from trainers.results import NOTHING_PROVEN
-from trainers.sweep.cells import nothing_proven
+from trainers.tables import NOTHING_PROVEN
 
 __all__ = ["exact_section"]
 

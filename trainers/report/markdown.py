@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from markdown_it import MarkdownIt
 
-from trainers.markdown_table import markdown_table
 from trainers.report.page import Block, Page, Picture, Table, Text
+from trainers.tables import markdown_table
 
 __all__ = ["inline_html", "literal", "plain_text", "to_markdown"]
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from trainers.files import RunError, remove_leftovers, write_atomic, write_json, writing
+from trainers.records import INDEX, SweepResults, write_export
 from trainers.report.evidence import Evidence
 from trainers.report.exact import exact_section
 from trainers.report.findings import findings, headline
@@ -23,8 +24,7 @@ from trainers.report.pictures import pictures
 from trainers.report.reference import Reference, reference_section
 from trainers.report.tables import data_table, progress, time_section, value_sections
 from trainers.report.wording import counted
-from trainers.runs import RunFolder
-from trainers.sweep.records import INDEX, SweepResults, write_export
+from trainers.run.folder import RunFolder
 
 __all__ = ["Written", "build_page", "file_names", "find_sweep", "png", "write_report"]
 

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainers.files import Json
+from trainers.records import SweepResults, nothing_proven
 from trainers.report.wording import gap_text
-from trainers.results import NOTHING_PROVEN
-from trainers.sweep.cells import nothing_proven
-from trainers.sweep.records import SweepResults
+from trainers.tables import NOTHING_PROVEN
 
 __all__ = [
     "TIME_LIMIT",

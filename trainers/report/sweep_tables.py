@@ -10,6 +10,7 @@ from typing import Any
 
 from trainers.config import EXACT
 from trainers.files import Json
+from trainers.records import SweepResults
 from trainers.report.series import (
     TIME_LIMIT,
     Series,
@@ -20,7 +21,6 @@ from trainers.report.series import (
     other_options,
     statistic_of_sweep,
 )
-from trainers.sweep.records import SweepResults
 
 __all__ = ["Along", "Row", "SweepTable", "joined", "tables_of", "without_repeats"]
 

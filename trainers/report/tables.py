@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from trainers.files import Json
+from trainers.records import SweepResults
 from trainers.report.evidence import Evidence
 from trainers.report.markdown import literal
 from trainers.report.page import Block, Section, Table, Text
@@ -17,7 +18,6 @@ from trainers.report.paired import ALPHA, paired
 from trainers.report.series import FloatArray, Series, Variant
 from trainers.report.sweep_tables import Row, SweepTable
 from trainers.report.wording import ABSENT, decimals_of
-from trainers.sweep.records import SweepResults
 
 __all__ = [
     "HALVES",

@@ -1,29 +1,30 @@
-"""The data of a sweep: read once before anything is computed, so that all that is missing is named at once."""
+"""The data of a sweep: read once before anything is computed, so that everything missing is named at once."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ltr.data import DataError
-from trainers.by_query import check_lists, follow_labels
 from trainers.config import EXACT, Config
-from trainers.config_errors import ConfigError, Finding
-from trainers.inputs import Labels, Split, data_sha256, split_of
-from trainers.sweep.grids import Grid
-from trainers.task import too_long
+from trainers.config.errors import ConfigError, Finding
+from trainers.config.grids import Grid
+from trainers.task.data import Labels, Split, data_sha256, split_of
+from trainers.task.measures import too_long
+from trainers.task.queries import check_lists, follow_labels
 
 __all__ = ["Examined", "examine"]
 
 
 @dataclass(frozen=True)
 class Examined:
-    """What there is to know of the data of a sweep.
+    """The data of a sweep as far as its plan needs them.
 
     Attributes:
-        grids: of the sweep, with defaults that go with the labels.
+        grids: grids of the sweep, with defaults that suit the labels.
         hashes: SHA-256 of the data of each experiment, by its name.
-        notes: on lists to rerank that are longer than the data.
+        notes: notes on lists to rerank that are longer than the data.
     """
 
     grids: tuple[Grid, ...]
@@ -32,87 +33,70 @@ class Examined:
 
 
 def examine(grids: Sequence[Grid], source: str = "sweep") -> Examined:
-    """Look at the data of each experiment before anything is computed.
-
-    Args:
-        grids: of the sweep.
-        source: what errors name as the origin of the configs.
+    """Read the data of each experiment before anything is computed.
 
     Raises:
-        DataError: data that cannot be read, all of them named.
-        ConfigError: what experiments ask of data by query that those do not have.
+        DataError: data cannot be read; the message names all of them.
+        ConfigError: experiments ask for what does not go with data by query; `source` is named as their origin.
     """
-    seeds: dict[str, list[int]] = {}
-    configs: dict[str, list[Config]] = {}
-    exact: dict[str, list[Config]] = {}
-    for grid in grids:
-        for variant in grid.variants:
-            seeds.setdefault(variant.config.name, []).extend(grid.config.seeds)
-            configs.setdefault(variant.config.name, []).append(variant.config)
-            if EXACT in (grid.config.methods or variant.config.methods):
-                exact.setdefault(variant.config.name, []).append(variant.config)
+    pairs = [(grid, variant.config) for grid in grids for variant in grid.variants]
+    first: dict[str, Config] = {}
+    for _, config in pairs:
+        first.setdefault(config.name, config)
     hashes: dict[str, str] = {}
-    labels: dict[str, Labels] = {}
-    unreadable, notes = [], []
-    findings: list[Finding] = []
-    for name, of_name in configs.items():
+    splits: dict[str, Split] = {}
+    unreadable = []
+    for name, config in first.items():
         try:
-            hashes[name] = data_sha256(of_name[0].data)
+            hashes[name] = data_sha256(config.data)
         except DataError as error:
             unreadable.append(f"{name}: {error}")
             continue
-        split = _some_split(of_name[0], dict.fromkeys(seeds[name]))
-        if split is not None:
-            labels[name] = split.labels
-            notes += _too_long(exact.get(name, ()), split)
+        seeds = dict.fromkeys(seed for grid, other in pairs if other.name == name for seed in grid.config.seeds)
+        if (split := _usable_split(config, seeds)) is not None:
+            splits[name] = split
     if unreadable:
         many = [f"{len(unreadable)} data sets cannot be used", *unreadable]
         raise DataError("\n  ".join(many if unreadable[1:] else unreadable))
+    notes = [
+        f"{config.name}: {text}"
+        for grid, config in pairs
+        if config.name in splits and EXACT in (grid.config.methods or config.methods)
+        if (text := too_long(config, splits[config.name]))
+    ]
+    labels = {name: split.labels for name, split in splits.items()}
     resolved = tuple(_following(grid, labels) for grid in grids)
-    for grid in resolved:
-        findings += _by_query(grid, labels)
-    if findings:
+    if findings := [finding for grid in resolved for finding in _findings(grid, labels)]:
         raise ConfigError(source, list({str(finding): finding for finding in findings}.values()))
-    return Examined(resolved, hashes, notes)
+    return Examined(resolved, hashes, list(dict.fromkeys(notes)))
 
 
-def _following(grid: Grid, labels: Mapping[str, Labels]) -> Grid:
-    """The grid with experiments whose defaults go with their labels."""
-    variants = (
-        replace(variant, config=follow_labels(variant.config, labels[variant.config.name]))
-        if variant.config.name in labels
-        else variant
-        for variant in grid.variants
-    )
-    return replace(grid, variants=tuple(variants))
-
-
-def _some_split(config: Config, seeds: Iterable[int]) -> Split | None:
-    """A split that can be used; None where none can, which its cells will say."""
+def _usable_split(config: Config, seeds: Iterable[int]) -> Split | None:
+    """Return a split that can be used; None where there is none, which its cells will report."""
     for seed in seeds:
-        try:
+        with contextlib.suppress(DataError):
             return split_of(config.data, seed)
-        except DataError:
-            continue
     return None
 
 
-def _by_query(grid: Grid, labels: Mapping[str, Labels]) -> Iterator[Finding]:
-    """What a grid asks of data by query that those do not have."""
+def _following(grid: Grid, labels: Mapping[str, Labels]) -> Grid:
+    """Return a grid with experiments whose defaults suit their labels."""
+    configs = (variant.config for variant in grid.variants)
+    suited = (follow_labels(one, labels[one.name]) if one.name in labels else one for one in configs)
+    variants = (replace(variant, config=config) for variant, config in zip(grid.variants, suited, strict=True))
+    return replace(grid, variants=tuple(variants))
+
+
+def _findings(grid: Grid, labels: Mapping[str, Labels]) -> Iterator[Finding]:
+    """Yield what a grid asks of data by query that does not go with them."""
     for config in (variant.config for variant in grid.variants if variant.config.name in labels):
         try:
             check_lists(config, labels[config.name])
         except ConfigError as error:
             for finding in error.findings:
-                yield Finding(f"{config.name}: {finding.path}", finding.rule, finding.value)
+                yield replace(finding, path=f"{config.name}: {finding.path}")
     known = dict.fromkeys(name for variant in grid.variants for name in variant.config.methods)
     for name in grid.config.methods or ():
         if name not in known:
-            yield Finding(
-                "grid.methods", f"must be methods of the experiments; with these labels {', '.join(known)}", name
-            )
-
-
-def _too_long(configs: Sequence[Config], split: Split) -> list[str]:
-    found = [f"{config.name}: {text}" for config in configs if (text := too_long(config, split))]
-    return list(dict.fromkeys(found))
+            rule = f"must be methods of the experiments; with these labels {', '.join(known)}"
+            yield Finding("grid.methods", rule, name)

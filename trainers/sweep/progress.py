@@ -1,4 +1,4 @@
-"""What a sweep shows while it works: cells finished, and the time that the others may take."""
+"""What a sweep shows while it works: results so far, and the time that the others may take."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from trainers.config import EXACT
-from trainers.display import PartsColumn
-from trainers.results import NOTHING_PROVEN
-from trainers.sweep.cells import Cell
+from trainers.plan import Cell
+from trainers.run.display import PartsColumn
+from trainers.tables import NOTHING_PROVEN
 
 if TYPE_CHECKING:
-    from trainers.sweep.answers import Answer
+    from trainers.sweep.compute import Answer
 
 __all__ = ["Progress", "Remaining", "ShownProgress"]
 
@@ -26,31 +26,27 @@ _SECONDS_BETWEEN_LINES = 10.0
 
 
 class Progress:
-    """Shows nothing; its methods are what a sweep reports."""
+    """Shows nothing; its methods receive what a sweep reports."""
 
     def note(self, text: str) -> None:
-        """Something worth a line."""
+        """Receive a note."""
 
     def begin(self, total: int, missing: Sequence[Cell], who: str, at_once: int, threads: int) -> None:
-        """Workers start: so many cells, of which these have no result yet; `at_once` at the same time."""
+        """Receive the start: `missing` of `total` cells are computed, `at_once` at a time."""
 
     def finished(self, cell: Cell, answer: Answer) -> None:
-        """A cell has its result, or none and why."""
+        """Receive the answer on a cell."""
 
     def end(self) -> None:
-        """The sweep ended, or was stopped."""
+        """Receive the end of the sweep, also where it was stopped."""
 
 
 class Remaining:
-    """How long the cells that are left may take.
+    """An estimate of the time that the remaining cells take.
 
-    An exact cell counts its time limit times the share of theirs that finished cells of its kind needed: the same data
-    and length of list, else the same data, else all. Others count the mean of those seen: of the same data and method,
-    else the same data, else all.
-
-    Args:
-        cells: that are left.
-        at_once: cells computed at the same time.
+    For an exact cell it is its time limit times the share that finished cells of its kind needed of theirs: the same
+    data and length of list, else the same data, else all. For others it is the mean of finished cells: the same data
+    and method, else the same data, else all.
     """
 
     def __init__(self, cells: Sequence[Cell], at_once: int) -> None:
@@ -59,7 +55,7 @@ class Remaining:
         self._seen: dict[tuple[object, ...], tuple[int, float]] = {}
 
     def finished(self, cell: Cell, seconds: float | None) -> None:
-        """A cell needed so many seconds; None where it has no result."""
+        """Take the seconds that a cell needed; None where it has no result."""
         self._left.pop(cell.id, None)
         if seconds is not None:
             for kind in _kinds(cell):
@@ -68,7 +64,7 @@ class Remaining:
 
     @property
     def seconds(self) -> float:
-        """Until all is done, about."""
+        """Estimated seconds until all is done."""
         each = [cell.cost * self._share(cell) for cell in self._left.values()]
         return max(sum(each) / self._at_once, max(each, default=0.0))
 
@@ -77,7 +73,7 @@ class Remaining:
         if own in self._seen:
             count, shares = self._seen[own]
             return shares / count
-        for kind in others:  # a few quick ones among others say little: one more counts as if it took its limit
+        for kind in others:  # a few quick cells say little about others: one more counts as if it took its limit
             if kind in self._seen:
                 count, shares = self._seen[kind]
                 return (shares + 1.0) / (count + 1)
@@ -85,7 +81,7 @@ class Remaining:
 
 
 def _kinds(cell: Cell) -> list[tuple[object, ...]]:
-    """Kinds of cells that need about as long, the nearest first."""
+    """Return the kinds of cells that need about as long, the nearest first."""
     exact = cell.method == EXACT
     detail = (cell.config.exact.time_limit, cell.config.exact.top_k) if exact else (cell.method,)
     return [(exact, cell.data, *detail), (exact, cell.data), (exact,)]
@@ -106,12 +102,12 @@ class ShownProgress(Progress):
         self._console.print(Text(text), soft_wrap=True)
 
     def begin(self, total: int, missing: Sequence[Cell], who: str, at_once: int, threads: int) -> None:
-        """Say what is to do."""
+        """Show what there is to do."""
         self._remaining = Remaining(missing, at_once)
         self._done, self._total = total - len(missing), total
         earlier = f", {self._done} of them finished earlier" if self._done else ""
         each = "1 thread" if threads == 1 else f"{threads} threads"
-        cells = "1 cell" if total == 1 else f"{total} cells"
+        cells = "1 result" if total == 1 else f"{total} results"
         self.note(f"{cells}{earlier}; {len(missing)} to compute {who}, {each} each")
         self._last = time.monotonic()
         if self._console.is_terminal:
@@ -148,7 +144,7 @@ class ShownProgress(Progress):
             self.note(f"{self._done}/{self._total}, {self._left} left; {', '.join(parts)}")
 
     def end(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.stop()
 

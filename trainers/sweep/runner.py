@@ -1,7 +1,7 @@
-"""A sweep under way: which cells are missing, who computes them, and what the user sees of it.
+"""A sweep under way: which results are missing, who computes them, and what the user sees.
 
-Workers write the file of a cell themselves, so that whatever is killed, what is finished is kept. Cells of surrogates
-and baselines come first, for the exact ones start from their rankers.
+Workers write the file of a result themselves, so that finished work is kept whatever is killed. Surrogates and
+baselines come first, because exact stages start from their rankers.
 """
 
 from __future__ import annotations
@@ -12,16 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainers.config import EXACT
-from trainers.files import Json, RunError, read_json, remove_leftovers, write_json, writing
+from trainers.config.grids import SweepConfig, load_sweep
+from trainers.files import Json, RunError, locked, read_json, remove_leftovers, write_json, writing
+from trainers.plan import Cell, Plan, plan
 from trainers.provenance import origin
-from trainers.runs import locked
+from trainers.records import ADVICE, CELLS, INDEX, SweepResults, cell_file, read_cell, read_sweep, write_cell
 from trainers.stopping import stopped_once
-from trainers.sweep.cells import CELLS, Cell, cell_file, read_cell, write_cell
 from trainers.sweep.data import examine
-from trainers.sweep.grids import SweepConfig, load_sweep
-from trainers.sweep.plan import Plan, plan
 from trainers.sweep.progress import Progress
-from trainers.sweep.records import ADVICE, INDEX, SweepResults, read_sweep
 from trainers.sweep.workers import Workers, open_pool
 
 __all__ = ["Outcome", "Shard", "part", "run_sweep"]
@@ -36,10 +34,10 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """The shard ``i/N``.
+        """Read a shard, ``i/N``.
 
         Raises:
-            RunError: text that is none.
+            RunError: the text is not a shard.
         """
         number, slash, count = text.partition("/")
         if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
@@ -52,10 +50,10 @@ class Outcome:
     """How a start of a sweep ended.
 
     Attributes:
-        folder: of the sweep.
-        cells: of this shard.
-        before: of them, those that were finished already.
-        failures: what kept a cell from having a result.
+        folder: folder of the sweep.
+        cells: number of cells of this shard.
+        before: number of them that were finished already.
+        failures: reasons why cells have no result.
     """
 
     folder: Path
@@ -76,18 +74,18 @@ def run_sweep(
     """Compute the cells of a sweep that have no result yet.
 
     Args:
-        path: of the sweep's config.
+        path: config of the sweep.
         overrides: ``key=value`` for the sweep or for all its experiments.
-        workers: who computes; as many processes as there are processors by default.
-        shard: the part of the sweep to compute; all of it by default.
-        known: another sweep's folder, or a file of its results (`trainers.sweep.records`): the cells that this sweep
-            has, too, are taken over.
+        workers: processes that compute; as many as there are processors by default.
+        shard: part of the sweep to compute; all of it by default.
+        known: another sweep's folder, or a file of its results (`trainers.records`): results that this sweep needs,
+            too, are taken over.
         progress: what the user sees; nothing by default.
 
     Raises:
-        ConfigError: a config with mistakes, all of them named.
-        DataError: data that cannot be read, all of them named.
-        RunError: a folder that another process is writing to, workers that died.
+        ConfigError: the config has mistakes, all of them named.
+        DataError: data cannot be read, all of them named.
+        RunError: another process is writing to the folder, or workers died.
         KeyboardInterrupt: the user stopped it.
     """
     workers, shard, progress = workers or Workers(), shard or Shard(), progress or Progress()
@@ -129,7 +127,7 @@ def _compute_missing(folder: Path, mine: Sequence[Cell], workers: Workers, progr
 
 
 def _finished(folder: Path, cell: Cell) -> bool:
-    """Whether a cell has a result; who is to compute one with a damaged file names that as its failure."""
+    """Return whether a cell has a result; a damaged file is reported by the worker that is to compute it."""
     try:
         return read_cell(folder, cell.id) is not None
     except RunError:
@@ -137,7 +135,7 @@ def _finished(folder: Path, cell: Cell) -> bool:
 
 
 def part(cells: Sequence[Cell], shard: Shard) -> list[Cell]:
-    """The cells of a shard: whole splits of data sets, dealt out so that shards take about equally long."""
+    """Return the cells of a shard: whole splits of data sets, dealt out so that shards take about equally long."""
     groups: dict[tuple[str, int], list[Cell]] = {}
     for cell in cells:
         groups.setdefault((cell.data, cell.split), []).append(cell)
@@ -153,16 +151,16 @@ def part(cells: Sequence[Cell], shard: Shard) -> list[Cell]:
 
 
 def _write_index(config: SweepConfig, whole: Plan, begun_with: Json) -> None:
-    """Say what the tables are made of, and what they were begun with; the same plan as before leaves the file alone.
+    """Write which results make which table, and the origin; the file stays where the plan is the same as before.
 
     Raises:
-        RunError: a folder that holds something else.
+        RunError: the folder holds something else.
     """
     folder = config.folder
     before = read_json(folder / INDEX, ADVICE)
     begun = before is not None or (folder / CELLS).is_dir()
     if not begun and any(not p.name.startswith(".") for p in folder.iterdir()):
-        raise RunError(f"name: {folder} holds files that are no sweep; remove it yourself, or choose another name")
+        raise RunError(f"name: {folder} holds other files than a sweep's; remove it yourself, or choose another name")
     index = {"name": config.name, "grids": whole.index}
     if before is None or {key: before.get(key) for key in index} != json.loads(json.dumps(index)):
         write_json(folder / INDEX, {**index, "origin": begun_with})
@@ -176,7 +174,7 @@ def _known(path: Path) -> SweepResults:
 
 
 def _take_over(folder: Path, whole: Plan, earlier: Sequence[Json]) -> int:
-    """Write the cells of the plan that another sweep has a result of; returns how many."""
+    """Write the results of another sweep that are in the plan, and return their number."""
     new = [r for r in earlier if r["id"] in whole.cells and not cell_file(folder, r["id"]).exists()]
     for record in new:
         write_cell(folder, record)

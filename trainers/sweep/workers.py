@@ -1,4 +1,4 @@
-"""Who computes the cells of a sweep: processes of this machine, or the workers of a Dask scheduler."""
+"""Workers of a sweep: processes of this machine, or the workers of a Dask scheduler."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from joblib.externals.loky.process_executor import BrokenProcessPool
 
 from ltr.exact.weight_space.workers import available_threads
 from trainers.files import RunError
+from trainers.plan import Cell
+from trainers.records import read_cell
 from trainers.stopping import StopFlag
-from trainers.sweep.answers import Answer, answer
-from trainers.sweep.cells import Cell, read_cell
+from trainers.sweep.compute import Answer, answer
 
 __all__ = ["Pool", "Workers", "open_pool"]
 
@@ -37,15 +38,15 @@ _Future = concurrent.futures.Future[Answer]
 
 @dataclass(frozen=True)
 class Workers:
-    """Who computes.
+    """The workers that a sweep asks for.
 
     Attributes:
-        jobs: cells at the same time, on this machine; None is one for each `threads` processors.
-        threads: of each cell.
+        jobs: cells at the same time on this machine; one for each `threads` processors when None.
+        threads: threads of each cell.
         dask: address of a Dask scheduler whose workers compute; processes of this machine when None.
 
     Raises:
-        RunError: `jobs` beside `dask`.
+        RunError: `jobs` and `dask` are both given.
     """
 
     jobs: int | None = None
@@ -58,40 +59,36 @@ class Workers:
 
     @property
     def at_once(self) -> int:
-        """Cells at the same time, of processes of this machine."""
+        """Number of processes of this machine."""
         return max(1, available_threads() // self.threads) if self.jobs is None else self.jobs
 
 
 class Pool(Protocol):
-    """Computes cells.
+    """Workers that are ready.
 
     Attributes:
-        at_once: cells at the same time.
-        name: of who computes, for the user.
+        at_once: number of cells at the same time.
+        name: name of the workers, for the user.
     """
 
     at_once: int
     name: str
 
     def answers(self, folder: Path, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Answer]]:
-        """Each cell once it has its file, or none and why.
+        """Yield each cell with its answer, once that is known.
 
         Raises:
-            RunError: what keeps all cells from their results.
+            RunError: something keeps all cells from their results.
         """
         ...
 
 
 @contextlib.contextmanager
 def open_pool(workers: Workers, cells: int) -> Iterator[Pool]:
-    """A context in which there are workers; whatever ends it, those of this machine end at once.
-
-    Args:
-        workers: who computes.
-        cells: how many there are to compute.
+    """Return a context with workers for a number of cells; those of this machine end with it, whatever ends it.
 
     Raises:
-        RunError: a scheduler that does not answer, workers that cannot be used.
+        RunError: the scheduler does not answer, or its workers cannot be used.
     """
     if workers.dask is None:
         with _processes(min(workers.at_once, cells), workers.threads) as pool:
@@ -133,7 +130,7 @@ def _processes(jobs: int, threads: int) -> Iterator[_Processes]:
     with _quiet_tracker():
         executor = ProcessPoolExecutor(jobs, initializer=_end_with, initargs=(os.getpid(),), env=limits)
     others, finished = multiprocessing.active_children(), False
-    # an interrupt in the middle of what the executor does could leave its locks closed, and its end would wait for ever
+    # an interrupt within the executor could leave its locks closed, and its end would wait for ever
     with StopFlag(forced=False) as stop, warnings.catch_warnings():
         # a worker whose memory has grown is replaced
         warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
@@ -148,7 +145,7 @@ def _processes(jobs: int, threads: int) -> Iterator[_Processes]:
 
 @contextlib.contextmanager
 def _quiet_tracker() -> Iterator[None]:
-    """A context in which loky starts the process that removes what killed workers leave; it will not warn of it."""
+    """Return a context in which loky starts the process that removes what killed workers leave, without a warning."""
     before = os.environ.get("PYTHONWARNINGS")
     os.environ["PYTHONWARNINGS"] = ",".join([*([before] if before else []), "ignore:resource_tracker"])
     try:
@@ -161,7 +158,7 @@ def _quiet_tracker() -> Iterator[None]:
 
 
 def _kill_workers(others: Sequence[BaseProcess]) -> None:
-    """Kill loky's processes but for `others`, for the executor to find; its own way fails where cells still wait."""
+    """Kill loky's processes except `others`; the executor's own way fails while cells wait."""
     for process in multiprocessing.active_children():
         if process not in others and process.name.startswith("LokyProcess") and process.pid is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -170,7 +167,7 @@ def _kill_workers(others: Sequence[BaseProcess]) -> None:
 
 @contextlib.contextmanager
 def _signals_masked() -> Iterator[None]:
-    """A context in which this thread has Ctrl-C and SIGTERM wait; processes started here, for ever."""
+    """Return a context in which Ctrl-C and SIGTERM wait; in processes started there they wait for ever."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -183,7 +180,7 @@ def _signals_masked() -> Iterator[None]:
 
 
 def _end_with(parent: int) -> None:
-    """Have this process end soon after its parent has: a killed sweep leaves nothing that computes."""
+    """End this process soon after its parent: a killed sweep leaves no process behind."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -194,7 +191,7 @@ def _end_with(parent: int) -> None:
 
 
 _SECONDS = 10.0
-"""In which a scheduler has to answer."""
+"""Time in which a scheduler has to answer."""
 
 
 class _DaskWorkers:
@@ -223,7 +220,7 @@ class _DaskWorkers:
         return self._client.submit(answer, folder, cell, self._threads, key=f"{cell.id}-{uuid.uuid4().hex}", pure=False)
 
     def _ending(self, folder: Path, cell: Cell, status: str, result: Any) -> Answer:  # noqa: ANN401
-        """What a task without an answer means for its cell, or for all."""
+        """Return the answer of a task that ended without one, or raise what keeps all cells from results."""
         from distributed import KilledWorker
 
         error = result[1] if status == "error" else None

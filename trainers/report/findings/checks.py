@@ -7,13 +7,13 @@ from collections.abc import Iterable
 
 from trainers.config import EXACT
 from trainers.files import Json
+from trainers.records import nothing_proven
 from trainers.report.evidence import FULL, Evidence
 from trainers.report.findings.larger_lists import AS_GOOD, PRICE, SPLICE, UNKNOWN, Case, cases
 from trainers.report.page import Block, Section, Table, Text
 from trainers.report.series import in_order
 from trainers.report.wording import counted, fixed, listed
-from trainers.results import NOTHING_PROVEN
-from trainers.sweep.cells import nothing_proven
+from trainers.tables import NOTHING_PROVEN
 
 __all__ = ["WIDE_GAP", "below_a_start", "check_section", "wide_gaps"]
 

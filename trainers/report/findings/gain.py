@@ -7,13 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from trainers.config import EXACT
+from trainers.records import nothing_proven
 from trainers.report.evidence import Evidence, Pair
 from trainers.report.findings.verdicts import decided, resolution_text, splits_text, tests_text, verdict_text
 from trainers.report.page import Block, Section, Table, Text
 from trainers.report.paired import ALPHA, Paired, family
 from trainers.report.series import Series, mean_of, proven
 from trainers.report.wording import counted, fixed, listed, p_text, percent, share, signed
-from trainers.sweep.cells import nothing_proven
 
 __all__ = ["STAGE", "against_base", "gain_section", "proven_text"]
 

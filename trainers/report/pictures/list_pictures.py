@@ -40,7 +40,7 @@ from trainers.report.pictures.lists import labels_of, mean_true_positive_rate
 from trainers.report.series import Series
 from trainers.report.sweep_tables import Along
 from trainers.report.wording import counted_range
-from trainers.results import number
+from trainers.tables import number
 
 __all__ = ["FALSE_POSITIVE_RATES", "roc_pictures", "strip_pictures"]
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainers.files import Json
+from trainers.records import unpack_labels
 from trainers.report.series import FloatArray
-from trainers.sweep.cells import unpack_labels
 
 __all__ = ["labels_of", "mean_true_positive_rate", "true_positive_rate"]
 

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 
 from trainers.config import EXACT
 from trainers.files import Json
+from trainers.records import nothing_proven
 from trainers.report.evidence import Evidence
 from trainers.report.page import Picture
 from trainers.report.pictures.drawing import (
@@ -28,8 +29,7 @@ from trainers.report.pictures.traces import FIRST, last_second, median_gap, step
 from trainers.report.series import Series, in_order, settled
 from trainers.report.sweep_tables import Along, Row, SweepTable
 from trainers.report.wording import counted_range
-from trainers.results import NOTHING_PROVEN
-from trainers.sweep.cells import nothing_proven
+from trainers.tables import NOTHING_PROVEN
 
 __all__ = ["gap_pictures", "trace_pictures"]
 

@@ -2,11 +2,10 @@
 
     torchrun --standalone --nproc-per-node 4 -m trainers run config.toml
 
-The first process does all that one process alone does: it writes the run folder, shows and logs, fits the baselines and
-runs the exact stage. A helper loads the data and waits to be told which surrogate is trained next and from which
-checkpoint; then all make the same `ltr.fitting.Fit`. When no surrogate is left the helpers end: none waits for what
-the first process does alone. A helper that finds the others gone ends too, and says nothing: the others, or torchrun,
-say what happened to them.
+The first process does everything that a single process does: it writes the run folder, shows and logs, fits the
+baselines and runs the exact stage. A helper loads the data and waits for the next surrogate and its checkpoint; then
+all processes make the same `ltr.fitting.Fit`. The helpers end when no surrogate is left. A helper whose first process
+has ended ends without a message: torchrun reports what happened.
 """
 
 from __future__ import annotations
@@ -23,8 +22,11 @@ import torch.distributed as dist
 from ltr.fitting import FitOptions
 from ltr.fitting.options import DeviceName
 from ltr.fitting.team import Team, others
+from trainers.config import Config
+from trainers.methods import first_stage_ranker, quiet_surrogates
+from trainers.task.data import load_split
 
-__all__ = ["Helpers", "Job", "Stopped", "is_helper", "together"]
+__all__ = ["Helpers", "Job", "Stopped", "assist", "is_helper", "together"]
 
 Job = tuple[str, dict[str, Any] | None]
 """A loss to train on, and the checkpoint to start from."""
@@ -34,11 +36,11 @@ _PATIENCE = datetime.timedelta(days=7)
 
 
 class Stopped(KeyboardInterrupt):
-    """All processes stop after the same step, because the user asked the first one to."""
+    """Raised in all processes after the same step, when the user asked the first one to stop."""
 
 
 class Helpers:
-    """The processes of a run, as each of them sees the others; alone, its methods do next to nothing.
+    """The other processes of a run, as each of them sees them; in a single process its methods do next to nothing.
 
     Args:
         team: the processes; this one alone by default.
@@ -50,12 +52,7 @@ class Helpers:
 
     @contextlib.contextmanager
     def training(self, name: str, state: dict[str, Any] | None) -> Iterator[None]:
-        """A context in which helpers train on a loss like the first process, until the same step.
-
-        Args:
-            name: of the loss.
-            state: of the checkpoint.
-        """
+        """Return a context in which helpers train on a loss like the first process, until the same step."""
         self._tell((name, state))
         self._busy = True
         try:
@@ -66,7 +63,7 @@ class Helpers:
         self._busy = False
 
     def next_job(self) -> Job | None:
-        """What a helper is to do now, None when it can leave.
+        """Return the next job of a helper, None when it can leave.
 
         Raises:
             ConnectionError: the first process has ended.
@@ -74,10 +71,10 @@ class Helpers:
         return self._tell(None)
 
     def check(self, stop: bool) -> None:
-        """Go on after a step, or not, as the first process decides.
+        """Go on after a step or stop, as the first process decides.
 
         Args:
-            stop: whether it is to be the last one; what helpers give does not matter.
+            stop: whether this is the last step; ignored in helpers.
 
         Raises:
             Stopped: in all processes.
@@ -104,17 +101,29 @@ class Helpers:
         return box[0]
 
 
+def assist(config: Config, helpers: Helpers) -> None:
+    """Train as a helper on what the first process trains on, until that needs no help any more."""
+    train = load_split(config).train
+    with contextlib.suppress(ConnectionError):
+        while (job := helpers.next_job()) is not None:
+            method, state = job
+            ranker = first_stage_ranker(config, method, lambda step, ranker: helpers.check(False))
+            # the first process meets the same errors and reports them
+            with quiet_surrogates(), contextlib.suppress(Stopped, FloatingPointError, ValueError):
+                ranker.fit(train.X, train.y, qid=train.qid, resume=state)
+
+
 def is_helper() -> bool:
-    """Whether torchrun started this process, and another one as the first."""
+    """Return whether torchrun started this process beside a first one."""
     return "TORCHELASTIC_RUN_ID" in os.environ and os.environ["RANK"] != "0"
 
 
 @contextlib.contextmanager
 def together(device: DeviceName) -> Iterator[Helpers]:
-    """The processes that torchrun started for this run, or this one alone.
+    """Yield the processes that torchrun started for this run, or this one alone.
 
     Args:
-        device: where they train; on CUDA each takes the device of its local rank.
+        device: device to train on; on CUDA each process takes that of its local rank.
     """
     if "TORCHELASTIC_RUN_ID" in os.environ and os.environ["WORLD_SIZE"] != "1":
         cuda = FitOptions(device=device).torch_device().type == "cuda"

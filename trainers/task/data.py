@@ -1,6 +1,6 @@
-"""The data of a run: loaded, hashed and split into a training and a test half.
+"""The data of an experiment: loaded, hashed and split into a training set and a test set.
 
-Rows by query are split by whole queries. Data that come with a test part are not split.
+Rows with queries are split by whole queries. Data that come with a test set are not split.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from ltr.data import DataError, Dataset, half_split, load, load_test, read_data
 from ltr.data.queries import side_file
 from ltr.data.svmlight import glimpse_svmlight
 from trainers.config import Config
+from trainers.config.sections import DataConfig
 from trainers.provenance import sha256_of
-from trainers.sections import DataConfig
 
-__all__ = ["Half", "Labels", "Split", "data_sha256", "glimpse", "load_split", "split_of"]
+__all__ = ["Labels", "Part", "Split", "data_sha256", "glimpse", "load_split", "split_of"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -27,7 +27,7 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Labels:
-    """What kind of labels there are.
+    """What kind of labels the data have.
 
     Attributes:
         by_query: whether rows belong to queries.
@@ -39,34 +39,45 @@ class Labels:
 
 
 @dataclass(frozen=True)
-class Half:
-    """One half: features (n, d), labels (n,) and, where rows belong to queries, the number of each row's query (n,)."""
+class Part:
+    """A training or test set: features (n, d), labels (n,) and, with queries, the number of each row's query (n,)."""
 
     X: FloatArray
     y: IntArray
     qid: IntArray | None = None
 
     @property
+    def empty_queries(self) -> int:
+        """Number of queries without a label above 0."""
+        assert self.qid is not None
+        return self.n_queries - len(np.unique(self.qid[self.y > 0]))
+
+    @property
     def n_queries(self) -> int:
-        """Number of lists, 1 without queries."""
+        """Number of queries, 1 without queries."""
         return 1 if self.qid is None else len(np.unique(self.qid))
 
 
 @dataclass(frozen=True)
 class Split:
-    """The two halves of a data set.
+    """The training set and the test set of a data set.
 
     Attributes:
-        train: what methods learn from.
-        test: what they never see.
-        feature_names: one a column.
+        train: set that methods learn from.
+        test: set that they never see.
+        feature_names: names of the columns.
         facts: name, sizes and sha256 of the whole data, for the run folder.
     """
 
-    train: Half
-    test: Half
+    train: Part
+    test: Part
     feature_names: tuple[str, ...]
     facts: dict[str, Any]
+
+    @property
+    def parts(self) -> tuple[tuple[str, Part], tuple[str, Part]]:
+        """Both sets with their names, ``train`` and ``test``."""
+        return ("train", self.train), ("test", self.test)
 
     @property
     def by_query(self) -> bool:
@@ -80,7 +91,7 @@ class Split:
 
 
 def glimpse(options: DataConfig) -> Labels:
-    """What kind of labels the data have, as far as config, file names and the first lines of a file tell it."""
+    """Return the kind of labels, as far as the config, file names and the first lines of a file tell."""
     if options.path is None:
         return Labels(False, False)
     by_query = options.query is not None or side_file(options.path) is not None
@@ -91,16 +102,16 @@ def glimpse(options: DataConfig) -> Labels:
 
 
 def load_split(config: Config) -> Split:
-    """Load the config's data and split it, unless a test part comes with it.
+    """Load the data of a config and split it, unless a test set comes with it.
 
     Raises:
-        DataError: data that cannot be read, or a half in which there is nothing to rank.
+        DataError: data that cannot be read, or a set in which there is nothing to rank.
     """
     return split_of(config.data, config.seed)
 
 
 def data_sha256(options: DataConfig) -> str:
-    """The hash of the data that a config's section describes, both halves.
+    """Return the hash of the data that a config's section describes.
 
     Raises:
         DataError: data that cannot be read.
@@ -109,64 +120,64 @@ def data_sha256(options: DataConfig) -> str:
 
 
 def split_of(options: DataConfig, seed: int) -> Split:
-    """The data that a config's section describes, split by a seed where the section names none.
+    """Load the data that a config's section describes and split it, by `seed` where the section has none.
 
     Raises:
-        DataError: as `load_split`.
+        DataError: as for `load_split`.
     """
     data, test = _load(options)
     facts: dict[str, Any] = {"name": data.name, "rows": data.n, "positives": data.n_pos, "sha256": _sha256(data, test)}
     if test is not None:
-        halves = [Half(part.X, part.y, part.qid) for part in (data, test)]
+        parts = [Part(part.X, part.y, part.qid) for part in (data, test)]
         facts["test_rows"] = test.n
     else:
         seed = seed if options.split_seed is None else options.split_seed
-        halves = _halves(data, seed, options.train_fraction)
-        facts |= {"split_seed": seed, "training_rows": len(halves[0].y)}
+        parts = _split_in_two(data, seed, options.train_fraction)
+        facts |= {"split_seed": seed, "training_rows": len(parts[0].y)}
     if data.qid is not None:
-        facts["queries"] = {"train": halves[0].n_queries, "test": halves[1].n_queries}
+        facts["queries"] = {"train": parts[0].n_queries, "test": parts[1].n_queries}
         facts["query"] = options.query
     facts["features"] = list(data.feature_names)
-    return Split(halves[0], halves[1], data.feature_names, facts)
+    return Split(parts[0], parts[1], data.feature_names, facts)
 
 
-def _halves(data: Dataset, seed: int, train_fraction: float) -> list[Half]:
-    """The two halves of a data set, of whole queries where there are queries."""
+def _split_in_two(data: Dataset, seed: int, train_fraction: float) -> list[Part]:
+    """Split a data set in two, by whole queries where there are queries."""
     if data.qid is not None and data.n_queries < 2:
-        raise DataError("data: a single query cannot be split; give the test half as data.test_path")
+        raise DataError("data: a single query cannot be split; give the test set as data.test_path")
     order = np.concatenate(half_split(data.n if data.qid is None else data.n_queries, seed))
     cut = int(len(order) * train_fraction)
-    halves = []
+    parts = []
     for name, members in (("training", order[:cut]), ("test", order[cut:])):
         rows = members if data.qid is None else _rows_of(members, data.qid)
-        half = Half(data.X[rows], data.y[rows], None if data.qid is None else _numbered(data.qid[rows]))
-        if not _has_a_pair(half):
+        part = Part(data.X[rows], data.y[rows], None if data.qid is None else _numbered(data.qid[rows]))
+        if not _has_a_pair(part):
             if data.qid is None:
-                found = f"only label {half.y[0]}" if len(rows) else "no rows"
+                found = f"only label {part.y[0]}" if len(rows) else "no rows"
                 of = f"{len(rows)} of {data.n} rows, {data.n_pos} positive in all"
             else:
                 found, of = "no query with two different labels", f"{len(members)} of {data.n_queries} queries"
             advice = "change data.split_seed or data.train_fraction"
-            raise DataError(f"data: the {name} half holds {found} ({of}); {advice}")
-        halves.append(half)
-    return halves
+            raise DataError(f"data: the {name} set holds {found} ({of}); {advice}")
+        parts.append(part)
+    return parts
 
 
 def _rows_of(queries: IntArray, qid: IntArray) -> IntArray:
-    """The rows of these queries, query after query, each in the order of the file."""
+    """Return the rows of these queries, query after query, each in the order of the file."""
     by_query = np.split(np.argsort(qid, kind="stable"), np.cumsum(np.bincount(qid))[:-1])
     return np.concatenate([by_query[query] for query in queries]) if len(queries) else qid[:0]
 
 
 def _numbered(qid: IntArray) -> IntArray:
-    """The queries of the rows numbered from 0."""
+    """Number the queries of the rows from 0."""
     return np.unique(qid, return_inverse=True)[1].astype(np.int64)
 
 
-def _has_a_pair(half: Half) -> bool:
-    if half.qid is None:
-        return len(np.unique(half.y)) > 1
-    return any(len(np.unique(half.y[half.qid == query])) > 1 for query in np.unique(half.qid))
+def _has_a_pair(part: Part) -> bool:
+    if part.qid is None:
+        return len(np.unique(part.y)) > 1
+    return any(len(np.unique(part.y[part.qid == query])) > 1 for query in np.unique(part.qid))
 
 
 def _sha256(data: Dataset, test: Dataset | None) -> str:
@@ -178,7 +189,7 @@ def _arrays(data: Dataset) -> list[NDArray[Any]]:
 
 
 def _load(options: DataConfig) -> tuple[Dataset, Dataset | None]:
-    """The data, and the test part where it is given apart."""
+    """Load the data, and the test set where it has a file of its own."""
     if options.path is None:
         assert options.name is not None
         return load(options.name, seed=options.seed), load_test(options.name)

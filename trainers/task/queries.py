@@ -1,81 +1,26 @@
-"""What is different where rows belong to queries: statistics are means over queries, and some options make no sense.
-
-A statistic of a query is divided by its value for the query's perfect order, so that 1 is the best there is:
-``ndcg@10`` is the mean of these shares for ``dcg@10``. Labels are worth ``2^label - 1``, or themselves
-(``statistics.gain``). A query without a label above 0 has no such share: it is left out of the mean, or counts as 0 or
-1 (``statistics.empty``).
-"""
+"""Options and labels: some defaults follow the labels, and some options do not go with queries."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
 
 from ltr.exact import METHODS, RerankProblem
 from ltr.losses import LogisticLoss, parse_loss
-from ltr.metrics import normalized_rank_statistic, rank_statistic
 from ltr.statistics import RankStatistic
 from trainers.config import Config
-from trainers.config_errors import ConfigError, Finding
-from trainers.inputs import Half, Labels
-from trainers.sections import StatisticsConfig
+from trainers.config.errors import ConfigError, Finding
+from trainers.task.data import Labels
 
-__all__ = [
-    "FOLLOWING",
-    "check_lists",
-    "count_empty",
-    "follow_labels",
-    "mean_share",
-    "share_name",
-    "sum_over_queries",
-    "unset_following",
-]
+__all__ = ["FOLLOWING", "check_lists", "follow_labels", "unset_following"]
 
 FOLLOWING = ("surrogate.losses", "baselines.methods", "statistics.report")
 """Keys whose defaults follow the labels."""
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
-
-def share_name(statistic: str) -> str:
-    """The name of a statistic divided by its best value.
-
-    Examples:
-        >>> share_name("dcg@10"), share_name("auc")
-        ('ndcg@10', 'auc')
-    """
-    return RankStatistic.parse(statistic).normalized_name
-
-
-def mean_share(scores: FloatArray, half: Half, statistic: str, options: StatisticsConfig) -> float | None:
-    """The mean over queries of a statistic's share of its best value; None where no query has one."""
-    values = normalized_rank_statistic(*_tensors(scores, half.y), statistic, gain=options.gain, qid=_tensor(half.qid))
-    if options.empty == "skip":
-        values = values[~values.isnan()]
-    value = float(values.nan_to_num(float(options.empty) if options.empty != "skip" else 0.0).mean())
-    return None if math.isnan(value) else value
-
-
-def sum_over_queries(
-    scores: FloatArray, y: IntArray, qid: IntArray, statistic: str, options: StatisticsConfig
-) -> float:
-    """The sum over queries of a statistic as it is: what the exact stage maximises."""
-    return float(rank_statistic(*_tensors(scores, y), statistic, gain=options.gain, qid=_tensor(qid)).sum())
-
-
-def count_empty(half: Half) -> int:
-    """Queries without a label above 0."""
-    assert half.qid is not None
-    return half.n_queries - len(np.unique(half.qid[half.y > 0]))
-
 
 def follow_labels(config: Config, labels: Labels) -> Config:
-    """The config with defaults that go with the labels; what the user set stays as it is."""
+    """Return the config with defaults that suit the labels; what the user set stays as it is."""
     found = {}
     if labels.graded:
         losses = tuple(name for name in config.surrogate.losses if not isinstance(parse_loss(name), LogisticLoss))
@@ -91,7 +36,7 @@ def follow_labels(config: Config, labels: Labels) -> Config:
 
 
 def unset_following(config: Config) -> set[str]:
-    """The keys of `FOLLOWING` that the user left out."""
+    """Return the keys of `FOLLOWING` that the user left out."""
     keys = (key.partition(".") for key in FOLLOWING)
     return {
         f"{section}.{field}" for section, _, field in keys if field not in getattr(config, section).model_fields_set
@@ -99,10 +44,10 @@ def unset_following(config: Config) -> set[str]:
 
 
 def check_lists(config: Config, labels: Labels) -> None:
-    """Refuse what a config asks for that lists by query do not have, before anything is computed.
+    """Check that a config goes with the labels, before anything is computed.
 
     Raises:
-        ConfigError: all of it at once.
+        ConfigError: all options that do not go with data by query.
     """
     if labels.by_query and (findings := list(_findings(config, labels.graded))):
         raise ConfigError("config, with data by query", findings)
@@ -142,11 +87,3 @@ def _exact_findings(config: Config) -> Iterator[Finding]:
             METHODS[exact.method].check(small)
         except ValueError as error:
             yield Finding("exact.method", str(error), exact.method)
-
-
-def _tensors(scores: FloatArray, y: IntArray) -> tuple[torch.Tensor, torch.Tensor]:
-    return torch.from_numpy(scores), torch.from_numpy(y)
-
-
-def _tensor(qid: IntArray | None) -> torch.Tensor | None:
-    return None if qid is None else torch.from_numpy(qid)

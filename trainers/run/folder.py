@@ -1,18 +1,18 @@
-"""The run folder: what a run leaves on disk, written so that a crash at any moment loses and garbles nothing.
+"""The run folder: the files of a run, written so that a crash at any moment loses and damages nothing.
 
 ::
 
     runs/pima/
       config.toml           the resolved config; `ltr run` takes it as it is
       run.json              versions, seed, git commit, sha256 of the data
-      ranknet/              one folder a method, at the same time its TensorBoard run
+      ranknet/              one folder a method, which is also its TensorBoard run
         scalars.jsonl       every logged value in float64, one line a step
         events.out...       the same values as TensorBoard events
         checkpoint.pt       the training so far (while unfinished)
         model.pt            the fitted ranker
-        scores.npz          its scores of both halves
-        result.json         the method's row of the table, and names and sha256 of its files; while it and they are
-                          there, the method is finished
+        scores.npz          its scores of the training and test sets
+        result.json         its record (`trainers.records`), with names and sha256 of its files; while it and they
+                            exist, the method is finished
       exact/                likewise; solution.json, the list in problem.npz and, on request, certificate.json
       results.csv  .md  .json
 """
@@ -29,73 +29,63 @@ from pathlib import Path
 from typing import Any
 
 from trainers.config import Config, parse_config, resolved_toml
-from trainers.config_errors import ConfigError, Finding
-from trainers.files import Json, RunError, read_json, reading, remove_leftovers, write_atomic, write_json, writing
+from trainers.config.errors import ConfigError, Finding
+from trainers.config.toml_text import flat, read_toml
+from trainers.files import (
+    LOCK,
+    Json,
+    RunError,
+    locked,
+    read_json,
+    reading,
+    remove_leftovers,
+    write_atomic,
+    write_json,
+    writing,
+)
 from trainers.provenance import run_facts
-from trainers.toml_text import flat, read_toml
 
-__all__ = ["MethodFolder", "RunError", "RunFolder", "check_run", "locked", "open_run"]
+__all__ = ["MethodFolder", "RunFolder", "check_run", "open_run"]
 
 # keys that say where to write, not what to compute: a run goes on when they change
 _FREE_KEYS = frozenset({"runs_dir", "data.cache"})
 
 
 class MethodFolder:
-    """The folder of one method of a run."""
+    """The folder of one method of a run.
+
+    Attributes:
+        log: JSON lines of every logged value.
+        checkpoint: state of an unfinished training.
+        model: the fitted ranker.
+        scores: its scores of both sets.
+        solution: weights, bound, status and trace of the exact stage.
+        problem: the list that the exact stage reranked.
+        certificate: certificate, which `ltr verify` checks.
+        record: record of the finished method.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-
-    @property
-    def records(self) -> Path:
-        """JSON lines of every logged value."""
-        return self.path / "scalars.jsonl"
-
-    @property
-    def checkpoint(self) -> Path:
-        """The state of an unfinished training."""
-        return self.path / "checkpoint.pt"
-
-    @property
-    def model(self) -> Path:
-        """The fitted ranker."""
-        return self.path / "model.pt"
-
-    @property
-    def scores(self) -> Path:
-        """Its scores of both halves."""
-        return self.path / "scores.npz"
-
-    @property
-    def certificate(self) -> Path:
-        """What `ltr verify` checks."""
-        return self.path / "certificate.json"
-
-    @property
-    def solution(self) -> Path:
-        """The exact stage's weights, bound, status and trace."""
-        return self.path / "solution.json"
-
-    @property
-    def problem(self) -> Path:
-        """The list that the exact stage reranked."""
-        return self.path / "problem.npz"
-
-    @property
-    def row(self) -> Path:
-        """The row of the finished method."""
-        return self.path / "result.json"
+        self.log = path / "scalars.jsonl"
+        self.checkpoint = path / "checkpoint.pt"
+        self.model = path / "model.pt"
+        self.scores = path / "scores.npz"
+        self.solution = path / "solution.json"
+        self.problem = path / "problem.npz"
+        self.certificate = path / "certificate.json"
+        self.record = path / "result.json"
 
     def result(self) -> Json | None:
-        """The finished method's row, None while it is unfinished or where one of its files is gone.
+        """Return the record of the finished method, None while it is unfinished or where one of its files is missing.
 
         Raises:
-            RunError: a file that is not as it was written.
+            RunError: a file is not as it was written.
         """
-        result = read_json(self.row)
+        result = read_json(self.record)
         if result is None:
             return None
-        with reading(self.row):
+        with reading(self.record):
             files = result["files"]
             if not all((self.path / name).exists() for name in files):
                 return None
@@ -104,34 +94,47 @@ class MethodFolder:
             with reading(self.path / name):
                 if _digest(self.path / name) != digest:
                     raise ValueError("not as it was written")
-        return result
+        with reading(self.record):
+            return _upgraded(result)
 
     def reopen(self) -> None:
-        """Make the method unfinished, so that a stop while it is computed again leaves it so."""
-        for path in (self.row, self.certificate):
+        """Mark the method as unfinished before it is computed again."""
+        for path in (self.record, self.certificate):
             path.unlink(missing_ok=True)
 
     def finish(self, result: Mapping[str, Any]) -> None:
-        """Write the row of a finished method and drop its checkpoint."""
+        """Write the record of a finished method and remove its checkpoint."""
         files = [path for path in (self.model, self.scores, self.solution, self.problem) if path.exists()]
-        write_json(self.row, {**result, "files": {path.name: _digest(path) for path in files}})
+        write_json(self.record, {**result, "files": {path.name: _digest(path) for path in files}})
         self.checkpoint.unlink(missing_ok=True)
 
     def certified(self) -> None:
-        """Note in the row of the finished method what its certificate holds."""
-        result = read_json(self.row)
+        """Note the hash of the certificate in the record of the finished method."""
+        result = read_json(self.record)
         assert result is not None
-        write_json(self.row, {**result, _CERTIFICATE: _digest(self.certificate)})
+        write_json(self.record, {**result, _CERTIFICATE: _digest(self.certificate)})
 
     @property
     def has_certificate(self) -> bool:
-        """Whether the certificate of the finished method is there, as it was written."""
-        result = read_json(self.row)
+        """Whether the finished method has its certificate, as it was written."""
+        result = read_json(self.record)
         known = None if result is None else result.get(_CERTIFICATE)
         return self.certificate.is_file() and _digest(self.certificate) == known
 
 
 _CERTIFICATE = "certificate_sha256"
+
+
+def _upgraded(result: Json) -> Json:
+    """Return the record of a result that version 0.1 wrote as a row of its table."""
+    if "objective" not in result:
+        return result
+    kept = ("method", "status", "seconds", "train", "test", "loss", "excess", "steps", "weights", "message")
+    record = {key: result.get(key) for key in kept if key != "excess" or result.get(key) is not None}
+    if result["bound"] is not None:
+        bounds = {key: result.get(key) for key in ("bound", "gap", "trivial_bound")}
+        record["list"] = {"value": result["objective"], **bounds}
+    return record
 
 
 def _digest(path: Path) -> str:
@@ -140,33 +143,30 @@ def _digest(path: Path) -> str:
 
 
 class RunFolder:
-    """The folder of one run."""
+    """The folder of one run.
+
+    Attributes:
+        config: the resolved config.
+        origin: the file of `facts`.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.config = path / "config.toml"
+        self.origin = path / "run.json"
 
     def method(self, name: str) -> MethodFolder:
-        """The folder of a method, made if need be."""
+        """Return the folder of a method, made if need be."""
         folder = MethodFolder(self.path / name)
         folder.path.mkdir(parents=True, exist_ok=True)
         return folder
-
-    @property
-    def config(self) -> Path:
-        """The resolved config."""
-        return self.path / "config.toml"
-
-    @property
-    def origin(self) -> Path:
-        """The file of `facts`."""
-        return self.path / "run.json"
 
     @property
     def facts(self) -> Json:
         """Versions, seed, git commit and data hash of the run.
 
         Raises:
-            RunError: a missing or damaged file.
+            RunError: the file is missing or damaged.
         """
         facts = read_json(self.origin)
         if facts is None:
@@ -176,21 +176,16 @@ class RunFolder:
 
     @property
     def begun(self) -> bool:
-        """Whether the folder is that of a run: it has run.json, or a config and the log of a method."""
+        """Whether the folder holds a run: run.json, or a config and the log of a method."""
         return self.origin.exists() or (self.config.exists() and any(self.path.glob("*/scalars.jsonl")))
 
 
 def check_run(config: Config, *, fresh: bool = False, undecided: Collection[str] = ()) -> None:
-    """Refuse a folder that this config cannot run in, before anything is read or written.
-
-    Args:
-        config: what is to run.
-        fresh: whether an earlier run of this name is thrown away.
-        undecided: keys whose values are not known yet.
+    """Check that a config can run in its folder, before anything is read or written.
 
     Raises:
-        RunError: a folder that holds something that is no run, a damaged config in it.
-        ConfigError: a folder that holds another config's run.
+        RunError: the folder holds other files than those of a run, or a damaged config.
+        ConfigError: the folder holds another config's run.
     """
     folder = RunFolder(config.folder)
     if not folder.path.is_dir():
@@ -202,16 +197,16 @@ def check_run(config: Config, *, fresh: bool = False, undecided: Collection[str]
 
 @contextlib.contextmanager
 def open_run(config: Config, data_facts: Mapping[str, Any], *, fresh: bool = False) -> Iterator[RunFolder]:
-    """The folder of this config's run, new or to be continued, locked against a second process while open.
+    """Open the folder of a config's run, new or to be continued, locked against a second process.
 
     Args:
-        config: what is to run.
+        config: the config of the run.
         data_facts: JSON facts of the data; ``sha256`` must not change between the starts of a run.
         fresh: throw away what an earlier run of this name left.
 
     Raises:
-        RunError: a folder that holds another config's run, other data, or something that is no run at all; a run
-            that another process is writing.
+        RunError: the folder holds other data or other files than those of a run, or another process is writing it.
+        ConfigError: the folder holds another config's run.
     """
     folder = RunFolder(config.folder)
     with writing(folder.path, "runs_dir"):
@@ -232,38 +227,9 @@ def open_run(config: Config, data_facts: Mapping[str, Any], *, fresh: bool = Fal
         yield folder
 
 
-_LOCK = ".lock"
-
-
-@contextlib.contextmanager
-def locked(path: Path, name: str = _LOCK) -> Iterator[None]:
-    """A context in which no other process has this lock of a folder.
-
-    Where the system or the file system has no locks, a second process is the user's care.
-
-    Raises:
-        RunError: another process has it, a folder that cannot be written to.
-    """
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    with writing(path, "runs_dir"):
-        file = (path / name).open("w")
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RunError(f"name: another process is writing {path}; wait for it or choose another name") from None
-        except OSError:
-            pass
-        yield
-
-
 def _empty(path: Path) -> None:
     for entry in path.iterdir():
-        if entry.name == _LOCK:
+        if entry.name == LOCK:
             continue
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)
@@ -277,7 +243,9 @@ _ADVICE = "add --fresh to start over, or give the new run another name (name=...
 def _check_is_run(folder: RunFolder) -> None:
     # a crash at the very start leaves no more than these behind
     if not folder.begun and any(p != folder.config and not p.name.startswith(".") for p in folder.path.iterdir()):
-        raise RunError(f"name: {folder.path} holds files that are no run; remove it yourself, or choose another name")
+        raise RunError(
+            f"name: {folder.path} holds other files than a run's; remove it yourself, or choose another name"
+        )
 
 
 def _check_config(folder: RunFolder, config: Config, undecided: Collection[str] = ()) -> None:
@@ -293,10 +261,10 @@ def _check_config(folder: RunFolder, config: Config, undecided: Collection[str] 
 
 
 def _begun_with(folder: RunFolder) -> dict[str, Any]:
-    """The keys of the config that a run was begun with.
+    """Return the keys of the config that a run was begun with.
 
     Raises:
-        RunError: a file that is missing, damaged or cut off.
+        RunError: the file is missing, damaged or cut off.
     """
     try:
         tree = read_toml(folder.config)

@@ -1,4 +1,4 @@
-"""What is wrong with a config, in the user's words: dotted path, rule, value received, nearest known key."""
+"""Errors in a config for the user: dotted path, rule, value received, nearest known key."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 __all__ = ["NOTHING", "ConfigError", "Finding", "findings_of", "nearest", "shortened"]
 
 NOTHING = object()
-"""Stands for the value of a key that is not there."""
+"""Value of a key that is missing."""
 
 _LONGEST_VALUE = 100
 _LONGEST_RULE = 1000
@@ -21,7 +21,7 @@ _LONGEST_RULE = 1000
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing wrong: where, which rule it breaks, and the value received."""
+    """One error in a config: its path, the rule it breaks, and the value received."""
 
     path: str
     rule: str
@@ -36,11 +36,11 @@ class Finding:
 
 
 class ConfigError(ValueError):
-    """A config that cannot be run, with everything that is wrong with it.
+    """A config that cannot be run, with all its errors.
 
     Attributes:
-        source: the file (or other origin) of the config.
-        findings: what is wrong, in the order of the config.
+        source: file or other origin of the config.
+        findings: the errors, in the order of the config.
     """
 
     def __init__(self, source: str, findings: Sequence[Finding]) -> None:
@@ -56,7 +56,7 @@ class ConfigError(ValueError):
 
 
 def findings_of(error: ValidationError, model: type[BaseModel], overrides: Mapping[str, str]) -> list[Finding]:
-    """The findings in a pydantic error on `model`; values that were overridden say so."""
+    """Return the findings in a pydantic error on `model`; overridden values are marked."""
     found = []
     for item in error.errors():
         location = item["loc"]
@@ -67,7 +67,7 @@ def findings_of(error: ValidationError, model: type[BaseModel], overrides: Mappi
 
 
 def dotted(location: Iterable[int | str]) -> str:
-    """``surrogate.losses[1]`` for ("surrogate", "losses", 1)."""
+    """Return ``surrogate.losses[1]`` for ("surrogate", "losses", 1)."""
     text = ""
     for part in location:
         text += f"[{part}]" if isinstance(part, int) else f".{part}"
@@ -75,7 +75,7 @@ def dotted(location: Iterable[int | str]) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """`` (did you mean 'top_k'?)`` for a near miss, else the empty string.
+    """Return `` (did you mean 'top_k'?)`` for a near miss, else an empty text.
 
     Examples:
         >>> nearest("topk", ["top_k", "margin"])
@@ -148,5 +148,5 @@ def _shown(value: object) -> str:
 
 
 def shortened(text: str, longest: int = _LONGEST_VALUE) -> str:
-    """A text with an end of dots where it is too long for a message."""
+    """Return a text, with dots at its end where it is too long for a message."""
     return text if len(text) <= longest else text[: longest - 3] + "..."

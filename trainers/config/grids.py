@@ -26,10 +26,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PlainValidator, StrictStr, ValidationError
 
-from trainers.config import Config, describe_keys, parse_config
-from trainers.config_errors import NOTHING, ConfigError, Finding, findings_of, nearest
-from trainers.sections import FileName, Section
-from trainers.toml_text import apply_overrides, flat, merged, read_experiment, read_toml, unflat
+from trainers.config.errors import NOTHING, ConfigError, Finding, findings_of, nearest
+from trainers.config.experiment import Config, describe_keys, free_keys, parse_config
+from trainers.config.sections import FileName, Section, option
+from trainers.config.toml_text import apply_overrides, flat, make_absolute, merged, read_experiment, read_toml, unflat
 
 __all__ = ["Grid", "GridConfig", "SweepConfig", "Variant", "load_sweep"]
 
@@ -58,42 +58,42 @@ _MOST_SPLITS = 100_000
 
 
 class GridConfig(Section):
-    """Experiments, and what is varied of them."""
+    """A grid: experiments, and the keys that are varied in them."""
 
-    name: FileName = Field(default="methods", description="of the table that the grid belongs to")
-    title: StrictStr = Field(default="", description="of that table")
-    experiments: _Names = Field(description="config files of experiments, relative to the sweep's")
-    splits: Annotated[int | tuple[int, ...], PlainValidator(_splits)] = Field(
-        default=10, description="number of splits, seeds 0, 1, ..., or the seeds"
+    name: FileName = option("methods", "name of the table that the grid belongs to")
+    title: StrictStr = option("", "title of that table")
+    experiments: _Names = option(..., "config files of experiments, relative to the sweep's")
+    splits: Annotated[int | tuple[int, ...], PlainValidator(_splits)] = option(
+        10, "number of splits, seeds 0, 1, ..., or the seeds"
     )
-    methods: _Names | None = Field(default=None, description="methods of the experiments; all when left out")
-    best_of: StrictStr | None = Field(
-        default=None, description="a varied key: the report shows its best value only, by the mean on the test halves"
+    methods: _Names | None = option(None, "methods of the experiments; all when left out")
+    best_of: StrictStr | None = option(
+        None, "a varied key: the report shows its best value only, by the mean on the test sets"
     )
-    recentre: Literal["l2", "max"] | None = Field(
-        default=None, description="also measure the exact answers moved to the largest margin, by norm l2 or max"
+    recentre: Literal["l2", "max"] | None = option(
+        None, "also measure the exact answers moved to the largest margin, by norm l2 or max"
     )
-    set: dict[str, Any] = Field(default={}, description="keys of the experiments to set")
-    vary: dict[str, Any] = Field(default={}, description="keys of the experiments, each with a list of values")
+    set: dict[str, Any] = option({}, "keys of the experiments to set")
+    vary: dict[str, Any] = option({}, "keys of the experiments, each with a list of values")
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """The seeds of the splits."""
+        """Seeds of the splits."""
         return tuple(range(self.splits)) if isinstance(self.splits, int) else self.splits
 
 
 class SweepConfig(Section):
-    """A sweep."""
+    """A sweep: its name, its folder and its grids."""
 
-    name: FileName = Field(description="of the sweep and its folder; the config file's name when left out")
-    runs_dir: StrictStr = Field(default="runs", min_length=1, description="folder of the sweep's folder")
-    grid: Annotated[tuple[GridConfig, ...], Field(strict=False), AfterValidator(_not_empty)] = Field(
-        description="the grids, one [[grid]] table each"
+    name: FileName = option(..., "name of the sweep and its folder; the config file's name when left out")
+    runs_dir: StrictStr = option("runs", "folder of the sweep's folder", min_length=1)
+    grid: Annotated[tuple[GridConfig, ...], Field(strict=False), AfterValidator(_not_empty)] = option(
+        ..., "the grids, one [[grid]] table each"
     )
 
     @property
     def folder(self) -> Path:
-        """The sweep's folder."""
+        """Folder of the sweep."""
         return Path(self.runs_dir) / self.name
 
 
@@ -102,7 +102,7 @@ class Variant:
     """One experiment of a grid with one choice of what is varied.
 
     Attributes:
-        varied: the choice, by dotted key.
+        varied: chosen values by dotted key.
         config: the whole experiment.
     """
 
@@ -119,10 +119,10 @@ class Grid:
 
 
 def load_sweep(path: str | Path, overrides: Sequence[str] = ()) -> tuple[SweepConfig, tuple[Grid, ...]]:
-    """The sweep of a TOML file, every experiment of it checked.
+    """Read the sweep of a TOML file and check all its experiments.
 
     Args:
-        path: of the file.
+        path: the file.
         overrides: ``key=value`` for the sweep's own keys, or for keys of every experiment.
 
     Raises:
@@ -164,7 +164,7 @@ def _key(override: str) -> str:
 
 
 class _Reader:
-    """Reads the experiments of a grid; `findings` is what was wrong."""
+    """Reader of a grid's experiments; `findings` collects what is wrong."""
 
     def __init__(self, grid: GridConfig, where: str, folder: Path, everywhere: Sequence[str]) -> None:
         self.findings: list[Finding] = []
@@ -175,7 +175,7 @@ class _Reader:
                 self._set[key] = str((folder / Path(self._set[key]).expanduser()).absolute())
 
     def variants(self) -> Iterator[Variant]:
-        """The variants that nothing is wrong with."""
+        """Yield the variants that nothing is wrong with."""
         for table, leaves in (("set", self._set), ("vary", self._vary)):
             for key, rule, value in _wrong_keys(table, leaves):
                 self._find(f"{table}.{key}", rule, value)
@@ -210,9 +210,7 @@ class _Reader:
             choice = dict(zip(self._vary, values, strict=True))
             whole, given, findings = apply_overrides(merged(tree, unflat(choice)), self._everywhere)
             whole.setdefault("name", file.stem)
-            for key in ("path", "test_path"):
-                if f"data.{key}" in given and isinstance(whole["data"][key], str):
-                    whole["data"][key] = str(Path(whole["data"][key]).expanduser().absolute())
+            make_absolute(whole.get("data"), Path())  # what is relative came from the command line
             try:
                 config = parse_config(whole, source=name, overrides=given, findings=findings)
             except ConfigError as error:
@@ -221,7 +219,7 @@ class _Reader:
             yield Variant(choice, config)
 
     def _placed(self, finding: Finding, name: str) -> Finding:
-        """A finding in an experiment, at the place where its value comes from."""
+        """Return a finding in an experiment, at the place where its value comes from."""
         key = finding.path.split("[")[0]
         if finding.from_command_line:
             return finding
@@ -232,7 +230,7 @@ class _Reader:
         return Finding(where, finding.rule, finding.value)
 
     def _check_names(self, variants: Sequence[Variant]) -> None:
-        """Names of the grid that must be those of methods or of varied keys."""
+        """Check the names in a grid that must be those of methods or of varied keys."""
         best_of, varied = self._grid.best_of, ", ".join(self._vary) or "none is"
         if best_of is not None and best_of not in self._vary:
             self._find("best_of", f"must be a varied key ({varied})", best_of)
@@ -245,7 +243,6 @@ class _Reader:
 
 _IN_FILE = "is set in the file only: there may be several grids"
 _KEYS = tuple(key for key, *_ in describe_keys())
-_FREE = "must not be varied: results do not depend on it"
 # keys that a grid may not vary, or sections of them; the seed may not be set either
 _NOT = {
     "seed": "must be left out: splits are the seeds",
@@ -254,16 +251,12 @@ _NOT = {
     "surrogate.losses": "must not be varied: methods chooses them",
     "baselines.methods": "must not be varied: methods chooses them",
     "exact.enabled": "must not be varied: methods chooses it",
-    "runs_dir": _FREE,
-    "tracking": _FREE,
-    "surrogate.device": _FREE,
-    "surrogate.certify": _FREE,
-    "exact.certificate": _FREE,
+    **dict.fromkeys(free_keys(), "must not be varied: results do not depend on it"),
 }
 
 
 def _wrong_keys(table: str, leaves: Mapping[str, Any]) -> Iterator[tuple[str, str, object]]:
-    """Keys of ``set`` or ``vary`` that do not exist or make no sense there: key, rule, value."""
+    """Yield keys of ``set`` or ``vary`` that do not exist or make no sense there: key, rule, value."""
     for key, value in leaves.items():
         if any(known.startswith(f"{key}.") for known in _KEYS):
             if table == "vary" or value != {}:
@@ -273,14 +266,14 @@ def _wrong_keys(table: str, leaves: Mapping[str, Any]) -> Iterator[tuple[str, st
         elif table == "set":
             if key == "seed":
                 yield key, _NOT["seed"], value
-        elif (rule := _NOT.get(key) or _NOT.get(key.partition(".")[0])) is not None:
+        elif (rule := _NOT.get(key.partition(".")[0]) or _NOT.get(key)) is not None:
             yield key, rule, value
         elif not isinstance(value, list) or not value:
             yield key, "must be a list of at least one value", value
 
 
 def _same_names(grids: Sequence[Grid]) -> Iterator[Finding]:
-    """Two data sets of one name would share a row of the tables."""
+    """Find experiments of one name with different data, which would share a row of the tables."""
     data: dict[str, Tree] = {}
     for at, grid in enumerate(grids):
         for variant in grid.variants:

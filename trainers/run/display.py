@@ -1,4 +1,4 @@
-"""What a run shows while it works: live bars on a terminal, plain lines elsewhere, or nothing."""
+"""The display of a run: live bars on a terminal, plain lines elsewhere, or nothing."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from rich.text import Text
 
 from ltr.exact.solution import TracePoint
 
-__all__ = ["Display", "LiveDisplay", "PartsColumn", "PlainDisplay", "display_for"]
+__all__ = ["Display", "PartsColumn", "display_for"]
 
 _SECONDS_BETWEEN_LINES = 2.0
 
 
 class Display:
-    """Shows nothing; its methods are what a run reports.
+    """Shows nothing; its methods receive what a run reports.
 
     An exception raised in one of them reaches the run: ``KeyboardInterrupt`` stops it as Ctrl-C does.
     """
@@ -42,46 +42,41 @@ class Display:
         return
 
     def note(self, text: str) -> None:
-        """Something worth a line."""
+        """Receive a note."""
 
     def begin(self, method: str, total: int | None) -> None:
-        """A method starts; `total` steps at most, None when it has no steps."""
+        """Receive the start of a method; `total` is its largest number of steps, None without steps."""
 
     def step(self, method: str, index: int, values: Mapping[str, float]) -> None:
-        """A step of a method is done and logged."""
+        """Receive a step of a method, which is done and logged."""
 
     def progress(self, point: TracePoint, trivial: bool) -> None:
-        """The exact stage has a new incumbent or bound; `trivial` where that is still the bound of a perfect order."""
+        """Receive a new incumbent or bound; `trivial` where the bound is still that of a perfect order."""
 
     def end(self, method: str, text: str) -> None:
-        """A method ended."""
+        """Receive the end of a method."""
 
 
-class PlainDisplay(Display):
-    """Lines of text, at most one every two seconds for steps: for logs and pipes."""
+class _PlainDisplay(Display):
+    """Prints lines of text, for logs and pipes: at most one every two seconds for steps."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._last = -math.inf
 
     def note(self, text: str) -> None:
-        """Print the text."""
         self._line(text)
 
     def begin(self, method: str, total: int | None) -> None:
-        """Wait a while before the first line."""
         self._last = time.monotonic()
 
     def step(self, method: str, index: int, values: Mapping[str, float]) -> None:
-        """Print a line now and then."""
         self._now_and_then(f"{method}: step {index}, {', '.join(_values(values))}")
 
     def progress(self, point: TracePoint, trivial: bool) -> None:
-        """Print a line now and then."""
         self._now_and_then(f"exact: {point.seconds:.1f} s, {', '.join(_point(point, trivial))}, {point.nodes} nodes")
 
     def end(self, method: str, text: str) -> None:
-        """Print a line."""
         self._line(f"{method}: {text}")
 
     def _now_and_then(self, text: str) -> None:
@@ -95,13 +90,13 @@ class PlainDisplay(Display):
 
 
 class PartsColumn(ProgressColumn):
-    """The texts of a task's field ``parts``, as many from the first on as fit: none of them is cut."""
+    """A column with the texts of a task's field ``parts``: as many as fit, none of them cut."""
 
     def __init__(self) -> None:
         super().__init__(Column(ratio=1, no_wrap=True))
 
     def render(self, task: Task) -> RenderableType:
-        """The texts of a task."""
+        """Return the texts of a task."""
         return _Parts(task.fields["parts"])
 
 
@@ -116,8 +111,8 @@ class _Parts:
         yield Text(", ".join(shown), no_wrap=True)
 
 
-class LiveDisplay(Display):
-    """A bar for the running method above which finished ones leave a line."""
+class _LiveDisplay(Display):
+    """Shows a bar for the running method, and above it a line for each finished one."""
 
     def __init__(self, console: Console) -> None:
         self._progress = Progress(
@@ -140,26 +135,21 @@ class LiveDisplay(Display):
         self._progress.stop()
 
     def note(self, text: str) -> None:
-        """Print the text above the bar."""
         self._progress.console.print(Text(text))
 
     def begin(self, method: str, total: int | None) -> None:
-        """Show a bar."""
         self._forget()
         self._task = self._progress.add_task(method, total=total, parts=())
 
     def step(self, method: str, index: int, values: Mapping[str, float]) -> None:
-        """Move the bar."""
         if self._task is not None:
             self._progress.update(self._task, completed=index, parts=_values(values))
 
     def progress(self, point: TracePoint, trivial: bool) -> None:
-        """Show incumbent, bound and gap beside the bar."""
         if self._task is not None:
             self._progress.update(self._task, completed=point.nodes, parts=_point(point, trivial))
 
     def end(self, method: str, text: str) -> None:
-        """Replace the bar by a line."""
         self._forget()
         self._progress.console.print(Text.assemble((f"{method}: ", "bold"), text))
 
@@ -170,15 +160,15 @@ class LiveDisplay(Display):
 
 
 def display_for(console: Console, *, quiet: bool) -> Display:
-    """The display that suits the console."""
+    """Return the display that suits the console."""
     if quiet:
         return Display()
-    return LiveDisplay(console) if console.is_terminal else PlainDisplay(console)
+    return _LiveDisplay(console) if console.is_terminal else _PlainDisplay(console)
 
 
 def _values(values: Mapping[str, float]) -> list[str]:
-    """The loss and the first statistic of either half."""
-    first = [next((tag for tag in values if tag.startswith(half)), None) for half in ("loss/", "train/", "test/")]
+    """Return texts of the loss and of the first statistic of both sets."""
+    first = [next((tag for tag in values if tag.startswith(kind)), None) for kind in ("loss/", "train/", "test/")]
     return [f"{tag} {values[tag]:.5g}" for tag in first if tag is not None]
 
 

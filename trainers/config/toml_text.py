@@ -9,18 +9,18 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from trainers.config_errors import ConfigError, Finding, shortened
+from trainers.config.errors import ConfigError, Finding, shortened
 
-__all__ = ["apply_overrides", "dump_toml", "flat", "merged", "read_experiment", "read_toml", "unflat"]
+__all__ = ["apply_overrides", "dump_toml", "flat", "make_absolute", "merged", "read_experiment", "read_toml", "unflat"]
 
 Tree = dict[str, Any]
 
 
 def read_toml(path: Path) -> Tree:
-    """The tree of a TOML file.
+    """Read the tree of a TOML file.
 
     Raises:
-        ConfigError: a file that is missing, is no readable text or is not TOML; the last with its line.
+        ConfigError: the file is missing, unreadable or not TOML; the message names the line.
     """
     try:
         return parse_toml(path.read_text(encoding="utf-8"))
@@ -36,11 +36,10 @@ def read_toml(path: Path) -> Tree:
 
 
 def parse_toml(text: str) -> Tree:
-    """The tree of a TOML text that everything here can work on.
+    """Read the tree of a TOML text.
 
     Raises:
-        ValueError: a text that is not TOML, tables or lists in each other beyond a depth that no config has, an integer
-            of more than 64 bits, which TOML does not have.
+        ValueError: the text is not TOML, nested deeper than any config, or has an integer of more than 64 bits.
     """
     try:
         tree = tomllib.loads(text)
@@ -70,13 +69,13 @@ def _entries(value: object) -> Iterable[Any]:
 
 
 def read_experiment(path: Path) -> Tree:
-    """The tree of an experiment's TOML file, on top of that of the file it `extends`, if it does.
+    """Read the tree of an experiment's TOML file, on top of that of the file it `extends`, if any.
 
-    ``extends = "common.toml"`` (relative to the file that says so) takes over every key that the file itself does not
-    have. Relative paths of data are meant from the folder of the file that holds them, and come out absolute.
+    ``extends = "common.toml"``, relative to the file, takes over every key that the file itself does not have. Relative
+    paths of data start from the folder of the file that contains them, and become absolute.
 
     Raises:
-        ConfigError: a file that cannot be read or is missing, files that extend each other.
+        ConfigError: a file is missing or cannot be read, or files extend each other.
     """
     return _extended(path, ())
 
@@ -87,10 +86,7 @@ def _extended(path: Path, below: tuple[Path, ...]) -> Tree:
             str(below[0]), [Finding("extends", "must not come back to a file that extends it", str(path))]
         )
     tree = read_toml(path)
-    data = tree.get("data")
-    for key in ("path", "test_path"):
-        if isinstance(data, dict) and isinstance(data.get(key), str):
-            data[key] = str((path.parent / Path(data[key]).expanduser()).absolute())
+    make_absolute(tree.get("data"), path.parent)
     parent = tree.pop("extends", None)
     if parent is None:
         return tree
@@ -101,8 +97,15 @@ def _extended(path: Path, below: tuple[Path, ...]) -> Tree:
     return merged(_extended(path.parent / parent, (*below, path.resolve())), tree)
 
 
+def make_absolute(data: object, folder: Path) -> None:
+    """Make the paths in a table of data absolute; relative ones start from `folder`."""
+    for key in ("path", "test_path"):
+        if isinstance(data, dict) and isinstance(data.get(key), str):
+            data[key] = str((folder / Path(data[key]).expanduser()).absolute())
+
+
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
-    """The keys of both trees; those of `above` win, tables in tables likewise.
+    """Return the keys of both trees; those of `above` win, also within tables.
 
     Examples:
         >>> merged({"exact": {"top_k": 50, "C": 0.0}}, {"exact": {"top_k": 100}, "name": "pima"})
@@ -116,7 +119,7 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
 
 
 def flat(tree: Mapping[str, Any], prefix: str = "") -> Tree:
-    """The leaves of a tree by dotted key; an empty table is a leaf.
+    """Return the leaves of a tree by dotted key; an empty table is a leaf.
 
     Examples:
         >>> flat({"exact": {"top_k": 50, "C": 0.0}})
@@ -132,7 +135,7 @@ def flat(tree: Mapping[str, Any], prefix: str = "") -> Tree:
 
 
 def unflat(leaves: Mapping[str, Any]) -> Tree:
-    """The tree of leaves by dotted key.
+    """Return the tree of leaves by dotted key.
 
     Examples:
         >>> unflat({"exact.top_k": 50, "name": "pima"})
@@ -150,12 +153,12 @@ def unflat(leaves: Mapping[str, Any]) -> Tree:
 
 
 def apply_overrides(tree: Tree, overrides: Iterable[str]) -> tuple[Tree, dict[str, str], list[Finding]]:
-    """A copy of the tree with overrides ``a.b=value`` set.
+    """Return a copy of the tree with overrides ``a.b=value`` set.
 
-    The value is read as a TOML value, else taken as a string.
+    A value is read as TOML, else taken as a string.
 
     Returns:
-        the new tree; the overridden paths with the text they were given as; the overrides that make no sense.
+        the new tree; the overridden paths with their texts; errors in overrides.
 
     Examples:
         >>> apply_overrides({"exact": {"top_k": 50}}, ["exact.top_k=100", "exact.base=ranknet"])[0]
@@ -188,7 +191,7 @@ def apply_overrides(tree: Tree, overrides: Iterable[str]) -> tuple[Tree, dict[st
 
 
 def dump_toml(tree: Mapping[str, Any]) -> str:
-    """TOML text of a tree of tables, lists and scalars; None is left out, for TOML has no null.
+    """Return the TOML text of a tree of tables, lists and scalars; None is left out, for TOML has no null.
 
     Examples:
         >>> print(dump_toml({"name": "pima", "seed": 0, "exact": {"top_k": 50, "C": 0.0, "base": None}}), end="")

@@ -1,39 +1,34 @@
-"""The table of a run: one row a method, as rich table, CSV, markdown and JSON."""
+"""The table of a run, one row a method: as rich table, CSV, Markdown and JSON; and the records behind it."""
 
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+import numpy as np
 from rich.cells import cell_len
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ltr.data import DataError
 from ltr.exact.solution import Status
-from trainers.config import EXACT
-from trainers.files import Json, read_json, reading, write_atomic, write_json
-from trainers.markdown_table import markdown_table
-from trainers.runs import RunFolder
+from trainers.config import EXACT, Config, load_config
+from trainers.files import Json, read_json, reading, to_json, write_atomic, write_json
+from trainers.plan import plan_of_run
+from trainers.records import SweepResults, is_trivial, pack_labels, thinned
+from trainers.run.folder import MethodFolder, RunFolder
+from trainers.run.tracking import read_log
+from trainers.tables import NOTHING_PROVEN, markdown_table, number
+from trainers.task.data import Split, load_split
+from trainers.task.measures import ranked_labels
 
-__all__ = [
-    "NOTHING_PROVEN",
-    "Results",
-    "Row",
-    "is_trivial",
-    "markdown_tables",
-    "read_results",
-    "rich_tables",
-    "write_results",
-]
-
-NOTHING_PROVEN = "nothing proven"
-"""What stands in the place of a gap, or beside it, where the bound is that of a perfect order."""
-
+__all__ = ["Results", "Row", "markdown_tables", "read_results", "read_run", "rich_tables", "write_results"]
 
 Columns = list[tuple[str, list[str]]]
 """Headings and cells."""
@@ -41,24 +36,23 @@ Columns = list[tuple[str, list[str]]]
 
 @dataclass(frozen=True)
 class Row:
-    """One method of a run.
+    """The row of a method in the table of a run.
 
     Attributes:
-        method: its name: a loss, a baseline or ``exact``.
-        status: how it ended.
-        seconds: wall time over all starts, without that of compiling.
-        train: statistics of the training half by name; None where one is undefined.
-        test: likewise for the test half.
-        top: statistic of the exact stage on the reranked list of the training half, as the exact problem counts it
-            for linear methods (the margin decides) and by the order of scores for others.
-        objective: `top` minus the price of the non-zero weights; None for methods that are not linear.
-        loss: the method's own convex loss on the training half, without penalty.
-        excess: its objective above the certified convex optimum.
-        steps: optimizer steps or boosting rounds.
-        bound: no weights have a larger objective.
-        gap: between objective and bound, relative.
+        method: a loss, a baseline or ``exact``.
+        status: how the method ended.
+        seconds: wall time over all starts, without compiling.
+        train: statistics of the training set by name; None where undefined.
+        test: statistics of the test set.
+        top: the exact stage's statistic on the reranked list of the training set, by the order of scores.
+        objective: the exact stage's own value there, the price of non-zero weights subtracted.
+        loss: the method's own convex loss on the training set, without penalty.
+        excess: distance of its objective to the certified convex optimum.
+        steps: optimizer steps, boosting rounds or search nodes.
+        bound: largest objective that any weights can have.
+        gap: relative gap between objective and bound.
         trivial_bound: the statistic of a perfect order of the list, the bound before anything is proven.
-        weights: on the raw features, None for methods that are not linear.
+        weights: weights on the raw features, None for methods that are not linear.
         message: what else the user should know.
     """
 
@@ -84,25 +78,28 @@ class Row:
         return self.status != Status.OPTIMAL.value and is_trivial(self.bound, self.trivial_bound)
 
     @classmethod
-    def from_json(cls, value: Json) -> Row:
-        """The row that `dataclasses.asdict` took apart."""
-        return cls(**{f.name: value[f.name] for f in fields(cls) if f.name in value})
+    def of(cls, record: Json, top: float | None = None) -> Row:
+        """Return the row of a record."""
+        found = {f.name: record[f.name] for f in fields(cls) if f.name in record}
+        bounds = to_json(record.get("list") or {})
+        found |= {name: bounds.get(name) for name in ("bound", "gap", "trivial_bound")}
+        return cls(**found | {"top": top, "objective": bounds.get("value"), "message": record.get("message") or ""})
 
 
 @dataclass(frozen=True)
 class Results:
-    """All rows of a run that there are so far.
+    """The rows of a run so far.
 
     Attributes:
-        name: of the run.
-        statistics: names of the reported statistics, that of the exact stage first.
-        top: what the reranked list is, such as "top 50 of logistic_regression"; None without an exact stage.
+        name: name of the run.
+        statistics: names of the reported statistics, the exact stage's first.
+        top: the reranked list, such as "top 50 of logistic_regression"; None without an exact stage.
         priced: whether non-zero weights have a price, so that objective and statistic differ.
         complete: whether every method is finished.
         rows: in the order of the run.
-        on_list: name of the statistic on the reranked list; the first of the reported ones by default.
-        note: how the values are to be read, where there is something to say.
-        base: the method whose list the exact stage reranks; empty without an exact stage.
+        on_list: name of the statistic on the reranked list; the first reported statistic by default.
+        note: how to read the values, where that needs saying.
+        base: method whose list the exact stage reranks; empty without an exact stage.
     """
 
     name: str
@@ -116,16 +113,12 @@ class Results:
     base: str = ""
 
     def columns(self, statistics: Sequence[str] | None = None) -> Columns:
-        """Headings and cells for reading; columns that would be empty are left out.
-
-        Args:
-            statistics: names of those to show; all by default.
-        """
+        """Return headings and cells; empty columns are left out."""
         rows = self.rows
         columns = [
             ("method", [row.method for row in rows]),
             ("convex loss", [number(row.loss, "{:.5g}") for row in rows]),
-            ("above optimum", [number(row.excess, "{:.1e}") for row in rows]),
+            ("distance to optimum", [number(row.excess, "{:.1e}") for row in rows]),
         ]
         for name in self.statistics if statistics is None else statistics:
             columns.append((f"train {name}", [number(row.train.get(name)) for row in rows]))
@@ -143,10 +136,10 @@ class Results:
 
     @property
     def caption(self) -> str:
-        """What stands under the table."""
+        """Text under the table."""
         notes = []
         if self.top is not None:
-            notes.append(f"list: {self.top} on the training half")
+            notes.append(f"list: {self.top} on the training set")
         notes += [self.note] if self.note else []
         notes += [f"{row.method}: {row.message}" for row in self.rows if row.message]
         if not self.complete:
@@ -155,7 +148,7 @@ class Results:
 
     @property
     def conclusions(self) -> list[str]:
-        """What became of the test statistic, and of the bound where nothing was proven: a line each."""
+        """A line on what reranking did to the test statistic, and one where nothing was proven."""
         rows = {row.method: row for row in self.rows}
         if EXACT not in rows:
             return []
@@ -168,33 +161,16 @@ class Results:
         return lines
 
 
-def is_trivial(bound: float | None, trivial_bound: float | None) -> bool:
-    """Whether a bound is that of a perfect order.
-
-    Examples:
-        >>> is_trivial(13.1, 13.1), is_trivial(12.9, 13.1), is_trivial(None, 13.1)
-        (True, False, False)
-    """
-    return bound is not None and trivial_bound is not None and math.isclose(bound, trivial_bound, rel_tol=1e-9)
-
-
 def _change(before: float, after: float) -> str:
-    """Two values of a statistic and which way it went, with digits enough to tell them apart."""
+    """Return two values of a statistic and the direction of the change, with enough digits to show it."""
     if math.isclose(before, after, rel_tol=1e-9, abs_tol=1e-12):
         return f"{number(before)} -> {number(before)}, left unchanged"
     form = "{:.10g}" if number(before) == number(after) else None
     return f"{number(before, form)} -> {number(after, form)}, {'raised' if after > before else 'lowered'}"
 
 
-def number(value: float | None, form: str | None = None) -> str:
-    """A cell: empty for None and NaN, four decimals below 1000 and one above unless a form is given."""
-    if value is None or math.isnan(value):
-        return ""
-    return (form or ("{:.4f}" if abs(value) < 1000 else "{:.1f}")).format(value)
-
-
 def tables(results: Results) -> dict[str, Columns]:
-    """The columns as two tables that fit a page: the methods by the first statistic, and by the others if any."""
+    """Return the columns as two tables that fit a page: the first statistic, and the others if any."""
     first, *others = results.statistics
     found = {"methods": results.columns([first])}
     if others:
@@ -203,12 +179,7 @@ def tables(results: Results) -> dict[str, Columns]:
 
 
 def rich_tables(results: Results, width: int) -> list[RenderableType]:
-    """The tables and what is to be said of them, for a terminal.
-
-    Args:
-        results: of the run.
-        width: of the terminal; columns that do not fit go into further tables, below.
-    """
+    """Return the tables and their texts for a terminal."""
     methods, *others = tables(results).items()
     return [
         *_stacked(methods[1], f"run {results.name}", width),
@@ -222,7 +193,7 @@ _OTHERS = ("method", "train ", "test ")
 
 
 def _stacked(columns: Columns, title: str, width: int) -> Iterator[Table]:
-    """A table, or several of fewer columns where the width asks for it; each has the methods."""
+    """Yield a table, or several of fewer columns that fit the width, each with the methods."""
     methods, *rest = columns
     while rest:
         taken = 1
@@ -233,14 +204,14 @@ def _stacked(columns: Columns, title: str, width: int) -> Iterator[Table]:
 
 
 def _width(columns: Columns) -> int:
-    """The width of a table with its borders."""
+    """Return the width of a table with its borders."""
     return 1 + sum(3 + max(map(cell_len, (heading, *cells))) for heading, cells in columns)
 
 
 def _rich_table(columns: Columns, title: str) -> Table:
     table = Table(title=title or None)
     for at, (heading, cells) in enumerate(columns):
-        # what does not fit is folded, the names and headings before the numbers, and nothing is cut
+        # names and headings are folded where they do not fit, before numbers; nothing is cut
         table.add_column(
             heading,
             justify="left" if heading in ("method", "status") else "right",
@@ -253,7 +224,7 @@ def _rich_table(columns: Columns, title: str) -> Table:
 
 
 def markdown_tables(results: Results) -> dict[str, str]:
-    """The tables in markdown by title, the caption and the conclusions below the first."""
+    """Return the tables in Markdown by title; caption and conclusions follow the first."""
     texts = {
         title: markdown_table([heading for heading, _ in columns], zip(*(cells for _, cells in columns), strict=True))
         for title, columns in tables(results).items()
@@ -279,14 +250,14 @@ def write_results(folder: RunFolder, results: Results) -> None:
 
 
 def read_results(folder: RunFolder) -> Results | None:
-    """The results of a run folder, None where there are none yet."""
+    """Read the results of a run folder, None where there are none yet."""
     path = folder.path / "results.json"
     value = read_json(path)
     if value is None:
         return None
     with reading(path):
         known = {f.name: value[f.name] for f in fields(Results) if f.name in value}
-        rows = tuple(Row.from_json(row) for row in value["rows"])
+        rows = tuple(Row(**{f.name: row[f.name] for f in fields(Row) if f.name in row}) for row in value["rows"])
         return Results(**{**known, "statistics": tuple(value["statistics"]), "rows": rows})
 
 
@@ -298,3 +269,81 @@ def _flat(row: Row) -> dict[str, Any]:
         elif key != "weights":
             flat[key] = value
     return flat
+
+
+def read_run(folder: RunFolder, note: Callable[[str], None] = lambda text: None) -> SweepResults:
+    """Read the finished records of a run, as those of a sweep of one experiment and one split.
+
+    Args:
+        folder: the run.
+        note: is told where labels in ranked order are left out, and why.
+
+    Raises:
+        RunError: a file is missing or damaged.
+        ConfigError: the run's config is damaged.
+    """
+    config = load_config(folder.config)
+    with reading(folder.origin):
+        facts = folder.facts
+        whole = plan_of_run(config, facts["data"]["sha256"])
+    records: list[Json] = []
+    split = functools.cache(lambda: _same_split(config, facts["data"]["sha256"], folder, note))
+    for cell in whole.cells.values():
+        method = MethodFolder(folder.path / cell.method)
+        record = method.result()
+        if record is None:
+            continue
+        identity = {"id": cell.id, "data": cell.data, "split": cell.split, "options": cell.options}
+        if "sizes" not in record and "queries" not in facts["data"] and (found := split()) is not None:
+            record |= _sizes_and_labels(method, found)  # version 0.1 kept no labels
+        if cell.method != EXACT:
+            record["curve"] = _curve(method, record)
+        elif "trace" not in record:
+            record |= _list_and_trace(method, record)
+        records.append({**identity, **record})
+    origin = {key: value for key, value in facts.items() if key not in ("name", "seed", "begun", "data")}
+    return SweepResults(config.name, whole.index, origin, records)
+
+
+def _curve(folder: MethodFolder, record: Json) -> list[list[float]]:
+    """Return the loss and first statistic of a method with steps, from its log."""
+    if record["steps"] is None:  # it drew level lines
+        return []
+    first = next(iter(record["train"]))
+    tags = ("loss/convex", f"train/{first}", f"test/{first}")
+    with reading(folder.log):
+        logged = [entry for entry in read_log(folder.log) if tags[0] in entry["values"]]
+        return thinned([[entry["step"], *map(entry["values"].get, tags)] for entry in logged])
+
+
+def _list_and_trace(folder: MethodFolder, record: Json) -> Json:
+    """Return the list and trace of an exact stage of version 0.1, which had them in its solution alone."""
+    with reading(folder.solution):
+        claim = (read_json(folder.solution) or {}).get("certificate")
+        if claim is None:
+            return {"list": None, "trace": []}
+        sizes = {"n": claim["n"], "n_pos": claim["positives"], "starts": {}}
+        points = [[p["seconds"], p["incumbent"], p["bound"], p["nodes"]] for p in claim["trace"]]
+        return {"list": sizes | record["list"], "trace": thinned([p for p in points if p[1] is not None])}
+
+
+def _same_split(config: Config, sha256: str, folder: RunFolder, note: Callable[[str], None]) -> Split | None:
+    """Read the data of a run again; None where they cannot be read or have changed."""
+    missing = f"{folder.path}: no precision, recall and ROC curves, for its data"
+    try:
+        split = load_split(config)
+    except DataError as error:
+        note(f"{missing} cannot be read: {error}")
+        return None
+    if split.facts["sha256"] != sha256:
+        note(f"{missing} have changed since")
+        return None
+    return split
+
+
+def _sizes_and_labels(folder: MethodFolder, split: Split) -> Json:
+    """Return what `trainers.methods.fit` writes of the data and the labels in ranked order, from a run's scores."""
+    sizes: Json = {name: [len(part.y), int((part.y > 0).sum())] for name, part in split.parts}
+    with reading(folder.scores), np.load(folder.scores) as scores:
+        ranked = {name: pack_labels(ranked_labels(scores[name], part.y)) for name, part in split.parts}
+    return {"sizes": {**sizes, "d": len(split.feature_names)}, "ranked": ranked}

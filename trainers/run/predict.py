@@ -1,4 +1,4 @@
-"""Ranking new, unlabelled rows with a finished run."""
+"""Rank new, unlabelled rows with a finished run."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ltr.data.dataset import checked_queries
 from ltr.data.frames import is_number
 from ltr.rankers import TwoStageRanker
 from trainers.config import EXACT
-from trainers.context import load_ranker
-from trainers.files import reading
-from trainers.runs import RunError, RunFolder
+from trainers.files import RunError, reading
+from trainers.run.folder import RunFolder
+from trainers.run.methods import load_ranker
 
 __all__ = ["Ranked", "find_run", "predict_csv"]
 
@@ -30,7 +30,7 @@ class Ranked:
     """Ranked rows.
 
     Attributes:
-        text: of the CSV file.
+        text: text of the CSV file.
         formulas: names of columns with texts that spreadsheets take for formulas, in the order of the file.
     """
 
@@ -39,7 +39,7 @@ class Ranked:
 
     @property
     def warning(self) -> str:
-        """What to know about the formulas."""
+        """Warning about the formulas."""
         columns = "column" if len(self.formulas) == 1 else "columns"
         named = ", ".join(map(repr, self.formulas[:_NAMED])) + (", ..." if self.formulas[_NAMED:] else "")
         return (
@@ -52,10 +52,10 @@ _NAMED = 5
 
 
 def find_run(text: str, runs_dir: str | Path = "runs") -> RunFolder:
-    """The run folder at a path, or of that name in the runs folder.
+    """Find the run folder at a path, or of that name in the runs folder.
 
     Raises:
-        RunError: neither is one; the nearest name there is suggested.
+        RunError: there is no run; the message suggests the nearest name.
     """
     for path in (Path(text), Path(runs_dir) / text):
         if (run := RunFolder(path)).begun:
@@ -67,14 +67,14 @@ def find_run(text: str, runs_dir: str | Path = "runs") -> RunFolder:
 
 
 def predict_csv(run: RunFolder, data: Path, *, method: str | None = None, quote_formulas: bool = False) -> Ranked:
-    """A file's rows from the top of the ranking down, as CSV text.
+    """Rank the rows of a file, as CSV text from the top down.
 
-    Before a table's own columns stand ``position`` (0 is the top), ``score``, ``stage`` (``exact`` for reranked
-    rows, ``base`` for the others) and ``row`` (of the file, from 1). Of a run on data by query each query is a ranking
-    of its own, in the order in which they first appear, and ``query`` stands before all.
+    Before a table's own columns come ``position`` (0 is the top), ``score``, ``stage`` (``exact`` for reranked
+    rows, ``base`` for the others) and ``row`` (in the file, from 1). With queries each query is a ranking of its own,
+    in the order in which they first appear, and ``query`` is the first column.
 
     Args:
-        run: of which the ranker is taken.
+        run: folder of the run.
         data: the file; features are found by name, and queries where the training data had theirs: in the query
             column of a table, in the lines of a sparse file, or in the file of sizes beside it.
         method: a method of the run; its exact stage by default, or its only method.
@@ -82,8 +82,8 @@ def predict_csv(run: RunFolder, data: Path, *, method: str | None = None, quote_
             numbers: spreadsheets run them as formulas.
 
     Raises:
-        RunError: a method without a fitted ranker, a damaged run folder.
-        DataError: a file without the run's features or queries, or with values that are not numbers.
+        RunError: the method has no fitted ranker, or the run folder is damaged.
+        DataError: the file lacks the run's features or queries, or has values that are not numbers.
     """
     chosen = _method(run, method)
     with reading(run.origin):
@@ -107,7 +107,7 @@ def predict_csv(run: RunFolder, data: Path, *, method: str | None = None, quote_
 
 
 def _queries(data: Path, ids: NDArray[Any] | None, rows: int) -> NDArray[np.int64]:
-    """The number of each row's query."""
+    """Return the number of each row's query."""
     if ids is None:
         places = f"in a query column, as qid: in its lines, or as sizes in {data.name}.query beside it"
         raise DataError(f"{data}: the run ranks by query, so each row's query is needed: {places}")
@@ -159,7 +159,7 @@ def _csv(
 
 
 def _is_formula(text: str) -> bool:
-    r"""Whether a spreadsheet would run a text as a formula.
+    r"""Return whether a spreadsheet would run a text as a formula.
 
     Examples:
         >>> [_is_formula(text) for text in ("=1+1", "@SUM(A1)", "-cmd", "\t=1", "-1.5", "+3e-2", "a=b", "--", "")]

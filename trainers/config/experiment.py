@@ -1,19 +1,22 @@
-"""The config tree of an experiment, read from TOML, overridden from the command line, checked as a whole.
+"""The config of an experiment: read from TOML, overridden from the command line, checked as a whole.
 
-`load_config` returns a `Config`, or raises one `ConfigError` that lists everything wrong with it: dotted path, rule,
-value received. The sections stand in `trainers.sections`.
+`load_config` returns a `Config`, or raises one `ConfigError` that lists everything wrong with it: dotted path, rule and
+value received.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, Field, StrictStr, ValidationError
+from pydantic import BaseModel, StrictStr, ValidationError
+from pydantic.fields import FieldInfo
 
-from trainers.config_errors import NOTHING, ConfigError, Finding, findings_of
-from trainers.sections import (
+from trainers.config.errors import NOTHING, ConfigError, Finding, findings_of
+from trainers.config.sections import (
+    FREE,
     BaselinesConfig,
     Clash,
     DataConfig,
@@ -24,10 +27,11 @@ from trainers.sections import (
     StatisticsConfig,
     SurrogateConfig,
     TrackingConfig,
+    option,
 )
-from trainers.toml_text import apply_overrides, dump_toml, read_experiment
+from trainers.config.toml_text import apply_overrides, dump_toml, make_absolute, read_experiment
 
-__all__ = ["EXACT", "Config", "describe_keys", "load_config", "parse_config", "resolved_toml"]
+__all__ = ["EXACT", "Config", "describe_keys", "free_keys", "load_config", "parse_config", "resolved_toml"]
 
 EXACT = "exact"
 """Name of the exact stage among the methods of a run."""
@@ -36,9 +40,9 @@ EXACT = "exact"
 class Config(Section):
     """One experiment."""
 
-    name: FileName = Field(description="of the run and its folder; the config file's name when left out")
-    seed: Seed = Field(default=0, description="of the split, the trainings and the exact stage")
-    runs_dir: StrictStr = Field(default="runs", min_length=1, description="folder of the run folders")
+    name: FileName = option(..., "name of the run and its folder; the config file's name when left out")
+    seed: Seed = option(0, "seed of the split, the trainings and the exact stage")
+    runs_dir: StrictStr = option("runs", "folder of the run folders", min_length=1, free=True)
     data: DataConfig
     surrogate: SurrogateConfig = SurrogateConfig()
     baselines: BaselinesConfig = BaselinesConfig()
@@ -63,11 +67,11 @@ class Config(Section):
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
-    """The config of a TOML file with overrides such as ``exact.top_k=100`` applied.
+    """Read the config of a TOML file and apply overrides such as ``exact.top_k=100``.
 
     A file may take over the keys of another one, ``extends = "common.toml"``. A relative ``data.path`` or
-    ``data.test_path`` is meant from the folder of the file that says so, one given as an override from
-    the current one.
+    ``data.test_path`` starts from the folder of the file that contains it, and from the current folder where it is
+    given as an override.
 
     Raises:
         ConfigError: everything that is wrong, at once.
@@ -77,10 +81,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     if "grid" in tree:
         raise ConfigError(str(path), [Finding("grid", "makes this the config of a sweep: `ltr sweep` takes it")])
     tree.setdefault("name", path.stem)
-    data = tree.get("data")
-    for key in ("path", "test_path"):
-        if isinstance(data, dict) and isinstance(data.get(key), str):
-            data[key] = str(Path(data[key]).expanduser().absolute())
+    make_absolute(tree.get("data"), Path())
     return parse_config(tree, source=str(path), overrides=given, findings=findings)
 
 
@@ -91,13 +92,13 @@ def parse_config(
     overrides: Mapping[str, str] | None = None,
     findings: Iterable[Finding] = (),
 ) -> Config:
-    """The config of a tree of tables, checked field by field and across fields.
+    """Check a tree of tables field by field and across fields, and return its config.
 
     Args:
         tree: tables as `tomllib` gives them.
-        source: what errors name as the origin.
-        overrides: dotted paths that came from the command line, for the messages.
-        findings: what was found wrong before.
+        source: name of the origin, for errors.
+        overrides: dotted paths that came from the command line, for errors.
+        findings: errors found before.
 
     Raises:
         ConfigError: everything that is wrong, at once.
@@ -108,7 +109,7 @@ def parse_config(
         >>> parse_config({"name": "x", "data": {"name": "gaussians"}, "exact": {"topk": 20}})
         Traceback (most recent call last):
         ...
-        trainers.config_errors.ConfigError: config: exact.topk: unknown key (did you mean 'top_k'?), got 20
+        trainers.config.errors.ConfigError: config: exact.topk: unknown key (did you mean 'top_k'?), got 20
     """
     overrides = overrides or {}
     found = list(findings)
@@ -129,28 +130,40 @@ def parse_config(
 
 
 def resolved_toml(config: Config) -> str:
-    """The whole tree, defaults included, as TOML that `load_config` reads back to an equal config."""
+    """Return the whole tree, defaults included, as TOML that `load_config` reads back to an equal config."""
     return dump_toml(config.model_dump())
 
 
 def describe_keys(model: type[BaseModel] = Config, prefix: str = "") -> Iterator[tuple[str, str, str]]:
-    """Every key of the config: dotted path, default in TOML, meaning."""
-    for name, field in model.model_fields.items():
-        section = field.annotation
-        if isinstance(section, type) and issubclass(section, BaseModel):
-            yield from describe_keys(section, f"{prefix}{name}.")
-            continue
+    """Yield every key of a config with its default in TOML and its meaning."""
+    for key, field in _fields(model, prefix):
         default = field.default
         text = (
             ""
             if default is None or default == {} or field.is_required()
             else dump_toml({"x": default}).removeprefix("x = ").strip()
         )
-        yield prefix + name, text, field.description or ""
+        yield key, text, field.description or ""
+
+
+@functools.cache
+def free_keys() -> frozenset[str]:
+    """Return the keys that do not change results."""
+    return frozenset(key for key, field in _fields(Config) if field.json_schema_extra == FREE)
+
+
+def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    """Yield the fields of a model and of its sections by dotted key."""
+    for name, field in model.model_fields.items():
+        section = field.annotation
+        if isinstance(section, type) and issubclass(section, BaseModel):
+            yield from _fields(section, f"{prefix}{name}.")
+        else:
+            yield prefix + name, field
 
 
 def _clashes(tree: Mapping[str, Any]) -> Iterator[Clash]:
-    """Fields that do not go together, looked for among the valid ones so that no error hides another."""
+    """Find fields that do not go together, among the valid ones so that no error hides another."""
     sections: dict[str, Section] = {}
     for name, field in Config.model_fields.items():
         model = field.annotation
@@ -172,7 +185,7 @@ def _clashes(tree: Mapping[str, Any]) -> Iterator[Clash]:
 
 
 def _without_errors(model: type[Section], table: object) -> Section:
-    """The section of the table's valid keys, defaults in place of the others."""
+    """Return the section of a table's valid keys, with defaults in place of the others."""
     if not isinstance(table, Mapping):
         return model()
     try:

@@ -1,0 +1,381 @@
+"""Sections of a config: one class a component, one field a key, with its range and description.
+
+To add a key, add its field here and use it: `trainers.methods` passes the sections of rankers whole. Which statistics,
+losses, data sets and solver methods exist is decided by the library.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, TypeVar
+
+import numpy as np
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    StrictInt,
+    StrictStr,
+)
+
+from ltr.data import FormatName, dataset_names, format_of
+from ltr.data.named import LISTS_BY_QUERY
+from ltr.exact import METHODS, Limits, RerankProblem
+from ltr.losses import parse_loss
+from ltr.ranks import GainName
+from ltr.statistics import RankStatistic
+from trainers.config.errors import nearest
+
+__all__ = [
+    "FREE",
+    "BaselinesConfig",
+    "Clash",
+    "DataConfig",
+    "ExactConfig",
+    "FileName",
+    "LogisticRegressionConfig",
+    "RankBoostConfig",
+    "Section",
+    "Seed",
+    "StatisticsConfig",
+    "SurrogateConfig",
+    "TrackingConfig",
+    "option",
+]
+
+FREE: dict[str, Any] = {"changes_results": False}
+"""Mark of a key that does not change results (the field's ``json_schema_extra``)."""
+
+
+def option(default: Any, description: str, *, free: bool = False, **rules: Any) -> Any:  # noqa: ANN401  (a pydantic field)
+    """Return the field of a key.
+
+    Args:
+        default: value where the key is left out; ``...`` where it is required.
+        description: meaning, for the command line, the reference and messages.
+        free: whether the key does not change results.
+        rules: range of the value, such as ``ge=1``.
+    """
+    return Field(default, description=description, json_schema_extra=FREE if free else None, **rules)
+
+
+Clash = tuple[str, str, object, tuple[str, ...]]
+"""A clash between fields: field, rule, value, and the other fields that it follows from."""
+
+
+def _statistic(text: str) -> str:
+    return str(RankStatistic.parse(text))
+
+
+def _loss(text: str) -> str:
+    loss = parse_loss(text)
+    if not loss.convex:
+        raise ValueError(f"must be convex, which {loss.key} is not: ltr.LinearRanker takes it")
+    return str(loss)
+
+
+def _method(text: str) -> str:
+    """Return a method's name: that of a loss in its usual spelling, any other as it is."""
+    try:
+        return _loss(text)
+    except ValueError:
+        return text
+
+
+def _file_name(text: str) -> str:
+    if not text or not all(c.isalnum() or c in "-_.+" for c in text) or text[0] in ".-":
+        raise ValueError("must be letters, digits, '-', '_', '.' or '+', not starting with '.' or '-'")
+    return text
+
+
+def _split(value: object) -> object:
+    """Split one string where a list is needed at its commas, but not in parentheses: shells remove quotes."""
+    if not isinstance(value, str):
+        return value
+    parts, depth = [""], 0
+    for char in value.strip().removeprefix("[").removesuffix("]"):
+        depth += (char == "(") - (char == ")")
+        if char == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _split_integers(value: object) -> object:
+    """Split as `_split` does and read parts that are integers; one integer alone is a list of one."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return [value]
+    parts = _split(value)
+    if not isinstance(parts, list):
+        return parts
+    return [int(p) if isinstance(p, str) and p.isdecimal() and len(p) < _DIGITS else p for p in parts]
+
+
+_DIGITS = 19  # of integers of 64 bits
+
+
+def _whole_or(word: str, least: int) -> PlainValidator:
+    """Return a validator of an integer of at least `least`, or of the word for everything."""
+
+    def check(value: object) -> int | str:
+        if value == word:
+            return word
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ValueError(f'must be an integer >= {least}, or "{word}"')
+        return value
+
+    return PlainValidator(check)
+
+
+def _unique(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    for at, value in enumerate(values):
+        if value in values[:at]:
+            raise ValueError(f"must not name {value!r} twice")
+    return values
+
+
+_Item = TypeVar("_Item")
+Several = Annotated[tuple[_Item, ...], BeforeValidator(_split), Field(strict=False), AfterValidator(_unique)]
+"""A list without repeats, or one string with commas."""
+Statistic = Annotated[StrictStr, AfterValidator(_statistic)]
+Loss = Annotated[StrictStr, AfterValidator(_loss)]
+Names = Several[StrictStr]
+# solvers and libraries take seeds of 31 bits
+Seed = Annotated[StrictInt, Field(ge=0, le=2**31 - 1)]
+FileName = Annotated[StrictStr, AfterValidator(_file_name)]
+
+
+class Section(BaseModel):
+    """A table of the config: unknown keys are errors, nothing is converted silently, values never change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    def clashes(self) -> Iterator[Clash]:
+        """Yield fields that do not go together."""
+        yield from ()
+
+
+class DataConfig(Section):
+    """Where the observations come from, and how they are split into a training set and a test set."""
+
+    name: StrictStr | None = option(None, "a known data set: gaussians, travel, pima, ...", min_length=1)
+    path: StrictStr | None = option(
+        None, "your own table (CSV) or sparse text, relative to the config file", min_length=1
+    )
+    test_path: StrictStr | None = option(None, "file of the test set; path is split when left out", min_length=1)
+    format: FormatName = option("auto", "table, svmlight (also libsvm, LETOR), or auto to tell by the file")
+    label: StrictStr | None = option(
+        None, "label column of your table: 0 and 1, with queries also 2, 3, ...", min_length=1
+    )
+    query: StrictStr | None = option(
+        None, "query column of your table; a file of sizes PATH.query does as well", min_length=1
+    )
+    drop: Names = option((), "columns of your table that are no features, such as ids")
+    features: Names | None = option(None, "feature columns of your table; all others when left out")
+    train_fraction: float = option(0.5, "share of the rows (queries) used for training", gt=0, lt=1)
+    split_seed: Seed | None = option(None, "seed of the split; the run's seed when left out")
+    seed: Seed = option(0, "seed of generated data sets")
+    cache: bool = option(True, "keep what was parsed of a large sparse file, in LTR_CACHE", free=True)
+
+    def clashes(self) -> Iterator[Clash]:
+        """Require a data set by name or a file by path, and columns only with a table."""
+        if self.name is None and self.path is None:
+            yield "name", 'is required (or path = "table.csv" for your own table)', None, ("path",)
+        elif self.name is not None and self.name not in dataset_names():
+            hint = nearest(self.name, dataset_names())
+            yield "name", f"unknown data set{hint}; known are {', '.join(dataset_names())}", self.name, ()
+        if self.name is not None and self.path is not None:
+            yield "path", "must not be given beside name: the data come from one place", self.path, ("name",)
+        elif self.path is not None and self.label is None and self.file_format != "svmlight":
+            yield "label", "is required with path: the column that holds 0 and 1", None, ("path", "format")
+        yield from self._misplaced()
+        if self.features and (both := sorted(set(self.features) & set(self.drop))):
+            yield "drop", f"must not name the feature {both[0]!r}", list(self.drop), ("features",)
+        for field in ("label", "query"):
+            if getattr(self, field) in (*(self.features or ()), *self.drop):
+                yield field, "must be neither a feature nor dropped", getattr(self, field), ("features", "drop")
+        if self.label is not None and self.label == self.query:
+            yield "query", "must not be the label column", self.query, ("label",)
+
+    @property
+    def file_format(self) -> FormatName:
+        """Format of the file at path."""
+        return format_of(self.path) if self.format == "auto" and self.path is not None else self.format
+
+    def _misplaced(self) -> Iterator[Clash]:
+        """Yield keys that go with data of another kind."""
+        if self.path is None:
+            for field in ("test_path", "label", "query", "drop", "features"):
+                if value := getattr(self, field):
+                    yield field, "goes with path only: a named data set knows its columns", value, ("path",)
+        elif self.file_format == "svmlight":
+            for field in ("label", "query", "drop"):
+                if value := getattr(self, field):
+                    yield field, "goes with tables only: a sparse file has no such columns", value, ("path", "format")
+        if self.test_path is not None or self.name in LISTS_BY_QUERY:
+            whole = type(self)()
+            for field in ("train_fraction", "split_seed"):
+                if (value := getattr(self, field)) != getattr(whole, field):
+                    rule = "goes with data that are split: here the test set is given"
+                    yield field, rule, value, ("test_path", "name")
+
+
+_Width = Annotated[StrictInt, Field(ge=1, le=65_536)]
+
+
+class SurrogateConfig(Section):
+    """Rankers trained in PyTorch, one for each loss."""
+
+    losses: Several[Loss] = option(
+        ("ranknet", "hinge", "exponential", "logistic", "p_norm_push(p=2)"),
+        "losses to train on, also your own as `module:Class`; an empty list trains none; when left out, graded labels "
+        "have no logistic",
+    )
+    scorer: Literal["linear", "mlp"] = option("linear", "the scoring function")
+    hidden: Annotated[tuple[_Width, ...] | None, BeforeValidator(_split_integers)] = option(
+        None, "widths of the hidden layers of an mlp; (64, 32) when left out", min_length=1, strict=False
+    )
+    optimizer: Literal["lbfgs", "adam"] = option("lbfgs", "lbfgs for the convex fits, adam for the rest")
+    max_steps: StrictInt = option(1000, "largest number of optimizer steps", ge=1)
+    learning_rate: float = option(0.01, "learning rate of adam", gt=0)
+    batch_size: StrictInt | None = option(None, "rows (queries) of an adam batch; all when left out", ge=2)
+    chunk_rows: StrictInt | None = option(
+        None, "rows on the device at a time, for data larger than its memory; all when left out", ge=1
+    )
+    l2: float = option(1e-4, "price of the squared weights, l2/2 ||w||^2", ge=0)
+    tolerance: float = option(1e-8, "relative accuracy at which a fit has converged", gt=0)
+    device: Literal["cpu", "cuda", "auto"] = option("cpu", "where to train", free=True)
+    certify: bool = option(False, "also solve the convex problem and log the distance to its optimum", free=True)
+
+    def clashes(self) -> Iterator[Clash]:
+        """Refuse options that the chosen scorer or optimizer does not have."""
+        if self.scorer == "linear" and self.hidden is not None:
+            yield "hidden", 'goes with scorer = "mlp" only', list(self.hidden), ("scorer",)
+        if self.scorer == "mlp" and self.certify:
+            yield "certify", 'goes with scorer = "linear" only: an mlp has no convex optimum', True, ("scorer",)
+        if self.optimizer == "lbfgs" and self.batch_size is not None:
+            rule = 'goes with optimizer = "adam" only: lbfgs needs the whole gradient'
+            yield "batch_size", rule, self.batch_size, ("optimizer",)
+
+
+class LogisticRegressionConfig(Section):
+    """Pointwise logistic regression, the paper's base ranker."""
+
+    C: float = option(1e4, "inverse strength of the regularisation, as in scikit-learn", gt=0)
+    standardize: bool = option(True, "whether to fit on standardised columns")
+
+
+class RankBoostConfig(Section):
+    """RankBoost: boosted thresholds on single features."""
+
+    rounds: StrictInt = option(100, "boosting rounds", ge=1)
+    thresholds: Annotated[int | str, _whole_or("all", 1)] = option(
+        255, 'largest number of cuts tried for each feature, or "all"'
+    )
+    step: Literal["bound", "exact"] = option("bound", "step length of a round")
+
+
+class BaselinesConfig(Section):
+    """Methods to compare with, by name."""
+
+    methods: Several[Literal["logistic_regression", "rankboost"]] = option(
+        ("logistic_regression", "rankboost"),
+        "baselines to fit; an empty list fits none; when left out, lists by query have no rankboost",
+    )
+    logistic_regression: LogisticRegressionConfig = LogisticRegressionConfig()
+    rankboost: RankBoostConfig = RankBoostConfig()
+
+
+LIMITS = tuple(field.name for field in dataclasses.fields(Limits))
+"""Keys of the exact section that make its `Limits`."""
+
+
+class ExactConfig(Section):
+    """The exact reranker of the top of the base ranker's list."""
+
+    enabled: bool = option(True, "whether to rerank at all")
+    base: Annotated[StrictStr, AfterValidator(_method)] = option(
+        "logistic_regression", "any method of this run, by name"
+    )
+    top_k: Annotated[int | str, _whole_or("full", 2)] = option(
+        50, 'length of the list (of every query) to rerank, or "full"'
+    )
+    statistic: Statistic = option("dcg", "the rank statistic to maximise, and to report first")
+    C: float = option(0.0, "price of each non-zero weight", ge=0)
+    margin: float = option(
+        1e-4, "score difference from which one row is above another; SCIP needs 1e-5 or more", gt=0, le=1
+    )
+    rank: Literal["resolved", "subrank"] = option("resolved", "how ties are ranked")
+    method: StrictStr = option("auto", "solver method; auto chooses")
+    time_limit: float = option(60.0, "seconds for the search", gt=0)
+    gap: float = option(0.0, "relative gap at which to stop; 0 asks for a proof", ge=0)
+    node_limit: StrictInt | None = option(None, "largest number of branch-and-bound nodes", ge=1)
+    memory_limit: float | None = option(
+        None, "megabytes that a solve may add to the process; half of what is free when left out", gt=0
+    )
+    recentre: Literal["l2", "max"] | None = option(
+        None, "move the weights to the largest margin for the pairs won, by norm l2 or max; not when left out"
+    )
+    certificate: bool = option(
+        False, "write certificate.json, with a proof if it is small enough, for ltr verify", free=True
+    )
+    seed: Seed | None = option(None, "the run's seed when left out")
+
+    def limits(self, seed: int) -> Limits:
+        """Return the limits of a solve; `seed` is that of the run, used where the section has none of its own."""
+        given = self.model_dump(include=set(LIMITS))
+        return Limits(**{**given, "seed": seed if self.seed is None else self.seed})
+
+    def clashes(self) -> Iterator[Clash]:
+        """Check that a user's own rank weights fit the list, and that the method exists and fits the problem."""
+        statistic = RankStatistic.parse(self.statistic)
+        if isinstance(self.top_k, int) and statistic.length not in (None, self.top_k):
+            yield "statistic", f"must hold top_k = {self.top_k} weights, one a rank", self.statistic, ("top_k",)
+        if self.method == "auto":
+            return
+        if self.method not in METHODS:
+            hint = nearest(self.method, METHODS)
+            yield "method", f"must be one of auto, {', '.join(METHODS)}{hint}", self.method, ()
+            return
+        n = 4 if statistic.length is None else statistic.length
+        if n < 2:
+            return
+        # small features: a margin that is too small for them is too small for all
+        small = RerankProblem(np.eye(n) / n, np.arange(n) % 2, statistic, self.C, self.margin, rank=self.rank)
+        try:
+            METHODS[self.method].check(small)
+        except ValueError as error:
+            yield "method", str(error), self.method, ("statistic", "rank", "margin", "C")
+
+
+class StatisticsConfig(Section):
+    """Rank statistics to report on the training and test sets, while training and in the table."""
+
+    report: Several[Statistic] = option(
+        ("dcg", "auc"),
+        "beside the statistic of the exact stage, which is always reported; when left out, "
+        "graded labels have dcg and mrr",
+    )
+    gain: GainName = option("exp2", "gain of graded labels: exp2 is 2^label - 1, linear the label")
+    empty: Literal["skip", 0, 1] = option(
+        "skip", "value of queries without a label above 0 in a mean over queries; skip leaves them out"
+    )
+
+    def clashes(self) -> Iterator[Clash]:
+        """Refuse a user's own rank weights: they fit a list of one length, not both sets."""
+        for at, name in enumerate(self.report):
+            if RankStatistic.parse(name).length is not None:
+                yield f"report[{at}]", "cannot be weights(...): they fit lists of one length only", name, ()
+
+
+class TrackingConfig(Section):
+    """What is written while training, beside the JSON lines of every logged value."""
+
+    tensorboard: bool = option(True, "write TensorBoard events", free=True)
+    every: StrictInt = option(1, "log every so many steps (the last always)", ge=1, free=True)
+    figures: bool = option(True, "draw the ranked list before and after reranking; not with queries", free=True)

@@ -1,0 +1,352 @@
+"""The methods of an experiment, fitted: config and data in, a ranker and its record out.
+
+`fit` is the one place where runs and sweeps fit a method, measure it and log its curve. What they do differently while
+it works stands in their `Watch`: a run writes every point to its log, shows it, keeps checkpoints and can stop between
+two steps; a sweep collects the points.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib
+import math
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ltr.compiling import clock
+from ltr.exact import METHODS
+from ltr.exact.solution import Status, TracePoint
+from ltr.exact.solve import Solver
+from ltr.fitting import Fit, Step
+from ltr.rankers import (
+    ExactRanker,
+    LinearRanker,
+    LogisticRegressionRanker,
+    RankBoostRanker,
+    Ranker,
+    TwoStageRanker,
+)
+from ltr.statistics import RankStatistic
+from trainers.config import EXACT, Config
+from trainers.config.sections import LIMITS
+from trainers.files import Json
+from trainers.plan import Cell
+from trainers.records import pack_labels, thinned
+from trainers.task.measures import Scores, Task, by_tag, own_loss, ranked_labels
+
+__all__ = [
+    "BASE_KEPT",
+    "INTERRUPTED",
+    "Fitted",
+    "Watch",
+    "first_stage_ranker",
+    "fit",
+    "import_libraries",
+    "quiet_surrogates",
+    "two_stage_ranker",
+]
+
+BASE_KEPT = "base order"
+"""Status of an exact stage that had nothing to order: the base ranking is kept."""
+INTERRUPTED = Status.INTERRUPTED.value
+"""Status of a method that the user stopped."""
+
+
+class Watch:
+    """Follows a fit. This class does nothing; runs and sweeps override what they need.
+
+    Attributes:
+        resume: state of an interrupted training to go on from.
+        optimum: certified optimum of a surrogate's objective, for the distance to it.
+    """
+
+    resume: dict[str, Any] | None = None
+    optimum: float | None = None
+
+    @contextlib.contextmanager
+    def training(self, ranker: LinearRanker) -> Iterator[None]:
+        """Return a context for the training of a surrogate."""
+        yield
+
+    def wants(self, index: int, last: int | None) -> bool:
+        """Return whether a step becomes a point of the curve; `last` is the last step where that is known."""
+        return True
+
+    def log(self, step: int, values: Mapping[str, float], when: float | None = None) -> None:
+        """Take a point of the curve.
+
+        Args:
+            step: number of the step or round.
+            values: values by tag, such as ``loss/convex`` and ``train/dcg``.
+            when: time of the step in seconds since the epoch; now by default.
+        """
+
+    def stepped(self, index: int, values: Mapping[str, float] | None, fit: Fit | None) -> None:
+        """Receive the end of a step or round; a KeyboardInterrupt stops the method there.
+
+        Args:
+            index: number of the step or round.
+            values: values by tag; None where the step is no point of the curve.
+            fit: the training, whose state a checkpoint keeps; None for RankBoost.
+        """
+
+    def traced(self, point: TracePoint, problem: Any) -> None:  # noqa: ANN401  (two kinds of problems)
+        """Take a new incumbent or bound of the exact stage on a problem."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fitted method.
+
+    Attributes:
+        ranker: the ranker.
+        scores: its scores of the training and test sets.
+        record: its record, see `trainers.records`.
+    """
+
+    ranker: Any
+    scores: Scores
+    record: Json
+
+
+def fit(
+    task: Task,
+    cell: Cell,
+    watch: Watch,
+    *,
+    starts: Mapping[str, Sequence[float]] | None = None,
+    base: Ranker | None = None,
+    more_starts: Sequence[Sequence[float]] = (),
+    threads: int | None = None,
+) -> Fitted:
+    """Fit a method, measure it and make its record.
+
+    A surrogate or search that the user stops ends with the status ``interrupted`` and the best weights so far.
+
+    Args:
+        task: options and data.
+        cell: what to compute.
+        watch: what follows the fit.
+        starts: weights that the exact stage starts from, by the ids of their records.
+        base: fitted base ranker of the exact stage; fitted here when None.
+        more_starts: further weights to start from.
+        threads: threads of the exact stage; all processors that the process may use when None.
+
+    Raises:
+        KeyboardInterrupt: the user stopped a method that keeps nothing of what it has done.
+        ValueError: options that do not go with these data.
+        FloatingPointError: a training that leaves the floating point range.
+    """
+    import_libraries()
+    if cell.method == EXACT:
+        fitted = _fit_exact(task, cell, watch, base, dict(starts or {}), more_starts, threads)
+    else:
+        fitted = _fit_first_stage(task, cell.method, watch)
+    record: Json = {name: getattr(cell, name) for name in ("id", "data", "split", "method", "options")}
+    record["sizes"] = {name: [len(part.y), int((part.y > 0).sum())] for name, part in task.split.parts}
+    record["sizes"]["d"] = len(task.split.feature_names)
+    record |= {**task.statistics(fitted.scores), **_ranked(task, fitted.scores), **fitted.record}
+    return dataclasses.replace(fitted, record=record)
+
+
+def import_libraries() -> None:
+    """Import what methods import late: imports would count as their time, and take all threads there are."""
+    for name in ("numba", "scipy.linalg", "sklearn.linear_model"):
+        importlib.import_module(name)
+
+
+def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
+    """Fit a surrogate or a baseline."""
+    train, interrupted = task.split.train, False
+
+    def on_step(step: Step, ranker: LinearRanker) -> None:
+        values = None
+        assert ranker.fit_ is not None
+        if ranker.fit_.stopped or watch.wants(step.index, None):
+            values = {"loss/convex": step.loss, "loss/objective": step.objective}
+            if watch.optimum is not None:
+                values["loss/excess"] = step.objective - watch.optimum
+            values |= by_tag(task.statistics(task.scores_of(ranker)))
+            watch.log(step.index, values)
+        watch.stepped(step.index, values, ranker.fit_)
+
+    rounds: list[float] = []
+
+    def on_round(index: int, loss: float) -> None:
+        rounds.append(time.time())
+        watch.stepped(index, {"loss/convex": loss}, None)
+
+    ranker = first_stage_ranker(task.config, method, on_step, on_round)
+    started = clock()
+    if isinstance(ranker, LinearRanker):
+        try:
+            with quiet_surrogates(), watch.training(ranker):
+                ranker.fit(train.X, train.y, qid=train.qid, resume=watch.resume)
+        except KeyboardInterrupt:
+            if ranker.fit_ is None:
+                raise
+            interrupted = True
+    else:
+        ranker.fit(train.X, train.y, qid=train.qid)
+    seconds = clock() - started
+    scores = task.scores_of(ranker)
+    record: Json = {"status": "fitted", "seconds": seconds, "steps": None}
+    if isinstance(ranker, RankBoostRanker):
+        _log_rounds(task, ranker, rounds, watch)
+        record |= {"steps": len(rounds), "loss": float(ranker.losses_[-1])}
+    else:
+        record["loss"] = own_loss(method, scores.train, train)
+    if isinstance(ranker, LinearRanker):
+        assert ranker.fit_ is not None
+        record["status"] = (
+            INTERRUPTED if interrupted else "converged" if ranker.converged_ else str(ranker.fit_.stopped)
+        )
+        record["seconds"] = ranker.fit_.state_dict()["seconds"]  # over all starts, without the statistics of each step
+        record["steps"] = ranker.n_iter_
+        if watch.optimum is not None:
+            record["excess"] = ranker.objective_ - watch.optimum
+    weights = ranker.linear_weights
+    return Fitted(ranker, scores, record | {"weights": None if weights is None else weights.tolist()})
+
+
+def _log_rounds(task: Task, ranker: RankBoostRanker, moments: Sequence[float], watch: Watch) -> None:
+    """Log the curve of RankBoost, whose scores after each round are known once it is fitted."""
+    stages = (ranker.staged_decision_function(part.X) for _, part in task.split.parts)
+    for index, (train, test) in enumerate(zip(*stages, strict=True), start=1):
+        if watch.wants(index, len(moments)):
+            values = {"loss/convex": float(ranker.losses_[index]), **by_tag(task.statistics(Scores(train, test)))}
+            watch.log(index, values, moments[index - 1])
+
+
+def _fit_exact(
+    task: Task,
+    cell: Cell,
+    watch: Watch,
+    base: Ranker | None,
+    starts: dict[str, Sequence[float]],
+    more_starts: Sequence[Sequence[float]],
+    threads: int | None,
+) -> Fitted:
+    """Rerank the top of the base ranker's list."""
+    train = task.split.train
+    if base is None:
+        base = first_stage_ranker(task.config, task.config.exact.base)
+        with quiet_surrogates():
+            base.fit(train.X, train.y, qid=train.qid)
+    ranker = two_stage_ranker(task.config, base, threads=threads)
+    _check_length(task, base)
+    weights = [*starts.values(), *more_starts]
+    ranker.fit(
+        train.X,
+        train.y,
+        train.qid,
+        base_is_fitted=True,
+        warm_starts=weights,
+        on_progress=lambda point: watch.traced(point, ranker.problem_),
+    )
+    solution, problem = ranker.solution_, ranker.problem_
+    record: Json = {"status": BASE_KEPT, "seconds": 0.0, "steps": None, "loss": None, "message": ranker.note_}
+    record |= {"weights": None if ranker.coef_ is None else ranker.coef_.tolist(), "list": None, "trace": []}
+    if solution is not None and problem is not None:
+        known = ranker.exact_.warm_starts_
+        given = known[len(known) - len(weights) :]
+        record |= {
+            "status": solution.status.value,
+            "seconds": solution.seconds,
+            "steps": solution.nodes,
+            "message": "; ".join(note for note in (solution.status.advice, solution.message, ranker.note_) if note),
+            "list": {
+                "n": problem.n,
+                "n_pos": int((train.y[ranker.reranked(train.X, train.qid)] > 0).sum()),
+                "value": solution.value,
+                "bound": solution.bound,
+                "gap": solution.gap if math.isfinite(solution.gap) else None,
+                "trivial_bound": problem.trivial_bound,
+                "starts": {name: problem.evaluate(w) for name, w in zip(starts, given, strict=False)},
+            },
+            "trace": _trace(solution.trace),
+        }
+    if cell.recentre is not None and record["status"] != INTERRUPTED:
+        record["recentred"] = _recentred(cell, task, ranker)
+    return Fitted(ranker, _scores(task, ranker), record)
+
+
+def _check_length(task: Task, base: Ranker) -> None:
+    """Check that a user's own rank weights fit the list, which ties at its end make longer than K."""
+    wanted = RankStatistic.parse(task.config.exact.statistic).length
+    if wanted is not None:
+        length = int(task.reranked(task.scores_of(base)).sum())
+        if wanted != length:
+            raise ValueError(f"statistic must hold one weight a rank, got {wanted} for a list of {length} rows")
+
+
+def _recentred(cell: Cell, task: Task, ranker: TwoStageRanker) -> Json:
+    started = clock()
+    moved = ranker.recentred(cell.recentre)  # type: ignore[arg-type]
+    seconds = clock() - started
+    scores = _scores(task, moved)
+    return {"norm": cell.recentre, "seconds": seconds, **task.statistics(scores), **_ranked(task, scores)}
+
+
+def _scores(task: Task, ranker: TwoStageRanker) -> Scores:
+    return Scores(*(ranker.decision_function(part.X, part.qid) for _, part in task.split.parts))
+
+
+def _ranked(task: Task, scores: Scores) -> Json:
+    """Return the labels of both sets from the top down; nothing where rows belong to queries."""
+    if task.split.by_query:
+        return {}
+    values = zip(task.split.parts, (scores.train, scores.test), strict=True)
+    return {"ranked": {name: pack_labels(ranked_labels(of, part.y)) for (name, part), of in values}}
+
+
+def _trace(points: Sequence[TracePoint]) -> list[list[float | int]]:
+    """Return seconds, incumbent, bound and nodes of some of the points."""
+    kept = thinned([point for point in points if math.isfinite(point.incumbent)])
+    return [[round(p.seconds, 3), p.incumbent, p.bound, p.nodes] for p in kept]
+
+
+def first_stage_ranker(
+    config: Config,
+    method: str,
+    on_step: Callable[[Step, LinearRanker], None] | None = None,
+    on_round: Callable[[int, float], None] | None = None,
+) -> Any:  # noqa: ANN401  (three classes)
+    """Return the ranker of a surrogate or a baseline, not yet fitted."""
+    if method in config.surrogate.losses:
+        options = config.surrogate.model_dump(exclude={"losses", "certify"}, exclude_none=True)
+        return LinearRanker(method, **options, seed=config.seed, on_step=on_step)
+    options = getattr(config.baselines, method).model_dump()
+    if method == "rankboost":
+        options["thresholds"] = None if options["thresholds"] == "all" else options["thresholds"]
+        return RankBoostRanker(**options, on_round=on_round)
+    return LogisticRegressionRanker(**options)
+
+
+@contextlib.contextmanager
+def quiet_surrogates() -> Iterator[None]:
+    """Return a context in which surrogates do not warn where they end without converging: their status says so."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "(stopped at max_steps|stalled after)")
+        yield
+
+
+def two_stage_ranker(config: Config, base: Ranker, *, threads: int | None = None) -> TwoStageRanker:
+    """Return the exact stage on top of a base ranker, not yet fitted."""
+    section = config.exact
+    options = section.model_dump(exclude={"enabled", "base", "certificate", "top_k", *LIMITS})
+    options["method"] = _on_threads(options["method"], threads)
+    exact = ExactRanker(**options, gain=config.statistics.gain, limits=section.limits(config.seed))
+    return TwoStageRanker(base, exact, None if section.top_k == "full" else int(section.top_k))
+
+
+def _on_threads(method: str, threads: int | None) -> str | Solver:
+    """Return the method by name, or as an object that has the number of threads."""
+    if threads is None:
+        return method
+    solver = METHODS["weight_space" if method == "auto" else method]  # what auto chooses for every problem
+    return dataclasses.replace(solver, threads=threads) if hasattr(solver, "threads") else method  # type: ignore[type-var]

@@ -1,0 +1,209 @@
+"""The plan of a run or sweep: which results it consists of, and what each of them depends on.
+
+A cell is one result to compute: a method of an experiment on one split. Its id is ``data/split/method-hash``, the hash
+that of everything the result depends on: the data and their SHA-256, the split, the method and its options, and for the
+exact stage the cells whose rankers it starts from. A changed option gives another id, and so another record.
+
+Options that do not concern a method make no cells of their own: in a grid that varies ``exact.top_k`` each surrogate is
+one cell a split. An exact cell starts from all linear rankers that the sweep has for its data and split, and those of
+its experiment that no grid asks for are cells of the sweep too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trainers.config import EXACT, Config, free_keys
+from trainers.config.grids import Grid, GridConfig, Variant
+from trainers.config.toml_text import flat
+from trainers.files import Json
+
+__all__ = ["Cell", "Plan", "cell_of", "plan", "plan_of_run"]
+
+# to be raised when a default or the meaning of an option changes: ids are made of the options that are set
+_VERSION = 1
+# `free_keys` do not change results; these choose which methods there are
+_CHOICES = {"surrogate.losses", "exact.enabled"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One result to compute.
+
+    Attributes:
+        data: name of the experiment.
+        split: seed of the split.
+        method: name of the method.
+        config: the experiment; its seed is that of the split.
+        options: options of the method, which tell it from others of its name.
+        starts: ids of the first-stage cells whose rankers an exact cell starts from.
+        base: the one of them whose list it reranks.
+        recentre: norm of the margin by which an exact answer is also moved.
+        digest: hash of everything that the result depends on.
+    """
+
+    data: str
+    split: int
+    method: str
+    config: Config
+    options: Json
+    starts: tuple[str, ...]
+    base: str | None
+    recentre: str | None
+    digest: str
+
+    @property
+    def id(self) -> str:
+        """The text ``data/split/method-hash``."""
+        return f"{self.data}/{self.split}/{_plain(self.method)}-{self.digest}"
+
+    @property
+    def cost(self) -> float:
+        """Seconds that the cell may take, roughly."""
+        return self.config.exact.time_limit if self.method == EXACT else 1.0
+
+    def concerns(self, key: str) -> bool:
+        """Return whether a key of the config matters to this method; to an exact cell its base ranker's do, too."""
+        section, _, rest = key.partition(".")
+        # what the exact stage maximises is reported for all methods
+        if section not in (EXACT, "surrogate", "baselines") or key == "exact.statistic":
+            return True
+        methods = (EXACT, self.config.exact.base) if self.method == EXACT else (self.method,)
+        return any(
+            section == _section(self.config, method) and (section != "baselines" or rest.startswith(f"{method}."))
+            for method in methods
+        )
+
+    def on_data(self, sha256: str) -> Cell:
+        """Return this cell on data of that hash, with another id where the hash is another."""
+        return cell_of(self.config, self.split, self.method, sha256, self.starts, self.recentre)
+
+
+def cell_of(
+    config: Config,
+    split: int,
+    method: str,
+    sha256: str,
+    starts: Collection[str] = (),
+    recentre: str | None = None,
+) -> Cell:
+    """Return the cell of a method on a split of data with a hash.
+
+    Args:
+        config: the experiment.
+        split: seed of the split.
+        method: name of the method.
+        sha256: hash of the data.
+        starts: ids of the first-stage cells of this data and split, which an exact cell starts from.
+        recentre: norm of the margin by which an exact answer is also moved.
+    """
+    config = config.model_copy(update={"seed": split})
+    # an option that is new, with its default, changes no result and so no id
+    chosen = config.model_dump(mode="json", exclude_defaults=True)
+    depends = {
+        "version": _VERSION,
+        "data": {key: value for key, value in chosen["data"].items() if key not in ("path", "test_path", "cache")},
+        "sha256": sha256,
+        "split": split,
+        "method": method,
+        "options": _options(config, method, chosen),
+        "starts": sorted(starts),
+        "recentre": recentre,
+        "statistics": {**chosen.get("statistics", {}), "report": config.reported},
+    }
+    if method == EXACT and (base := _options(config, config.exact.base, chosen)):
+        depends["base"] = base
+    digest = hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()[:12]
+    options = _options(config, method, config.model_dump(mode="json"))
+    base_id = cell_of(config, split, config.exact.base, sha256).id if method == EXACT else None
+    return Cell(config.name, split, method, config, options, tuple(sorted(starts)), base_id, recentre, digest)
+
+
+def _section(config: Config, method: str) -> str:
+    if method == EXACT:
+        return EXACT
+    return "surrogate" if method in config.surrogate.losses else "baselines"
+
+
+def _options(config: Config, method: str, dumped: Json) -> Json:
+    """Return the options of a method in a dumped config."""
+    section = _section(config, method)
+    options = dumped.get(section, {})
+    if section == "baselines":
+        return dict(options.get(method, {}))
+    return {key: value for key, value in options.items() if f"{section}.{key}" not in free_keys() | _CHOICES}
+
+
+def _plain(method: str) -> str:
+    """Return a method's name as part of a file's.
+
+    Examples:
+        >>> _plain("p_norm_push(p=2)")
+        'p_norm_push_p_2'
+    """
+    return "_".join("".join(c if c.isalnum() else " " for c in method).split())
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All cells of a run or sweep.
+
+    Attributes:
+        cells: cells by id, those that others start from first.
+        index: what tables are made of: for each grid its name, title, ``best_of``, the keys varied, and its ``cells``,
+            each with ``id``, ``data``, ``split``, ``method`` and ``varied`` (lists as text), exact ones with the id of
+            their ``base``.
+    """
+
+    cells: dict[str, Cell]
+    index: list[Json]
+
+
+def plan_of_run(config: Config, sha256: str) -> Plan:
+    """Return the plan of a run: that of a sweep of one experiment and one split."""
+    grid = GridConfig(experiments=(config.name,), splits=(config.seed,))
+    return plan([Grid(grid, (Variant({}, config),))], {config.name: sha256})
+
+
+def plan(grids: Sequence[Grid], sha256: Mapping[str, str]) -> Plan:
+    """Return the plan of a sweep."""
+    first: dict[tuple[str, int], dict[str, Cell]] = {}
+    for grid in grids:
+        for variant, seed in itertools.product(grid.variants, grid.config.seeds):
+            group = first.setdefault((variant.config.name, seed), {})
+            exact = EXACT in _methods(grid, variant)
+            for method in variant.config.methods if exact else _methods(grid, variant):
+                if method != EXACT:
+                    cell = cell_of(variant.config, seed, method, sha256[variant.config.name])
+                    group.setdefault(cell.id, cell)
+    cells = {cell.id: cell for group in first.values() for cell in group.values()}
+    index = []
+    for grid in grids:
+        entries: dict[tuple[str, str], Json] = {}
+        for variant, seed in itertools.product(grid.variants, grid.config.seeds):
+            config, starts = variant.config, first[variant.config.name, seed]
+            for method in _methods(grid, variant):
+                extra = (starts, grid.config.recentre) if method == EXACT else ()
+                cell = cell_of(config, seed, method, sha256[config.name], *extra)
+                cells.setdefault(cell.id, cell)
+                concerned = {key: _shown(value) for key, value in variant.varied.items() if cell.concerns(key)}
+                entry = {"id": cell.id, "data": cell.data, "split": seed, "method": method, "varied": concerned}
+                entry |= {} if cell.base is None else {"base": cell.base}
+                entries.setdefault((cell.id, method), entry)
+        names = {name: getattr(grid.config, name) for name in ("name", "title", "best_of")}
+        index.append({**names, "varied": list(flat(grid.config.vary)), "cells": list(entries.values())})
+    return Plan(cells, index)
+
+
+def _shown(value: Any) -> Any:  # noqa: ANN401  (any of TOML)
+    """Return a varied value as tables name it: a list as its text, which can be a key."""
+    return json.dumps(value) if isinstance(value, list) else value
+
+
+def _methods(grid: Grid, variant: Variant) -> tuple[str, ...]:
+    return tuple(m for m in variant.config.methods if grid.config.methods is None or m in grid.config.methods)

@@ -1,0 +1,297 @@
+"""Records: what is kept of a method fitted on a split of a data set, in runs and in sweeps.
+
+A record is a JSON object::
+
+    id, data, split, method     the id is data/split/method-hash, see `trainers.plan`; split is the seed of the split
+    options                     options of the method: the keys of its section of the config
+    sizes                       {"train": [rows, positives], "test": [rows, positives], "d": features}
+    status, seconds, steps      how the method ended, its own time, and its steps, rounds or search nodes
+    train, test                 {"dcg": 12.3, ...}: the reported statistics of both sets, None where undefined
+    loss                        the method's own convex loss on the training set; None for the exact stage
+    excess                      distance of its objective to the certified optimum, where that was asked for
+    weights                     weights on the raw features; None where the ranker is not linear
+    ranked                      {"train": text, "test": text}: labels from the top of the list down, see
+                                `unpack_labels`; left out where rows belong to queries
+    curve                       [[step, loss, train, test], ...]: loss and first statistic while training
+
+    only in records of the exact stage:
+    list                        {"n", "n_pos", "value", "bound", "gap", "trivial_bound", "starts": {id: value}}: the
+                                reranked top, the objective there with its bound, the statistic of a perfect order, and
+                                the objective of the rankers that the search started from
+    message                     what else the user should know
+    trace                       [[seconds, incumbent, bound, nodes], ...]
+    recentred                   {"norm", "seconds", "train", "test", "ranked"}: the answer moved to the largest
+                                margin, if asked for
+
+A sweep keeps each record in a file ``cells/<id>.json`` of its folder, written whole or not at all; while that file is
+there, the record is not computed again. A run keeps each in ``<method>/result.json``, with the curve and trace in
+``scalars.jsonl`` beside it (`trainers.run.folder`). `read_sweep` and `trainers.run.results.read_run` both give
+`SweepResults`, which the report and the board are made from.
+
+``cells.jsonl`` holds the results of a sweep in one file: first ``{"name", "grids", "origin"}``, as in ``sweep.json``,
+then a record a line without its curve.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.exact.solution import Status
+from ltr.statistics import RankStatistic
+from trainers.files import Json, RunError, read_json, reading, to_json, write_atomic, write_json
+
+__all__ = [
+    "ADVICE",
+    "CELLS",
+    "INDEX",
+    "POINTS",
+    "SweepResults",
+    "cell_file",
+    "check_record",
+    "is_trivial",
+    "nothing_proven",
+    "pack_labels",
+    "read_cell",
+    "read_export",
+    "read_sweep",
+    "thinned",
+    "unpack_labels",
+    "write_cell",
+    "write_export",
+]
+
+CELLS = "cells"
+"""Folder of the records in a sweep's folder."""
+INDEX = "sweep.json"
+"""File of a sweep's folder that says which records make which table."""
+POINTS = 40
+"""Largest number of points of a curve or a trace in a record."""
+ADVICE = "remove it: the same `ltr sweep` then writes it again"
+"""What to do about a damaged index."""
+
+_KEYS = {"id", "data", "split", "method", "options", "sizes", "status", "seconds", "train", "test", "weights"}
+_GRID_KEYS = {"name", "title", "best_of", "varied", "cells"}
+_CELL_KEYS = {"id", "data", "split", "method", "varied"}
+_RECORD_ADVICE = "remove it: the same `ltr sweep` then computes this result again"
+_Point = TypeVar("_Point")
+
+
+def thinned(points: Sequence[_Point], most: int = POINTS) -> list[_Point]:
+    """Return at most `most` of the points, the last among them: dense at the beginning, where most changes.
+
+    Examples:
+        >>> thinned(range(1, 101), 5)
+        [1, 3, 10, 32, 100]
+    """
+    if len(points) <= most:
+        return list(points)
+    chosen = np.unique(np.geomspace(1, len(points), most).round().astype(int)) - 1
+    return [points[at] for at in chosen]
+
+
+def is_trivial(bound: float | None, trivial_bound: float | None) -> bool:
+    """Return whether a bound is that of a perfect order.
+
+    Examples:
+        >>> is_trivial(13.1, 13.1), is_trivial(12.9, 13.1), is_trivial(None, 13.1)
+        (True, False, False)
+    """
+    return bound is not None and trivial_bound is not None and math.isclose(bound, trivial_bound, rel_tol=1e-9)
+
+
+def nothing_proven(record: Mapping[str, Any]) -> bool:
+    """Return whether an exact record's bound is that of a perfect order of its list, and above its value."""
+    found = record.get("list")
+    if not found or record["status"] == Status.OPTIMAL.value:
+        return False
+    trivial_bound = found.get("trivial_bound")
+    if trivial_bound is None and record.get("ranked"):  # written before records had it; without queries labels are 0, 1
+        statistic = RankStatistic.parse(record["options"]["statistic"])
+        trivial_bound = statistic.best(found["n"], found["n_pos"])
+    return is_trivial(found["bound"], trivial_bound)
+
+
+def pack_labels(labels: NDArray[np.int64]) -> str:
+    """Write labels 0 and 1 as text, six to a letter: base64 of their bits, then their number.
+
+    Examples:
+        >>> pack_labels(np.array([1, 1, 0, 1, 0, 0, 0, 0, 1]))
+        '0IA=:9'
+        >>> unpack_labels('0IA=:9').tolist()
+        [1, 1, 0, 1, 0, 0, 0, 0, 1]
+    """
+    return f"{base64.b64encode(np.packbits(labels.astype(bool)).tobytes()).decode()}:{len(labels)}"
+
+
+def unpack_labels(text: str) -> NDArray[np.int64]:
+    """Read the labels that `pack_labels` wrote."""
+    packed = base64.b64decode(text.partition(":")[0])
+    return np.unpackbits(np.frombuffer(packed, dtype=np.uint8), count=_count(text)).astype(np.int64)
+
+
+def _count(text: str) -> int:
+    """Return the number of labels in a text, checked against the text's length."""
+    bits, _, count = text.partition(":")
+    labels = int(count)
+    if not 0 <= labels <= 8 * len(base64.b64decode(bits)):
+        raise ValueError(f"{len(bits)} letters cannot hold {labels} labels")
+    return labels
+
+
+def check_record(record: Mapping[str, Any]) -> None:
+    """Refuse an object that is not a record.
+
+    Raises:
+        ValueError: keys are missing, the training set has no statistic, or lists and data differ in length.
+    """
+    if not (record.keys() >= _KEYS and record["train"]):
+        raise ValueError(f"not a record: {record}")
+    sizes = record["sizes"]
+    for name, text in (record.get("ranked") or {}).items():
+        if _count(text) != sizes[name][0]:
+            raise ValueError(f"{sizes[name][0]} labels of the {name} set are needed")
+    if (found := record.get("list")) and not 0 <= found["n_pos"] <= found["n"] <= sizes["train"][0]:
+        raise ValueError(f"a list of {found['n']} with {found['n_pos']} positives, of {sizes['train'][0]} rows")
+
+
+def cell_file(folder: Path, cell_id: str) -> Path:
+    """Return the path of a record in a sweep's folder."""
+    return folder / CELLS / f"{cell_id}.json"
+
+
+def read_cell(folder: Path, cell_id: str) -> Json | None:
+    """Read a record of a sweep; None while it is not computed.
+
+    Raises:
+        RunError: the file is damaged.
+    """
+    path = cell_file(folder, cell_id)
+    record = read_json(path, _RECORD_ADVICE)
+    with reading(path, _RECORD_ADVICE):
+        if record is not None:
+            check_record(record)
+            if record["id"] != cell_id:
+                raise ValueError(f"the record of {record['id']}")
+    return record
+
+
+def write_cell(folder: Path, record: Mapping[str, Any]) -> None:
+    """Write a record of a sweep; from then on it is not computed again."""
+    path = cell_file(folder, record["id"])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, record)
+
+
+@dataclass(frozen=True)
+class SweepResults:
+    """The records of a sweep or run so far.
+
+    Attributes:
+        name: name of the sweep or run.
+        grids: what tables are made of: dictionaries with ``name``, ``title``, ``best_of``, ``varied`` (keys) and
+            ``cells``, each of which has ``id``, ``data``, ``split``, ``method`` and ``varied`` (values by key), and one
+            of the exact stage the id of its ``base``.
+        origin: versions, commit and machine.
+        records: the finished records that a grid names or that others start from, in the order of the grids.
+    """
+
+    name: str
+    grids: list[Json]
+    origin: Json
+    records: list[Json]
+
+    @cached_property
+    def by_id(self) -> dict[str, Json]:
+        """Records by id."""
+        return {record["id"]: record for record in self.records}
+
+    def base_of(self, record: Json) -> Json | None:
+        """Return the record of the ranker whose list an exact record reranked, None where it is missing.
+
+        Where the grids do not name it, it is the only record of the base's method on that data and split.
+        """
+        if (known := self._bases.get(record["id"])) is not None:
+            return self.by_id.get(known)
+        found = self._by_method.get((record["data"], record["split"], record["options"]["base"]), [])
+        return found[0] if len(found) == 1 else None
+
+    @cached_property
+    def _bases(self) -> dict[str, str]:
+        return {cell["id"]: cell["base"] for grid in self.grids for cell in grid["cells"] if "base" in cell}
+
+    @cached_property
+    def _by_method(self) -> dict[tuple[str, int, str], list[Json]]:
+        found: dict[tuple[str, int, str], list[Json]] = {}
+        for record in self.records:
+            found.setdefault((record["data"], record["split"], record["method"]), []).append(record)
+        return found
+
+
+def read_sweep(path: Path) -> SweepResults:
+    """Read the results in a sweep's folder, or in a file that `write_export` wrote.
+
+    Raises:
+        RunError: there is no sweep at the path, or a file is damaged.
+    """
+    if not path.is_dir():
+        return read_export(path)
+    index = read_json(path / INDEX, ADVICE)
+    if index is None:
+        raise RunError(f"{path}: holds no sweep (no {INDEX}); `ltr sweep CONFIG` makes one")
+    with reading(path / INDEX, ADVICE):
+        _check_index(index)
+        found: dict[str, Json | None] = {}
+        for cell_id in (cell["id"] for grid in index["grids"] for cell in grid["cells"]):
+            if cell_id not in found:
+                found[cell_id] = read_cell(path, cell_id)
+        for record in [record for record in found.values() if record is not None]:
+            for cell_id in (record.get("list") or {}).get("starts", ()):
+                if cell_id not in found:
+                    found[cell_id] = read_cell(path, cell_id)
+        records = [record for record in found.values() if record is not None]
+        return SweepResults(index["name"], index["grids"], index["origin"], records)
+
+
+def read_export(path: Path) -> SweepResults:
+    """Read the results in a file that `write_export` wrote.
+
+    Raises:
+        RunError: the file is missing or holds something else.
+    """
+    with reading(path, advice="a folder of a sweep is needed, or the cells.jsonl that `ltr report` makes of one"):
+        head, *records = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        for record in records:
+            check_record(record)
+        _check_index(head)
+        return SweepResults(head["name"], head["grids"], head["origin"], records)
+
+
+def _check_index(index: Json) -> None:
+    """Refuse an index that does not say which records make which table.
+
+    Raises:
+        ValueError: keys are missing.
+        AttributeError, TypeError: tables are something else.
+    """
+    for grid in index["grids"]:
+        for entry, keys in ((grid, _GRID_KEYS), *((cell, _CELL_KEYS) for cell in grid.get("cells", ()))):
+            if missing := keys - entry.keys():
+                raise ValueError(f"no {min(missing)} in {entry}")
+
+
+def write_export(path: Path, results: SweepResults) -> None:
+    """Write all results into one file."""
+    head = {"name": results.name, "grids": results.grids, "origin": results.origin}
+    kept = ({key: value for key, value in record.items() if key != "curve"} for record in results.records)
+    lines = [json.dumps(to_json(line), separators=(",", ":"), allow_nan=False) for line in (head, *kept)]
+    write_atomic(path, ("\n".join(lines) + "\n").encode())

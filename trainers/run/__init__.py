@@ -1,0 +1,1 @@
+"""Runs: one experiment in a folder of its own, with its log, models, scores, table and certificate."""

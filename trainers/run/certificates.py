@@ -1,0 +1,133 @@
+"""The files of a run's exact stage: the model, the solution, the list that was reranked, and the certificate."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.exact.certificate import certify
+from ltr.exact.problem import RerankProblem
+from ltr.exact.solution import Solution, Status
+from ltr.rankers import TwoStageRanker
+from trainers.files import Json, read_json, reading, replacing, write_atomic, write_json
+from trainers.run.folder import MethodFolder
+from trainers.task.measures import Task
+
+__all__ = ["earlier_weights", "keep_certificate", "save_solution"]
+
+
+def earlier_weights(folder: MethodFolder, feature_names: Sequence[str]) -> list[list[float]]:
+    """Return the incumbent of an exact stage that was stopped, if there is one."""
+    earlier = read_json(folder.solution)
+    if earlier is None:
+        return []
+    with reading(folder.solution):
+        weights = earlier["weights"]
+        return [] if weights is None else [[float(weights[name]) for name in feature_names]]
+
+
+def save_solution(folder: MethodFolder, task: Task, ranker: TwoStageRanker) -> None:
+    """Write the model, the weights with what was proven of them, and the list that was reranked."""
+    with replacing(folder.model) as temporary:
+        ranker.save(temporary)
+    names = task.split.feature_names
+    value: Json = {
+        "base": task.config.exact.base,
+        "threshold": ranker.threshold_,
+        "note": ranker.note_,
+        "weights": None if ranker.coef_ is None else dict(zip(names, ranker.coef_.tolist(), strict=True)),
+        "center": dict(zip(names, ranker.exact_.center_.tolist(), strict=True)),
+    }
+    if ranker.solution_ is not None and ranker.problem_ is not None:
+        value["certificate"] = _claim(ranker.problem_, ranker.solution_)
+        buffer = io.BytesIO()
+        _write_problem(buffer, ranker.problem_, ranker.solution_.weights)
+        write_atomic(folder.problem, buffer.getvalue())
+    write_json(folder.solution, value)
+
+
+def _claim(problem: RerankProblem, solution: Solution) -> Json:
+    """Return what a reader needs to check the claim on the list in problem.npz."""
+    sizes = {"positives": len(problem.positives)} | ({} if problem.binary else {"lists": len(problem.lists)})
+    return {
+        "claim": "no weights in [-1, 1]^d have a larger objective than bound on the list in problem.npz",
+        "statistic": str(problem.statistic),
+        "rank": problem.rank,
+        "C": problem.C,
+        "margin": problem.margin,
+        "n": problem.n,
+        **sizes,
+        "d": problem.d,
+        "method": solution.method,
+        "status": solution.status.value,
+        "advice": solution.status.advice,
+        "message": solution.message,
+        "value": solution.value,
+        "bound": solution.bound,
+        "gap": solution.gap,
+        "trivial_bound": problem.trivial_bound,
+        "seconds": solution.seconds,
+        "nodes": solution.nodes,
+        "weights": solution.weights,
+        "trace": [asdict(point) for point in solution.trace],
+    }
+
+
+def _write_problem(file: io.BytesIO, problem: RerankProblem, weights: NDArray[np.float64]) -> None:
+    """Write weights and what their value is made of: features, and labels or gains and lists."""
+    if problem.binary:
+        np.savez(file, X=problem.X, y=problem.gains.astype(np.int64), weights=weights)
+    else:
+        np.savez(file, X=problem.X, gains=problem.gains, qid=problem.qid, weights=weights)
+
+
+def keep_certificate(
+    folder: MethodFolder, note: Callable[[str], None], should_stop: Callable[[], bool], *, again: bool = False
+) -> None:
+    """Make the certificate of a finished exact stage from its files, where it is missing or damaged.
+
+    A stop by the user ends it without a certificate; the next start makes it.
+
+    Args:
+        folder: folder of the exact stage.
+        note: shows a line to the user.
+        should_stop: returns whether the user asked to stop.
+        again: whether an earlier start made it, so that the user is told what happened to it.
+
+    Raises:
+        RunError: a file is damaged.
+    """
+    if not folder.problem.exists() or folder.has_certificate:
+        return
+    if again:
+        state = "not as this run wrote it" if folder.certificate.exists() else "missing"
+        note(f"exact: {folder.certificate.name} is {state}: it is made again")
+    with reading(folder.solution):
+        problem, solution = _solved(folder)
+    if not math.isfinite(solution.value):
+        note("exact: no certificate, for no weights are known")
+        return
+    certificate = certify(problem, solution, should_stop=should_stop)
+    if should_stop():
+        note("exact: no certificate yet, the same command makes it")
+        return
+    certificate.write(folder.certificate)
+    folder.certified()
+
+
+def _solved(folder: MethodFolder) -> tuple[RerankProblem, Solution]:
+    """Read the list that was reranked and its solution from the files of a finished stage."""
+    found = json.loads(folder.solution.read_text(encoding="utf-8"))["certificate"]
+    options = {name: found[name] for name in ("statistic", "C", "margin", "rank")}
+    with reading(folder.problem), np.load(folder.problem) as arrays:
+        gains, qid = (arrays["gains"], arrays["qid"]) if "gains" in arrays else (arrays["y"], None)
+        problem = RerankProblem(arrays["X"], gains, qid=qid, gain="linear", **options)
+    value, bound = (-math.inf if found[name] is None else float(found[name]) for name in ("value", "bound"))
+    weights = np.asarray(found["weights"], dtype=np.float64)
+    return problem, Solution(weights, value, bound, Status(found["status"]), found["seconds"], found["method"])

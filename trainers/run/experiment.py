@@ -1,0 +1,171 @@
+"""A run: surrogates, baselines, the exact stage, the table; what is finished is never computed again.
+
+Rudin & Wang (2018), section 2.1: a base ranker orders the whole list, the exact stage reranks the part at or above its
+K-th training score. The exact stage starts from every linear ranker of the run, so that on that list its statistic is
+at least theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from ltr.fitting import FitOptions
+from trainers.config import EXACT, Config
+from trainers.files import Json, RunError, writing
+from trainers.methods import INTERRUPTED
+from trainers.run.certificates import keep_certificate
+from trainers.run.display import Display
+from trainers.run.folder import check_run, open_run
+from trainers.run.helpers import Helpers
+from trainers.run.methods import Context, load_scores, run_method
+from trainers.run.overview import write_overview
+from trainers.run.results import Results, Row, write_results
+from trainers.stopping import StopFlag
+from trainers.tables import NOTHING_PROVEN, number
+from trainers.task.data import glimpse, load_split
+from trainers.task.measures import too_long
+from trainers.task.queries import check_lists, follow_labels, unset_following
+
+__all__ = ["run_experiment"]
+
+
+def run_experiment(
+    config: Config, *, fresh: bool = False, display: Display | None = None, helpers: Helpers | None = None
+) -> Results:
+    """Run the experiment of a config, or go on with it, in the folder ``runs_dir/name``.
+
+    Ctrl-C (and KeyboardInterrupt from the display) stops it between two steps; the results so far are written and
+    returned with ``complete`` False, and the next call goes on from there.
+
+    Args:
+        config: the experiment.
+        fresh: throw away an earlier run of this name.
+        display: what the user sees; nothing by default.
+        helpers: processes that help to train the surrogates; none by default.
+
+    Raises:
+        DataError: the data cannot be used.
+        ConfigError: the config differs from that of the run to continue, or does not go with data by query.
+        RunError: a run folder or an option cannot be used.
+    """
+    display = Display() if display is None else display
+    try:
+        FitOptions(device=config.surrogate.device).torch_device()
+    except ValueError as error:
+        raise RunError(f"surrogate.{error}") from None
+    # everything that can be checked before the data are read, which may take minutes
+    early = glimpse(config.data)
+    check_lists(follow_labels(config, early), early)
+    check_run(config, fresh=fresh, undecided=unset_following(config))
+    split = load_split(config)
+    config = follow_labels(config, split.labels)
+    check_lists(config, split.labels)
+    with open_run(config, split.facts, fresh=fresh) as run, StopFlag() as stop:
+        context = Context(config, split, run, display, stop, Helpers() if helpers is None else helpers)
+        records: list[Json] = []
+        with writing(run.path, "runs_dir"):
+            write_overview(context, None)
+            try:
+                _run_all(context, records)
+            finally:
+                # however the run ended, what is finished is worth a table
+                results = _results(context, records)
+                write_results(run, results)
+                write_overview(context, results)
+    return results
+
+
+def _run_all(context: Context, records: list[Json]) -> None:
+    """Append the record of each method until all are done or the user stops the run."""
+    try:
+        for method in context.config.methods:
+            if method not in context.config.surrogate.losses:
+                context.helpers.release()
+            records.append(_run_or_read(context, method, records))
+            if records[-1]["status"] == INTERRUPTED:
+                return
+            context.stop.check()
+    except KeyboardInterrupt:
+        return
+
+
+def _run_or_read(context: Context, method: str, records: Sequence[Json]) -> Json:
+    folder = context.run.method(method)
+    record = folder.result()
+    again = record is not None
+    if record is None:
+        folder.reopen()
+        try:
+            record = run_method(context, method, records)
+        except RunError:
+            raise
+        except ValueError as error:
+            # options that the config allows, but not with these data
+            raise RunError(f"{method}: {error}") from error
+        except (MemoryError, RuntimeError) as error:
+            if not _is_out_of_memory(error):
+                raise
+            advice = "what is finished is kept: take fewer rows, features or hidden units, or more memory"
+            raise RunError(f"{method}: not enough memory; {advice}") from error
+        context.display.end(method, _summary(Row.of(record)))
+    else:
+        context.display.note(f"{method}: finished earlier")
+    if method == EXACT and context.config.exact.certificate and record["status"] != INTERRUPTED:
+        keep_certificate(folder, context.display.note, lambda: context.stop.raised, again=again)
+    return record
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    # torch has no type of its own for the processor's memory
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+def _summary(row: Row) -> str:
+    parts = [row.status, f"{row.seconds:.1f} s"]
+    parts += [f"train {name} {number(value)}, test {number(row.test[name])}" for name, value in row.train.items()][:1]
+    if row.bound is not None:
+        gap = f" of a perfect order: {NOTHING_PROVEN}" if row.nothing_proven else f", gap {number(row.gap, '{:.2%}')}"
+        value = "" if row.objective is None else f"value {number(row.objective)}, "
+        parts.append(f"{value}bound {number(row.bound)}{gap}")
+    return ", ".join(parts)
+
+
+def _results(context: Context, records: Sequence[Json]) -> Results:
+    config, base, top = context.config, None, None
+    if config.exact.enabled:
+        each = f" in each of {context.split.train.n_queries} queries" if context.split.by_query else ""
+        top = f"{context.top} of {config.exact.base}{each}"
+        base = load_scores(context.run.method(config.exact.base))
+    rows = []
+    for record in records:
+        scores = None if base is None else load_scores(context.run.method(record["method"]))
+        rows.append(Row.of(record, None if base is None or scores is None else context.statistic_on_top(base, scores)))
+    done = [record["method"] for record in records if record["status"] != INTERRUPTED]
+    return Results(
+        config.name,
+        context.reported,
+        top,
+        config.exact.C > 0,
+        done == list(config.methods),
+        tuple(rows),
+        on_list=config.exact.statistic,
+        note=_note_by_query(context) if context.split.by_query else too_long(config, context.split),
+        base=config.exact.base if config.exact.enabled else "",
+    )
+
+
+def _note_by_query(context: Context) -> str:
+    """Return how values by query are to be read."""
+    config, split = context.config, context.split
+    first, shown = config.reported[0], context.reported[0]
+    gain = "2^label - 1" if config.statistics.gain == "exp2" else "its value"
+    empty = "are left out" if config.statistics.empty == "skip" else f"count {config.statistics.empty}"
+    counts = " and ".join(
+        f"{part.empty_queries} of {part.n_queries} {name}"
+        for name, part in (("training", split.train), ("test", split.test))
+    )
+    means = f"{shown} is the mean over queries of {first} divided by its best value"
+    on_list = f"; {first} on list and bound are sums over queries" if config.exact.enabled else ""
+    return f"{means}{on_list}; the gain of a label is {gain}; queries without a label above 0 ({counts}) {empty}"

@@ -1,0 +1,240 @@
+"""The methods of a run: fitted by `trainers.methods`, logged, shown, stopped, resumed, and kept in files."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ltr.exact.solution import TracePoint
+from ltr.fitting import Fit
+from ltr.rankers import LinearRanker, Ranker
+from ltr.rankers.scorers import Standardize
+from trainers.config import EXACT
+from trainers.files import Json, RunError, read_json, reading, write_atomic, write_json
+from trainers.methods import INTERRUPTED, Watch, fit
+from trainers.plan import Cell, plan_of_run
+from trainers.records import is_trivial
+from trainers.run.certificates import earlier_weights, save_solution
+from trainers.run.display import Display
+from trainers.run.folder import MethodFolder, RunFolder
+from trainers.run.helpers import Helpers
+from trainers.run.tracking import Tracker
+from trainers.stopping import StopFlag
+from trainers.task.measures import Scores, Task, by_tag
+
+__all__ = ["Context", "load_ranker", "load_scores", "run_method"]
+
+_SECONDS_BETWEEN_CHECKPOINTS = 5.0
+
+
+@dataclass(frozen=True)
+class Context(Task):
+    """A run under way.
+
+    Attributes:
+        run: its folder.
+        display: what the user sees.
+        stop: flag that is raised when the user asks to stop.
+        helpers: the other processes under torchrun.
+    """
+
+    run: RunFolder
+    display: Display
+    stop: StopFlag
+    helpers: Helpers
+
+    @cached_property
+    def cells(self) -> dict[str, Cell]:
+        """Results to compute, by method."""
+        return {cell.method: cell for cell in plan_of_run(self.config, self.split.facts["sha256"]).cells.values()}
+
+    def hyperparameters(self, method: str) -> dict[str, bool | int | float | str]:
+        """Return what TensorBoard compares methods and runs by: the same keys for every method."""
+        config = self.config
+        return {
+            "method": method,
+            "data": config.data.name or Path(str(config.data.path)).stem,
+            "seed": config.seed,
+            **{name: getattr(config.surrogate, name) for name in ("scorer", "optimizer", "l2")},
+            **{name: getattr(config.exact, name) for name in ("statistic", "base", "C", "margin")},
+            "top_k": str(config.exact.top_k),
+        }
+
+
+def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
+    """Fit a method of a run, log it, leave its folder finished, and return its record.
+
+    A training goes on bit for bit from its checkpoint, an exact stage starts from its last incumbent. When the user
+    asks to stop, the record has the status ``interrupted``, describes the best weights so far, and leaves the folder
+    unfinished.
+
+    Raises:
+        KeyboardInterrupt: the user stopped a method that keeps nothing of what it has done.
+        RunError: a training that leaves the floating point range, or loses its helpers.
+    """
+    config, folder = context.config, context.run.method(method)
+    exact, surrogate = method == EXACT, method in config.surrogate.losses
+    state = _checkpoint(folder) if surrogate else None
+    optimum = _certified_optimum(context, method, folder) if surrogate and config.surrogate.certify else None
+    options: dict[str, Any] = {}
+    if exact:
+        options["base"] = load_ranker(context.run.method(config.exact.base))
+        linear = (record for record in records if record["weights"] is not None)
+        options["starts"] = {context.cells[record["method"]].id: record["weights"] for record in linear}
+        options["more_starts"] = earlier_weights(folder, context.split.feature_names)
+    keep = None if state is None else int(state["index"])
+    with Tracker(folder.path, folder.log, tensorboard=config.tracking.tensorboard, keep=keep) as tracker:
+        steps = {"rankboost": config.baselines.rankboost.rounds}
+        context.display.begin(method, config.surrogate.max_steps if surrogate else steps.get(method))
+        try:
+            fitted = fit(context, context.cells[method], _RunWatch(context, method, tracker, state, optimum), **options)
+        except FloatingPointError as error:
+            raise RunError(f"surrogate: training on {method} failed: {error}") from error
+        record = fitted.record
+        interrupted = record["status"] == INTERRUPTED
+        if not interrupted:
+            final = by_tag(record) | ({} if record["loss"] is None else {"loss/convex": record["loss"]})
+            if exact or record["steps"] is None:
+                # methods without steps draw level lines as long as the longest training
+                tracker.level(max((before["steps"] or 0 for before in records), default=0), final)
+            tracker.finish(context.hyperparameters(method), final)
+    save_scores(folder, fitted.scores)
+    if exact:
+        save_solution(folder, context, fitted.ranker)
+    else:
+        save_torch(folder.model, fitted.ranker.to_state())
+    if not interrupted:
+        folder.finish(record)
+    return record
+
+
+class _RunWatch(Watch):
+    """Logs and shows a method, keeps checkpoints of its training, and stops it when the user asks."""
+
+    def __init__(
+        self, context: Context, method: str, tracker: Tracker, state: dict[str, Any] | None, optimum: float | None
+    ) -> None:
+        self.resume, self.optimum = state, optimum
+        self._context, self._method, self._tracker = context, method, tracker
+        self._saved, self._began, self._millisecond = time.monotonic(), time.time(), -1
+
+    def wants(self, index: int, last: int | None) -> bool:
+        return index % self._context.config.tracking.every == 0 or index == last
+
+    def log(self, step: int, values: Mapping[str, float], when: float | None = None) -> None:
+        self._tracker.log(step, values, when=when)
+
+    def stepped(self, index: int, values: Mapping[str, float] | None, fit: Fit | None) -> None:
+        stop = False
+        try:
+            if values is not None:
+                self._context.display.step(self._method, index, values)
+        except KeyboardInterrupt:
+            if fit is None:
+                raise
+            stop = True
+        if fit is None:
+            self._context.stop.check()
+            return
+        stop = stop or self._context.stop.raised
+        if stop or time.monotonic() - self._saved >= _SECONDS_BETWEEN_CHECKPOINTS:
+            self._save_checkpoint(fit)
+        self._context.helpers.check(stop)
+
+    @contextlib.contextmanager
+    def training(self, ranker: LinearRanker) -> Iterator[None]:
+        try:
+            with self._context.helpers.training(self._method, self.resume):
+                yield
+        except ConnectionError as error:
+            if ranker.fit_ is None:
+                raise RunError(f"surrogate: training on {self._method} could not begin: {error}") from error
+            self._save_checkpoint(ranker.fit_)
+            if self._context.stop.raised:  # the user stopped the helpers too
+                raise KeyboardInterrupt from None
+            done = f"training on {self._method} ended after step {ranker.fit_.index}, which is kept"
+            raise RunError(f"surrogate: {done}: {error}") from error
+
+    def traced(self, point: TracePoint, problem: Any) -> None:  # noqa: ANN401
+        # two points of one millisecond must not share a step: the second would replace the first
+        self._millisecond = max(self._millisecond + 1, round(1000 * point.seconds))
+        values = {"exact/incumbent": point.incumbent, "exact/bound": point.bound, "exact/gap": point.gap}
+        self._tracker.log(self._millisecond, values, when=self._began + point.seconds)
+        self._context.display.progress(point, is_trivial(point.bound, problem.trivial_bound))
+
+    def _save_checkpoint(self, fit: Fit) -> None:
+        self._tracker.flush()  # before the checkpoint, which must not follow steps that are not logged
+        save_torch(self._context.run.method(self._method).checkpoint, fit.state_dict())
+        self._saved = time.monotonic()
+
+
+def _checkpoint(folder: MethodFolder) -> dict[str, Any] | None:
+    """Read the state of an unfinished training, None where there is none."""
+    if not folder.checkpoint.exists():
+        return None
+    with reading(folder.checkpoint):
+        state: dict[str, Any] = torch.load(folder.checkpoint, weights_only=True)
+        int(state["index"])
+    return state
+
+
+def _certified_optimum(context: Context, method: str, folder: MethodFolder) -> float:
+    """Return the optimum of the objective on standardised features, solved for once a run."""
+    path = folder.path / "optimum.json"
+    known = read_json(path)
+    if known is None:
+        from ltr.convex import certified_optimum
+
+        train = context.split.train
+        features = Standardize.fit(train.X)(torch.from_numpy(train.X)).numpy()
+        context.display.note(f"{method}: solving for the certified optimum")
+        optimum = certified_optimum(method, features, train.y, l2=context.config.surrogate.l2, bias=True)
+        known = {"value": optimum.value}
+        write_json(path, known)
+    with reading(path):
+        return float(known["value"])
+
+
+def save_torch(path: Path, value: Mapping[str, Any]) -> None:
+    """Write tensors and plain values atomically."""
+    buffer = io.BytesIO()
+    torch.save(dict(value), buffer)
+    write_atomic(path, buffer.getvalue())
+
+
+def load_ranker(folder: MethodFolder) -> Ranker:
+    """Read the ranker of a finished first-stage method; no code in the file is run.
+
+    Raises:
+        RunError: the file is missing or damaged.
+    """
+    with reading(folder.model):
+        return Ranker.load(folder.model)
+
+
+def save_scores(folder: MethodFolder, scores: Scores) -> None:
+    """Write the scores of both sets."""
+    buffer = io.BytesIO()
+    np.savez(buffer, train=scores.train, test=scores.test)
+    write_atomic(folder.scores, buffer.getvalue())
+
+
+def load_scores(folder: MethodFolder) -> Scores | None:
+    """Read the scores that `save_scores` wrote, None where there are none.
+
+    Raises:
+        RunError: the file is damaged.
+    """
+    if not folder.scores.exists():
+        return None
+    with reading(folder.scores), np.load(folder.scores) as arrays:
+        return Scores(arrays["train"], arrays["test"])

@@ -1,0 +1,192 @@
+"""Measures of a method's scores: rank statistics on the training and test sets, and on the reranked list.
+
+Where rows belong to queries a statistic is a mean over queries. Each query's value is divided by that of its perfect
+order, so that 1 is the best: ``ndcg@10`` is the mean of these shares for ``dcg@10``. The gain of a label is
+``2^label - 1`` or the label itself (``statistics.gain``). A query without a label above 0 has no such share: it is left
+out of the mean, or counts as 0 or 1 (``statistics.empty``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ltr.losses import logistic_loss, parse_loss
+from ltr.metrics import normalized_rank_statistic, rank_statistic
+from ltr.rankers import Ranker
+from ltr.rankers.top_lists import cut
+from ltr.statistics import RankStatistic
+from trainers.config import Config
+from trainers.config.sections import StatisticsConfig
+from trainers.task.data import Part, Split
+
+__all__ = [
+    "Scores",
+    "Task",
+    "by_tag",
+    "mean_share",
+    "own_loss",
+    "ranked_labels",
+    "share_name",
+    "statistic_of",
+    "sum_over_queries",
+    "too_long",
+]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Statistics = dict[str, dict[str, float | None]]
+"""Statistics by name, of ``train`` and ``test``."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """A method's scores of the training set and of the test set, (n,) each."""
+
+    train: FloatArray
+    test: FloatArray
+
+
+@dataclass(frozen=True)
+class Task:
+    """An experiment's options and data.
+
+    Attributes:
+        config: the experiment.
+        split: its data.
+    """
+
+    config: Config
+    split: Split
+
+    def scores_of(self, ranker: Ranker) -> Scores:
+        """Return a ranker's scores of both sets."""
+        return Scores(*(ranker.decision_function(part.X) for _, part in self.split.parts))
+
+    @property
+    def reported(self) -> tuple[str, ...]:
+        """Names of the reported statistics; with queries, those of shares of the best value."""
+        names = self.config.reported
+        return tuple(share_name(name) for name in names) if self.split.by_query else names
+
+    def statistics(self, scores: Scores) -> Statistics:
+        """Return the reported statistics, ``{"train": {...}, "test": {...}}``; None where undefined."""
+        return {
+            name: {
+                shown: self._statistic(values, part, statistic)
+                for shown, statistic in zip(self.reported, self.config.reported, strict=True)
+            }
+            for (name, part), values in zip(self.split.parts, (scores.train, scores.test), strict=True)
+        }
+
+    def _statistic(self, scores: FloatArray, part: Part, name: str) -> float | None:
+        if part.qid is None:
+            return statistic_of(scores, part.y, name)
+        return mean_share(scores, part, name, self.config.statistics)
+
+    def statistic_on_top(self, base: Scores, scores: Scores) -> float | None:
+        """Return the exact stage's statistic on what it reranks, the top of `base`; a sum where there are queries."""
+        exact, train = self.config.exact, self.split.train
+        chosen = self.reranked(base)
+        if train.qid is None:
+            return statistic_of(scores.train[chosen], train.y[chosen], exact.statistic)
+        return sum_over_queries(
+            scores.train[chosen], train.y[chosen], train.qid[chosen], exact.statistic, self.config.statistics
+        )
+
+    def reranked(self, base: Scores) -> NDArray[np.bool_]:
+        """Return which training rows are at the top of `base`, as the two-stage ranker cuts them."""
+        top_k = self.config.exact.top_k
+        cuts = cut(base.train, self.split.train.qid, None if top_k == "full" else int(top_k))
+        return base.train >= cuts
+
+    @property
+    def top(self) -> str:
+        """What is reranked of a list, such as "top 50"."""
+        top_k = self.config.exact.top_k
+        return "full list" if top_k == "full" or too_long(self.config, self.split) else f"top {top_k}"
+
+
+def by_tag(statistics: Mapping[str, Mapping[str, float | None]]) -> dict[str, float]:
+    """Return statistics under their tags, such as ``train/dcg``; undefined ones are left out."""
+    return {
+        f"{part}/{name}": value
+        for part in ("train", "test")
+        for name, value in statistics[part].items()
+        if value is not None
+    }
+
+
+def too_long(config: Config, split: Split) -> str:
+    """Return a note where the list to rerank is longer than the training set, else an empty text."""
+    top_k, rows = config.exact.top_k, len(split.train.y)
+    if not config.exact.enabled or split.by_query or top_k == "full" or int(top_k) <= rows:
+        return ""
+    rule = f'should be at most the {rows} rows of the training set, or "full"'
+    return f"exact.top_k: {rule}, got {top_k}: all of them are reranked"
+
+
+def statistic_of(scores: FloatArray, labels: IntArray, name: str) -> float | None:
+    """Return a rank statistic of one list, ties resolved against the positives; None where it is undefined."""
+    statistic = RankStatistic.parse(name)
+    if statistic.length not in (None, len(scores)):
+        return None
+    value = float(rank_statistic(torch.from_numpy(scores), torch.from_numpy(labels), statistic))
+    return None if math.isnan(value) else value
+
+
+def share_name(statistic: str) -> str:
+    """Return the name of a statistic divided by its best value.
+
+    Examples:
+        >>> share_name("dcg@10"), share_name("auc")
+        ('ndcg@10', 'auc')
+    """
+    return RankStatistic.parse(statistic).normalized_name
+
+
+def mean_share(scores: FloatArray, part: Part, statistic: str, options: StatisticsConfig) -> float | None:
+    """Return the mean over queries of a statistic's share of its best value; None where no query has one."""
+    values = normalized_rank_statistic(*_tensors(scores, part.y), statistic, gain=options.gain, qid=_tensor(part.qid))
+    if options.empty == "skip":
+        values = values[~values.isnan()]
+    value = float(values.nan_to_num(float(options.empty) if options.empty != "skip" else 0.0).mean())
+    return None if math.isnan(value) else value
+
+
+def sum_over_queries(
+    scores: FloatArray, y: IntArray, qid: IntArray, statistic: str, options: StatisticsConfig
+) -> float:
+    """Return the sum of a statistic over queries, which the exact stage maximises."""
+    return float(rank_statistic(*_tensors(scores, y), statistic, gain=options.gain, qid=_tensor(qid)).sum())
+
+
+def ranked_labels(scores: FloatArray, y: IntArray) -> IntArray:
+    """Return labels from the top of the list down, tied negatives above tied positives as in the statistics.
+
+    Examples:
+        >>> ranked_labels(np.array([1.0, 3.0, 1.0]), np.array([1, 1, 0])).tolist()
+        [1, 0, 1]
+    """
+    return y[np.lexsort((y, -scores))]
+
+
+def own_loss(method: str, scores: FloatArray, part: Part) -> float:
+    """Return the convex loss that a surrogate or logistic regression minimises, without penalty."""
+    if method == "logistic_regression":
+        values, labels = _tensors(scores, part.y)
+        return float(logistic_loss(values, (labels > 0).long()))  # graded labels count as the class that it learns
+    return float(parse_loss(method)(*_tensors(scores, part.y), qid=_tensor(part.qid)))
+
+
+def _tensors(scores: FloatArray, y: IntArray) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.from_numpy(scores), torch.from_numpy(y)
+
+
+def _tensor(qid: IntArray | None) -> torch.Tensor | None:
+    return None if qid is None else torch.from_numpy(qid)
