@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.sweeping import EXPERIMENT, ONE_SPLIT, write
 from trainers.config import EXACT, parse_config
-from trainers.report.sweep_tables import tables_of
+from trainers.report.series import tables_of
 from trainers.sweep.grids import Grid, GridConfig, Variant, load_sweep
 from trainers.sweep.plan import plan
 from trainers.sweep.records import SweepResults

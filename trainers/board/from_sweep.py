@@ -12,8 +12,7 @@ from ltr.exact.solution import relative_gap
 from trainers.board.lines import HALVES, Comparison, Line, Points, mean_curve
 from trainers.config import EXACT
 from trainers.files import Json
-from trainers.report.series import Series, Variant, key_name
-from trainers.report.sweep_tables import tables_of
+from trainers.report.series import Series, Variant, key_name, tables_of
 from trainers.sweep.cells import nothing_proven, unpack_labels
 from trainers.sweep.records import SweepResults
 from trainers.thinning import thinned
