@@ -205,6 +205,7 @@ def test_every_table_scrolls_in_a_box_of_its_own(plain, tmp_path):
 def test_names_of_users_cannot_become_markup(plain, tmp_path):
     found = [record(EVIL, split, "ranknet" + EVIL, 1, split) for split in (0, 1)]
     results = sweep(found, [grid([entry(one, **{"data.label": EVIL}) for one in found], title=EVIL)], name=EVIL)
+    assert plain_text(advice(Evidence(results))).count(EVIL) >= 2
     written = write_report(results, tmp_path / "out", title=EVIL)
     page = Elements(written.html.read_text())
     assert not {"script", "b"} & {tag for tag, _ in page.found}

@@ -17,6 +17,7 @@ from trainers.report.paired import Verdict, family, paired
 from trainers.report.reference import Reference
 from trainers.report.report import advice, build_page
 from trainers.report.tables import SECTIONS, below_a_start, gain_table, option_tables, wide_gaps
+from trainers.report.tables import section as add_section
 from trainers.report.wording import p_equals, p_text, verdict_text
 from trainers.sweep.records import SweepResults
 
@@ -321,16 +322,16 @@ def test_a_sweep_without_an_exact_stage_names_the_best_method():
     assert advice(Evidence(made.results)) == text
 
 
-def test_a_table_is_added_in_one_place(monkeypatch):
-    monkeypatch.setattr("trainers.report.tables.SECTIONS", SECTIONS[:])
-    monkeypatch.setattr("trainers.report.report.SECTIONS", mine := SECTIONS[:])
-
+def test_a_table_is_added_in_one_place():
+    @add_section
     def splits_section(evidence):
         yield Section("Splits", [Table(["splits"], [[str(len(evidence.results.records))]])])
 
-    mine.append(splits_section)
-    last = build_page(sweep({"a": 1.0}, lengths=(50,), splits=3).results).sections[-1]
-    assert (last.title, last.blocks[0].rows) == ("Splits", [["6"]])
+    try:
+        page = build_page(sweep({"a": 1.0}, lengths=(50,), splits=3).results)
+    finally:
+        SECTIONS.remove(splits_section)
+    assert [s.blocks[0].rows for s in page.sections if s.title == "Splits"] == [[["6"]]]
 
 
 # --- over data sets ----------------------------------------------------------------------------------------------
@@ -724,3 +725,8 @@ def test_a_data_set_counts_over_data_sets_from_enough_splits_on():
     (gain,) = level_gains(Evidence(made.results))
     assert gain.data == ("a", "b")
     assert level_gains(Evidence(sweep({"a": 1.0, "b": 1.0}, splits=2).results)) == []
+
+
+def test_names_in_the_advice_are_shown_as_they_are():
+    text = advice(Evidence(sweep({"*a*_<b>": 1.0}).results))
+    assert text.startswith(r"**Rerank on \*a\*\_<b> (every K")

@@ -36,19 +36,12 @@ Length = int | str
 
 @dataclass(frozen=True)
 class Lengths:
-    """The exact results of one data set by K, with all other options but the time limit the same.
+    """The exact results of one data set by K, with all other options but the time limit the same."""
 
-    Attributes:
-        data: name of the data set.
-        limit: seconds per list in most results.
-        main: series with that limit by K, ascending, the full list last.
-        longer: series with longer limits, by limit and K.
-    """
-
-    data: str
-    limit: float
-    main: dict[Length, Series]
-    longer: dict[float, dict[Length, Series]]
+    data: str  # name of the data set
+    limit: float  # seconds per list in most results
+    main: dict[Length, Series]  # series with that limit by K, ascending, the full list last
+    longer: dict[float, dict[Length, Series]]  # series with longer limits, by limit and K
 
 
 @dataclass(frozen=True)

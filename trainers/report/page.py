@@ -40,34 +40,21 @@ class Text:
 
 @dataclass(frozen=True)
 class Table:
-    """A table.
+    """A table."""
 
-    Attributes:
-        header: headings of the columns.
-        rows: texts, as many in each row as there are columns.
-        caption: text below the table; empty for none.
-        left: number of leading columns with text, aligned to the left; the others hold numbers.
-    """
-
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    caption: str = ""
-    left: int = 1
+    header: Sequence[str]  # headings of the columns
+    rows: Sequence[Sequence[str]]  # texts, as many in each row as there are columns
+    caption: str = ""  # text below the table; empty for none
+    left: int = 1  # number of leading columns with text, aligned to the left; the others hold numbers
 
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """A figure.
+    """A figure."""
 
-    Attributes:
-        name: name of its file, without an ending.
-        figure: the drawing.
-        caption: what it shows, in a sentence or two; screen readers read it too.
-    """
-
-    name: str
-    figure: Figure
-    caption: str
+    name: str  # name of its file, without an ending
+    figure: Figure  # the drawing
+    caption: str  # what it shows, in a sentence or two; screen readers read it too
 
 
 Block = Text | Table | Picture
@@ -83,17 +70,11 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A whole report.
+    """A whole report."""
 
-    Attributes:
-        title: heading of the page.
-        summary: blocks before the first section; in HTML the first paragraph is set as the answer.
-        sections: the details.
-    """
-
-    title: str
-    summary: Sequence[Block]
-    sections: Sequence[Section]
+    title: str  # heading of the page
+    summary: Sequence[Block]  # blocks before the first section; in HTML the first paragraph is set as the answer
+    sections: Sequence[Section]  # the details
 
     @property
     def pictures(self) -> list[Picture]:

@@ -43,27 +43,16 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Paired:
-    """Two rankers on the same splits of one data set.
+    """Two rankers on the same splits of one data set."""
 
-    Attributes:
-        splits: number of splits on which both have a value.
-        mean_a: mean of the first ranker's values.
-        mean_b: mean of the second ranker's values.
-        difference: mean of the first ranker's values less the second one's.
-        width: half the length of the difference's 95% interval; NaN without a test.
-        p: two-sided p value of the difference; NaN without a test.
-        p_holm: `p` adjusted over its family, see `family`.
-        of: number of tests in the family.
-    """
-
-    splits: int
-    mean_a: float
-    mean_b: float
-    difference: float
-    width: float = math.nan
-    p: float = math.nan
-    p_holm: float = math.nan
-    of: int = 0
+    splits: int  # number of splits on which both have a value
+    mean_a: float  # mean of the first ranker's values
+    mean_b: float  # mean of the second ranker's values
+    difference: float  # mean of the first ranker's values less the second one's
+    width: float = math.nan  # half the length of the difference's 95% interval; NaN without a test
+    p: float = math.nan  # two-sided p value of the difference; NaN without a test
+    p_holm: float = math.nan  # `p` adjusted over its family, see `family`
+    of: int = 0  # number of tests in the family
 
     @property
     def percent(self) -> float:

@@ -106,7 +106,7 @@ def details(evidence: Evidence, reference: Reference | None = None) -> list[Sect
     """Return the sections of a report."""
     made = [section for make in SECTIONS for section in make(evidence)]
     beside = [] if reference is None else [reference_section(evidence, reference)]
-    return [section for section in (*pictures(evidence), *made, *beside) if section.blocks]
+    return [section for section in (*made, *beside, *pictures(evidence)) if section.blocks]
 
 
 def advice(evidence: Evidence) -> str:

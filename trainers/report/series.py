@@ -41,19 +41,12 @@ _SHORT = {K: "K", TIME_LIMIT: "seconds"}
 
 @dataclass(frozen=True)
 class Variant:
-    """A column of a table: a method with the values of its varied options.
+    """A column of a table: a method with the values of its varied options."""
 
-    Attributes:
-        method: name of the method.
-        varied: keys and values in the order of the grid, without `best_of`.
-        best_of: the key of which only the best value is shown; None without one.
-        of: how many values that key has.
-    """
-
-    method: str
-    varied: tuple[tuple[str, Any], ...] = ()
-    best_of: str | None = None
-    of: int = 0
+    method: str  # name of the method
+    varied: tuple[tuple[str, Any], ...] = ()  # keys and values in the order of the grid, without `best_of`
+    best_of: str | None = None  # the key of which only the best value is shown; None without one
+    of: int = 0  # how many values that key has
 
     @property
     def label(self) -> str:
@@ -73,17 +66,11 @@ class Variant:
 
 @dataclass(frozen=True)
 class Series:
-    """The finished results of one variant on one data set.
+    """The finished results of one variant on one data set."""
 
-    Attributes:
-        data: name of the data set.
-        variant: the method and its options.
-        records: one record for each split.
-    """
-
-    data: str
-    variant: Variant
-    records: Mapping[int, Json]
+    data: str  # name of the data set
+    variant: Variant  # the method and its options
+    records: Mapping[int, Json]  # one record for each split
 
     @property
     def splits(self) -> tuple[int, ...]:
@@ -188,17 +175,11 @@ def _number(value: object) -> float:
 
 @dataclass(frozen=True)
 class SweepTable:
-    """The results of all grids with one name.
+    """The results of all grids with one name."""
 
-    Attributes:
-        name: name of the grids.
-        title: title of the first grid that has one, else empty.
-        rows: series by data set, without data sets not begun; variants in the order of the grids, exact ones last.
-    """
-
-    name: str
-    title: str
-    rows: Mapping[str, Row]
+    name: str  # name of the grids
+    title: str  # title of the first grid that has one, else empty
+    rows: Mapping[str, Row]  # by data set, without those not begun; variants as in the grids, exact ones last
 
     @property
     def heading(self) -> str:
@@ -248,19 +229,12 @@ class SweepTable:
 
 @dataclass(frozen=True)
 class Along:
-    """The exact series of a table along one option, all others held.
+    """The exact series of a table along one option, all others held."""
 
-    Attributes:
-        table: the table.
-        key: the option.
-        held: the other varied keys with their values.
-        rows: series by data set and value of the option, values in order.
-    """
-
-    table: SweepTable
-    key: str
-    held: tuple[tuple[str, Any], ...]
-    rows: Mapping[str, Mapping[Any, Series]]
+    table: SweepTable  # the table
+    key: str  # the option
+    held: tuple[tuple[str, Any], ...]  # the other varied keys with their values
+    rows: Mapping[str, Mapping[Any, Series]]  # series by data set and value of the option, values in order
 
     @property
     def name(self) -> str:

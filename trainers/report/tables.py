@@ -17,6 +17,7 @@ import numpy as np
 
 from trainers.config import EXACT
 from trainers.files import Json
+from trainers.report import wording as say
 from trainers.report.evidence import Evidence
 from trainers.report.page import Block, Section, Table, Text, literal
 from trainers.report.paired import ALPHA, Paired, family
@@ -33,24 +34,6 @@ from trainers.report.series import (
     key_name,
     mean_of,
     proven,
-)
-from trainers.report.wording import (
-    ABSENT,
-    Pair,
-    counted,
-    decimals_of,
-    effect,
-    fixed,
-    gap_text,
-    listed,
-    p_text,
-    percent,
-    seconds,
-    signed,
-    splits_text,
-    tests_text,
-    value_text,
-    verdict_text,
 )
 from trainers.results import NOTHING_PROVEN
 from trainers.sweep.cells import nothing_proven
@@ -81,19 +64,12 @@ def section(make: Make) -> Make:
 
 @dataclass(frozen=True)
 class Reached:
-    """The values of a variant on one data set.
+    """The values of a variant on one data set."""
 
-    Attributes:
-        mean: mean over the splits where the statistic is defined, NaN without any.
-        std: standard deviation with ddof = 1; None for fewer than two splits.
-        splits: number of these splits.
-        standing: ``"best"`` of its line, ``"close"`` where it is not significantly worse than the best, else empty.
-    """
-
-    mean: float
-    std: float | None
-    splits: int
-    standing: Literal["best", "close", ""] = ""
+    mean: float  # mean over the splits where the statistic is defined, NaN without any
+    std: float | None  # standard deviation with ddof = 1; None for fewer than two splits
+    splits: int  # number of these splits
+    standing: Literal["best", "close", ""] = ""  # in its line; "close": not significantly worse than the best
 
     @classmethod
     def of(cls, values: FloatArray, standing: Literal["best", "close", ""] = "") -> Reached:
@@ -105,7 +81,7 @@ class Reached:
     def text(self, decimals: int, full: int) -> str:
         """Return ``12.34 ± 0.56``, marked by its standing, and by its number of splits where that is not `full`."""
         if not self.splits:
-            return ABSENT
+            return say.ABSENT
         text = f"{self.mean:.{decimals}f}" + ("" if self.std is None else f" ± {self.std:.{decimals}f}")
         text = {"best": f"**{text}**", "close": f"*{text}*", "": text}[self.standing]
         return text if self.splits == full else f"{text} ({self.splits})"
@@ -159,13 +135,13 @@ def value_table(table: SweepTable, evidence: Evidence) -> Table:
     """Return the means and standard deviations of all variants on training and test sets."""
     lines = {(data, part): line_of(row, part, evidence) for data, row in table.rows.items() for part in PARTS}
     found = [reached for line in lines.values() for reached in line.values()]
-    places, full = decimals_of(largest(found)), max(reached.splits for reached in found)
+    places, full = say.decimals_of(largest(found)), max(reached.splits for reached in found)
     variants = table.variants
     rows = [
         [
             literal(data) if part == "train" else "",
             part,
-            *(line[v].text(places, full) if v in line else ABSENT for v in variants),
+            *(line[v].text(places, full) if v in line else say.ABSENT for v in variants),
         ]
         for (data, part), line in lines.items()
     ]
@@ -195,7 +171,7 @@ def _loss_section(evidence: Evidence) -> Iterator[Section]:
                 losses = [record["loss"] for record in series.records.values() if record.get("loss") is not None]
                 if variant.method != EXACT and losses:
                     means = [mean_of(series.values(part, evidence.statistic)) for part in PARTS]
-                    values = [f"{np.mean(losses):.5g}", *(fixed(mean, evidence.decimals) for mean in means)]
+                    values = [f"{np.mean(losses):.5g}", *(say.fixed(mean, evidence.decimals) for mean in means)]
                     rows.append([literal(data), literal(variant.label), *values])
     header = ["data set", "method", "loss on train", f"`{evidence.statistic}` on train", "on test"]
     caption = "Means over the splits. Losses of different methods are on different scales."
@@ -239,48 +215,48 @@ def _exact_line(series: Series, evidence: Evidence) -> list[str]:
     lists = [record for record in records if record["list"]]
     gaps = np.array([record["list"]["gap"] for record in lists], dtype=np.float64)  # NaN for None
     objective, bound = (mean_of(series.on_list(what)) for what in ("value", "bound"))
-    places = decimals_of(objective)
+    places = say.decimals_of(objective)
     return [
         literal(series.variant.label),
         str(len(records)),
-        f"{sum(map(proven, lists))} of {len(lists)}" if lists else ABSENT,
-        str(sum(map(nothing_proven, lists))) if lists else ABSENT,
-        fixed(objective, places),
-        fixed(bound, places),
+        f"{sum(map(proven, lists))} of {len(lists)}" if lists else say.ABSENT,
+        str(sum(map(nothing_proven, lists))) if lists else say.ABSENT,
+        say.fixed(objective, places),
+        say.fixed(bound, places),
         _gap(float(np.median(gaps)) if lists else math.nan),
         _gap(float(np.max(gaps)) if lists else math.nan),
         *(_gain(series, part, evidence) for part in PARTS),
-        seconds(float(np.median([record["seconds"] for record in records]))),
+        say.seconds(float(np.median([record["seconds"] for record in records]))),
     ]
 
 
 def _gap(gap: float) -> str:
-    return "0%" if gap == 0 else "< 0.01%" if gap < 1e-4 else gap_text(gap)
+    return "0%" if gap == 0 else "< 0.01%" if gap < 1e-4 else say.gap_text(gap)
 
 
 def _gain(series: Series, part: str, evidence: Evidence) -> str:
     found = evidence.compare(*evidence.with_base(series), part)
     if not found.splits:
-        return ABSENT
-    relative = f" ({percent(found.percent)})" if found.mean_b > 0 else ""
-    return signed(found.difference, decimals_of(found.mean_b)) + relative
+        return say.ABSENT
+    relative = f" ({say.percent(found.percent)})" if found.mean_b > 0 else ""
+    return say.signed(found.difference, say.decimals_of(found.mean_b)) + relative
 
 
 def gain_table(evidence: Evidence) -> Table:
     """Return the exact stage against its base ranker, a row for each data set and K."""
     d, rows = evidence.decimals, []
-    for pair, found in evidence.gains["test"].items():
+    for pair, one in evidence.gains["test"].items():
         train, series = evidence.gains["train"].get(pair), evidence.main[pair]
         rows.append(
             [
                 literal(pair[0]),
                 str(pair[1]),
-                fixed(found.mean_b, d),
-                fixed(found.mean_a, d),
-                effect(found, d),
-                p_text(found.p_holm),
-                found.verdict,
-                ABSENT if train is None else f"{signed(train.difference, d)} ({percent(train.percent)})",
+                say.fixed(one.mean_b, d),
+                say.fixed(one.mean_a, d),
+                say.effect(one, d),
+                say.p_text(one.p_holm),
+                one.verdict,
+                say.ABSENT if train is None else f"{say.signed(train.difference, d)} ({say.percent(train.percent)})",
                 series.proven,
                 series.gap_text(),
             ]
@@ -289,10 +265,10 @@ def gain_table(evidence: Evidence) -> Table:
         "data set", "K", "base ranker", "reranked", "difference on test", "p", "verdict", "gain on train", "proven",
         "mean gap",
     ]  # fmt: skip
+    found = evidence.gains["test"]
     caption = (
-        f"`{evidence.statistic}` on the test sets, {splits_text(evidence.gains['test'])}: means, and the difference "
-        f"with its 95% interval. p: {tests_text(evidence.gains['test'])}. Proven: answers that no linear ranker of the "
-        "list can beat."
+        f"`{evidence.statistic}` on the test sets, {say.splits_text(found)}: means, and the difference with its 95% "
+        f"interval. p: {say.tests_text(found)}. Proven: answers that no linear ranker of the list can beat."
     )
     return Table(header, rows, caption)
 
@@ -301,8 +277,8 @@ def gain_table(evidence: Evidence) -> Table:
 
 
 def comparison_table(
-    found: Mapping[Pair, Paired | None], evidence: Evidence, difference: str, *, varied: str = "K", caption: str = "",
-    more: Mapping[str, Callable[[Pair], str]] | None = None, decimals: int | None = None,
+    found: Mapping[say.Pair, Paired | None], evidence: Evidence, difference: str, *, varied: str = "K",
+    caption: str = "", more: Mapping[str, Callable[[say.Pair], str]] | None = None, decimals: int | None = None,
 ) -> Table:  # fmt: skip
     """Return a family of comparisons as a table.
 
@@ -318,34 +294,27 @@ def comparison_table(
     d = evidence.decimals if decimals is None else decimals
     rows = []
     for pair, one in found.items():
-        row = [literal(pair[0]), value_text(pair), *(text(pair) for text in (more or {}).values())]
+        row = [literal(pair[0]), say.value_text(pair), *(text(pair) for text in (more or {}).values())]
         if one is None:
-            rows.append([*row, ABSENT, "reference", ABSENT, ABSENT, ABSENT])
+            rows.append([*row, say.ABSENT, "reference", say.ABSENT, say.ABSENT, say.ABSENT])
             continue
-        change = f"{signed(one.difference, d)} ({percent(one.percent)})"
-        rows.append([*row, str(one.splits), change, fixed(one.width, d), p_text(one.p), p_text(one.p_holm)])
+        change = f"{say.signed(one.difference, d)} ({say.percent(one.percent)})"
+        rows.append([*row, str(one.splits), change, say.fixed(one.width, d), say.p_text(one.p), say.p_text(one.p_holm)])
     header = ["data set", varied, *(more or {}), "splits", difference, "± 95%", "p", "p Holm"]
-    test = tests_text({pair: one for pair, one in found.items() if one is not None})
+    test = say.tests_text({pair: one for pair, one in found.items() if one is not None})
     return Table(header, rows, f"{caption} p: {test}.".strip())
 
 
 @dataclass(frozen=True)
 class OptionTable:
-    """A table of the sweep in which one option of the exact stage varies alone.
+    """A table of the sweep in which one option of the exact stage varies alone."""
 
-    Attributes:
-        key: the option.
-        title: title of the table.
-        series: series by data set and value, in order.
-        reference: the value with which others are compared, by data set.
-    """
+    key: str  # the option
+    title: str  # title of the table
+    series: dict[say.Pair, Series]  # series by data set and value, in order
+    reference: dict[str, float | str]  # the value with which others are compared, by data set
 
-    key: str
-    title: str
-    series: dict[Pair, Series]
-    reference: dict[str, float | str]
-
-    def compared(self, evidence: Evidence, part: str) -> dict[Pair, Paired]:
+    def compared(self, evidence: Evidence, part: str) -> dict[say.Pair, Paired]:
         """Compare each value with the reference, as one family."""
         return family(
             {
@@ -362,7 +331,7 @@ def option_tables(evidence: Evidence) -> list[OptionTable]:
     for table in evidence.tables:
         for lines in itertools.chain.from_iterable(table.along(key) for key in sorted(table.keys - {K})):
             if not lines.held and any(len(row) > 1 for row in lines.rows.values()):
-                series: dict[Pair, Series] = {
+                series: dict[say.Pair, Series] = {
                     (data, _as_number(v)): one for data, row in lines.rows.items() for v, one in row.items()
                 }
                 reference = {data: _reference(evidence, lines.key, list(row), data) for data, row in lines.rows.items()}
@@ -394,24 +363,24 @@ def _option_blocks(evidence: Evidence, table: OptionTable) -> Iterator[Block]:
     name, d = key_name(table.key), evidence.decimals
     of: dict[str, list[str]] = {}
     for pair in table.reference.items():
-        of.setdefault(value_text(pair), []).append(pair[0])
-    usual = listed([f"{value} ({listed(data)})" if len(of) > 1 else value for value, data in of.items()])
+        of.setdefault(say.value_text(pair), []).append(pair[0])
+    usual = say.listed([f"{value} ({say.listed(data)})" if len(of) > 1 else value for value, data in of.items()])
     found = {part: table.compared(evidence, part) for part in PARTS}
     yield Text(f"**{literal(table.title or name)}**")
     for part, named in (("test", "test"), ("train", "training")):
         against = f"{name} = {usual} on the {named} sets"
-        yield Text(verdict_text(found[part], f"another {name}", against, d, name))
+        yield Text(say.verdict_text(found[part], f"another {name}", against, d, name))
 
-    def gain(pair: Pair) -> str:
+    def gain(pair: say.Pair) -> str:
         one = found["train"].get(pair)
-        return ABSENT if one is None else f"{signed(one.difference, d)} (p = {p_text(one.p_holm)})"
+        return say.ABSENT if one is None else f"{say.signed(one.difference, d)} (p = {say.p_text(one.p_holm)})"
 
     more = {
         "proven": lambda pair: table.series[pair].proven,
-        "weights": lambda pair: fixed(_nonzero(table.series[pair]), 1),
-        "train": lambda pair: fixed(mean_of(table.series[pair].values("train", evidence.statistic)), d),
+        "weights": lambda pair: say.fixed(_nonzero(table.series[pair]), 1),
+        "train": lambda pair: say.fixed(mean_of(table.series[pair].values("train", evidence.statistic)), d),
         "difference on train": gain,
-        "test": lambda pair: fixed(mean_of(table.series[pair].values("test", evidence.statistic)), d),
+        "test": lambda pair: say.fixed(mean_of(table.series[pair].values("test", evidence.statistic)), d),
     }
     compared = {pair: found["test"].get(pair) for pair in table.series}
     caption = "Weights: mean number of non-zero weights. Differences are from the reference."
@@ -423,7 +392,7 @@ def _nonzero(series: Series) -> float:
     return float(np.mean(counts)) if counts else math.nan
 
 
-def recentring(evidence: Evidence, part: str) -> dict[Pair, Paired]:
+def recentring(evidence: Evidence, part: str) -> dict[say.Pair, Paired]:
     """Compare answers moved to the largest margin with the same answers as found, for each data set and K."""
 
     def twice(series: Series) -> tuple[Series, Series] | None:
@@ -446,8 +415,12 @@ def _recentring_section(evidence: Evidence) -> Iterator[Section]:
     ]
     for part, found in (("test", test), ("training", train)):
         against = f"the same answer as found on the {part} sets"
-        blocks.append(Text(verdict_text(found, "a recentred answer", against, evidence.decimals)))
-    more = {"on train": lambda pair: signed(train[pair].difference, evidence.decimals + 1) if pair in train else ABSENT}
+        blocks.append(Text(say.verdict_text(found, "a recentred answer", against, evidence.decimals)))
+    more = {
+        "on train": lambda pair: (
+            say.signed(train[pair].difference, evidence.decimals + 1) if pair in train else say.ABSENT
+        )
+    }
     table = comparison_table(test, evidence, "recentred - found", more=more, decimals=evidence.decimals + 1)
     yield Section("Does recentring help?", [*blocks, table])
 
@@ -488,7 +461,7 @@ def _check_section(evidence: Evidence) -> Iterator[Section]:
     if exact:
         below = below_a_start(exact)
         crossed = [r for r in exact if r["list"] and r["list"]["bound"] < r["list"]["value"] - _slack(r)]
-        starts = f"In {len(below) or 'none'} of {counted(len(exact), 'exact result')} "
+        starts = f"In {len(below) or 'none'} of {say.counted(len(exact), 'exact result')} "
         starts += f"the objective is below that of a ranker the search started from{_errors(below)}."
         bounds = f"In {len(crossed)} the bound is below the value{_errors(crossed)}." if crossed else ""
         blocks.append(Text(f"**Solver.** {starts} {bounds or 'No bound is below its value.'}"))
@@ -498,16 +471,21 @@ def _check_section(evidence: Evidence) -> Iterator[Section]:
             for status in by
             if status not in ("optimal", "time_limit")
         ]
-        text = listed([f"{by[status]} {status}" for status in ("optimal", "time_limit") if by[status]]) or "others only"
+        text = (
+            say.listed([f"{by[status]} {status}" for status in ("optimal", "time_limit") if by[status]])
+            or "others only"
+        )
         blocks.append(Text(f"**Statuses.** {text}.{' Others: ' + '; '.join(others) + '.' if others else ''}"))
     first = [record for record in results if record["method"] != EXACT]
     early = Counter((r["method"], r["data"], r["status"]) for r in first if r["status"] not in ("converged", "fitted"))
     if first:
         stopped = "; ".join(f"{method} on {data}: {count} {status}" for (method, data, status), count in early.items())
-        text = f"{early.total() or 'None'} of {counted(len(first), 'first-stage ranker')} stopped before it converged"
+        text = (
+            f"{early.total() or 'None'} of {say.counted(len(first), 'first-stage ranker')} stopped before it converged"
+        )
         blocks.append(Text(f"**First stages.** {text}{f': {stopped}' if early else ''}."))
     if wide := wide_gaps(exact):
-        text = f"{len(wide)} of {counted(len(exact), 'exact result')} have a gap above {_WIDE_GAP:.0%}."
+        text = f"{len(wide)} of {say.counted(len(exact), 'exact result')} have a gap above {_WIDE_GAP:.0%}."
         blocks += [Text(f"**Gaps.** {text}"), _gap_table(wide, exact)]
     elif exact:
         blocks.append(Text(f"**Gaps.** No list has a gap above {_WIDE_GAP:.0%}."))
@@ -521,8 +499,8 @@ def _errors(records: list[Json]) -> str:
 def _named(records: list[Json]) -> str:
     """Name results by data set, split and K, or count them by data set when there are many."""
     if len(records) > _NAMED:
-        return listed([f"{data} ({number})" for data, number in Counter(r["data"] for r in records).items()])
-    return listed([f"{r['data']} split {r['split']}, K = {r['options']['top_k']}" for r in records])
+        return say.listed([f"{data} ({number})" for data, number in Counter(r["data"] for r in records).items()])
+    return say.listed([f"{r['data']} split {r['split']}, K = {r['options']['top_k']}" for r in records])
 
 
 def _gap_table(wide: list[Json], records: list[Json]) -> Table:
@@ -548,7 +526,7 @@ def _time_section(evidence: Evidence) -> Iterator[Section]:
         if table.rows:
             variants = table.variants
             rows = [
-                [literal(data), *(_median_seconds(row[v]) if v in row else ABSENT for v in variants)]
+                [literal(data), *(_median_seconds(row[v]) if v in row else say.ABSENT for v in variants)]
                 for data, row in table.rows.items()
             ]
             header = ["data set", *(literal(v.label) for v in variants)]
@@ -561,7 +539,7 @@ def _time_section(evidence: Evidence) -> Iterator[Section]:
 
 
 def _median_seconds(series: Series) -> str:
-    return seconds(float(np.median([record["seconds"] for record in series.records.values()])))
+    return say.seconds(float(np.median([record["seconds"] for record in series.records.values()])))
 
 
 @section

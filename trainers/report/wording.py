@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from trainers.report.page import literal
 from trainers.report.paired import ALPHA, FEWEST_SPLITS, Paired, Verdict
 
 __all__ = [
@@ -26,9 +27,8 @@ _NAMED = 4  # data sets that are named where nothing is found; more are counted
 def decimals_of(size: float) -> int:
     """Return how many decimals give four digits to values of this size.
 
-    Examples:
-        >>> [decimals_of(size) for size in (250.0, 31.2, 3.1, 0.72)]
-        [1, 2, 3, 4]
+    >>> [decimals_of(size) for size in (250.0, 31.2, 3.1, 0.72)]
+    [1, 2, 3, 4]
     """
     if not math.isfinite(size) or size == 0:
         return 3
@@ -43,9 +43,8 @@ def fixed(value: float, decimals: int) -> str:
 def signed(value: float, decimals: int) -> str:
     """Return a difference with its sign; what rounds to 0 has none.
 
-    Examples:
-        >>> signed(0.534, 2), signed(-0.001, 2), signed(math.nan, 2)
-        ('+0.53', '0.00', '-')
+    >>> signed(0.534, 2), signed(-0.001, 2), signed(math.nan, 2)
+    ('+0.53', '0.00', '-')
     """
     if not math.isfinite(value):
         return ABSENT
@@ -56,9 +55,8 @@ def signed(value: float, decimals: int) -> str:
 def percent(value: float) -> str:
     """Return a relative difference given in percent.
 
-    Examples:
-        >>> percent(12.34), percent(-0.456), percent(math.nan)
-        ('+12.3%', '-0.46%', '-')
+    >>> percent(12.34), percent(-0.456), percent(math.nan)
+    ('+12.3%', '-0.46%', '-')
     """
     return f"{signed(value, 1 if abs(value) >= 1 else 2)}%" if math.isfinite(value) else ABSENT
 
@@ -66,9 +64,8 @@ def percent(value: float) -> str:
 def share(ratio: float) -> str:
     """Return a share in whole percent.
 
-    Examples:
-        >>> share(0.314), share(-1.2), share(-0.001)
-        ('31%', '-120%', '0%')
+    >>> share(0.314), share(-1.2), share(-0.001)
+    ('31%', '-120%', '0%')
     """
     return f"{round(100 * ratio)}%" if math.isfinite(ratio) else ABSENT
 
@@ -76,9 +73,8 @@ def share(ratio: float) -> str:
 def gap_text(gap: float) -> str:
     """Return a relative gap in percent.
 
-    Examples:
-        >>> gap_text(0.00481), gap_text(math.nan)
-        ('0.48%', '-')
+    >>> gap_text(0.00481), gap_text(math.nan)
+    ('0.48%', '-')
     """
     return f"{100 * gap:.2f}%" if math.isfinite(gap) else ABSENT
 
@@ -86,9 +82,8 @@ def gap_text(gap: float) -> str:
 def seconds(value: float) -> str:
     """Return seconds with two digits, or as a whole number.
 
-    Examples:
-        >>> seconds(0.0123), seconds(2.0), seconds(123.4)
-        ('0.012', '2.0', '123')
+    >>> seconds(0.0123), seconds(2.0), seconds(123.4)
+    ('0.012', '2.0', '123')
     """
     return f"{value:.0f}" if value >= 9.95 else f"{value:#.2g}"
 
@@ -96,9 +91,8 @@ def seconds(value: float) -> str:
 def p_text(p: float) -> str:
     """Return a p value for a table.
 
-    Examples:
-        >>> [p_text(p) for p in (0.00001, 0.0123, 0.456, 1.0, math.nan)]
-        ['<0.001', '0.012', '0.46', '1', '-']
+    >>> [p_text(p) for p in (0.00001, 0.0123, 0.456, 1.0, math.nan)]
+    ['<0.001', '0.012', '0.46', '1', '-']
     """
     if not math.isfinite(p):
         return ABSENT
@@ -112,9 +106,8 @@ def p_text(p: float) -> str:
 def p_equals(p: float) -> str:
     """Return a p value for a sentence.
 
-    Examples:
-        >>> p_equals(0.0123), p_equals(0.0)
-        ('p = 0.012', 'p < 0.001')
+    >>> p_equals(0.0123), p_equals(0.0)
+    ('p = 0.012', 'p < 0.001')
     """
     text = p_text(p)
     return f"p {text[0]} {text[1:]}" if text.startswith("<") else f"p = {text}"
@@ -123,9 +116,8 @@ def p_equals(p: float) -> str:
 def listed(names: Sequence[str]) -> str:
     """Return names joined for a sentence.
 
-    Examples:
-        >>> listed(["a"]), listed(["a", "b", "c"])
-        ('a', 'a, b and c')
+    >>> listed(["a"]), listed(["a", "b", "c"])
+    ('a', 'a, b and c')
     """
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
@@ -133,9 +125,8 @@ def listed(names: Sequence[str]) -> str:
 def counted(number: int, noun: str) -> str:
     """Return a number of things.
 
-    Examples:
-        >>> counted(1, "split"), counted(3, "data set")
-        ('1 split', '3 data sets')
+    >>> counted(1, "split"), counted(3, "data set")
+    ('1 split', '3 data sets')
     """
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
@@ -143,9 +134,8 @@ def counted(number: int, noun: str) -> str:
 def counted_range(numbers: Iterable[int], noun: str) -> str:
     """Return the least and the largest number of things.
 
-    Examples:
-        >>> counted_range([3, 10, 10], "split"), counted_range([1], "split")
-        ('3 to 10 splits', '1 split')
+    >>> counted_range([3, 10, 10], "split"), counted_range([1], "split")
+    ('3 to 10 splits', '1 split')
     """
     found = sorted(set(numbers))
     return counted(found[0], noun) if len(found) == 1 else f"{found[0]} to {found[-1]} {noun}s"
@@ -190,7 +180,7 @@ def where(family: Mapping[Pair, Paired], verdict: str, decimals: int, varied: st
         if len(every) == len(pairs) > 1:
             values = f"every {varied}"
         most = f"; most at {value_text(largest)}" if len(pairs) > 1 else ""
-        texts[data] = f"{data} ({values}{most}: {effect(family[largest], decimals)})"
+        texts[data] = f"{literal(data)} ({values}{most}: {effect(family[largest], decimals)})"
     return texts
 
 
@@ -222,7 +212,7 @@ def verdict_text(family: Mapping[Pair, Paired], what: str, against: str, decimal
     if all(found.p == 1 and found.width == 0 for found in tested):
         sentences.append(f"Wherever there are enough splits for a test, {what} and {against} are equal on each split.")
     elif not better and not worse:
-        sentences.append(_nothing(tested, undecided, what, against))
+        sentences.append(_nothing(tested, [*map(literal, undecided)], what, against))
     else:
         parts = [
             f"{word} than {against} on {'; '.join(by[word].values())}" if by[word] else f"significantly {word} nowhere"
@@ -230,10 +220,10 @@ def verdict_text(family: Mapping[Pair, Paired], what: str, against: str, decimal
         ]
         sentences.append(f"After correction {what} is {' It is '.join(f'{part}.' for part in parts)}")
         if undecided:
-            sentences.append(f"Undecided: {listed(undecided)}.")
+            sentences.append(f"Undecided: {listed([*map(literal, undecided)])}.")
     short = dict.fromkeys(data for (data, _), found in family.items() if not found.tested)
     if few := [data for data in short if not any(data in found for found in by.values())]:
-        sentences.append(f"Too few splits for a test: {listed(few)}.")
+        sentences.append(f"Too few splits for a test: {listed([*map(literal, few)])}.")
     return " ".join(sentences)
 
 
