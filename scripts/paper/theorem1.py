@@ -80,7 +80,7 @@ def first_theorem(seeds: Sequence[int] = (0, 1, 2), make: Callable[[int], Datase
         "scales": {name: turning_scale(name, data) for name in CONVEX},
         "trained": [(train(name, data), train(name, far)) for name in CONVEX],
         "means": [float(set_.X[positive, 0].mean() - set_.X[~positive, 0].mean()) for set_ in (data, far)],
-        "losses": loss_curves({"the theorem's data": data, f"the lowest clump at {_FAR:g}": far}),
+        "losses": loss_curves({"the theorem's data": data, f"the lowest clump at −{-_FAR:g}": far}),
         "lowest": int(lowest(data).sum()),
         "solved": solved,
         "right": [n for n, s in solved.items() if s.status is Status.OPTIMAL and s.weights[0] * sign[n] > 0],
