@@ -9,7 +9,7 @@ import pytest
 from ltr.data import gaussians, load, roc_standin
 from ltr.exact import METHODS
 from ltr.exact.solution import Status
-from ltr.rankers import ExactRanker, LinearRanker, LogisticRegressionRanker, RankBoostRanker
+from ltr.rankers import ExactRanker, LinearRanker, LogisticRegressionRanker, RankBoostRanker, TwoStageRanker
 from tests.two_stages import LIMITS, two_stage
 from trainers.config import parse_config
 from trainers.config.sections import LIMITS as SOLVE_LIMITS

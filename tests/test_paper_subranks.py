@@ -9,13 +9,24 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts._theorems import words
-from scripts._theorems.ranks import LABELS, PRINTED, SCORES, rank_definitions, ranks_of, values_of, wilcoxon
-from scripts._theorems.second import second_theorem
-from scripts._theorems.statements import areas_agree, flipping, lemma_one
-from scripts._theorems.sufficiency import COUNTEREXAMPLES, FAMILIES, Tally, instances, settle, tally
+from scripts.paper import __main__ as paper
+from scripts.paper.theorem2 import (
+    COUNTEREXAMPLES,
+    FAMILIES,
+    LABELS,
+    PRINTED,
+    SCORES,
+    Tally,
+    areas_agree,
+    instances,
+    lemma_one,
+    ranks_of,
+    settle,
+    tally,
+    values_of,
+    wilcoxon,
+)
 from tests.reference import cell_optimum
-from trainers.report.page import Picture, Table, Text
 
 THIRD = 1 / math.log2(3)  # DCG of the second position
 
@@ -114,19 +125,6 @@ def test_a_tally_counts_what_speaks_against_the_condition():
     assert counts.worst == pytest.approx(0.05)
 
 
-def test_the_sections_say_what_was_found():
-    sections = second_theorem(lists=2)
-    texts = " ".join(block.text for section in sections for block in section.blocks if isinstance(block, Text))
-    assert "Two lists without duplicates" in texts
-    assert "Positives (1, 0) and (1, 1), negatives (0, 0.5) and (0, −0.5), C = 0.2" in texts
-    assert "24 of 24 random cases" in texts
-    assert "the optima agree" in texts
-    blocks = [block for section in sections for block in section.blocks]
-    assert [b.name for b in blocks if isinstance(b, Picture)] == ["subrank_counterexample"]
-    for table in (b for b in blocks if isinstance(b, Table)):
-        assert {len(row) for row in table.rows} == {len(table.header)}
-
-
 # --- definitions of rank ------------------------------------------------------------------------------------------
 
 
@@ -159,23 +157,16 @@ def test_a_constant_score_wins_by_rank_cv_and_by_no_other(items):
     assert max(constant["Subrank"], constant["ResolvedRank"]) < perfect["ResolvedRank"]
 
 
-def test_the_section_on_ranks():
-    section = rank_definitions()
-    texts = [block.text for block in section.blocks if isinstance(block, Text)]
-    assert "Subrank and ResolvedRank come out the same" in texts[0]
-    assert "By RankCV a constant score is worth more" in texts[1]
-    assert "right for Subranks" in texts[2]
-
-
 # --- other statements ---------------------------------------------------------------------------------------------
 
 
 def test_other_statements():
-    assert flipping().verdict == "nearly"
-    assert "16.7%" in flipping().found
-    assert lemma_one(count=5).verdict == "yes"
-    assert areas_agree(count=1).verdict == "yes"
+    lemma = lemma_one(count=5)
+    assert lemma["below"] == lemma["cases"] == 5 * 40
+    assert lemma["equal"] == lemma["free"] > 0
+    assert areas_agree(count=1) == {"lists": 1, "agree": 1}
 
 
 def test_examples_of_the_words():
-    assert doctest.testmod(words).failed == 0
+    found = doctest.testmod(paper)
+    assert found.failed == 0 < found.attempted

@@ -17,11 +17,19 @@ from trainers.files import RunError
 from trainers.records import write_cell, write_export
 from trainers.report import report
 from trainers.report.evidence import Evidence
-from trainers.report.findings import headline
-from trainers.report.html import to_html
-from trainers.report.markdown import inline_html, literal, plain_text, to_markdown
-from trainers.report.page import Page, Picture, Section, Table, Text
-from trainers.report.report import build_page, find_sweep, write_report
+from trainers.report.page import (
+    Page,
+    Picture,
+    Section,
+    Table,
+    Text,
+    inline_html,
+    literal,
+    plain_text,
+    to_html,
+    to_markdown,
+)
+from trainers.report.report import advice, build_page, find_sweep, write_report
 
 EVIL = "<script>alert('x')</script> & \"<b>\" *|*"
 
@@ -34,8 +42,7 @@ def picture(name="a picture", caption="It **rises**, `a < b`."):
 
 @pytest.fixture
 def plain(monkeypatch):
-    """Reports with findings and pictures of known content."""
-    monkeypatch.setattr(report, "findings", lambda evidence: [Section("What follows", [Text("It **follows**.")])])
+    """Reports with pictures of known content."""
     monkeypatch.setattr(report, "pictures", lambda evidence: [Section("Pictures", [picture()])])
 
 
@@ -91,12 +98,19 @@ def test_markdown_by_hand():
 def test_the_tables_of_the_report_are_rectangular(plain, tmp_path):
     text = write_report(small(), tmp_path / "out").markdown.read_text()
     blocks = [part.splitlines() for part in text.split("\n\n") if part.startswith("|")]
-    assert len(blocks) == 4  # values, exact stage, times, data
+    assert len(blocks) == 6  # gains, values, losses, exact stage, times, data
     for lines in blocks:
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) == 1
         assert re.fullmatch(r"\|( ---:? \|)+", lines[1])
     titles = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
-    assert titles == ["methods", "The exact stage", "What follows", "Pictures", "Times", "Data and origin"]
+    assert titles == [
+        "methods",
+        "Loss and statistic",
+        "The exact stage",
+        "Exceptions and checks",
+        "Times",
+        "Data and origin",
+    ]
 
 
 def test_pictures_that_are_not_made_any_more_are_removed(plain, monkeypatch, tmp_path):
@@ -168,14 +182,14 @@ def test_the_page_needs_nothing_else(plain, tmp_path):
     page = Elements(text)
     tags = [tag for tag, _ in page.found]
     assert not {"script", "link", "iframe", "object", "embed", "base"} & set(tags)
-    assert (tags.count("table"), tags.count("img"), tags.count("section")) == (4, 1, 6)
+    assert (tags.count("table"), tags.count("img"), tags.count("details")) == (6, 1, 6)
+    assert all("open" not in attributes for tag, attributes in page.found if tag == "details")
     ids = {attributes["id"] for _, attributes in page.found if "id" in attributes}
     for tag, attributes in page.found:
         assert not [name for name in attributes if name.startswith("on") or name in ("srcset", "style")]
         assert attributes.get("src", "data:image/png;base64,").startswith("data:image/png;base64,")
         if tag == "a":
             assert attributes["href"].removeprefix("#") in ids
-    assert len([1 for tag, _ in page.found if tag == "a"]) == 6
     assert not re.search(r"url\(|@import|http", re.sub(r"base64,[\w+/=]*", "", text))
     assert "prefers-color-scheme: dark" in text
     [image] = [attributes for tag, attributes in page.found if tag == "img"]
@@ -190,10 +204,11 @@ def test_every_table_scrolls_in_a_box_of_its_own(plain, tmp_path):
 def test_names_of_users_cannot_become_markup(plain, tmp_path):
     found = [record(EVIL, split, "ranknet" + EVIL, 1, split) for split in (0, 1)]
     results = sweep(found, [grid([entry(one, **{"data.label": EVIL}) for one in found], title=EVIL)], name=EVIL)
+    assert plain_text(advice(Evidence(results))).count(EVIL) >= 2
     written = write_report(results, tmp_path / "out", title=EVIL)
     page = Elements(written.html.read_text())
     assert not {"script", "b"} & {tag for tag, _ in page.found}
-    assert page.text.count(EVIL) >= 6  # title, heading, contents, section, rows and columns of tables
+    assert page.text.count(EVIL) >= 6  # title, heading, answer, section, rows and columns of tables
     assert "<script" not in written.markdown.read_text()
 
 
@@ -222,7 +237,6 @@ def test_a_report_is_the_same_when_written_again_and_from_its_export(plain, tmp_
 
 def test_pictures_have_file_names_of_their_own(monkeypatch, tmp_path):
     names = ["../up", "a b", "a/b", "..", "ok-1.0"]
-    monkeypatch.setattr(report, "findings", lambda evidence: [])
     monkeypatch.setattr(report, "pictures", lambda evidence: [Section("P", [picture(name) for name in names])])
     written = write_report(small(), tmp_path / "out")
     found = sorted(path.name for path in written.figures.iterdir())
@@ -234,19 +248,21 @@ def test_the_summary_says_what_is_finished(plain):
     results = small()
     whole = build_page(results, title="A *title*")
     assert whole.title == r"A \*title\*"
-    assert whole.summary[0].text.startswith("All 40 cells are finished: methods on 2 data sets and 4 splits.")
-    assert [block.text for block in whole.summary[1:]] == headline(Evidence(results))
+    assert whole.summary[0].text == advice(Evidence(results))
+    assert whole.summary[-1].text == "All 40 results are finished, on 2 data sets and 4 splits."
     later = grid([entry(record("late", 0, "hinge", 1, 1))], name="later", title="Later on")
     some = dataclasses.replace(results, records=results.records[:15], grids=[*results.grids, later])
-    summary = [block.text for block in build_page(some).summary]
-    assert summary[0].startswith("**15 of 41 cells are finished**")
-    assert summary[-1] == "Not begun: Later on."
+    summary = [block.text for block in build_page(some).summary if isinstance(block, Text)]
+    assert summary[-1].startswith("**15 of 41 results are finished**")
+    assert summary[-1].endswith("Not begun: Later on.")
     assert build_page(some).title == "Results of the sweep small"
 
 
 def test_the_origin_is_told(plain):
     *_, last = build_page(small()).sections
-    assert last.blocks[-1].text == "Begun with Python 3.11.0, ltr 0.1.0, commit 0123456789ab, with changes."
+    assert (
+        last.blocks[-1].text == "The sweep was begun with Python 3.11.0, ltr 0.1.0, commit 0123456789ab, with changes."
+    )
 
 
 def test_all_parts_go_together(tmp_path):
@@ -304,7 +320,7 @@ def test_what_is_no_sweep_is_named_with_what_to_do(tmp_path, capsys, monkeypatch
 
 def test_damage_and_emptiness_are_errors(tmp_path, capsys):
     empty = folder_of(sweep([], [grid([])]), tmp_path / "empty")
-    assert "sweep small: no cell is finished yet" in failure(capsys, empty)
+    assert "sweep small: no result is finished yet" in failure(capsys, empty)
     damaged = tmp_path / "cells.jsonl"
     damaged.write_text("{}\n")
     assert "cells.jsonl: cannot be read or is damaged (KeyError)" in failure(capsys, damaged)

@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from scripts.paper import __main__ as paper
+from scripts.paper.experiments import LevelGain, Ranking, level_gains, levels, ranked_bases, ranking_text
+from scripts.paper.lengths import AS_GOOD, OPEN, PRICE, SPLICE, UNKNOWN, cases
 from trainers.records import SweepResults
 from trainers.report.evidence import Evidence
-from trainers.report.findings import findings, headline
-from trainers.report.findings.across import LevelGain, level_gains
-from trainers.report.findings.bases import Ranking, ranked_bases, ranking_text
-from trainers.report.findings.checks import below_a_start, wide_gaps
-from trainers.report.findings.gain import STAGE
-from trainers.report.findings.larger_lists import AS_GOOD, OPEN, PRICE, SPLICE, UNKNOWN, cases
-from trainers.report.findings.options import option_tables
-from trainers.report.findings.verdicts import verdict_text
-from trainers.report.page import Table, Text
+from trainers.report.page import Section, Table, Text
 from trainers.report.paired import Verdict, family, paired
-from trainers.report.wording import p_equals, p_text
+from trainers.report.reference import Reference
+from trainers.report.report import advice, build_page
+from trainers.report.tables import SECTIONS, below_a_start, gain_table, option_tables, wide_gaps
+from trainers.report.tables import section as add_section
+from trainers.report.wording import p_equals, p_text, verdict_text
 
+STAGE = "the exact stage"
 DCG = "dcg(base=e)"
 LR = "logistic_regression"
 
@@ -55,6 +55,8 @@ class Made:
             "options": dict(options),
             "sizes": {"train": [50, 20], "test": [50, 20], "d": 2},
             "status": "converged",
+            "seconds": 1.0,
+            "loss": 0.5,
             "train": {self.statistic: train},
             "test": {self.statistic: test},
             "weights": None if weights is None else list(weights),
@@ -77,6 +79,8 @@ class Made:
             "options": options,
             "sizes": {"train": [50, 20], "test": [50, 20], "d": 2},
             "status": status,
+            "seconds": 2.0,
+            "trace": [],
             "train": {self.statistic: train},
             "test": {self.statistic: test},
             "weights": [1.0, -1.0],
@@ -111,16 +115,43 @@ def sweep(gains, lengths=(50, "full"), splits=6, noise=NOISE, train_gain=2.0):
     return made
 
 
-def words(sections):
-    return "\n".join(block.text for section in sections for block in section.blocks if isinstance(block, Text))
+@pytest.fixture(autouse=True)
+def _no_details(monkeypatch):
+    """The page on the paper without the sections of the report, which take most of its time."""
+    monkeypatch.setattr(paper, "details", lambda *arguments: [])
+
+
+def page(results):
+    """The page on the paper, but for its theorems."""
+    text, pictures = paper.render("page.md.jinja", paper.context_of(results, Reference("", (), ())))
+    assert not pictures
+    return text
+
+
+def part(results, start):
+    """A section of that page."""
+    return next((text for text in page(results).split("\n## ") if text.startswith(start)), None)
+
+
+def rows(text, header):
+    """The rows of the first table of a text with this heading of a column."""
+    tables = [block.splitlines() for block in text.split("\n\n") if block.startswith("|")]
+    table = next(lines for lines in tables if header in lines[0])
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table[2:]]
 
 
 def section(results, start):
-    return next(found for found in findings(Evidence(results)) if found.title.startswith(start))
+    """A section of the report."""
+    made = [section for make in SECTIONS for section in make(Evidence(results)) if section.blocks]
+    return next((found for found in made if found.title.startswith(start)), None)
 
 
-def rows(found, caption):
-    return next(block.rows for block in found.blocks if isinstance(block, Table) and caption in block.caption)
+def words(found):
+    return "\n".join(block.text for block in found.blocks if isinstance(block, Text))
+
+
+def table_of(found):
+    return next(block for block in found.blocks if isinstance(block, Table))
 
 
 # --- tests over splits -------------------------------------------------------------------------------------------
@@ -131,13 +162,13 @@ def test_paired_is_the_corrected_and_the_plain_t_test():
     found = paired(a, b, overlap=0.25)
     d = a - b
     plain = scipy.stats.ttest_rel(a, b)
-    assert found.p_plain == pytest.approx(plain.pvalue, rel=1e-9)
+    ordinary = paired(a, b, overlap=0.0)
+    assert ordinary.p == pytest.approx(plain.pvalue, rel=1e-9)
     low, high = plain.confidence_interval(0.95)
-    assert found.plain == pytest.approx((high - low) / 2, rel=1e-9)
+    assert ordinary.width == pytest.approx((high - low) / 2, rel=1e-9)
     t = d.mean() / math.sqrt((1 / 5 + 0.25) * d.var(ddof=1))
     assert found.p == pytest.approx(2 * scipy.stats.t.sf(abs(t), 4), rel=1e-9)
-    assert found.corrected == pytest.approx(d.mean() / t * scipy.stats.t.ppf(0.975, 4), rel=1e-9)
-    assert paired(a, b, overlap=0.0).p == pytest.approx(plain.pvalue, rel=1e-9)
+    assert found.width == pytest.approx(d.mean() / t * scipy.stats.t.ppf(0.975, 4), rel=1e-9)
     assert (found.splits, found.difference) == (5, pytest.approx(d.mean()))
     assert found.percent == pytest.approx(100 * d.mean() / b.mean())
 
@@ -148,7 +179,7 @@ def test_paired_reproduces_published_numbers():
     d = (d - d.mean()) / d.std(ddof=1) * 0.01
     d += 2.611 * 0.01 / 10
     found = paired(0.9 + d, np.full(100, 0.9), overlap=1 / 9)
-    assert found.p_plain / 2 == pytest.approx(0.005, abs=5e-4)
+    assert paired(0.9 + d, np.full(100, 0.9), overlap=0.0).p / 2 == pytest.approx(0.005, abs=5e-4)
     assert found.p / 2 == pytest.approx(0.227, abs=5e-4)
 
 
@@ -159,8 +190,8 @@ def test_the_corrected_test_holds_its_level_where_the_plain_one_does_not():
     for _ in range(500):
         of_rows = rng.normal(size=80)
         halves = [of_rows[rng.permutation(80)[:40]].mean() for _ in range(10)]
-        found.append(paired(halves, np.zeros(10), overlap=1.0))
-    corrected, plain = (np.mean([getattr(f, p) <= 0.05 for f in found]) for p in ("p", "p_plain"))
+        found.append([paired(halves, np.zeros(10), overlap).p <= 0.05 for overlap in (1.0, 0.0)])
+    corrected, plain = np.mean(found, axis=0)
     assert 0.02 <= corrected <= 0.08
     assert plain >= 0.3
 
@@ -171,7 +202,7 @@ def test_paired_of_few_equal_and_undefined_values():
     assert paired([nan, 1.0], [1.0, nan], 1.0).splits == 0
     assert paired([1.0, 2.0, nan, 4.0], [1.0, 1.0, 1.0, 1.0], 1.0).splits == 3
     same = paired([0.3, 0.6, 0.9], [0.1 * 3, 0.2 * 3, 0.3 * 3], 1.0)  # equal but for rounding
-    assert (same.p, same.p_plain, same.difference, same.corrected) == (1.0, 1.0, 0.0, 0.0)
+    assert (same.p, same.difference, same.width) == (1.0, 0.0, 0.0)
     assert paired([1.5, 2.5, 3.5], [1.0, 2.0, 3.0], 1.0).p == 0.0
     assert math.isnan(paired([1.0, 2.0, 3.0], [0.0, 0.0, 0.0], 1.0).percent)
 
@@ -198,19 +229,17 @@ MANY = [f"d{at}" for at in range(7)]
 
 def test_better_everywhere():
     results = sweep(dict(zip(MANY, np.linspace(1, 2, 7), strict=True))).results
-    text = words(findings(Evidence(results)))
-    assert "the exact stage is better than its base ranker on the test halves on d0 (every K; most at 50: +1.0" in text
+    text = page(results)
+    assert "the exact stage is better than its base ranker on the test sets on d0 (every K; most at 50: +1.0" in text
     assert "It is significantly worse nowhere." in text
     assert "Over data sets the exact stage is better than its base ranker at K = 50" in text
     assert "p = 0.031" in text  # 2/2^7, for two K
-    gain = section(results, "Does the proven")
-    assert all(row[4].startswith("+") and row[-1] == "<0.001" for row in rows(gain, "Test halves: mean"))
-    lines = headline(Evidence(results))
-    assert 3 <= len(lines) <= 6
-    assert lines[0].startswith(
-        "On 7 data sets, 84 of 84 lists (100%) were solved to proven optimality within 20 seconds"
-    )
-    assert "better than its base ranker" in lines[1]
+    assert "On 7 data sets, 84 of 84 lists (100%) were solved to proven optimality within 20 seconds per list" in text
+    for row in rows(part(results, "Does the proven"), "exact - base on test"):
+        assert row[4].startswith("+")
+        assert row[-1] == "&lt;0.001"
+    assert advice(Evidence(results)).startswith("**Rerank on d0 (every K; most at 50: +1.0")
+    assert [row[6] for row in gain_table(Evidence(results)).rows] == ["better"] * 14
 
 
 def test_worse_and_undecided_are_told_apart():
@@ -218,36 +247,39 @@ def test_worse_and_undecided_are_told_apart():
     for split in range(6):  # a large gain or loss with the split
         made.first("loud", split, 20.0)
         made.exact("loud", split, 20.0 + (-1) ** split * (5 + split))
-    text = words([section(made.results, "Does the proven")])
+    text = part(made.results, "Does the proven")
     assert (
         "After correction the exact stage is significantly better nowhere. "
-        "It is worse than its base ranker on the test halves" in text
+        "It is worse than its base ranker on the test sets" in text
     )
+    assert advice(Evidence(made.results)).startswith("**Keep the base ranker: reranking lowers the test value on down")
+    made = sweep({"down": -1.0, "up": 1.0}, lengths=(50,))
+    both = advice(Evidence(made.results))
+    assert both.startswith("**Rerank on up (K = 50: +1.0")
+    assert ", but not on down (K = 50: -1.0" in both
     assert "on down (K = 50: -1.0" in text
     assert "Undecided: flat and loud." in text
 
 
 def test_no_difference_is_said_plainly():
     found = Evidence(sweep({"a": 0.0, "b": 0.0}).results)
-    text = verdict_text(found.gains_test, STAGE, "it", 2)
+    text = verdict_text(found.gains["test"], STAGE, "it", 2)
     assert text.startswith("None of the 4 differences is significant after correction")
     assert "the exact stage was not shown to differ from it, on any of a and b" in text
     assert "4 are above 0 and 0 below" in text
+    assert advice(found).startswith("**Keep the base ranker: reranking is not shown to change `dcg(base=e)`")
     equal = Evidence(sweep({"a": 0.0}, noise=np.zeros(6)).results)
-    assert "are equal on each of them" in verdict_text(equal.gains_test, STAGE, "it", 2)
-    assert "The one difference, on a, is not significant (p = " in verdict_text(
-        Evidence(sweep({"a": 0.0}, lengths=(50,)).results).gains_test, STAGE, "it", 2
-    )
-    lines = headline(Evidence(sweep({"a": 0.0, "b": 0.0}).results))
-    assert any("None of the 4 differences is significant" in line for line in lines)
+    assert "are equal on each split" in verdict_text(equal.gains["test"], STAGE, "it", 2)
+    single = Evidence(sweep({"a": 0.0}, lengths=(50,)).results)
+    assert "The one difference, on a, is not significant (p = " in verdict_text(single.gains["test"], STAGE, "it", 2)
 
 
 def test_one_split_tests_nothing():
     results = sweep({"a": 1.0}, splits=1).results
-    text = words(findings(Evidence(results)))
-    assert "Nothing can be said yet of the exact stage against its base ranker on the test halves" in text
-    assert "significant" not in " ".join(headline(Evidence(results)))
-    assert rows(section(results, "Does the proven"), "Test halves: mean")[0][5:] == ["-"] * 5
+    found = part(results, "Does the proven")
+    assert "Nothing can be said yet of the exact stage against its base ranker on the test sets" in found
+    assert [cell for at, cell in enumerate(rows(found, "exact - base on test")[0]) if at > 4] == ["-"] * 3
+    assert advice(Evidence(results)).startswith("**It is too early to say whether reranking is worth it")
 
 
 def test_too_few_splits_beside_enough():
@@ -255,9 +287,9 @@ def test_too_few_splits_beside_enough():
     for split in range(2):
         made.first("b", split, 20.0)
         made.exact("b", split, 19.0)
-    text = words([section(made.results, "Does the proven")])
+    text = part(made.results, "Does the proven").split("**Training.**")[0]
     assert "Too few splits for a test: b." in text
-    assert "not shown to differ" not in text.split("**Training.**")[0]
+    assert "was not shown to differ" not in text
 
 
 def test_the_best_surrogate_in_hindsight_is_named_and_compared_with():
@@ -265,12 +297,41 @@ def test_the_best_surrogate_in_hindsight_is_named_and_compared_with():
     for split in range(6):
         made.first("a", split, 22.5 + split, method="rankboost", weights=None)
         made.first("a", split, 20.9 + split + 0.1 * (split % 2), method="ranknet")
-    found = section(made.results, "Does the proven")
-    (row,) = rows(found, "Test halves, 6 splits each")
-    assert row[:4] == ["a", "rankboost", "50", "-1.50 (-6.0%)"]
-    text = words([found])
-    assert "worse than the best surrogate in hindsight on a" in text
-    assert "Not linear, which the exact stage is on its list: rankboost on a." in text
+    found = part(made.results, "Does the proven")
+    (row,) = rows(found, "exact - best on test")
+    assert row[:5] == ["a", "50", "rankboost", "6", "-1.50 (-6.0%)"]
+    assert "worse than the best surrogate in hindsight on a" in found
+    assert "The best is not linear, as the exact stage is on its list, for rankboost on a." in found
+
+
+def test_the_page_begins_with_the_answer_the_picture_and_the_table():
+    page = build_page(sweep({"a": 1.0}, splits=3).results)
+    answer, picture, table, *_ = page.summary
+    assert answer.text.startswith("**Rerank on a")
+    assert picture.name == "gain_by_k_methods"
+    assert table.header[:5] == ["data set", "K", "base ranker", "reranked", "difference on test"]
+    assert picture not in [block for section in page.sections for block in section.blocks]
+
+
+def test_a_sweep_without_an_exact_stage_names_the_best_method():
+    made = Made()
+    for split in range(3):
+        made.first("a", split, 20.0)
+        made.first("a", split, 21.0, method="hinge")
+    text = "**The sweep has no exact stage yet; the largest mean `dcg(base=e)` on test has hinge on a (21.00).**"
+    assert advice(Evidence(made.results)) == text
+
+
+def test_a_table_is_added_in_one_place():
+    @add_section
+    def splits_section(evidence):
+        yield Section("Splits", [Table(["splits"], [[str(len(evidence.results.records))]])])
+
+    try:
+        page = build_page(sweep({"a": 1.0}, lengths=(50,), splits=3).results)
+    finally:
+        SECTIONS.remove(splits_section)
+    assert [s.blocks[0].rows for s in page.sections if s.title == "Splits"] == [[["6"]]]
 
 
 # --- over data sets ----------------------------------------------------------------------------------------------
@@ -292,9 +353,9 @@ def test_gains_over_data_sets():
 def test_gains_in_training_and_on_test_are_correlated_over_data_sets():
     train, test = np.array([1.0, 2, 3, 4, 5, 6]), np.array([0.1, 0.3, 0.2, 0.5, 0.4, 0.6])
     level = level_gains(Evidence(sweep(dict.fromkeys("abcdef", 1.0), lengths=(50,)).results))[0]
-    gain = LevelGain(level.level, level.data, train, test, level.comparison)
+    gain = LevelGain("50", {}, level.data, train, test, level.comparison)
     assert gain.correlation == pytest.approx(tuple(scipy.stats.spearmanr(train, test)))
-    assert math.isnan(LevelGain(level.level, level.data, train * 0, test, level.comparison).survives[0])
+    assert math.isnan(LevelGain("50", {}, level.data, train * 0, test, level.comparison).survives[0])
 
 
 def test_lengths_of_another_data_set_stand_beside_the_usual_ones():
@@ -303,8 +364,14 @@ def test_lengths_of_another_data_set_stand_beside_the_usual_ones():
         made.first("big", split, 20.0)
         for K in (250, 500, "full"):
             made.exact("big", split, 21.0, K=K)
-    names = [level.name for level in Evidence(made.results).levels]
-    assert names == ["50 (big: 250)", "100 (big: 500)", "full"]
+    found = levels(Evidence(made.results))
+    assert list(found) == [50, 100, "full"]
+    assert [of["big"] for of in found.values()] == [250, 500, "full"]
+    assert [row[0] for row in rows(page(made.results), "gain in training")] == [
+        "50 (big: 250)",
+        "100 (big: 500)",
+        "full",
+    ]
 
 
 def test_the_base_ranker_is_the_one_that_the_grid_names():
@@ -314,13 +381,12 @@ def test_the_base_ranker_is_the_one_that_the_grid_names():
             varied = {"surrogate.l2": l2}
             made.first("a", split, 20.0 + at, method="hinge", options={"l2": l2}, varied=varied, best_of="surrogate.l2")
         made.exact("a", split, 22.0 + split, options={"base": "hinge"})
-    assert Evidence(made.results).gains_test == {}  # which of the two cannot be known
-    assert not any(found.title.startswith("Does the proven") for found in findings(Evidence(made.results)))
+    assert Evidence(made.results).gains["test"] == {}  # which of the two cannot be known
     for at, l2 in enumerate((1e-2, 1e-4)):
         results = made.results
         for cell in (cell for grid in results.grids for cell in grid["cells"] if cell["method"] == "exact"):
             cell["base"] = f"a/{cell['split']}/hinge-{[('l2', l2)]}"
-        ((_, gain),) = Evidence(results).gains_test.items()
+        ((_, gain),) = Evidence(results).gains["test"].items()
         assert (gain.mean_b, gain.difference) == (20.0 + at, pytest.approx(3.0 - at))
 
 
@@ -330,20 +396,20 @@ def test_the_base_ranker_is_the_one_that_the_grid_names():
 def test_recentring_is_compared_with_the_answers_as_found():
     results = sweep({"a": 0.0, "b": 1.0}).results
     found = section(results, "Does recentring")
-    text = words([found])
-    assert "a recentred answer is better than the same answer as found on the test halves on a (every K" in text
-    assert "equal on each of them" in text  # in training
-    assert "recentring changes 2 verdicts: a at K = 50 (undecided as found, better recentred)" in text
-    assert rows(found, "corrected resampled")[0][2].startswith("+0.500")
-    assert any("better on test in 4 of 4 comparisons" in line for line in headline(Evidence(results)))
+    text = words(found)
+    assert "a recentred answer is better than the same answer as found on the test sets on a (every K" in text
+    assert "equal on each split" in text  # in training
+    assert table_of(found).rows[0][4].startswith("+0.500")
+    assert "significantly better on test in 4 and significantly worse in 0 of 4 comparisons" in page(results)
+    assert "a recentred answer is better than its base ranker on the test sets on a" in page(results)
 
 
 def test_without_recentred_answers_nothing_is_said_of_them():
     made = sweep({"a": 1.0})
     for record in made.records.values():
         record.pop("recentred", None)
-    assert not any("recentr" in found.title for found in findings(Evidence(made.results)))
-    assert not any("margin" in line for line in headline(Evidence(made.results)))
+    assert section(made.results, "Does recentring") is None
+    assert "recentred" not in page(made.results)
 
 
 def options_sweep(key, values, effect, usual=1e-4):
@@ -363,17 +429,20 @@ def test_the_price_is_compared_with_the_smallest_one():
     (table,) = option_tables(Evidence(results))
     assert table.reference == {"a": 1e-6}
     assert [value for _, value in table.series] == [1e-6, 1e-3, 0.1]
-    found = section(results, "Do the price")
-    text = words([found])
+    found = section(results, "Options")
     assert (
-        "another C is significantly better nowhere. It is worse than C = 1e-06 on the test halves on a (C = 0.1: -3.0"
-        in text
+        "another C is significantly better nowhere. It is worse than C = 1e-06 on the test sets on a (C = 0.1: -3.0"
+        in words(found)
     )
-    assert "on a it goes from 2.0 to 1.0 of 2 (6 splits)" in text
-    lines = rows(found, "Weights: mean number")
-    assert [row[1] for row in lines] == ["1e-06", "0.001", "0.1"]
-    assert lines[0][7] == "reference"
-    assert lines[2][7].startswith("-3.0")
+    lines = table_of(found).rows
+    assert [row[:4] for row in lines] == [
+        ["a", "1e-06", "6/6", "2.0"],
+        ["a", "0.001", "6/6", "2.0"],
+        ["a", "0.1", "6/6", "1.0"],
+    ]
+    assert lines[0][8] == "reference"
+    assert lines[2][8].startswith("-3.0")
+    assert lines[2][-1] == "<0.001"
 
 
 def test_the_margin_is_compared_with_the_usual_one():
@@ -381,7 +450,7 @@ def test_the_margin_is_compared_with_the_usual_one():
     assert table.reference == {"a": 1e-3}
     (table,) = option_tables(Evidence(options_sweep("margin", (0.1, 1e-3), {}, usual=0.5)))
     assert table.reference == {"a": 1e-3}
-    text = words([section(options_sweep("margin", (0.1, 1e-3), {}), "Do the price")])
+    text = words(section(options_sweep("margin", (0.1, 1e-3), {}), "Options"))
     assert "another margin was not shown to differ from margin = 0.001" in text
 
 
@@ -426,23 +495,18 @@ def test_the_best_base_is_found():
     after, alone = ranked_bases(Evidence(made.results))
     assert after.ranks.tolist() == [1, 2, 3, 4]
     assert alone.ranks == pytest.approx([2.5] * 4, abs=0.7)
-    found = section(made.results, "Which surrogate")
-    text = words([found])
+    text = part(made.results, "Which surrogate")
     assert "The bases do not rank alike (Friedman's chi-squared = 18.0, p < 0.001, 6 data sets)" in text
     assert "lr ranks better than push (p < 0.001)" in text
     assert "No difference between the surrogates is shown" in text
-    assert "their smallest adjusted p is 0.19" in text  # 2/2^6 for 6 pairs
-    assert rows(found, "Mean ranks")[0][:2] == ["lr", "1.00"]
-    assert any(
-        line.startswith("As bases of the exact stage: The bases do not rank alike")
-        for line in headline(Evidence(made.results))
-    )
+    assert rows(text, "rank after reranking")[0][:2] == ["lr", "1.00"]
+    assert "\n\nAs bases of the exact stage: The bases do not rank alike" in page(made.results)
 
 
 def test_bases_that_tie_and_too_few_data_sets():
-    tie = words([section(base_sweep(dict.fromkeys(("lr", "ranknet", "hinge"), 1.0)).results, "Which surrogate")])
+    tie = part(base_sweep(dict.fromkeys(("lr", "ranknet", "hinge"), 1.0)).results, "Which surrogate")
     assert "All bases rank alike on the 6 data sets." in tie
-    few = words([section(base_sweep({"lr": 3.0, "ranknet": 2.0, "hinge": 1.0}, data=3).results, "Which surrogate")])
+    few = part(base_sweep({"lr": 3.0, "ranknet": 2.0, "hinge": 1.0}, data=3).results, "Which surrogate")
     assert "With 3 data sets and 3 bases nothing is tested." in few
 
 
@@ -485,32 +549,28 @@ def length_sweep(kinds, statistic=DCG):
 def test_why_a_longer_list_is_worse(kind):
     evidence = Evidence(length_sweep([kind]).results)
     (case,) = cases(evidence, evidence.lengths["a"])
-    assert case.kind == kind.partition(", unsolved")[0].replace(
-        "splice", SPLICE if kind.startswith("splice") else "splice"
-    )
+    assert case.kind == kind.partition(", unsolved")[0]
     assert case.missing == pytest.approx(CASES[kind][0] - CASES[kind][1])
 
 
 def test_a_statistic_that_does_not_add_up_gives_no_reason():
     evidence = Evidence(length_sweep([SPLICE], "auc").results)
     assert [case.kind for case in cases(evidence, evidence.lengths["a"])] == [UNKNOWN]
-    assert "no bound tells why" in words([section(length_sweep([SPLICE], "auc").results, "Exceptions")])
+    assert "in 1 there is no bound to decide by" in part(length_sweep([SPLICE], "auc").results, "Is a larger K")
 
 
 def test_longer_lists_are_counted_by_reason():
     price = length_sweep([PRICE, PRICE, SPLICE, SPLICE, "splice, unsolved"])
-    found = section(price.results, "Is a larger K")
-    text = words([found])
-    assert "as good or better on the whole training half in 0 and worse in 5" in text
+    text = part(price.results, "Is a larger K")
+    assert "as good or better on the whole training set in 0 and worse in 5" in text
     assert "in 3 the bound proves that no linear order" in text
     assert "(2 of these lists are solved" in text
-    assert "in 2 the longer list is solved and the price of its weights covers the difference" in text
-    assert "Lack of time explains none of it." in text
-    assert rows(found, "Pairs of a smaller")[0] == ["a", "20", "5", "0", "3", "2", "0", "1.00"]
-    checks = words([section(price.results, "Exceptions")])
-    assert "Of 4 full lists proven beside the smallest K, 4 have a smaller statistic" in checks
-    assert "a (splits 2 and 3; 1.00 below K = 50 at most): the splice" in checks
-    assert "a (splits 0 and 1; 0.30 below K = 50 at most): the price" in checks
+    assert "in 2 the longer list is solved, and the price of its weights covers the difference" in text
+    assert "Lack of time is ruled out in 5 of 5." in text
+    assert rows(text, "most missing")[0] == ["a", "20", "5", "0", "3", "2", "0", "1.00"]
+    assert "4 full lists are proven beside the smallest K; 4 of them are worse" in text
+    assert "a by the splice (splits 2 and 3; 1.00 below K = 50 at most)" in text
+    assert "a by the price C (splits 0 and 1; 0.30 below K = 50 at most)" in text
 
 
 def test_a_full_list_proven_within_two_limits_counts_once():
@@ -518,20 +578,15 @@ def test_a_full_list_proven_within_two_limits_counts_once():
     more = {"C": CASES[SPLICE][4], "time_limit": 600.0}
     made.exact("a", 0, 21.0, CASES[SPLICE][0], table="long", options=more)
     made.exact("a", 0, 21.0, CASES[SPLICE][1], "full", table="long", options=more, weights=[1.0, 0.0])
-    assert "Of 1 full list proven beside the smallest K, 1 has a smaller" in words(
-        [section(made.results, "Exceptions")]
-    )
+    assert "1 full list are proven beside the smallest K; 1 of them are" in part(made.results, "Is a larger K")
 
 
 @pytest.mark.parametrize(
     ("kinds", "conclusion"),
-    [
-        ([AS_GOOD, AS_GOOD], "Nowhere does the training value fall with K."),
-        ([OPEN, AS_GOOD], "Lack of time may explain all of it"),
-    ],
+    [([AS_GOOD, AS_GOOD], "in 2 and worse in 0."), ([OPEN, AS_GOOD], "Lack of time is ruled out in 0 of 1.")],
 )
 def test_conclusions_on_longer_lists(kinds, conclusion):
-    assert conclusion in words([section(length_sweep(kinds).results, "Is a larger K")])
+    assert conclusion in part(length_sweep(kinds).results, "Is a larger K")
 
 
 def test_the_test_value_by_length_all_and_where_proven():
@@ -540,12 +595,11 @@ def test_the_test_value_by_length_all_and_where_proven():
         solved = "optimal" if split < 3 else "time_limit"
         made.exact("a", split, 19.0 + split + 2 * NOISE[split], K=100, status=solved)
         made.exact("a", split, 18.0 + split + NOISE[split], K="full", status="time_limit")
-    found = section(made.results, "Is a larger K")
-    lines = rows(found, "where both are proven")
-    assert [row[:4] for row in lines] == [["a", "full", "all", "6"], ["a", "100", "both proven", "3"]]
+    whole, solved = part(made.results, "Is a larger K").split("**The same where both are proven**")
+    assert rows(whole.split("**Test, largest")[1], "larger - smallest")[0][:3] == ["a", "full", "6"]
+    assert rows(solved, "larger - smallest")[0][:3] == ["a", "100", "3"]
     assert (
-        "the largest K is significantly better nowhere. It is worse than the smallest K on the test halves on a"
-        in words([found])
+        "the largest K is significantly better nowhere. It is worse than the smallest K on the test sets on a" in whole
     )
 
 
@@ -558,15 +612,14 @@ def test_more_time():
         made.exact("a", 0, 20.5, 22.5, K, table="long", options={"time_limit": 600.0})
     evidence = Evidence(made.results)
     assert (evidence.lengths["a"].limit, list(evidence.lengths["a"].longer)) == (20.0, [600.0])
-    found = section(made.results, "Is a larger K")
-    text = words([found])
+    text = part(made.results, "Is a larger K")
     assert (
         "Of 1 list that the usual limit left open, a longer one proves 1; the median gap goes from 8.00% to 0.00%"
         in text
     )
-    assert "in training it rises in 1, falls in 0 and stays in 0 and on test it rises in 0, falls in 1" in text
-    assert rows(found, "with more time") == [["a", "full", "600", "1/1", "8.00%", "0.00%", "+0.50", "-0.52"]]
-    assert "**With 600 seconds a list.** Of 1 pair" in text
+    assert "rises in 1, falls in 0 and stays the same in 0 in training; on test it rises in 0, falls in 1" in text
+    assert rows(text, "proven now") == [["a", "full", "600", "1/1", "8.00%", "0.00%", "+0.50", "-0.52"]]
+    assert "**With 600 seconds per list.** Of 1 pair" in text
 
 
 # --- exceptions and gaps in the results --------------------------------------------------------------------------
@@ -578,12 +631,13 @@ def test_exceptions_are_named():
         "a", 7, 21.0, 20.0, status="gap_limit", on_list={"value": 9.0, "bound": 9.9, "gap": 0.1, "starts": {"x": 9.5}}
     )
     made.exact("a", 8, 21.0, 20.0, status="time_limit", on_list={"value": 9.0, "bound": 8.0, "gap": None})
-    text = words([section(made.results, "Exceptions")])
-    assert "In 1 of 8 exact cells the objective is below that of a ranker the search started from" in text
-    assert "which must not be: a split 7, K = 50." in text
-    assert "In 1 the bound is below the value, which must not be: a split 8, K = 50." in text
-    assert "6 optimal, 1 time_limit. Others: gap_limit: a split 7, K = 50." in text
-    assert rows(section(made.results, "Exceptions"), "wide gap") == [["a", "50", "20", "2/8", "no bound", "0"]]
+    found = section(made.results, "Exceptions")
+    text = words(found)
+    assert "In 1 of 8 exact results the objective is below that of a ranker the search started from" in text
+    assert "which is an error: a split 7, K = 50." in text
+    assert "In 1 the bound is below the value, which is an error: a split 8, K = 50." in text
+    assert "6 optimal and 1 time_limit. Others: gap_limit: a split 7, K = 50." in text
+    assert table_of(found).rows == [["a", "50", "20", "2/8", "no bound", "0"]]
     assert [record["split"] for record in below_a_start(Evidence(made.results).exact)] == [7]
     assert [record["split"] for record in wide_gaps(Evidence(made.results).exact)] == [7, 8]
 
@@ -593,26 +647,21 @@ def test_a_bound_of_a_perfect_order_is_named_beside_its_gap():
     on_list = {"value": 20.0, "bound": 22.0, "gap": 0.1, "trivial_bound": 22.0}
     made.exact("a", 7, 21.0, 20.0, status="time_limit", on_list=on_list)
     made.exact("a", 8, 21.0, 20.0, status="time_limit", on_list={**on_list, "trivial_bound": 22.1})
-    text = words([section(made.results, "Does the proven")])
+    text = page(made.results)
     known = "the gap of the others is 10.0% in the median, and in 1 of them the bound is that of a perfect order"
-    assert f"within 20 seconds a list; {known}, so that nothing is proven." in text
-    assert rows(section(made.results, "Exceptions"), "wide gap") == [["a", "50", "20", "2/8", "10.0%", "1"]]
-    larger = rows(section(made.results, "Is a larger K"), "Means over the splits")
+    assert f"within 20 seconds per list; {known}, so that nothing is proven." in text
+    assert table_of(section(made.results, "Exceptions")).rows == [["a", "50", "20", "2/8", "10.0%", "1"]]
+    larger = rows(part(made.results, "Is a larger K"), "mean gap")
     assert [row[3] for row in larger] == ["0.00%", "0.00%"]  # the others are no splits of K = 100
     made.exact("a", 7, 21.0, 20.0, 100, status="time_limit", on_list=on_list)
-    larger = rows(section(made.results, "Is a larger K"), "Means over the splits")
+    larger = rows(part(made.results, "Is a larger K"), "mean gap")
     assert [row[3] for row in larger] == ["1.43% (nothing proven in 1)"] * 2
 
 
 def test_a_clean_sweep_has_no_exceptions():
-    text = words([section(sweep({"a": 1.0}).results, "Exceptions")])
-    for part in (
-        "In none of 12 exact cells",
-        "No bound is below its value.",
-        "12 optimal; no other.",
-        "None of 6 first",
-    ):
-        assert part in text
+    text = words(section(sweep({"a": 1.0}).results, "Exceptions"))
+    for said in ("In none of 12 exact results", "No bound is below its value.", "12 optimal.", "None of 6 first"):
+        assert said in text
     assert "No list has a gap above 5%." in text
 
 
@@ -622,19 +671,16 @@ def test_lists_with_nothing_to_order():
         made.first("a", split, 20.0)
         made.exact("a", split, 20.0, 20.0, K, list=None, weights=None, status="base order")
     results = made.results
-    text = words(findings(Evidence(results)))
-    assert "are equal on each of them" in text
-    assert "Others: base order:" in text
-    assert headline(Evidence(results))
+    assert "are equal on each split" in page(results)
+    assert "Others: base order:" in words(section(results, "Exceptions"))
 
 
 def test_first_stages_that_stopped_early_are_named():
     made = sweep({"a": 1.0})
     made.first("a", 0, 20.0, method="ranknet")
     made.records[next(key for key in made.records if "ranknet" in key)]["status"] = "max_steps"
-    assert "1 of 7 first-stage rankers stopped before they had converged: ranknet on a: 1 max_steps." in words(
-        findings(Evidence(made.results))
-    )
+    text = words(section(made.results, "Exceptions"))
+    assert "1 of 7 first-stage rankers stopped before it converged: ranknet on a: 1 max_steps." in text
 
 
 def test_missing_variants_and_undefined_values_are_left_out():
@@ -648,19 +694,9 @@ def test_missing_variants_and_undefined_values_are_left_out():
         if record["split"] == 0:
             record["test"] = {DCG: None}
     evidence = Evidence(made.results)
-    assert list(evidence.gains_test) == [("a", 50), ("a", 100), ("a", "full"), ("b", 50)]
-    assert {found.splits for found in evidence.gains_test.values()} == {5}
-    assert findings(Evidence(made.results))
-
-
-def test_results_without_an_exact_stage():
-    nothing = Evidence(SweepResults("made", [], {}, []))
-    assert findings(nothing) == []
-    assert headline(nothing) == ["The sweep has no results of the exact stage yet."]
-    made = Made()
-    made.first("a", 0, 20.0)
-    assert findings(Evidence(made.results)) == []
-    assert headline(Evidence(made.results)) == ["The sweep has no results of the exact stage yet."]
+    assert list(evidence.gains["test"]) == [("a", 50), ("a", 100), ("a", "full"), ("b", 50)]
+    assert {found.splits for found in evidence.gains["test"].values()} == {5}
+    assert "## Does the proven" in page(made.results)
 
 
 def test_only_varied_options_still_have_their_checks():
@@ -668,8 +704,10 @@ def test_only_varied_options_still_have_their_checks():
     for split, C in itertools.product(range(3), (0.1, 0.01)):
         made.first("a", split, 20.0)
         made.exact("a", split, 21.0 + C * split, table="price", vary=("exact.C",), options={"C": C})
-    assert [found.title.split()[0] for found in findings(Evidence(made.results))] == ["Do", "Exceptions"]
-    assert headline(Evidence(made.results))
+    assert section(made.results, "Options") is not None
+    assert section(made.results, "Exceptions") is not None
+    assert "## Does the proven" not in page(made.results)
+    assert advice(Evidence(made.results)).startswith("**It is too early")
 
 
 @pytest.mark.parametrize(
@@ -687,3 +725,8 @@ def test_a_data_set_counts_over_data_sets_from_enough_splits_on():
     (gain,) = level_gains(Evidence(made.results))
     assert gain.data == ("a", "b")
     assert level_gains(Evidence(sweep({"a": 1.0, "b": 1.0}, splits=2).results)) == []
+
+
+def test_names_in_the_advice_are_shown_as_they_are():
+    text = advice(Evidence(sweep({"*a*_<b>": 1.0}).results))
+    assert text.startswith(r"**Rerank on \*a\*\_<b> (every K")

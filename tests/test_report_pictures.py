@@ -13,19 +13,15 @@ import pytest
 import scipy.stats
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
-from sklearn.metrics import roc_curve
 
 from trainers.records import SweepResults, pack_labels, unpack_labels
 from trainers.report.evidence import Evidence
 from trainers.report.page import Picture, Text
 from trainers.report.pictures import pictures
-from trainers.report.pictures.drawing import HALVES
-from trainers.report.pictures.limit_pictures import pairs_of
-from trainers.report.pictures.list_pictures import FALSE_POSITIVE_RATES, roc_pictures, strip_pictures
-from trainers.report.pictures.lists import mean_true_positive_rate, true_positive_rate
-from trainers.report.pictures.time_pictures import gap_pictures, trace_pictures
-from trainers.report.pictures.traces import FIRST, median_gap
-from trainers.report.pictures.value_pictures import gain_pictures, method_pictures, option_pictures
+from trainers.report.pictures.drawing import COLOURS
+from trainers.report.pictures.lists import list_pictures
+from trainers.report.pictures.search import FIRST, gap_pictures, median_gap, trace_pictures
+from trainers.report.pictures.values import gain_pictures, method_pictures, option_pictures
 from trainers.report.series import K, Series, Variant, in_order
 
 STATISTIC = "dcg"
@@ -35,13 +31,11 @@ EXACT_OPTIONS = {"base": BASE, "top_k": 10, "statistic": STATISTIC, "C": 1e-4, "
 MARGINS = (1e-1, 1e-2, 1e-3)
 SUBJECTS = [
     "Gain of the exact stage by K",
-    "Train against test",
+    "Training against test",
     "Gap over time",
     "Objective and bound over time",
     "Ranked lists",
-    "The top end of the ROC curve",
-    "Options of the exact stage",
-    "What time buys",
+    "Values along an option",
 ]
 
 
@@ -55,11 +49,11 @@ class Sweep:
     def record(self, data, split, method, options):
         cell = f"{data}/{split}/{method}-{json.dumps(options, sort_keys=True)}"
         if cell not in self.records:
-            labels = {half: (self.rng.random(30) < 0.4).astype(int) for half in HALVES}
+            labels = {half: (self.rng.random(30) < 0.4).astype(int) for half in COLOURS}
             self.records[cell] = {
                 "id": cell, "data": data, "split": split, "method": method, "options": options,
                 "sizes": {**{"train": [30, 12], "test": [30, 12]}, "d": 2},
-                **{half: {STATISTIC: float(self.rng.uniform(5, 9)), "auc": 0.7} for half in HALVES},
+                **{half: {STATISTIC: float(self.rng.uniform(5, 9)), "auc": 0.7} for half in COLOURS},
                 "status": "fitted", "seconds": 0.1, "loss": 0.5,
                 "ranked": {half: pack_labels(found) for half, found in labels.items()},
             }  # fmt: skip
@@ -193,15 +187,14 @@ def unsolved(record):
 
 
 TIME = ["Gap over time", "Objective and bound over time"]
-LISTS = ["Ranked lists", "The top end of the ROC curve"]
+LISTS = ["Ranked lists"]
 LEFT_OUT = {
     "nothing": (lambda record: False, dict, SUBJECTS),
     "the first stage": (lambda record: record["method"] != "exact", dict, [s for s in SUBJECTS if s != SUBJECTS[1]]),
-    "the exact stage": (lambda record: record["method"] == "exact", dict, SUBJECTS[:2]),
+    "the exact stage": (lambda record: record["method"] == "exact", dict, [*SUBJECTS[:2], *LISTS]),
     "lists": (lambda record: True, forget("ranked"), LISTS),
-    "anything to rerank": (lambda record: True, unsolved, [*TIME, "What time buys"]),
-    "long limits": (lambda record: record["options"].get("time_limit", 20.0) < 60, dict, ["What time buys"]),
-    "margins": (lambda r: r["options"].get("margin", 1e-4) == 1e-4, dict, ["Options of the exact stage"]),
+    "anything to rerank": (lambda record: True, unsolved, [*TIME, *LISTS]),
+    "margins": (lambda r: r["options"].get("margin", 1e-4) == 1e-4, dict, ["Values along an option"]),
 }
 
 
@@ -221,13 +214,13 @@ def test_one_split_and_a_missing_variant_are_drawn():
     gains = drawn(sections)[SUBJECTS[0]][0]
     assert [tick.get_text() for tick in panel(gains, "left").get_xticklabels()] == ["10", "full"]
     assert [tick.get_text() for tick in panel(gains, "right").get_xticklabels()] == ["5", "10", "full"]
-    assert "1 split a data set" in gains.caption
+    assert "1 split per data set" in gains.caption
 
 
 def test_a_sweep_with_one_length_everywhere_has_its_subjects_too():
     sweep = Sweep().grid("methods", ["left"], range(2), [BASE, "exact"], {})
     sections = pictures(Evidence(sweep.results))
-    assert [section.title for section in sections] == SUBJECTS[:6]
+    assert [section.title for section in sections] == SUBJECTS[:5]
     assert lines_of(panel(only(drawn(sections)["Gap over time"]), "left")).keys() == {"10"}
     render(sections)
 
@@ -279,7 +272,7 @@ def test_the_base_of_several_is_the_one_that_the_grid_names():
 
 
 @pytest.mark.parametrize("data", ["left", "right"])
-@pytest.mark.parametrize("half", HALVES)
+@pytest.mark.parametrize("half", COLOURS)
 def test_lines_of_the_gains_are_the_mean_gains(data, half):
     axes = panel(only(gain_pictures(EVIDENCE)), data)
     base = values(of(data=data, method=BASE), half)
@@ -287,12 +280,13 @@ def test_lines_of_the_gains_are_the_mean_gains(data, half):
     for length in LENGTHS:
         exact = values(of(data=data, method="exact", top_k=length, time_limit=20.0, margin=1e-4), half)
         expected.append(100 * (exact - base).mean() / base.mean())
-        low.append(100 * scipy.stats.ttest_rel(exact, base).confidence_interval(0.95).low / base.mean())
+        error = (exact - base).std(ddof=1) * (1 / 3 + 1) ** 0.5  # three splits, sets of equal size
+        low.append(100 * ((exact - base).mean() - scipy.stats.t.ppf(0.975, 2) * error) / base.mean())
     line = lines_of(axes)[half]
     assert line.get_ydata() == pytest.approx(expected)
     assert line.get_xdata().round().tolist() == [0, 1, 2]
     bars = only(
-        bar for bar in axes.collections if len(bar.get_paths()) == 3 and to_hex(bar.get_edgecolor()[0]) == HALVES[half]
+        bar for bar in axes.collections if len(bar.get_paths()) == 3 and to_hex(bar.get_edgecolor()[0]) == COLOURS[half]
         and len(bar.get_paths()[0].vertices) == 2
     )  # fmt: skip
     assert [path.vertices[:, 1].min() for path in bars.get_paths()] == pytest.approx(low)
@@ -303,11 +297,11 @@ def test_points_of_the_gains_are_filled_where_all_lists_are_proven():
     for data in ("left", "right"):
         axes = panel(only(gain_pictures(EVIDENCE)), data)
         points = only(c for c in axes.collections if len(c.get_offsets()) == 3 and c.get_zorder() == 3 and
-                      to_hex(c.get_edgecolor()[0]) == HALVES["test"])  # fmt: skip
+                      to_hex(c.get_edgecolor()[0]) == COLOURS["test"])  # fmt: skip
         for face, length in zip(points.get_facecolor(), LENGTHS, strict=True):
             records = of(data=data, method="exact", top_k=length, time_limit=20.0, margin=1e-4)
             proven = all(record["status"] == "optimal" for record in records)
-            assert to_hex(face) == (HALVES["test"] if proven else "#ffffff")
+            assert to_hex(face) == (COLOURS["test"] if proven else "#ffffff")
             seen.add(proven)
     assert seen == {True, False}
 
@@ -316,7 +310,7 @@ def compared(exact, base):
     """The values of an exact series with those of its base ranker."""
     sizes = {"sizes": {"train": [30, 12], "test": [30, 12]}}
     two = (
-        {split: {half: {STATISTIC: value} for half in HALVES} | sizes for split, value in of.items()}
+        {split: {half: {STATISTIC: value} for half in COLOURS} | sizes for split, value in of.items()}
         for of in (exact, base)
     )
     return EVIDENCE.compare(*(Series("left", Variant("any"), records) for records in two), "test", fewest=2)
@@ -325,7 +319,7 @@ def compared(exact, base):
 def test_gains_pair_the_splits_of_both():
     gain = compared({0: 3.0, 1: 5.0, 7: 100.0}, {0: 2.0, 1: 2.0, 5: 1.0})
     assert gain.percent == pytest.approx(100 * (1 + 3) / 2 / 2)
-    assert gain.plain == pytest.approx(scipy.stats.t.ppf(0.975, 1) * statistics.stdev([1, 3]) / 2**0.5)
+    assert gain.width == pytest.approx(scipy.stats.t.ppf(0.975, 1) * statistics.stdev([1, 3]) * (1 / 2 + 1) ** 0.5)
     assert gain.splits == 2
 
 
@@ -344,7 +338,7 @@ def test_gains_of_one_split_have_no_interval_and_of_none_no_value(exact, base, s
         assert math.isnan(gain.percent)
     else:
         assert (gain.percent, gain.splits) == (pytest.approx(50), splits)
-        assert math.isnan(gain.plain)
+        assert math.isnan(gain.width)
 
 
 def test_points_of_train_against_test_are_means():
@@ -371,7 +365,7 @@ def test_lines_along_an_option_are_means_between_standard_deviations():
     axes = only(picture.figure.axes)
     assert axes.get_xscale() == "log"
     assert "K = 10" in picture.caption
-    for half, band in zip(HALVES, axes.collections, strict=True):
+    for half, band in zip(COLOURS, axes.collections, strict=True):
         found = [
             values(of(method="exact", top_k=10, margin=margin, time_limit=20.0), half) for margin in sorted(MARGINS)
         ]
@@ -461,97 +455,18 @@ def test_traces_of_a_sweep_without_such_a_table_are_those_of_the_second_shortest
     assert all("K = 10" in picture.caption for picture in found)
 
 
-def test_pairs_are_lists_with_two_limits():
-    pairs = pairs_of(EVIDENCE)
-    assert list(pairs) == ["left", "right"]
-    assert list(pairs["right"]) == ["K = 5", "K = 10", "K = full"]
-    # the margin and over_time tables have left, K = 10 too: one more question at the margin of the others
-    assert [len(found) for found in pairs["left"].values()] == [1, 3, 1]
-    for found in pairs["right"].values():
-        pair = only(found)
-        assert (pair.short["options"]["time_limit"], pair.long["options"]["time_limit"]) == (20.0, 600.0)
-        expected = 100 * (pair.long["train"][STATISTIC] / pair.short["train"][STATISTIC] - 1)
-        assert pair.change(STATISTIC) == pytest.approx(expected)
-        for gap, record in zip(pair.gaps, (pair.short, pair.long), strict=True):
-            assert gap == (0.0 if record["status"] == "optimal" else 100 * record["list"]["gap"])
-
-
-def test_pairs_are_drawn_at_their_gaps_with_the_change_beside():
-    sections = drawn(pictures(Evidence(RESULTS)))
-    axes = panel(only(sections["What time buys"]), "right")
-    floor = axes.get_xticks()[0]
-    for at, (label, found) in enumerate(pairs_of(EVIDENCE)["right"].items()):
-        dots = {line.get_label(): line.get_xdata()[0] for line in axes.lines if int(line.get_ydata()[0]) == at}
-        gaps = [max(gap, floor) for gap in only(found).gaps]
-        assert [dots["short"], dots["long"]] == pytest.approx(gaps)
-        assert [text.get_text() for text in axes.texts[2 * at : 2 * at + 2]] == [
-            label,
-            f"{only(found).change(STATISTIC):+.2f}%",
-        ]
-
-
 # --- lists -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_true_positive_rates_are_those_of_scikit_learn(seed):
-    rng = np.random.default_rng(seed)
-    labels = (rng.random(rng.integers(5, 80)) < rng.uniform(0.2, 0.8)).astype(int)
-    labels[:2] = rng.permutation([0, 1])
-    fpr, tpr, _ = roc_curve(labels, -np.arange(len(labels)), drop_intermediate=False)
-    places = np.concatenate([np.linspace(0, 1, 33), np.unique(fpr)])
-    expected = [tpr[fpr <= place + 1e-12].max() for place in places]
-    assert true_positive_rate(labels, places) == pytest.approx(expected)
-
-
-def test_the_mean_rate_leaves_out_lists_of_one_class():
-    packed = [pack_labels(np.array(labels)) for labels in ([1, 0, 1], [0, 1, 1], [1, 1, 1], [0, 0, 0])]
-    records = [{"ranked": {"test": text}} for text in packed] + [{}]
-    assert mean_true_positive_rate(records, "test", np.array([0.0])).tolist() == [(0.5 + 0.0) / 2]
-    assert mean_true_positive_rate(records[2:], "test", np.array([0.0])) is None
-
-
-def test_roc_curves_are_means_over_the_splits():
-    test, train = roc_pictures(EVIDENCE)
-    for picture, half in ((test, "test"), (train, "train")):
-        lines = lines_of(panel(picture, "left"))
-        assert set(lines) == {BASE, "rankboost", "hinge, best of 2 l2", "exact, shortest list", "exact, longest list"}
-        for label, wanted in [(BASE, {"method": BASE}), ("exact, shortest list", {"top_k": 5, "time_limit": 20.0})]:
-            found = [unpack_labels(r["ranked"][half]) for r in of(data="left", **wanted)]
-            expected = np.mean([true_positive_rate(labels, FALSE_POSITIVE_RATES) for labels in found], axis=0)
-            assert lines[label].get_ydata() == pytest.approx(expected)
-
-
-def test_strips_show_the_labels_of_the_first_positions():
-    pictures_of_lists = {picture.name: picture for picture in strip_pictures(EVIDENCE)}
-    assert list(pictures_of_lists) == ["ranked_methods_left", "ranked_methods_right"]
-    picture = pictures_of_lists["ranked_methods_right"]
-    best = max((r for m in ("rankboost", "hinge") for r in of(data="right", method=m, split=0) if r in shown_hinges()),
-               key=lambda r: r["train"][STATISTIC])  # fmt: skip
-    exact = [only(of(data="right", split=0, top_k=length, time_limit=20.0, margin=1e-4)) for length in LENGTHS]
-    rows = [only(of(data="right", split=0, method=BASE)), best, *exact]
-    for axes, half in zip(picture.figure.axes, HALVES, strict=True):
-        positives = axes.collections[1::2]
-        assert len(positives) == len(rows)
-        for strip, record in zip(positives, rows, strict=True):
-            found = np.zeros(10, dtype=int)
-            for path in strip.get_paths():
-                left, right = path.vertices[:, 0].min(), path.vertices[:, 0].max()
-                found[round(left + 0.5) : round(right + 0.5)] = 1
-            assert found.tolist() == unpack_labels(record["ranked"][half])[:10].tolist()
-    assert best["method"] in picture.caption
-    assert "first 10 positions" in picture.caption
-
-
-def shown_hinges():
-    """The first-stage records that the table shows of the right data set."""
-    hinges = [of(data="right", method="hinge", l2=l2) for l2 in (0.1, 0.01)]
-    best = max(hinges, key=lambda records: values(records, "test").mean())
-    return [*of(data="right", method="rankboost"), *best]
-
-
-def test_the_end_of_the_reranked_top_is_marked_where_it_is_known():
-    picture = next(strip_pictures(EVIDENCE))
-    train, test = picture.figure.axes
-    assert [line.get_xdata()[0] for line in train.lines] == [5 - 0.5]  # 10 and the whole list end with the strip
-    assert not test.lines
+def test_lists_are_drawn_before_and_after_reranking():
+    found = {picture.name: picture for picture in list_pictures(EVIDENCE)}
+    assert list(found) == [f"ranked_{part}_methods_{data}" for data in ("left", "right") for part in COLOURS]
+    before = only(of(data="right", method=BASE, split=0))
+    after = only(of(data="right", split=0, top_k=5, time_limit=20.0, margin=1e-4))
+    for part in COLOURS:
+        strips, curve = found[f"ranked_{part}_methods_right"].figure.axes
+        expected = [unpack_labels(record["ranked"][part]) for record in (before, after)]
+        drawn = strips.images[0].get_array()
+        assert drawn.tolist() == [labels[: drawn.shape[1]].tolist() for labels in expected]
+        marks = [line.get_xdata()[0] for line in curve.lines if line.get_linestyle() == "--"]
+        assert marks == ([5 - 0.5] if part == "train" else [])  # unknown of the test set

@@ -49,7 +49,7 @@ def test_values_notes_and_source_are_read(read):
         Variant("exact", (("exact.top_k", 50), ("exact.C", 1e-4))),
         Variant("ranknet"),
     ]
-    assert [(value.half, value.mean, value.note) for value in reference.values] == [
+    assert [(value.part, value.mean, value.note) for value in reference.values] == [
         ("test", 10.5, "a remark"),
         ("train", 9.0, ""),
     ]
@@ -177,7 +177,7 @@ def test_the_overview_tells_first_stages_from_exact(read):
 
 def test_each_value_of_the_paper_has_a_counterpart_among_the_papers_experiments():
     reference = read_reference(CONFIGS / "published.csv")
-    assert len(reference.values) == len({(value.data, value.variant, value.half) for value in reference.values}) == 206
+    assert len(reference.values) == len({(value.data, value.variant, value.part) for value in reference.values}) == 206
     _, grids = load_sweep(CONFIGS / "all.toml")
     known = [
         (variant.config, variant.varied, variant.config.methods if grid.config.methods is None else grid.config.methods)
@@ -197,7 +197,7 @@ def test_each_value_of_the_paper_has_a_counterpart_among_the_papers_experiments(
 
 
 def test_the_papers_values_are_those_of_its_runs():
-    values = {(v.data, v.variant, v.half): v for v in read_reference(CONFIGS / "published.csv").values}
+    values = {(v.data, v.variant, v.part): v for v in read_reference(CONFIGS / "published.csv").values}
     first = values["roc_flexibility", Variant("logistic_regression"), "train"]
     runs = [29.12, 29.65, 31.02, 32.34, 31.11, 30.93, 32.27, 33.91, 32.84, 28.95]
     assert first.mean == pytest.approx(np.mean(runs), abs=6e-4)

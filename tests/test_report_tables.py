@@ -12,11 +12,17 @@ from ltr.statistics import RankStatistic
 from tests.sweep_results import STATISTIC, entry, exact, grid, record, small, sweep
 from trainers.records import nothing_proven
 from trainers.report.evidence import Evidence
-from trainers.report.exact import exact_section
 from trainers.report.page import Table
-from trainers.report.sweep_tables import tables_of
-from trainers.report.tables import data_table, line_of, time_section, value_sections
+from trainers.report.series import tables_of
+from trainers.report.tables import SECTIONS, line_of
 from trainers.sweep.compute import Answer
+
+
+def sections(results, start=""):
+    """The sections of the report whose title begins so."""
+    made = [section for make in SECTIONS for section in make(Evidence(results)) if section.blocks]
+    return [section for section in made if section.title.startswith(start)]
+
 
 METHODS = ("ranknet", "hinge", "exponential", "logistic")
 
@@ -35,7 +41,7 @@ def results_of(values, data="pumps", missing=()):
 
 def line(results, half="test", data="pumps"):
     """Standing, mean, standard deviation and splits by method."""
-    found = line_of(tables_of(results)[0].rows[data], half, STATISTIC)
+    found = line_of(tables_of(results)[0].rows[data], half, Evidence(results))
     return {variant.method: dataclasses.astuple(reached) for variant, reached in found.items()}
 
 
@@ -84,9 +90,9 @@ def test_a_variant_with_fewer_splits_is_compared_on_the_common_ones_and_never_th
     short = results_of(values, missing={("hinge", 0), ("hinge", 1)})
     assert short.records[-1]["test"][STATISTIC] == 50
     assert standings(short) == {"ranknet": "best", "hinge": "close"}
-    [table] = tables(value_sections(Evidence(short))[0])
+    [table] = tables(sections(short)[0])
     assert table.rows[1][2:] == ["**3.75 ± 3.59**", "*25.00 ± 35.36* (2)"]
-    assert "Fewer splits stand in parentheses" in table.caption
+    assert "The number of splits is in parentheses" in table.caption
     # significantly better on the few splits that it has is not worse
     values["hinge"] = [[0, 0], [12, 12], [13, 13], [19, 19.1]]
     assert standings(results_of(values, missing={("hinge", 0)})) == {"ranknet": "best", "hinge": "close"}
@@ -103,7 +109,7 @@ def test_splits_where_the_statistic_is_undefined_do_not_count():
 
 
 def test_one_split_gives_values_only():
-    [table] = tables(value_sections(Evidence(results_of({"ranknet": [[10, 11]], "hinge": [[9, 12]]})))[0])
+    [table] = tables(sections(results_of({"ranknet": [[10, 11]], "hinge": [[9, 12]]}))[0])
     assert table.rows == [["pumps", "train", "**10.00**", "9.00"], ["", "test", "11.00", "**12.00**"]]
     assert "one split" in table.caption
     assert "±" not in table.caption
@@ -111,21 +117,21 @@ def test_one_split_gives_values_only():
 
 
 def test_one_variant_alone_is_not_marked():
-    [table] = tables(value_sections(Evidence(results_of({"ranknet": [[10, 11], [12, 13]]})))[0])
+    [table] = tables(sections(results_of({"ranknet": [[10, 11], [12, 13]]}))[0])
     assert [row[2] for row in table.rows] == ["11.00 ± 1.41", "12.00 ± 1.41"]
     assert "Bold" not in table.caption
 
 
 def test_a_data_set_without_a_variant_has_a_dash():
     records = [record("a", 0, "ranknet", 1, 2), record("a", 0, "hinge", 3, 4), record("b", 0, "hinge", 5, 6)]
-    [table] = tables(value_sections(Evidence(sweep(records)))[0])
-    assert list(table.header) == ["data set", "half", "ranknet", "hinge"]
+    [table] = tables(sections(sweep(records))[0])
+    assert list(table.header) == ["data set", "set", "ranknet", "hinge"]
     assert table.rows[2:] == [["b", "train", "-", "5.000"], ["", "test", "-", "6.000"]]
 
 
 def test_the_caption_says_what_the_marks_mean():
-    [table] = tables(value_sections(Evidence(small()))[0])
-    for text in ("`dcg`", "4 splits", "**Bold**", "*Italics*", "matched pairs t-test", "α = 0.05", "uncorrected"):
+    [table] = tables(sections(small())[0])
+    for text in ("`dcg`", "4 splits", "**Bold**", "*Italics*", "matched pairs t-test", "α = 0.05", "not corrected"):
         assert text in table.caption
     assert [len(row) for row in table.rows] == [len(table.header)] * 4
     assert table.left == 2
@@ -135,7 +141,7 @@ def test_best_of_is_named_as_a_favour():
     cells = [record("a", split, "hinge", 1, l2 + split, options={"l2": l2}, tag=l2)
              for l2 in (1, 3) for split in (0, 1)]  # fmt: skip
     cells = sweep(cells, [grid([entry(c, surrogate__l2=c["options"]["l2"]) for c in cells], best_of="surrogate.l2")])
-    [table] = tables(value_sections(Evidence(cells))[0])
+    [table] = tables(sections(cells)[0])
     assert table.header[-1] == "hinge, best of 2 l2"
     assert table.rows[1][-1] == "3.500 ± 0.707"
     assert "favours" in table.caption
@@ -145,13 +151,13 @@ def test_a_table_says_how_much_of_it_is_finished_and_one_not_begun_is_left_out()
     results = small()
     kept = [r for r in results.records if r["data"] == "pumps"]
     later = grid([entry(record("late", 0, "hinge", 1, 1))], name="later")
-    [section] = value_sections(Evidence(dataclasses.replace(results, records=kept, grids=[*results.grids, later])))
+    section, *_ = sections(dataclasses.replace(results, records=kept, grids=[*results.grids, later]))
     assert section.title == "methods"
-    assert section.blocks[0].text == "20 of 40 cells are finished."
+    assert section.blocks[0].text == "20 of 40 results are finished."
 
 
 def exact_rows(results):
-    [table] = tables(exact_section(Evidence(results)))
+    [table] = tables(*sections(results, "The exact stage"))
     return [dict(zip(table.header, row, strict=True)) for row in table.rows]
 
 
@@ -168,12 +174,13 @@ def test_the_exact_stages_line_by_hand():
         "splits": "4",
         "proven": "1 of 3",
         "nothing proven": "0",
+        "objective": "4.667",
+        "bound": "4.833",
         "median gap": "< 0.01%",
         "largest gap": "10.00%",
         "gain on train": "+2.00 (+17.4%)",  # of a mean of 11.5
         "gain on test": "-1.00 (-5.0%)",
         "median seconds": "2.5",
-        "below a start": "0",
     }
 
 
@@ -189,11 +196,13 @@ def test_lists_with_the_bound_of_a_perfect_order_are_counted():
     assert [Answer.of(one).nothing_proven for one in records] == [False] * 3 + [True, False, False]
 
 
-def test_an_answer_below_a_start_is_counted_and_said():
+def test_an_answer_below_a_start_is_named():
     records = [record("a", split, "ranknet", 10, 10) for split in range(3)]
     for split, start in enumerate((5.0 + 1e-12, 5.1, 4.9)):
         records.append(exact("a", split, 10, 10, starts={"x": 1.0, "y": start}))
-    assert [row["below a start"] for row in exact_rows(sweep(records))] == ["**1**"]
+    [found] = sections(sweep(records), "Exceptions")
+    assert "In 1 of 3 exact results the objective is below" in found.blocks[0].text
+    assert "which is an error: a split 1, K = 10." in found.blocks[0].text
 
 
 def test_an_unknown_gap_is_a_dash():
@@ -218,11 +227,17 @@ def test_the_gain_is_over_the_base_that_the_grid_names():
 
 def test_a_sweep_without_the_exact_stage_has_no_section_on_it():
     results = results_of({"ranknet": [[1, 1]]})
-    assert not exact_section(Evidence(results)).blocks
+    assert not sections(results, "The exact stage")
+
+
+def test_the_loss_stands_beside_the_statistic():
+    [table] = tables(*sections(small(), "Loss and"))
+    assert list(table.header) == ["data set", "method", "loss on train", "`dcg` on train", "on test"]
+    assert [row[:3] for row in table.rows[:2]] == [["pumps", "ranknet", "0.5"], ["pumps", "hinge", "0.5"]]
 
 
 def test_times_are_medians():
-    [table] = tables(time_section(Evidence(small())))
+    [table] = tables(*sections(small(), "Times"))
     assert list(table.header) == ["data set", "ranknet", "hinge", "exponential", "exact, K = 10", "exact, K = 15"]
     assert table.rows[0] == ["pumps", "1.6", "1.6", "1.6", "1.0", "1.0"]
 
@@ -230,13 +245,13 @@ def test_times_are_medians():
 def test_data_sets_have_their_sizes_and_the_range_over_splits():
     records = [record("a", split, "ranknet", 1, 1, sizes={"train": [20, 8 + split], "test": [21, 4], "d": 3})
                for split in (0, 1, 2)]  # fmt: skip
-    assert data_table(sweep(records)).rows == [["a", "20", "8–10", "21", "4", "3", "3"]]
+    assert tables(*sections(sweep(records), "Data"))[0].rows == [["a", "20", "8–10", "21", "4", "3", "3"]]
 
 
 def test_names_are_shown_as_they_are():
     found = record("*a*|b", 0, "ranknet", 1, 1)
     results = sweep([found], [grid([entry(found)], title="[x](y) `z`")])
-    [section] = value_sections(Evidence(results))
+    section, *_ = sections(results)
     assert re.sub(r"\\(.)", r"\1", section.title) == "[x](y) `z`"
     assert tables(section)[0].rows[0][0] == r"\*a\*|b"
 

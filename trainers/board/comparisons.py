@@ -15,8 +15,7 @@ from trainers.config import EXACT, Config, load_config
 from trainers.config.errors import ConfigError
 from trainers.files import Json, RunError, reading
 from trainers.records import SweepResults, nothing_proven, thinned, unpack_labels
-from trainers.report.series import Series, Variant, key_name
-from trainers.report.sweep_tables import tables_of
+from trainers.report.series import Series, Variant, key_name, tables_of
 from trainers.run.folder import MethodFolder, RunFolder
 from trainers.run.results import read_run
 from trainers.run.tracking import read_log

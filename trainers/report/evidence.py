@@ -1,86 +1,63 @@
-"""What a report is drawn from: the tables of a sweep, and which of its results are compared with which."""
+"""The comparisons that a report draws from the results of a sweep."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from ltr.statistics import RankStatistic
 from trainers.config import EXACT
 from trainers.files import Json
 from trainers.records import SweepResults
 from trainers.report.paired import FEWEST_SPLITS, Paired, family, paired
-from trainers.report.series import TIME_LIMIT, K, Series, Variant, in_order, other_options, statistic_of_sweep
-from trainers.report.sweep_tables import SweepTable, joined, tables_of, without_repeats
-from trainers.report.wording import decimals_of
+from trainers.report.series import (
+    TIME_LIMIT,
+    Along,
+    K,
+    Series,
+    SweepTable,
+    Variant,
+    in_order,
+    joined,
+    other_options,
+    statistic_of_sweep,
+    tables_of,
+    without_repeats,
+)
+from trainers.report.wording import Pair, decimals_of
 
-__all__ = ["FULL", "Evidence", "Lengths", "Level", "Pair"]
-
-FULL = "full"
+__all__ = ["Evidence", "Length", "Lengths"]
 
 Length = int | str
-Pair = tuple[str, int | float | str]
-"""A data set and a K, or the value of another option."""
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """The exact results of one data set by K, all other options but the time limit the same.
+    """The exact results of one data set by K, with all other options but the time limit the same."""
 
-    Attributes:
-        data: name of the data set.
-        limit: seconds a list that most results were given.
-        main: with that limit, by K, ascending, the full list last.
-        longer: with longer limits, by limit and K.
-    """
-
-    data: str
-    limit: float
-    main: dict[Length, Series]
-    longer: dict[float, dict[Length, Series]]
-
-
-@dataclass(frozen=True)
-class Level:
-    """A K that data sets have in common, or what stands in its place on others.
-
-    Attributes:
-        name: such as ``50 (abalone19: 250)``.
-        lengths: the K of each data set.
-    """
-
-    name: str
-    lengths: dict[str, Length]
-
-    @property
-    def short(self) -> str:
-        """The name without what stands in its place elsewhere."""
-        return self.name.partition(" (")[0]
+    data: str  # name of the data set
+    limit: float  # seconds per list in most results
+    main: dict[Length, Series]  # series with that limit by K, ascending, the full list last
+    longer: dict[float, dict[Length, Series]]  # series with longer limits, by limit and K
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The results of a sweep as a report looks at them.
-
-    Attributes:
-        results: of the sweep.
-    """
+    """The results of a sweep, arranged for comparisons."""
 
     results: SweepResults
 
     @cached_property
     def statistic(self) -> str:
-        """What the exact stage maximises and the report is about."""
+        """The statistic that the exact stage maximises and in which methods are compared."""
         return statistic_of_sweep(self.results)
 
     @cached_property
     def decimals(self) -> int:
-        """Of the statistic in tables."""
+        """Number of decimals of the statistic."""
         values = [abs(record["test"].get(self.statistic) or 0.0) for record in self.results.records]
         return decimals_of(float(np.median(values)))
 
@@ -91,22 +68,22 @@ class Evidence:
 
     @cached_property
     def groups(self) -> list[SweepTable]:
-        """The tables, those of different data sets that ask the same put together; without those not begun."""
+        """The tables that are begun, merging those that have the same options on different data sets."""
         return joined(self.tables)
 
     @cached_property
     def main_groups(self) -> list[SweepTable]:
-        """The groups without those that another one has on more splits, but for the time limit."""
+        """The groups without those that another one repeats on more splits."""
         return without_repeats(self.groups)
 
     @cached_property
     def exact(self) -> list[Json]:
-        """The records of exact cells, each once."""
+        """The records of the exact stage, each once."""
         return [record for record in self.results.records if record["method"] == EXACT]
 
     @cached_property
     def base(self) -> str | None:
-        """The base ranker of most exact cells."""
+        """The base ranker of most exact results."""
         counts = Counter(record["options"]["base"] for record in self.exact)
         return counts.most_common(1)[0][0] if counts else None
 
@@ -118,9 +95,12 @@ class Evidence:
 
     @cached_property
     def lengths(self) -> dict[str, Lengths]:
-        """By data set, what tables that vary K, or nothing, say of the exact stage."""
+        """The exact results by data set and K, from the variants in which nothing else but the time limit varies."""
         groups: dict[str, dict[str, dict[float, dict[Length, dict[int, Json]]]]] = defaultdict(dict)
-        for record in self._plain_exact():
+        plain = (
+            s for t in self.tables for s in t.exact_series if {key for key, _ in s.variant.varied} <= {K, TIME_LIMIT}
+        )
+        for record in (record for series in plain for record in series.records.values()):
             length, limit = record["options"]["top_k"], float(record["options"]["time_limit"])
             of_options = groups[record["data"]].setdefault(other_options(record, [K, TIME_LIMIT]), {})
             by_split = of_options.setdefault(limit, {}).setdefault(length, {})
@@ -128,112 +108,99 @@ class Evidence:
                 by_split[record["split"]] = record
         return {data: _lengths(data, found) for data, found in groups.items()}
 
-    def _plain_exact(self) -> Iterator[Json]:
-        for table in self.tables:
-            for row in table.exact.values():
-                for variant, series in row.items():
-                    if {key for key, _ in variant.varied} <= {K, TIME_LIMIT}:
-                        yield from series.records.values()
-
     @cached_property
     def main(self) -> dict[Pair, Series]:
-        """The exact series at the limit that most results have, by data set and K."""
+        """The exact series at the usual time limit, by data set and K."""
         return {(found.data, length): s for found in self.lengths.values() for length, s in found.main.items()}
 
-    @cached_property
-    def levels(self) -> list[Level]:
-        """The K of all data sets side by side: those that most have, and in their order those of the others."""
-        have = {found.data: tuple(found.main) for found in self.lengths.values()}
-        common = list(Counter(have.values()).most_common(1)[0][0]) if have else []
-        placed: dict[Length, dict[str, Length]] = {length: {} for length in common}
-        numbers = [length for length in common if length != FULL]
-        for data, lengths in have.items():
-            own = [length for length in lengths if length != FULL]
-            aligned = dict(zip(own, numbers, strict=False)) if not set(own) & set(numbers) else {}
-            for length in lengths:
-                placed.setdefault(aligned.get(length, length), {})[data] = length
-        return [Level(_level_name(length, of), of) for length, of in sorted(placed.items(), key=_by_length)]
+    def by_length(self, groups: Sequence[SweepTable]) -> Iterator[Along]:
+        """Yield the exact series of some groups by K; where the sweep never varies K, those of single variants."""
+        if any(K in group.keys for group in self.groups):
+            for group in groups:
+                yield from group.along(K)
+            return
+        for group in groups:
+            if group.exact and all(len(row) == 1 for row in group.exact.values()):
+                rows = {series.data: {series.option("top_k"): series} for series in group.exact_series}
+                yield Along(group, K, (), rows)
 
     def with_base(self, series: Series) -> tuple[Series, Series]:
-        """An exact series and that of its base ranker, on the splits where there are both."""
+        """Return an exact series and the series of its base ranker, on the splits where both have a result."""
         found = {split: self.results.base_of(record) for split, record in series.records.items()}
         bases = {split: base for split, base in found.items() if base is not None}
         name = next(iter(bases.values()))["method"] if bases else ""
-        return series.at(tuple(sorted(bases))), Series(series.data, Variant(name), bases)
+        return series.at(sorted(bases)), Series(series.data, Variant(name), bases)
 
     def compare(
-        self, a: Series, b: Series, half: str, *, recentred: bool = False, fewest: int = FEWEST_SPLITS
+        self,
+        a: Series,
+        b: Series,
+        part: str,
+        *,
+        recentred: bool = False,
+        independent: bool = False,
+        fewest: int = FEWEST_SPLITS,
     ) -> Paired:
         """Compare two series of a data set on their common splits.
 
         Args:
-            a: the first one.
-            b: the second one.
-            half: ``"train"`` or ``"test"``.
+            a: the first series.
+            b: the second series.
+            part: ``"train"`` or ``"test"``.
             recentred: take the first one's answers moved to the largest margin.
-            fewest: splits below which nothing is tested.
+            independent: take the splits for independent, as the ordinary paired t-test does.
+            fewest: number of splits below which nothing is tested.
         """
         splits = a.common(b)
         if recentred:
             splits = tuple(split for split in splits if "recentred" in a.records[split])
         a, b = a.at(splits), b.at(splits)
-        values = a.values(half, self.statistic, recentred=recentred)
-        return paired(values, b.values(half, self.statistic), _overlap(a, half) if splits else 1.0, fewest)
+        other = {"train": "test", "test": "train"}[part]
+        sizes = [record["sizes"] for record in a.records.values()]
+        overlap = (
+            float(np.mean([size[part][0] / size[other][0] for size in sizes])) if sizes and not independent else 0.0
+        )
+        values = a.values(part, self.statistic, recentred=recentred)
+        return paired(values, b.values(part, self.statistic), overlap, fewest)
 
     def over(
-        self, make: Callable[[Series], tuple[Series, Series] | None], half: str, *, recentred: bool = False
+        self,
+        make: Callable[[Series], tuple[Series, Series] | None],
+        part: str,
+        *,
+        recentred: bool = False,
+        independent: bool = False,
     ) -> dict[Pair, Paired]:
-        """A family of comparisons, one for each data set and K.
+        """Return a family of comparisons, one for each data set and K.
 
         Args:
-            make: the two series to compare, from the exact one; None for none.
-            half: ``"train"`` or ``"test"``.
+            make: gives the two series to compare from the exact one, or None to leave it out.
+            part: ``"train"`` or ``"test"``.
             recentred: take the first one's answers moved to the largest margin.
+            independent: take the splits for independent.
         """
         found = {pair: make(series) for pair, series in self.main.items()}
-        return family(
-            {pair: self.compare(*two, half, recentred=recentred) for pair, two in found.items() if two is not None}
-        )
-
-    def gains(self, half: str, *, recentred: bool = False) -> dict[Pair, Paired]:
-        """The exact stage against its base ranker, for each data set and K."""
-        return self.over(self.with_base, half, recentred=recentred)
-
-    @cached_property
-    def gains_test(self) -> dict[Pair, Paired]:
-        """`gains` on the test halves."""
-        return self.gains("test")
+        compared = {
+            pair: self.compare(*two, part, recentred=recentred, independent=independent)
+            for pair, two in found.items()
+            if two is not None
+        }
+        return family(compared)
 
     @cached_property
-    def gains_train(self) -> dict[Pair, Paired]:
-        """`gains` on the training halves."""
-        return self.gains("train")
-
-    @cached_property
-    def adds_up(self) -> bool:
-        """Whether the statistic of a whole list is that of its top plus what stands below, whatever the top's order."""
-        return RankStatistic.parse(self.statistic).kind.adds_up
-
-    def reachable(self, record: Json) -> float:
-        """An upper bound of the training half's statistic over all linear orders of the list of an exact cell.
-
-        What the answer has, plus what its bound leaves open, plus the price of the weights it does without.
-        """
-        found, options = record["list"], record["options"]
-        if found is None or not self.adds_up or "ranked" not in record:
-            return math.nan
-        unused = record["sizes"]["d"] - int(np.count_nonzero(record["weights"]))
-        return float(record["train"][self.statistic] + found["bound"] - found["value"] + options["C"] * unused)
+    def gains(self) -> dict[str, dict[Pair, Paired]]:
+        """The exact stage against its base ranker by data set and K, on ``"train"`` and on ``"test"``."""
+        return {part: self.over(self.with_base, part) for part in ("train", "test")}
 
 
 def _lengths(data: str, of_options: dict[str, dict[float, dict[Length, dict[int, Json]]]]) -> Lengths:
-    """The options with the most results, split by time limit."""
+    """Choose the options with the most results and divide them by time limit."""
     by_limit = max(of_options.values(), key=lambda limits: sum(map(_size, limits.values())))
     limit = min(by_limit, key=lambda seconds: (-_size(by_limit[seconds]), seconds))
     series = {
         seconds: {
-            length: Series(data, Variant(EXACT, ((K, length),)), by_split)
-            for length, by_split in sorted(found.items(), key=_by_length)
+            length: Series(data, Variant(EXACT, ((K, length),)), found[length])
+            for length in sorted(found, key=in_order)
         }
         for seconds, found in sorted(by_limit.items())
     }
@@ -242,18 +209,3 @@ def _lengths(data: str, of_options: dict[str, dict[float, dict[Length, dict[int,
 
 def _size(by_length: dict[Length, dict[int, Json]]) -> int:
     return sum(len(by_split) for by_split in by_length.values())
-
-
-def _by_length(item: tuple[Length, object]) -> tuple[bool, Length]:
-    return in_order(item[0])
-
-
-def _level_name(length: Length, of: dict[str, Length]) -> str:
-    others = [f"{data}: {own}" for data, own in of.items() if own != length]
-    return f"{length} ({', '.join(others)})" if others else str(length)
-
-
-def _overlap(series: Series, half: str) -> float:
-    """Rows of a half over those of the other one."""
-    other = {"train": "test", "test": "train"}[half]
-    return float(np.mean([record["sizes"][half][0] / record["sizes"][other][0] for record in series.records.values()]))

@@ -1,16 +1,34 @@
-"""What a report is made of, before it is Markdown or HTML: sections of paragraphs, tables and pictures.
+"""A report as sections of paragraphs, tables and pictures, and its two forms: Markdown, and one HTML file.
 
 Texts are Markdown of one line: ``**bold**``, ``*italics*``, `` `code` `` and ``[links](url)``, nothing else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+import io
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 
+from jinja2 import Environment, StrictUndefined
+from markdown_it import MarkdownIt
+from markupsafe import Markup
 from matplotlib.figure import Figure
 
-__all__ = ["Block", "Page", "Picture", "Section", "Table", "Text"]
+from trainers.tables import markdown_table
+
+__all__ = [
+    "Block", "Page", "Picture", "Section", "Table", "Text", "block_markdown", "file_names", "inline_html", "literal",
+    "plain_text", "png", "to_html", "to_markdown",
+]  # fmt: skip
+
+_DPI = 144  # of the image files
+_CSS_PIXELS = 96  # in an inch
+# emphasis, code and links are the whole language of texts; HTML in particular means nothing
+_INLINE = MarkdownIt("zero", {"html": False}).enable(["emphasis", "backticks", "link", "escape"])
+_CODE = re.compile(r"(`[^`]*`)")
 
 
 @dataclass(frozen=True)
@@ -22,34 +40,21 @@ class Text:
 
 @dataclass(frozen=True)
 class Table:
-    """A table.
+    """A table."""
 
-    Attributes:
-        header: of the columns.
-        rows: cells, as many in each row as there are columns.
-        caption: what stands below it; empty for nothing.
-        left: how many columns, from the left, hold text; the others hold numbers and stand to the right.
-    """
-
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    caption: str = ""
-    left: int = 1
+    header: Sequence[str]  # headings of the columns
+    rows: Sequence[Sequence[str]]  # texts, as many in each row as there are columns
+    caption: str = ""  # text below the table; empty for none
+    left: int = 1  # number of leading columns with text, aligned to the left; the others hold numbers
 
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """A figure.
+    """A figure."""
 
-    Attributes:
-        name: of its file, without an ending.
-        figure: the drawing.
-        caption: what it shows, in a sentence or two; also read to those who cannot see it.
-    """
-
-    name: str
-    figure: Figure
-    caption: str
+    name: str  # name of its file, without an ending
+    figure: Figure  # the drawing
+    caption: str  # what it shows, in a sentence or two; screen readers read it too
 
 
 Block = Text | Table | Picture
@@ -57,12 +62,7 @@ Block = Text | Table | Picture
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands under it.
-
-    Attributes:
-        title: the heading.
-        blocks: in the order of reading.
-    """
+    """A heading and the blocks under it, folded away in HTML."""
 
     title: str
     blocks: Sequence[Block]
@@ -70,20 +70,130 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A whole report.
+    """A whole report."""
 
-    Attributes:
-        title: its heading.
-        summary: the first paragraphs.
-        sections: the rest.
-    """
-
-    title: str
-    summary: Sequence[Block]
-    sections: Sequence[Section]
+    title: str  # heading of the page
+    summary: Sequence[Block]  # blocks before the first section; in HTML the first paragraph is set as the answer
+    sections: Sequence[Section]  # the details
 
     @property
     def pictures(self) -> list[Picture]:
-        """All of them, in the order of reading."""
+        """All pictures in the order of reading."""
         blocks = [*self.summary, *(block for section in self.sections for block in section.blocks)]
         return [block for block in blocks if isinstance(block, Picture)]
+
+
+def literal(text: str) -> str:
+    r"""Return a text that shows a name as it is.
+
+    Examples:
+        >>> literal("p_norm_push(p=2)"), literal("_a*[b]")
+        ('p_norm_push(p=2)', '\\_a\\*\\[b\\]')
+    """
+    text = re.sub(r"([\\`*\[\]])", r"\\\1", text)
+    return re.sub(r"(?<![^\W_])_|_(?![^\W_])", r"\\_", text)
+
+
+def inline_html(text: str) -> str:
+    """Return a text as HTML.
+
+    Examples:
+        >>> inline_html("**a < b** and `<c>`")
+        '<strong>a &lt; b</strong> and <code>&lt;c&gt;</code>'
+    """
+    return str(_INLINE.renderInline(text))
+
+
+def plain_text(text: str) -> str:
+    """Return a text without its markup.
+
+    Examples:
+        >>> plain_text("**K** = [50](https://example.org), `dcg`")
+        'K = 50, dcg'
+    """
+    return "".join(token.content for token in _INLINE.parseInline(text)[0].children or [])
+
+
+def png(picture: Picture) -> bytes:
+    """Return a picture as PNG; the same figure gives the same bytes."""
+    buffer = io.BytesIO()
+    picture.figure.savefig(buffer, format="png", dpi=_DPI, facecolor="white", metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def file_names(pictures: Iterable[Picture]) -> dict[Picture, str]:
+    """Return a distinct, plain file name for each picture."""
+    names: dict[Picture, str] = {}
+    for picture in pictures:
+        plain = "".join(c if c.isalnum() or c in "-_.+=" else "_" for c in picture.name).lstrip(".") or "picture"
+        name, number = plain, 1
+        while f"{name}.png" in names.values():
+            number += 1
+            name = f"{plain}_{number}"
+        names[picture] = f"{name}.png"
+    return names
+
+
+def to_markdown(page: Page, paths: Mapping[Picture, str]) -> str:
+    """Return a page as GitHub's Markdown, with links to the pictures' files."""
+    parts = [f"# {_line(page.title)}", *(block_markdown(block, paths) for block in page.summary)]
+    for section in page.sections:
+        parts += [f"## {_line(section.title)}", *(block_markdown(block, paths) for block in section.blocks)]
+    return "\n\n".join(parts) + "\n"
+
+
+def block_markdown(block: Block, paths: Mapping[Picture, str]) -> str:
+    """Return a paragraph, a table or a picture as GitHub's Markdown, its caption below."""
+    if isinstance(block, Text):
+        return _line(block.text)
+    if isinstance(block, Table):
+        text = markdown_table(_row(block.header), map(_row, block.rows), left=block.left)
+    else:
+        text = f"![{_line(literal(plain_text(block.caption)))}]({paths[block]})"
+    return f"{text}\n\n{_line(block.caption)}" if block.caption else text
+
+
+def _row(texts: Sequence[str]) -> list[str]:
+    return [_line(text).replace("|", r"\|") for text in texts]
+
+
+def _line(text: str) -> str:
+    """Return a text in one line, without anything that GitHub would take for HTML."""
+    parts = _CODE.split(" ".join(text.split()))
+    return "".join(part if part.startswith("`") else part.replace("<", "&lt;") for part in parts)
+
+
+def to_html(page: Page, images: Mapping[Picture, bytes]) -> str:
+    """Return a page as one HTML file with its style and pictures inside, without scripts.
+
+    Args:
+        page: the report.
+        images: the pictures as PNG.
+    """
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {
+        "inline": lambda text: Markup(inline_html(text)),
+        "plain": plain_text,
+        "breakable": _breakable,
+    }
+    environment.tests |= {"text": _is(Text), "table": _is(Table), "picture": _is(Picture)}
+    folder = resources.files("trainers.report")
+    template = environment.from_string(folder.joinpath("page.html.jinja").read_text(encoding="utf-8"))
+    return template.render(
+        page=page,
+        style=Markup(folder.joinpath("page.css").read_text(encoding="utf-8")),
+        sources={
+            picture: f"data:image/png;base64,{base64.b64encode(data).decode()}" for picture, data in images.items()
+        },
+        width=lambda picture: round(picture.figure.get_figwidth() * _CSS_PIXELS),
+        height=lambda picture: round(picture.figure.get_figheight() * _CSS_PIXELS),
+    )
+
+
+def _breakable(html: Markup) -> Markup:
+    """Allow a line break after an underscore of a long name, and none within ``K = 50``."""
+    return Markup(re.sub(r"_(?=[^<>]*(<|$))", "_<wbr>", html).replace(" = ", "&nbsp;=&nbsp;"))
+
+
+def _is(kind: type[Block]) -> Callable[[object], bool]:
+    return lambda block: isinstance(block, kind)

@@ -1,9 +1,8 @@
 """Tests of paired differences over the splits of one data set, which share rows.
 
-Random splits of one data set overlap, so that their differences vary together and the paired t-test takes a mean for
-better known than it is. The corrected resampled t-test puts the variance ``s^2 (1/J + e/o)`` in place of ``s^2 / J``:
-J splits, e rows of the half that is evaluated and o of the other one, the overlap that two splits can be expected to
-have over what they do not share.
+Random splits of one data set overlap, so their differences vary together, and the paired t-test is too sure of their
+mean. The corrected resampled t-test has the variance ``s^2 (1/J + e/o)`` in place of ``s^2 / J``, for J splits, e rows
+in the set that is evaluated and o rows in the other one.
 
 Source: Nadeau & Bengio, *Inference for the Generalization Error*, Machine Learning 52 (2003).
 """
@@ -30,51 +29,34 @@ Key = TypeVar("Key")
 ALPHA = 0.05
 """Level of all tests, and 1 less the confidence of all intervals."""
 FEWEST_SPLITS = 3
-"""Splits below which nothing is tested."""
+"""Number of splits below which nothing is tested."""
 
 
 class Verdict:
-    """What a test comes to, as a word."""
+    """The possible outcomes of a test."""
 
     BETTER = "better"
     WORSE = "worse"
-    UNDECIDED = "undecided"
+    UNDECIDED = "not shown to differ"
     TOO_FEW = "too few splits"
 
 
 @dataclass(frozen=True)
 class Paired:
-    """Two rankers on the same splits of one data set.
+    """Two rankers on the same splits of one data set."""
 
-    Attributes:
-        splits: that both have a value on.
-        mean_a: mean of the first one's values.
-        mean_b: mean of the second one's.
-        difference: mean of the differences, the first one's values less the second one's.
-        plain: half-width of the 95% interval of the difference by the paired t-test, as if splits were independent.
-        corrected: the same by the corrected resampled t-test.
-        p_plain: of the paired t-test, two-sided.
-        p: of the corrected resampled t-test.
-        p_plain_holm: `p_plain` adjusted over the family, see `family`.
-        p_holm: `p` adjusted over the family.
-        of: tests in the family.
-    """
-
-    splits: int
-    mean_a: float
-    mean_b: float
-    difference: float
-    plain: float = math.nan
-    corrected: float = math.nan
-    p_plain: float = math.nan
-    p: float = math.nan
-    p_plain_holm: float = math.nan
-    p_holm: float = math.nan
-    of: int = 0
+    splits: int  # number of splits on which both have a value
+    mean_a: float  # mean of the first ranker's values
+    mean_b: float  # mean of the second ranker's values
+    difference: float  # mean of the first ranker's values less the second one's
+    width: float = math.nan  # half the length of the difference's 95% interval; NaN without a test
+    p: float = math.nan  # two-sided p value of the difference; NaN without a test
+    p_holm: float = math.nan  # `p` adjusted over its family, see `family`
+    of: int = 0  # number of tests in the family
 
     @property
     def percent(self) -> float:
-        """The difference in percent of the second one's mean; NaN where that is 0."""
+        """The difference in percent of the second ranker's mean; NaN where that is 0."""
         return 100 * self.difference / abs(self.mean_b) if self.mean_b else math.nan
 
     @property
@@ -84,18 +66,10 @@ class Paired:
 
     @property
     def verdict(self) -> str:
-        """Of the corrected test, adjusted over the family: one of `Verdict`."""
-        return self._verdict(self.p_holm)
-
-    @property
-    def plain_verdict(self) -> str:
-        """Of the paired t-test, adjusted over the family."""
-        return self._verdict(self.p_plain_holm)
-
-    def _verdict(self, p: float) -> str:
-        if math.isnan(p):
+        """The outcome of the test after adjusting over the family, one of `Verdict`."""
+        if math.isnan(self.p_holm):
             return Verdict.TOO_FEW
-        if p > ALPHA:
+        if self.p_holm > ALPHA:
             return Verdict.UNDECIDED
         return Verdict.BETTER if self.difference > 0 else Verdict.WORSE
 
@@ -104,15 +78,15 @@ def paired(a: ArrayLike, b: ArrayLike, overlap: float, fewest: int = FEWEST_SPLI
     """Compare two rankers by their values on the same splits.
 
     Args:
-        a: the first one's values, a split each, NaN where undefined; such splits are left out.
-        b: the second one's, of the same splits in the same order.
-        overlap: rows of the half that is evaluated over those of the other half.
-        fewest: splits below which nothing is tested, at least 2.
+        a: the first ranker's value on each split; splits with NaN are left out.
+        b: the second ranker's values on the same splits in the same order.
+        overlap: rows of the evaluated set over rows of the other set; 0 gives the ordinary paired t-test.
+        fewest: number of splits below which nothing is tested, at least 2.
 
     Examples:
         >>> found = paired([3.0, 4.0, 5.0, 6.0], [2.0, 3.0, 4.0, 4.0], overlap=1.0)
-        >>> found.difference, round(found.p_plain, 3), round(found.p, 3)
-        (1.25, 0.015, 0.111)
+        >>> found.difference, round(found.p, 3)
+        (1.25, 0.111)
     """
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     both = ~(np.isnan(first) | np.isnan(second))
@@ -125,35 +99,21 @@ def paired(a: ArrayLike, b: ArrayLike, overlap: float, fewest: int = FEWEST_SPLI
     if count < fewest:
         return found
     if constant(difference):
-        p = 0.0 if difference.any() else 1.0
-        return dataclasses.replace(found, plain=0.0, corrected=0.0, p_plain=p, p=p)
-    freedom, deviation, mean = count - 1, float(difference.std(ddof=1)), found.difference
-    quantile = float(scipy.stats.t.ppf(1 - ALPHA / 2, freedom))
-    plain, corrected = deviation * math.sqrt(1 / count), deviation * math.sqrt(1 / count + overlap)
+        return dataclasses.replace(found, width=0.0, p=0.0 if difference.any() else 1.0)
+    error = float(difference.std(ddof=1)) * math.sqrt(1 / count + overlap)
     return dataclasses.replace(
         found,
-        plain=quantile * plain,
-        corrected=quantile * corrected,
-        p_plain=float(2 * scipy.stats.t.sf(abs(mean) / plain, freedom)),
-        p=float(2 * scipy.stats.t.sf(abs(mean) / corrected, freedom)),
+        width=float(scipy.stats.t.ppf(1 - ALPHA / 2, count - 1)) * error,
+        p=float(2 * scipy.stats.t.sf(abs(found.difference) / error, count - 1)),
     )
 
 
 def family(comparisons: Mapping[Key, Paired]) -> dict[Key, Paired]:
-    """The comparisons with p values adjusted by Holm's procedure over those that were tested.
-
-    Comparisons of no split are left out.
-    """
+    """Adjust p values by Holm's procedure over the comparisons that were tested, and drop those without a split."""
     tested = {key: found for key, found in comparisons.items() if found.tested}
-    plain = dict(zip(tested, holm([found.p_plain for found in tested.values()]), strict=True))
     adjusted = dict(zip(tested, holm([found.p for found in tested.values()]), strict=True))
     return {
-        key: dataclasses.replace(
-            found,
-            p_plain_holm=plain.get(key, math.nan),
-            p_holm=adjusted.get(key, math.nan),
-            of=len(tested),
-        )
+        key: dataclasses.replace(found, p_holm=adjusted.get(key, math.nan), of=len(tested))
         for key, found in comparisons.items()
         if found.splits
     }

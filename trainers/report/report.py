@@ -1,66 +1,58 @@
-"""The report of a sweep: put together, and written as Markdown, as one HTML file, as pictures and as data."""
+"""The report of a sweep: what to do, the picture and the table that show it, and the details; written to files."""
 
 from __future__ import annotations
 
 import difflib
 import hashlib
-import io
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+import numpy as np
+
+from trainers.config import EXACT
 from trainers.files import RunError, remove_leftovers, write_atomic, write_json, writing
 from trainers.records import INDEX, SweepResults, write_export
 from trainers.report.evidence import Evidence
-from trainers.report.exact import exact_section
-from trainers.report.findings import findings, headline
-from trainers.report.html import to_html
-from trainers.report.markdown import literal, to_markdown
-from trainers.report.page import Block, Page, Picture, Section, Text
+from trainers.report.page import Block, Page, Picture, Section, Text, file_names, literal, png, to_html, to_markdown
+from trainers.report.paired import FEWEST_SPLITS, Verdict
 from trainers.report.pictures import pictures
 from trainers.report.reference import Reference, reference_section
-from trainers.report.tables import data_table, progress, time_section, value_sections
-from trainers.report.wording import counted
+from trainers.report.series import mean_of
+from trainers.report.tables import SECTIONS, gain_table, progress, value_table
+from trainers.report.wording import counted, effect, fixed, listed, resolution_text, where
 from trainers.run.folder import RunFolder
 
-__all__ = ["Written", "build_page", "file_names", "find_sweep", "png", "write_report"]
+__all__ = ["Written", "advice", "build_page", "details", "find_sweep", "write_report"]
 
-_DPI = 144
+_PICTURES = ".pictures.json"  # in a report's folder: the names and hashes of its pictures
 
 
 @dataclass(frozen=True)
 class Written:
-    """The files of a report.
-
-    Attributes:
-        markdown: the report as Markdown.
-        html: as one HTML file.
-        figures: folder of the pictures.
-        export: all results, in one file that `ltr report` and `ltr sweep --from` read.
-        copy: where else the Markdown was to be written.
-    """
+    """The files of a report."""
 
     markdown: Path
     html: Path
-    figures: Path
-    export: Path
-    copy: Path | None = None
+    figures: Path  # folder of the pictures
+    export: Path  # all results, in one file that `ltr report` and `ltr sweep --from` read
+    copy: Path | None = None  # a second place of the Markdown
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """All of them, the pictures as their folder."""
+        """All of them, with the pictures as their folder."""
         found = (self.html, self.markdown, self.copy, self.figures, self.export)
         return tuple(path for path in found if path is not None)
 
 
 def find_sweep(text: str, runs_dir: str | Path = "runs") -> Path:
-    """A sweep's folder, at a path or of that name in the runs folder, or a file of its results.
+    """Find a sweep's folder by its path or by its name in the runs folder, or a file of its results.
 
     Raises:
-        RunError: neither is one; the nearest name there is suggested.
+        RunError: there is no such sweep; the nearest name is suggested.
     """
     places = (Path(text), Path(runs_dir) / text)
     if places[0].suffix == ".toml":
@@ -73,64 +65,100 @@ def find_sweep(text: str, runs_dir: str | Path = "runs") -> Path:
     for path in places:
         if RunFolder(path).begun:
             raise RunError(f"RUNS: {path} is one run, whose table `ltr show {path}` prints; ltr report takes sweeps")
-    known = sorted(path.parent.name for path in Path(runs_dir).glob(f"*/{INDEX}"))
+    known = sorted({path.parent.name for path in Path(runs_dir).glob(f"*/{INDEX}")})
     near = difflib.get_close_matches(text, known, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}" if known else ""
     raise RunError(f"RUNS: no sweep at {text} or {places[1]}{hint}")
 
 
 def build_page(results: SweepResults, *, title: str | None = None, reference: Reference | None = None) -> Page:
-    """The report of a sweep.
+    """Make the report of a sweep.
 
     Args:
-        results: of the sweep.
-        title: of the report; made of the sweep's name when left out.
-        reference: published values to set beside.
+        results: results of the sweep.
+        title: title of the report; made of the sweep's name when left out.
+        reference: published values to compare with.
 
     Raises:
-        RunError: a sweep without a result.
+        RunError: the sweep has no result yet.
     """
     if not results.records:
-        raise RunError(f"sweep {results.name}: no cell is finished yet; `ltr sweep CONFIG` computes them")
+        raise RunError(f"sweep {results.name}: no result is finished yet; `ltr sweep CONFIG` computes them")
     evidence = Evidence(results)
-    sections = [
-        *value_sections(evidence),
-        exact_section(evidence),
-        *([] if reference is None else [reference_section(evidence, reference)]),
-        *findings(evidence),
-        *pictures(evidence),
-        time_section(evidence),
-        Section("Data and origin", [data_table(results), *_origin(results)]),
+    sections = details(evidence, reference)
+    drawn = [block for section in sections for block in section.blocks if isinstance(block, Picture)]
+    begun = next(table for table in evidence.tables if table.rows)
+    table = gain_table(evidence) if evidence.gains["test"] else value_table(begun, evidence)
+    summary: list[Block] = [Text(advice(evidence)), *drawn[:1], table]
+    if text := resolution_text(evidence.gains["test"]):
+        summary.append(Text(text))
+    rest = [(section, [block for block in section.blocks if block not in drawn[:1]]) for section in sections]
+    kept = [
+        Section(section.title, blocks)
+        for section, blocks in rest
+        if len(blocks) == len(section.blocks) or any(isinstance(block, Picture) for block in blocks)
     ]
     heading = literal(f"Results of the sweep {results.name}" if title is None else title)
-    return Page(heading, _summary(evidence), [section for section in sections if section.blocks])
+    return Page(heading, [*summary, Text(state(evidence))], kept)
 
 
-def _summary(evidence: Evidence) -> list[Block]:
-    results = evidence.results
-    done, planned = progress(results)
-    data = len({record["data"] for record in results.records})
-    splits = len({record["split"] for record in results.records})
-    cells = f"All {done} cells are finished" if done == planned else f"**{done} of {planned} cells are finished**"
-    text = (
-        f"{cells}: methods on {counted(data, 'data set')} and {counted(splits, 'split')}. The exact stage maximises "
-        f"`{evidence.statistic}`, in which all methods are compared."
+def details(evidence: Evidence, reference: Reference | None = None) -> list[Section]:
+    """Return the sections of a report."""
+    made = [section for make in SECTIONS for section in make(evidence)]
+    beside = [] if reference is None else [reference_section(evidence, reference)]
+    return [section for section in (*made, *beside, *pictures(evidence)) if section.blocks]
+
+
+def advice(evidence: Evidence) -> str:
+    """Say in one sentence whether reranking is worth it on these data."""
+    found, d = evidence.gains["test"], evidence.decimals
+    if not evidence.exact:
+        best = [_best_method(evidence, data) for data in dict.fromkeys(r["data"] for r in evidence.results.records)]
+        return (
+            f"**The sweep has no exact stage yet; the largest mean `{evidence.statistic}` on test has {listed(best)}.**"
+        )
+    if not any(one.tested for one in found.values()):
+        return (
+            f"**It is too early to say whether reranking is worth it: a test takes {FEWEST_SPLITS} splits of a data "
+            "set with results of the exact stage and of its base ranker.**"
+        )
+    better, worse = (list(where(found, verdict, d).values()) for verdict in (Verdict.BETTER, Verdict.WORSE))
+    if better and worse:
+        return f"**Rerank on {listed(better)}, but not on {listed(worse)}, where the test value falls.**"
+    if better:
+        return f"**Rerank on {listed(better)}; elsewhere keep the base ranker.**"
+    if worse:
+        return f"**Keep the base ranker: reranking lowers the test value on {listed(worse)} and raises it nowhere.**"
+    pair, most = max(found.items(), key=lambda item: item[1].percent if item[1].tested else -np.inf)
+    return (
+        f"**Keep the base ranker: reranking is not shown to change `{evidence.statistic}` on the test sets (its "
+        f"largest mean gain, on {literal(pair[0])} at K = {pair[1]}, is {effect(most, d)}).**"
     )
-    waiting = [table.heading for table in evidence.tables if not table.rows]
-    texts = [text, *headline(evidence), *([f"Not begun: {'; '.join(map(literal, waiting))}."] if waiting else [])]
-    return [Text(text) for text in texts]
 
 
-def _origin(results: SweepResults) -> Iterator[Text]:
-    versions = results.origin.get("versions") or {}
-    listed = [f"{name} {version}" for name, version in versions.items()]
-    commit = results.origin.get("git_commit")
-    if commit:
-        changed = ", with changes" if results.origin.get("git_dirty") else ""
-        listed.append(f"commit {commit[:12]}{changed}")
-    if listed:
-        python = results.origin.get("python")
-        yield Text(literal(f"Begun with {', '.join([*([f'Python {python}'] if python else []), *listed])}."))
+def _best_method(evidence: Evidence, data: str) -> str:
+    rows = [table.rows[data] for table in evidence.tables if data in table.rows]
+    means = {
+        variant.label: mean_of(series.values("test", evidence.statistic))
+        for row in rows
+        for variant, series in row.items()
+        if variant.method != EXACT
+    }
+    best = max(means, key=lambda label: means[label] if np.isfinite(means[label]) else -np.inf)
+    return f"{literal(best)} on {literal(data)} ({fixed(means[best], evidence.decimals)})"
+
+
+def state(evidence: Evidence) -> str:
+    """Say how much of the sweep is finished."""
+    done, planned = progress(evidence.results)
+    records = evidence.results.records
+    data, splits = len({record["data"] for record in records}), len({record["split"] for record in records})
+    finished = (
+        f"All {done} results are finished" if done == planned else f"**{done} of {planned} results are finished**"
+    )
+    text = f"{finished}, on {counted(data, 'data set')} and {counted(splits, 'split')}."
+    waiting = [literal(table.heading) for table in evidence.tables if not table.rows]
+    return f"{text} Not begun: {'; '.join(waiting)}." if waiting else text
 
 
 def write_report(
@@ -144,20 +172,20 @@ def write_report(
     """Write the report of a sweep.
 
     Args:
-        results: of the sweep.
-        folder: where to write; made when missing.
-        title: of the report.
-        reference: published values to set beside.
-        markdown: another place for the Markdown, whose links lead to the pictures in `folder`.
+        results: results of the sweep.
+        folder: folder to write to, made when missing.
+        title: title of the report.
+        reference: published values to compare with.
+        markdown: a second place for the Markdown, whose links lead to the pictures in `folder`.
 
     Raises:
-        RunError: a sweep without a result, a place that cannot be written to.
+        RunError: the sweep has no result yet, or a place cannot be written to.
     """
     page = build_page(results, title=title, reference=reference)
     written = Written(
         folder / "report.md", folder / "report.html", folder / "figures", folder / "cells.jsonl", markdown
     )
-    names = file_names(page)
+    names = file_names(page.pictures)
     images = {picture: png(picture) for picture in names}
     with writing(folder):
         written.figures.mkdir(parents=True, exist_ok=True)
@@ -167,17 +195,14 @@ def write_report(
         write_atomic(written.html, to_html(page, images).encode())
         write_export(written.export, results)
     for path in (written.markdown, *([] if markdown is None else [markdown])):
+        way = Path(os.path.relpath(written.figures.resolve(), path.resolve().parent)).as_posix()
         with writing(path):
-            write_atomic(path, to_markdown(page, _links(names, written.figures, path)).encode())
+            write_atomic(path, to_markdown(page, {p: quote(f"{way}/{name}") for p, name in names.items()}).encode())
     return written
 
 
-_PICTURES = ".pictures.json"
-"""The file in a report's folder with the names and hashes of its pictures."""
-
-
 def _write_pictures(folder: Path, images: Mapping[str, bytes]) -> None:
-    """Write the pictures of a report, and remove those of an earlier one that are not made any more.
+    """Write the pictures of a report, and remove those that an earlier report wrote and this one does not have.
 
     A file that no report wrote, or that was changed since, is left alone.
     """
@@ -194,30 +219,3 @@ def _write_pictures(folder: Path, images: Mapping[str, bytes]) -> None:
     for name, image in images.items():
         write_atomic(folder / name, image)
     write_json(known, {name: hashlib.sha256(image).hexdigest() for name, image in images.items()})
-
-
-def _links(names: Mapping[Picture, str], figures: Path, path: Path) -> dict[Picture, str]:
-    """The pictures as seen from a file."""
-    way = Path(os.path.relpath(figures.resolve(), path.resolve().parent)).as_posix()
-    return {picture: quote(f"{way}/{name}") for picture, name in names.items()}
-
-
-def file_names(page: Page) -> dict[Picture, str]:
-    """File names of all pictures, plain and each another."""
-    names: dict[Picture, str] = {}
-    for picture in page.pictures:
-        plain = "".join(c if c.isalnum() or c in "-_.+=" else "_" for c in picture.name).lstrip(".") or "picture"
-        name, number = plain, 1
-        while f"{name}.png" in names.values():
-            number += 1
-            name = f"{plain}_{number}"
-        names[picture] = f"{name}.png"
-    return names
-
-
-def png(picture: Picture) -> bytes:
-    """A picture as PNG."""
-    buffer = io.BytesIO()
-    # without the version of matplotlib, so that the same figure is the same file
-    picture.figure.savefig(buffer, format="png", dpi=_DPI, facecolor="white", metadata={"Software": None})
-    return buffer.getvalue()

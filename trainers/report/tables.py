@@ -1,206 +1,569 @@
-"""Tables of a sweep's report: what each method reached, how long it took, and on which data."""
+"""The tables of a report.
+
+A function marked with `section` makes one or more sections from the results of a sweep. That is all a new table takes:
+sections appear in the order in which their functions are defined, and sections without blocks are left out.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from trainers.config import EXACT
 from trainers.files import Json
-from trainers.records import SweepResults
+from trainers.records import SweepResults, nothing_proven
+from trainers.report import wording as say
 from trainers.report.evidence import Evidence
-from trainers.report.markdown import literal
-from trainers.report.page import Block, Section, Table, Text
-from trainers.report.paired import ALPHA, paired
-from trainers.report.series import FloatArray, Series, Variant
-from trainers.report.sweep_tables import Row, SweepTable
-from trainers.report.wording import ABSENT, decimals_of
+from trainers.report.page import Block, Section, Table, Text, literal
+from trainers.report.paired import ALPHA, Paired, family
+from trainers.report.series import (
+    PARTS,
+    TIME_LIMIT,
+    FloatArray,
+    K,
+    Row,
+    Series,
+    SweepTable,
+    Variant,
+    in_order,
+    key_name,
+    mean_of,
+    proven,
+)
+from trainers.tables import NOTHING_PROVEN
 
 __all__ = [
-    "HALVES",
-    "Reached",
-    "data_table",
-    "largest",
-    "line_of",
-    "progress",
-    "seconds",
-    "time_section",
-    "value_sections",
-]
+    "SECTIONS", "OptionTable", "Reached", "below_a_start", "comparison_table", "gain_table", "largest", "line_of",
+    "option_tables", "progress", "recentring", "section", "wide_gaps",
+]  # fmt: skip
 
-HALVES = ("train", "test")
+Make = Callable[[Evidence], Iterable[Section]]
+SECTIONS: list[Make] = []
+"""The functions that make the sections of a report, in order."""
+
+_WIDE_GAP = 0.05  # relative gap above which a list is named
+_TOLERANCE = 1e-9
+_NAMED = 12  # results that are named one by one; of more, data sets with counts
+
+
+def section(make: Make) -> Make:
+    """Add the sections that a function makes to every report."""
+    SECTIONS.append(make)
+    return make
+
+
+# --- values -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Reached:
-    """What a variant reached on one half of one data set.
+    """The values of a variant on one data set."""
 
-    Attributes:
-        mean: over the splits where the statistic is defined, NaN without any.
-        std: with ddof = 1, None of fewer than two splits.
-        splits: how many these are.
-        standing: ``"best"`` of its line, ``"close"`` where not significantly worse than the best, else empty.
-    """
-
-    mean: float
-    std: float | None
-    splits: int
-    standing: Literal["best", "close", ""] = ""
+    mean: float  # mean over the splits where the statistic is defined, NaN without any
+    std: float | None  # standard deviation with ddof = 1; None for fewer than two splits
+    splits: int  # number of these splits
+    standing: Literal["best", "close", ""] = ""  # in its line; "close": not significantly worse than the best
 
     @classmethod
     def of(cls, values: FloatArray, standing: Literal["best", "close", ""] = "") -> Reached:
-        """The mean and standard deviation of values, NaN left out."""
+        """Summarise values, leaving out NaN."""
         known = values[~np.isnan(values)]
         std = float(known.std(ddof=1)) if len(known) > 1 else None
         return cls(float(known.mean()) if len(known) else math.nan, std, len(known), standing)
 
     def text(self, decimals: int, full: int) -> str:
-        """``12.34 ± 0.56``, marked by its standing, and by its number of splits where that is less than `full`."""
+        """Return ``12.34 ± 0.56``, marked by its standing, and by its number of splits where that is not `full`."""
         if not self.splits:
-            return ABSENT
+            return say.ABSENT
         text = f"{self.mean:.{decimals}f}" + ("" if self.std is None else f" ± {self.std:.{decimals}f}")
         text = {"best": f"**{text}**", "close": f"*{text}*", "": text}[self.standing]
         return text if self.splits == full else f"{text} ({self.splits})"
 
 
-def line_of(row: Row, half: str, statistic: str) -> dict[Variant, Reached]:
-    """One line of a table of values: each variant, and of several the best and those not significantly worse.
+def largest(found: Iterable[Reached]) -> float:
+    """Return the largest mean, which decides how many decimals all of them have."""
+    return max((abs(reached.mean) for reached in found if reached.splits), default=0.0)
 
-    The best is one of those with the most splits, for a few splits may be easy ones. Significance is that of a
-    two-sided matched pairs t-test on the splits that both have.
 
-    Args:
-        row: the series of a data set.
-        half: ``"train"`` or ``"test"``.
-        statistic: its name.
+def line_of(row: Row, part: str, evidence: Evidence) -> dict[Variant, Reached]:
+    """Summarise each variant of a data set, and mark the best one and those not significantly worse.
+
+    The best one is among those with the most splits, because a few splits may be easy ones. Significance is that of a
+    two-sided matched pairs t-test on common splits.
     """
-    values = {variant: series.values(half, statistic) for variant, series in row.items()}
-    reached = {variant: Reached.of(found) for variant, found in values.items()}
-    full = max((one.splits for one in reached.values()), default=0)
-    top = max((one.mean for one in reached.values() if full and one.splits == full), default=math.nan)
-    best = [v for v, one in reached.items() if one.splits == full and math.isclose(one.mean, top, rel_tol=1e-12)]
+    values = {variant: series.values(part, evidence.statistic) for variant, series in row.items()}
+    line = {variant: Reached.of(found) for variant, found in values.items()}
+    full = max((one.splits for one in line.values()), default=0)
+    top = max((one.mean for one in line.values() if full and one.splits == full), default=math.nan)
+    best = [v for v, one in line.items() if one.splits == full and math.isclose(one.mean, top, rel_tol=1e-12)]
     if len(row) < 2 or not best:
-        return reached
-    line = {}
-    for variant, found in values.items():
-        standing: Literal["best", "close", ""] = ""
+        return line
+    for variant, series in row.items():
+        found = evidence.compare(series, row[best[0]], part, independent=True, fewest=2)
         if variant in best:
-            standing = "best"
-        elif _not_worse(row[variant], row[best[0]], half, statistic):
-            standing = "close"
-        line[variant] = Reached.of(found, standing)
+            line[variant] = Reached.of(values[variant], "best")
+        elif found.tested and not (found.p < ALPHA and found.difference < 0):
+            line[variant] = Reached.of(values[variant], "close")
     return line
 
 
-def _not_worse(series: Series, best: Series, half: str, statistic: str) -> bool:
-    """Whether a test on at least two pairs does not show that the series is worse."""
-    values, of_best = (one.at(series.common(best)).values(half, statistic) for one in (series, best))
-    found = paired(values, of_best, overlap=0.0, fewest=2)
-    return found.tested and not (found.p_plain < ALPHA and found.difference < 0)
-
-
-def value_sections(evidence: Evidence) -> list[Section]:
-    """A section a table of the sweep: mean and standard deviation of the first statistic; none of tables not begun."""
-    sections = []
+@section
+def _value_sections(evidence: Evidence) -> Iterator[Section]:
+    """Means and standard deviations of the first statistic, a section for each table of the sweep."""
     for table in evidence.tables:
         if table.rows:
             done, planned = progress(evidence.results, table.name)
-            blocks: list[Block] = [Text(f"{done} of {planned} cells are finished.")] if done < planned else []
-            sections.append(Section(literal(table.heading), [*blocks, _values(table, evidence.statistic)]))
-    return sections
+            blocks: list[Block] = [Text(f"{done} of {planned} results are finished.")] if done < planned else []
+            yield Section(literal(table.heading), [*blocks, value_table(table, evidence)])
 
 
 def progress(results: SweepResults, table: str | None = None) -> tuple[int, int]:
-    """How many cells of a table, or of all, are finished, and how many there are."""
+    """Count the finished and the planned results of a table, or of all."""
     grids = [grid for grid in results.grids if table in (None, grid["name"])]
     planned = {cell["id"] for grid in grids for cell in grid["cells"]}
     return len(planned & set(results.by_id)), len(planned)
 
 
-def _values(table: SweepTable, statistic: str) -> Table:
-    lines = {(data, half): line_of(row, half, statistic) for data, row in table.rows.items() for half in HALVES}
+def value_table(table: SweepTable, evidence: Evidence) -> Table:
+    """Return the means and standard deviations of all variants on training and test sets."""
+    lines = {(data, part): line_of(row, part, evidence) for data, row in table.rows.items() for part in PARTS}
     found = [reached for line in lines.values() for reached in line.values()]
-    places, full = decimals_of(largest(found)), max(reached.splits for reached in found)
+    places, full = say.decimals_of(largest(found)), max(reached.splits for reached in found)
     variants = table.variants
-    cells = [
+    rows = [
         [
-            literal(data) if half == "train" else "",
-            half,
-            *(line[v].text(places, full) if v in line else ABSENT for v in variants),
+            literal(data) if part == "train" else "",
+            part,
+            *(line[v].text(places, full) if v in line else say.ABSENT for v in variants),
         ]
-        for (data, half), line in lines.items()
+        for (data, part), line in lines.items()
     ]
-    caption = [f"`{statistic}`, " + ("one split." if full <= 1 else f"mean ± standard deviation over {full} splits.")]
+    over = "one split" if full <= 1 else f"mean ± standard deviation over {full} splits"
+    caption = [f"`{evidence.statistic}`, {over}."]
     if any(reached.splits < full for reached in found):
-        caption.append("Fewer splits stand in parentheses.")
+        caption.append("The number of splits is in parentheses where it is smaller.")
     if any(reached.standing for reached in found):
         caption.append("**Bold**: the largest mean of the line, among those with the most splits.")
     if any(reached.standing == "close" for reached in found):
         caption.append(
             "*Italics*: not significantly worse than it by a two-sided matched pairs t-test on the common splits "
-            f"(α = {ALPHA}), uncorrected for the number of comparisons; corrected ones stand in the findings."
+            f"(α = {ALPHA}), not corrected for the number of comparisons or for splits that share rows."
         )
     if any(variant.best_of for variant in variants):
-        caption.append("“Best of” is chosen by the mean on the test halves, which favours that method.")
-    return Table(["data set", "half", *(literal(v.label) for v in variants)], cells, " ".join(caption), left=2)
+        caption.append("“Best of” is chosen by the mean on the test sets, which favours that method.")
+    return Table(["data set", "set", *(literal(v.label) for v in variants)], rows, " ".join(caption), left=2)
 
 
-def time_section(evidence: Evidence) -> Section:
-    """Median seconds of all methods."""
+@section
+def _loss_section(evidence: Evidence) -> Iterator[Section]:
+    """The convex loss of each first-stage method beside the statistic."""
+    rows = []
+    for table in evidence.main_groups:
+        for data, row in table.rows.items():
+            for variant, series in row.items():
+                losses = [record["loss"] for record in series.records.values() if record.get("loss") is not None]
+                if variant.method != EXACT and losses:
+                    means = [mean_of(series.values(part, evidence.statistic)) for part in PARTS]
+                    values = [f"{np.mean(losses):.5g}", *(say.fixed(mean, evidence.decimals) for mean in means)]
+                    rows.append([literal(data), literal(variant.label), *values])
+    header = ["data set", "method", "loss on train", f"`{evidence.statistic}` on train", "on test"]
+    caption = "Means over the splits. Losses of different methods are on different scales."
+    yield Section("Loss and statistic", [Table(header, rows, caption, left=2)] if rows else [])
+
+
+# --- the exact stage ----------------------------------------------------------------------------------------------
+
+
+@section
+def _exact_section(evidence: Evidence) -> Iterator[Section]:
+    """What the exact stage proved on its lists, and what it gained over its base rankers."""
     blocks: list[Block] = []
     for table in evidence.tables:
-        variants = table.variants
-        cells = [
-            [literal(data), *(_median_seconds(row[v]) if v in row else ABSENT for v in variants)]
-            for data, row in table.rows.items()
+        rows = []
+        for data, row in table.exact.items():
+            lines = [_exact_line(series, evidence) for series in row.values()]
+            rows += [[literal(data) if at == 0 else "", *line] for at, line in enumerate(lines)]
+        if rows:
+            blocks += [Text(f"**{literal(table.heading)}**"), Table(_EXACT_HEADER, rows, left=2)]
+    if blocks:
+        note = (
+            "Proven: lists on which no weights can do better, of all lists with something to reorder. Nothing proven: "
+            "lists whose bound is that of a perfect order, so that their gap says nothing about the search. Objective "
+            "and bound: means over the lists. The gap is the distance from the answer's objective to the bound. Gains: "
+            f"mean paired difference from the base ranker in `{evidence.statistic}` of the whole set, in points and in "
+            "percent of the base ranker's mean."
+        )
+        blocks.insert(0, Text(note))
+    yield Section("The exact stage", blocks)
+
+
+_EXACT_HEADER = (
+    "data set", "variant", "splits", "proven", NOTHING_PROVEN, "objective", "bound", "median gap", "largest gap",
+    "gain on train", "gain on test", "median seconds",
+)  # fmt: skip
+
+
+def _exact_line(series: Series, evidence: Evidence) -> list[str]:
+    records = [series.records[split] for split in series.splits]
+    lists = [record for record in records if record["list"]]
+    gaps = np.array([record["list"]["gap"] for record in lists], dtype=np.float64)  # NaN for None
+    objective, bound = (mean_of(series.on_list(what)) for what in ("value", "bound"))
+    places = say.decimals_of(objective)
+    return [
+        literal(series.variant.label),
+        str(len(records)),
+        f"{sum(map(proven, lists))} of {len(lists)}" if lists else say.ABSENT,
+        str(sum(map(nothing_proven, lists))) if lists else say.ABSENT,
+        say.fixed(objective, places),
+        say.fixed(bound, places),
+        _gap(float(np.median(gaps)) if lists else math.nan),
+        _gap(float(np.max(gaps)) if lists else math.nan),
+        *(_gain(series, part, evidence) for part in PARTS),
+        say.seconds(float(np.median([record["seconds"] for record in records]))),
+    ]
+
+
+def _gap(gap: float) -> str:
+    return "0%" if gap == 0 else "< 0.01%" if gap < 1e-4 else say.gap_text(gap)
+
+
+def _gain(series: Series, part: str, evidence: Evidence) -> str:
+    found = evidence.compare(*evidence.with_base(series), part)
+    if not found.splits:
+        return say.ABSENT
+    relative = f" ({say.percent(found.percent)})" if found.mean_b > 0 else ""
+    return say.signed(found.difference, say.decimals_of(found.mean_b)) + relative
+
+
+def gain_table(evidence: Evidence) -> Table:
+    """Return the exact stage against its base ranker, a row for each data set and K."""
+    d, rows = evidence.decimals, []
+    for pair, one in evidence.gains["test"].items():
+        train, series = evidence.gains["train"].get(pair), evidence.main[pair]
+        rows.append(
+            [
+                literal(pair[0]),
+                str(pair[1]),
+                say.fixed(one.mean_b, d),
+                say.fixed(one.mean_a, d),
+                say.effect(one, d),
+                say.p_text(one.p_holm),
+                one.verdict,
+                say.ABSENT if train is None else f"{say.signed(train.difference, d)} ({say.percent(train.percent)})",
+                series.proven,
+                series.gap_text(),
+            ]
+        )
+    header = [
+        "data set", "K", "base ranker", "reranked", "difference on test", "p", "verdict", "gain on train", "proven",
+        "mean gap",
+    ]  # fmt: skip
+    found = evidence.gains["test"]
+    caption = (
+        f"`{evidence.statistic}` on the test sets, {say.splits_text(found)}: means, and the difference with its 95% "
+        f"interval. p: {say.tests_text(found)}. Proven: answers that no linear ranker of the list can beat."
+    )
+    return Table(header, rows, caption)
+
+
+# --- options ------------------------------------------------------------------------------------------------------
+
+
+def comparison_table(
+    found: Mapping[say.Pair, Paired | None], evidence: Evidence, difference: str, *, varied: str = "K",
+    caption: str = "", more: Mapping[str, Callable[[say.Pair], str]] | None = None, decimals: int | None = None,
+) -> Table:  # fmt: skip
+    """Return a family of comparisons as a table.
+
+    Args:
+        found: comparisons by data set and value of an option; None for the value that others are compared with.
+        evidence: the results.
+        difference: heading of the differences, such as ``exact - base``.
+        varied: name of the option.
+        caption: text before the name of the test.
+        more: headings of further columns, and the function that gives their text.
+        decimals: decimals of differences, when not those of the statistic.
+    """
+    d = evidence.decimals if decimals is None else decimals
+    rows = []
+    for pair, one in found.items():
+        row = [literal(pair[0]), say.value_text(pair), *(text(pair) for text in (more or {}).values())]
+        if one is None:
+            rows.append([*row, say.ABSENT, "reference", say.ABSENT, say.ABSENT, say.ABSENT])
+            continue
+        change = f"{say.signed(one.difference, d)} ({say.percent(one.percent)})"
+        rows.append([*row, str(one.splits), change, say.fixed(one.width, d), say.p_text(one.p), say.p_text(one.p_holm)])
+    header = ["data set", varied, *(more or {}), "splits", difference, "± 95%", "p", "p Holm"]
+    test = say.tests_text({pair: one for pair, one in found.items() if one is not None})
+    return Table(header, rows, f"{caption} p: {test}.".strip())
+
+
+@dataclass(frozen=True)
+class OptionTable:
+    """A table of the sweep in which one option of the exact stage varies alone."""
+
+    key: str  # the option
+    title: str  # title of the table
+    series: dict[say.Pair, Series]  # series by data set and value, in order
+    reference: dict[str, float | str]  # the value with which others are compared, by data set
+
+    def compared(self, evidence: Evidence, part: str) -> dict[say.Pair, Paired]:
+        """Compare each value with the reference, as one family."""
+        return family(
+            {
+                (data, value): evidence.compare(series, self.series[data, self.reference[data]], part)
+                for (data, value), series in self.series.items()
+                if value != self.reference[data]
+            }
+        )
+
+
+def option_tables(evidence: Evidence) -> list[OptionTable]:
+    """Return the tables that vary an option of the exact stage other than K."""
+    found = []
+    for table in evidence.tables:
+        for lines in itertools.chain.from_iterable(table.along(key) for key in sorted(table.keys - {K})):
+            if not lines.held and any(len(row) > 1 for row in lines.rows.values()):
+                series: dict[say.Pair, Series] = {
+                    (data, _as_number(v)): one for data, row in lines.rows.items() for v, one in row.items()
+                }
+                reference = {data: _reference(evidence, lines.key, list(row), data) for data, row in lines.rows.items()}
+                found.append(OptionTable(lines.key, table.title, series, reference))
+    return found
+
+
+def _reference(evidence: Evidence, key: str, values: list[Any], data: str) -> float | str:
+    """Return the smallest price C; of other options the value that the sweep's other tables use, else the first."""
+    if key not in ("exact.C", TIME_LIMIT) and data in evidence.lengths:
+        usual = next(iter(evidence.lengths[data].main.values())).option(key.rpartition(".")[2])
+        if usual in values:
+            return _as_number(usual)
+    return _as_number(values[0])
+
+
+def _as_number(value: Any) -> float | str:  # noqa: ANN401  (a value of an option)
+    return value if isinstance(value, str) else float(value)
+
+
+@section
+def _option_section(evidence: Evidence) -> Iterator[Section]:
+    """What each option of the exact stage changes."""
+    blocks = [block for table in option_tables(evidence) for block in _option_blocks(evidence, table)]
+    yield Section("Options of the exact stage", blocks)
+
+
+def _option_blocks(evidence: Evidence, table: OptionTable) -> Iterator[Block]:
+    name, d = key_name(table.key), evidence.decimals
+    of: dict[str, list[str]] = {}
+    for pair in table.reference.items():
+        of.setdefault(say.value_text(pair), []).append(pair[0])
+    usual = say.listed([f"{value} ({say.listed(data)})" if len(of) > 1 else value for value, data in of.items()])
+    found = {part: table.compared(evidence, part) for part in PARTS}
+    yield Text(f"**{literal(table.title or name)}**")
+    for part, named in (("test", "test"), ("train", "training")):
+        against = f"{name} = {usual} on the {named} sets"
+        yield Text(say.verdict_text(found[part], f"another {name}", against, d, name))
+
+    def gain(pair: say.Pair) -> str:
+        one = found["train"].get(pair)
+        return say.ABSENT if one is None else f"{say.signed(one.difference, d)} (p = {say.p_text(one.p_holm)})"
+
+    more = {
+        "proven": lambda pair: table.series[pair].proven,
+        "weights": lambda pair: say.fixed(_nonzero(table.series[pair]), 1),
+        "train": lambda pair: say.fixed(mean_of(table.series[pair].values("train", evidence.statistic)), d),
+        "difference on train": gain,
+        "test": lambda pair: say.fixed(mean_of(table.series[pair].values("test", evidence.statistic)), d),
+    }
+    compared = {pair: found["test"].get(pair) for pair in table.series}
+    caption = "Weights: mean number of non-zero weights. Differences are from the reference."
+    yield comparison_table(compared, evidence, "difference on test", varied=name, caption=caption, more=more)
+
+
+def _nonzero(series: Series) -> float:
+    counts = [int(np.count_nonzero(r["weights"])) for r in series.records.values() if r["weights"] is not None]
+    return float(np.mean(counts)) if counts else math.nan
+
+
+def recentring(evidence: Evidence, part: str) -> dict[say.Pair, Paired]:
+    """Compare answers moved to the largest margin with the same answers as found, for each data set and K."""
+
+    def twice(series: Series) -> tuple[Series, Series] | None:
+        return (series, series) if any("recentred" in record for record in series.records.values()) else None
+
+    return evidence.over(twice, part, recentred=True)
+
+
+@section
+def _recentring_section(evidence: Evidence) -> Iterator[Section]:
+    """Answers moved to the largest margin against the answers as found."""
+    test, train = (recentring(evidence, part) for part in ("test", "train"))
+    if not test:
+        return
+    blocks: list[Block] = [
+        Text(
+            "A recentred answer wins the same comparisons as the exact answer, by the largest possible margin, and so "
+            "has the same objective."
+        )
+    ]
+    for part, found in (("test", test), ("training", train)):
+        against = f"the same answer as found on the {part} sets"
+        blocks.append(Text(say.verdict_text(found, "a recentred answer", against, evidence.decimals)))
+    more = {
+        "on train": lambda pair: (
+            say.signed(train[pair].difference, evidence.decimals + 1) if pair in train else say.ABSENT
+        )
+    }
+    table = comparison_table(test, evidence, "recentred - found", more=more, decimals=evidence.decimals + 1)
+    yield Section("Does recentring help?", [*blocks, table])
+
+
+# --- checks, times and data ---------------------------------------------------------------------------------------
+
+
+def below_a_start(records: Iterable[Json]) -> list[Json]:
+    """Return the exact results whose objective is below that of a ranker they started from."""
+    return [
+        record
+        for record in records
+        if record["list"]
+        and record["list"]["starts"]
+        and record["list"]["value"] < max(record["list"]["starts"].values()) - _slack(record)
+    ]
+
+
+def _slack(record: Json) -> float:
+    return _TOLERANCE * max(1.0, abs(record["list"]["value"]))
+
+
+def wide_gaps(records: Iterable[Json]) -> list[Json]:
+    """Return the exact results with a gap above 5%, or without a known gap."""
+    return [record for record in records if record["list"] and _gap_of(record) > _WIDE_GAP]
+
+
+def _gap_of(record: Json) -> float:
+    gap = record["list"]["gap"]
+    return math.inf if gap is None else float(gap)
+
+
+@section
+def _check_section(evidence: Evidence) -> Iterator[Section]:
+    """What went wrong or stopped early."""
+    exact, results = evidence.exact, evidence.results.records
+    blocks: list[Block] = []
+    if exact:
+        below = below_a_start(exact)
+        crossed = [r for r in exact if r["list"] and r["list"]["bound"] < r["list"]["value"] - _slack(r)]
+        starts = f"In {len(below) or 'none'} of {say.counted(len(exact), 'exact result')} "
+        starts += f"the objective is below that of a ranker the search started from{_errors(below)}."
+        bounds = f"In {len(crossed)} the bound is below the value{_errors(crossed)}." if crossed else ""
+        blocks.append(Text(f"**Solver.** {starts} {bounds or 'No bound is below its value.'}"))
+        by = Counter(record["status"] for record in exact)
+        others = [
+            f"{status}: {_named([r for r in exact if r['status'] == status])}"
+            for status in by
+            if status not in ("optimal", "time_limit")
         ]
-        if cells:
+        text = (
+            say.listed([f"{by[status]} {status}" for status in ("optimal", "time_limit") if by[status]])
+            or "others only"
+        )
+        blocks.append(Text(f"**Statuses.** {text}.{' Others: ' + '; '.join(others) + '.' if others else ''}"))
+    first = [record for record in results if record["method"] != EXACT]
+    early = Counter((r["method"], r["data"], r["status"]) for r in first if r["status"] not in ("converged", "fitted"))
+    if first:
+        stopped = "; ".join(f"{method} on {data}: {count} {status}" for (method, data, status), count in early.items())
+        text = (
+            f"{early.total() or 'None'} of {say.counted(len(first), 'first-stage ranker')} stopped before it converged"
+        )
+        blocks.append(Text(f"**First stages.** {text}{f': {stopped}' if early else ''}."))
+    if wide := wide_gaps(exact):
+        text = f"{len(wide)} of {say.counted(len(exact), 'exact result')} have a gap above {_WIDE_GAP:.0%}."
+        blocks += [Text(f"**Gaps.** {text}"), _gap_table(wide, exact)]
+    elif exact:
+        blocks.append(Text(f"**Gaps.** No list has a gap above {_WIDE_GAP:.0%}."))
+    yield Section("Exceptions and checks", blocks)
+
+
+def _errors(records: list[Json]) -> str:
+    return f", which is an error: {_named(records)}" if records else ""
+
+
+def _named(records: list[Json]) -> str:
+    """Name results by data set, split and K, or count them by data set when there are many."""
+    if len(records) > _NAMED:
+        return say.listed([f"{data} ({number})" for data, number in Counter(r["data"] for r in records).items()])
+    return say.listed([f"{r['data']} split {r['split']}, K = {r['options']['top_k']}" for r in records])
+
+
+def _gap_table(wide: list[Json], records: list[Json]) -> Table:
+    def group(record: Json) -> tuple[str, Any, float]:
+        return record["data"], record["options"]["top_k"], float(record["options"]["time_limit"])
+
+    everything, order = Counter(map(group, records)), list(dict.fromkeys(record["data"] for record in records))
+    rows = []
+    for key in sorted(set(map(group, wide)), key=lambda key: (order.index(key[0]), in_order(key[1]), key[2])):
+        own = [record for record in wide if group(record) == key]
+        most = max(map(_gap_of, own))
+        shown = "no bound" if math.isinf(most) else f"{100 * most:.1f}%"
+        count = f"{len(own)}/{everything[key]}"
+        rows.append([literal(key[0]), str(key[1]), f"{key[2]:g}", count, shown, str(sum(map(nothing_proven, own)))])
+    return Table(["data set", "K", "seconds", f"above {_WIDE_GAP:.0%}", "largest", NOTHING_PROVEN], rows)
+
+
+@section
+def _time_section(evidence: Evidence) -> Iterator[Section]:
+    """The median seconds of all methods."""
+    blocks: list[Block] = []
+    for table in evidence.tables:
+        if table.rows:
+            variants = table.variants
+            rows = [
+                [literal(data), *(_median_seconds(row[v]) if v in row else say.ABSENT for v in variants)]
+                for data, row in table.rows.items()
+            ]
             header = ["data set", *(literal(v.label) for v in variants)]
-            blocks += [Text(f"**{literal(table.heading)}**"), Table(header, cells)]
+            blocks += [Text(f"**{literal(table.heading)}**"), Table(header, rows)]
     note = (
         "Median seconds over the splits: of the fit for first-stage rankers, of the search on the list for the exact "
-        "stage, without its base ranker's fit."
+        "stage, without the fit of its base ranker."
     )
-    return Section("Times", [Text(note), *blocks] if blocks else [])
+    yield Section("Times", [Text(note), *blocks] if blocks else [])
 
 
 def _median_seconds(series: Series) -> str:
-    return seconds(np.median([record["seconds"] for record in series.records.values()]))
+    return say.seconds(float(np.median([record["seconds"] for record in series.records.values()])))
 
 
-def data_table(results: SweepResults) -> Table:
-    """The data sets: rows and positives of both halves, features, splits."""
-    rows: dict[str, list[Json]] = {}
-    for record in results.records:
-        rows.setdefault(record["data"], []).append(record)
-    cells = []
-    for data, records in rows.items():
+@section
+def _data_section(evidence: Evidence) -> Iterator[Section]:
+    """Sizes of the data sets, and the versions with which the sweep was begun."""
+    by: dict[str, list[Json]] = {}
+    for record in evidence.results.records:
+        by.setdefault(record["data"], []).append(record)
+    rows = []
+    for data, records in by.items():
         sizes = [record["sizes"] for record in records]
-        halves = [_between(size[half][at] for size in sizes) for half in HALVES for at in (0, 1)]
+        numbers = [_between(size[part][at] for size in sizes) for part in PARTS for at in (0, 1)]
         splits = len({record["split"] for record in records})
-        cells.append([literal(data), *halves, _between(size["d"] for size in sizes), str(splits)])
+        rows.append([literal(data), *numbers, _between(size["d"] for size in sizes), str(splits)])
     header = ["data set", "train rows", "positive", "test rows", "positive", "features", "splits"]
-    return Table(header, cells, "Numbers that depend on the split stand as least–largest.")
+    table = Table(header, rows, "Numbers that depend on the split are shown as least–largest.")
+    origin = evidence.results.origin
+    parts = [f"Python {origin['python']}"] if origin.get("python") else []
+    parts += [f"{name} {version}" for name, version in (origin.get("versions") or {}).items()]
+    if commit := origin.get("git_commit"):
+        parts.append(f"commit {commit[:12]}{', with changes' if origin.get('git_dirty') else ''}")
+    text = [Text(literal(f"The sweep was begun with {', '.join(parts)}."))] if parts else []
+    yield Section("Data and origin", [table, *text])
 
 
 def _between(numbers: Iterable[int]) -> str:
     found = set(numbers)
     return str(min(found)) if len(found) == 1 else f"{min(found)}–{max(found)}"
-
-
-def largest(found: Iterable[Reached]) -> float:
-    """The largest mean, which says how many decimals all of them are written with."""
-    return max((abs(reached.mean) for reached in found if reached.splits), default=0.0)
-
-
-def seconds(value: float) -> str:
-    """Two digits, or whole seconds.
-
-    Examples:
-        >>> seconds(0.0123), seconds(2.0), seconds(123.4)
-        ('0.012', '2.0', '123')
-    """
-    return f"{value:.0f}" if value >= 9.95 else f"{value:#.2g}"

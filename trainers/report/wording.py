@@ -1,36 +1,34 @@
-"""Numbers and lists as sentences and tables of findings show them."""
+"""Numbers, lists and outcomes of tests as the tables and sentences of a report show them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from trainers.report.page import literal
+from trainers.report.paired import ALPHA, FEWEST_SPLITS, Paired, Verdict
 
 __all__ = [
-    "ABSENT",
-    "counted",
-    "counted_range",
-    "decimals_of",
-    "fixed",
-    "gap_text",
-    "listed",
-    "p_equals",
-    "p_text",
-    "percent",
-    "share",
-    "signed",
-    "size_percent",
-]
+    "ABSENT", "Pair", "counted", "counted_range", "decided", "decimals_of", "effect", "fixed", "gap_text", "listed",
+    "p_equals", "p_text", "percent", "resolution_text", "seconds", "share", "signed", "splits_text", "tests_text",
+    "value_text", "verdict_text", "where",
+]  # fmt: skip
 
 ABSENT = "-"
-"""What a table shows where there is no number."""
+"""The text of a number that does not exist."""
+Pair = tuple[str, int | float | str]
+"""A data set, and a K or the value of another option."""
+_NAMED = 4  # data sets that are named where nothing is found; more are counted
 
 
 def decimals_of(size: float) -> int:
-    """How many decimals of a statistic to show, by the size of its values: four digits in all.
+    """Return how many decimals give four digits to values of this size.
 
-    Examples:
-        >>> [decimals_of(size) for size in (250.0, 31.2, 3.1, 0.72)]
-        [1, 2, 3, 4]
+    >>> [decimals_of(size) for size in (250.0, 31.2, 3.1, 0.72)]
+    [1, 2, 3, 4]
     """
     if not math.isfinite(size) or size == 0:
         return 3
@@ -38,16 +36,15 @@ def decimals_of(size: float) -> int:
 
 
 def fixed(value: float, decimals: int) -> str:
-    """A number with so many decimals, `ABSENT` where it is none."""
+    """Return a number with so many decimals, `ABSENT` where it is undefined."""
     return f"{value:.{decimals}f}" if math.isfinite(value) else ABSENT
 
 
 def signed(value: float, decimals: int) -> str:
-    """A difference with its sign; what rounds to 0 has none.
+    """Return a difference with its sign; what rounds to 0 has none.
 
-    Examples:
-        >>> signed(0.534, 2), signed(-0.001, 2), signed(math.nan, 2)
-        ('+0.53', '0.00', '-')
+    >>> signed(0.534, 2), signed(-0.001, 2), signed(math.nan, 2)
+    ('+0.53', '0.00', '-')
     """
     if not math.isfinite(value):
         return ABSENT
@@ -56,53 +53,46 @@ def signed(value: float, decimals: int) -> str:
 
 
 def percent(value: float) -> str:
-    """A relative difference, of percent.
+    """Return a relative difference given in percent.
 
-    Examples:
-        >>> percent(12.34), percent(-0.456), percent(math.nan)
-        ('+12.3%', '-0.46%', '-')
+    >>> percent(12.34), percent(-0.456), percent(math.nan)
+    ('+12.3%', '-0.46%', '-')
     """
-    if not math.isfinite(value):
-        return ABSENT
-    return f"{signed(value, 1 if abs(value) >= 1 else 2)}%"
-
-
-def size_percent(value: float) -> str:
-    """How large a relative difference is, of percent, whatever its sign.
-
-    Examples:
-        >>> size_percent(-12.34), size_percent(0.004)
-        ('12.3%', '0.00%')
-    """
-    return percent(abs(value)).removeprefix("+")
+    return f"{signed(value, 1 if abs(value) >= 1 else 2)}%" if math.isfinite(value) else ABSENT
 
 
 def share(ratio: float) -> str:
-    """A share in percent.
+    """Return a share in whole percent.
 
-    Examples:
-        >>> share(0.314), share(-1.2), share(-0.001)
-        ('31%', '-120%', '0%')
+    >>> share(0.314), share(-1.2), share(-0.001)
+    ('31%', '-120%', '0%')
     """
     return f"{round(100 * ratio)}%" if math.isfinite(ratio) else ABSENT
 
 
 def gap_text(gap: float) -> str:
-    """A relative gap in percent.
+    """Return a relative gap in percent.
 
-    Examples:
-        >>> gap_text(0.00481), gap_text(math.nan)
-        ('0.48%', '-')
+    >>> gap_text(0.00481), gap_text(math.nan)
+    ('0.48%', '-')
     """
     return f"{100 * gap:.2f}%" if math.isfinite(gap) else ABSENT
 
 
-def p_text(p: float) -> str:
-    """A p value for a table.
+def seconds(value: float) -> str:
+    """Return seconds with two digits, or as a whole number.
 
-    Examples:
-        >>> [p_text(p) for p in (0.00001, 0.0123, 0.456, 1.0, math.nan)]
-        ['<0.001', '0.012', '0.46', '1', '-']
+    >>> seconds(0.0123), seconds(2.0), seconds(123.4)
+    ('0.012', '2.0', '123')
+    """
+    return f"{value:.0f}" if value >= 9.95 else f"{value:#.2g}"
+
+
+def p_text(p: float) -> str:
+    """Return a p value for a table.
+
+    >>> [p_text(p) for p in (0.00001, 0.0123, 0.456, 1.0, math.nan)]
+    ['<0.001', '0.012', '0.46', '1', '-']
     """
     if not math.isfinite(p):
         return ABSENT
@@ -114,42 +104,162 @@ def p_text(p: float) -> str:
 
 
 def p_equals(p: float) -> str:
-    """A p value for a sentence.
+    """Return a p value for a sentence.
 
-    Examples:
-        >>> p_equals(0.0123), p_equals(0.0)
-        ('p = 0.012', 'p < 0.001')
+    >>> p_equals(0.0123), p_equals(0.0)
+    ('p = 0.012', 'p < 0.001')
     """
     text = p_text(p)
     return f"p {text[0]} {text[1:]}" if text.startswith("<") else f"p = {text}"
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names in a sentence.
+    """Return names joined for a sentence.
 
-    Examples:
-        >>> listed(["a"]), listed(["a", "b", "c"])
-        ('a', 'a, b and c')
+    >>> listed(["a"]), listed(["a", "b", "c"])
+    ('a', 'a, b and c')
     """
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things.
+    """Return a number of things.
 
-    Examples:
-        >>> counted(1, "split"), counted(3, "data set")
-        ('1 split', '3 data sets')
+    >>> counted(1, "split"), counted(3, "data set")
+    ('1 split', '3 data sets')
     """
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def counted_range(numbers: Iterable[int], noun: str) -> str:
-    """The least and the largest number of things.
+    """Return the least and the largest number of things.
 
-    Examples:
-        >>> counted_range([3, 10, 10], "split"), counted_range([1], "split")
-        ('3 to 10 splits', '1 split')
+    >>> counted_range([3, 10, 10], "split"), counted_range([1], "split")
+    ('3 to 10 splits', '1 split')
     """
     found = sorted(set(numbers))
     return counted(found[0], noun) if len(found) == 1 else f"{found[0]} to {found[-1]} {noun}s"
+
+
+# --- families of comparisons --------------------------------------------------------------------------------------
+
+
+def effect(found: Paired, decimals: int) -> str:
+    """Return a difference with its interval, such as ``+0.53 [+0.12, +0.94] or +1.7%``."""
+    ends = ""
+    if math.isfinite(found.width):
+        low, high = (signed(found.difference + sign * found.width, decimals) for sign in (-1, 1))
+        ends = f" [{low}, {high}]"
+    return f"{signed(found.difference, decimals)}{ends} or {percent(found.percent)}"
+
+
+def decided(family: Mapping[Pair, Paired]) -> tuple[int, int]:
+    """Count the comparisons that come out better, and those that come out worse."""
+    by = Counter(found.verdict for found in family.values())
+    return by[Verdict.BETTER], by[Verdict.WORSE]
+
+
+def where(family: Mapping[Pair, Paired], verdict: str, decimals: int, varied: str = "K") -> dict[str, str]:
+    """Name the data sets with an outcome, each with the values at which it occurs and its largest effect.
+
+    Args:
+        family: comparisons by data set and value of an option.
+        verdict: the outcome.
+        decimals: decimals of differences.
+        varied: name of the option.
+    """
+    found: dict[str, list[Pair]] = {}
+    for pair, comparison in family.items():
+        if comparison.verdict == verdict:
+            found.setdefault(pair[0], []).append(pair)
+    texts = {}
+    for data, pairs in found.items():
+        every = [pair for pair in family if pair[0] == data]
+        largest = max(pairs, key=lambda pair: abs(family[pair].difference))
+        values = f"{varied} = {listed([value_text(pair) for pair in pairs])}"
+        if len(every) == len(pairs) > 1:
+            values = f"every {varied}"
+        most = f"; most at {value_text(largest)}" if len(pairs) > 1 else ""
+        texts[data] = f"{literal(data)} ({values}{most}: {effect(family[largest], decimals)})"
+    return texts
+
+
+def value_text(pair: Pair) -> str:
+    """Return the value of a pair's option."""
+    return f"{pair[1]:g}" if isinstance(pair[1], float) else str(pair[1])
+
+
+def verdict_text(family: Mapping[Pair, Paired], what: str, against: str, decimals: int, varied: str = "K") -> str:
+    """Say in a few sentences where one ranker is better and where worse, after correction.
+
+    Args:
+        family: comparisons by data set and value of an option.
+        what: the first ranker, such as ``the exact stage``.
+        against: the second ranker and the data, such as ``its base ranker on the test sets``.
+        decimals: decimals of differences.
+        varied: name of the option.
+    """
+    tested = [found for found in family.values() if found.tested]
+    if not tested:
+        return (
+            f"Nothing can be said yet of {what} against {against}: "
+            f"a test takes {FEWEST_SPLITS} splits, and no comparison has as many."
+        )
+    by = {v: where(family, v, decimals, varied) for v in (Verdict.BETTER, Verdict.WORSE, Verdict.UNDECIDED)}
+    better, worse = by[Verdict.BETTER], by[Verdict.WORSE]
+    undecided = [data for data in by[Verdict.UNDECIDED] if data not in better and data not in worse]
+    sentences = []
+    if all(found.p == 1 and found.width == 0 for found in tested):
+        sentences.append(f"Wherever there are enough splits for a test, {what} and {against} are equal on each split.")
+    elif not better and not worse:
+        sentences.append(_nothing(tested, [*map(literal, undecided)], what, against))
+    else:
+        parts = [
+            f"{word} than {against} on {'; '.join(by[word].values())}" if by[word] else f"significantly {word} nowhere"
+            for word in (Verdict.BETTER, Verdict.WORSE)
+        ]
+        sentences.append(f"After correction {what} is {' It is '.join(f'{part}.' for part in parts)}")
+        if undecided:
+            sentences.append(f"Undecided: {listed([*map(literal, undecided)])}.")
+    short = dict.fromkeys(data for (data, _), found in family.items() if not found.tested)
+    if few := [data for data in short if not any(data in found for found in by.values())]:
+        sentences.append(f"Too few splits for a test: {listed([*map(literal, few)])}.")
+    return " ".join(sentences)
+
+
+def _nothing(tested: Sequence[Paired], undecided: Sequence[str], what: str, against: str) -> str:
+    """Say that nothing is significant, and which way the differences point."""
+    shown = f"{what} was not shown to differ from {against}"
+    if len(tested) == 1:
+        return f"The one difference, on {undecided[0]}, is not significant ({p_equals(tested[0].p_holm)}): {shown}."
+    above, below = (sum(sign * found.difference > 0 for found in tested) for sign in (1, -1))
+    several = f"the {len(undecided)} data sets" if len(undecided) > _NAMED else listed(undecided)
+    return (
+        f"None of the {len(tested)} differences is significant after correction: {shown}, on "
+        f"{f'any of {several}' if len(undecided) > 1 else several}. "
+        f"Of the differences {above} are above 0 and {below} below."
+    )
+
+
+def splits_text(family: Mapping[Pair, Paired]) -> str:
+    """Return how many splits comparisons have, such as ``10 splits each`` or ``4 to 10 splits``."""
+    text = counted_range((found.splits for found in family.values()), "split")
+    return text if " to " in text else f"{text} each"
+
+
+def tests_text(family: Mapping[Pair, Paired]) -> str:
+    """Name the test on which conclusions rest."""
+    number = max((found.of for found in family.values()), default=0)
+    return f"corrected resampled t-test, two-sided, alpha {ALPHA}, Holm's correction over {counted(number, 'test')}"
+
+
+def resolution_text(family: Mapping[Pair, Paired]) -> str:
+    """Say how small a difference these splits can show; empty where nothing is tested."""
+    widths = [100 * found.width / abs(found.mean_b) for found in family.values() if found.tested and found.mean_b]
+    if not widths:
+        return ""
+    return (
+        f"The 95% intervals extend {percent(float(np.median(widths))).removeprefix('+')} of the value to either side "
+        "in the median. Smaller effects cannot be told from none here, so “not shown to differ” does not mean equal. "
+        "More splits of the same rows would narrow the intervals little; more rows would."
+    )

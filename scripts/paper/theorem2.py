@@ -1,0 +1,317 @@
+"""The paper's statements on ranks: when an optimum by Subranks is one by ResolvedRanks (section 4), and smaller ones.
+
+With H the objective by ResolvedRanks and G the one by Subranks, G(w) <= H(w) for all w, with equality where no two
+positives have the same score. Let w maximise H.
+
+*The condition.* If no two positives agree on the support of w (the features j with w_j != 0), every maximiser of G
+maximises H. The proof is on the page. Without a price, it is enough that no two positives are duplicates.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MultipleLocator
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from ltr.exact import Limits, PairwiseProblem, RerankProblem, Solution, Status, multipartite_pairs, solve
+from ltr.exact.weight_space import WeightSpaceSearch
+from ltr.metrics import evaluate
+from ltr.ranks import rank_cv, resolved_rank, subrank
+from ltr.statistics import RankStatistic
+from trainers.report.pictures import drawing as draw
+
+__all__ = [
+    "COUNTEREXAMPLES", "FAMILIES", "LABELS", "PRICES", "PRINTED", "SCORES", "Case", "Tally", "areas_agree", "instances",
+    "lemma_one", "rank_definitions", "ranks_of", "second_theorem", "settle", "tally", "values_of", "wilcoxon",
+]  # fmt: skip
+
+FAMILIES = {
+    "whole numbers 0 to 2, no two rows alike": "whole",
+    "one binary feature, the others continuous": "mixed",
+    "continuous": "continuous",
+}
+"""Kinds of random lists."""
+PRICES = (0.0, 0.05, 0.2, 0.8)
+COUNTEREXAMPLES = {
+    "two features": ([[1.0, 0.0], [1.0, 1.0], [0.0, 0.5], [0.0, -0.5]], [1, 1, 0, 0], 0.2),
+    "one feature": ([[2.0], [1.0], [0.0]], [1, 1, 0], 0.55),
+}
+"""Lists without duplicates on which the theorem fails, as X, y and C: by a shared value, and by weights of 0."""
+
+LABELS = (1, 1, 0, 0, 0, 1, 1, 0, 1)
+SCORES = (6.2, 6.2, 5.8, 4.6, 3.1, 3.1, 2.3, 1.7, 1.7)
+PRINTED = {"Subrank": (7, 7, 6, 5, 3, 3, 2, 0, 0), "ResolvedRank": (8, 7, 6, 5, 4, 3, 2, 1, 0)}
+"""The ranks that the paper prints for its example of ties."""
+
+_N, _D, _MARGIN = 8, 3, 1e-4  # of random lists
+_SAME = 1e-9  # values that differ by less are one
+_TIME = 600.0
+_LOOKS = {"ResolvedRank": "#0072b2", "Subrank": "#e69f00"}
+_NEGATIVE = "#3b4148"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One list, solved by both rank definitions."""
+
+    resolved: RerankProblem
+    subrank: RerankProblem
+    best: Solution  # of `resolved`
+    substitute: Solution  # of `subrank`
+
+    @property
+    def proven(self) -> bool:
+        """Whether both are optimal."""
+        return self.best.status is Status.OPTIMAL and self.substitute.status is Status.OPTIMAL
+
+    @property
+    def shortfall(self) -> float:
+        """The distance, by ResolvedRanks, from the Subrank optimum found to the ResolvedRank optimum."""
+        return self.best.value - self.resolved.evaluate(self.substitute.weights)
+
+    @property
+    def fails(self) -> bool:
+        """Whether the Subrank optimum found is no ResolvedRank optimum: the theorem's conclusion is wrong."""
+        return self.shortfall > _SAME
+
+    @property
+    def apart(self) -> bool:
+        """Whether the two optima have different values."""
+        return self.best.value - self.substitute.value > _SAME
+
+    @property
+    def duplicates(self) -> bool:
+        """Whether two observations are the same, which the paper's condition excludes."""
+        return _repeats(self.resolved.X)
+
+    @property
+    def condition(self) -> bool:
+        """Whether the corrected condition holds at the ResolvedRank optimum found."""
+        support = self.best.weights != 0 if self.resolved.C > 0 else np.ones(self.resolved.d, dtype=bool)
+        return not _repeats(self.resolved.X[self.resolved.positives][:, support])
+
+
+def settle(X: ArrayLike, y: ArrayLike, C: float, statistic: str = "dcg", margin: float = _MARGIN) -> Case:
+    """Solve a list by both rank definitions, at the price C of a non-zero weight."""
+    resolved, sub = (RerankProblem(X, y, statistic, C, margin, rank=rank) for rank in ("resolved", "subrank"))
+    best, substitute = (
+        solve(p, WeightSpaceSearch(threads=1), limits=Limits(time_limit=_TIME)) for p in (resolved, sub)
+    )
+    return Case(resolved, sub, best, substitute)
+
+
+@dataclass
+class Tally:
+    """Counts over many lists."""
+
+    lists: int = 0
+    proven: int = 0  # lists with a proof of both optima
+    condition: int = 0  # lists in which the corrected condition holds
+    apart: int = 0  # lists in which the values of the optima differ
+    fails: int = 0  # lists in which the Subrank optimum found is no ResolvedRank optimum
+    against: int = 0  # lists that fail or are apart although the corrected condition holds
+    zero: int = 0  # lists in which the ResolvedRank optimum found is w = 0
+    worst: float = 0.0  # the largest shortfall
+
+    def add(self, case: Case) -> None:
+        """Count a list."""
+        self.lists += 1
+        self.proven += case.proven
+        self.condition += case.condition
+        self.apart += case.apart
+        self.fails += case.fails
+        self.against += case.condition and (case.fails or case.apart)
+        self.zero += not case.best.weights.any()
+        self.worst = max(self.worst, case.shortfall)
+
+
+def tally(family: str, C: float, count: int, seed: int = 0) -> Tally:
+    """Solve random lists of a family at a price, and count; the lists are the same at every price."""
+    counts = Tally()
+    for X, y in instances(family, count, seed):
+        counts.add(settle(X, y, C))
+    return counts
+
+
+def instances(family: str, count: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield random lists without duplicates, at least two positives and a negative in each."""
+    rng = np.random.default_rng(seed)
+    while count:
+        X = rng.integers(0, 3, (_N, _D)).astype(np.float64) if family == "whole" else rng.normal(size=(_N, _D))
+        if family == "mixed":
+            X[:, 0] = rng.integers(0, 2, _N)
+        y = rng.integers(0, 2, _N)
+        if 2 <= y.sum() < _N and not _repeats(X):
+            count -= 1
+            yield X, y
+
+
+def _repeats(X: np.ndarray) -> bool:
+    return len(np.unique(X, axis=0)) < len(X) if X.shape[1] else len(X) > 1
+
+
+def second_theorem(lists: int = 30, seed: int = 0) -> dict[str, Any]:
+    """Compute all that the page says about the theorem: two counterexamples, and random lists of each family."""
+    found = {name: settle(X, y, C) for name, (X, y, C) in COUNTEREXAMPLES.items()}
+    tallies = {(name, C): tally(family, C, lists, seed) for name, family in FAMILIES.items() for C in PRICES}
+
+    def total(what: str, prices: tuple[float, ...] = PRICES) -> int:
+        return sum(getattr(own, what) for (_, C), own in tallies.items() if C in prices)
+
+    return {
+        "cases": found,
+        "refuted": [name for name, case in found.items() if case.proven and case.fails and not case.duplicates],
+        "counterexample": counterexample(found["two features"]),
+        "tallies": tallies,
+        "total": total,
+        "priced": PRICES[1:],
+    }
+
+
+def counterexample(case: Case) -> Figure:
+    """Draw the observations of a list of two features, and both objectives against the direction of w."""
+    figure = draw.canvas(2.9)
+    plane, around = figure.subplots(1, 2, width_ratios=[1.0, 1.9])
+    _draw_plane(plane, case)
+    _draw_objectives(around, case)
+    points = [
+        draw.entry(name, color=colour, marker="o", linestyle="", markersize=5)
+        for name, colour in (("positive", draw.POSITIVE), ("negative", _NEGATIVE))
+    ]
+    lines = [draw.entry(f"by {name}s", color=colour, linewidth=1.6) for name, colour in _LOOKS.items()]
+    optimum = draw.entry("optimum", color=draw.INK, marker="*", linestyle="", markersize=8)
+    draw.legend(figure, [*points, *lines, optimum])
+    return figure
+
+
+def _draw_plane(axes: Axes, case: Case) -> None:
+    draw.dress(axes, "the list")
+    for (first, second), label in zip(case.resolved.X, case.resolved.y, strict=True):
+        axes.plot(first, second, "o", color=draw.POSITIVE if label else _NEGATIVE, markersize=6)
+        axes.annotate(
+            f"({first:g}, {second:g})".replace("-", "−"), (first, second), (0, 6), textcoords="offset points",
+            ha="center", fontsize=draw.SMALL - 1,
+        )  # fmt: skip
+    axes.set_xlim(-0.45, 1.45)
+    axes.set_ylim(-0.85, 1.4)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MultipleLocator(0.5))
+    axes.set_xlabel("first feature", fontsize=draw.SMALL, color=draw.INK)
+    axes.set_ylabel("second feature", fontsize=draw.SMALL, color=draw.INK)
+
+
+def _draw_objectives(axes: Axes, case: Case) -> None:
+    draw.dress(axes, "the objective against the direction of w")
+    angles = (np.arange(1440) + 0.5) * 360 / 1440 - 90  # none of them exactly an axis
+    axial = np.array([-90, 0, 90, 180])
+    solved = ((case.resolved, case.best, 0.004, 8.0), (case.subrank, case.substitute, -0.004, 4.5))
+    for colour, (problem, answer, shift, size) in zip(_LOOKS.values(), solved, strict=True):
+        values = np.array([problem.evaluate(_direction(angle)) for angle in angles])
+        jumps = np.flatnonzero(np.abs(np.diff(values)) > 1e-9)
+        heights = np.insert(values, jumps + 1, np.nan) + shift
+        axes.plot(np.insert(angles, jumps + 1, angles[jumps]), heights, color=colour, linewidth=1.8)
+        at_axes = [problem.evaluate([float(round(v)) for v in _direction(angle)]) for angle in axial]
+        axes.plot(axial, at_axes, "o", color=colour, markersize=size)
+        best = float(np.degrees(np.arctan2(answer.weights[1], answer.weights[0])))
+        axes.plot(best, answer.value, "*", color=colour, markersize=13, markeredgecolor=draw.INK, zorder=5)
+    axes.set_xlim(-98, 188)
+    axes.margins(y=0.12)
+    axes.set_xticks(axial, ["(0, −1)", "(1, 0)", "(0, 1)", "(−1, 0)"])
+    axes.set_xlabel("w; dots where one weight is 0 and free of its price", fontsize=draw.SMALL, color=draw.INK)
+
+
+def _direction(angle: float) -> list[float]:
+    return [float(np.cos(np.radians(angle))), float(np.sin(np.radians(angle)))]
+
+
+# --- definitions of rank, and other statements --------------------------------------------------------------------
+
+
+def ranks_of(scores: Tensor, labels: Tensor) -> Mapping[str, Tensor]:
+    """Return RankCV (1 to n), Subrank and ResolvedRank (0 to n - 1) of a list."""
+    return {"RankCV": rank_cv(scores), "Subrank": subrank(scores), "ResolvedRank": resolved_rank(scores, labels)}
+
+
+def values_of(scores: Tensor, labels: Tensor, statistic: str = "dcg") -> Mapping[str, float]:
+    """Return a statistic of a list by each definition of rank."""
+    measure, n = RankStatistic.parse(statistic), len(scores)
+    ranks = {name: own + (name != "RankCV") for name, own in ranks_of(scores, labels).items()}
+    return {name: measure.value(own[labels == 1].numpy(), n) for name, own in ranks.items()}
+
+
+def wilcoxon(scores: Tensor, labels: Tensor) -> Mapping[str, int]:
+    """Return sums of the positives' ranks, n_pos n_neg AUC + n_pos (n_pos + 1) / 2, and pairs that tie.
+
+    The sums are ``RankCV`` and ``Subrank`` (ranks from 1), and ``formula``; the ties are ``positives``, among
+    positives, and ``mixed``, between a positive and a negative.
+    """
+    positive = labels == 1
+    n_pos, n_neg = int(positive.sum()), int((~positive).sum())
+    own, other = scores[positive], scores[~positive]
+    area = float(evaluate(scores, labels, ["auc"], ties="resolved")["auc"])
+    return {
+        "RankCV": int(rank_cv(scores)[positive].sum()),
+        "Subrank": int((subrank(scores) + 1)[positive].sum()),
+        "formula": round(n_pos * n_neg * area) + n_pos * (n_pos + 1) // 2,
+        "positives": int((own[:, None] == own[None, :]).sum() - n_pos) // 2,
+        "mixed": int((own[:, None] == other[None, :]).sum()),
+    }
+
+
+def rank_definitions() -> dict[str, Any]:
+    """Compute the ranks of the paper's example, and the values of a constant score by each definition."""
+    scores, labels = torch.tensor(SCORES, dtype=torch.float64), torch.tensor(LABELS)
+    ranks = ranks_of(scores, labels)
+    lists = {
+        "the example": scores,
+        "all scores equal": torch.zeros_like(scores),
+        "positives first, no ties": labels - 0.01 * torch.arange(len(labels)),
+    }
+    return {
+        "scores": SCORES,
+        "labels": LABELS,
+        "ranks": {name: own.tolist() for name, own in ranks.items()},
+        "same": [name for name, printed in PRINTED.items() if tuple(ranks[name].tolist()) == printed],
+        "values": {name: values_of(own, labels) for name, own in lists.items()},
+        "sums": wilcoxon(scores, labels),
+    }
+
+
+def lemma_one(count: int = 40, seed: int = 0) -> Mapping[str, int]:
+    """Compare Subranks with ResolvedRanks on weights with and without ties, of random lists of whole numbers."""
+    found = {"cases": 0, "below": 0, "free": 0, "equal": 0}
+    rng = np.random.default_rng(seed)
+    for X, y in instances("whole", count, seed):
+        resolved, sub = (RerankProblem(X, y, C=0.1, rank=rank) for rank in ("resolved", "subrank"))
+        for w in [*itertools.product((-1.0, 0.0, 1.0), repeat=3), *rng.uniform(-1, 1, (13, 3))]:
+            difference, free = resolved.evaluate(w) - sub.evaluate(w), len(np.unique(X @ w)) == len(X)
+            found["cases"] += 1
+            found["below"] += bool(difference >= -1e-12)
+            found["free"] += free
+            found["equal"] += bool(free and abs(difference) <= 1e-12)
+    return found
+
+
+def areas_agree(count: int = 6, seed: int = 0, C: float = 0.5) -> Mapping[str, int]:
+    """Count random lists on which the appendix' models of AUC and of pairs agree with the search on rank sums."""
+    agree = 0
+    for X, y in instances("continuous", count, seed):
+        n_pos = int(y.sum())
+        sums, pairs = RerankProblem(X, y, "wrs", C), PairwiseProblem(X, multipartite_pairs(y), C=C)
+        answers = [
+            solve(sums, WeightSpaceSearch(threads=1), Limits(time_limit=_TIME)),
+            solve(sums, "auc_faithful", Limits(time_limit=_TIME)),
+            solve(pairs, "pairwise_faithful", Limits(time_limit=_TIME)),
+        ]
+        values = np.array([s.value for s in answers]) - np.array([1, 1, 0]) * n_pos * (n_pos + 1) / 2
+        agree += all(s.status is Status.OPTIMAL for s in answers) and bool(np.ptp(values) <= 1e-6)
+    return {"lists": count, "agree": agree}

@@ -1,0 +1,210 @@
+"""Pictures of the statistic: gains by K, training against test, values along an option."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
+
+from trainers.config import EXACT
+from trainers.report.evidence import Evidence
+from trainers.report.page import Picture
+from trainers.report.paired import Paired
+from trainers.report.pictures import drawing as draw
+from trainers.report.series import BASE, PARTS, Along, K, Row, Series, SweepTable, Variant, in_order, key_name, settled
+from trainers.report.tables import Reached
+from trainers.report.wording import counted_range
+
+__all__ = ["gain_pictures", "method_pictures", "option_pictures"]
+
+Gains = dict[Any, tuple[dict[str, Paired], bool]]
+"""By K: the exact stage against its base ranker on training and test sets, and whether all lists are proven."""
+
+
+def gain_pictures(evidence: Evidence) -> Iterator[Picture]:
+    """Draw the gain of the exact stage by K."""
+    for lines in evidence.by_length(evidence.main_groups):
+        rows = {data: _gains(evidence, row) for data, row in lines.rows.items()}
+        if rows := {data: row for data, row in rows.items() if row}:
+            yield _gain_picture(evidence, lines, rows)
+
+
+def _gains(evidence: Evidence, row: Mapping[Any, Series]) -> Gains:
+    found: Gains = {}
+    for value, series in row.items():
+        both = {part: evidence.compare(*evidence.with_base(series), part, fewest=2) for part in PARTS}
+        if known := {part: gain for part, gain in both.items() if gain.mean_b > 0}:
+            found[value] = known, all(settled(record) for record in series.records.values())
+    return found
+
+
+def _gain_picture(evidence: Evidence, lines: Along, rows: dict[str, Gains]) -> Picture:
+    figure, grid = draw.panels(list(rows), foot=0.75)
+    for axes, gains in zip(grid, rows.values(), strict=True):
+        _draw_gains(axes, gains)
+    draw.name_axes(figure, y="gain over the base ranker, %", x="K, positions reranked")
+    common = {"linestyle": "", "marker": "o", "markersize": 5, "markeredgecolor": draw.INK}
+    proofs = [
+        draw.entry("all lists proven optimal", markerfacecolor=draw.INK, **common),
+        draw.entry("not all", markerfacecolor="white", **common),
+    ]
+    draw.legend(figure, [*_part_entries(), *proofs])
+    splits = counted_range(
+        (g.splits for gains in rows.values() for both, _ in gains.values() for g in both.values()), "split"
+    )
+    caption = (
+        f"Mean gain in {evidence.statistic} of the exact stage over its base ranker, in percent of the base ranker's "
+        f"mean, by K{lines.holding}; {splits} per data set. Bars: 95% intervals that allow for rows shared by splits "
+        "(corrected resampled t-test). Filled points: all lists of that K are proven optimal."
+    )
+    return Picture(f"gain_by_k_{lines.name}", figure, caption)
+
+
+def _draw_gains(axes: Axes, gains: Gains) -> None:
+    axes.axhline(0, color=draw.GREY, linewidth=0.9)
+    for side, (part, colour) in zip((-1, 1), draw.COLOURS.items(), strict=True):
+        at = [(x, both[part], proven) for x, (both, proven) in enumerate(gains.values()) if part in both]
+        if not at:
+            continue
+        xs = [x + 0.018 * side * len(gains) for x, _, _ in at]
+        means = [gain.percent for _, gain, _ in at]
+        axes.plot(xs, means, color=colour, linewidth=1.5, label=part)
+        widths = [100 * gain.width / gain.mean_b for _, gain, _ in at]
+        axes.errorbar(xs, means, yerr=widths, fmt="none", ecolor=colour, elinewidth=1.0, capsize=2)
+        faces = [colour if proven else "white" for _, _, proven in at]
+        axes.scatter(xs, means, s=22, c=faces, edgecolors=colour, linewidths=1.2, zorder=3)
+    axes.set_xticks(range(len(gains)), [str(value) for value in gains])
+    axes.set_xlim(-0.4, len(gains) - 0.6)
+    draw.ticks(axes.yaxis)
+
+
+def _part_entries(**look: Any) -> list[Line2D]:  # noqa: ANN401
+    return [draw.entry(draw.NAMES[part], color=colour, linewidth=1.6, **look) for part, colour in draw.COLOURS.items()]
+
+
+def method_pictures(evidence: Evidence) -> Iterator[Picture]:
+    """Draw means on test sets against means on training sets, for tables with several methods or base rankers."""
+    for group in evidence.main_groups:
+        methods = {variant.method for row in group.rows.values() for variant in row}
+        bases = BASE in group.keys
+        if max(map(len, group.rows.values())) > 1 and (len(methods) > 1 or bases):
+            yield _method_picture(evidence, group)
+
+
+def _method_picture(evidence: Evidence, group: SweepTable) -> Picture:
+    looks = _Looks(evidence, group)
+    figure, grid = draw.panels(list(group.rows), height=2.0, foot=1.2)
+    for axes, row in zip(grid, group.rows.values(), strict=True):
+        for variant, series in row.items():
+            _draw_point(axes, series, evidence.statistic, looks.of(variant, row))
+        axes.margins(0.08)
+        for axis in (axes.xaxis, axes.yaxis):
+            draw.ticks(axis)
+    draw.name_axes(figure, x=f"{evidence.statistic}, training sets", y=f"{evidence.statistic}, test sets")
+    draw.legend(figure, looks.entries())
+    splits = counted_range((len(series.splits) for row in group.rows.values() for series in row.values()), "split")
+    caption = (
+        f"Mean {evidence.statistic} on the test sets against that on the training sets, a point for each method; "
+        f"{splits} per point. Bars: one standard deviation over the splits to either side."
+    )
+    return Picture(f"train_and_test_{group.name}", figure, caption)
+
+
+class _Looks:
+    """Colour, marker and label of each variant of a group; lengths of the list are draw.shades of one colour."""
+
+    def __init__(self, evidence: Evidence, group: SweepTable) -> None:
+        self._methods = draw.method_looks(evidence.methods, evidence.base)
+        self._shades = draw.shades(max(1, *(len(_lengths(row)) for row in group.rows.values())))
+        self._seen: dict[tuple[str, str], list[str]] = {}
+
+    def of(self, variant: Variant, row: Row) -> dict[str, Any]:
+        """Return how to draw a variant of a data set's row."""
+        options = dict(variant.varied)
+        if variant.method != EXACT or BASE in options:
+            colour, marker = self._methods[options.get(BASE, variant.method)]
+        else:  # shaded by its length's place in the row; the whole list is darkest
+            value, marker = options.get(K), "o"
+            whole = value is None or isinstance(value, str)
+            colour = self._shades[-1 if whole else _lengths(row).index(value)]
+        labels = self._seen.setdefault((colour, marker), [])
+        if variant.label not in labels:
+            labels.append(variant.label)
+        return {"color": colour, "marker": marker}
+
+    def entries(self) -> list[Line2D]:
+        """Return the entries of the draw.legend; what looks alike on different data sets has one."""
+        look = {"linestyle": "", "markersize": 5.5}
+        return [draw.entry(_joined(labels), color=c, marker=m, **look) for (c, m), labels in self._seen.items()]
+
+
+def _lengths(row: Row) -> list[Any]:
+    return sorted({dict(variant.varied)[K] for variant in row if K in dict(variant.varied)}, key=in_order)
+
+
+def _joined(labels: list[str]) -> str:
+    """Return one label for several.
+
+    Examples:
+        >>> _joined(["exact, K = 50", "exact, K = 250"])
+        'exact, K = 50 or 250'
+    """
+    return " or ".join([labels[0], *(label.rpartition(" = ")[2] for label in labels[1:])])
+
+
+def _draw_point(axes: Axes, series: Series, statistic: str, look: dict[str, Any]) -> None:
+    train, test = (Reached.of(series.values(part, statistic)) for part in PARTS)
+    if not train.splits or not test.splits:
+        return
+    spread: dict[str, Any] = (
+        {"xerr": train.std, "yerr": test.std} if train.std is not None and test.std is not None else {}
+    )
+    x, y = [train.mean], [test.mean]
+    axes.errorbar(x, y, **spread, linestyle="", marker="", color=look["color"], alpha=0.4, linewidth=0.8)
+    axes.plot(x, y, linestyle="", markersize=6, markeredgecolor="white", markeredgewidth=0.6, zorder=3, **look)
+
+
+def option_pictures(evidence: Evidence) -> Iterator[Picture]:
+    """Draw the statistic along each numeric option of the exact stage that a table varies, except K."""
+    for group in evidence.main_groups:
+        for key in sorted(group.keys - {K}):
+            for lines in group.along(key):
+                if all(isinstance(value, int | float) for row in lines.rows.values() for value in row):
+                    yield _option_picture(evidence, lines)
+
+
+def _option_picture(evidence: Evidence, lines: Along) -> Picture:
+    name = key_name(lines.key)
+    figure, grid = draw.panels(list(lines.rows), foot=0.75)
+    for axes, row in zip(grid, lines.rows.values(), strict=True):
+        _draw_option(axes, row, evidence.statistic)
+    draw.name_axes(figure, x=name, y=evidence.statistic)
+    draw.legend(figure, _part_entries(marker="o", markersize=4))
+    splits = counted_range((len(series.splits) for series in lines.series), "split")
+    lengths = {series.option("top_k") for series in lines.series}
+    length = f", K = {lengths.pop()}" if len(lengths) == 1 and K not in dict(lines.held) else ""
+    caption = (
+        f"Mean {evidence.statistic} of the exact stage on the training and test sets against {name}{length}"
+        f"{lines.holding}; {splits} per point. Bands: one standard deviation over the splits to either side."
+    )
+    return Picture(f"{name}_{lines.name}", figure, caption)
+
+
+def _draw_option(axes: Axes, row: Mapping[Any, Series], statistic: str) -> None:
+    logarithmic = all(value > 0 for value in row)
+    places = list(row) if logarithmic else list(range(len(row)))
+    for part, colour in draw.COLOURS.items():
+        found = [Reached.of(series.values(part, statistic)) for series in row.values()]
+        means, spreads = np.array([one.mean for one in found]), np.array([one.std or 0.0 for one in found])
+        axes.fill_between(places, means - spreads, means + spreads, color=colour, alpha=0.13, linewidth=0)
+        axes.plot(places, means, color=colour, linewidth=1.6, marker="o", markersize=4, label=part)
+    if logarithmic:
+        axes.set_xscale("log")
+    axes.xaxis.set_major_locator(FixedLocator(places))
+    axes.xaxis.set_major_formatter(FixedFormatter([f"{value:g}" for value in row]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    draw.ticks(axes.yaxis, 5)
