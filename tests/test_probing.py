@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from ltr.exact import RerankProblem
-from ltr.exact.weight_space import _probing
-from ltr.exact.weight_space._open_pairs import push_root
-from ltr.exact.weight_space._tightening import tighten
+from ltr.exact.weight_space import _bounds
+from ltr.exact.weight_space._boxes import push_root, tighten
 from ltr.exact.weight_space.coordinates import apply_to
 from ltr.exact.weight_space.space import UPDATES, Work, space_of
 from tests.reference import random_graded, random_instance, random_pairwise
 
-SIDES = (0.5, 1.0), (0.0, 0.5), (0.75, 1.0), (0.0, 0.25)  # of a coordinate's range, in the order of `_probing`
+SIDES = (0.5, 1.0), (0.0, 0.5), (0.75, 1.0), (0.0, 0.25)  # of a coordinate's range, in the order of `_bounds`
 
 
 def few_against_many(seed):
@@ -52,7 +51,7 @@ def test_no_point_of_a_slice_is_worth_more_than_it_leaves(problem):
         searchable, work = entered(problem, rng, T)
         if work.bound[0] <= 0:
             continue
-        _probing.probe(searchable.space, work, 0, 0, int(work.size[0]), 2**62)
+        _bounds.probe(searchable.space, work, 0, 0, int(work.size[0]), 2**62)
         low, high = work.low[0, :d].copy(), work.high[0, :d].copy()
         left = np.ldexp((work.bound[0] - work.loss).astype(float), -searchable.exponent) + searchable.shift
         for _ in range(60):
@@ -75,7 +74,7 @@ def test_what_is_cut_off_holds_nothing_above_the_target(seed):
     low, high = work.low[0, :d].copy(), work.high[0, :d].copy()
     need = max(1, int(work.bound[0] * rng.uniform(0.001, 0.2)))
     cutoff = searchable.objective(int(work.bound[0] - need))
-    went, _, _ = _probing.probe(searchable.space, work, 0, 0, int(work.size[0]), need)
+    went, _, _ = _bounds.probe(searchable.space, work, 0, 0, int(work.size[0]), need)
     new_low, new_high = work.low[0, :d], work.high[0, :d]
     for x in low + rng.uniform(size=(200, d)) * (high - low):
         if went < 0 or np.any(x < new_low) or np.any(x > new_high):
@@ -87,14 +86,14 @@ def test_both_ways_to_count_agree(problem):
     _, work = entered(problem, np.random.default_rng(1))
     size, d, eights = int(work.size[0]), problem.d, work.half.shape[0]
     work.half[:d] = 0.5 * (work.high[0, :d] - work.low[0, :d])
-    _probing._roofs(work, 0, 0, size)
+    _bounds._roofs(work, 0, 0, size)
     work.more[:] = 0
-    _probing._count_runs(work, 0, size, d)
+    _bounds._count_runs(work, 0, size, d)
     in_runs = work.more.copy()
     work.more[:] = 0
     for first in range(0, eights, 8):
-        _probing._mark(work, 0, size, first)
-        _probing._count_marks(work, 0, size, first)
+        _bounds._mark(work, 0, size, first)
+        _bounds._count_marks(work, 0, size, first)
     np.testing.assert_array_equal(in_runs, work.more)
 
 
@@ -107,9 +106,9 @@ def test_a_member_with_more_pairs_than_a_byte_counts():
     box.low[0, 0], box.high[0, 0] = -1.0, 1.0
     push_root(searchable.space, work, box, 0)
     work.half[0] = 1.0
-    _probing._roofs(work, 0, 0, int(work.size[0]))
-    _probing._mark(work, 0, int(work.size[0]), 0)
-    _probing._count_marks(work, 0, int(work.size[0]), 0)
+    _bounds._roofs(work, 0, 0, int(work.size[0]))
+    _bounds._mark(work, 0, int(work.size[0]), 0)
+    _bounds._count_marks(work, 0, int(work.size[0]), 0)
     # w in [-1, -0.5] loses all of them, w in [0, 1] none for sure: at 0 itself they would tie
     assert work.more[3, 0, 0] == 600
     assert work.more[2, 0, 0] == 0

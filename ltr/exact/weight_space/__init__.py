@@ -1,24 +1,86 @@
 """Weight-space search: branch and bound over boxes of weights, with a proof that holds in floating point.
 
-=====================  ==============================================================================================
-module                 what it holds
-=====================  ==============================================================================================
-`method`               `WeightSpaceSearch`, the method of `solve`
-`search`               the proof: cutoffs that fall step by step, each proved by closing every box
-`workers`              the threads that close boxes
-`_kernel`              the search of one thread on one page: take a box, prune, bound, branch
-`space`                the problem as compiled code reads it, boxes, and the memory of a thread
-`_interval_bounds`     the least and the largest difference of each pair over a box, and the pairs these decide
-`_open_pairs`          lists of the pairs that are still open
-`_tightening`          bound tightening: boxes reduced to where something better can be
-`_probing`             halves and quarters of a box that lose too much
-`_hinge_bound`         a Lagrangian bound that closes boxes, and candidates
-`conflicts`            pairs that cannot both be won
-`_conflicts`           what these cost
-`coordinates`          the coordinates that are searched
-=====================  ==============================================================================================
+=================  ==================================================================================================
+module             what it holds
+=================  ==================================================================================================
+`search`           the proof: cutoffs that fall step by step, each proved by closing every box
+`workers`          the threads that close boxes
+`_kernel`          the search of one thread on one page: take a box, prune, bound, branch
+`_bounds`          what closes a box: conflicts between pairs, the hinge bound, probing
+`_boxes`           boxes on the stack, the interval bounds of their open pairs, bound tightening
+`space`            the problem as compiled code reads it, and the memory of a thread
+`coordinates`      the coordinates that are searched
+=================  ==================================================================================================
 """
 
-from ltr.exact.weight_space.method import WeightSpaceSearch
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ltr.exact.local_search import compile_search, search_locally
+from ltr.exact.problem import Problem
+from ltr.exact.state import Ending, SolveState
 
 __all__ = ["WeightSpaceSearch"]
+
+
+_LONGEST_SEARCH = 0.15  # seconds, before the first boxes; more follow between cutoffs
+_RESTARTS = 100
+_COORDINATES = ("given", "adapted")
+
+
+@dataclass(frozen=True)
+class WeightSpaceSearch:
+    """Local search, then branch and bound over boxes of weight space until the value is proven.
+
+    Attributes:
+        threads: to use; None is one for each processor that the process may use.
+        coordinates: `given` for the weights themselves, `adapted` for those that suit the pairs; None begins with the
+            first and changes to the others where they promise fewer boxes.
+        local_search: share of the time given to the local search, at first, between cutoffs and during long ones; 0
+            skips it.
+
+    Raises:
+        ValueError: a field out of range.
+    """
+
+    threads: int | None = None
+    coordinates: str | None = None
+    local_search: float = 0.1
+
+    def __post_init__(self) -> None:
+        if self.threads is not None and not self.threads >= 1:
+            raise ValueError(f"threads must be at least 1, got {self.threads!r}")
+        if self.coordinates is not None and self.coordinates not in _COORDINATES:
+            raise ValueError(f"coordinates must be one of {', '.join(_COORDINATES)}, got {self.coordinates!r}")
+        if not 0 <= self.local_search < 1:
+            raise ValueError(f"local_search must be a share of the time from 0 to below 1, got {self.local_search!r}")
+
+    def check(self, problem: Problem) -> None:
+        """Every problem will do; adapted coordinates only where side constraints and price allow other ones."""
+        from ltr.exact.weight_space.coordinates import apply_to
+
+        if self.coordinates == "adapted" and not apply_to(problem):
+            raise ValueError(
+                "coordinates 'adapted' are for two or more features without price, side constraints and max_nonzeros, "
+                "use None"
+            )
+
+    def prepare(self) -> None:
+        """Compile the search and the local search, or load what was compiled before."""
+        from ltr.exact.weight_space.workers import compile_kernels
+
+        compile_kernels()
+        compile_search()
+
+    def run(self, state: SolveState) -> Ending:
+        """Search."""
+        from ltr.exact.weight_space.search import out_of_reach, prove
+        from ltr.exact.weight_space.workers import available_threads
+
+        if (ending := out_of_reach(state)) is not None:
+            search_locally(state, state.remaining)
+            return ending
+        if self.local_search > 0:
+            search_locally(state, min(self.local_search * state.limits.time_limit, _LONGEST_SEARCH), _RESTARTS)
+        return prove(state, self.threads or available_threads(), self.coordinates, self.local_search)

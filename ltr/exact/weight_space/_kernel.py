@@ -2,9 +2,9 @@ r"""Compiled: the search of one thread, depth first over boxes, until every box 
 
 `search` takes a box and
   1. *prunes* it where its bound, from the pairs won and lost on all of it, is at most the cutoff;
-  2. *tightens* it: to the side constraints, to where its forced pairs can be won (`_tightening`), and by halves and
-     quarters that lose too much (`_probing`);
-  3. *bounds* it: conflicts between open pairs (`_conflicts`) and the hinge bound (`_hinge_bound`) may close it;
+  2. *tightens* it: to the side constraints, to where its forced pairs can be won (`_boxes`), and by halves and
+     quarters that lose too much (`_bounds`);
+  3. *bounds* it: conflicts between open pairs and the hinge bound may close it (`_bounds`);
   4. now and then evaluates a *candidate* in it;
   5. *branches*: along the coordinate both halves of which lose most. Where probing does not tell, it is the one with
      the largest product of ``width_j * sum over open pairs of |e_j| / (upper - lower)``, which says how much a split
@@ -19,33 +19,34 @@ from __future__ import annotations
 
 import numpy as np
 
-from ltr.exact.weight_space._conflicts import find_conflicts, lower_budgets, pack
-from ltr.exact.weight_space._hinge_bound import (
+from ltr.exact.weight_space._bounds import (
     CLOSED,
     GAVE_UP,
     branching_scores,
     candidate_value,
     decided_by_half,
     descend,
+    find_conflicts,
     hinge_bound,
     hinge_slopes,
+    lower_budgets,
+    pack,
     pair_losses,
+    probe,
     unit_losses,
 )
-from ltr.exact.weight_space._interval_bounds import (
+from ltr.exact.weight_space._boxes import (
     assign,
+    compact_open_pairs,
     compiled,
     copy_entry,
     count_decided,
-    norm_interval,
-    set_interval,
-    split,
-)
-from ltr.exact.weight_space._open_pairs import compact_open_pairs, push_root
-from ltr.exact.weight_space._probing import probe
-from ltr.exact.weight_space._tightening import (
     mark_used,
+    norm_interval,
+    push_root,
+    set_interval,
     side_term,
+    split,
     tighten_to_constraints,
     tighten_to_forced_pairs,
     tighten_to_hinge_bound,

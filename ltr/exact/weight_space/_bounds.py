@@ -1,4 +1,4 @@
-r"""Compiled: what each lost pair loses at least, and a Lagrangian bound on that over a box.
+r"""Compiled: what closes a box beyond its own bound: unit losses, conflicts, the hinge bound and probing.
 
 **Unit losses.** In a box with bound B and a cutoff T, any point worth more than T loses open pairs whose losses add up
 to less than the *required loss* ``required = B - T``. Raising the count of a member of a level from m to m + 1 moves
@@ -11,6 +11,19 @@ single step loses at least the `step` it would have lost alone, and all together
 As `step` is nonincreasing, loss_i(x) / x is too. Let X be the largest x, among the open pairs of i, at which
 loss_i(x) < required. A point worth more than T has x <= X, hence ``loss_i(x) >= u_i x`` with the *unit loss*
 ``u_i = loss_i(X) / X``. The pairs of a member with X = 0 are *forced*: all its open pairs have to be won.
+
+**Conflicts.** Of two pairs in conflict (`ltr.exact.weight_space.space`) one is lost at every point of the box. With
+z_q = 1 where pair q is lost and u_q its unit loss, a point worth more than the cutoff loses
+
+    sum of u_q z_q >= sum over conflicts of y  +  sum of (u_q - sum of y over the conflicts of q) z_q
+
+for all y >= 0 that take no more from a pair than its unit loss, since z_q + z_q' >= 1: a packing of the unit losses
+into the conflicts. (The largest packing is the dual of the linear program of the cheapest cover of the conflicts; a
+greedy one will do.) What is left of the unit losses goes into the hinge bound.
+
+*Budgets.* Conflicts without a pair of member i lose at least ``packed - touched_i``, so i itself loses less than
+``required - packed + touched_i`` at a point worth more than the cutoff. This *budget* takes the place of the required
+loss in the unit loss of i, which it raises, as the first pairs lost lose most; and with it the packing.
 
 **The hinge bound.** An open pair with lower interval bound l < 0 is lost at x only where ``max(0, -x·e) / -l`` is above
 0, and that is at most 1. So for every point x of the box that is worth more than T, with ``s_q = u_member(q) / -l_q``,
@@ -28,15 +41,43 @@ Otherwise what is worth more than T satisfies ``g·x > -required``, which caps t
 
 *Rounding.* g and its terms are floats; with A the sum of the s_q in g, ``A * error`` bounds the error of g·x over the
 box and is taken off phi.
+
+**Probing.** A *part* is an end of one coordinate: its upper or lower half, its upper or lower quarter. Let x_i be the
+open pairs of member i that are lost on all of a part. As for unit losses, members raised one after the other lose at
+least
+
+    sum over i of  loss_i(x_i),      loss_i(x) = sum over m = c_i .. c_i + x - 1 of  step[fewer[m + 1] - 1 + m],
+
+so a part that loses the box's bound minus the cutoff, or more, holds nothing worth more than the cutoff and is cut
+off. Where neither half of any coordinate goes, the box is best split where both halves lose much.
+
+*Counting.* A pair with upper interval bound u over the box has the upper bound ``u - h |e_j|`` in the half of
+coordinate j that is the worse one for it, h half the width, and ``u - 1.5 h |e_j|`` in the worse quarter. The sign of
+e_j tells which half that is. So there are one product for each pair and coordinate, and four comparisons, in single
+precision. Few pairs of a member in a row are counted by one byte for each coordinate in a word, many by a sum for each
+coordinate.
+
+*Rounding.* u is between 0 and ``2 R``, R half the pair's range over the box, and ``h |e_j| <= R``. Rounding u, h,
+e_j, their product and u / 1.5 to single precision errs by at most ``12 * 2^-24 R``; `_ROOM` times the range
+``2 R`` is added to u. A power of two brings e to a size of about 1 first, and pairs whose range is too small for single
+precision are taken as not lost. The error of rounding the middle of a coordinate is in the slack of u.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ltr.exact.weight_space._interval_bounds import assign, compiled, fast, level_path, member_path, raise_count
-from ltr.exact.weight_space._tightening import side_term
-from ltr.exact.weight_space.space import FloatArray, Space, Work
+from ltr.exact.weight_space._boxes import (
+    assign,
+    compiled,
+    fast,
+    level_path,
+    member_path,
+    raise_count,
+    side_term,
+    tighten,
+)
+from ltr.exact.weight_space.space import NARROW, FloatArray, IntArray, Space, Work
 
 __all__ = [
     "CLOSED",
@@ -47,9 +88,13 @@ __all__ = [
     "decided_by_half",
     "descend",
     "dual",
+    "find_conflicts",
     "hinge_bound",
     "hinge_slopes",
+    "lower_budgets",
+    "pack",
     "pair_losses",
+    "probe",
     "unit_losses",
 ]
 
@@ -57,6 +102,20 @@ OPEN, CLOSED, GAVE_UP = 0, 1, 2
 _STEPS = 5
 _DESCENT = 20
 _RELAXATION = 0.7
+_BLOCK = 1024  # candidates looked at together, for the cache
+_PROBES = 4  # upper half, lower half, upper quarter, lower quarter
+_ROOM = 2.0**-20
+_TINY, _NOT_LOST = 1e-30, np.float32(1e30)
+_QUARTER = np.float32(1 / 1.5)  # there are 1.5 half widths from the better end of a coordinate to the worse quarter
+_LONG = 64  # pairs a member has in a row, on average, from which sums are faster
+_EVEN = 0.02  # share of the required loss added to what each half loses: one that loses nothing may do
+_JUST = 1.0 - 1e-6  # of a quarter, which single precision knows no better
+# byte j of the word is bit j of the index
+_BYTES = np.array([sum(((bits >> j) & 1) << (8 * j) for j in range(8)) for bits in range(256)], np.uint64)
+_BYTE, _FULL = np.uint32(255), 255
+
+
+# --- unit losses
 
 
 @compiled
@@ -121,6 +180,76 @@ def hinge_slopes(work: Work, t: int, size: int) -> None:
     scale, lower = work.scale[:size], work.lower[at : at + size]
     for q in range(size):
         scale[q] /= max(-lower[q], 1e-11)
+
+
+# --- conflicts
+
+
+@fast
+def _mark_conflicts(work: Work, t: int, pair_list: int, begin: int, end: int) -> None:
+    """Mark which of some candidates are in conflict on box t."""
+    first, links, number = work.conflict_begin[pair_list, 0], work.conflict_begin[pair_list, 1], end - begin
+    reach, in_conflict = work.reach[:number], work.in_conflict[begin:end]
+    apart = work.conflicts.apart[links + begin : links + end]
+    for c in range(number):
+        reach[c] = np.float32(0.0)
+    for j in range(work.low.shape[1]):
+        middle = np.float32(0.5 * (work.low[t, j] + work.high[t, j]))
+        half = np.float32(0.5 * (work.high[t, j] - work.low[t, j]))
+        f = work.conflicts.columns[j, first + begin : first + end]
+        for c in range(number):
+            reach[c] += middle * f[c] + half * abs(f[c])
+    for c in range(number):
+        in_conflict[c] = np.uint8(reach[c] < apart[c])
+
+
+@compiled
+def find_conflicts(work: Work, t: int) -> int:
+    """List the candidates that are in conflict on box t; return how many."""
+    pair_list = work.pair_list[t]
+    number = work.conflict_count[pair_list]
+    begin = 0
+    while begin < number:
+        _mark_conflicts(work, t, pair_list, begin, min(begin + _BLOCK, number))
+        begin += _BLOCK
+    work.in_conflict[number : number + 8] = 0
+    words, found = work.in_conflict.view(np.uint64), 0
+    for word in range((number + 7) >> 3):
+        if words[word] != 0:
+            for c in range(8 * word, 8 * word + 8):
+                work.listed[found] = c
+                found += work.in_conflict[c]
+    return found
+
+
+@compiled
+def pack(work: Work, t: int, begin: int, found: int) -> float:
+    """Pack the pair losses in `scale` into the listed conflicts; return what these lose and leave the rest."""
+    links = work.conflict_begin[work.pair_list[t], 1]
+    left, touched, total = work.scale, work.touched, 0.0
+    touched[:] = 0.0
+    for k in range(found):
+        c = links + work.listed[k]
+        q, p = work.conflicts.one[c], work.conflicts.other[c]
+        y = max(min(left[q], left[p]), 0.0)
+        total += y
+        left[q] -= y
+        left[p] -= y
+        i, m = work.owner[begin + q], work.owner[begin + p]
+        touched[i] += y
+        touched[m] += y if i != m else 0.0
+    return total * (1.0 - 1e-12)
+
+
+@compiled
+def lower_budgets(work: Work, required_loss: int, packed: float) -> None:
+    """Lower each member's budget by what the conflicts without its pairs lose, of `packed` in all."""
+    for i in range(work.budget.shape[0]):
+        others = max(0.0, packed - work.touched[i] * (1.0 + 1e-12))
+        work.budget[i] = min(work.budget[i], np.int64((required_loss - others) * (1.0 + 1e-12)) + 1)
+
+
+# --- the hinge bound, branching and candidates
 
 
 @fast
@@ -358,3 +487,163 @@ def candidate_value(space: Space, work: Work, t: int, begin: int, size: int) -> 
         if work.value[q] > -work.slack[begin + q]:
             value += raise_count(space, counts, fewer, work.owner[begin + q])
     return value
+
+
+# --- probing
+
+
+@fast
+def _roofs(work: Work, t: int, begin: int, size: int) -> int:
+    """Write upper bounds of the open pairs in single precision; return the number of runs of one member."""
+    at = work.at[t]
+    upper, lower, is_open = work.upper[at : at + size], work.lower[at : at + size], work.open[at : at + size]
+    owner = work.owner[begin : begin + size]
+    roof, quarter = work.roof[:size], work.roof_quarter[:size]
+    for q in range(size):
+        span = upper[q] - lower[q]
+        x = np.float32(upper[q] + span * _ROOM)
+        x = x if (is_open[q] != 0) & (span > _TINY) else _NOT_LOST
+        roof[q], quarter[q] = x, x * _QUARTER
+    runs = 1
+    for q in range(1, size):
+        runs += owner[q] != owner[q - 1]
+    return runs
+
+
+@fast
+def _mark(work: Work, begin: int, size: int, first: int) -> None:
+    """Set bit ``8 s + j`` of `lost` where a pair is lost on part s of coordinate first + j."""
+    lost, roof, quarter = work.lost[:size], work.roof[:size], work.roof_quarter[:size]
+    for q in range(size):
+        lost[q] = np.uint32(0)
+    for j in range(8):
+        h = work.half[first + j]
+        if h == np.float32(0.0):
+            continue
+        e, bit = work.single[first + j, begin : begin + size], np.uint32(j)
+        for q in range(size):
+            x, z, y = roof[q], quarter[q], h * e[q]
+            marks = np.uint32(y < -x) | (np.uint32(y > x) << np.uint32(8))
+            marks |= (np.uint32(y < -z) << np.uint32(16)) | (np.uint32(y > z) << np.uint32(24))
+            lost[q] |= marks << bit
+
+
+@compiled
+def _add(work: Work, member: int, side: int, first: int, sums: int) -> None:
+    for j in range(8):
+        work.more[side, first + j, member] += np.int32((sums >> np.uint64(8 * j)) & np.uint64(255))
+
+
+@compiled
+def _count_marks(work: Work, begin: int, size: int, first: int) -> None:
+    lost, owner = work.lost[:size], work.owner[begin : begin + size]
+    none = np.uint64(0)
+    a, b, c, d = none, none, none, none
+    i, run = owner[0], 0
+    for q in range(size):
+        if owner[q] != i or run == _FULL:
+            _add(work, i, 0, first, a)
+            _add(work, i, 1, first, b)
+            _add(work, i, 2, first, c)
+            _add(work, i, 3, first, d)
+            a, b, c, d = none, none, none, none
+            i, run = owner[q], 0
+        marks = lost[q]
+        a += _BYTES[marks & _BYTE]
+        b += _BYTES[(marks >> np.uint32(8)) & _BYTE]
+        c += _BYTES[(marks >> np.uint32(16)) & _BYTE]
+        d += _BYTES[marks >> np.uint32(24)]
+        run += 1
+    _add(work, i, 0, first, a)
+    _add(work, i, 1, first, b)
+    _add(work, i, 2, first, c)
+    _add(work, i, 3, first, d)
+
+
+@fast
+def _sum(work: Work, begin: int, end: int, pair_list: int, member: int, j: int) -> None:
+    """Count the pairs ``begin .. end - 1`` of a member that are lost on each part of coordinate j."""
+    e, h = work.single[j, pair_list + begin : pair_list + end], work.half[j]
+    roof, quarter = work.roof[begin:end], work.roof_quarter[begin:end]
+    zero, one = np.float32(0.0), np.float32(1.0)
+    s0, s1, s2, s3 = zero, zero, zero, zero
+    for q in range(end - begin):
+        x, z, y = roof[q], quarter[q], h * e[q]
+        s0 += one if y < -x else zero
+        s1 += one if y > x else zero
+        s2 += one if y < -z else zero
+        s3 += one if y > z else zero
+    work.more[0, j, member] += np.int32(s0)
+    work.more[1, j, member] += np.int32(s1)
+    work.more[2, j, member] += np.int32(s2)
+    work.more[3, j, member] += np.int32(s3)
+
+
+@compiled
+def _count_runs(work: Work, begin: int, size: int, d: int) -> None:
+    owner, start = work.owner[begin : begin + size], 0
+    for q in range(1, size + 1):
+        if q < size and owner[q] == owner[start]:
+            continue
+        for j in range(d):
+            if work.half[j] > np.float32(0.0):
+                _sum(work, start, q, begin, owner[start], j)
+        start = q
+
+
+@compiled
+def _losses(space: Space, work: Work, t: int, d: int, loss: IntArray) -> None:
+    """Write what each part loses at least, from the pairs counted, to `loss`."""
+    loss[:] = 0
+    path, counts = work.path, work.counts[t]
+    for level in range(space.table.shape[0]):
+        shared = space.slot[level] >= 0
+        if shared:
+            level_path(space, work, t, level)
+        for i in range(space.start[level], space.start[level + 1]):
+            c = counts[i]
+            if not shared:
+                member_path(space, work, level, c, space.most[level])
+            for side in range(_PROBES):
+                for j in range(d):
+                    loss[side, j] += path[c + work.more[side, j, i]] - path[c]
+
+
+@compiled
+def probe(space: Space, work: Work, t: int, begin: int, size: int, required_loss: int) -> tuple[int, int, float]:
+    """Cut off the parts of box t that lose the required loss.
+
+    Returns:
+        1 where a part went, -1 where nothing is left, else 0; the coordinate to split, -1 where no half loses
+        anything; the share of the required loss that its halves lose on average.
+    """
+    d, loss = space.T.shape[1], work.loss
+    work.more[:] = 0
+    for j in range(d):
+        work.half[j] = np.float32(0.5 * (work.high[t, j] - work.low[t, j]))
+    if size >= _LONG * _roofs(work, t, begin, size):
+        _count_runs(work, begin, size, d)
+    else:
+        for first in range(0, work.half.shape[0], 8):
+            _mark(work, begin, size, first)
+            _count_marks(work, begin, size, first)
+    _losses(space, work, t, d, loss)
+    went, best, largest, promise = 0, -1, 0.0, 0.0
+    for j in range(d):
+        low, high = work.low[t, j], work.high[t, j]
+        if high - low <= NARROW:
+            continue
+        above, below = loss[0, j], loss[1, j]
+        if above >= required_loss and below >= required_loss:
+            return -1, -1, 1.0
+        middle, quarter = 0.5 * (low + high), 0.25 * (high - low) * _JUST
+        to_low = middle if below >= required_loss else low + (quarter if loss[3, j] >= required_loss else 0.0)
+        to_high = middle if above >= required_loss else high - (quarter if loss[2, j] >= required_loss else 0.0)
+        if to_low > low or to_high < high:
+            tighten(space, work, t, begin, size, j, to_low, to_high)
+            went = 1
+        x, y = float(above) / float(required_loss), float(below) / float(required_loss)
+        score = (x + _EVEN) * (y + _EVEN)
+        if above + below > 0 and score > largest:
+            best, largest, promise = j, score, 0.5 * (x + y)
+    return went, best, promise
