@@ -40,7 +40,7 @@ def dcg(scores: np.ndarray, labels: np.ndarray) -> float:
 
 def published(method: str) -> dict[str, np.ndarray]:
     """The paper's mean train and test DCG of a base ranker, by data set."""
-    means = {(v.data, v.half): v.mean for v in read_reference(PUBLISHED).values if v.variant.method == method}
+    means = {(v.data, v.part): v.mean for v in read_reference(PUBLISHED).values if v.variant.method == method}
     return {name: np.array([means[name, "train"], means[name, "test"]]) for name in SETS}
 
 

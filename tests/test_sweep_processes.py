@@ -149,7 +149,7 @@ THREADS = """
 import json
 import torch
 from threadpoolctl import threadpool_info
-from ltr.exact.weight_space import proof
+from ltr.exact.weight_space import search
 from trainers.config import parse_config
 from trainers.task.data import data_sha256
 from trainers.sweep import compute
@@ -159,27 +159,27 @@ torch.set_num_threads(3)
 tree = {"name": "g", "data": {"name": "gaussians"}, "surrogate": {"losses": ["ranknet"]}, "exact": {"time_limit": 60}}
 config = parse_config(tree)
 sha256 = data_sha256(config.data)
-genuine, libraries, crews = compute.Task.statistics, set(), set()
+genuine, libraries, pools = compute.Task.statistics, set(), set()
 
 def statistics(self, scores):
     libraries.update([torch.get_num_threads(), *(library["num_threads"] for library in threadpool_info())])
     return genuine(self, scores)
 
-class Crew(proof.Crew):
+class Pool(search.WorkerPool):
     def __init__(self, searchable, threads, *callbacks):
-        crews.add(threads)
+        pools.add(threads)
         super().__init__(searchable, threads, *callbacks)
 
-compute.Task.statistics, proof.Crew = statistics, Crew
+compute.Task.statistics, search.WorkerPool = statistics, Pool
 for threads in (1, 2):
     libraries.clear()
-    crews.clear()
+    pools.clear()
     starts = {}
     for method in ("logistic_regression", "ranknet"):
         cell = cell_of(config, 0, method, sha256)
         starts[cell.id] = compute.compute(cell, {}, threads)
     compute.compute(cell_of(config, 0, "exact", sha256, starts), starts, threads)
-    print(json.dumps([threads, *map(sorted, (libraries, crews))]))
+    print(json.dumps([threads, *map(sorted, (libraries, pools))]))
 """
 
 

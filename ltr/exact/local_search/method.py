@@ -21,6 +21,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 RESTARTS = 300
+"""Ascents of a local search after those from its starting points."""
 _STRIDE = 1_000_003
 _SUPPORTS = 10  # sets of features searched where their number is limited
 _DRAWS = 20  # attempts to find one that was not searched yet

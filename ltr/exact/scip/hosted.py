@@ -71,7 +71,7 @@ class HostedSearch:
         ValueError: a field out of range.
 
     Examples:
-        >>> from ltr.exact.solve import solve
+        >>> from ltr.exact import Limits, RerankProblem, solve
         >>> problem = RerankProblem([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0]], [0, 1, 0], max_nonzeros=1)
         >>> solution = solve(problem, HostedSearch(threads=1, local_search=0), Limits(time_limit=60))
         >>> solution.status, solution.value, solution.weights.tolist()

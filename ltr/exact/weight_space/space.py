@@ -455,8 +455,8 @@ def conflicting_pairs(
 
     Examples:
         >>> columns, ends = np.array([[1.0, -2.0, 0.5], [0.0, 0.1, 1.0], [0.0, 0.0, 0.0]]), np.arange(3, dtype=np.int32)
-        >>> conflicting pairs = couples_of(columns, np.zeros(3), 1.0, ends, ends + 3)
-        >>> conflicting pairs.one, conflicting pairs.other
+        >>> found = conflicting_pairs(columns, np.zeros(3), 1.0, ends, ends + 3)
+        >>> found.one, found.other
         (array([0, 1], dtype=int32), array([1, 2], dtype=int32))
     """
     d, pairs = columns.shape[0] - 1, columns.shape[1]
