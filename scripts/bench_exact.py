@@ -30,7 +30,7 @@ from _lists import HIGH_DIMENSION, Case, cases, standard_cases
 
 from ltr.data import DataError
 from ltr.exact.local_search.search import local_search
-from ltr.exact.weight_space.workers import available_threads
+from ltr.exact.weight_space import available_threads
 from trainers.provenance import machine
 from trainers.tables import markdown_table
 

@@ -165,12 +165,13 @@ def statistics(self, scores):
     libraries.update([torch.get_num_threads(), *(library["num_threads"] for library in threadpool_info())])
     return genuine(self, scores)
 
-class Pool(search.WorkerPool):
-    def __init__(self, searchable, threads, *callbacks):
-        pools.add(threads)
-        super().__init__(searchable, threads, *callbacks)
+prove = search.prove
 
-compute.Task.statistics, search.WorkerPool = statistics, Pool
+def counted(state, threads, *options):
+    pools.add(threads)
+    return prove(state, threads, *options)
+
+compute.Task.statistics, search.prove = statistics, counted
 for threads in (1, 2):
     libraries.clear()
     pools.clear()

@@ -14,9 +14,8 @@ from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem,
 from ltr.exact.state import SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch, search
 from ltr.exact.weight_space.coordinates import SYSTEMS, adapted, apply_to
-from ltr.exact.weight_space.search import CutoffSchedule
+from ltr.exact.weight_space.search import CutoffSchedule, WorkerPool
 from ltr.exact.weight_space.space import Boxes, space_of
-from ltr.exact.weight_space.workers import WorkerPool
 from ltr.statistics import RankStatistic
 from tests.reference import (
     cell_optimum,

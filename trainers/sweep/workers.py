@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
-from ltr.exact.weight_space.workers import available_threads
+from ltr.exact.weight_space import available_threads
 from trainers.files import RunError
 from trainers.plan import Cell
 from trainers.records import read_cell

@@ -34,9 +34,8 @@ from ltr.exact.scip.base import linear, objective_unit, side_rows
 from ltr.exact.scip.callbacks import Constraints, Guard, ScipSolution, Variable
 from ltr.exact.solution import Status
 from ltr.exact.state import SolveState, Stopped
-from ltr.exact.weight_space.search import MOMENT, CutoffSchedule, offer_candidate, quantum, settle_narrow
+from ltr.exact.weight_space.search import MOMENT, CutoffSchedule, WorkerPool, offer_candidate, quantum, settle_narrow
 from ltr.exact.weight_space.space import BEYOND, Boxes, Searchable, space_of
-from ltr.exact.weight_space.workers import WorkerPool
 
 __all__ = ["Host"]
 

@@ -99,8 +99,8 @@ class HostedSearch:
     def run(self, state: SolveState) -> Ending:
         """Search."""
         from ltr.exact.scip.host import Host
+        from ltr.exact.weight_space import available_threads
         from ltr.exact.weight_space.search import out_of_reach
-        from ltr.exact.weight_space.workers import available_threads
 
         state.offer(np.zeros(state.problem.d))
         if (ending := out_of_reach(state)) is not None:

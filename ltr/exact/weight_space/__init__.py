@@ -3,8 +3,7 @@
 =================  ==================================================================================================
 module             what it holds
 =================  ==================================================================================================
-`search`           the proof: cutoffs that fall step by step, each proved by closing every box
-`workers`          the threads that close boxes
+`search`           the proof: cutoffs that fall step by step, each proved by a pool of threads that closes every box
 `_kernel`          the search of one thread on one page: take a box, prune, bound, branch
 `_bounds`          what closes a box: conflicts between pairs, the hinge bound, probing
 `_boxes`           boxes on the stack, the interval bounds of their open pairs, bound tightening
@@ -15,13 +14,14 @@ module             what it holds
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from ltr.exact.local_search import compile_search, search_locally
 from ltr.exact.problem import Problem
 from ltr.exact.state import Ending, SolveState
 
-__all__ = ["WeightSpaceSearch"]
+__all__ = ["WeightSpaceSearch", "available_threads"]
 
 
 _LONGEST_SEARCH = 0.15  # seconds, before the first boxes; more follow between cutoffs
@@ -68,7 +68,7 @@ class WeightSpaceSearch:
 
     def prepare(self) -> None:
         """Compile the search and the local search, or load what was compiled before."""
-        from ltr.exact.weight_space.workers import compile_kernels
+        from ltr.exact.weight_space.search import compile_kernels
 
         compile_kernels()
         compile_search()
@@ -76,7 +76,6 @@ class WeightSpaceSearch:
     def run(self, state: SolveState) -> Ending:
         """Search."""
         from ltr.exact.weight_space.search import out_of_reach, prove
-        from ltr.exact.weight_space.workers import available_threads
 
         if (ending := out_of_reach(state)) is not None:
             search_locally(state, state.remaining)
@@ -84,3 +83,8 @@ class WeightSpaceSearch:
         if self.local_search > 0:
             search_locally(state, min(self.local_search * state.limits.time_limit, _LONGEST_SEARCH), _RESTARTS)
         return prove(state, self.threads or available_threads(), self.coordinates, self.local_search)
+
+
+def available_threads() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-r"""The proof: cutoffs that fall step by step, so that good bounds come early.
+r"""The proof: cutoffs that fall step by step, each proved by a pool of threads that closes every box.
 
 Closing every box at a cutoff proves that no weights are worth more. The work grows as the cutoff comes down to the best
 value known, by a factor that is measured on the way, and each cutoff is set where the work is expected to grow
@@ -15,7 +15,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from types import TracebackType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,17 +26,31 @@ from numpy.typing import NDArray
 from ltr.exact.largest_margin import middle_of_cell
 from ltr.exact.limits import MEGABYTE
 from ltr.exact.local_search import search_locally
-from ltr.exact.problem import Problem
+from ltr.exact.problem import Problem, RerankProblem
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState, Stopped
 from ltr.exact.vertices import largest_value, offer_simple
+from ltr.exact.weight_space._kernel import search as search_box
 from ltr.exact.weight_space.coordinates import adapted, apply_to
-from ltr.exact.weight_space.space import BEYOND, TOLERANCE, Boxes, Searchable, Space, memory_needed, space_of
-from ltr.exact.weight_space.workers import WorkerPool
+from ltr.exact.weight_space.space import BEYOND, TOLERANCE, Boxes, Searchable, Space, Work, memory_needed, space_of
 
-__all__ = ["MOMENT", "CutoffSchedule", "offer_candidate", "out_of_reach", "prove", "quantum", "settle_narrow"]
+__all__ = [
+    "MOMENT",
+    "CutoffSchedule",
+    "Outcome",
+    "WorkerPool",
+    "compile_kernels",
+    "offer_candidate",
+    "out_of_reach",
+    "prove",
+    "quantum",
+    "settle_narrow",
+]
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Found = Callable[[FloatArray], None]
+Settle = Callable[[Boxes], int]
 
 _GROWTH, _LEAST_GROWTH = 3.0, 1.3  # of the work from cutoff to cutoff
 _FILL = 0.8  # share of the time left that a cutoff may take
@@ -52,6 +69,12 @@ _PAUSE = 5.0  # seconds on one cutoff after which better weights are looked for,
 _MANY = 1_000_000  # restarts: as many as fit the time
 _DOUBT = 1e-6  # of the margin
 _WIDENED = 1e-13  # added to a narrow box on every side
+_PIECE = 4_000_000  # pairs looked at between two looks at the clock: about a tenth of a second
+_FIRST = 500_000  # and before threads are worth their start
+_TOGETHER = 8  # boxes a piece, at most
+_NARROW_BOXES = 16  # boxes too narrow to split that a piece hands over at most
+_POLL = 0.05  # seconds between two looks at the clock
+_NEVER = -(2**62)
 _NARROW = "the boxes left are too narrow to decide"
 
 
@@ -297,6 +320,166 @@ def quantum(searchable: Searchable) -> float:
     steps = searchable.space.step
     positive = steps[steps > 0]
     return math.ldexp(_PAIRS * float(np.median(positive)), -searchable.exponent) if len(positive) else 1e-12
+
+
+# --- the worker pool
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of `WorkerPool.close`.
+
+    Attributes:
+        cutoff: what their values do not exceed, save in `left` and `unresolved`: the one asked for, or the value of a
+            better candidate.
+        left: boxes that the allowance did not suffice for.
+        unresolved: the largest bound of boxes too narrow to split that could not be settled either, far below all
+            values where there were none.
+        spent: pairs looked at.
+    """
+
+    cutoff: int
+    left: list[Boxes]
+    unresolved: int
+    spent: int
+
+
+@dataclass(frozen=True)
+class _Piece:
+    cutoff: int
+    found: int
+    best: FloatArray
+    left: Boxes
+    narrow: Boxes
+    tally: IntArray
+    work: Work
+
+
+class WorkerPool:
+    """Searches boxes of one space on several threads; a context manager that ends its threads.
+
+    Attributes:
+        boxes: boxes searched so far.
+        least_cutoff: integer to which lower cutoffs are raised, because of values found elsewhere meanwhile.
+    """
+
+    def __init__(
+        self, searchable: Searchable, threads: int, found: Found, settle: Settle = lambda box: int(box.bound[0])
+    ) -> None:
+        """`found` and `settle` are called in the thread that called `close`.
+
+        Args:
+            searchable: the space.
+            threads: to use.
+            found: receives the coordinates of every better candidate.
+            settle: receives every box too narrow to split, and returns what its values do not exceed, as an integer.
+        """
+        self.searchable, self.boxes, self.least_cutoff = searchable, 0, _NEVER
+        self._threads, self._found, self._settle = threads, found, settle
+        self._best = _NEVER
+        self._idle: list[Work] = []
+        self._pool: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> WorkerPool:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def close(self, boxes: Boxes, cutoff: int, check: Callable[[], None], allowance: float = np.inf) -> Outcome:
+        """Search boxes until everything in them is at most the cutoff, or the allowance is used up.
+
+        Args:
+            boxes: to search.
+            cutoff: bound at which a box is closed, an integer of the space.
+            check: called several times a second; what it raises ends the search.
+            allowance: work, in pairs looked at, after which the boxes that are left are returned.
+        """
+        least = 2 * self.searchable.space.columns.size
+        pending = [boxes.rows(slice(row, row + 1)) for row in range(len(boxes.bound))]
+        done = Outcome(cutoff, pending, _NEVER, 0)
+        self.searchable.space.stop[0] = 0
+        if least <= _FIRST:
+            pending.clear()
+            done = self._take(self._search(boxes, cutoff, _FIRST), done)
+            check()
+            if not pending or done.spent >= allowance:
+                return done
+        self._pool = self._pool or ThreadPoolExecutor(self._threads, thread_name_prefix="weight-space")
+        running: set[Future[_Piece]] = set()
+        try:
+            while (pending and done.spent < allowance) or running:
+                while pending and done.spent < allowance and len(running) < self._threads:
+                    running.add(
+                        self._pool.submit(
+                            self._search, _pop(pending), max(done.cutoff, self.least_cutoff), max(_PIECE, least)
+                        )
+                    )
+                finished, running = wait(running, timeout=_POLL, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    done = self._take(future.result(), done)
+                check()
+        finally:
+            self.searchable.space.stop[0] = 1
+            wait(running)
+        return done
+
+    def _search(self, boxes: Boxes, cutoff: int, allowance: int) -> _Piece:
+        space = self.searchable.space
+        work = self._idle.pop() if self._idle else self._workspace()
+        columns = space.columns.shape[0]
+        left, narrow = Boxes.empty(len(boxes.bound) + work.low.shape[0], columns), Boxes.empty(_NARROW_BOXES, columns)
+        best, tally = np.zeros(columns), np.zeros(4, np.int64)
+        handed, reached, value, narrowed = search_box(space, work, boxes, cutoff, allowance, left, narrow, best, tally)
+        narrow = narrow.rows(slice(0, narrowed))
+        return _Piece(reached, value, best, left.rows(slice(0, handed)), narrow, tally, work)
+
+    def _workspace(self) -> Work:
+        """Return memory for a thread, its largest part touched row by row: that can take longer than many boxes do."""
+        space = self.searchable.space
+        work, pairs = Work.of(space), space.columns.shape[1]
+        for rows in (work.columns, work.single):
+            for row in rows:
+                if space.stop[0] != 0:  # the search will hand its boxes back at once
+                    return work
+                row[:pairs] = 0.0
+        return work
+
+    def _take(self, piece: _Piece, done: Outcome) -> Outcome:
+        self._idle.append(piece.work)
+        self.boxes += int(piece.tally[0])
+        if piece.found > self._best:
+            self._best = piece.found
+            self._found(piece.best)
+        # the deepest boxes last: they are the next to be searched
+        done.left.extend(piece.left.rows(slice(row, row + 1)) for row in range(len(piece.left.bound)))
+        cutoff, unresolved = max(done.cutoff, piece.cutoff), done.unresolved
+        for row in range(len(piece.narrow.bound)):
+            if piece.narrow.bound[row] > max(cutoff, self.least_cutoff):
+                unresolved = max(unresolved, self._settle(piece.narrow.rows(slice(row, row + 1))))
+            else:  # closed by a value that was found meanwhile
+                cutoff = max(cutoff, int(piece.narrow.bound[row]))
+        return Outcome(cutoff, done.left, unresolved, done.spent + int(piece.tally[3]))
+
+
+def compile_kernels() -> None:
+    """Have the search compiled, or loaded from its cache on disk."""
+    with WorkerPool(space_of(RerankProblem([[0.0], [1.0]], [0, 1])), 1, lambda x: None) as workers:
+        workers.close(workers.searchable.roots, 0, lambda: None)
+
+
+def _pop(pending: list[Boxes]) -> Boxes:
+    """Take some boxes off the stack: more where there are many, and few enough that all threads have work."""
+    take = min(_TOGETHER, 1 + len(pending) // 16)
+    taken = pending[-take:]
+    del pending[-take:]
+    return Boxes(*(np.concatenate(parts) for parts in zip(*taken, strict=True)))
+
+
+# --- candidates and boxes too narrow to split
 
 
 def offer_candidate(state: SolveState, w: FloatArray, *, sparse: bool) -> None:
