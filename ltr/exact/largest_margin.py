@@ -104,12 +104,10 @@ class _Pairs(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem) -> _Pairs:
-        """Return the pairs of a problem."""
         levels = problem.levels()
         return cls(problem.X, levels.above, levels.below, levels.steps)
 
     def where(self, chosen: BoolArray) -> _Pairs:
-        """Return the chosen pairs."""
         return self._replace(above=self.above[chosen], below=self.below[chosen], steps=self.steps[chosen])
 
     def rows(self, at: IntArray) -> FloatArray:
@@ -142,11 +140,7 @@ class _Pairs(NamedTuple):
 def middle_of_cell(problem: Problem, w: FloatArray, support: BoolArray, doubt: float) -> FloatArray | None:
     """Return the weights that clear the margin by as much as possible on all pairs that w wins, see `deepest`.
 
-    Args:
-        problem: gives the pairs, the margin and the side constraints.
-        w: weights, (d,).
-        support: which weights may differ from 0, (d,).
-        doubt: share of the margin by which w may miss it on a pair that still counts as won.
+    A pair counts as won where w misses its margin by no more than the share `doubt` of the margin.
     """
     pairs = _Pairs.of(problem)
     won = pairs.where(pairs.reached(w) >= problem.margin * (1 - doubt))

@@ -225,22 +225,12 @@ class Problem:
 
     @property
     def pair_count(self) -> int:
-        """Number of pairs, counted without making them.
-
-        Examples:
-            >>> RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1]).pair_count
-            2
-        """
+        """Number of pairs, counted without making them."""
         return int(self.appearances()[0].sum())
 
     @property
     def balance(self) -> FloatArray:
-        """How often each observation is the upper one of a pair minus how often the lower one, per pair, (n,).
-
-        Examples:
-            >>> RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1]).balance.tolist()
-            [-1.0, 0.5, 0.5]
-        """
+        """How often each observation is the upper one of a pair minus how often the lower one, per pair, (n,)."""
         above, below = self.appearances()
         return (above - below) / max(1, int(above.sum()))
 

@@ -39,20 +39,10 @@ _ERROR = 1e-14  # relative error of sums over features, with room to spare
 
 
 def offer_simple(state: SolveState, low: FloatArray, high: FloatArray) -> None:
-    """Offer two points of a box: with the simplest fractions and with the simplest binary fractions as weights.
-
-    Args:
-        state: receives the weights.
-        low: smallest weights, (d,).
-        high: largest weights, (d,), >= low.
-    """
+    """Offer two points of the box ``low <= w <= high``: with the simplest fractions and binary fractions as weights."""
     ends = [(Fraction(a), Fraction(b)) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
-    offered = set()
-    for simplest in (_simplest, _simplest_binary):
-        w = tuple(float(simplest(a, b)) for a, b in ends)
-        if w not in offered:
-            offered.add(w)
-            state.offer(w)
+    for w in dict.fromkeys(tuple(float(simplest(*end)) for end in ends) for simplest in (_simplest, _simplest_binary)):
+        state.offer(w)
 
 
 def largest_value(state: SolveState, problem: Problem, low: FloatArray, high: FloatArray) -> float | None:
@@ -105,11 +95,10 @@ class _Box:
             lost, won = centre + reach - limits < -error, centre - reach - limits > error
         self._won = won.tolist()
         self._open = np.flatnonzero(~(lost | won))
-        rows = [
+        self._rows = [
             (*map(Fraction, differences[q].tolist()), Fraction(problem.margin) * int(levels.steps[q]))
             for q in self._open
         ]
-        self._rows = rows
         self._low, self._high = [Fraction(v) for v in low.tolist()], [Fraction(v) for v in high.tolist()]
         self._constraints = list(_loose_rows(problem))
         self._fixed = self._fix_what_decides_nothing()
@@ -169,10 +158,7 @@ class _Box:
     def objective(self, w: Point) -> float:
         """Return the objective at a point of the box."""
         d = self._problem.d
-        wins = tuple(
-            sum((a * v for a, v in zip(row[:d], w, strict=True) if a and v), Fraction(0)) >= row[d]
-            for row in self._rows
-        )
+        wins = tuple(_dot(row, w) >= row[d] for row in self._rows)
         if wins not in self._known:
             won = list(self._won)
             for q, wins_it in zip(self._open.tolist(), wins, strict=True):

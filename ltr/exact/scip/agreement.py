@@ -42,9 +42,7 @@ class _Agreement(Formulation):
         pairs, weights, constant = self._preferences()
         comparison = self._add_comparisons(pairs)
         if self.tight:
-            for (i, k), z in comparison.items():
-                if i < k and (k, i) in comparison:
-                    self.model.addCons(z + comparison[k, i] <= 1, name=f"one_way_{i}_{k}")
+            self._add_one_way(comparison)
         weight = {(i, k): value for (i, k), value in zip(pairs.tolist(), weights.tolist(), strict=True)}
         return linear([weight[i, k] for i, k in self.pairs.tolist()], self.z), constant
 
@@ -53,18 +51,7 @@ class _Agreement(Formulation):
 
 
 class Auc(_Agreement, RankFormulation):
-    """The AUC model of one list with labels 0 and 1, statistic ``auc`` or ``wrs``, and ``rank="resolved"``.
-
-    Raises:
-        ValueError: the problem is of another kind.
-
-    Examples:
-        >>> from ltr.exact.problem import RerankProblem
-        >>> model = Auc(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 0], "auc")).model
-        >>> model.optimize()
-        >>> round(model.getObjVal(), 4)
-        0.5
-    """
+    """The AUC model of one list with labels 0 and 1, statistic ``auc`` or ``wrs``, and ``rank="resolved"``."""
 
     name = "auc"
 
@@ -84,17 +71,7 @@ class Auc(_Agreement, RankFormulation):
 
 
 class Pairwise(_Agreement):
-    """The model of a `PairwiseProblem`.
-
-    Raises:
-        ValueError: the problem is of another kind.
-
-    Examples:
-        >>> model = Pairwise(PairwiseProblem([[0.0], [1.0], [2.0]], [(2, 0), (1, 2)])).model
-        >>> model.optimize()
-        >>> round(model.getObjVal(), 4)
-        1.0
-    """
+    """The model of a `PairwiseProblem`."""
 
     name = "pairwise"
     problem: PairwiseProblem

@@ -205,6 +205,11 @@ class Formulation:
         self.model.addCons(linear([1.0] * len(flat), flat) == 1, name="one_face")
         return face
 
+    def _add_one_way(self, comparison: dict[tuple[int, int], Variable]) -> None:
+        for (i, k), z in comparison.items():
+            if i < k and (k, i) in comparison:
+                self.model.addCons(z + comparison[k, i] <= 1, name=f"one_way_{i}_{k}")
+
     def tick(self) -> None:
         """Check the limits; called regularly while building."""
         if self._state is not None:

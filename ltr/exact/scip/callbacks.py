@@ -29,27 +29,13 @@ def interrupt(model: Model) -> None:
 
 
 class Guard:
-    """Runs callbacks and keeps the first exception; `check` raises it once the solver has returned.
-
-    Examples:
-        >>> class Solver:
-        ...     def getStageName(self) -> str:
-        ...         return "SOLVING"
-        ...     def interruptSolve(self) -> None:
-        ...         pass
-        >>> guard = Guard()
-        >>> guard.run(Solver(), lambda: 1 // 0, default=-1)
-        -1
-        >>> guard.check()
-        Traceback (most recent call last):
-        ZeroDivisionError: integer division or modulo by zero
-    """
+    """Runs callbacks and keeps the first exception; `check` raises it once the solver has returned."""
 
     def __init__(self) -> None:
         self._error: BaseException | None = None
 
     def run(self, model: Model, callback: Callable[[], Result], default: Result) -> Result:
-        """What `callback` returns; `default` when it raises now or one has raised before.
+        """Return what `callback` returns; `default` when it raises now or one has raised before.
 
         KeyboardInterrupt is kept like any other exception: a callback has no Python frame to unwind into.
         """

@@ -70,19 +70,7 @@ class _Ranks(RankFormulation):
 
 
 class Subrank(_Ranks):
-    """The Subrank model of one list with labels 0 and 1 and ``rank="subrank"``.
-
-    Raises:
-        ValueError: the problem is of another kind.
-
-    Examples:
-        >>> from ltr.exact.problem import RerankProblem
-        >>> problem = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], rank="subrank")
-        >>> model = Subrank(problem).model
-        >>> model.optimize()
-        >>> round(model.getObjVal(), 4)
-        1.6309
-    """
+    """The Subrank model of one list with labels 0 and 1 and ``rank="subrank"``."""
 
     name = "subrank"
     rows = 2
@@ -95,7 +83,7 @@ class Subrank(_Ranks):
         if self.tight:
             self._add_ranks_below()
             self._add_hall()
-            self._add_one_way()
+            self._add_one_way(self.comparison)
         return statistic
 
     def _beaten(self, i: int) -> Expression:
@@ -124,11 +112,6 @@ class Subrank(_Ranks):
             if room < len(column):
                 self.model.addCons(linear([1.0] * len(column), column) <= room, name=f"hall_{rank}")
 
-    def _add_one_way(self) -> None:
-        for (i, k), z in self.comparison.items():
-            if i < k and (k, i) in self.comparison:
-                self.model.addCons(z + self.comparison[k, i] <= 1, name=f"one_way_{i}_{k}")
-
     def _complete(self, wins: NDArray[np.bool_], w: FloatArray) -> Assignment:
         rank = np.ones(self.problem.n, dtype=np.int64)
         np.add.at(rank, self.pairs[:, 0], wins)
@@ -136,18 +119,7 @@ class Subrank(_Ranks):
 
 
 class ResolvedRank(_Ranks):
-    """The paper's ResolvedRank model of one list with labels 0 and 1 and ``rank="resolved"``.
-
-    Raises:
-        ValueError: the problem is of another kind.
-
-    Examples:
-        >>> from ltr.exact.problem import RerankProblem
-        >>> model = ResolvedRank(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1]), "faithful").model
-        >>> model.optimize()
-        >>> round(model.getObjVal(), 4)
-        1.6309
-    """
+    """The paper's ResolvedRank model of one list with labels 0 and 1 and ``rank="resolved"``."""
 
     name = "resolved"
     exact = False
@@ -162,7 +134,10 @@ class ResolvedRank(_Ranks):
         self._add_above()
         self._add_ties()
         statistic = self._add_ranks()
-        self._add_rank_reached()
+        for i, row in self._rows():
+            self.tick()
+            for rank, t in row:
+                self.model.addCons((rank - 1) * t - self.r[i] <= 0, name=f"rank_reached_{i}_{rank}")
         return statistic
 
     def _add_in_order(self) -> None:
@@ -181,12 +156,6 @@ class ResolvedRank(_Ranks):
         for (i, k), z in self.comparison.items():
             if y[i] > y[k] or (y[i] == y[k] and i < k):
                 self.model.addCons(self.r[k] - self.r[i] + n * z >= 1, name=f"tie_{i}_{k}")
-
-    def _add_rank_reached(self) -> None:
-        for i, row in self._rows():
-            self.tick()
-            for rank, t in row:
-                self.model.addCons((rank - 1) * t - self.r[i] <= 0, name=f"rank_reached_{i}_{rank}")
 
     def complete(self, w: FloatArray) -> Assignment | None:
         """Extend weights to a full solution; weights that are not regular are first moved, where their order allows."""
