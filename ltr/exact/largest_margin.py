@@ -14,14 +14,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.exact.levels import PAIR_BYTES
+from ltr.exact.levels import PAIR_BYTES, FloatArray, IndexArray
 from ltr.exact.limits import Memory
 from ltr.exact.problem import IntArray, Problem
 
 __all__ = ["NormName", "deepest", "maximise_margin", "middle_of_cell"]
 
-FloatArray = NDArray[np.float64]
-IndexArray = NDArray[np.int32]
 BoolArray = NDArray[np.bool_]
 NormName = Literal["l2", "max"]
 """Norms of the margin."""

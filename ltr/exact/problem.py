@@ -52,17 +52,15 @@ from functools import cached_property
 from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ltr.checks import as_array, as_float, as_numbers, is_whole
-from ltr.exact.levels import Levels, Tick, ranked_appearances, ranked_levels
+from ltr.exact.levels import FloatArray, IntArray, Levels, Tick, ranked_appearances, ranked_levels
 from ltr.exact.scores import Scores
 from ltr.statistics import RankStatistic
 
 __all__ = ["SIDE_TOLERANCE", "LinearConstraints", "Problem", "RerankProblem"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 RankName = Literal["resolved", "subrank"]
 GainName = Literal["exp2", "linear"]
 Gain = GainName | Callable[[FloatArray], ArrayLike]

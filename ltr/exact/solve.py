@@ -14,12 +14,12 @@ from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ltr.checks import as_sequence, check_callable
 from ltr.exact.limits import Limits
 from ltr.exact.local_search import LocalSearch
-from ltr.exact.problem import Problem
+from ltr.exact.problem import FloatArray, Problem
 from ltr.exact.scip import Auc, Pairwise, ResolvedPairs, ResolvedRank, ScipSolver, Subrank
 from ltr.exact.scip.hosted import HostedSearch
 from ltr.exact.solution import Progress, Solution, Status
@@ -27,8 +27,6 @@ from ltr.exact.state import Ending, Interrupts, SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch
 
 __all__ = ["METHODS", "Solver", "choose_method", "solve"]
-
-FloatArray = NDArray[np.float64]
 
 
 @runtime_checkable

@@ -18,16 +18,13 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ltr.exact.limits import MEGABYTE, Limits, Memory
-from ltr.exact.problem import Problem
+from ltr.exact.problem import FloatArray, Problem
 from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
 
 __all__ = ["Ending", "Interrupts", "SolveState", "Stopped", "scalable"]
-
-
-FloatArray = NDArray[np.float64]
 
 _SNAP = 1e-9  # weights this small are solver noise
 _CONTRADICTION = 1e-6  # a bound this far below a value is wrong, not rounded; relative to the statistic's size

@@ -21,15 +21,13 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr.exact.levels import Levels, value
-from ltr.exact.problem import SIDE_TOLERANCE, Problem
+from ltr.exact.problem import SIDE_TOLERANCE, FloatArray, Problem
 from ltr.exact.state import SolveState
 
 __all__ = ["largest_value", "offer_simple"]
 
-FloatArray = NDArray[np.float64]
 Point = tuple[Fraction, ...]
 
 _WORK = 200_000  # largest number of operations on fractions per box

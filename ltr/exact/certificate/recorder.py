@@ -12,7 +12,6 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr import verify
 from ltr.exact.certificate.partition import (
@@ -27,12 +26,9 @@ from ltr.exact.certificate.partition import (
     advance,
     largest_total,
 )
-from ltr.exact.problem import Problem
+from ltr.exact.problem import FloatArray, IntArray, Problem
 
 __all__ = ["MOST_PAIRS", "Recorder", "pair_count"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 MOST_PAIRS = 4_000_000
 """Largest number of pairs that a recorder holds, at about 100 bytes each."""

@@ -35,30 +35,34 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import ClassVar, Literal, cast, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, Problem, RankName, RerankProblem
-from ltr.exact.scip.callbacks import Expression, Guard, Variable
+from ltr.exact.problem import (
+    SIDE_TOLERANCE,
+    FloatArray,
+    IntArray,
+    LinearConstraints,
+    Problem,
+    RankName,
+    RerankProblem,
+)
 from ltr.exact.solution import Status
 from ltr.exact.state import SolveState, Stopped, scalable
 
-__all__ = [
-    "Assignment",
-    "Form",
-    "Formulation",
-    "RankFormulation",
-    "assign",
-    "feature_unit",
-    "linear",
-    "side_rows",
-    "spread",
-]
+__all__ = ["Form", "Formulation", "Guard", "RankFormulation", "assign", "feature_unit", "linear", "side_rows", "spread"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+# pyscipopt has no types of its own
+Model: TypeAlias = Any
+Variable: TypeAlias = Any
+Expression: TypeAlias = Any
+ScipSolution: TypeAlias = Any
+ScipEvent: TypeAlias = Any
+Constraints: TypeAlias = Any
+
+Result = TypeVar("Result")
 Form = Literal["faithful", "strengthened"]
 """A formulation as the paper prints it, or strengthened; see the module's text."""
 Assignment = list[tuple[Variable, float]]
@@ -367,3 +371,41 @@ def spread(problem: Problem) -> float:
 def assign(variables: Sequence[Variable], values: Iterable[float]) -> Assignment:
     """Return pairs of variable and value."""
     return [(v, float(x)) for v, x in zip(variables, values, strict=True)]
+
+
+def interrupt(model: Model) -> None:
+    """Ask SCIP to stop; without effect in its stage INITSOLVE, which forbids that: ask again at the next callback."""
+    if model.getStageName() != "INITSOLVE":
+        model.interruptSolve()
+
+
+class Guard:
+    """Runs callbacks and keeps the first exception; `check` raises it once the solver has returned.
+
+    SCIP's Python plugins print an exception and go on, which would turn a fault into a wrong answer. So an exception is
+    kept, the solve stopped, and the caller raises it again.
+    """
+
+    def __init__(self) -> None:
+        self._error: BaseException | None = None
+
+    def run(self, model: Model, callback: Callable[[], Result], default: Result) -> Result:
+        """Return what `callback` returns; `default` when it raises now or one has raised before.
+
+        KeyboardInterrupt is kept like any other exception: a callback has no Python frame to unwind into.
+        """
+        if self._error is not None:
+            interrupt(model)
+            return default
+        try:
+            return callback()
+        except BaseException as error:
+            self._error = error
+            interrupt(model)
+            return default
+
+    def check(self) -> None:
+        """Raise the exception that was kept, if there is one, and forget it."""
+        error, self._error = self._error, None
+        if error is not None:
+            raise error

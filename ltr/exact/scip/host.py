@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from pyscipopt import SCIP_PARAMSETTING, SCIP_PROPTIMING, SCIP_RESULT, Model
 
 from ltr.exact.local_search import search_locally
-from ltr.exact.scip.base import linear, objective_unit, side_rows
-from ltr.exact.scip.callbacks import Constraints, Guard, ScipSolution, Variable
+from ltr.exact.problem import FloatArray
+from ltr.exact.scip.base import Constraints, Guard, ScipSolution, Variable, linear, objective_unit, side_rows
 from ltr.exact.scip.plugins import Constraint
 from ltr.exact.scip.solver import configure
 from ltr.exact.solution import Status
@@ -44,7 +44,6 @@ __all__ = ["Host"]
 UNCOVERED = -BEYOND
 """A cutoff below every value: nothing that is closed is covered by another node."""
 
-FloatArray = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 _SLACK = 4e-9  # added to bounds that SCIP compares within _EPSILON

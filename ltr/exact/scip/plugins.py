@@ -7,19 +7,26 @@ import time
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pyscipopt import SCIP_EVENTTYPE, SCIP_HEURTIMING, SCIP_RESULT, Conshdlr, Eventhdlr, Heur
 
 from ltr.exact.largest_margin import deepest
-from ltr.exact.scip.base import Assignment, Formulation
-from ltr.exact.scip.callbacks import Constraints, Guard, Model, ScipEvent, ScipSolution, Variable, interrupt
+from ltr.exact.problem import FloatArray
+from ltr.exact.scip.base import (
+    Assignment,
+    Constraints,
+    Formulation,
+    Guard,
+    Model,
+    ScipEvent,
+    ScipSolution,
+    Variable,
+    interrupt,
+)
 from ltr.exact.scip.resolved_pairs import PositionCost
 from ltr.exact.state import SolveState
 from ltr.exact.vertices import offer_simple
 
 __all__ = ["Constraint", "Rounding", "Tangents", "Watcher", "add_solution", "dual_bound", "offer_solution"]
-
-FloatArray = NDArray[np.float64]
 
 _SUPPORT = 1e-9
 _BLUR = 1e-7  # that a weight of SCIP's may be off where it meets the margin exactly

@@ -40,9 +40,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.exact.problem import Problem
-from ltr.exact.scip.base import Assignment, FloatArray, Formulation, RankFormulation, assign, linear
-from ltr.exact.scip.callbacks import Expression, Variable
+from ltr.exact.problem import FloatArray, Problem
+from ltr.exact.scip.base import Assignment, Expression, Formulation, RankFormulation, Variable, assign, linear
 
 __all__ = ["PositionCost", "ResolvedLattice", "ResolvedPairs", "ResolvedTangents"]
 

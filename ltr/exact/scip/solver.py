@@ -27,8 +27,7 @@ import numpy as np
 from ltr.exact.limits import Limits
 from ltr.exact.local_search import compile_search, search_locally
 from ltr.exact.problem import Problem
-from ltr.exact.scip.base import Form, Formulation, feature_unit, spread
-from ltr.exact.scip.callbacks import Guard, Model
+from ltr.exact.scip.base import Form, Formulation, Guard, Model, feature_unit, spread
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState
 
