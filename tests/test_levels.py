@@ -55,7 +55,7 @@ def test_the_arrays_fit_together(kind):
         pairs, members, groups = len(levels.above), len(levels.observation), len(levels.table)
         for name, array in levels._asdict().items():
             if isinstance(array, np.ndarray):
-                of_pairs = np.int32 if name in ("above", "below", "steps", "owner") else np.int64
+                of_pairs = np.int32 if name in ("above", "below", "steps", "positive") else np.int64
                 assert array.dtype == (np.float64 if name == "contribution" else of_pairs)
                 assert array.flags.c_contiguous
                 assert array.flags.writeable  # read-only arrays are another type to compiled code

@@ -44,7 +44,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,8 +63,6 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 IndexArray = NDArray[np.int32]
-AnyIntArray = NDArray[np.int32] | NDArray[np.int64]
-Integer = TypeVar("Integer", np.int32, np.int64)
 Tick = Callable[[], None]
 
 PAIR_BYTES = 16
@@ -226,41 +224,18 @@ def preference_levels(pairs: IntArray, weights: FloatArray) -> Levels:
     )
 
 
-def _assemble(
-    above: AnyIntArray,
-    below: AnyIntArray,
-    steps: AnyIntArray,
-    positive: AnyIntArray,
-    observation: IntArray,
-    level: IntArray,
-    most_lost: IntArray,
-    contribution: FloatArray,
-    table: IntArray,
-    shift: float,
-) -> Levels:
-    """Return the levels with the offsets that follow from the rest."""
-    start = np.searchsorted(level, np.arange(len(table) + 1))
-    room = np.where(np.diff(start) > 1, most_lost + 2, 0)
-    return Levels(
-        above=_own(above, np.int32),
-        below=_own(below, np.int32),
-        steps=_own(steps, np.int32),
-        positive=_own(positive, np.int32),
-        observation=_own(observation, np.int64),
-        level=_own(level, np.int64),
-        start=_own(start, np.int64),
-        most_lost=_own(most_lost, np.int64),
-        contribution=np.ascontiguousarray(contribution, dtype=np.float64),
-        table=_own(table, np.int64),
-        counts_at=_own(np.where(room > 0, np.cumsum(room) - room, -1), np.int64),
-        counts_size=int(room.sum()),
-        shift=float(shift),
-    )
+def _assemble(shift: float, **arrays: NDArray[Any]) -> Levels:
+    """Return the levels with the offsets that follow from the rest.
 
-
-def _own(values: AnyIntArray, dtype: type[Integer]) -> NDArray[Integer]:
-    """Return a contiguous, writable array: read-only arrays are another type to the compiled kernels."""
-    return np.require(values, dtype, ["C", "W"])
+    All arrays are contiguous and writable: others are of another type to the compiled kernels.
+    """
+    start = np.searchsorted(arrays["level"], np.arange(len(arrays["table"]) + 1))
+    room = np.where(np.diff(start) > 1, arrays["most_lost"] + 2, 0)
+    arrays |= {"start": start, "counts_at": np.where(room > 0, np.cumsum(room) - room, -1)}
+    types: dict[str, Any] = dict.fromkeys(("above", "below", "steps", "positive"), np.int32)
+    types["contribution"] = np.float64
+    own = {name: np.require(values, types.get(name, np.int64), ["C", "W"]) for name, values in arrays.items()}
+    return Levels(**own, counts_size=int(room.sum()), shift=float(shift))
 
 
 NO_PAIRS = preference_levels(np.zeros((0, 2), dtype=np.int64), np.zeros(0))

@@ -277,11 +277,7 @@ class Problem:
         return Scores(self.X, w, self.margin)
 
     def _set_common(
-        self,
-        C: float,
-        margin: float,
-        constraints: LinearConstraints | None,
-        max_nonzeros: int | None,
+        self, C: float, margin: float, constraints: LinearConstraints | None, max_nonzeros: int | None
     ) -> None:
         """Check and set what every problem has besides its data, which must be set already."""
         check_price_and_margin(C, margin)
