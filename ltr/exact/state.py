@@ -1,6 +1,6 @@
 """A solve under way: its limits and clock, the best weights seen, the bound proven, the trace.
 
-Solvers offer weights and prove bounds; this module alone decides what the answer is worth. Values come from
+Solvers offer weights and prove bounds; this module alone decides the status of the answer. Values come from
 `Problem.evaluate`, never from a solver.
 """
 

@@ -140,14 +140,13 @@ class _Box:
             solution = _solve(chosen)
             if solution is None:
                 continue
-            w = [self._fixed.get(j, Fraction(0)) for j in range(self._problem.d)]
-            for j, v in zip(self._free, solution, strict=True):
-                w[j] = v
+            known = self._fixed | dict(zip(self._free, solution, strict=True))
+            w = tuple(known[j] for j in range(self._problem.d))
             inside = all(a <= v <= b for a, v, b in zip(self._low, w, self._high, strict=True))
             if inside and self._allowed(w):
-                yield tuple(w)
+                yield w
 
-    def _allowed(self, w: list[Fraction]) -> bool:
+    def _allowed(self, w: Point) -> bool:
         most = self._problem.max_nonzeros
         if most is not None and sum(1 for v in w if v) > most:
             return False
@@ -166,7 +165,7 @@ class _Box:
 
 
 def _dot(row: Point, w: Sequence[Fraction]) -> Fraction:
-    """Return the product of weights and a row without its last number."""
+    """Return the product of weights and a row, whose last number is its limit."""
     return sum((a * v for a, v in zip(row, w, strict=False) if a and v), Fraction(0))
 
 

@@ -47,7 +47,7 @@ class Recorder:
         numbers = itertools.chain.from_iterable(pair[:4] for pair in exact.pairs())
         above, below, steps, counter = np.fromiter(numbers, dtype=np.int64).reshape(-1, 4).T.copy()
         most = exact.perfect
-        self._unit = Fraction(2) ** (_BITS - 1 - most.bit_length())  # of a total, besides exact.worth_unit
+        self._unit = Fraction(2) ** (_BITS - 1 - most.bit_length())  # of a total, besides exact.value_unit
         lists, layers = _layers(exact)
         if exact.lines:
             weight = self._whole([pair[4] for pair in exact.edges])
@@ -108,7 +108,7 @@ class Recorder:
     def _limits(self, bound: float) -> IntArray:
         exact = self._exact
         sums = [(Fraction(bound) + exact.C * k - exact.shift) / exact.scale for k in range(exact.d + 1)]
-        limits = [math.floor(total * exact.worth_unit * self._unit) for total in sums]
+        limits = [math.floor(total * exact.value_unit * self._unit) for total in sums]
         limits[exact.most + 1 :] = [2**_BITS] * (exact.d - exact.most)  # more weights than may differ from 0
         return np.array([max(-1, min(limit, 2**_BITS)) for limit in limits], dtype=np.int64)
 

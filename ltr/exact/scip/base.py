@@ -279,7 +279,7 @@ class Formulation:
             w = w / largest
         if self.problem.max_nonzeros is not None and np.count_nonzero(w) > self.problem.max_nonzeros:
             return None
-        own = self._complete(self.wins(w), w)
+        own = self._complete(self.problem.scores(w).wins(self.pairs[:, 0], self.pairs[:, 1]), w)
         if own is None:
             return None
         values: Assignment = list(zip(self.w, w.tolist(), strict=True))
@@ -289,15 +289,6 @@ class Formulation:
             for j, (plus, minus) in enumerate(self.face):
                 values += [(plus, float(j == on and w[j] > 0)), (minus, float(j == on and w[j] < 0))]
         return values + own
-
-    def wins(self, w: FloatArray) -> NDArray[np.bool_]:
-        """Return whether w wins each comparison of `pairs`."""
-        return self.problem.scores(w).wins(self.pairs[:, 0], self.pairs[:, 1])
-
-    def claimed(self, value_of: Callable[[Variable], float]) -> IntArray:
-        """Return the pairs (i, k) that a solution of the solver counts as won."""
-        won = [value_of(z) > 0.5 for z in self.z]
-        return self.pairs[np.array(won, dtype=bool)]
 
 
 class RankFormulation(Formulation):

@@ -6,7 +6,7 @@ as one.
 
 **Rounds.** Closing everything at once at the value known gives no bound before the very end. So the tree is one round
 after another, with the cutoffs of `ltr.exact.weight_space.search.CutoffSchedule`. A round has a cutoff above the value;
-its tree is searched for what is worth more; and a last child of the round's node is the next round, which covers
+its tree is searched for weights above the cutoff; and a last child of the round's node is the next round, which covers
 everything once more, with the cutoff as its bound. What is closed within a round is *covered* by that child, so nothing
 is lost by closing it above the value. SCIP takes the node of the largest bound first, so it finishes a round before it
 begins the next, and its bound is then the cutoff. The last round has the value itself for a cutoff; nothing is covered
@@ -75,7 +75,7 @@ class Region:
 
 
 class NodeSearch:
-    """Searches the boxes of nodes and keeps the account of what was closed.
+    """Searches the boxes of nodes and keeps account of the objectives at which boxes were closed.
 
     Attributes:
         closed: the largest objective at which something was closed for good; -inf before there is any.
@@ -93,7 +93,7 @@ class NodeSearch:
         return self.searchable.space.T.shape[1]
 
     def cutoff(self, value: float) -> int:
-        """Return the cutoff, as an integer of the space, for what is worth more than a value; `UNCOVERED` for -inf."""
+        """Return the cutoff for weights above a value, as an integer of the space; `UNCOVERED` for -inf."""
         if value == -math.inf:
             return UNCOVERED
         return self.searchable.cutoff(value, self._size)
@@ -124,7 +124,7 @@ class NodeSearch:
         return boxes.rows(np.flatnonzero(kept))
 
     def search(self, region: Region, boxes: Boxes, value: float, check: Callable[[], None]) -> list[Region]:
-        """Search boxes of a region for weights with more than a value and than what another node covers.
+        """Search boxes of a region for weights above a value and above what another node covers.
 
         Args:
             region: gives the bound and what is covered.

@@ -70,10 +70,7 @@ class HostedSearch:
     local_search: float = 0.1
 
     def __post_init__(self) -> None:
-        if self.threads is not None and not self.threads >= 1:
-            raise ValueError(f"threads must be at least 1, got {self.threads!r}")
-        if not 0 <= self.local_search < 1:
-            raise ValueError(f"local_search must be a share of the time from 0 to below 1, got {self.local_search!r}")
+        WeightSpaceSearch(threads=self.threads, local_search=self.local_search)  # the rules are the same
 
     def check(self, problem: Problem) -> None:
         """Every problem will do."""
@@ -115,6 +112,6 @@ def _search(host: Host, state: SolveState) -> Ending:
         return Ending(status, message)
     if state.value > -math.inf:
         return Ending(Status.OPTIMAL, message)
-    # something was worth a value, or could not be decided, and yet no weights came out of it
+    # some box could not be closed, and yet no weights came out of it
     undecided = host.search.closed > -math.inf
     return Ending(Status.INEXACT if undecided else Status.INFEASIBLE, message)

@@ -62,9 +62,9 @@ def offer_solution(formulation: Formulation, state: SolveState, solution: ScipSo
     offer_simple(state, np.clip(w - _BLUR, -1.0, 1.0), np.clip(w + _BLUR, -1.0, 1.0))
     if state.value >= least:
         return
-    pairs = formulation.claimed(lambda z: float(model.getSolVal(solution, z)))
-    if len(pairs):
-        X = formulation.problem.X
+    claimed = np.array([model.getSolVal(solution, z) > 0.5 for z in formulation.z], dtype=bool)
+    if claimed.any():
+        X, pairs = formulation.problem.X, formulation.pairs[claimed]
         middle = deepest(formulation.problem, X[pairs[:, 0]] - X[pairs[:, 1]], np.abs(w) > _SUPPORT)
         if middle is not None:
             state.offer(middle)
@@ -197,13 +197,10 @@ class Watcher(Eventhdlr):
             offer_solution(self.formulation, self.state, self.model.getBestSol())
         # once SCIP has decided to stop it drops the node at hand: the bound of what is left is not one of the problem
         if self.model.getStageName() == "SOLVING" and self.model.getStatus() == "unknown":
-            self._observe()
+            bound, nodes = dual_bound(self.formulation, self.state), int(self.model.getNTotalNodes())
+            self.state.observe(bound if self.formulation.exact else math.inf, model_bound=bound, nodes=nodes)
         if self.state.stop_requested():
             interrupt(self.model)
-
-    def _observe(self) -> None:
-        bound, nodes = dual_bound(self.formulation, self.state), int(self.model.getNTotalNodes())
-        self.state.observe(bound if self.formulation.exact else math.inf, model_bound=bound, nodes=nodes)
 
 
 class Rounding(Heur):

@@ -165,12 +165,9 @@ class ScipSolver:
             formulation.model.free()
 
     def _search(self, formulation: Formulation, state: SolveState) -> Ending:
-        self._configure(formulation, state)
-        self._start(formulation, state)
-        return self._optimize(formulation, state)
-
-    def _configure(self, formulation: Formulation, state: SolveState) -> None:
         from pyscipopt import SCIP_PARAMSETTING
+
+        from ltr.exact.scip.plugins import Rounding, Watcher, add_solution
 
         model = formulation.model
         configure(model, state.limits, self.feastol)
@@ -179,11 +176,6 @@ class ScipSolver:
             model.setParam("constraints/tangents/sepafreq", 1)  # which turning off the separators has turned off
         # signals belong to the main thread
         model.setParam("misc/catchctrlc", threading.current_thread() is threading.main_thread())
-
-    def _start(self, formulation: Formulation, state: SolveState) -> None:
-        from ltr.exact.scip.plugins import Rounding, Watcher, add_solution
-
-        model = formulation.model
         model.includeEventhdlr(Watcher(formulation, state), "watcher", "incumbents and bounds")
         if self.rounding:
             Rounding(formulation, state).include()
@@ -192,6 +184,7 @@ class ScipSolver:
             if values is not None:
                 add_solution(model, values)
         formulation.guard.check()
+        return self._optimize(formulation, state)
 
     def _optimize(self, formulation: Formulation, state: SolveState) -> Ending:
         from ltr.exact.scip.plugins import dual_bound, offer_solution
