@@ -213,13 +213,8 @@ def deepest(problem: Problem, differences: FloatArray, support: BoolArray) -> Fl
 
     ``max s  s.t.  w·δ >= margin + s for each row δ,  -1 <= w <= 1,  w_j = 0 off the support,  A w <= b``.
 
-    Args:
-        problem: gives the margin and the side constraints.
-        differences: the rows δ, (rows, d).
-        support: which weights may differ from 0, (d,).
-
-    Returns:
-        Weights, float64 of shape (d,); None where none clear the margin to about 1e-6.
+    The rows δ are `differences`, (rows, d); `support`, (d,), says which weights may differ from 0. The answer is None
+    where no weights clear the margin to about 1e-6.
 
     Examples:
         >>> from ltr.exact.problem import RerankProblem

@@ -44,13 +44,9 @@ def offer_simple(state: SolveState, low: FloatArray, high: FloatArray) -> None:
 
 
 def largest_value(state: SolveState, problem: Problem, low: FloatArray, high: FloatArray) -> float | None:
-    """Return the largest objective over a box and offer the weights that attain it; None if that is too much work.
+    """Return the largest objective over the box ``low <= w <= high`` and offer the weights that attain it to `state`.
 
-    Args:
-        state: receives the weights, and ends the work at a limit.
-        problem: defines the objective and the side constraints.
-        low: smallest weights, (d,).
-        high: largest weights, (d,), >= low.
+    None stands for too much work; limits of `state` end it too.
 
     Examples:
         >>> from ltr.exact.problem import RerankProblem

@@ -82,7 +82,7 @@ class HostedSearch:
         WeightSpaceSearch().prepare()
 
     def run(self, state: SolveState) -> Ending:
-        """Search."""
+        """Search locally, then branch and bound."""
         from ltr.exact.scip.host import Host
         from ltr.exact.weight_space.search import out_of_reach
         from ltr.exact.weight_space.workers import available_threads

@@ -150,11 +150,11 @@ class ScipSolver:
             compile_search()
 
     def build(self, problem: Problem, state: SolveState | None = None) -> Formulation:
-        """The model of a problem, within the limits of a solve under way."""
+        """Return the model of a problem, built within the limits of a solve under way."""
         return self.formulation.for_problem(problem)(problem, self.form, faces=self.faces, state=state)
 
     def run(self, state: SolveState) -> Ending:
-        """Local search, then branch and bound, into the state."""
+        """Search locally, then branch and bound."""
         if self.local_search > 0:
             search_locally(state, min(self.local_search * state.limits.time_limit, LONGEST_SEARCH))
         formulation = self.build(state.problem, state)
