@@ -115,15 +115,15 @@ COUNTERS = 8  # that take the room of an open pair
 
 
 class CertificateError(ValueError):
-    """What is wrong with a certificate, and where."""
+    """A certificate is wrong; the message says what and where."""
 
 
 class LimitError(Exception):
-    """What a certificate needs more of than the program allows itself."""
+    """A certificate needs more memory than the program allows itself."""
 
 
 class Progress:
-    """How many boxes are checked of how many; a `loud` one says so on stderr every ten seconds."""
+    """Count of the boxes checked, written to stderr every ten seconds where `loud`."""
 
     def __init__(self, loud: bool = False) -> None:
         self.loud, self.boxes, self.checked, self.next = loud, 0, 0, time.monotonic() + 10
@@ -149,7 +149,7 @@ def sized(values: list[Json], length: int, place: str) -> None:
 
 
 def parse(text: str) -> dict[str, Json]:
-    """The content of a file, every field there and of its type; ValueError for what is not JSON."""
+    """Return the content of a file, with all fields and of their types; ValueError for text that is not JSON."""
     try:
         content = json.loads(text, object_pairs_hook=unique)
         require(isinstance(content, dict) and content.get("format") == FORMAT, "format", f"must be {FORMAT!r}")
@@ -166,7 +166,7 @@ def parse(text: str) -> dict[str, Json]:
 
 
 def unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    """A JSON object, no name twice."""
+    """Return a JSON object, in which no name may stand twice."""
     fields: dict[str, Json] = {}
     for name, value in pairs:
         require(name not in fields, f"{name!r:.40}", "stands twice in one object")
@@ -175,7 +175,7 @@ def unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 
 def typed(value: Json, kind: Json, place: str) -> Json:
-    """The value, if it is of this kind; lists of lists are rectangular, and integers become floats where asked for."""
+    """Return the value if it is of this kind; lists of lists are rectangular, integers become floats where due."""
     if isinstance(kind, tuple):
         return None if value is None else typed(value, kind[0], place)
     if kind is KINDS and isinstance(value, dict):
@@ -204,7 +204,7 @@ def typed(value: Json, kind: Json, place: str) -> Json:
 
 
 def show(value: Fraction) -> str:
-    """Twelve digits of a number."""
+    """Return a number as text, with twelve digits."""
     return f"{float(value):.12g}" if abs(value) <= sys.float_info.max else "a number beyond float64"
 
 
@@ -223,7 +223,7 @@ STATISTICS: dict[str, tuple[str, float, float, str, Callable[[int, int, float], 
 
 
 def number(text: str) -> float:
-    """The finite float64 that a word in a name stands for; ValueError for another word."""
+    """Return the finite float64 that a word in a name stands for; ValueError for another word."""
     value = math.e if text == "e" else float(text) if NUMBER.fullmatch(text) else math.nan
     if not math.isfinite(value):
         raise ValueError(f"{text!r:.40} is not a finite number")
@@ -231,7 +231,7 @@ def number(text: str) -> float:
 
 
 def parse_statistic(text: str) -> tuple[str, Callable[[int], list[float]]]:
-    """Name of a statistic without its options, and the function n -> a_1, ..., a_n; ValueError for another text.
+    """Return the name of a statistic without options, and the function n -> a_1, ..., a_n; ValueError for other text.
 
     White space around words and numbers does not count.
     """
@@ -270,7 +270,7 @@ def parse_statistic(text: str) -> tuple[str, Callable[[int], list[float]]]:
 
 
 def finite(a: list[float], n: int) -> list[float]:
-    """These weights, if there are n of them and their sum is finite."""
+    """Return these weights if there are n of them and their sum is finite."""
     if len(a) != n:
         raise ValueError(f"it has {len(a)} weights")
     if not math.isfinite(sum(a)):
@@ -292,7 +292,7 @@ def check_weights(statistic: str, weights: Callable[[int], list[float]], a: list
 
 
 def data_digest(problem: dict[str, Json]) -> str:
-    """SHA-256 of the data as ASCII lines, each ended by a line feed.
+    """Return the SHA-256 of the data as ASCII lines, each ended by a line feed.
 
     One line an observation: its features as `float.hex` writes them, separated by single spaces, behind its label (kind
     "rerank") or its gain and list (kind "graded"); then for the kind "pairwise" one line a pair: above, below, weight.
@@ -304,7 +304,7 @@ def data_digest(problem: dict[str, Json]) -> str:
 
 
 def data_lines(problem: dict[str, Json]) -> Iterator[list[str]]:
-    """The words of each line."""
+    """Yield the words of each line."""
     for i, row in enumerate(problem["X"]):
         features = [float(v).hex() for v in row]
         if problem["kind"] == "rerank":
@@ -319,18 +319,18 @@ def data_lines(problem: dict[str, Json]) -> Iterator[list[str]]:
 
 
 def integers(values: list[float]) -> tuple[list[int], int]:
-    """Integers and a unit, values = integers / unit: the denominators are powers of 2, so the largest serves all."""
+    """Return integers and a unit, values = integers / unit: denominators are powers of 2, the largest serves all."""
     unit = max((v.as_integer_ratio()[1] for v in values), default=1)
     return [p * (unit // q) for p, q in (v.as_integer_ratio() for v in values)], unit
 
 
 def excess(terms: list[int], limit: int) -> Fraction:
-    """(sum of terms - limit) / (size of all of these)."""
+    """Return (sum of terms - limit) / (size of all of these)."""
     return Fraction(sum(terms) - limit, abs(limit) + sum(map(abs, terms)) or 1)
 
 
 def dot(u: list[int], v: list[int]) -> int:
-    """The scalar product."""
+    """Return the scalar product."""
     return sum(a * b for a, b in zip(u, v, strict=True))
 
 
@@ -350,12 +350,12 @@ class Problem:
             counter first + len(ranked) * h + q.
         lines: the weights of all pairs of each counter, for the kind "pairwise", where 2l counts the pairs of line l in
             one direction, 2l + 1 those in the other, both by weight.
-        worth_unit: of the sums of worths, gains times rank weights or weights of pairs.
-        perfect: the sum of worths where no pair is lost.
+        value_unit: unit of the sums of contributions, which are gains times rank weights, or weights of pairs.
+        perfect: the sum of contributions where no pair is lost.
         edges: the pairs of the kind "pairwise", see `pairs`.
         progress: is told about each box and about each observation whose pairs are gone through.
-        scale, shift: the statistic is scale * (sum of worths) / worth_unit + shift.
-        sides, side_unit: (row of A, entry of b), times side_unit.
+        scale, shift: the statistic is scale * (sum of contributions) / value_unit + shift.
+        sides: (row of A, entry of b), both times one power of 2.
         scalable: whether the faces of the cube are the roots.
         most: weights that may differ from 0.
     """
@@ -371,7 +371,7 @@ class Problem:
         flat, self.unit = integers([v for row in X for v in row])
         self.X = [flat[at : at + d] for at in range(0, n * d, d)]
         self.columns = [flat[j::d] for j in range(d)]
-        self.counters, self.scale, self.shift, self.worth_unit = 0, Fraction(1), Fraction(0), 1
+        self.counters, self.scale, self.shift, self.value_unit = 0, Fraction(1), Fraction(0), 1
         self.grades, self.steps, self.perfect, self.resolved = list[int](), 1, 0, content.get("rank") == "resolved"
         self.lists, self.lines, self.edges, self.progress = list[Json](), list[int](), list[Pair](), Progress()
         (self.read_pairs if content["kind"] == "pairwise" else self.read_lists)(content)
@@ -379,14 +379,14 @@ class Problem:
         sized(b, len(A), "problem.constraints.b")
         require(bool(A) or content["constraints"] is None, "problem.constraints.A", "must have a row")
         sized(A[0] if A else [0] * d, d, "problem.constraints.A[0]")
-        flat, self.side_unit = integers([v for row, limit in zip(A, b, strict=True) for v in (*row, limit)])
+        flat, _ = integers([v for row, limit in zip(A, b, strict=True) for v in (*row, limit)])
         self.sides = [(flat[at : at + d], flat[at + d]) for at in range(0, len(flat), d + 1)]
         self.scalable = all(limit <= 0 for limit in b)
         sha256 = data_digest(content)
         require(content["sha256"] == sha256, "problem.sha256", f"the data have {sha256}")
 
     def read_lists(self, content: dict[str, Json]) -> None:
-        """Lists of the kinds "rerank" and "graded"."""
+        """Read the lists of the kinds "rerank" and "graded"."""
         n, graded, (a, rank, statistic) = self.n, "gains" in content, (content[f] for f in ("a", "rank", "statistic"))
         require(rank in ("resolved", "subrank"), "problem.rank", f"must be 'resolved' or 'subrank', got {rank!r:.40}")
         name = "gains" if graded else "y"
@@ -401,8 +401,8 @@ class Problem:
             require(right, f"problem.{name}[{at}]", f"must be {rule}, got {gain!r:.40}")
         require(graded or 0 < sum(gains) < n, "problem.y", "must hold both labels")
         require(any(gains), "problem.gains", "must hold a number > 0")
-        (whole, unit), (weights, self.worth_unit) = integers(gains), integers(a)
-        self.worth_unit *= unit
+        (whole, unit), (weights, self.value_unit) = integers(gains), integers(a)
+        self.value_unit *= unit
         self.grades = [0] * n
         try:
             name, named = parse_statistic(statistic)
@@ -434,7 +434,7 @@ class Problem:
             self.steps = max(self.steps, len(layers))
 
     def read_pairs(self, content: dict[str, Json]) -> None:
-        """Lines and pairs of the kind "pairwise"."""
+        """Read the lines and pairs of the kind "pairwise"."""
         pairs, weights = content["pairs"], content["pair_weights"]
         require(bool(pairs), "problem.pairs", "must hold a pair")
         sized(weights, len(pairs), "problem.pair_weights")
@@ -442,7 +442,7 @@ class Problem:
             right = len(pair) == 2 and pair[0] != pair[1] and all(0 <= end < self.n for end in pair)
             require(right, f"problem.pairs[{at}]", f"must join two observations, got {pair!r:.40}")
             require(weight > 0, f"problem.pair_weights[{at}]", f"must be > 0, got {weight!r}")
-        whole, self.worth_unit = integers(weights)
+        whole, self.value_unit = integers(weights)
         lines: dict[tuple[int, ...], int] = {}
         for (above, below), weight in zip(pairs, whole, strict=True):
             delta = tuple(map(operator.sub, self.X[above], self.X[below]))
@@ -456,7 +456,7 @@ class Problem:
         self.perfect = sum(whole)
 
     def pairs(self) -> Iterator[Pair]:
-        """All pairs one by one, (i, k, s, counter, weight); the weight is 1 but for the kind "pairwise"."""
+        """Yield all pairs, (i, k, s, counter, weight); the weight is 1 but for the kind "pairwise"."""
         yield from self.edges
         for first, everyone, ranked, _, _ in self.lists:
             for q, i in enumerate(ranked):
@@ -467,9 +467,9 @@ class Problem:
                         yield i, k, s, first + len(ranked) * self.grades[k] + q, 1
 
     def total(self, lost: list[int]) -> int:
-        """The largest sum of worths where at least so many pairs are lost."""
+        """Return the largest sum of contributions where at least so many pairs are lost."""
         if self.lines:
-            won = [worth - weight for worth, weight in zip(self.lines, lost, strict=True)]
+            won = [weight - gone for weight, gone in zip(self.lines, lost, strict=True)]
             return sum(map(max, won[::2], won[1::2]))
         total = 0
         for first, _, ranked, layers, a in self.lists:
@@ -483,15 +483,15 @@ class Problem:
         return total
 
     def objective(self, total: int, nonzero: int) -> Fraction:
-        """The objective of a sum of worths and a number of non-zero weights."""
-        return self.scale * Fraction(total, self.worth_unit) + self.shift - self.C * nonzero
+        """Return the objective of a sum of contributions and a number of non-zero weights."""
+        return self.scale * Fraction(total, self.value_unit) + self.shift - self.C * nonzero
 
     def size(self) -> Fraction:
-        """The statistic where no pair is lost."""
+        """Return the statistic where no pair is lost."""
         return self.objective(self.perfect, 0)
 
     def value(self, weights: list[float]) -> Fraction:
-        """The objective at these weights, by the definition of the statistic: from sorted scores, not from pairs."""
+        """Return the objective at these weights by the statistic's definition: from sorted scores, not from pairs."""
         w, unit = integers(weights)
         scores, need = [dot(w, row) for row in self.X], self.margin * self.unit * unit
         total = sum(weight for i, k, _, _, weight in self.edges if scores[i] - scores[k] >= need)
@@ -509,7 +509,7 @@ class Problem:
         return self.objective(total, sum(v != 0 for v in w))
 
     def excess(self, weights: list[float]) -> Fraction:
-        """By how much the weights exceed a side constraint, relative to the size of its terms; 0 where none is."""
+        """Return the largest excess over a side constraint relative to the size of its terms, or 0."""
         w, unit = integers(weights)
         rows = [([a * v for a, v in zip(row, w, strict=True)], limit * unit) for row, limit in self.sides]
         return max([Fraction(0), *(excess(terms, limit) for terms, limit in rows)])
@@ -545,7 +545,7 @@ class Box:
         self.lost: list[int] | None = None
 
     def part(self, j: int, low: int, high: int, apart: bool = False) -> Box:
-        """The part with low <= w_j <= high, and w_j not 0 where `apart`."""
+        """Return the part with low <= w_j <= high, and w_j not 0 where `apart`."""
         lows, highs, known = self.low.copy(), self.high.copy(), self.apart | {j} if apart else self.apart
         lows[j], highs[j] = low, high
         if self.open is None:
@@ -554,7 +554,7 @@ class Box:
         return Box(self.problem, lows, highs, known, self, held)
 
     def count(self, keep: bool = False) -> list[int]:
-        """The counters of the pairs lost everywhere in the box; `keep` keeps the pairs for its parts, if there is room.
+        """Count the pairs lost everywhere in the box; `keep` keeps the open ones for its parts, if there is room.
 
         No box takes more than half of the room that is left, so that there always is some for boxes with fewer pairs.
         """
@@ -567,7 +567,7 @@ class Box:
         return lost
 
     def among(self, source: Box, keep: bool) -> tuple[list[Pair], list[int]]:
-        """Open pairs (unless they need not be kept) and counters, from those of a box around this one."""
+        """Return open pairs (unless they need not be kept) and counters, from those of a box around this one."""
         assert source.open is not None
         assert source.lost is not None
         pairs, lost = source.open, source.lost.copy()
@@ -592,7 +592,7 @@ class Box:
         return pairs, lost
 
     def among_all(self, most: int) -> tuple[list[Pair], list[int]]:
-        """Open pairs, `most` of them and one more at most, and counters, from all pairs of the problem."""
+        """Return at most `most` + 1 open pairs, and counters, from all pairs of the problem."""
         problem, ends = self.problem, list(zip(self.low, self.high, strict=True))
         # twice w·δ is from c·δ - r·|δ| to c·δ + r·|δ|
         centre, radius = [low + high for low, high in ends], [high - low for low, high in ends]
@@ -619,7 +619,7 @@ class Box:
 
 
 def roots(problem: Problem, keep: bool = True) -> list[tuple[str, Box]]:
-    """Name and box of every root; `keep` prepares the pairs of the cube for its faces."""
+    """Return the name and box of every root; `keep` prepares the pairs of the cube for its faces."""
     d = problem.d
     cube = Box(problem, [-ONE] * d, [ONE] * d)
     if not problem.scalable:
@@ -631,10 +631,10 @@ def roots(problem: Problem, keep: bool = True) -> list[tuple[str, Box]]:
 
 
 def check_partition(problem: Problem, bound: Fraction, partition: list[str]) -> int:
-    """Check that no feasible weights have an objective above the bound; returns the number of boxes."""
-    # the largest sums of worths that the bound allows where 0, 1, ..., d weights are not 0
+    """Check that no feasible weights have an objective above the bound, and return the number of boxes."""
+    # the largest sums of contributions that the bound allows where 0, 1, ..., d weights are not 0
     sums = [(bound + problem.C * k - problem.shift) / problem.scale for k in range(problem.d + 1)]
-    limits = [math.floor(s * problem.worth_unit) for s in sums]
+    limits = [math.floor(s * problem.value_unit) for s in sums]
     if problem.scalable and all(limit == 0 for _, limit in problem.sides):
         zero = problem.value([0.0] * problem.d)
         require(zero <= bound, "proof.bound", f"is below {show(zero)}, the value of w = 0")
@@ -688,9 +688,10 @@ def check_closed(problem: Problem, limits: list[int], box: Box, place: str) -> N
 
 
 def check(content: dict[str, Json], progress: Progress | None = None) -> tuple[str, str]:
-    """What the content of a file (from `parse`) shows, as its claim and in words; `CertificateError` where it is wrong.
+    """Return what the content of a file (from `parse`) shows, as its claim and in words.
 
     The claim is "optimal"; "bound", where a bound above the value is proven; or "value", where none is proven.
+    `CertificateError` says what is wrong.
     """
     problem, weights, stated = Problem(content["problem"]), content["weights"], content["value"]
     problem.progress = progress or problem.progress
@@ -719,7 +720,7 @@ def check(content: dict[str, Json], progress: Progress | None = None) -> tuple[s
 
 
 def statement(problem: dict[str, Json]) -> str:
-    """The problem in words: all that the value and the bound depend on, the data by their hash."""
+    """Return the problem in words: all that the value and the bound depend on, the data by their hash."""
     words, lists, sides = [f"problem: {problem['kind']}"], "", problem["constraints"]
     if problem["kind"] == "pairwise":
         words.append(counted(len(problem["pairs"]), "pair"))
@@ -737,12 +738,12 @@ def statement(problem: dict[str, Json]) -> str:
 
 
 def counted(number: int, word: str) -> str:
-    """A number of things."""
+    """Return a number and a noun."""
     return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def read(path: str, most: int) -> str:
-    """The text of a file of at most so many MiB."""
+    """Return the text of a file of at most so many MiB."""
     with open(path, "rb") as file:  # noqa: PTH123 (as few modules as possible)
         pieces = list(itertools.islice(iter(lambda: file.read(1 << 20), b""), most + 1))
     if sum(map(len, pieces)) > most << 20:
@@ -754,7 +755,7 @@ def read(path: str, most: int) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Check the file named on the command line; returns the exit code."""
+    """Check the file named on the command line and return the exit code."""
     parser = argparse.ArgumentParser(
         description="Check a certificate in exact arithmetic.",
         epilog="exit codes: 0 accepted, 1 rejected, 2 cannot be read or wrong usage, 3 could not be checked (memory)",

@@ -55,28 +55,28 @@ def test_the_arrays_fit_together(kind):
         pairs, members, groups = len(levels.above), len(levels.observation), len(levels.table)
         for name, array in levels._asdict().items():
             if isinstance(array, np.ndarray):
-                of_pairs = np.int32 if name in ("above", "below", "steps", "owner") else np.int64
+                of_pairs = np.int32 if name in ("above", "below", "steps", "positive") else np.int64
                 assert array.dtype == (np.float64 if name == "contribution" else of_pairs)
                 assert array.flags.c_contiguous
                 assert array.flags.writeable  # read-only arrays are another type to compiled code
-        assert len(levels.below) == len(levels.steps) == len(levels.owner) == pairs
+        assert len(levels.below) == len(levels.steps) == len(levels.positive) == pairs
         assert len(levels.level) == members
         assert levels.start.tolist() == np.searchsorted(levels.level, np.arange(groups + 1)).tolist()
-        assert np.all(np.diff(levels.owner) >= 0)
+        assert np.all(np.diff(levels.positive) >= 0)
         assert np.all(np.diff(levels.level) >= 0)
         assert np.all(levels.steps >= 1)
-        assert levels.observation[levels.owner].tolist() == levels.above.tolist()
-        most = np.bincount(levels.owner, minlength=members)
+        assert levels.observation[levels.positive].tolist() == levels.above.tolist()
+        most = np.bincount(levels.positive, minlength=members)
         sizes = np.diff(levels.start)
-        taken = np.zeros(levels.slots, dtype=int)
+        taken = np.zeros(levels.counts_size, dtype=int)
         for level in range(groups):
-            assert levels.most[level] == most[levels.level == level].max()
-            last = levels.table[level] + sizes[level] - 1 + levels.most[level]
+            assert levels.most_lost[level] == most[levels.level == level].max()
+            last = levels.table[level] + sizes[level] - 1 + levels.most_lost[level]
             assert np.all(np.diff(levels.contribution[levels.table[level] : last + 1]) <= 0)
             assert last < len(levels.contribution)
-            assert (levels.slot[level] < 0) == (sizes[level] == 1)
+            assert (levels.counts_at[level] < 0) == (sizes[level] == 1)
             if sizes[level] > 1:
-                taken[levels.slot[level] : levels.slot[level] + levels.most[level] + 2] += 1
+                taken[levels.counts_at[level] : levels.counts_at[level] + levels.most_lost[level] + 2] += 1
         assert np.all(taken == 1)
 
 
@@ -92,7 +92,7 @@ def test_known_pairs_bound_every_value(kind):
         some = [v / max(1.0, np.abs(v).max()) for v in some]
         won = np.array([won_at(problem, levels, v) for v in some])
         never = ~won.any(axis=0)
-        low = np.bincount(levels.owner[never], minlength=len(levels.observation))
+        low = np.bincount(levels.positive[never], minlength=len(levels.observation))
         bound = value_of_counts(levels, low)
         values = [problem.statistic_value(v) for v in some]
         assert bound >= max(values) - 1e-12
@@ -109,18 +109,20 @@ def test_one_pair_changes_the_value_by_the_constant_time_rule(kind):
             continue
         rng = np.random.default_rng(seed)
         won = rng.random(len(levels.above)) < 0.5
-        counts = np.bincount(levels.owner[~won], minlength=len(levels.observation))
-        fewer = np.zeros(levels.slots + 1, dtype=int)
+        counts = np.bincount(levels.positive[~won], minlength=len(levels.observation))
+        fewer = np.zeros(levels.counts_size + 1, dtype=int)
         for i, level in enumerate(levels.level):
-            if levels.slot[level] >= 0:
-                fewer[levels.slot[level] + counts[i] + 1 : levels.slot[level] + levels.most[level] + 2] += 1
+            if levels.counts_at[level] >= 0:
+                fewer[
+                    levels.counts_at[level] + counts[i] + 1 : levels.counts_at[level] + levels.most_lost[level] + 2
+                ] += 1
         total = value(levels, won)
         assert total == pytest.approx(value_of_counts(levels, counts), abs=1e-12)
         for q in rng.integers(0, len(won), size=40):
             won[q] = not won[q]
-            i, falls = levels.owner[q], won[q]
+            i, falls = levels.positive[q], won[q]
             level = levels.level[i]
-            slot, worth = levels.slot[level], levels.contribution[levels.table[level] :]
+            slot, worth = levels.counts_at[level], levels.contribution[levels.table[level] :]
             m = counts[i] if falls else counts[i] + 1
             p = 0
             if slot >= 0:
@@ -141,12 +143,12 @@ def test_levels_of_graded_gains():
     assert levels.observation.tolist() == [4, 0, 2, 3, 0, 3]
     assert levels.level.tolist() == [0, 1, 1, 1, 2, 2]
     edges = [(0, 1, 2, 1), (2, 1, 1, 2), (3, 1, 2, 3), (0, 1, 2, 4), (0, 2, 1, 4), (3, 1, 2, 5), (3, 2, 1, 5)]
-    assert list(zip(levels.above, levels.below, levels.steps, levels.owner, strict=True)) == edges
-    assert levels.most.tolist() == [0, 1, 2]
+    assert list(zip(levels.above, levels.below, levels.steps, levels.positive, strict=True)) == edges
+    assert levels.most_lost.tolist() == [0, 1, 2]
     tables = [levels.contribution[at : at + n].tolist() for at, n in zip(levels.table, (1, 4, 4), strict=True)]
     assert tables == [[3.0], [4.0, 3.0, 2.0, 1.0], [4.0, 3.0, 2.0, 1.0]]
-    assert levels.slot.tolist() == [-1, 0, 3]
-    assert levels.slots == 7
+    assert levels.counts_at.tolist() == [-1, 0, 3]
+    assert levels.counts_size == 7
     # all won: ranks 4, 3 and 2; all lost: the order 1, 2, {0, 3}
     assert value(levels, np.ones(7, dtype=bool)) == 3 + 2 * 4 + 2 * 3 + 1 * 2
     assert value(levels, np.zeros(7, dtype=bool)) == 3 + 1 * 3 + 2 * 2 + 2 * 1

@@ -19,7 +19,7 @@ from ltr.exact.scip import (
     Subrank,
 )
 from ltr.exact.scip.plugins import add_solution
-from ltr.exact.scip.tangents import PositionCost
+from ltr.exact.scip.resolved_pairs import PositionCost
 from ltr.exact.solve import METHODS
 from ltr.statistics import RankStatistic
 from tests.highs_subrank import highs_subrank

@@ -428,7 +428,7 @@ def test_of_opposite_preferences_only_one_direction_counts():
         [[0.0], [1.0], [3.0], [1.0]], [(1, 0), (1, 2), (3, 0), (1, 3)], weights=[1, 2, 0.5, 8], margin=0.5
     )
     exact = verify.Problem(certify(p, solution(p, [-1.0])).content["problem"])
-    assert Fraction(exact.total([0] * exact.counters), exact.worth_unit) == 2 + 8
+    assert Fraction(exact.total([0] * exact.counters), exact.value_unit) == 2 + 8
     assert [exact.value([w]) for w in (-1.0, 0.0, 1.0)] == [2, 0, Fraction(3, 2)]
 
 

@@ -14,14 +14,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.exact.levels import PAIR_BYTES
+from ltr.exact.levels import PAIR_BYTES, FloatArray, IndexArray
 from ltr.exact.limits import Memory
 from ltr.exact.problem import IntArray, Problem
 
 __all__ = ["NormName", "deepest", "maximise_margin", "middle_of_cell"]
 
-FloatArray = NDArray[np.float64]
-IndexArray = NDArray[np.int32]
 BoolArray = NDArray[np.bool_]
 NormName = Literal["l2", "max"]
 """Norms of the margin."""
@@ -104,12 +102,10 @@ class _Pairs(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem) -> _Pairs:
-        """Return the pairs of a problem."""
         levels = problem.levels()
         return cls(problem.X, levels.above, levels.below, levels.steps)
 
     def where(self, chosen: BoolArray) -> _Pairs:
-        """Return the chosen pairs."""
         return self._replace(above=self.above[chosen], below=self.below[chosen], steps=self.steps[chosen])
 
     def rows(self, at: IntArray) -> FloatArray:
@@ -142,11 +138,7 @@ class _Pairs(NamedTuple):
 def middle_of_cell(problem: Problem, w: FloatArray, support: BoolArray, doubt: float) -> FloatArray | None:
     """Return the weights that clear the margin by as much as possible on all pairs that w wins, see `deepest`.
 
-    Args:
-        problem: gives the pairs, the margin and the side constraints.
-        w: weights, (d,).
-        support: which weights may differ from 0, (d,).
-        doubt: share of the margin by which w may miss it on a pair that still counts as won.
+    A pair counts as won where w misses its margin by no more than the share `doubt` of the margin.
     """
     pairs = _Pairs.of(problem)
     won = pairs.where(pairs.reached(w) >= problem.margin * (1 - doubt))
@@ -221,13 +213,8 @@ def deepest(problem: Problem, differences: FloatArray, support: BoolArray) -> Fl
 
     ``max s  s.t.  w·δ >= margin + s for each row δ,  -1 <= w <= 1,  w_j = 0 off the support,  A w <= b``.
 
-    Args:
-        problem: gives the margin and the side constraints.
-        differences: the rows δ, (rows, d).
-        support: which weights may differ from 0, (d,).
-
-    Returns:
-        Weights, float64 of shape (d,); None where none clear the margin to about 1e-6.
+    The rows δ are `differences`, (rows, d); `support`, (d,), says which weights may differ from 0. The answer is None
+    where no weights clear the margin to about 1e-6.
 
     Examples:
         >>> from ltr.exact.problem import RerankProblem

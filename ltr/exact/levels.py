@@ -1,16 +1,16 @@
-r"""The structure common to all objectives: levels of observations, and counts of the pairs that each one loses.
+r"""The structure common to all objectives: levels of positives, and counts of the pairs that each positive loses.
 
 Every problem can be written as
 
     value = shift + sum over levels L, sum over places p = 0, 1, ... of  contribution_L[p + c_(p)]
 
-where contribution_L is a nonincreasing table, the members of a level are observations of one list, c_i counts the pairs
-that member i loses, and c_(0) <= c_(1) <= ... are the counts of the level, sorted. A *pair* belongs to one member, its
-*owner*. It has two observations, `above` (the owner's) and `below`, and is *won* at w when
+where contribution_L is a nonincreasing table, the *positives* of a level are observations of one list, c_i counts the
+pairs that positive i loses, and c_(0) <= c_(1) <= ... are the counts of the level, sorted. A *pair* belongs to one
+positive. It has two observations, `above` (the positive's) and `below`, and is *won* at w when
 ``w·(x_above - x_below) >= margin * steps``, otherwise *lost*.
 
 =========================  ==============================  ==========================================================
-problem                    levels                          pairs of a member, and the table
+problem                    levels                          pairs of a positive, and the table
 =========================  ==============================  ==========================================================
 `RerankProblem`, resolved  each layer of gains of a list   the lower gains of the list; contribution[t] = (the layer's
                                                            gain minus that of the layer below) * a[n_list - t]
@@ -23,7 +23,7 @@ problem                    levels                          pairs of a member, an
 v_t <= gain_i of v_t - v_(t-1)``, so the statistic of graded gains is the sum over layers t of v_t - v_(t-1) times that
 of two classes, ``gain >= v_t`` and the rest, under the same permutation. As for two classes, the ranks of the upper
 class are n - p - c_(p), where c_i counts the others that stand above i. A pair belongs to every layer between the gains
-of its two observations, with one owner in each. Binary labels have one layer: the positives.
+of its two observations, with one positive in each. Binary labels have one layer, the positives.
 
 **A bound over any set of weights.** Suppose every pair is known to be won on the whole set, known to be lost on the
 whole set, or open, and let b_i be the number of pairs of i known to be lost. At every w of the set b_i <= c_i. Sorting
@@ -31,12 +31,12 @@ keeps this order: c_(p) is the smallest number with p + 1 counts at or below it,
 too, hence b_(p) <= c_(p). As the tables are nonincreasing, ``shift + sum_L sum_p contribution_L[p + b_(p)]`` is an
 upper bound of the value on the set.
 
-**Updating one pair costs O(1).** With ``fewer[m] = #{members of the level with c < m}``, a count that falls from m to
+**Updating one pair costs O(1).** With ``fewer[m] = #{positives of the level with c < m}``, a count that falls from m to
 m - 1 is the first in the sorted run of m, at place p = fewer[m]:
 
     value += contribution[p + m - 1] - contribution[p + m],      fewer[m] += 1,
 
-and one that rises from m - 1 to m undoes this with p = fewer[m] - 1. In a level of one member p is always 0.
+and one that rises from m - 1 to m undoes this with p = fewer[m] - 1. In a level of one positive p is always 0.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,8 +63,6 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 IndexArray = NDArray[np.int32]
-AnyIntArray = NDArray[np.int32] | NDArray[np.int64]
-Integer = TypeVar("Integer", np.int32, np.int64)
 Tick = Callable[[], None]
 
 PAIR_BYTES = 16
@@ -74,79 +72,55 @@ _BLOCK = 500_000  # pairs written between two calls of `tick`
 
 
 class Levels(NamedTuple):
-    """The objective of a problem without C, margin and side constraints, as plain arrays; members sorted by level.
+    """The objective of a problem without C, margin and side constraints, as plain arrays; positives sorted by level.
 
     Attributes:
-        above: upper observation of each pair, (pairs,), sorted by owner.
+        above: upper observation of each pair, (pairs,), sorted by positive.
         below: lower observation of each pair, (pairs,).
         steps: number of margins by which a pair must be won, >= 1; 1 unless a list has more than two gains, (pairs,).
-        owner: member whose count rises when the pair is lost, (pairs,), ascending.
-        observation: observation of each member, (members,).
-        level: level of each member, ascending, (members,).
-        start: the members of level L are ``start[L] : start[L + 1]``, (levels + 1,).
-        most: largest count that a member of the level can have, (levels,).
+        positive: positive that the pair belongs to, (pairs,), ascending.
+        observation: observation of each positive, (positives,).
+        level: level of each positive, ascending, (positives,).
+        start: the positives of level L are ``start[L] : start[L + 1]``, (levels + 1,).
+        most_lost: largest count that a positive of the level can have, (levels,).
         contribution: statistic tables, one after the other; several levels may use the same table.
         table: start of the table of each level: ``contribution_L[t] = contribution[table[L] + t]`` for t from 0 to
-            (members of L) - 1 + most[L], (levels,).
-        slot: start of ``fewer[0 .. most[L] + 1]`` of each level in one array of `slots` numbers; -1 for a level of one
-            member, which needs none, (levels,).
-        slots: length of that array.
+            (positives of L) - 1 + most_lost[L], (levels,).
+        counts_at: start of ``fewer[0 .. most_lost[L] + 1]`` of each level in one array of `counts_size` numbers; -1 for
+            a level of one positive, which needs none, (levels,).
+        counts_size: length of that array.
         shift: constant part of the value.
     """
 
     above: IndexArray
     below: IndexArray
     steps: IndexArray
-    owner: IndexArray
+    positive: IndexArray
     observation: IntArray
     level: IntArray
     start: IntArray
-    most: IntArray
+    most_lost: IntArray
     contribution: FloatArray
     table: IntArray
-    slot: IntArray
-    slots: int
+    counts_at: IntArray
+    counts_size: int
     shift: float
-
-
-NO_PAIRS = Levels(
-    above=np.zeros(0, dtype=np.int32),
-    below=np.zeros(0, dtype=np.int32),
-    steps=np.zeros(0, dtype=np.int32),
-    owner=np.zeros(0, dtype=np.int32),
-    observation=np.zeros(0, dtype=np.int64),
-    level=np.zeros(0, dtype=np.int64),
-    start=np.zeros(1, dtype=np.int64),
-    most=np.zeros(0, dtype=np.int64),
-    contribution=np.zeros(1),
-    table=np.zeros(0, dtype=np.int64),
-    slot=np.zeros(0, dtype=np.int64),
-    slots=0,
-    shift=0.0,
-)
-"""Levels without pairs, to be used where those of a problem would take too much memory."""
 
 
 def value(levels: Levels, won: ArrayLike) -> float:
     """Return the value where these pairs are won and all others lost: slow, a loop over the pairs."""
     counts = [0] * len(levels.observation)
-    for owner, wins in zip(levels.owner.tolist(), np.asarray(won).tolist(), strict=True):
-        counts[owner] += not wins
+    for positive, wins in zip(levels.positive.tolist(), np.asarray(won).tolist(), strict=True):
+        counts[positive] += not wins
     terms = [levels.shift]
     for level, table in enumerate(levels.table.tolist()):
-        members = sorted(counts[levels.start[level] : levels.start[level + 1]])
-        terms += [float(levels.contribution[table + p + c]) for p, c in enumerate(members)]
+        positives = sorted(counts[levels.start[level] : levels.start[level + 1]])
+        terms += [float(levels.contribution[table + p + c]) for p, c in enumerate(positives)]
     return math.fsum(terms)
 
 
 def ranked_appearances(lists: list[IntArray], gains: FloatArray, subrank: bool) -> tuple[IntArray, IntArray]:
-    """Count the pairs of ranked lists in which each observation is the upper one and the lower one, (n,) each.
-
-    Args:
-        lists: observations of each list.
-        gains: gain of each observation, (n,).
-        subrank: whether ranks are Subranks.
-    """
+    """Count the pairs of ranked lists in which each observation is the upper one and the lower one, (n,) each."""
     above, below = np.zeros(len(gains), dtype=np.int64), np.zeros(len(gains), dtype=np.int64)
     for everyone in lists:
         own = gains[everyone]
@@ -155,7 +129,7 @@ def ranked_appearances(lists: list[IntArray], gains: FloatArray, subrank: bool) 
             below[everyone] = np.count_nonzero(own) - (own > 0)
             continue
         layer = np.unique(np.append(0.0, own), return_inverse=True)[1][1:]  # the highest of each, 0 for none
-        upper = np.cumsum(np.bincount(layer)[::-1])[::-1]  # members of each layer; the first is no layer
+        upper = np.cumsum(np.bincount(layer)[::-1])[::-1]  # positives of each layer; the first is no layer
         lower = len(own) - upper
         lower[0] = upper[0] = 0
         above[everyone] = np.cumsum(lower)[layer]
@@ -182,11 +156,11 @@ def ranked_levels(
         tick: called every half million pairs; an exception that it raises ends the work.
     """
     total = int(ranked_appearances(lists, gains, grades is None)[0].sum())
-    above, below, owner = (np.empty(total, dtype=np.int32) for _ in range(3))
+    above, below, positive = (np.empty(total, dtype=np.int32) for _ in range(3))
     steps = np.ones(total, dtype=np.int32)
-    observation, sizes, most, table, contribution = [], [], [], [], []
+    observation, sizes, most_lost, table, contribution = [], [], [], [], []
     known: dict[tuple[int, float], int] = {}
-    members, at, length = 0, 0, 0
+    positives, at, length = 0, 0, 0
     for everyone in lists:
         n = len(everyone)
         for gain, upper, lower in _layers(everyone, gains[everyone], grades is None):
@@ -197,25 +171,25 @@ def ranked_levels(
             table.append(known[n, gain])
             observation.append(upper)
             sizes.append(len(upper))
-            most.append(len(lower))
+            most_lost.append(len(lower))
             rows = max(1, _BLOCK // max(1, len(lower)))
             for first in range(0, len(upper), rows):
                 tick()
                 some = upper[first : first + rows]
                 block = slice(at, at + len(some) * len(lower))
                 above[block], below[block] = np.repeat(some, len(lower)), np.tile(lower, len(some))
-                owner[block] = np.repeat(np.arange(members, members + len(some)), len(lower))
+                positive[block] = np.repeat(np.arange(positives, positives + len(some)), len(lower))
                 if grades is not None:
                     steps[block] = grades[above[block]] - grades[below[block]]
-                members, at = members + len(some), block.stop
+                positives, at = positives + len(some), block.stop
     return _assemble(
         above=above,
         below=below,
         steps=steps,
-        owner=owner,
+        positive=positive,
         observation=np.concatenate(observation),
         level=np.repeat(np.arange(len(sizes)), sizes),
-        most=np.array(most),
+        most_lost=np.array(most_lost),
         contribution=np.concatenate(contribution),
         table=np.array(table),
         shift=shift,
@@ -223,7 +197,7 @@ def ranked_levels(
 
 
 def _layers(everyone: IntArray, own: FloatArray, subrank: bool) -> Iterator[tuple[float, IntArray, IntArray]]:
-    """Yield each level of a list: factor of its rank weights, members, and the observations each is compared with."""
+    """Yield each level of a list: factor of its rank weights, positives, and the observations each is compared with."""
     if subrank:
         for i, gain in zip(everyone[own > 0], own[own > 0].tolist(), strict=True):
             yield gain, np.array([i]), everyone[everyone != i]
@@ -233,60 +207,36 @@ def _layers(everyone: IntArray, own: FloatArray, subrank: bool) -> Iterator[tupl
 
 
 def preference_levels(pairs: IntArray, weights: FloatArray) -> Levels:
-    """Return the levels of preferences.
-
-    Args:
-        pairs: edges (above, below), (pairs, 2).
-        weights: weight of each edge, (pairs,).
-    """
+    """Return the levels of preferences: edges (above, below), (pairs, 2), and the weight of each, (pairs,)."""
     everyone = np.arange(len(pairs))
     distinct, of_weight = np.unique(weights, return_inverse=True)
     return _assemble(
         above=pairs[:, 0],
         below=pairs[:, 1],
         steps=np.ones(len(pairs), dtype=np.int32),
-        owner=everyone,
+        positive=everyone,
         observation=pairs[:, 0],
         level=everyone,
-        most=np.ones(len(pairs), dtype=np.int64),
+        most_lost=np.ones(len(pairs), dtype=np.int64),
         contribution=np.column_stack([distinct, np.zeros(len(distinct))]).ravel(),
         table=2 * of_weight,
         shift=0.0,
     )
 
 
-def _assemble(
-    above: AnyIntArray,
-    below: AnyIntArray,
-    steps: AnyIntArray,
-    owner: AnyIntArray,
-    observation: IntArray,
-    level: IntArray,
-    most: IntArray,
-    contribution: FloatArray,
-    table: IntArray,
-    shift: float,
-) -> Levels:
-    """Return the levels with the offsets that follow from the rest."""
-    start = np.searchsorted(level, np.arange(len(table) + 1))
-    room = np.where(np.diff(start) > 1, most + 2, 0)
-    return Levels(
-        above=_own(above, np.int32),
-        below=_own(below, np.int32),
-        steps=_own(steps, np.int32),
-        owner=_own(owner, np.int32),
-        observation=_own(observation, np.int64),
-        level=_own(level, np.int64),
-        start=_own(start, np.int64),
-        most=_own(most, np.int64),
-        contribution=np.ascontiguousarray(contribution, dtype=np.float64),
-        table=_own(table, np.int64),
-        slot=_own(np.where(room > 0, np.cumsum(room) - room, -1), np.int64),
-        slots=int(room.sum()),
-        shift=float(shift),
-    )
+def _assemble(shift: float, **arrays: NDArray[Any]) -> Levels:
+    """Return the levels with the offsets that follow from the rest.
+
+    All arrays are contiguous and writable: others are of another type to the compiled kernels.
+    """
+    start = np.searchsorted(arrays["level"], np.arange(len(arrays["table"]) + 1))
+    room = np.where(np.diff(start) > 1, arrays["most_lost"] + 2, 0)
+    arrays |= {"start": start, "counts_at": np.where(room > 0, np.cumsum(room) - room, -1)}
+    types: dict[str, Any] = dict.fromkeys(("above", "below", "steps", "positive"), np.int32)
+    types["contribution"] = np.float64
+    own = {name: np.require(values, types.get(name, np.int64), ["C", "W"]) for name, values in arrays.items()}
+    return Levels(**own, counts_size=int(room.sum()), shift=float(shift))
 
 
-def _own(values: AnyIntArray, dtype: type[Integer]) -> NDArray[Integer]:
-    """Return a contiguous, writable array: read-only arrays are another type to the compiled kernels."""
-    return np.require(values, dtype, ["C", "W"])
+NO_PAIRS = preference_levels(np.zeros((0, 2), dtype=np.int64), np.zeros(0))
+"""Levels without pairs, to be used where those of a problem would take too much memory."""

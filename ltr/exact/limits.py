@@ -63,11 +63,6 @@ class Memory:
 
     Args:
         limit: megabytes (of 2^20 bytes); None is half of what the machine has free.
-
-    Examples:
-        >>> memory = Memory(limit=100)
-        >>> memory.left <= 100 * MEGABYTE, memory.exceeded
-        (True, False)
     """
 
     def __init__(self, limit: float | None = None) -> None:

@@ -94,9 +94,7 @@ class PairwiseProblem(Problem):
         wrong = ~(np.isfinite(pi) & (pi >= 0))
         if wrong.any():
             raise ValueError(f"matrix must hold finite numbers >= 0, got {float(pi[wrong][0])!r}")
-        pairs = np.argwhere(pi != 0)
-        weights = pi[pi != 0]
-        return cls(X, pairs, weights=weights, **options)
+        return cls(X, np.argwhere(pi), weights=pi[pi != 0], **options)
 
     @property
     def trivial_bound(self) -> float:

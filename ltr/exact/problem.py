@@ -52,17 +52,15 @@ from functools import cached_property
 from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ltr.checks import as_array, as_float, as_numbers, is_whole
-from ltr.exact.levels import Levels, Tick, ranked_appearances, ranked_levels
+from ltr.exact.levels import FloatArray, IntArray, Levels, Tick, ranked_appearances, ranked_levels
 from ltr.exact.scores import Scores
 from ltr.statistics import RankStatistic
 
 __all__ = ["SIDE_TOLERANCE", "LinearConstraints", "Problem", "RerankProblem"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 RankName = Literal["resolved", "subrank"]
 GainName = Literal["exp2", "linear"]
 Gain = GainName | Callable[[FloatArray], ArrayLike]
@@ -225,22 +223,12 @@ class Problem:
 
     @property
     def pair_count(self) -> int:
-        """Number of pairs, counted without making them.
-
-        Examples:
-            >>> RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1]).pair_count
-            2
-        """
+        """Number of pairs, counted without making them."""
         return int(self.appearances()[0].sum())
 
     @property
     def balance(self) -> FloatArray:
-        """How often each observation is the upper one of a pair minus how often the lower one, per pair, (n,).
-
-        Examples:
-            >>> RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1]).balance.tolist()
-            [-1.0, 0.5, 0.5]
-        """
+        """How often each observation is the upper one of a pair minus how often the lower one, per pair, (n,)."""
         above, below = self.appearances()
         return (above - below) / max(1, int(above.sum()))
 
@@ -289,11 +277,7 @@ class Problem:
         return Scores(self.X, w, self.margin)
 
     def _set_common(
-        self,
-        C: float,
-        margin: float,
-        constraints: LinearConstraints | None,
-        max_nonzeros: int | None,
+        self, C: float, margin: float, constraints: LinearConstraints | None, max_nonzeros: int | None
     ) -> None:
         """Check and set what every problem has besides its data, which must be set already."""
         check_price_and_margin(C, margin)

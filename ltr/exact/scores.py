@@ -15,10 +15,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Scores"]
+from ltr.exact.levels import FloatArray, IntArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+__all__ = ["Scores"]
 
 _TINY = float(np.finfo(np.float64).smallest_subnormal)
 _DIGITS = 53

@@ -20,33 +20,26 @@ class Status(enum.Enum):
     floating point, or to within 1e-12 where no solver claims a proof.
     """
 
-    OPTIMAL = "optimal"
-    GAP_LIMIT = "gap_limit"
-    TIME_LIMIT = "time_limit"
-    NODE_LIMIT = "node_limit"
-    MEMORY_LIMIT = "memory_limit"
-    INTERRUPTED = "interrupted"
-    HEURISTIC = "heuristic"
-    INEXACT = "inexact"
-    INFEASIBLE = "infeasible"
+    advice: str
 
-    @property
-    def advice(self) -> str:
-        """What the status means for the user, in one sentence."""
-        return _ADVICE[self]
+    OPTIMAL = "optimal", "no weights have a larger value"
+    GAP_LIMIT = "gap_limit", "stopped at the gap asked for; lower gap for a full proof"
+    TIME_LIMIT = "time_limit", "stopped at time_limit; raise it or lower top_k to close the gap"
+    NODE_LIMIT = "node_limit", "stopped at node_limit; raise it to close the gap"
+    MEMORY_LIMIT = "memory_limit", "stopped at memory_limit; raise it or lower top_k"
+    INTERRUPTED = "interrupted", "stopped by the user; the incumbent and the bound are valid"
+    HEURISTIC = "heuristic", "a search without a proof; the bound is the trivial one"
+    INEXACT = (
+        "inexact",
+        "the solver ended without a proof that stands exactly, see the message; a larger margin may help",
+    )
+    INFEASIBLE = "infeasible", "no weights satisfy the constraints"
 
-
-_ADVICE = {
-    Status.OPTIMAL: "no weights have a larger value",
-    Status.GAP_LIMIT: "stopped at the gap asked for; lower gap for a full proof",
-    Status.TIME_LIMIT: "stopped at time_limit; raise it or lower top_k to close the gap",
-    Status.NODE_LIMIT: "stopped at node_limit; raise it to close the gap",
-    Status.MEMORY_LIMIT: "stopped at memory_limit; raise it or lower top_k",
-    Status.INTERRUPTED: "stopped by the user; the incumbent and the bound are valid",
-    Status.HEURISTIC: "a search without a proof; the bound is the trivial one",
-    Status.INEXACT: "the solver ended without a proof that stands exactly, see the message; a larger margin may help",
-    Status.INFEASIBLE: "no weights satisfy the constraints",
-}
+    def __new__(cls, value: str, advice: str = "") -> Status:
+        """Make a status with its advice."""
+        status = object.__new__(cls)
+        status._value_, status.advice = value, advice
+        return status
 
 
 @dataclass(frozen=True)

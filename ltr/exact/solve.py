@@ -14,12 +14,12 @@ from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ltr.checks import as_sequence, check_callable
 from ltr.exact.limits import Limits
 from ltr.exact.local_search import LocalSearch
-from ltr.exact.problem import Problem
+from ltr.exact.problem import FloatArray, Problem
 from ltr.exact.scip import Auc, Pairwise, ResolvedPairs, ResolvedRank, ScipSolver, Subrank
 from ltr.exact.scip.hosted import HostedSearch
 from ltr.exact.solution import Progress, Solution, Status
@@ -28,26 +28,19 @@ from ltr.exact.weight_space import WeightSpaceSearch
 
 __all__ = ["METHODS", "Solver", "choose_method", "solve"]
 
-FloatArray = NDArray[np.float64]
-
 
 @runtime_checkable
 class Solver(Protocol):
-    """What `solve` needs of a method."""
+    """What `solve` needs of a method.
+
+    A method may also have ``prepare()`` for what counts against no limit, such as compiling; it is called every time.
+    """
 
     def check(self, problem: Problem) -> None:
         """Raise ValueError for a problem that the method is not for."""
 
     def run(self, state: SolveState) -> Ending:
         """Offer weights to the state and prove bounds until done or `SolveState.check` raises `Stopped`."""
-
-
-@runtime_checkable
-class Prepares(Protocol):
-    """A solver with something to do that counts against no limit, such as compiling."""
-
-    def prepare(self) -> None:
-        """Do it; a second time in a process costs nothing."""
 
 
 METHODS: MappingProxyType[str, Solver] = MappingProxyType(
@@ -67,27 +60,15 @@ METHODS: MappingProxyType[str, Solver] = MappingProxyType(
 )
 """The methods by name."""
 
-
-_KINDS = "a RerankProblem or PairwiseProblem"
 _PROVABLE = 8  # features up to which lists of some 50 observations are proven in seconds
 
 
 def choose_method(problem: Problem) -> tuple[str, str]:
-    """The method that ``"auto"`` stands for, and why.
+    """Return the method that ``"auto"`` stands for, and why.
 
     It is ``weight_space`` for every problem: the only one whose bounds come down within seconds on lists of 50 and
     more, see ``docs/exact.md``. With many features no method proves much, and the reason says so.
-
-    Raises:
-        ValueError: a problem of an unknown kind.
-
-    Examples:
-        >>> from ltr.exact.problem import RerankProblem
-        >>> choose_method(RerankProblem([[0.0], [1.0]], [0, 1], "wrs"))
-        ('weight_space', '1 feature is few enough for a proof')
     """
-    if not isinstance(problem, Problem):
-        raise ValueError(f"problem must be {_KINDS}, got {type(problem).__name__}")
     features = f"{problem.d} feature{'s are' if problem.d > 1 else ' is'}"
     if problem.d <= _PROVABLE:
         return "weight_space", f"{features} few enough for a proof"
@@ -95,27 +76,11 @@ def choose_method(problem: Problem) -> tuple[str, str]:
 
 
 def check_method(method: str | Solver) -> None:
-    """ValueError for what is neither a name of a method nor a `Solver`."""
+    """Raise ValueError for what is neither a name of a method nor a `Solver`."""
     if isinstance(method, str) and method not in ("auto", *METHODS):
         raise ValueError(f"method must be one of auto, {', '.join(METHODS)}, got {method!r}")
     if not isinstance(method, str) and (isinstance(method, type) or not isinstance(method, Solver)):
         raise ValueError(f"method must be a name or a solver object, got {method!r}")
-
-
-def _resolve(problem: Problem, method: str | Solver) -> tuple[str, Solver, str]:
-    """Name, solver and a word on the choice."""
-    check_method(method)
-    if not isinstance(problem, Problem):
-        raise ValueError(f"problem must be {_KINDS}, got {type(problem).__name__}")
-    if not isinstance(method, str):
-        method.check(problem)
-        return type(method).__name__, method, ""
-    note = ""
-    if method == "auto":
-        method, reason = choose_method(problem)
-        note = f"auto chose {method}: {reason}"
-    METHODS[method].check(problem)
-    return method, METHODS[method], note
 
 
 def solve(
@@ -127,7 +92,7 @@ def solve(
     on_progress: Progress | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> Solution:
-    """The best weights found for a problem, with a bound that says how far from the optimum they can be.
+    """Return the best weights found for a problem, with a bound that says how far from the optimum they can be.
 
     Whatever stops the solver (a limit, Ctrl-C, `should_stop`), the answer holds the best weights so far, their value
     recomputed outside the solver, and a valid bound; no exception is raised once the arguments are accepted, except
@@ -153,7 +118,15 @@ def solve(
     started = time.monotonic()
     if not isinstance(limits, Limits):
         raise ValueError(f"limits must be a Limits, such as Limits(time_limit=60), got {limits!r:.80}")
-    name, solver, note = _resolve(problem, method)
+    check_method(method)
+    if not isinstance(problem, Problem):
+        raise ValueError(f"problem must be a RerankProblem or PairwiseProblem, got {type(problem).__name__}")
+    name, note = method if isinstance(method, str) else type(method).__name__, ""
+    if method == "auto":
+        name, reason = choose_method(problem)
+        note = f"auto chose {name}: {reason}"
+    solver = METHODS[name] if isinstance(method, str) else method
+    solver.check(problem)
     check_callable("on_progress", on_progress)
     check_callable("should_stop", should_stop)
     starts = [problem.in_box(w) for w in as_sequence("warm_starts", warm_starts, "weights")]
@@ -178,9 +151,8 @@ def _run(solver: Solver, state: SolveState, starts: list[FloatArray]) -> Ending:
         state.starts = starts
         for w in (np.zeros(state.problem.d), *starts):
             state.offer(w)
-        if isinstance(solver, Prepares):
-            with state.clock_stopped():
-                solver.prepare()
+        with state.clock_stopped():
+            getattr(solver, "prepare", lambda: None)()
         return solver.run(state)
     except Stopped as stop:
         return Ending(stop.status, stop.message)

@@ -1,6 +1,6 @@
 """A solve under way: its limits and clock, the best weights seen, the bound proven, the trace.
 
-Solvers offer weights and prove bounds; this module alone decides what the answer is worth. Values come from
+Solvers offer weights and prove bounds; this module alone decides the status of the answer. Values come from
 `Problem.evaluate`, never from a solver.
 """
 
@@ -14,20 +14,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ltr.exact.limits import MEGABYTE, Limits, Memory
-from ltr.exact.problem import Problem
+from ltr.exact.problem import FloatArray, Problem
 from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
 
 __all__ = ["Ending", "Interrupts", "SolveState", "Stopped", "scalable"]
-
-
-FloatArray = NDArray[np.float64]
 
 _SNAP = 1e-9  # weights this small are solver noise
 _CONTRADICTION = 1e-6  # a bound this far below a value is wrong, not rounded; relative to the statistic's size
@@ -90,7 +87,6 @@ class SolveState:
         self.problem, self.limits = problem, limits
         self._on_progress, self._should_stop = on_progress, should_stop
         self._started = time.monotonic() if started is None else started
-        self._scalable = scalable(problem)
         self.memory = Memory(limits.memory_limit)
         self.weights: FloatArray = np.zeros(problem.d)
         self.value = -math.inf
@@ -151,25 +147,17 @@ class SolveState:
             raise Stopped(Status.MEMORY_LIMIT)
 
     def require(self, size: float, purpose: str) -> None:
-        """Raise `Stopped` where that many bytes would exceed the memory limit.
-
-        Args:
-            size: bytes to be added.
-            purpose: what needs them, for the message: "the search for a proof".
-        """
+        """Raise `Stopped` where that many bytes more, for a purpose that the message names, exceed the limit."""
         left = self.memory.left
         if size > left:
             need = f"{purpose} needs about {math.ceil(size / MEGABYTE)} MB"
             raise Stopped(Status.MEMORY_LIMIT, f"{need}, and {max(0, int(left / MEGABYTE))} MB may be used")
 
     def offer(self, w: ArrayLike) -> float:
-        """Evaluate weights, keep them if they are feasible and the best so far.
+        """Evaluate weights, keep them if they are feasible and the best so far, and return their value.
 
         Solver noise is snapped to 0 and weights are scaled up to the box where that cannot hurt; the weights as
-        given count too.
-
-        Returns:
-            The best value among these versions, -inf where none is feasible.
+        given count too. The best of these versions is returned, -inf where none is feasible.
         """
         best = -math.inf
         for candidate in self._versions(self.problem.in_box(w)):
@@ -184,29 +172,21 @@ class SolveState:
     def _versions(self, w: FloatArray) -> Iterator[FloatArray]:
         snapped = np.where(np.abs(w) < _SNAP, 0.0, w)
         largest = float(np.max(np.abs(snapped)))
-        if self._scalable and 0 < largest < 1:
+        if scalable(self.problem) and 0 < largest < 1:
             yield snapped / largest
         yield snapped
         if np.any(snapped != w):
             yield w
 
     def observe(self, bound: float, *, model_bound: float | None = None, nodes: int | None = None) -> None:
-        """Note a bound that a running solver states, for the trace alone: `prove` makes one count.
-
-        Args:
-            bound: on the problem; infinite when there is none.
-            model_bound: on the solver's model.
-            nodes: nodes done so far.
-        """
+        """Note bounds on the problem and on a solver's model, for the trace alone: `prove` makes one count."""
         if nodes is not None:
             self.nodes = nodes
         improved = bound < self._observed
-        if improved:
-            self._observed = bound
+        self._observed = min(self._observed, bound)
         known = math.inf if self.model_bound is None else self.model_bound
         if model_bound is not None and model_bound < known:
-            self.model_bound = model_bound
-            improved = True
+            self.model_bound, improved = model_bound, True
         if improved and (not self.trace or self.seconds - self.trace[-1].seconds >= _PACE):
             self._record()
 
@@ -229,46 +209,37 @@ class SolveState:
         and the true maximum differs from the solver's by rounding only. A bound clearly below an attained value is
         false, and is replaced by the trivial one.
         """
-        status, message = ending.status, ending.message
+        status, notes, bound = ending.status, [ending.message], self.bound
         if status is Status.INFEASIBLE and self.value == -math.inf:
-            return self._packed(Status.INFEASIBLE, -math.inf, method, message)
-        if self.bound < self.value - _CONTRADICTION * self.size:
-            message = _joined(
-                message, f"the solver's bound {self.bound:.9g} is below a value attained and was discarded"
-            )
-            self.bound = self.problem.trivial_bound
-        bound = max(self.bound, self.value)
-        gap = relative_gap(self.value, bound)
-        claimed = status in (Status.OPTIMAL, Status.GAP_LIMIT, Status.INFEASIBLE)
-        if self.closed(claimed=claimed):
-            status = Status.OPTIMAL
-        elif self.limits.gap > 0 and gap <= self.limits.gap and status is not Status.INTERRUPTED:
-            status = Status.GAP_LIMIT
-        elif claimed:
-            status = Status.INEXACT
-            message = _joined(message, f"the solver claims {bound:.9g}, which no weights found attain exactly")
-        return self._packed(status, bound, method, message)
-
-    def _packed(self, status: Status, bound: float, method: str, message: str) -> Solution:
-        seconds = self.seconds
-        end = TracePoint(seconds, self.value, bound, self.nodes, self.model_bound)
+            bound = -math.inf
+        else:
+            if bound < self.value - _CONTRADICTION * self.size:
+                notes.append(f"the solver's bound {bound:.9g} is below a value attained and was discarded")
+                bound = self.bound = self.problem.trivial_bound
+            bound = max(bound, self.value)
+            claimed = status in (Status.OPTIMAL, Status.GAP_LIMIT, Status.INFEASIBLE)
+            reached = self.limits.gap > 0 and relative_gap(self.value, bound) <= self.limits.gap
+            if self.closed(claimed=claimed):
+                status = Status.OPTIMAL
+            elif reached and status is not Status.INTERRUPTED:
+                status = Status.GAP_LIMIT
+            elif claimed:
+                status = Status.INEXACT
+                notes.append(f"the solver claims {bound:.9g}, which no weights found attain exactly")
+        end = TracePoint(self.seconds, self.value, bound, self.nodes, self.model_bound)
         return Solution(
             weights=self.weights + 0.0,  # no negative zeros
             value=self.value,
             bound=bound,
             status=status,
-            seconds=seconds,
+            seconds=end.seconds,
             method=method,
             nodes=self.nodes,
             # what a solver stated on its way counts for no more than what it proved
             trace=(*(dataclasses.replace(p, bound=max(p.bound, bound)) for p in self.trace), end),
-            message=message,
+            message="; ".join(filter(None, notes)),
             model_bound=self.model_bound,
         )
-
-
-def _joined(*parts: str) -> str:
-    return "; ".join(part for part in parts if part)
 
 
 class Interrupts:
@@ -277,38 +248,23 @@ class Interrupts:
     The first signal within ``arm()`` .. ``disarm()`` raises, so that Python code between solver calls stops at once;
     later ones are only noted, so that the answer can be put together in peace. In a thread other than the main one
     signals cannot be handled and nothing changes.
-
-    Examples:
-        >>> with Interrupts() as interrupts:
-        ...     try:
-        ...         interrupts.arm()
-        ...         signal.raise_signal(signal.SIGINT)
-        ...     except KeyboardInterrupt:
-        ...         caught = True
-        ...     signal.raise_signal(signal.SIGINT)
-        >>> caught, interrupts.count
-        (True, 2)
     """
 
     def __init__(self) -> None:
         self.count = 0
         self._armed = False
         self._previous: list[Any] = []
-        self.main_thread = threading.current_thread() is threading.main_thread()
 
     def __enter__(self) -> Interrupts:
-        if self.main_thread:
+        if threading.current_thread() is threading.main_thread():
             self._previous = [signal.signal(number, self._note) for number in _SIGNALS]
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.main_thread:
-            for number, previous in zip(_SIGNALS, self._previous, strict=True):
-                # a handler that was not installed from Python reads as None and cannot be put back from here
-                default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
-                signal.signal(number, default if previous is None else previous)
+    def __exit__(self, *_: object) -> None:
+        for number, previous in zip(_SIGNALS, self._previous, strict=False):
+            # a handler that was not installed from Python reads as None and cannot be put back from here
+            default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+            signal.signal(number, default if previous is None else previous)
 
     def arm(self) -> None:
         """From here on the first signal raises; one that came already raises now."""

@@ -21,15 +21,13 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr.exact.levels import Levels, value
-from ltr.exact.problem import SIDE_TOLERANCE, Problem
+from ltr.exact.problem import SIDE_TOLERANCE, FloatArray, Problem
 from ltr.exact.state import SolveState
 
 __all__ = ["largest_value", "offer_simple"]
 
-FloatArray = NDArray[np.float64]
 Point = tuple[Fraction, ...]
 
 _WORK = 200_000  # largest number of operations on fractions per box
@@ -39,30 +37,16 @@ _ERROR = 1e-14  # relative error of sums over features, with room to spare
 
 
 def offer_simple(state: SolveState, low: FloatArray, high: FloatArray) -> None:
-    """Offer two points of a box: with the simplest fractions and with the simplest binary fractions as weights.
-
-    Args:
-        state: receives the weights.
-        low: smallest weights, (d,).
-        high: largest weights, (d,), >= low.
-    """
+    """Offer two points of the box ``low <= w <= high``: with the simplest fractions and binary fractions as weights."""
     ends = [(Fraction(a), Fraction(b)) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
-    offered = set()
-    for simplest in (_simplest, _simplest_binary):
-        w = tuple(float(simplest(a, b)) for a, b in ends)
-        if w not in offered:
-            offered.add(w)
-            state.offer(w)
+    for w in dict.fromkeys(tuple(float(simplest(*end)) for end in ends) for simplest in (_simplest, _simplest_binary)):
+        state.offer(w)
 
 
 def largest_value(state: SolveState, problem: Problem, low: FloatArray, high: FloatArray) -> float | None:
-    """Return the largest objective over a box and offer the weights that attain it; None if that is too much work.
+    """Return the largest objective over the box ``low <= w <= high`` and offer the weights that attain it to `state`.
 
-    Args:
-        state: receives the weights, and ends the work at a limit.
-        problem: defines the objective and the side constraints.
-        low: smallest weights, (d,).
-        high: largest weights, (d,), >= low.
+    None stands for too much work; limits of `state` end it too.
 
     Examples:
         >>> from ltr.exact.problem import RerankProblem
@@ -105,11 +89,10 @@ class _Box:
             lost, won = centre + reach - limits < -error, centre - reach - limits > error
         self._won = won.tolist()
         self._open = np.flatnonzero(~(lost | won))
-        rows = [
+        self._rows = [
             (*map(Fraction, differences[q].tolist()), Fraction(problem.margin) * int(levels.steps[q]))
             for q in self._open
         ]
-        self._rows = rows
         self._low, self._high = [Fraction(v) for v in low.tolist()], [Fraction(v) for v in high.tolist()]
         self._constraints = list(_loose_rows(problem))
         self._fixed = self._fix_what_decides_nothing()
@@ -153,14 +136,13 @@ class _Box:
             solution = _solve(chosen)
             if solution is None:
                 continue
-            w = [self._fixed.get(j, Fraction(0)) for j in range(self._problem.d)]
-            for j, v in zip(self._free, solution, strict=True):
-                w[j] = v
+            known = self._fixed | dict(zip(self._free, solution, strict=True))
+            w = tuple(known[j] for j in range(self._problem.d))
             inside = all(a <= v <= b for a, v, b in zip(self._low, w, self._high, strict=True))
             if inside and self._allowed(w):
-                yield tuple(w)
+                yield w
 
-    def _allowed(self, w: list[Fraction]) -> bool:
+    def _allowed(self, w: Point) -> bool:
         most = self._problem.max_nonzeros
         if most is not None and sum(1 for v in w if v) > most:
             return False
@@ -169,10 +151,7 @@ class _Box:
     def objective(self, w: Point) -> float:
         """Return the objective at a point of the box."""
         d = self._problem.d
-        wins = tuple(
-            sum((a * v for a, v in zip(row[:d], w, strict=True) if a and v), Fraction(0)) >= row[d]
-            for row in self._rows
-        )
+        wins = tuple(_dot(row, w) >= row[d] for row in self._rows)
         if wins not in self._known:
             won = list(self._won)
             for q, wins_it in zip(self._open.tolist(), wins, strict=True):
@@ -182,7 +161,7 @@ class _Box:
 
 
 def _dot(row: Point, w: Sequence[Fraction]) -> Fraction:
-    """Return the product of weights and a row without its last number."""
+    """Return the product of weights and a row, whose last number is its limit."""
     return sum((a * v for a, v in zip(row, w, strict=False) if a and v), Fraction(0))
 
 

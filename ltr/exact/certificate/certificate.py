@@ -210,7 +210,9 @@ def certify(
     weights = problem.in_box(solution.weights)
     value, attained = _values(problem, exact, weights, solution.value)
     size = max(abs(exact.size()), abs(attained))
-    least = _up(max(attained, Fraction(value), *_value_of_zero(exact)) + Fraction(_ROUNDING) * size)
+    zero = [0.0] * exact.d
+    best = max(attained, Fraction(value), exact.value(zero) if exact.excess(zero) == 0 else attained)
+    least = _up(best + Fraction(_ROUNDING) * size)  # of all feasible weights, w = 0 among them
     claimed = max(float(solution.bound), value)
     proof, claim = None, "value"
     if pair_count(exact) <= MOST_PAIRS:
@@ -250,12 +252,6 @@ def _values(
     if abs(stated - value) > 1e-9 * max(abs(exact.size()), abs(attained)):
         raise ValueError(f"solution must be of this problem, got value {stated!r} where it is {value!r}")
     return value, attained
-
-
-def _value_of_zero(exact: verify.Problem) -> list[Fraction]:
-    """Return the objective at w = 0 where that is feasible: no bound below it can be proven."""
-    zero = [0.0] * exact.d
-    return [exact.value(zero)] if exact.excess(zero) == 0 else []
 
 
 def _known_name(statistic: RankStatistic, lengths: list[int]) -> str:

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr import verify
 from ltr.exact.certificate.partition import (
@@ -27,12 +26,9 @@ from ltr.exact.certificate.partition import (
     advance,
     largest_total,
 )
-from ltr.exact.problem import Problem
+from ltr.exact.problem import FloatArray, IntArray, Problem
 
 __all__ = ["MOST_PAIRS", "Recorder", "pair_count"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 MOST_PAIRS = 4_000_000
 """Largest number of pairs that a recorder holds, at about 100 bytes each."""
@@ -43,12 +39,7 @@ _TINY = float(np.finfo(np.float64).smallest_subnormal)
 
 
 class Recorder:
-    """Records partitions of one problem.
-
-    Args:
-        problem: the problem.
-        exact: the same problem as the verifier reads it.
-    """
+    """Records partitions of one problem, given as it is and as the verifier reads it."""
 
     def __init__(self, problem: Problem, exact: verify.Problem) -> None:
         self._problem, self._exact = problem, exact
@@ -56,7 +47,7 @@ class Recorder:
         numbers = itertools.chain.from_iterable(pair[:4] for pair in exact.pairs())
         above, below, steps, counter = np.fromiter(numbers, dtype=np.int64).reshape(-1, 4).T.copy()
         most = exact.perfect
-        self._unit = Fraction(2) ** (_BITS - 1 - most.bit_length())  # of a total, besides exact.worth_unit
+        self._unit = Fraction(2) ** (_BITS - 1 - most.bit_length())  # of a total, besides exact.value_unit
         lists, layers = _layers(exact)
         if exact.lines:
             weight = self._whole([pair[4] for pair in exact.edges])
@@ -92,11 +83,8 @@ class Recorder:
     def record(self, bound: float, max_boxes: int, max_checks: int, over: Callable[[], bool]) -> list[str] | None:
         """Return the texts of a partition that proves a bound, one per root; None where the limits do not suffice.
 
-        Args:
-            bound: value that no feasible weights may exceed.
-            max_boxes: largest number of boxes.
-            max_checks: largest number of checks of pairs that the verifier has to make.
-            over: called several times per second; True ends the recording.
+        The limits are numbers of boxes and of checks of pairs that the verifier has to make. `over`, called several
+        times per second, ends the recording too.
         """
         tables = self._tables._replace(limits=self._limits(bound))
         roots = self._roots()
@@ -120,22 +108,16 @@ class Recorder:
     def _limits(self, bound: float) -> IntArray:
         exact = self._exact
         sums = [(Fraction(bound) + exact.C * k - exact.shift) / exact.scale for k in range(exact.d + 1)]
-        limits = [math.floor(total * exact.worth_unit * self._unit) for total in sums]
+        limits = [math.floor(total * exact.value_unit * self._unit) for total in sums]
         limits[exact.most + 1 :] = [2**_BITS] * (exact.d - exact.most)  # more weights than may differ from 0
         return np.array([max(-1, min(limit, 2**_BITS)) for limit in limits], dtype=np.int64)
 
     def _roots(self) -> list[tuple[FloatArray, FloatArray]]:
         """Return the interval bounds of each root."""
-        ones = np.ones(self._problem.d)
+        ones, unit = np.ones(self._problem.d), np.eye(self._problem.d)
         if not self._exact.scalable:
             return [(-ones, ones)]
-        roots = []
-        for j in range(self._problem.d):
-            for sign in (-1.0, 1.0):
-                low, high = -ones, ones.copy()
-                low[j] = high[j] = sign
-                roots.append((low, high))
-        return roots
+        return [face for e in unit for face in ((-ones, ones - 2 * e), (2 * e - ones, ones))]
 
     def _holds_at_zero(self, tables: Tables) -> bool:
         if not np.all(tables.b == 0):
@@ -187,23 +169,11 @@ def _down(value: Fraction) -> float:
 
 def _path(low: FloatArray, high: FloatArray, pairs: int, max_checks: int) -> Path:
     """Return the path before its root is examined."""
-    d = len(low)
-    rows = 51 * d + 4
-
-    def column() -> IntArray:
-        return np.zeros(rows, dtype=np.int64)
-
-    path = Path(
-        low=np.tile(low, (rows, 1)),
-        high=np.tile(high, (rows, 1)),
-        apart=np.zeros((rows, d), dtype=np.bool_),
-        cut=column(),
-        part=column(),
-        begin=column(),
-        middle=column(),
-        end=column(),
-        at=np.array([0, 0, max_checks], dtype=np.int64),
-    )
+    rows = 51 * len(low) + 4
+    lows, highs = np.tile(low, (rows, 1)), np.tile(high, (rows, 1))
+    cut, part, begin, middle, end = np.zeros((5, rows), dtype=np.int64)
+    apart, at = np.zeros(lows.shape, dtype=np.bool_), np.array([0, 0, max_checks], dtype=np.int64)
+    path = Path(lows, highs, apart, cut, part, begin, middle, end, at)
     path.middle[0] = path.end[0] = pairs
     return path
 

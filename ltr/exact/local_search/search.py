@@ -391,17 +391,17 @@ def search_tables(problem: Problem, levels: Levels) -> Tables:
     """Return a problem with these levels as the kernels read it."""
     constraints = problem.constraints
     A, b = (np.zeros((0, problem.d)), np.zeros(0)) if constraints is None else constraints.scaled
-    places = np.column_stack([levels.table, levels.slot, levels.most])
+    places = np.column_stack([levels.table, levels.counts_at, levels.most_lost])
     return Tables(
         columns=np.array(problem.X.T, order="C"),
         above=levels.above,
         below=levels.below,
         limit=_limits(problem, levels),
-        owner=levels.owner,
+        owner=levels.positive,
         home=np.ascontiguousarray(places[levels.level, :2]),
-        shared=places[levels.slot >= 0],
+        shared=places[levels.counts_at >= 0],
         worth=levels.contribution,
-        slots=levels.slots,
+        slots=levels.counts_size,
         shift=levels.shift,
         C=problem.C,
         sides=constraints is not None,

@@ -52,7 +52,7 @@ def separating_weights(problem: Problem, levels: Levels, seconds: float) -> Floa
     d = problem.d
     if problem.n > _ROWS * d or seconds < _SHORTEST:
         return None
-    level = levels.level[levels.owner]
+    level = levels.level[levels.positive]
     upper, lower = _sides(level, levels.above), _sides(level, levels.below)
     rows = len(upper) + len(lower)
     if not 0 < rows <= _ROWS * d:

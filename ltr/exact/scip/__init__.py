@@ -1,8 +1,7 @@
 """The paper's MIP formulations, and the solver that runs them in SCIP; `base` states what the formulations share."""
 
-from ltr.exact.scip.agreement import Auc, Pairwise
 from ltr.exact.scip.base import Form, Formulation
-from ltr.exact.scip.ranks import ResolvedRank, Subrank
+from ltr.exact.scip.formulations import Auc, Pairwise, ResolvedRank, Subrank
 from ltr.exact.scip.resolved_pairs import ResolvedLattice, ResolvedPairs, ResolvedTangents
 from ltr.exact.scip.solver import ScipSolver
 

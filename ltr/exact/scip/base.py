@@ -35,30 +35,34 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import ClassVar, Literal, cast, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, Problem, RankName, RerankProblem
-from ltr.exact.scip.callbacks import Expression, Guard, Variable
+from ltr.exact.problem import (
+    SIDE_TOLERANCE,
+    FloatArray,
+    IntArray,
+    LinearConstraints,
+    Problem,
+    RankName,
+    RerankProblem,
+)
 from ltr.exact.solution import Status
 from ltr.exact.state import SolveState, Stopped, scalable
 
-__all__ = [
-    "Assignment",
-    "Form",
-    "Formulation",
-    "RankFormulation",
-    "assign",
-    "feature_unit",
-    "linear",
-    "side_rows",
-    "spread",
-]
+__all__ = ["Form", "Formulation", "Guard", "RankFormulation", "assign", "feature_unit", "linear", "side_rows", "spread"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+# pyscipopt has no types of its own
+Model: TypeAlias = Any
+Variable: TypeAlias = Any
+Expression: TypeAlias = Any
+ScipSolution: TypeAlias = Any
+ScipEvent: TypeAlias = Any
+Constraints: TypeAlias = Any
+
+Result = TypeVar("Result")
 Form = Literal["faithful", "strengthened"]
 """A formulation as the paper prints it, or strengthened; see the module's text."""
 Assignment = list[tuple[Variable, float]]
@@ -205,6 +209,11 @@ class Formulation:
         self.model.addCons(linear([1.0] * len(flat), flat) == 1, name="one_face")
         return face
 
+    def _add_one_way(self, comparison: dict[tuple[int, int], Variable]) -> None:
+        for (i, k), z in comparison.items():
+            if i < k and (k, i) in comparison:
+                self.model.addCons(z + comparison[k, i] <= 1, name=f"one_way_{i}_{k}")
+
     def tick(self) -> None:
         """Check the limits; called regularly while building."""
         if self._state is not None:
@@ -270,7 +279,7 @@ class Formulation:
             w = w / largest
         if self.problem.max_nonzeros is not None and np.count_nonzero(w) > self.problem.max_nonzeros:
             return None
-        own = self._complete(self.wins(w), w)
+        own = self._complete(self.problem.scores(w).wins(self.pairs[:, 0], self.pairs[:, 1]), w)
         if own is None:
             return None
         values: Assignment = list(zip(self.w, w.tolist(), strict=True))
@@ -280,15 +289,6 @@ class Formulation:
             for j, (plus, minus) in enumerate(self.face):
                 values += [(plus, float(j == on and w[j] > 0)), (minus, float(j == on and w[j] < 0))]
         return values + own
-
-    def wins(self, w: FloatArray) -> NDArray[np.bool_]:
-        """Return whether w wins each comparison of `pairs`."""
-        return self.problem.scores(w).wins(self.pairs[:, 0], self.pairs[:, 1])
-
-    def claimed(self, value_of: Callable[[Variable], float]) -> IntArray:
-        """Return the pairs (i, k) that a solution of the solver counts as won."""
-        won = [value_of(z) > 0.5 for z in self.z]
-        return self.pairs[np.array(won, dtype=bool)]
 
 
 class RankFormulation(Formulation):
@@ -362,3 +362,41 @@ def spread(problem: Problem) -> float:
 def assign(variables: Sequence[Variable], values: Iterable[float]) -> Assignment:
     """Return pairs of variable and value."""
     return [(v, float(x)) for v, x in zip(variables, values, strict=True)]
+
+
+def interrupt(model: Model) -> None:
+    """Ask SCIP to stop; without effect in its stage INITSOLVE, which forbids that: ask again at the next callback."""
+    if model.getStageName() != "INITSOLVE":
+        model.interruptSolve()
+
+
+class Guard:
+    """Runs callbacks and keeps the first exception; `check` raises it once the solver has returned.
+
+    SCIP's Python plugins print an exception and go on, which would turn a fault into a wrong answer. So an exception is
+    kept, the solve stopped, and the caller raises it again.
+    """
+
+    def __init__(self) -> None:
+        self._error: BaseException | None = None
+
+    def run(self, model: Model, callback: Callable[[], Result], default: Result) -> Result:
+        """Return what `callback` returns; `default` when it raises now or one has raised before.
+
+        KeyboardInterrupt is kept like any other exception: a callback has no Python frame to unwind into.
+        """
+        if self._error is not None:
+            interrupt(model)
+            return default
+        try:
+            return callback()
+        except BaseException as error:
+            self._error = error
+            interrupt(model)
+            return default
+
+    def check(self) -> None:
+        """Raise the exception that was kept, if there is one, and forget it."""
+        error, self._error = self._error, None
+        if error is not None:
+            raise error

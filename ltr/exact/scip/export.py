@@ -9,13 +9,13 @@ from ltr.exact.problem import Problem
 from ltr.exact.scip import Auc, Formulation, Pairwise, ResolvedLattice, ResolvedPairs, ScipSolver, Subrank
 from ltr.exact.solve import METHODS
 
-__all__ = ["build_model", "choose_model", "write_model"]
+__all__ = ["build_model", "write_model"]
 
 _SUFFIXES = (".cip", ".lp", ".mps")
 
 
 def build_model(problem: Problem, method: str = "auto") -> Formulation:
-    """The SCIP formulation that a method solves, for inspection or for settings of your own.
+    """Return the SCIP formulation that a method solves, for inspection or for settings of your own.
 
     Raises:
         ValueError: a method without a model, or one that is not for this problem.
@@ -30,14 +30,11 @@ def build_model(problem: Problem, method: str = "auto") -> Formulation:
 
 
 def write_model(problem: Problem, path: str | Path, method: str = "auto") -> Path:
-    """Write the model that a method solves as LP, MPS or CIP, chosen by the suffix ``.lp``, ``.mps`` or ``.cip``.
+    """Write the model that a method solves as LP, MPS or CIP, by the suffix of the path, and return the path.
 
     ``resolved`` is written as the lattice model even where rank weights are convex: the tangent model lives in a
     constraint handler that no file holds. The objective of a statistic of extreme size is divided by the formulation's
     `unit`. Side constraints are scaled and have room for their tolerance.
-
-    Returns:
-        The path written.
 
     Raises:
         ValueError: another suffix, a method without a model, or one that is not for this problem.
@@ -48,39 +45,29 @@ def write_model(problem: Problem, path: str | Path, method: str = "auto") -> Pat
         raise ValueError(f"path must end in one of {', '.join(_SUFFIXES)}, got {target.name!r}")
     with target.open("w"):  # SCIP's own complaint about a path it cannot write is no exception
         pass
-    formulation = _solver(problem, method).build(problem)
-    if formulation.lazy:
-        formulation = ResolvedLattice(problem)
-    model = formulation.model
+    formulation = build_model(problem, method)
+    model = ResolvedLattice(problem).model if formulation.lazy else formulation.model
     model.writeProblem(str(target.absolute()), verbose=False)
     model.free()
     return target
 
 
-def choose_model(problem: Problem) -> str:
-    """The method whose model ``"auto"`` stands for here: the strengthened one of the problem's kind.
-
-    Raises:
-        ValueError: a problem that no model is for.
-
-    Examples:
-        >>> from ltr.exact.problem import RerankProblem
-        >>> choose_model(RerankProblem([[0.0], [1.0]], [0, 1], "wrs"))
-        'auc'
-    """
-    for model in (Pairwise, Auc, ResolvedPairs, Subrank):
-        with contextlib.suppress(ValueError):
-            model.check(problem)
-            return model.name
-    rule = "a RerankProblem with one list of labels 0 and 1, or a PairwiseProblem"
-    raise ValueError(f"problem must be {rule} to have a model, got {problem.describe()}")
-
-
 def _solver(problem: Problem, method: str) -> ScipSolver:
-    name = choose_model(problem) if method == "auto" else method
-    solver = METHODS.get(name)
+    if method == "auto":
+        method = _model(problem).name
+    solver = METHODS.get(method)
     if not isinstance(solver, ScipSolver):
         known = [key for key, value in METHODS.items() if isinstance(value, ScipSolver)]
         raise ValueError(f"method must be one of auto, {', '.join(known)} to have a model, got {method!r}")
     solver.check(problem)
     return solver
+
+
+def _model(problem: Problem) -> type[Formulation]:
+    """Return the model that ``"auto"`` stands for: that of the problem's kind."""
+    for model in (Pairwise, Auc, ResolvedPairs, Subrank):
+        with contextlib.suppress(ValueError):
+            model.check(problem)
+            return model
+    rule = "a RerankProblem with one list of labels 0 and 1, or a PairwiseProblem"
+    raise ValueError(f"problem must be {rule} to have a model, got {problem.describe()}")

@@ -6,7 +6,7 @@ as one.
 
 **Rounds.** Closing everything at once at the value known gives no bound before the very end. So the tree is one round
 after another, with the cutoffs of `ltr.exact.weight_space.search.CutoffSchedule`. A round has a cutoff above the value;
-its tree is searched for what is worth more; and a last child of the round's node is the next round, which covers
+its tree is searched for weights above the cutoff; and a last child of the round's node is the next round, which covers
 everything once more, with the cutoff as its bound. What is closed within a round is *covered* by that child, so nothing
 is lost by closing it above the value. SCIP takes the node of the largest bound first, so it finishes a round before it
 begins the next, and its bound is then the cutoff. The last round has the value itself for a cutoff; nothing is covered
@@ -22,16 +22,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pyscipopt import SCIP_PARAMSETTING, SCIP_PROPTIMING, SCIP_RESULT, Conshdlr, Model
+from pyscipopt import SCIP_PARAMSETTING, SCIP_PROPTIMING, SCIP_RESULT, Model
 
 from ltr.exact.local_search import search_locally
-from ltr.exact.scip.base import linear, objective_unit, side_rows
-from ltr.exact.scip.callbacks import Constraints, Guard, ScipSolution, Variable
+from ltr.exact.problem import FloatArray
+from ltr.exact.scip.base import Constraints, Guard, ScipSolution, Variable, linear, objective_unit, side_rows
+from ltr.exact.scip.plugins import Constraint
+from ltr.exact.scip.solver import configure
 from ltr.exact.solution import Status
 from ltr.exact.state import SolveState, Stopped
 from ltr.exact.weight_space.search import MOMENT, CutoffSchedule, WorkerPool, offer_candidate, quantum, settle_narrow
@@ -42,7 +43,6 @@ __all__ = ["Host"]
 UNCOVERED = -BEYOND
 """A cutoff below every value: nothing that is closed is covered by another node."""
 
-FloatArray = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 _SLACK = 4e-9  # added to bounds that SCIP compares within _EPSILON
@@ -72,21 +72,9 @@ class Region:
     covered: int
     bound: float
 
-    def hull(self, d: int) -> tuple[FloatArray, FloatArray]:
-        """Return the least and largest weights."""
-        return self.boxes.low[:, :d].min(axis=0), self.boxes.high[:, :d].max(axis=0)
-
-    def used(self, d: int) -> Flags:
-        """Return which weights are not 0 in any of the boxes."""
-        return np.asarray((self.boxes.used[:, :d] != 0).all(axis=0))
-
-    def unused(self, d: int) -> Flags:
-        """Return which weights are 0 in all of the boxes."""
-        return np.asarray(((self.boxes.low[:, :d] == 0) & (self.boxes.high[:, :d] == 0)).all(axis=0))
-
 
 class NodeSearch:
-    """Searches the boxes of nodes and keeps the account of what was closed.
+    """Searches the boxes of nodes and keeps account of the objectives at which boxes were closed.
 
     Attributes:
         closed: the largest objective at which something was closed for good; -inf before there is any.
@@ -104,7 +92,7 @@ class NodeSearch:
         return self.searchable.space.T.shape[1]
 
     def cutoff(self, value: float) -> int:
-        """Return the cutoff, as an integer of the space, for what is worth more than a value; `UNCOVERED` for -inf."""
+        """Return the cutoff for weights above a value, as an integer of the space; `UNCOVERED` for -inf."""
         if value == -math.inf:
             return UNCOVERED
         return self.searchable.cutoff(value, self._size)
@@ -123,15 +111,7 @@ class NodeSearch:
         return Region(box, UNCOVERED, bound)
 
     def clip(self, region: Region, low: FloatArray, high: FloatArray, used: Flags, unused: Flags) -> Boxes:
-        """Return the boxes of a region within a node's own bounds, rounded outwards.
-
-        Args:
-            region: of the node.
-            low: lower bounds of the weights in the host, (d,).
-            high: upper bounds.
-            used: weights whose support is fixed to 1 there, (d,).
-            unused: weights whose support is fixed to 0.
-        """
+        """Return the boxes of a region within its node's bounds, see `Handler._bounds`, rounded outwards."""
         d, boxes = self.d, region.boxes.rows(slice(None))
         np.maximum(boxes.low[:, :d], low - _OUTWARD, out=boxes.low[:, :d])
         np.minimum(boxes.high[:, :d], high + _OUTWARD, out=boxes.high[:, :d])
@@ -143,16 +123,16 @@ class NodeSearch:
         return boxes.rows(np.flatnonzero(kept))
 
     def search(self, region: Region, boxes: Boxes, value: float, check: Callable[[], None]) -> list[Region]:
-        """Search boxes of a region for weights worth more than a value and than what another node covers.
+        """Search boxes of a region for weights above a value and above what another node covers.
 
         Args:
             region: gives the bound and what is covered.
-            boxes: to search.
-            value: the best known, with what it may be short of.
+            boxes: the boxes to search.
+            value: objective up to which boxes may be closed.
             check: called several times a second; what it raises ends the search, and nothing is closed.
 
         Returns:
-            regions that are left, cut for branching; none where all is closed.
+            The regions that are left, cut for branching; none where all is closed.
         """
         if len(boxes.bound) == 0:
             return []
@@ -164,15 +144,16 @@ class NodeSearch:
             self._account(done.cutoff)
         if done.unresolved > done.cutoff:
             self._account(done.unresolved)
-        return [self._region(part, region) for part in _cut(done.left)]
+        left = []
+        for part in _cut(done.left):
+            bound = self.searchable.objective(int(part.bound.max()))
+            left.append(Region(part, region.covered, min(region.bound, bound)))
+        return left
 
     def _account(self, bound: int) -> None:
         # cutoffs of a search without a value lie below every value
         if bound > UNCOVERED:
             self.closed = max(self.closed, self.searchable.objective(bound))
-
-    def _region(self, boxes: Boxes, parent: Region) -> Region:
-        return Region(boxes, parent.covered, min(parent.bound, self.searchable.objective(int(boxes.bound.max()))))
 
 
 def _cut(left: list[Boxes]) -> list[Boxes]:
@@ -191,6 +172,7 @@ class Host:
         w, gamma, theta: its variables; no gamma where support has neither price nor limit.
         unit: the power of two that the objective is divided by.
         guard: keeps exceptions of callbacks.
+        workers: search boxes.
         interrupted: whether the user has pressed Ctrl-C.
     """
 
@@ -198,8 +180,8 @@ class Host:
         self.state, self.unit, self.guard = state, objective_unit(state.problem), Guard()
         self.interrupted: Callable[[], bool] = lambda: False
         searchable = space_of(state.problem, tick=state.check)
-        self._workers = WorkerPool(searchable, threads, self._found, self._settle)
-        self.search = NodeSearch(searchable, self._workers, state.size)
+        self.workers = WorkerPool(searchable, threads, self._found, self._settle)
+        self.search = NodeSearch(searchable, self.workers, state.size)
         self._schedule: CutoffSchedule | None = None
         self._round = (0, 0.0)  # work and seconds at the beginning of the round
         self.pending = state.bound  # of the node at hand or its children
@@ -210,17 +192,24 @@ class Host:
         self._add_variables()
         self._add_constraints()
         self._configure()
-        self._include_handler()
+        # above integrality, for the handler branches on everything, and behind the side constraints
+        Handler(self).include(
+            self.model,
+            "weight_space",
+            enfopriority=1000,
+            chckpriority=-1000,
+            propfreq=1,
+            delayprop=True,
+            proptiming=SCIP_PROPTIMING.BEFORELP,
+        )
 
     def __enter__(self) -> Host:
-        self._workers.__enter__()
+        self.workers.__enter__()
         self.tell(first=True)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._workers.__exit__(kind, error, trace)
+    def __exit__(self, *error: Any) -> None:  # noqa: ANN401 (as Python defines it)
+        self.workers.__exit__(*error)
         # models with Python plugins are reference cycles
         self.model.free()
 
@@ -251,17 +240,11 @@ class Host:
                     model.addCons(linear(row, self.w) <= float(limit), name=f"side_{r}")
 
     def _configure(self) -> None:
-        model, seed = self.model, int(self.state.limits.seed)
+        model = self.model
+        configure(model, self.state.limits, _EPSILON)
         model.setPresolve(SCIP_PARAMSETTING.OFF)
         model.setHeuristics(SCIP_PARAMSETTING.OFF)
-        model.setSeparating(SCIP_PARAMSETTING.OFF)
         parameters: dict[str, Any] = {
-            "numerics/feastol": _EPSILON,
-            "numerics/epsilon": _EPSILON,
-            "numerics/dualfeastol": 1e-9,
-            "timing/clocktype": 2,  # wall clock
-            "randomization/randomseedshift": seed,
-            "randomization/permutationseed": seed,
             "presolving/maxrestarts": 0,
             "misc/usesymmetry": 0,
             "misc/scaleobj": False,
@@ -276,22 +259,6 @@ class Host:
         parameters |= {name: -1 for name in known if name.startswith("propagating/") and name.endswith("/freq")}
         for name, value in parameters.items():
             model.setParam(name, value)
-
-    def _include_handler(self) -> None:
-        handler = Handler(self)
-        self.model.includeConshdlr(
-            handler,
-            "weight_space",
-            "theta <= statistic",
-            enfopriority=1000,  # above integrality: the handler branches on everything
-            chckpriority=-1000,
-            propfreq=1,
-            eagerfreq=1,
-            delayprop=True,  # behind the side constraints
-            needscons=True,
-            proptiming=SCIP_PROPTIMING.BEFORELP,
-        )
-        self.model.addPyCons(self.model.createCons(handler, "statistic"))
 
     # --- bounds and values -------------------------------------------------------------------------------------
 
@@ -314,11 +281,6 @@ class Host:
         return max(known, self.pending, self.proven)
 
     @property
-    def boxes(self) -> int:
-        """Boxes searched."""
-        return self._workers.boxes
-
-    @property
     def goal(self) -> float:
         """The objective up to which nodes may be closed for good."""
         value = self.state.value
@@ -339,7 +301,7 @@ class Host:
     def _settle(self, box: Boxes) -> int:
         searchable = self.search.searchable
         bound = settle_narrow(self.state, self.state.problem, searchable, box)
-        self._workers.least_cutoff = max(self._workers.least_cutoff, self.search.cutoff(self.goal))
+        self.workers.least_cutoff = max(self.workers.least_cutoff, self.search.cutoff(self.goal))
         return bound
 
     def search_locally(self) -> None:
@@ -384,10 +346,11 @@ class Host:
             self.model.trySol(solution, printreason=False)
 
 
-class Handler(Conshdlr):
+class Handler(Constraint):
     """The constraint ``theta <= statistic(w)``: searches nodes, cuts them off, branches."""
 
     def __init__(self, host: Host) -> None:
+        super().__init__(host.guard, host.theta)
         self.host = host
         self._regions: dict[int, Region] = {}
         self._rounds = {1}  # numbers of the nodes that begin a round; the root does
@@ -397,56 +360,36 @@ class Handler(Conshdlr):
 
     # --- callbacks ---------------------------------------------------------------------------------------------
 
-    def consprop(
-        self, constraints: Constraints, nusefulconss: int, nmarkedconss: int, proptiming: int
-    ) -> dict[str, Any]:
+    def consprop(self, *_: object) -> dict[str, Any]:
         """Search the node."""
         if self.model.inProbing():
             return {"result": SCIP_RESULT.DIDNOTRUN}
-        done = self.host.guard.run(self.model, self._searched, default=False)
+        done = self.guard.run(self.model, self._searched, default=False)
         return {"result": SCIP_RESULT.CUTOFF if done else SCIP_RESULT.DIDNOTFIND}
 
-    def consenfolp(self, constraints: Constraints, nusefulconss: int, solinfeasible: bool) -> dict[str, Any]:
+    def consenfolp(self, *_: object) -> dict[str, Any]:
         """Branch."""
-        return self._enforce()
+        branched = self.guard.run(self.model, self._branch, default=None)
+        if branched is None:
+            # the solve ends: keep the node open
+            self.model.createChild(0.0, self.model.getCurrentNode().getEstimate())
+        return {"result": SCIP_RESULT.CUTOFF if branched == 0 else SCIP_RESULT.BRANCHED}
 
-    def consenfops(
-        self, constraints: Constraints, nusefulconss: int, solinfeasible: bool, objinfeasible: bool
-    ) -> dict[str, Any]:
-        """Branch."""
-        return self._enforce()
-
-    def consenforelax(
-        self, solution: ScipSolution, constraints: Constraints, nusefulconss: int, solinfeasible: bool
-    ) -> dict[str, Any]:
-        """Branch."""
-        return self._enforce()
-
-    def conscheck(
-        self,
-        constraints: Constraints,
-        solution: ScipSolution,
-        checkintegrality: bool,
-        checklprows: bool,
-        printreason: bool,
-        completely: bool,
-    ) -> dict[str, Any]:
-        """Evaluate the weights, whose side constraints SCIP knows with more room."""
-        holds = self.host.guard.run(self.model, lambda: self._holds(solution), default=False)
-        return {"result": SCIP_RESULT.FEASIBLE if holds else SCIP_RESULT.INFEASIBLE}
+    consenfops = consenforelax = consenfolp  # type: ignore[assignment]
 
     def conslock(self, constraint: Constraints, locktype: int, nlockspos: int, nlocksneg: int) -> None:
-        """Raising theta or moving a weight may break the constraint."""
-        self.model.addVarLocksType(self.host.theta, locktype, nlocksneg, nlockspos)
+        """Say that raising theta or moving a weight may break the constraint."""
+        self.model.addVarLocksType(self.theta, locktype, nlocksneg, nlockspos)
+        both = nlockspos + nlocksneg
         for variable in self.host.w:
-            both = nlockspos + nlocksneg
             self.model.addVarLocksType(variable, locktype, both, both)
 
     # --- nodes -------------------------------------------------------------------------------------------------
 
-    def _holds(self, solution: ScipSolution) -> bool:
+    def holds(self, solution: ScipSolution) -> bool:
+        """Evaluate the weights, whose side constraints SCIP knows with more room."""
         w = np.clip([self.model.getSolVal(solution, v) for v in self.host.w], -1.0, 1.0)
-        theta = self.host.unit * float(self.model.getSolVal(solution, self.host.theta))
+        theta = self.host.unit * float(self.model.getSolVal(solution, self.theta))
         problem = self.host.state.problem
         value = problem.statistic_value(w)
         return problem.feasible(w) and theta <= value + _EPSILON * max(self.host.unit, abs(value))
@@ -487,26 +430,19 @@ class Handler(Conshdlr):
         self._children = host.search.everything(covered, bound)
 
     def _bounds(self) -> tuple[FloatArray, FloatArray, Flags, Flags]:
-        """Of the weights, and those whose support is fixed to 1 and to 0."""
+        """Return the node's bounds on the weights, and which weights have their support fixed to 1 and to 0."""
         w = [self.model.getTransformedVar(v) for v in self.host.w]
         gamma = [self.model.getTransformedVar(v) for v in self.host.gamma]
         low, high = np.array([v.getLbLocal() for v in w]), np.array([v.getUbLocal() for v in w])
-        used, unused = np.zeros(len(w), dtype=bool), np.zeros(len(w), dtype=bool)
-        for j, variable in enumerate(gamma):
-            used[j], unused[j] = variable.getLbLocal() > 0.5, variable.getUbLocal() < 0.5
+        used, unused = (np.zeros(len(w), dtype=bool) for _ in range(2))
+        used[: len(gamma)] = [v.getLbLocal() > 0.5 for v in gamma]
+        unused[: len(gamma)] = [v.getUbLocal() < 0.5 for v in gamma]
         return low, high, used, unused
 
     # --- branching ---------------------------------------------------------------------------------------------
 
-    def _enforce(self) -> dict[str, Any]:
-        branched = self.host.guard.run(self.model, self._branch, default=None)
-        if branched is None:
-            # the solve ends: keep the node open
-            self.model.createChild(0.0, self.model.getCurrentNode().getEstimate())
-        return {"result": SCIP_RESULT.CUTOFF if branched == 0 else SCIP_RESULT.BRANCHED}
-
     def _branch(self) -> int:
-        """Make the children; returns how many."""
+        """Make the children and return how many."""
         if self._searched():
             return 0
         for region in self._children:
@@ -529,7 +465,8 @@ class Handler(Conshdlr):
         host, model, d = self.host, self.model, self.host.search.d
         node = self._child(region.bound)
         self._regions[node.getNumber()] = region
-        low, high = region.hull(d)
+        boxes = region.boxes
+        low, high = boxes.low[:, :d].min(axis=0), boxes.high[:, :d].max(axis=0)
         local_low, local_high, _, _ = self._bounds()
         for j in range(d):
             variable = model.getTransformedVar(host.w[j])
@@ -538,11 +475,11 @@ class Handler(Conshdlr):
             if high[j] < local_high[j]:
                 model.chgVarUbNode(node, variable, float(high[j]))
         price = host.state.problem.price * host.search.searchable.space.support
-        theta, ub = model.getTransformedVar(host.theta), host.raised(region.bound + price)
+        theta, ub = model.getTransformedVar(self.theta), host.raised(region.bound + price)
         if ub < theta.getUbLocal():
             model.chgVarUbNode(node, theta, ub)
-        for j, (used, unused) in enumerate(zip(region.used(d), region.unused(d), strict=True)):
-            if host.gamma and used:
-                model.chgVarLbNode(node, model.getTransformedVar(host.gamma[j]), 1.0)
-            elif host.gamma and unused:
-                model.chgVarUbNode(node, model.getTransformedVar(host.gamma[j]), 0.0)
+        for j, gamma in enumerate(host.gamma):
+            if boxes.used[:, j].all():
+                model.chgVarLbNode(node, model.getTransformedVar(gamma), 1.0)
+            elif low[j] == 0 == high[j]:
+                model.chgVarUbNode(node, model.getTransformedVar(gamma), 0.0)

@@ -34,6 +34,7 @@ import numpy as np
 
 from ltr.exact.local_search import search_locally
 from ltr.exact.problem import Problem
+from ltr.exact.scip.solver import LONGEST_SEARCH, STATUS, attempt, optimize
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, Interrupts, SolveState
 from ltr.exact.weight_space import WeightSpaceSearch
@@ -43,19 +44,6 @@ if TYPE_CHECKING:
 
 __all__ = ["HostedSearch"]
 
-# every status SCIP can end with here
-_STATUS = {
-    "optimal": Status.OPTIMAL,
-    "infeasible": Status.INFEASIBLE,
-    "gaplimit": Status.GAP_LIMIT,
-    "timelimit": Status.TIME_LIMIT,
-    "nodelimit": Status.NODE_LIMIT,
-    "totalnodelimit": Status.NODE_LIMIT,
-    "memlimit": Status.MEMORY_LIMIT,
-    "userinterrupt": Status.INTERRUPTED,
-}
-_COMPLETE = ("optimal", "infeasible")  # no open nodes are left
-_LONGEST_SEARCH = 2.0  # seconds
 _RESTARTS = 100
 
 
@@ -82,10 +70,7 @@ class HostedSearch:
     local_search: float = 0.1
 
     def __post_init__(self) -> None:
-        if self.threads is not None and not self.threads >= 1:
-            raise ValueError(f"threads must be at least 1, got {self.threads!r}")
-        if not 0 <= self.local_search < 1:
-            raise ValueError(f"local_search must be a share of the time from 0 to below 1, got {self.local_search!r}")
+        WeightSpaceSearch(threads=self.threads, local_search=self.local_search)  # the rules are the same
 
     def check(self, problem: Problem) -> None:
         """Every problem will do."""
@@ -97,7 +82,7 @@ class HostedSearch:
         WeightSpaceSearch().prepare()
 
     def run(self, state: SolveState) -> Ending:
-        """Search."""
+        """Search locally, then branch and bound."""
         from ltr.exact.scip.host import Host
         from ltr.exact.weight_space import available_threads
         from ltr.exact.weight_space.search import out_of_reach
@@ -107,43 +92,26 @@ class HostedSearch:
             search_locally(state, state.remaining)
             return ending
         if self.local_search > 0:
-            search_locally(state, min(self.local_search * state.limits.time_limit, _LONGEST_SEARCH), _RESTARTS)
+            search_locally(state, min(self.local_search * state.limits.time_limit, LONGEST_SEARCH), _RESTARTS)
         with Interrupts() as interrupts, Host(state, self.threads or available_threads(), self.local_search) as host:
             host.interrupted = lambda: interrupts.count > 0
-            return _optimize(host, state)
+            return attempt(host.guard, lambda: _search(host, state))
 
 
-def _optimize(host: Host, state: SolveState) -> Ending:
-    model, limits = host.model, state.limits
-    model.setParam("limits/gap", limits.gap)
-    if limits.node_limit is not None:
-        model.setParam("limits/totalnodes", int(limits.node_limit))
-    if limits.memory_limit is not None:
-        model.setParam("limits/memory", float(limits.memory_limit))
-    state.check()
-    model.setParam("limits/time", min(state.remaining, 1e19))
-    try:
-        model.optimizeNogil()
-    except Exception as error:
-        host.guard.check()
-        # pyscipopt knows no class of its own for SCIP's error codes
-        if type(error) is not Exception:
-            raise
-        return Ending(Status.INEXACT, f"SCIP gave up: {error}")
-    claim = model.getStatus()
-    complete = claim in _COMPLETE
-    state.nodes = int(model.getNTotalNodes())
+def _search(host: Host, state: SolveState) -> Ending:
+    claim = optimize(host.model, state)
+    complete = claim in ("optimal", "infeasible")  # no open nodes are left
     bound = host.proven if complete else host.bound
     if math.isfinite(bound):
         state.prove(bound)
     host.guard.check()
-    if claim not in _STATUS:
+    message, status = f"{host.workers.boxes} boxes in {state.nodes} nodes", STATUS[claim]
+    if status is None:
         return Ending(Status.INEXACT, f"SCIP gave up with status {claim!r}")
-    message = f"{host.boxes} boxes in {state.nodes} nodes"
     if not complete:
-        return Ending(_STATUS[claim], message)
+        return Ending(status, message)
     if state.value > -math.inf:
         return Ending(Status.OPTIMAL, message)
-    # something was worth a value, or could not be decided, and yet no weights came out of it
+    # some box could not be closed, and yet no weights came out of it
     undecided = host.search.closed > -math.inf
     return Ending(Status.INEXACT if undecided else Status.INFEASIBLE, message)

@@ -1,4 +1,4 @@
-"""What runs inside SCIP beside a model: an event handler that watches and a heuristic that offers."""
+"""What runs inside SCIP: constraint handlers, an event handler that watches, and a heuristic that offers weights."""
 
 from __future__ import annotations
 
@@ -7,23 +7,32 @@ import time
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from pyscipopt import SCIP_EVENTTYPE, SCIP_HEURTIMING, SCIP_RESULT, Eventhdlr, Heur
+from pyscipopt import SCIP_EVENTTYPE, SCIP_HEURTIMING, SCIP_RESULT, Conshdlr, Eventhdlr, Heur
 
 from ltr.exact.largest_margin import deepest
-from ltr.exact.scip.base import Assignment, Formulation
-from ltr.exact.scip.callbacks import Model, ScipEvent, ScipSolution, interrupt
+from ltr.exact.problem import FloatArray
+from ltr.exact.scip.base import (
+    Assignment,
+    Constraints,
+    Formulation,
+    Guard,
+    Model,
+    ScipEvent,
+    ScipSolution,
+    Variable,
+    interrupt,
+)
+from ltr.exact.scip.resolved_pairs import PositionCost
 from ltr.exact.state import SolveState
 from ltr.exact.vertices import offer_simple
 
-__all__ = ["Rounding", "Watcher", "add_solution", "dual_bound", "offer_solution"]
-
-FloatArray = NDArray[np.float64]
+__all__ = ["Constraint", "Rounding", "Tangents", "Watcher", "add_solution", "dual_bound", "offer_solution"]
 
 _SUPPORT = 1e-9
 _BLUR = 1e-7  # that a weight of SCIP's may be off where it meets the margin exactly
 _SHARE = 0.1  # of the solving time for the heuristic
 _INFINITE = 1e19
+_WORTHWHILE = 1e-6  # smallest excess, relative to the statistic, that is cut off before it has to be
 
 
 def dual_bound(formulation: Formulation, state: SolveState) -> float:
@@ -53,9 +62,9 @@ def offer_solution(formulation: Formulation, state: SolveState, solution: ScipSo
     offer_simple(state, np.clip(w - _BLUR, -1.0, 1.0), np.clip(w + _BLUR, -1.0, 1.0))
     if state.value >= least:
         return
-    pairs = formulation.claimed(lambda z: float(model.getSolVal(solution, z)))
-    if len(pairs):
-        X = formulation.problem.X
+    claimed = np.array([model.getSolVal(solution, z) > 0.5 for z in formulation.z], dtype=bool)
+    if claimed.any():
+        X, pairs = formulation.problem.X, formulation.pairs[claimed]
         middle = deepest(formulation.problem, X[pairs[:, 0]] - X[pairs[:, 1]], np.abs(w) > _SUPPORT)
         if middle is not None:
             state.offer(middle)
@@ -72,6 +81,91 @@ def add_solution(model: Model, values: Assignment, heuristic: Heur | None = None
         model.freeSol(solution)
         return False
     return bool(model.addSol(solution))
+
+
+class Constraint(Conshdlr):
+    """A handler of the one constraint ``theta <= statistic``, whose callbacks a guard runs.
+
+    A subclass has `holds`, and callbacks for propagation, separation and enforcement.
+    """
+
+    def __init__(self, guard: Guard, theta: Variable) -> None:
+        self.guard, self.theta = guard, theta
+
+    def include(self, model: Model, name: str, **parameters: Any) -> None:  # noqa: ANN401 (SCIP's, of any type)
+        """Add the handler and its constraint to a model."""
+        model.includeConshdlr(self, name, "theta <= statistic", eagerfreq=1, needscons=True, **parameters)
+        model.addPyCons(model.createCons(self, "statistic"))
+
+    def holds(self, solution: ScipSolution) -> bool:
+        """Return whether a solution satisfies the constraint; None stands for the relaxation at hand."""
+        raise NotImplementedError
+
+    def conscheck(self, constraints: Constraints, solution: ScipSolution, *_: object) -> dict[str, Any]:
+        """Check a solution."""
+        holds = self.guard.run(self.model, lambda: self.holds(solution), default=False)
+        return {"result": SCIP_RESULT.FEASIBLE if holds else SCIP_RESULT.INFEASIBLE}
+
+
+class Tangents(Constraint):
+    """The constraint ``theta <= cost.total - cost(P)``, described by its tangents."""
+
+    def __init__(self, guard: Guard, theta: Variable, P: list[Variable], cost: PositionCost) -> None:
+        super().__init__(guard, theta)
+        self._P, self._cost = P, cost
+
+    def include(self, model: Model, name: str = "tangents", **parameters: Any) -> None:  # noqa: ANN401 (as above)
+        """Add the handler and its constraint to a model."""
+        super().include(model, name, sepafreq=1, enfopriority=-100, chckpriority=-100, propfreq=-1, **parameters)
+
+    def _excess(self, solution: ScipSolution) -> tuple[FloatArray, float]:
+        above = np.array([self.model.getSolVal(solution, v) for v in self._P])
+        limit = self._cost.total - self._cost.value(above)
+        value = self.model.getSolVal(solution, self.theta)
+        return above, 0.0 if self.model.isFeasLE(value, limit) else value - limit
+
+    def holds(self, solution: ScipSolution) -> bool:
+        """Return whether a solution satisfies the constraint."""
+        return self._excess(solution)[1] <= 0
+
+    def _cut(self, least: float = 0.0) -> bool:
+        above, excess = self._excess(None)
+        if excess <= least:
+            return False
+        for slope, constant in self._cost.tangents(above):
+            row = self.model.createEmptyRowUnspec("tangent", lhs=None, rhs=self._cost.total - constant, local=False)
+            self.model.cacheRowExtensions(row)
+            self.model.addVarToRow(row, self.theta, 1.0)
+            for variable, g in zip(self._P, slope.tolist(), strict=True):
+                if g != 0:
+                    self.model.addVarToRow(row, variable, g)
+            self.model.flushRowExtensions(row)
+            self.model.addCut(row, forcecut=True)
+            self.model.releaseRow(row)
+        return True
+
+    def conssepalp(self, *_: object) -> dict[str, Any]:
+        """Cut off the relaxation where it is far from the constraint."""
+        cut = self.guard.run(self.model, lambda: self._cut(_WORTHWHILE * self._cost.total), default=False)
+        return {"result": SCIP_RESULT.SEPARATED if cut else SCIP_RESULT.DIDNOTFIND}
+
+    def consenfolp(self, *_: object) -> dict[str, Any]:
+        """Cut off the relaxation where it violates the constraint."""
+        if self.guard.run(self.model, lambda: self.holds(None), default=False):
+            return {"result": SCIP_RESULT.FEASIBLE}
+        cut = self.guard.run(self.model, self._cut, default=False)
+        return {"result": SCIP_RESULT.SEPARATED if cut else SCIP_RESULT.INFEASIBLE}
+
+    def consenfops(self, *_: object) -> dict[str, Any]:
+        """Ask for the relaxation where the pseudo solution violates the constraint."""
+        holds = self.guard.run(self.model, lambda: self.holds(None), default=False)
+        return {"result": SCIP_RESULT.FEASIBLE if holds else SCIP_RESULT.SOLVELP}
+
+    def conslock(self, constraint: Constraints, locktype: int, nlockspos: int, nlocksneg: int) -> None:
+        """Say that raising theta or lowering a P_k may break the constraint."""
+        self.model.addVarLocksType(self.theta, locktype, nlocksneg, nlockspos)
+        for variable in self._P:
+            self.model.addVarLocksType(variable, locktype, nlockspos, nlocksneg)
 
 
 class Watcher(Eventhdlr):
@@ -103,13 +197,10 @@ class Watcher(Eventhdlr):
             offer_solution(self.formulation, self.state, self.model.getBestSol())
         # once SCIP has decided to stop it drops the node at hand: the bound of what is left is not one of the problem
         if self.model.getStageName() == "SOLVING" and self.model.getStatus() == "unknown":
-            self._observe()
+            bound, nodes = dual_bound(self.formulation, self.state), int(self.model.getNTotalNodes())
+            self.state.observe(bound if self.formulation.exact else math.inf, model_bound=bound, nodes=nodes)
         if self.state.stop_requested():
             interrupt(self.model)
-
-    def _observe(self) -> None:
-        bound, nodes = dual_bound(self.formulation, self.state), int(self.model.getNTotalNodes())
-        self.state.observe(bound if self.formulation.exact else math.inf, model_bound=bound, nodes=nodes)
 
 
 class Rounding(Heur):
@@ -141,13 +232,8 @@ class Rounding(Heur):
         self._refused = best
         return False
 
-    @staticmethod
-    def include(formulation: Formulation, state: SolveState) -> None:
-        """Add the heuristic to a model."""
-        formulation.model.includeHeur(
-            Rounding(formulation, state),
-            "rounding_weights",
-            "evaluates the weights of the relaxation",
-            "w",
-            timingmask=SCIP_HEURTIMING.AFTERLPNODE,
-        )
+    def include(self) -> None:
+        """Add the heuristic to its model."""
+        description = "evaluates the weights of the relaxation"
+        timing = SCIP_HEURTIMING.AFTERLPNODE
+        self.formulation.model.includeHeur(self, "rounding_weights", description, "w", timingmask=timing)

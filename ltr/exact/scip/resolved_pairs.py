@@ -14,7 +14,9 @@ of convex functions is convex, hence θ <= sum_l a_l - cost(P) is described by t
 
     θ <= sum_l a_l - sum_k [b(s_k) + (b(s_k + 1) - b(s_k)) (π_k + P_k - s_k)],    π any permutation, s_k any position,
 
-which `ltr.exact.scip.tangents` adds where a solution violates them.
+which a constraint handler (`ltr.exact.scip.plugins.Tangents`) adds where a solution violates them. Every tangent is
+valid everywhere, so the cuts are global; one that is tight at an integral P makes the constraint exact there, and there
+are finitely many of those.
 
 **Lattice** (`ResolvedLattice`), for any rank weights. With c_i = n_neg - sum_k z_ik let, for m = 0..n_neg-1,
 
@@ -36,14 +38,63 @@ import itertools
 import math
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from ltr.exact.problem import Problem
-from ltr.exact.scip.base import Assignment, FloatArray, Formulation, RankFormulation, assign, linear
-from ltr.exact.scip.callbacks import Expression, Variable
-from ltr.exact.scip.tangents import PositionCost, add_tangents
+from ltr.exact.problem import FloatArray, Problem
+from ltr.exact.scip.base import Assignment, Expression, Formulation, RankFormulation, Variable, assign, linear
 
-__all__ = ["ResolvedLattice", "ResolvedPairs", "ResolvedTangents"]
+__all__ = ["PositionCost", "ResolvedLattice", "ResolvedPairs", "ResolvedTangents"]
+
+_NEAR = 1e-6  # a position this close to an integer has a tangent on either side
+
+
+class PositionCost:
+    """The rank weight taken by negatives with P_k positives above them, ``cost(P) = sum_m b(m + P_(m))``.
+
+    Between integers b is interpolated linearly.
+
+    Args:
+        a: convex rank weights a_1..a_n.
+
+    Examples:
+        >>> cost = PositionCost(np.array([0.0, 1.0, 3.0]))
+        >>> cost.value([0]), cost.value([1]), cost.value([0.5]), cost.value([0, 1])
+        (3.0, 1.0, 2.0, 3.0)
+    """
+
+    def __init__(self, a: FloatArray) -> None:
+        self.b = np.ascontiguousarray(a[::-1])
+        self.total = float(np.sum(a))
+
+    def _positions(self, P: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        above = np.asarray(P, dtype=np.float64)
+        place = np.empty(len(above))
+        place[np.argsort(above, kind="stable")] = np.arange(len(above))
+        return place, np.clip(place + above, 0.0, len(self.b) - 1.0)
+
+    def value(self, P: ArrayLike) -> float:
+        """Return the cost at P, (n_neg,)."""
+        _, position = self._positions(P)
+        return float(np.sum(np.interp(position, np.arange(len(self.b)), self.b)))
+
+    def tangents(self, P: ArrayLike) -> list[tuple[FloatArray, float]]:
+        """Return slopes g and constants h with ``cost(P') >= h + g·P'`` everywhere and equality at P.
+
+        There are two where a position is an integer: from the segments of b to its right and to its left.
+
+        Examples:
+            >>> PositionCost(np.array([0.0, 1.0, 3.0])).tangents([1.0])
+            [(array([-1.]), 2.0), (array([-2.]), 3.0)]
+        """
+        place, position = self._positions(P)
+        last = len(self.b) - 2
+        right = np.clip(np.floor(position + _NEAR), 0, last).astype(np.int64)
+        left = np.clip(np.ceil(position - _NEAR) - 1, 0, last).astype(np.int64)
+        found = []
+        for start in [right] if np.array_equal(left, right) else [right, left]:
+            slope = self.b[start + 1] - self.b[start]
+            found.append((slope, float(np.sum(self.b[start] + slope * (place - start)))))
+        return found
 
 
 class ResolvedPairs(RankFormulation):
@@ -64,26 +115,9 @@ class ResolvedPairs(RankFormulation):
     def _add_statistic(self) -> tuple[Expression, float]:
         raise NotImplementedError
 
-    def _won_by(self, i: int) -> list[Variable]:
-        return [self.comparison[i, k] for k in self.problem.negatives.tolist() if (i, k) in self.comparison]
-
-    def _lost_by(self, k: int) -> list[Variable]:
-        return [self.comparison[i, k] for i in self.problem.positives.tolist() if (i, k) in self.comparison]
-
 
 class ResolvedTangents(ResolvedPairs):
-    """The tangent model of one list with labels 0 and 1, ``rank="resolved"`` and convex rank weights.
-
-    Raises:
-        ValueError: the problem is of another kind, or its rank weights are not convex.
-
-    Examples:
-        >>> from ltr.exact.problem import RerankProblem
-        >>> model = ResolvedTangents(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1])).model
-        >>> model.optimize()
-        >>> round(model.getObjVal(), 4)
-        1.6309
-    """
+    """The tangent model of one list with labels 0 and 1, ``rank="resolved"`` and convex rank weights."""
 
     lazy = True
 
@@ -95,23 +129,22 @@ class ResolvedTangents(ResolvedPairs):
             raise ValueError(f"the tangent model needs convex rank weights, got statistic {given.statistic}")
 
     def _add_statistic(self) -> tuple[Expression, float]:
+        from ltr.exact.scip.plugins import Tangents
+
         problem = self.problem
         self.cost = PositionCost(self.a)
-        self.P = self._add_positives_above()
+        self.P = [self._add_positives_above(k) for k in problem.negatives.tolist()]
         n_pos, a = len(problem.positives), self.a
         # from every positive at the bottom to every positive on top
         self.theta = self.model.addVar("theta", lb=math.fsum(a[:n_pos]), ub=math.fsum(a[problem.n - n_pos :]))
-        add_tangents(self.model, self.guard, self.theta, self.P, self.cost)
+        Tangents(self.guard, self.theta, self.P, self.cost).include(self.model)
         return self.theta + 0.0, self.shift
 
-    def _add_positives_above(self) -> list[Variable]:
-        P = []
-        for k in self.problem.negatives.tolist():
-            won = self._lost_by(k)
-            above = self.model.addVar(f"P_{k}", lb=0.0, ub=float(len(won)))
-            self.model.addCons(linear([1.0] * len(won), won) - above == 0, name=f"positives_above_{k}")
-            P.append(above)
-        return P
+    def _add_positives_above(self, k: int) -> Variable:
+        won = [self.comparison[i, k] for i in self.problem.positives.tolist() if (i, k) in self.comparison]
+        above = self.model.addVar(f"P_{k}", lb=0.0, ub=float(len(won)))
+        self.model.addCons(linear([1.0] * len(won), won) - above == 0, name=f"positives_above_{k}")
+        return above
 
     def _complete(self, wins: NDArray[np.bool_], w: FloatArray) -> Assignment:
         count = np.zeros(self.problem.n, dtype=np.int64)
@@ -122,18 +155,7 @@ class ResolvedTangents(ResolvedPairs):
 
 
 class ResolvedLattice(ResolvedPairs):
-    """The lattice model of one list with labels 0 and 1 and ``rank="resolved"``, for any rank weights.
-
-    Raises:
-        ValueError: the problem is of another kind.
-
-    Examples:
-        >>> from ltr.exact.problem import RerankProblem
-        >>> model = ResolvedLattice(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], "dcg@1")).model
-        >>> model.optimize()
-        >>> round(model.getObjVal(), 4)
-        1.0
-    """
+    """The lattice model of one list with labels 0 and 1 and ``rank="resolved"``, for any rank weights."""
 
     rows = 3
 
@@ -151,7 +173,7 @@ class ResolvedLattice(ResolvedPairs):
         """Add e_im for m = 0..n_neg-1."""
         self.tick()
         row = [self.model.addVar(f"e_{i}_{m}", vtype="B") for m in range(len(self.problem.negatives))]
-        won = self._won_by(i)
+        won = [self.comparison[i, k] for k in self.problem.negatives.tolist() if (i, k) in self.comparison]
         total = linear([1.0] * len(row), row) - linear([1.0] * len(won), won)
         self.model.addCons(total == 0, name=f"lost_{i}")
         for m, (fewer, more) in enumerate(itertools.pairwise(row)):

@@ -18,21 +18,22 @@ of extreme size after they are brought to an ordinary one, see `ltr.exact.scip.b
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 
+from ltr.exact.limits import Limits
 from ltr.exact.local_search import compile_search, search_locally
 from ltr.exact.problem import Problem
-from ltr.exact.scip.base import Form, Formulation, feature_unit, spread
+from ltr.exact.scip.base import Form, Formulation, Guard, Model, feature_unit, spread
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState
 
-__all__ = ["ScipSolver"]
+__all__ = ["LONGEST_SEARCH", "STATUS", "ScipSolver", "attempt", "configure", "optimize"]
 
-# every status SCIP has; None: a limit that is never set here, or a model without bounds
-_STATUS: dict[str, Status | None] = {
+STATUS: dict[str, Status | None] = {
     "optimal": Status.OPTIMAL,
     "gaplimit": Status.GAP_LIMIT,
     "timelimit": Status.TIME_LIMIT,
@@ -51,10 +52,56 @@ _STATUS: dict[str, Status | None] = {
     "primallimit": None,
     "duallimit": None,
 }
+"""Every status of SCIP; None for a limit that is never set here, or a model without bounds."""
 
-_LONGEST_SEARCH = 2.0  # seconds
+LONGEST_SEARCH = 2.0
+"""Longest time for the first local search, in seconds."""
+
 _LONGEST_REPAIR = 1.0  # seconds
 _LEAST_MARGIN = 1e-8  # in units of the largest difference
+
+
+def configure(model: Model, limits: Limits, feastol: float) -> None:
+    """Set the tolerances, the seed and all limits but time, and turn off the separators."""
+    from pyscipopt import SCIP_PARAMSETTING
+
+    parameters = {
+        "numerics/feastol": feastol,
+        "numerics/dualfeastol": min(feastol, 1e-7),
+        "numerics/epsilon": min(feastol, 1e-9),
+        "timing/clocktype": 2,  # wall clock
+        "randomization/randomseedshift": int(limits.seed),
+        "randomization/permutationseed": int(limits.seed),
+        "limits/gap": limits.gap,
+    }
+    if limits.node_limit is not None:
+        parameters["limits/totalnodes"] = int(limits.node_limit)
+    if limits.memory_limit is not None:
+        parameters["limits/memory"] = float(limits.memory_limit)
+    model.setSeparating(SCIP_PARAMSETTING.OFF)
+    for name, value in parameters.items():
+        model.setParam(name, value)
+
+
+def optimize(model: Model, state: SolveState) -> str:
+    """Run SCIP for the time that is left, and return the status that it claims."""
+    state.check()
+    model.setParam("limits/time", min(state.remaining, 1e19))
+    model.optimizeNogil()
+    state.nodes = int(model.getNTotalNodes())
+    return str(model.getStatus())
+
+
+def attempt(guard: Guard, search: Callable[[], Ending]) -> Ending:
+    """Return how a search ends; an error of SCIP's is one such end, and one that a callback raised is raised again."""
+    try:
+        return search()
+    except Exception as error:
+        guard.check()
+        # pyscipopt knows no class of its own for SCIP's error codes
+        if type(error) is not Exception:
+            raise
+        return Ending(Status.INEXACT, f"SCIP gave up: {error}")
 
 
 @dataclass(frozen=True)
@@ -67,7 +114,6 @@ class ScipSolver:
         faces: ask for max |w_j| = 1; None decides by the form and the side constraints.
         feastol: SCIP's feasibility tolerance.
         local_search: share of the time limit given to the local search, 2 seconds at most; 0 skips it.
-        heuristics: SCIP's own; ``"fast"`` because the local search leaves the slow ones little to find.
         rounding: evaluate the weights of LP relaxations while SCIP runs.
 
     Raises:
@@ -79,14 +125,11 @@ class ScipSolver:
     faces: bool | None = None
     feastol: float = 1e-9
     local_search: float = 0.1
-    heuristics: Literal["default", "fast"] = "fast"
     rounding: bool = True
 
     def __post_init__(self) -> None:
         if self.form not in get_args(Form):
             raise ValueError(f"form must be one of {', '.join(get_args(Form))}, got {self.form!r}")
-        if self.heuristics not in ("default", "fast"):
-            raise ValueError(f"heuristics must be 'default' or 'fast', got {self.heuristics!r}")
         if not 0 < self.feastol <= 1e-6:
             raise ValueError(f"feastol must be above 0 and at most 1e-6, got {self.feastol!r}")
         if not 0 <= self.local_search < 1:
@@ -107,82 +150,56 @@ class ScipSolver:
             compile_search()
 
     def build(self, problem: Problem, state: SolveState | None = None) -> Formulation:
-        """The model of a problem, within the limits of a solve under way."""
+        """Return the model of a problem, built within the limits of a solve under way."""
         return self.formulation.for_problem(problem)(problem, self.form, faces=self.faces, state=state)
 
     def run(self, state: SolveState) -> Ending:
-        """Local search, then branch and bound, into the state."""
+        """Search locally, then branch and bound."""
         if self.local_search > 0:
-            search_locally(state, min(self.local_search * state.limits.time_limit, _LONGEST_SEARCH))
+            search_locally(state, min(self.local_search * state.limits.time_limit, LONGEST_SEARCH))
         formulation = self.build(state.problem, state)
         try:
-            self._configure(formulation, state)
-            self._start(formulation, state)
-            return self._optimize(formulation, state)
-        except Exception as error:
-            formulation.guard.check()  # one that a callback raised goes on to the caller
-            # pyscipopt knows no class of its own for SCIP's error codes
-            if type(error) is not Exception:
-                raise
-            return Ending(Status.INEXACT, f"SCIP gave up: {error}")
+            return attempt(formulation.guard, lambda: self._search(formulation, state))
         finally:
             # models with Python plugins are reference cycles
             formulation.model.free()
 
-    def _configure(self, formulation: Formulation, state: SolveState) -> None:
+    def _search(self, formulation: Formulation, state: SolveState) -> Ending:
         from pyscipopt import SCIP_PARAMSETTING
 
-        model, limits = formulation.model, state.limits
-        model.setHeuristics({"default": SCIP_PARAMSETTING.DEFAULT, "fast": SCIP_PARAMSETTING.FAST}[self.heuristics])
-        model.setSeparating(SCIP_PARAMSETTING.OFF)
-        if formulation.lazy:
-            model.setParam("constraints/tangents/sepafreq", 1)
-        model.setParam("numerics/feastol", self.feastol)
-        model.setParam("numerics/dualfeastol", min(self.feastol, 1e-7))
-        model.setParam("numerics/epsilon", min(self.feastol, 1e-9))
-        model.setParam("timing/clocktype", 2)  # wall clock
-        model.setParam("limits/gap", limits.gap)
-        if limits.node_limit is not None:
-            model.setParam("limits/totalnodes", int(limits.node_limit))
-        if limits.memory_limit is not None:
-            model.setParam("limits/memory", float(limits.memory_limit))
-        model.setParam("randomization/randomseedshift", int(limits.seed))
-        model.setParam("randomization/permutationseed", int(limits.seed))
-        # signals belong to the main thread
-        model.setParam("misc/catchctrlc", threading.current_thread() is threading.main_thread())
-
-    def _start(self, formulation: Formulation, state: SolveState) -> None:
         from ltr.exact.scip.plugins import Rounding, Watcher, add_solution
 
         model = formulation.model
+        configure(model, state.limits, self.feastol)
+        model.setHeuristics(SCIP_PARAMSETTING.FAST)  # the local search leaves the slow ones little to find
+        if formulation.lazy:
+            model.setParam("constraints/tangents/sepafreq", 1)  # which turning off the separators has turned off
+        # signals belong to the main thread
+        model.setParam("misc/catchctrlc", threading.current_thread() is threading.main_thread())
         model.includeEventhdlr(Watcher(formulation, state), "watcher", "incumbents and bounds")
         if self.rounding:
-            Rounding.include(formulation, state)
+            Rounding(formulation, state).include()
         if np.isfinite(state.value):
             values = formulation.complete(state.weights)
             if values is not None:
                 add_solution(model, values)
         formulation.guard.check()
+        return self._optimize(formulation, state)
 
     def _optimize(self, formulation: Formulation, state: SolveState) -> Ending:
         from ltr.exact.scip.plugins import dual_bound, offer_solution
 
-        model = formulation.model
-        state.check()
-        model.setParam("limits/time", min(state.remaining, 1e19))
-        model.optimizeNogil()
-        claim = model.getStatus()
-        state.nodes = int(model.getNTotalNodes())
+        claim = optimize(formulation.model, state)
         if claim != "infeasible":
             bound = dual_bound(formulation, state)
             state.model_bound = bound if np.isfinite(bound) else None
             if formulation.exact:
                 state.prove(bound)
         formulation.guard.check()
-        status = _STATUS[claim]
+        status = STATUS[claim]
         if status is None:
             return Ending(Status.INEXACT, f"SCIP gave up with status {claim!r}, although the problem is bounded")
-        for solution in model.getSols():
+        for solution in formulation.model.getSols():
             offer_solution(formulation, state, solution)
         if (
             status in (Status.OPTIMAL, Status.GAP_LIMIT)

@@ -120,12 +120,12 @@ class Space(NamedTuple):
     columns: FloatArray  # pair differences and the margin, one row a coordinate, of a size of about 1, (d + 1, pairs)
     slack: FloatArray  # rounding allowance of each pair, (pairs,)
     single: NDArray[np.float32]  # columns in single precision without the margin's, rows of 0 up to a multiple of 8
-    owner: IndexArray  # this and the next five as in `Levels`
-    level: IntArray
+    owner: IndexArray  # as `Levels.positive`
+    level: IntArray  # this and the next three as in `Levels`
     start: IntArray
     most: IntArray
     table: IntArray
-    slot: IntArray
+    slot: IntArray  # as `Levels.counts_at`
     contribution: IntArray  # the tables as integers, rounded up
     step: IntArray  # at each entry, the least that raising a count loses there or before, a nonincreasing function
     T: FloatArray  # weights of the coordinates, w = T v, (d, d)
@@ -136,7 +136,7 @@ class Space(NamedTuple):
     error: float  # rounding error of a sum over pairs, relative to the sum of its multipliers
     fixed: bool  # whether the margin coordinate is known; else it is the norm of T v
     sparse: bool  # whether zeros count, so that a split sets them apart
-    slots: int  # as in `Levels`
+    slots: int  # as `Levels.counts_size`
     conflicts: ConflictingPairs  # candidates for pairs that cannot both be won
     stop: Flags  # set to 1 by another thread to have a search hand back its boxes at once, (1,)
 
@@ -361,12 +361,12 @@ def space_of(problem: Problem, T: FloatArray | None = None, tick: Callable[[], N
         columns=columns,
         slack=SLACK * size,
         single=single,
-        owner=levels.owner,
+        owner=levels.positive,
         level=levels.level,
         start=levels.start,
-        most=levels.most,
+        most=levels.most_lost,
         table=levels.table,
-        slot=levels.slot,
+        slot=levels.counts_at,
         contribution=contribution,
         step=_steps(contribution, levels),
         T=system,
@@ -378,7 +378,7 @@ def space_of(problem: Problem, T: FloatArray | None = None, tick: Callable[[], N
         error=(pairs + d + 16) * 2.0**-51 * float(size.max(initial=0.0)),
         fixed=T is None,
         sparse=problem.C > 0 or most < d,
-        slots=levels.slots,
+        slots=levels.counts_size,
         conflicts=conflicting_pairs(columns, SLACK * size, reach, levels.above, levels.below),
         stop=np.zeros(1, np.uint8),
     )

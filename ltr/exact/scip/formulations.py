@@ -1,7 +1,7 @@
-r"""The paper's formulations with a variable per rank: ResolvedRank (section 3.1) and Subrank (section 3.2).
+r"""The paper's formulations: ResolvedRank (section 3.1), Subrank (3.2), AUC (appendix A.1) and preferences (A.2).
 
-In both, t_il = 1 says that the rank of positive i reaches l. With steps ã_l = a_l - a_{l-1} and
-S_r = {l >= 2 : ã_l > 0} the statistic telescopes:
+The first two have a variable per rank: t_il = 1 says that the rank of positive i reaches l. With the steps
+ã_l = a_l - a_{l-1} and S_r = {l >= 2 : ã_l > 0} the statistic telescopes:
 
     max   n_pos a_1 + sum_{i in S+} sum_{l in S_r} ã_l t_il  -  C sum_j γ_j,    z_ik as in `base`.
 
@@ -32,18 +32,38 @@ r_i + 1, and L is `base`'s scale:
 *What it leaves out.* in_order and `base`'s row make weights with any score difference strictly between 0 and ε
 infeasible. The model's optimum is therefore that of the regular weights only, and its bound says nothing about the
 others (`exact` is False). `ltr.exact.scip.resolved_pairs` has a model of the whole problem.
+
+The other two have a weighted sum of won comparisons for an objective:
+
+    max   constant + sum over pairs of  π_ik z_ik  -  C sum_j γ_j
+    s.t.  z_ik <= w·(x_i - x_k) + 1 - ε                     for each pair            (see `base`)
+
+The strengthened form adds ``z_ik + z_ki <= 1`` where both directions are pairs (one_way).
+
+**AUC** (the paper's appendix A.1). Where a_l = a_1 + β (l - 1) is linear in the rank, the positions of the positives
+among each other cancel: with c_i = n_neg - sum_k z_ik negatives not beaten, ResolvedRank gives
+
+    sum_p a[n - p - c_(p)] = sum_p (a[n - p] - β c_(p)) = sum_p a[n_pos - p]  +  β sum_{i in S+, k in S-} z_ik,
+
+so counting the won positive-negative pairs is enough: π_ik = β, and the constant is sum_{l <= n_pos} a_l.
+
+**Preferences** (appendix A.2). The pairs are those with π_ik > 0; the paper's further z_ik are in no objective and
+constrain nothing. Edges given more than once are one pair with the sum of their weights.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr.exact.largest_margin import deepest
-from ltr.exact.scip.base import Assignment, FloatArray, IntArray, RankFormulation, assign, linear
-from ltr.exact.scip.callbacks import Expression, Variable
+from ltr.exact.preferences import PairwiseProblem
+from ltr.exact.problem import FloatArray, IntArray, Problem
+from ltr.exact.scip.base import Assignment, Expression, Formulation, RankFormulation, Variable, assign, linear
 
-__all__ = ["ResolvedRank", "Subrank"]
+__all__ = ["Auc", "Pairwise", "ResolvedRank", "Subrank"]
 
 
 class _Ranks(RankFormulation):
@@ -70,19 +90,7 @@ class _Ranks(RankFormulation):
 
 
 class Subrank(_Ranks):
-    """The Subrank model of one list with labels 0 and 1 and ``rank="subrank"``.
-
-    Raises:
-        ValueError: the problem is of another kind.
-
-    Examples:
-        >>> from ltr.exact.problem import RerankProblem
-        >>> problem = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], rank="subrank")
-        >>> model = Subrank(problem).model
-        >>> model.optimize()
-        >>> round(model.getObjVal(), 4)
-        1.6309
-    """
+    """The Subrank model of one list with labels 0 and 1 and ``rank="subrank"``."""
 
     name = "subrank"
     rows = 2
@@ -95,7 +103,7 @@ class Subrank(_Ranks):
         if self.tight:
             self._add_ranks_below()
             self._add_hall()
-            self._add_one_way()
+            self._add_one_way(self.comparison)
         return statistic
 
     def _beaten(self, i: int) -> Expression:
@@ -124,11 +132,6 @@ class Subrank(_Ranks):
             if room < len(column):
                 self.model.addCons(linear([1.0] * len(column), column) <= room, name=f"hall_{rank}")
 
-    def _add_one_way(self) -> None:
-        for (i, k), z in self.comparison.items():
-            if i < k and (k, i) in self.comparison:
-                self.model.addCons(z + self.comparison[k, i] <= 1, name=f"one_way_{i}_{k}")
-
     def _complete(self, wins: NDArray[np.bool_], w: FloatArray) -> Assignment:
         rank = np.ones(self.problem.n, dtype=np.int64)
         np.add.at(rank, self.pairs[:, 0], wins)
@@ -136,18 +139,7 @@ class Subrank(_Ranks):
 
 
 class ResolvedRank(_Ranks):
-    """The paper's ResolvedRank model of one list with labels 0 and 1 and ``rank="resolved"``.
-
-    Raises:
-        ValueError: the problem is of another kind.
-
-    Examples:
-        >>> from ltr.exact.problem import RerankProblem
-        >>> model = ResolvedRank(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1]), "faithful").model
-        >>> model.optimize()
-        >>> round(model.getObjVal(), 4)
-        1.6309
-    """
+    """The paper's ResolvedRank model of one list with labels 0 and 1 and ``rank="resolved"``."""
 
     name = "resolved"
     exact = False
@@ -162,7 +154,10 @@ class ResolvedRank(_Ranks):
         self._add_above()
         self._add_ties()
         statistic = self._add_ranks()
-        self._add_rank_reached()
+        for i, row in self._rows():
+            self.tick()
+            for rank, t in row:
+                self.model.addCons((rank - 1) * t - self.r[i] <= 0, name=f"rank_reached_{i}_{rank}")
         return statistic
 
     def _add_in_order(self) -> None:
@@ -181,12 +176,6 @@ class ResolvedRank(_Ranks):
         for (i, k), z in self.comparison.items():
             if y[i] > y[k] or (y[i] == y[k] and i < k):
                 self.model.addCons(self.r[k] - self.r[i] + n * z >= 1, name=f"tie_{i}_{k}")
-
-    def _add_rank_reached(self) -> None:
-        for i, row in self._rows():
-            self.tick()
-            for rank, t in row:
-                self.model.addCons((rank - 1) * t - self.r[i] <= 0, name=f"rank_reached_{i}_{rank}")
 
     def complete(self, w: FloatArray) -> Assignment | None:
         """Extend weights to a full solution; weights that are not regular are first moved, where their order allows."""
@@ -220,3 +209,60 @@ class ResolvedRank(_Ranks):
         rank = np.empty(self.problem.n, dtype=np.int64)
         rank[np.lexsort((np.arange(self.problem.n), -self.problem.gains, group))] = np.arange(self.problem.n)
         return assign(self.z, above) + assign(self.r, rank) + self._assigned(rank + 1)
+
+
+class _Agreement(Formulation):
+    """A model that counts won comparisons; a subclass says which ones, and their weights."""
+
+    def _preferences(self) -> tuple[IntArray, FloatArray, float]:
+        """Return distinct pairs (i, k), their weights π_ik > 0, and the constant."""
+        raise NotImplementedError
+
+    def _build(self) -> tuple[Expression, float]:
+        pairs, weights, constant = self._preferences()
+        comparison = self._add_comparisons(pairs)
+        if self.tight:
+            self._add_one_way(comparison)
+        weight = {(i, k): value for (i, k), value in zip(pairs.tolist(), weights.tolist(), strict=True)}
+        return linear([weight[i, k] for i, k in self.pairs.tolist()], self.z), constant
+
+    def _complete(self, wins: NDArray[np.bool_], w: FloatArray) -> Assignment:
+        return assign(self.z, wins)
+
+
+class Auc(_Agreement, RankFormulation):
+    """The AUC model of one list with labels 0 and 1, statistic ``auc`` or ``wrs``, and ``rank="resolved"``."""
+
+    name = "auc"
+
+    @classmethod
+    def check(cls, problem: Problem) -> None:
+        """Refuse a problem of another kind, or with rank weights that are not in equal steps."""
+        a = cls.checked(problem).a
+        steps = np.diff(a)
+        if not (steps[0] > 0 and np.ptp(steps) <= 8 * np.finfo(np.float64).eps * a[-1]):
+            raise ValueError(f"the auc model needs statistic 'auc' or 'wrs', got {problem.describe()}")
+
+    def _preferences(self) -> tuple[IntArray, FloatArray, float]:
+        pairs = self._problem_pairs()
+        beta = float(self.a[-1] - self.a[0]) / (self.problem.n - 1)
+        constant = math.fsum(self.a[: len(self.problem.positives)]) + self.shift
+        return pairs, np.full(len(pairs), beta), constant
+
+
+class Pairwise(_Agreement):
+    """The model of a `PairwiseProblem`."""
+
+    name = "pairwise"
+    problem: PairwiseProblem
+
+    @classmethod
+    def check(cls, problem: Problem) -> None:
+        """Refuse a problem of another kind."""
+        if not isinstance(problem, PairwiseProblem):
+            raise ValueError(f"the pairwise model needs a PairwiseProblem, got {problem.describe()}")
+
+    def _preferences(self) -> tuple[IntArray, FloatArray, float]:
+        pairs, at = np.unique(self._problem_pairs(), axis=0, return_inverse=True)
+        weights = np.bincount(at.ravel(), weights=self.problem.weights / self.unit).astype(np.float64)
+        return pairs, weights, 0.0
