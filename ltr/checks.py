@@ -10,19 +10,8 @@ from typing import Any, TypeGuard, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "as_array",
-    "as_float",
-    "as_number",
-    "as_numbers",
-    "as_sequence",
-    "check_callable",
-    "check_cutoff",
-    "is_whole",
-    "without_spaces",
-]
-
 _Item = TypeVar("_Item")
+_Text = TypeVar("_Text", bound=str)
 
 _NUMBER = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?|nan)", re.ASCII | re.IGNORECASE)
 _PUNCTUATION = re.compile(r"([(),=@])")
@@ -36,6 +25,13 @@ def is_whole(value: object) -> TypeGuard[int]:
         (True, True, False, False)
     """
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def one_of(name: str, value: _Text, allowed: Iterable[str]) -> _Text:
+    """Return a word if it is an allowed one; raise ValueError with all of them for any other value."""
+    if value not in (words := tuple(allowed)):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}, got {value!r:.80}")
+    return value
 
 
 def check_cutoff(name: str, cutoff: object) -> None:

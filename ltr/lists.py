@@ -22,19 +22,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = [
-    "FlatLists",
-    "Lists",
-    "as_flat_lists",
-    "as_lists",
-    "buckets",
-    "check_nonnegative",
-    "check_qid",
-    "numbered",
-    "unique",
-]
-
-
 _EXACT = 2**24  # all integers up to here are exact in float32
 
 

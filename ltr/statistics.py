@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.checks import as_float, as_number, as_numbers, check_cutoff, is_whole, without_spaces
+from ltr.checks import as_float, as_number, as_numbers, check_cutoff, is_whole, one_of, without_spaces
 
 __all__ = ["RankStatistic", "StatisticKind", "register_statistic"]
 
@@ -147,8 +147,7 @@ def register_statistic(name: str, *, cutoff: Cutoff = "may") -> Callable[[_Funct
     """
     if not isinstance(name, str) or re.fullmatch(r"[a-z]\w*", name, re.ASCII) is None:
         raise ValueError(f"statistic: a name must be a lower-case word, got {name!r:.80}")
-    if cutoff not in get_args(Cutoff):
-        raise ValueError(f"statistic {name}: cutoff must be 'may', 'must' or 'never', got {cutoff!r:.80}")
+    one_of(f"statistic {name}: cutoff", cutoff, get_args(Cutoff))
 
     def register(function: _Function) -> _Function:
         owner = _KINDS[name].function.__module__ if name in _KINDS else function.__module__
@@ -362,12 +361,6 @@ class RankStatistic:
         """Raise ValueError for graded labels where the statistic takes the labels 0 and 1 only, as ``auc`` does."""
         if graded and self.kind.share_of_pairs:
             raise ValueError(f"labels must be 0 and 1 for {self}: for graded labels take wrs, dcg or a pairwise loss")
-
-    def check_sum(self) -> None:
-        """Raise ValueError where the statistic has no sum over several lists or graded labels, as ``auc`` has none."""
-        if self.kind.share_of_pairs:
-            rule = f"statistic must not be {self} with queries or graded labels"
-            raise ValueError(f"{rule}: take wrs, the sum of the ranks")
 
     def weights(self, n: int, *, cut: bool = True) -> FloatArray:
         """Return the weights a_1..a_n of a list of n observations, bottom of the list first.

@@ -187,7 +187,7 @@ def test_names_are_words_that_nobody_has(folder):
     ):
         with pytest.raises(ValueError, match=message):
             register_statistic(name)(lambda rank: rank)
-    with pytest.raises(ValueError, match="cutoff must be 'may', 'must' or 'never', got 'no'"):
+    with pytest.raises(ValueError, match="cutoff must be one of 'may', 'must', 'never', got 'no'"):
         register_statistic("fresh", cutoff="no")
 
 

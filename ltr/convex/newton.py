@@ -31,16 +31,6 @@ from numpy.typing import NDArray
 
 from ltr.losses.functions import PairFunction
 
-__all__ = [
-    "FloatArray",
-    "Objective",
-    "Pairs",
-    "floor",
-    "minimise",
-    "radius_of",
-    "without_idle_part",
-]
-
 FloatArray = NDArray[np.float64]
 
 RADIUS = 100.0

@@ -27,8 +27,6 @@ from ltr.data.dataset import check_ranges, checked_features, checked_labels
 from ltr.losses import LogisticLoss, PNormPushLoss, RankingLoss, parse_loss
 from ltr.losses.functions import Hinge, PairFunction
 
-__all__ = ["ITEM_LIMIT", "PAIR_LIMIT", "ConvexOptimum", "certified_optimum"]
-
 PAIR_LIMIT = 4_000_000
 """Most positive-negative pairs taken: matrices of that size are held in memory."""
 

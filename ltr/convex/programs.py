@@ -25,8 +25,6 @@ from ltr.convex.newton import (
 )
 from ltr.losses.functions import HINGE
 
-__all__ = ["KINK_LIMIT", "hinge_optimum", "recedes"]
-
 _TOLERANCES = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}
 
 KINK_LIMIT = 40_000

@@ -42,8 +42,6 @@ from ltr.losses import PairwiseLoss, parse_loss
 from ltr.losses.contract import RankingLoss
 from ltr.losses.functions import Hinge
 
-__all__ = ["Fit", "NoSlopeError", "Step", "StopReason", "check_state"]
-
 StopReason = Literal["", "tolerance", "stalled", "max_steps"]
 """Why a fit ended, see `Fit`; empty while it has not."""
 

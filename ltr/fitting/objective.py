@@ -25,8 +25,6 @@ from ltr.fitting.observations import Labelled, Rows
 from ltr.fitting.smoothing import Smoothing
 from ltr.fitting.team import Team, blocks_of
 
-__all__ = ["Evaluation", "Objective"]
-
 _CHUNK = 1 << 14  # rows of a chunk unless the user asks for fewer; large enough that the overhead of calls is small
 
 IntArray = NDArray[np.int64]

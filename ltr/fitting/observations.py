@@ -19,8 +19,6 @@ from ltr.fitting.smoothing import HuberHinge
 from ltr.fitting.team import BLOCKS, Team
 from ltr.losses.contract import RankingLoss
 
-__all__ = ["Labelled", "Rows", "item_batches", "list_batches", "lists_in_blocks"]
-
 IntArray = NDArray[np.int64]
 
 _CHECKED = 1 << 16  # rows checked at a time

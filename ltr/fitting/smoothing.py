@@ -50,8 +50,6 @@ from ltr.losses import PairwiseLoss
 from ltr.losses.functions import HINGE, PairFunction
 from ltr.losses.transforms import Plan, TwoClasses
 
-__all__ = ["Band", "HingePairs", "Huber", "HuberHinge", "SmoothedHinge", "Smoothing", "smoothed_hinge"]
-
 Quadratic = tuple[float, float, float]
 """Coefficients of 1, v and v²."""
 

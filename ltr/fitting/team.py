@@ -12,8 +12,6 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = ["BLOCKS", "Team", "blocks_of", "others"]
-
 BLOCKS = 16
 """Largest number of pieces that work is cut into; further processes would be idle."""
 

@@ -9,20 +9,6 @@ from torch import Tensor
 
 from ltr.lists import Lists
 
-__all__ = [
-    "bounded",
-    "bounded_exp",
-    "closed_up",
-    "grouped_logsumexp",
-    "item_weights",
-    "kept_logsumexp",
-    "log_sum_exp",
-    "logsumexp",
-    "times_unit",
-    "widened",
-    "with_gradient_of",
-]
-
 
 def item_weights(lists: Lists) -> tuple[Tensor, Tensor | None]:
     """Return the weight of each item divided by the largest of its list, and that largest weight, without gradients.

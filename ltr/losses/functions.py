@@ -30,19 +30,6 @@ from torch.nn import functional as F
 
 from ltr.losses.transforms import Plan, TwoClasses, binned_plan, sorted_plan
 
-__all__ = [
-    "EXPONENTIAL",
-    "HINGE",
-    "LOGISTIC",
-    "SQUARED_HINGE",
-    "Exponential",
-    "Hinge",
-    "HingePower",
-    "Logistic",
-    "PairFunction",
-    "SmoothedHinge",
-]
-
 _LARGEST_ROOT = math.sqrt(sys.float_info.max)
 
 

@@ -29,8 +29,6 @@ from ltr.losses.transforms import TwoClasses
 if TYPE_CHECKING:
     from ltr.losses._short_lists import Kernel
 
-__all__ = ["PairLoss", "Part", "comparable_pairs", "on_rows", "two_classes"]
-
 
 class PairLoss(RankingLoss):
     """A loss of the comparable pairs of lists: over all pairs of short lists, by other sums for long ones."""
@@ -178,9 +176,14 @@ def two_classes(lists: Lists, weight: Tensor) -> Iterator[Part]:
             )
 
 
-@torch.compiler.disable  # shapes vary, and numba compiles the kernels
 def on_rows(values: Callable[[Lists], Tensor], lists: Lists) -> Tensor:
     """Apply a function of lists of shape (lists, items) to lists with any batch axes."""
+    # shapes vary, and numba compiles the kernels; loading torch's own compiler only to switch it off takes a second
+    apply = torch.compiler.disable(_on_rows) if torch.compiler.is_compiling() else _on_rows
+    return apply(values, lists)
+
+
+def _on_rows(values: Callable[[Lists], Tensor], lists: Lists) -> Tensor:
     batch = lists.scores.shape[:-1]
     rows = (math.prod(batch), lists.scores.shape[-1])
     weight = None if lists.weight is None else lists.weight.reshape(rows)

@@ -13,8 +13,6 @@ from ltr.losses.p_norm_push import PNormPushLoss
 from ltr.losses.pairwise import PairwiseExponentialLoss, PairwiseHingeLoss, PairwiseSquaredHingeLoss, RankNetLoss
 from ltr.losses.statistic import LambdaLoss, SmoothStatisticLoss
 
-__all__ = ["LOSSES", "parse_loss"]
-
 LOSSES: dict[str, type[RankingLoss]] = {
     loss.key: loss
     for loss in (

@@ -33,8 +33,6 @@ from ltr.metrics.interval import (
     values_of_lists,
 )
 
-__all__ = ["Comparison", "compare", "compare_all", "holm"]
-
 
 @dataclass(frozen=True)
 class Comparison:

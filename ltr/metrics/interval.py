@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from ltr.checks import is_whole
-
-__all__ = ["BootstrapMethod", "Interval", "mean_interval"]
+from ltr.checks import is_whole, one_of
 
 BootstrapMethod = Literal["bca", "percentile"]
 DIGITS = 40
@@ -134,8 +132,7 @@ def check_options(confidence: float, resamples: int = _FEWEST, method: str = "pe
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
     if not is_whole(resamples) or resamples < _FEWEST:
         raise ValueError(f"resamples must be an integer >= {_FEWEST}, got {resamples!r}")
-    if method not in ("bca", "percentile"):
-        raise ValueError(f"method must be 'bca' or 'percentile', got {method!r}")
+    one_of("method", method, get_args(BootstrapMethod))
 
 
 def batch_of(size: int) -> int:

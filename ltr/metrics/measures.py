@@ -28,36 +28,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TypedDict, Unpack
+from typing import TypedDict, Unpack, get_args
 
 import torch
 from torch import Tensor
 
-from ltr.checks import check_cutoff, without_spaces
+from ltr.checks import check_cutoff, one_of, without_spaces
 from ltr.metrics import formulas
 from ltr.metrics.ranked import RankedLists, Ties, check_ties, rank_lists
-from ltr.ranks import GainName, check_gain
+from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
-
-__all__ = [
-    "BinaryMeasure",
-    "ListOptions",
-    "Measure",
-    "StatisticMeasure",
-    "auc",
-    "average_precision",
-    "dcg",
-    "evaluate",
-    "mrr",
-    "ndcg",
-    "normalized_rank_statistic",
-    "pairwise_misranking_error",
-    "parse_measure",
-    "parse_measures",
-    "precision",
-    "rank_statistic",
-    "recall",
-]
 
 _GRAMMAR = re.compile(
     r"(?P<name>(?:[A-Za-z_][\w.]*:)?[a-z_]\w*)(?:\((?P<options>.*)\))?(?:@0*(?P<k>[0-9]{1,19}))?", re.A
@@ -126,7 +106,7 @@ class StatisticMeasure(Measure):
     normalized: bool = False
 
     def __post_init__(self) -> None:
-        check_gain(self.gain)
+        one_of("gain", self.gain, get_args(GainName))
 
     def of(self, ranked: RankedLists, *, ties: Ties = "resolved", empty: float = math.nan) -> Tensor:
         """Return the value of each list."""
@@ -453,4 +433,4 @@ def _without_gain(options: str, text: str) -> tuple[str, GainName]:
     found = _GAIN.findall(options)
     if len(found) > 1:
         raise ValueError(f"measure: gain=... can be given once, got {text!r}")
-    return _GAIN.sub("", options).removeprefix(","), check_gain(found[0] if found else "linear")
+    return _GAIN.sub("", options).removeprefix(","), one_of("gain", found[0] if found else "linear", get_args(GainName))

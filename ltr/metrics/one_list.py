@@ -19,8 +19,6 @@ from ltr.metrics.interval import Interval, batch_of, check_options, resolution, 
 from ltr.metrics.measures import Measure, parse_measure
 from ltr.metrics.ranked import Ties
 
-__all__ = ["ListComparison", "compare_on_list", "delong"]
-
 
 @dataclass(frozen=True)
 class ListComparison:

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from ltr.checks import one_of
 from ltr.data.dataset import checked_features, checked_queries
 from ltr.exact.limits import Limits
 from ltr.losses.contract import RankingLoss
@@ -100,11 +101,7 @@ class Ranker(BaseEstimator):
         return self._scores(self._features(X))
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """Return the scores of `decision_function`, as rankers in scikit-learn's style do.
-
-        Args:
-            X: features, (n, d), with the columns of the fit.
-        """
+        """Return the scores of `decision_function`, as rankers in scikit-learn's style do."""
         return self.decision_function(X)
 
     def score(
@@ -160,8 +157,7 @@ class Ranker(BaseEstimator):
 
     def _measure(self) -> tuple[RankStatistic, GainName, bool]:
         """Return statistic, gain and normalisation of `score`; a fit calls it so that a mistake shows before."""
-        if self.gain not in get_args(GainName):
-            raise ValueError(f"gain must be 'exp2' or 'linear', got {self.gain!r}")
+        one_of("gain", self.gain, get_args(GainName))
         if not isinstance(self.normalize, bool | np.bool_):
             raise ValueError(f"normalize must be true or false, got {self.normalize!r}")
         return RankStatistic.parse(self.statistic), self.gain, bool(self.normalize)

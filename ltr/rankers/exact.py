@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr.checks import as_numbers, as_sequence, check_callable, is_whole
+from ltr.checks import as_numbers, as_sequence, check_callable, is_whole, one_of
 from ltr.exact import Limits, LinearConstraints, Problem, Progress, RerankProblem, Solution, solve
 from ltr.exact.largest_margin import NormName, maximise_margin
 from ltr.exact.local_search import search_locally
@@ -56,6 +56,7 @@ class ReproducibleSearch:
         return WeightSpaceSearch(threads=1, local_search=0.0).run(state)
 
 
+@dataclass(eq=False, repr=False)
 class ExactRanker(Ranker):
     """Rank by the linear scorer with the largest true rank statistic of the training lists, and a bound that proves it.
 
@@ -105,30 +106,17 @@ class ExactRanker(Ranker):
 
     _FITTED = ("coef_", "center_", "note_")
 
-    def __init__(
-        self,
-        statistic: RankStatistic | str = "dcg",
-        *,
-        C: float = 0.0,
-        margin: float = 1e-4,
-        rank: RankName = "resolved",
-        gain: GainName = "exp2",
-        normalize: bool = False,
-        max_nonzeros: int | None = None,
-        method: str | Solver = "reproducible",
-        limits: Limits | None = None,
-        recentre: NormName | None = None,
-    ) -> None:
-        self.statistic = statistic
-        self.C = C
-        self.margin = margin
-        self.rank = rank
-        self.gain = gain
-        self.normalize = normalize
-        self.max_nonzeros = max_nonzeros
-        self.method = method
-        self.limits = limits
-        self.recentre = recentre
+    statistic: RankStatistic | str = "dcg"
+    _: KW_ONLY
+    C: float = 0.0
+    margin: float = 1e-4
+    rank: RankName = "resolved"
+    gain: GainName = "exp2"
+    normalize: bool = False
+    max_nonzeros: int | None = None
+    method: str | Solver = "reproducible"
+    limits: Limits | None = None
+    recentre: NormName | None = None
 
     @all_or_nothing
     def fit(
@@ -185,8 +173,7 @@ class ExactRanker(Ranker):
             ValueError: an unknown norm, a ranker that is not fitted, or one without its problem: read from a file, a
                 copy or a pickle.
         """
-        if norm not in get_args(NormName):
-            raise ValueError(f"norm must be 'l2' or 'max', got {norm!r}")
+        one_of("norm", norm, get_args(NormName))
         if not hasattr(self, "center_"):
             raise ValueError("recentred goes with a ranker that was fitted: call fit first")
         moved = type(self)(**{**self.get_params(deep=False), "recentre": norm})
@@ -221,8 +208,8 @@ class ExactRanker(Ranker):
             check_method(self.method)
         if self.limits is not None and not isinstance(self.limits, Limits):
             raise ValueError(f"limits must be a Limits, such as Limits(time_limit=60), or None, got {self.limits!r}")
-        if self.recentre not in (None, *get_args(NormName)):
-            raise ValueError(f"recentre must be 'l2', 'max' or None, got {self.recentre!r}")
+        if self.recentre is not None:
+            one_of("recentre", self.recentre, get_args(NormName))
 
     def _takes_classes(self, labels: FloatArray, groups: IntArray | None) -> bool:
         """Return whether the labels are two classes, and check that they go with the statistic."""

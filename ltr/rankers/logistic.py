@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +17,7 @@ from ltr.statistics import RankStatistic
 __all__ = ["LogisticRegressionRanker"]
 
 
+@dataclass(eq=False, repr=False)
 class LogisticRegressionRanker(Ranker):
     """Rank by the linear score of a logistic regression.
 
@@ -55,22 +57,13 @@ class LogisticRegressionRanker(Ranker):
 
     _FITTED = ("coef_", "intercept_", "n_iter_")
 
-    def __init__(
-        self,
-        C: float = 1e4,
-        standardize: bool = True,
-        max_iter: int = 10_000,
-        *,
-        statistic: RankStatistic | str = "dcg",
-        gain: GainName = "exp2",
-        normalize: bool = False,
-    ) -> None:
-        self.C = C
-        self.standardize = standardize
-        self.max_iter = max_iter
-        self.statistic = statistic
-        self.gain = gain
-        self.normalize = normalize
+    C: float = 1e4
+    standardize: bool = True
+    max_iter: int = 10_000
+    _: KW_ONLY
+    statistic: RankStatistic | str = "dcg"
+    gain: GainName = "exp2"
+    normalize: bool = False
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> LogisticRegressionRanker:

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TopLists", "cut"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

@@ -19,6 +19,7 @@ Source: Rudin & Wang (2018), section 2.1.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,7 @@ def make_ranker(name: str, *, seed: int = 0) -> Ranker:
     return LinearRanker(name, seed=seed)
 
 
+@dataclass(eq=False, repr=False)
 class TwoStageRanker(Ranker):
     """Rank by any base ranker, and the top K of its list exactly.
 
@@ -119,15 +121,9 @@ class TwoStageRanker(Ranker):
         [5.0, 5.0, 5.0]
     """
 
-    def __init__(
-        self,
-        base: Any = "logistic",  # noqa: ANN401 (a name or any estimator)
-        exact: str | RankStatistic | ExactRanker = "dcg",
-        top_k: int | None = 50,
-    ) -> None:
-        self.base = base
-        self.exact = exact
-        self.top_k = top_k
+    base: Any = "logistic"  # a name or any estimator
+    exact: str | RankStatistic | ExactRanker = "dcg"
+    top_k: int | None = 50
 
     @all_or_nothing
     def fit(
@@ -237,22 +233,14 @@ class TwoStageRanker(Ranker):
         return self._merged(*self._first_stage(self._features(X), qid))
 
     def predict(self, X: ArrayLike, qid: ArrayLike | None = None) -> FloatArray:
-        """Return the scores of `decision_function`, as rankers in scikit-learn's style do.
-
-        Args:
-            X: features, (n, d), with the columns of the fit.
-            qid: list of each row, as for `fit`; None means that all rows are of one list.
-        """
+        """Return the scores of `decision_function`, which takes the same arguments."""
         return self.decision_function(X, qid)
 
     def order(self, X: ArrayLike, qid: ArrayLike | None = None) -> IntArray:
         """Return the indices of the rows from the top of the list to its bottom; equal scores by index.
 
-        With `qid` the lists follow each other in the order in which their queries first appear.
-
-        Args:
-            X: features, (n, d), with the columns of the fit.
-            qid: list of each row, as for `fit`; None means that all rows are of one list.
+        With `qid` the lists follow each other in the order in which their queries first appear. The arguments are those
+        of `decision_function`.
         """
         scores = self.decision_function(X, qid)
         if qid is None:
@@ -262,9 +250,7 @@ class TwoStageRanker(Ranker):
     def reranked(self, X: ArrayLike, qid: ArrayLike | None = None) -> NDArray[np.bool_]:
         """Return whether each row is at or above the threshold (of its query), (n,), and so ordered by the exact stage.
 
-        Args:
-            X: features, (n, d), with the columns of the fit.
-            qid: list of each row, as for `fit`; None means that all rows are of one list.
+        The arguments are those of `decision_function`.
         """
         _, scores, cuts, _ = self._first_stage(self._features(X), qid)
         return scores >= cuts
