@@ -13,7 +13,6 @@ Source: Rudin & Wang, *Direct Learning to Rank and Rerank* (2018), section 2.2.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import math
 import re
@@ -24,7 +23,7 @@ from typing import Any, Literal, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.checks import as_float, as_number, as_numbers, check_cutoff, is_whole, one_of, without_spaces
+from ltr.checks import as_float, as_number, as_numbers, check_cutoff, imported, is_whole, one_of, without_spaces
 
 __all__ = ["RankStatistic", "StatisticKind", "register_statistic"]
 
@@ -456,11 +455,7 @@ def _kind_of(name: str) -> StatisticKind:
     """Return what a name stands for; a module in front of it, as in ``mymodule:name``, is imported first."""
     module, _, own = name.rpartition(":") if isinstance(name, str) else ("", "", name)
     if module:
-        try:
-            importlib.import_module(module)
-        except Exception as error:
-            hint = "; put its folder on PYTHONPATH" if isinstance(error, ImportError) else ""
-            raise ValueError(f"statistic {name:.80}: cannot import {module:.80}: {error!s:.200}{hint}") from error
+        imported(f"statistic {name}", module)
     if own not in _KINDS or (module and not _KINDS[own].checked):
         raise ValueError(f"statistic: unknown name {name!r:.80}; known are {', '.join(_KINDS)}")
     return _KINDS[own]

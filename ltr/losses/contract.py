@@ -118,7 +118,7 @@ class RankingLoss(nn.Module, abc.ABC):
 
     @abc.abstractmethod
     def list_values(self, lists: Lists) -> Tensor:
-        """Return the value of each list, of shape ``(*batch,)``."""
+        """Return the value of each list, which has an item, real or not, of shape ``(*batch,)``."""
 
     def forward(
         self,
@@ -147,7 +147,10 @@ class RankingLoss(nn.Module, abc.ABC):
         lists = as_lists(scores, labels, mask=mask, weight=weight)
         check_qid(scores, qid)
         with torch.autocast(lists.scores.device.type, enabled=False):
-            values = self.list_values(lists) if qid is None else self._ragged_values(lists, numbered(qid))
+            if qid is not None:
+                values = self._ragged_values(lists, numbered(qid))
+            else:
+                values = self.list_values(lists) if lists.scores.shape[-1] else lists.scores.sum(-1)
             if self.reduction == "mean":
                 values = values / max(values.numel(), 1)  # the sum of large values may be infinite, their mean not
             return values if self.reduction == "none" else values.sum()

@@ -91,8 +91,6 @@ class ListNetLoss(RankingLoss):
 
     def list_values(self, lists: Lists) -> Tensor:
         """Return the cross entropy; weights multiply the probability of an item in both distributions."""
-        if lists.scores.shape[-1] == 0:
-            return lists.scores.sum(-1)
         weight, unit = item_weights(lists)
         real = weight > 0
         log_weight = None if unit is None else _log_weights(weight, unit).masked_fill(~real, 0.0)
@@ -131,8 +129,6 @@ class ListMLELoss(_ItemLoss):
 
     def list_values(self, lists: Lists) -> Tensor:
         """Return the negative log-likelihood, from sums of exponentials up to each label."""
-        if lists.scores.shape[-1] == 0:
-            return lists.scores.sum(-1)
         weight, unit = item_weights(lists)
         real = weight > 0
         labels, order = torch.where(real, lists.labels, math.inf).sort(dim=-1)

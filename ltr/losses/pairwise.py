@@ -87,11 +87,11 @@ class PairwiseLoss(PairLoss):
     @property
     def near_linear(self) -> bool:
         """Whether sums over the pairs of long lists are known that take near-linear time."""
-        return self.function is not None and self.function.has_plan
+        return self.function is not None and self.function.has("plan")
 
     def kernel(self) -> Kernel | None:
         """Return the compiled pass over the pairs of short lists, None where the pair function has none."""
-        if self.function is None or not self.function.has_scalar:
+        if self.function is None or not self.function.has("scalar"):
             return None
         from ltr.losses._short_lists import pairwise
 

@@ -46,8 +46,6 @@ class _StatisticLoss(RankingLoss):
         """Return the value of each list, in float64 inside."""
         if lists.weight is not None:
             raise ValueError(f"weight does not go with {self.key}: positions count items")
-        if lists.scores.shape[-1] == 0:
-            return lists.scores.sum(-1)
         return on_rows(self._row_values, replace(lists, scores=widened(lists.scores))).to(lists.scores.dtype)
 
     @abc.abstractmethod

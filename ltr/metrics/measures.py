@@ -82,9 +82,7 @@ class Measure(ABC):
             >>> parse_measure("precision@2")(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1])).item()
             0.5
         """
-        check_ties(ties)
-        ranked = rank_lists(scores, labels, mask=mask, qid=qid)
-        return ranked.reshape(self.of(ranked, ties=ties, empty=empty))
+        return evaluate(scores, labels, [self], mask=mask, qid=qid, ties=ties, empty=empty)[str(self)]
 
     @abstractmethod
     def of(self, ranked: RankedLists, *, ties: Ties = "resolved", empty: float = math.nan) -> Tensor:
@@ -250,7 +248,7 @@ def evaluate(
     check_ties(ties)
     parsed = parse_measures(measures)
     ranked = rank_lists(scores, labels, mask=mask, qid=qid)
-    return {str(measure): ranked.reshape(measure.of(ranked, ties=ties, empty=empty)) for measure in parsed}
+    return {str(measure): measure.of(ranked, ties=ties, empty=empty).reshape(ranked.batch) for measure in parsed}
 
 
 def rank_statistic(

@@ -169,10 +169,6 @@ class RankedLists:
         """Return the sum over the relevant items of each list, (lists,)."""
         return segment_sum(values, self.relevant)
 
-    def reshape(self, values: Tensor) -> Tensor:
-        """Return values per list in the batch shape, 0-D for a single list."""
-        return values.reshape(self.batch)
-
 
 def rank_lists(scores: Tensor, labels: Tensor, *, mask: Tensor | None = None, qid: Tensor | None = None) -> RankedLists:
     """Check the inputs of a metric and sort its lists.
@@ -237,10 +233,6 @@ def segment_sum(values: Tensor, lengths: Tensor) -> Tensor:
 
     Integers are exact. Floats are summed in blocks and blocks of blocks, counted from the segment's beginning: the
     error stays near one rounding for any length, and the result is the same bits whatever other segments there are.
-
-    Args:
-        values: all segments one after the other, (items,).
-        lengths: int64, (segments,).
 
     Examples:
         >>> segment_sum(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([2, 0, 1])).tolist()

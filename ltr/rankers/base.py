@@ -60,12 +60,20 @@ class Ranker(BaseEstimator):
     """A scikit-learn estimator that gives every row a score; rows with larger scores stand higher in the list.
 
     It is neither a classifier nor a regressor: labels may be graded, scores are on no scale, and ``predict`` returns
-    them. A subclass has a ``fit`` that calls `_training_data`, a method `_scores`, the parameters ``statistic``,
-    ``gain`` and ``normalize``, which `score` uses, and names in `_FITTED` the attributes that `save` writes.
+    them. A subclass has a ``fit`` that calls `_training_data`, a method `_scores`, the parameters below, which `score`
+    uses, and names in `_FITTED` the attributes that `save` writes.
+
+    Args:
+        statistic: the rank statistic that `score` reports, or its name.
+        gain: gain of a graded label in `score`, ``"exp2"`` for 2^label - 1 or ``"linear"`` for the label itself.
+        normalize: whether `score` divides by the value of the ideal order (NDCG, for ``"dcg"``).
 
     Attributes:
         n_features_in_: number of features in `fit`.
         feature_names_in_: names of the columns in `fit`, where X was a frame with names.
+
+    Raises:
+        ValueError: in `fit`, a parameter or data against its rule.
     """
 
     statistic: RankStatistic | str

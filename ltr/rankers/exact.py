@@ -91,11 +91,6 @@ class ExactRanker(Ranker):
         warm_starts_: the starting weights, on the features of the problem.
         center_: mean of each raw feature over the training rows, (d,).
         note_: empty, or why other weights than the solver's were chosen.
-        n_features_in_: number of features.
-        feature_names_in_: names of the features, where X had any.
-
-    Raises:
-        ValueError: in `fit`, a parameter or data against its rule.
 
     Examples:
         >>> X, y = [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [1.0, 3.0]], [1, 0, 1, 0]
@@ -145,13 +140,14 @@ class ExactRanker(Ranker):
         self._check_parameters()
         check_callable("on_progress", on_progress)
         features, labels, groups = self._training_data(X, y, qid)
+        self._check_labels(labels)
         starts = checked_starts(warm_starts, features.shape[1])
         if constraints is not None:
             check_constraints(constraints, features.shape[1])
         lists = TopLists.of(features, groups)
         if not lists.varying.any():
             raise ValueError("X must have a feature that varies in some list, got constant columns only")
-        self._find(lists, labels, groups, self._takes_classes(labels, groups), starts, constraints, on_progress)
+        self._find(lists, labels, groups, starts, constraints, on_progress)
         if self.coef_ is None:
             raise ValueError("constraints: no weights are known to satisfy them")
         return self
@@ -211,18 +207,15 @@ class ExactRanker(Ranker):
         if self.recentre is not None:
             one_of("recentre", self.recentre, get_args(NormName))
 
-    def _takes_classes(self, labels: FloatArray, groups: IntArray | None) -> bool:
-        """Return whether the labels are two classes, and check that they go with the statistic."""
-        binary = bool(np.isin(labels, (0, 1)).all())
-        RankStatistic.parse(self.statistic).check_labels(graded=not binary)
-        return binary
+    def _check_labels(self, labels: FloatArray) -> None:
+        """Check that the labels go with the statistic."""
+        RankStatistic.parse(self.statistic).check_labels(graded=not np.isin(labels, (0, 1)).all())
 
     def _find(
         self,
         lists: TopLists,
         labels: FloatArray,
         groups: IntArray | None,
-        binary: bool,
         starts: list[FloatArray],
         constraints: LinearConstraints | None,
         on_progress: Progress | None,
@@ -240,7 +233,7 @@ class ExactRanker(Ranker):
             return
         if constraints is not None:  # the weights of the other columns are 0
             constraints = LinearConstraints(constraints.A[:, lists.varying], constraints.b)
-        self.problem_ = self._problem(lists.Z, labels, groups, binary, constraints)
+        self.problem_ = self._problem(lists.Z, labels, groups, constraints)
         self.warm_starts_ = [lists.standardised(w) for w in starts]
         method = ReproducibleSearch() if self.method == "reproducible" else self.method
         self.solution_ = solve(
@@ -250,12 +243,7 @@ class ExactRanker(Ranker):
             self._choose_weights()
 
     def _problem(
-        self,
-        Z: FloatArray,
-        labels: FloatArray,
-        groups: IntArray | None,
-        binary: bool,
-        constraints: LinearConstraints | None,
+        self, Z: FloatArray, labels: FloatArray, groups: IntArray | None, constraints: LinearConstraints | None
     ) -> RerankProblem:
         """Return the problem of standardised features."""
         statistic = RankStatistic.parse(self.statistic)
@@ -299,11 +287,7 @@ class ExactRanker(Ranker):
 
 
 def checked_starts(warm_starts: Iterable[ArrayLike], d: int) -> list[FloatArray]:
-    """Return warm starts as finite float64 of shape (d,) each.
-
-    Raises:
-        ValueError: others.
-    """
+    """Return warm starts as float64; raise ValueError unless each is finite and of shape (d,)."""
     starts = [as_numbers("warm_starts", w) for w in as_sequence("warm_starts", warm_starts, "weights")]
     for start in starts:
         if start.shape != (d,):

@@ -57,18 +57,11 @@ class LinearRanker(Ranker):
             bounds what is left to gain from the gradient; on standardised features it moves the loss of overlapping
             classes by about 1e-4 of its value.
         optimizer: ``"lbfgs"`` reaches the optimum of a linear scorer to `tolerance`; ``"adam"`` takes mini-batches.
-        max_steps: most iterations of L-BFGS, or passes of Adam over the data.
-        learning_rate: learning rate of Adam, > 0.
-        batch_size: observations in a mini-batch of Adam, or lists where there is a qid; None takes everything at once.
-        chunk_rows: rows on the device at a time, for data larger than its memory; None keeps all of them there.
-        tolerance: relative accuracy of the objective at which a fit has converged, > 0.
+        max_steps, learning_rate, batch_size, chunk_rows, tolerance, device: see `ltr.fitting.FitOptions`.
         seed: seed of an mlp's starting weights and of mini-batches, >= 0.
-        device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
         on_step: called as ``on_step(step, ranker)`` after every `ltr.fitting.Step`; the ranker then scores with the
             weights of that step. Copies, pickles and files leave it out.
-        statistic: the rank statistic that `score` reports, or its name.
-        gain: gain of a graded label in `score`, ``"exp2"`` for 2^label - 1 or ``"linear"`` for the label itself.
-        normalize: whether `score` divides by the value of the ideal order (NDCG, for ``"dcg"``).
+        statistic, gain, normalize: what `score` reports, see `Ranker`.
 
     Attributes:
         coef_: weights on the raw features, (d,); None for an mlp.
@@ -79,11 +72,6 @@ class LinearRanker(Ranker):
             ``ConvergenceWarning``.
         fit_: the `ltr.fitting.Fit` of the last call of `fit`; its ``state_dict()`` resumes an interrupted one. None in
             copies and pickles, for it has the training data.
-        n_features_in_: number of features.
-        feature_names_in_: names of the features, where X had any.
-
-    Raises:
-        ValueError: in `fit`, a parameter or data against its rule.
 
     Examples:
         >>> X, y, qid = [[0.0], [2.0], [1.0], [5.0], [4.0]], [0, 2, 1, 1, 0], ["a", "a", "a", "b", "b"]

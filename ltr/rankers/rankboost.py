@@ -62,20 +62,13 @@ class RankBoostRanker(Ranker):
             the best DCG on test sets, with 50 rounds of the exact one half a percent behind.
         on_round: called as ``on_round(round, loss)`` after each round 1, 2, ..., with the exponential loss of the
             training pairs. Copies, pickles and files leave it out.
-        statistic: the rank statistic that `score` reports, or its name.
-        gain: gain of a graded label in `score`, ``"exp2"`` for 2^label - 1 or ``"linear"`` for the label itself.
-        normalize: whether `score` divides by the value of the ideal order (NDCG, for ``"dcg"``).
+        statistic, gain, normalize: what `score` reports, see `Ranker`.
 
     Attributes:
         features_: feature of each weak ranker, in the order of the rounds.
         cuts_: cut of each weak ranker; it prefers rows above.
         alphas_: weight of each weak ranker.
         losses_: exponential loss before round 1, which is 1, and after every round.
-        n_features_in_: number of features.
-        feature_names_in_: names of the features, where X had any.
-
-    Raises:
-        ValueError: in `fit`, a parameter or data against its rule.
 
     Examples:
         >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]

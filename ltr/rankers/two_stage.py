@@ -99,11 +99,6 @@ class TwoStageRanker(Ranker):
         solution_: the `Solution` of the exact stage; None where it had nothing to order, and after `load`.
         problem_: the problem that was solved; None likewise, and in copies and pickles.
         note_: what happened beyond the usual, empty when nothing did.
-        n_features_in_: number of features.
-        feature_names_in_: names of the features, where X had any.
-
-    Raises:
-        ValueError: in `fit`, a parameter or data against its rule.
 
     Examples:
         >>> from sklearn.datasets import load_breast_cancer
@@ -158,7 +153,7 @@ class TwoStageRanker(Ranker):
         exact._check_parameters()
         check_callable("on_progress", on_progress)
         features, labels, groups = self._training_data(X, y, qid)
-        binary = exact._takes_classes(labels, groups)
+        exact._check_labels(labels)
         starts = checked_starts(warm_starts, features.shape[1])
         if constraints is not None:
             check_constraints(constraints, features.shape[1])
@@ -183,7 +178,7 @@ class TwoStageRanker(Ranker):
         exact._take_names(self)
         tops, top_labels, top_groups = features[top], labels[top], None if groups is None else groups[top]
         lists = TopLists.of(tops, top_groups)
-        exact._find(lists, top_labels, top_groups, binary, starts, constraints, on_progress)
+        exact._find(lists, top_labels, top_groups, starts, constraints, on_progress)
         if exact.coef_ is None:
             exact.note_ = f"{_why_nothing(exact, top_labels, top_groups)}: the base ranking is kept"
         return self
