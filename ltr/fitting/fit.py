@@ -393,11 +393,7 @@ def _not_convex(loss: nn.Module) -> bool:
 
 
 def check_state(state: object) -> None:
-    """Check that a state has all entries of `Fit.state_dict`.
-
-    Raises:
-        ValueError: anything else; the message names what is missing.
-    """
+    """Raise ValueError, with what is missing, unless a state has all entries of `Fit.state_dict`."""
     missing = [name for name in _STATE if not isinstance(state, Mapping) or name not in state]
     if missing:
         raise ValueError(

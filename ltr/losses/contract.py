@@ -97,11 +97,7 @@ class RankingLoss(nn.Module, abc.ABC):
         return f"{self.key}({','.join(given)})" if given else self.key
 
     def options(self) -> dict[str, str]:
-        """Return the options that `name` spells out, as text: those that differ from their defaults.
-
-        Raises:
-            TypeError: an option of the constructor that is not kept as an attribute of its name.
-        """
+        """Return the options that `name` spells out, as text: those that differ from their defaults."""
         options = {}
         for key, default in self.option_defaults().items():
             if not hasattr(self, key):

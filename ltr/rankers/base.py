@@ -345,11 +345,7 @@ def _writable(features: FloatArray) -> FloatArray:
 
 
 def _labels_and_lists(y: ArrayLike, qid: ArrayLike | None, n: int) -> tuple[FloatArray, IntArray | None]:
-    """Return labels as finite float64 >= 0 and the number of each row's list, both (n,).
-
-    Raises:
-        ValueError: labels or ids against their rule, or another number of them than n.
-    """
+    """Return labels, which must be finite and >= 0, as float64 and the number of each row's list, both (n,)."""
     given = column_or_1d(y, warn=True)
     try:
         labels = np.asarray(given, dtype=np.float64)

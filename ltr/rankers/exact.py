@@ -138,12 +138,8 @@ class ExactRanker(Ranker):
             ValueError: an argument against its rule, or side constraints that no weights are known to satisfy.
         """
         self._check_parameters()
-        check_callable("on_progress", on_progress)
         features, labels, groups = self._training_data(X, y, qid)
-        self._check_labels(labels)
-        starts = checked_starts(warm_starts, features.shape[1])
-        if constraints is not None:
-            check_constraints(constraints, features.shape[1])
+        starts = self._checked_starts(labels, features.shape[1], warm_starts, constraints, on_progress)
         lists = TopLists.of(features, groups)
         if not lists.varying.any():
             raise ValueError("X must have a feature that varies in some list, got constant columns only")
@@ -207,9 +203,26 @@ class ExactRanker(Ranker):
         if self.recentre is not None:
             one_of("recentre", self.recentre, get_args(NormName))
 
-    def _check_labels(self, labels: FloatArray) -> None:
-        """Check that the labels go with the statistic."""
+    def _checked_starts(
+        self,
+        labels: FloatArray,
+        d: int,
+        warm_starts: Iterable[ArrayLike],
+        constraints: LinearConstraints | None,
+        on_progress: Progress | None,
+    ) -> list[FloatArray]:
+        """Return the warm starts as float64, once they and the other arguments of a fit on d features are checked."""
+        check_callable("on_progress", on_progress)
         RankStatistic.parse(self.statistic).check_labels(graded=not np.isin(labels, (0, 1)).all())
+        starts = [as_numbers("warm_starts", w) for w in as_sequence("warm_starts", warm_starts, "weights")]
+        for start in starts:
+            if start.shape != (d,):
+                raise ValueError(f"warm_starts: weights must have shape ({d},), got {start.shape}")
+            if not np.isfinite(start).all():
+                raise ValueError(f"warm_starts: weights must be finite, got {start.tolist()}")
+        if constraints is not None:
+            check_constraints(constraints, d)
+        return starts
 
     def _find(
         self,
@@ -284,17 +297,6 @@ class ExactRanker(Ranker):
                 f"the margin of {self.margin:g} and is kept; the solution's value and bound hold for that margin"
             )
         self.coef_ = lists.raw(candidates[best])
-
-
-def checked_starts(warm_starts: Iterable[ArrayLike], d: int) -> list[FloatArray]:
-    """Return warm starts as float64; raise ValueError unless each is finite and of shape (d,)."""
-    starts = [as_numbers("warm_starts", w) for w in as_sequence("warm_starts", warm_starts, "weights")]
-    for start in starts:
-        if start.shape != (d,):
-            raise ValueError(f"warm_starts: weights must have shape ({d},), got {start.shape}")
-        if not np.isfinite(start).all():
-            raise ValueError(f"warm_starts: weights must be finite, got {start.tolist()}")
-    return starts
 
 
 def _shares_of_pairs(labels: FloatArray, groups: IntArray) -> FloatArray:

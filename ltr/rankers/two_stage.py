@@ -30,14 +30,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest, MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from ltr.checks import check_callable, is_whole
+from ltr.checks import is_whole
 from ltr.data.dataset import checked_queries
 from ltr.exact import LinearConstraints, Progress, RerankProblem, Solution
 from ltr.exact.largest_margin import NormName
-from ltr.exact.problem import check_constraints
 from ltr.losses import parse_loss
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, labels_agree
-from ltr.rankers.exact import ExactRanker, checked_starts
+from ltr.rankers.exact import ExactRanker
 from ltr.rankers.linear import LinearRanker
 from ltr.rankers.logistic import LogisticRegressionRanker
 from ltr.rankers.rankboost import RankBoostRanker
@@ -151,12 +150,8 @@ class TwoStageRanker(Ranker):
             raise ValueError(f"top_k must be an integer >= 2 or None for the full list, got {self.top_k!r}")
         exact = self._exact_stage()
         exact._check_parameters()
-        check_callable("on_progress", on_progress)
         features, labels, groups = self._training_data(X, y, qid)
-        exact._check_labels(labels)
-        starts = checked_starts(warm_starts, features.shape[1])
-        if constraints is not None:
-            check_constraints(constraints, features.shape[1])
+        starts = exact._checked_starts(labels, features.shape[1], warm_starts, constraints, on_progress)
         if base_is_fitted:
             if isinstance(self.base, str):
                 raise ValueError(f"base_is_fitted goes with a ranker object, got base={self.base!r}")
