@@ -114,7 +114,7 @@ class RankingLoss(nn.Module, abc.ABC):
 
     @abc.abstractmethod
     def list_values(self, lists: Lists) -> Tensor:
-        """Return the value of each list, which has an item, real or not, of shape ``(*batch,)``."""
+        """Return the value of each list, of shape ``(*batch,)``; not called for lists of length 0."""
 
     def forward(
         self,

@@ -164,6 +164,8 @@ class PairwiseHingeLoss(PairwiseLoss):
 class PairwiseSquaredHingeLoss(PairwiseLoss):
     """Pairwise squared hinge loss ``max(0, 1 - (s_i - s_k))^2``, with the options of `PairwiseLoss`.
 
+    It is smooth, and zero beyond a margin of 1.
+
     Source: Chapelle & Keerthi, *Efficient algorithms for ranking with SVMs* (2010).
 
     Examples:

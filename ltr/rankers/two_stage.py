@@ -62,15 +62,13 @@ def make_ranker(name: str, *, seed: int = 0) -> Ranker:
         >>> make_ranker("hinge")
         LinearRanker(loss='hinge')
     """
-    if not isinstance(name, str):
-        raise ValueError(f"ranker must be logistic, rankboost or the name of a loss, got {name!r}")
     if name in ("logistic", "logistic_regression"):
         return LogisticRegressionRanker()
     if name == "rankboost":
         return RankBoostRanker()
     try:
         parse_loss(name)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise ValueError(f"ranker must be logistic, rankboost or the name of a loss, got {name!r} ({error})") from None
     return LinearRanker(name, seed=seed)
 
@@ -384,10 +382,8 @@ def _scores_of(base: Any, features: FloatArray) -> FloatArray:  # noqa: ANN401 (
     """Return a base ranker's scores of an array whose columns are known to be those of the fit, (n,)."""
     if isinstance(base, Ranker):
         return base._scores(features)
-    for method in ("decision_function", "predict_proba", "predict"):
-        if hasattr(base, method):
-            break
-    else:
+    method = next((name for name in ("decision_function", "predict_proba", "predict") if hasattr(base, name)), None)
+    if method is None:
         raise ValueError(f"base must have decision_function, predict_proba or predict, got {base!r}")
     scores = np.asarray(getattr(base, method)(features), dtype=np.float64)
     if method == "predict_proba" and scores.shape[1:] == (2,):
