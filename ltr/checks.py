@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import re
 from collections.abc import Iterable
+from types import ModuleType
 from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "as_array",
-    "as_float",
-    "as_number",
-    "as_numbers",
-    "as_sequence",
-    "check_callable",
-    "check_cutoff",
-    "is_whole",
-    "without_spaces",
-]
-
 _Item = TypeVar("_Item")
+_Text = TypeVar("_Text", bound=str)
 
 _NUMBER = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?|nan)", re.ASCII | re.IGNORECASE)
 _PUNCTUATION = re.compile(r"([(),=@])")
+_ROWS = 1 << 16  # rows checked at a time: an array may be mapped from a file larger than the memory
 
 
 def is_whole(value: object) -> TypeGuard[int]:
@@ -36,6 +28,13 @@ def is_whole(value: object) -> TypeGuard[int]:
         (True, True, False, False)
     """
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def one_of(name: str, value: _Text, allowed: Iterable[str]) -> _Text:
+    """Return a word if it is an allowed one; raise ValueError with all of them for any other value."""
+    if value not in (words := tuple(allowed)):
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}, got {value!r:.80}")
+    return value
 
 
 def check_cutoff(name: str, cutoff: object) -> None:
@@ -79,6 +78,17 @@ def as_numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
         raise ValueError(f"{name} must hold numbers: {error}") from None
 
 
+def check_matrix(name: str, values: NDArray[Any]) -> None:
+    """Raise ValueError for what is no 2-D array of finite numbers with a row and a column."""
+    if values.ndim != 2 or 0 in values.shape:
+        raise ValueError(f"{name} must be 2-D with at least one row and one column, got shape {values.shape}")
+    for begin in range(0, len(values), _ROWS):
+        part = np.asarray(values[begin : begin + _ROWS], dtype=np.float64)
+        if not np.isfinite(part).all():
+            row, column = np.argwhere(~np.isfinite(part))[0]
+            raise ValueError(f"{name} must be finite, got {part[row, column]} at row {begin + row}, column {column}")
+
+
 def as_sequence(name: str, values: Iterable[_Item], of: str) -> tuple[_Item, ...]:
     """Return values as a tuple; ValueError for a text or for what cannot be iterated."""
     try:
@@ -87,6 +97,17 @@ def as_sequence(name: str, values: Iterable[_Item], of: str) -> tuple[_Item, ...
         return tuple(values)
     except TypeError:
         raise ValueError(f"{name} must be a sequence of {of}, got {values!r}") from None
+
+
+def imported(what: str, module: str) -> ModuleType:
+    """Import the module of a name such as ``mymodule:MyLoss``; ValueError, which begins with `what`, says why not."""
+    try:
+        return importlib.import_module(module)
+    except Exception as error:
+        missing = isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}.")
+        hint = "; install it, or put its folder on PYTHONPATH" if missing else ""
+        reason = f"{type(error).__name__}: {error!s:.200}{hint}"
+        raise ValueError(f"{what:.80}: importing {module:.80} failed: {reason}") from error
 
 
 def check_callable(name: str, value: object) -> None:

@@ -19,8 +19,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["clock", "njit"]
-
 _LOGGER = logging.getLogger("ltr")
 
 

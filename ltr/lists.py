@@ -22,19 +22,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = [
-    "FlatLists",
-    "Lists",
-    "as_flat_lists",
-    "as_lists",
-    "buckets",
-    "check_nonnegative",
-    "check_qid",
-    "numbered",
-    "unique",
-]
-
-
 _EXACT = 2**24  # all integers up to here are exact in float32
 
 
@@ -210,12 +197,7 @@ def _check(scores: Tensor, labels: Tensor, mask: Tensor | None, weight: Tensor |
 
 
 def check_qid(scores: Tensor, qid: Tensor | None) -> None:
-    """Check the ids of flat lists.
-
-    Raises:
-        TypeError: a qid that is not of an integer type.
-        ValueError: a qid beside batched scores, or of another shape.
-    """
+    """Raise TypeError or ValueError for ids of flat lists that are no integers, or not one for each of the scores."""
     if qid is None:
         return
     if not isinstance(qid, Tensor):
@@ -271,13 +253,9 @@ def unique(values: Tensor) -> tuple[Tensor, Tensor]:
 def buckets(group: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield the items of groups as rows, groups of similar size together, so that at most half of it is padding.
 
-    Args:
-        group: the group of each item, integers >= 0, (items,).
-
-    Yields:
-        The places of the items of each group, in their order, with places of the same group as padding; and a mask that
-        is False in padding. Both have the shape (groups, longest) and are for the groups of 2^k to 2^(k+1) - 1 items;
-        groups are in ascending order.
+    Given the group of each item, (items,), yield for the groups of 2^k to 2^(k+1) - 1 items, ascending, two arrays of
+    shape (groups, longest): the places of the items of each group, in their order, with places of the same group as
+    padding; and a mask that is False in padding.
 
     Examples:
         >>> [(places.tolist(), mask.tolist()) for places, mask in buckets(torch.tensor([4, 0, 4, 4, 2]))]

@@ -15,18 +15,17 @@ Source: Rudin & Wang, *Direct Learning to Rank and Rerank* (2018), section 2.6.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
-from ltr.checks import as_float
+from ltr.checks import as_float, one_of
 from ltr.lists import Lists, as_lists
 from ltr.statistics import RankStatistic
 
 __all__ = [
     "GainName",
-    "check_gain",
     "gains_of",
     "order_items",
     "position_weights",
@@ -115,15 +114,6 @@ def order_items(lists: Lists, tie_break: Tensor) -> Tensor:
     return order.gather(-1, real_first)
 
 
-def check_gain(gain: str) -> GainName:
-    """Return the name of a gain, or raise ValueError where it names none."""
-    if gain == "linear":
-        return "linear"
-    if gain == "exp2":
-        return "exp2"
-    raise ValueError(f"gain must be 'linear' or 'exp2', got {gain!r}")
-
-
 def gains_of(labels: Tensor, gain: GainName) -> Tensor:
     """Return the gain of each label: the label itself (``linear``) or ``2**label - 1`` (``exp2``).
 
@@ -132,7 +122,7 @@ def gains_of(labels: Tensor, gain: GainName) -> Tensor:
     Raises:
         ValueError: an unknown name; with ``exp2`` a label whose gain is not finite.
     """
-    if check_gain(gain) == "linear":
+    if one_of("gain", gain, get_args(GainName)) == "linear":
         return labels
     gains = torch.exp2(labels if labels.is_floating_point() else labels.double()) - 1.0
     if not bool(torch.isfinite(gains).all()):

@@ -13,7 +13,6 @@ Source: Rudin & Wang, *Direct Learning to Rank and Rerank* (2018), section 2.2.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import math
 import re
@@ -24,7 +23,7 @@ from typing import Any, Literal, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.checks import as_float, as_number, as_numbers, check_cutoff, is_whole, without_spaces
+from ltr.checks import as_float, as_number, as_numbers, check_cutoff, imported, is_whole, one_of, without_spaces
 
 __all__ = ["RankStatistic", "StatisticKind", "register_statistic"]
 
@@ -147,8 +146,7 @@ def register_statistic(name: str, *, cutoff: Cutoff = "may") -> Callable[[_Funct
     """
     if not isinstance(name, str) or re.fullmatch(r"[a-z]\w*", name, re.ASCII) is None:
         raise ValueError(f"statistic: a name must be a lower-case word, got {name!r:.80}")
-    if cutoff not in get_args(Cutoff):
-        raise ValueError(f"statistic {name}: cutoff must be 'may', 'must' or 'never', got {cutoff!r:.80}")
+    one_of(f"statistic {name}: cutoff", cutoff, get_args(Cutoff))
 
     def register(function: _Function) -> _Function:
         owner = _KINDS[name].function.__module__ if name in _KINDS else function.__module__
@@ -363,12 +361,6 @@ class RankStatistic:
         if graded and self.kind.share_of_pairs:
             raise ValueError(f"labels must be 0 and 1 for {self}: for graded labels take wrs, dcg or a pairwise loss")
 
-    def check_sum(self) -> None:
-        """Raise ValueError where the statistic has no sum over several lists or graded labels, as ``auc`` has none."""
-        if self.kind.share_of_pairs:
-            rule = f"statistic must not be {self} with queries or graded labels"
-            raise ValueError(f"{rule}: take wrs, the sum of the ranks")
-
     def weights(self, n: int, *, cut: bool = True) -> FloatArray:
         """Return the weights a_1..a_n of a list of n observations, bottom of the list first.
 
@@ -463,11 +455,7 @@ def _kind_of(name: str) -> StatisticKind:
     """Return what a name stands for; a module in front of it, as in ``mymodule:name``, is imported first."""
     module, _, own = name.rpartition(":") if isinstance(name, str) else ("", "", name)
     if module:
-        try:
-            importlib.import_module(module)
-        except Exception as error:
-            hint = "; put its folder on PYTHONPATH" if isinstance(error, ImportError) else ""
-            raise ValueError(f"statistic {name:.80}: cannot import {module:.80}: {error!s:.200}{hint}") from error
+        imported(f"statistic {name}", module)
     if own not in _KINDS or (module and not _KINDS[own].checked):
         raise ValueError(f"statistic: unknown name {name!r:.80}; known are {', '.join(_KINDS)}")
     return _KINDS[own]

@@ -202,7 +202,7 @@ def test_a_result_is_one_line():
         (lambda: compare([1.0, 2.0], [2.0, math.inf]), "b must be finite or NaN, got inf"),
         (lambda: mean_interval([1.0, 2.0], confidence=95), "confidence must lie between 0 and 1, got 95"),
         (lambda: mean_interval([1.0, 2.0], resamples=0), "resamples must be an integer >= 10, got 0"),
-        (lambda: mean_interval([1.0, 2.0], method="basic"), "method must be 'bca' or 'percentile', got 'basic'"),
+        (lambda: mean_interval([1.0, 2.0], method="basic"), "method must be one of 'bca', 'percentile', got 'basic'"),
         (lambda: compare_all({"a": [1.0, 2.0]}), "values must hold at least 2 rankers, got 1"),
         (lambda: holm([0.1, 1.1]), "p_values must lie between 0 and 1"),
     ],

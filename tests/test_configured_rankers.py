@@ -134,7 +134,7 @@ def test_a_ranker_with_nothing_to_order_stays_where_it_is():
 def test_what_cannot_be_moved(tmp_path):
     data = gaussians(n=200)
     ranker = TwoStageRanker(top_k=20).fit(data.X, data.y)
-    with pytest.raises(ValueError, match="norm must be 'l2' or 'max', got 'l1'"):
+    with pytest.raises(ValueError, match="norm must be one of 'l2', 'max', got 'l1'"):
         ranker.recentred("l1")
     with pytest.raises(ValueError, match="recentred goes with a ranker that was fitted"):
         TwoStageRanker().recentred()

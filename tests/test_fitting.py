@@ -475,7 +475,7 @@ def test_the_smoothed_hinge_lies_below_the_hinge_by_half_its_width_at_most(width
     _, group = np.unique(qid, return_inverse=True)
     groups = [np.flatnonzero(group == g) for g in range(group.max() + 1)]
     loss = PairwiseHingeLoss(reduction=reduction, pairs=pairs)
-    hinge_pairs = HingePairs.of(loss, y, groups)
+    hinge_pairs = HingePairs.of(loss, y, groups, torch.zeros(1).double())
     multipliers = torch.from_numpy(np.random.default_rng(0).uniform(size=len(hinge_pairs.share)))
     scores = torch.from_numpy(X[:, 0].copy())
     true = float(loss(scores, torch.from_numpy(y), qid=torch.from_numpy(qid)))
@@ -487,7 +487,7 @@ def test_the_smoothed_hinge_lies_below_the_hinge_by_half_its_width_at_most(width
 
 def test_the_gradient_of_the_smoothed_hinge_is_right():
     X, y = problem(12)
-    pairs = HingePairs.of(PairwiseHingeLoss(), y.astype(float), None)
+    pairs = HingePairs.of(PairwiseHingeLoss(), y.astype(float), None, torch.zeros(1).double())
     multipliers = torch.from_numpy(np.random.default_rng(0).uniform(size=len(pairs.share)))
     scores = torch.from_numpy(X[:, 0].copy()).requires_grad_()
     assert torch.autograd.gradcheck(SmoothedHinge(pairs, 0.7, multipliers), scores)

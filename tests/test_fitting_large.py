@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from ltr.fitting import Fit, FitOptions
-from ltr.fitting.observations import list_batches, lists_in_blocks
+from ltr.fitting.observations import list_batches, lists_in_blocks, rows_of_lists
 from ltr.fitting.smoothing import HingePairs, HuberHinge, SmoothedHinge
 from ltr.fitting.team import BLOCKS, blocks_of
 from ltr.losses import LambdaLoss, PairwiseHingeLoss, RankNetLoss, SmoothStatisticLoss, parse_loss
@@ -55,7 +55,7 @@ def test_blocks_hold_every_row_once_and_in_order(rows, chunk):
 @settings(max_examples=200)
 def test_blocks_of_lists_hold_every_list_whole(ids, chunk):
     ids = np.array(ids)
-    blocks = lists_in_blocks(ids, chunk)
+    blocks = lists_in_blocks(rows_of_lists(ids), chunk)
     assert sorted(np.concatenate([rows for rows, _ in blocks])) == list(range(len(ids)))
     assert sum(share for _, share in blocks) == pytest.approx(1)
     held = [set(ids[rows]) for rows, _ in blocks]
@@ -107,8 +107,9 @@ def test_the_hinge_of_many_pairs_is_that_of_all_pairs_with_multipliers_one_half(
     X, y, qid = queries([120] if not grouped else UNEVEN)
     loss = PairwiseHingeLoss(reduction=reduction, pairs=pairs)
     groups = [np.flatnonzero(qid == q) for q in np.unique(qid)]
-    reference = SmoothedHinge.start(HingePairs.of(loss, y, groups), width)
     scores, labels = torch.from_numpy(X[:, 0].copy()).requires_grad_(), torch.from_numpy(y)
+    held = HingePairs.of(loss, y, groups, scores.detach())
+    reference = SmoothedHinge(held, width, torch.full_like(held.share, 0.5))
     ids = torch.from_numpy(qid) if grouped else None
     hinge = HuberHinge(loss, width)
     value, expected = hinge(scores, labels, qid=ids), reference(scores)
@@ -248,7 +249,7 @@ def test_lambda_loss_goes_on_from_ranknet_under_adam(scorer):
 def test_few_pairs_of_a_long_list_take_little_memory():
     labels = np.zeros(200_000)
     labels[[3, 70_000, 199_999]] = 1.0
-    pairs = HingePairs.of(PairwiseHingeLoss(), labels, None)
+    pairs = HingePairs.of(PairwiseHingeLoss(), labels, None, torch.zeros(1).double())
     assert len(pairs.above) == 3 * 199_997  # of all items with all there are 40 billion
     assert set(labels[pairs.above]) == {1.0}
     assert set(labels[pairs.below]) == {0.0}

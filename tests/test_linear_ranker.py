@@ -227,7 +227,7 @@ def test_an_interrupted_fit_resumes_bit_for_bit(options, after):
     ("options", "message"),
     [
         ({"loss": "hing"}, "loss: unknown name 'hing'"),
-        ({"scorer": "tree"}, "scorer must be 'linear' or 'mlp', got 'tree'"),
+        ({"scorer": "tree"}, "scorer must be one of 'linear', 'mlp', got 'tree'"),
         ({"scorer": "mlp", "hidden": (0,)}, "hidden must be an integer >= 1, got 0"),
         ({"scorer": "mlp", "hidden": 64}, "hidden must be a sequence of integers >= 1, got 64"),
         ({"l2": "0.1"}, "l2 must be a finite number >= 0, got '0.1'"),

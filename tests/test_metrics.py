@@ -93,7 +93,7 @@ def test_other_spellings(text, name):
         ("mrr@" + "9" * 5000, "measure must read name"),
         ("statistic(weights(0 1,2))", "'0 1' is not a number"),
         ("statistic(dcg)@3", "the cutoff belongs to the statistic"),
-        ("dcg(gain=square)", "gain must be 'linear' or 'exp2', got 'square'"),
+        ("dcg(gain=square)", "gain must be one of 'linear', 'exp2', got 'square'"),
         ("dcg(gain=exp2,gain=exp2)", "gain=... can be given once"),
         ("pauc", "a cutoff is needed"),
     ],
@@ -188,10 +188,10 @@ def test_reciprocal_rank_and_the_papers_statistic_agree_for_one_positive_only():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda s, y: metrics.auc(s, y, ties="random"), "ties must be one of resolved, .* got 'random'"),
+        (lambda s, y: metrics.auc(s, y, ties="random"), "ties must be one of 'resolved', .* got 'random'"),
         (lambda s, y: metrics.auc(s, y + 1), "labels must be 0 and 1 for auc"),
         (lambda s, y: metrics.dcg(s, y - 1), "labels must be >= 0, got -1: leave padding out by mask="),
-        (lambda s, y: metrics.dcg(s, y, gain="square"), "gain must be 'linear' or 'exp2', got 'square'"),
+        (lambda s, y: metrics.dcg(s, y, gain="square"), "gain must be one of 'linear', 'exp2', got 'square'"),
         (lambda s, y: metrics.precision(s, y, k=0), r"k must be an integer from 1 to 2\*\*63 - 1, got 0"),
         (lambda s, y: metrics.recall(s, y, k=1.5), r"k must be an integer from 1 to 2\*\*63 - 1, got 1.5"),
         (lambda s, y: metrics.dcg(s, y, k=0), r"cutoff must be an integer from 1 to 2\*\*63 - 1, got 0"),

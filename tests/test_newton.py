@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ltr.convex.newton import Objective, Pairs, floor, minimise, solve
-from ltr.losses.functions import EXPONENTIAL, HINGE, LOGISTIC, SQUARED_HINGE, PairFunction
+from ltr.losses.functions import EXPONENTIAL, LOGISTIC, SQUARED_HINGE, PairFunction, SmoothedHinge
 
 FUNCTIONS = {
     "logistic": LOGISTIC,
     "exponential": EXPONENTIAL,
     "squared_hinge": SQUARED_HINGE,
-    "smooth_hinge": HINGE.smoothed(0.3),
+    "smooth_hinge": SmoothedHinge(0.3),
 }
 all_functions = pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS.keys())
 rng = np.random.default_rng(0)

@@ -346,7 +346,7 @@ def test_a_missing_file_is_a_missing_file(tmp_path):
     [
         (lambda X, y: quick(top_k=1).fit(X, y), "top_k must be an integer >= 2 or None for the full list, got 1"),
         (lambda X, y: quick(top_k=2.5).fit(X, y), "top_k must be an integer >= 2"),
-        (lambda X, y: quick(recentre="l1").fit(X, y), "recentre must be 'l2', 'max' or None, got 'l1'"),
+        (lambda X, y: quick(recentre="l1").fit(X, y), "recentre must be one of 'l2', 'max', got 'l1'"),
         (lambda X, y: quick(statistic="nope").fit(X, y), "unknown name 'nope'"),
         (lambda X, y: TwoStageRanker(exact="nope").fit(X, y), "unknown name 'nope'"),
         (lambda X, y: quick(rank="nope").fit(X, y), "rank must be 'resolved' or 'subrank', got 'nope'"),

@@ -236,7 +236,7 @@ def test_features_are_standardised_within_queries(seed):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda X, y, q: quick(gain="square").fit(X, y, q), "gain must be 'exp2' or 'linear', got 'square'"),
+        (lambda X, y, q: quick(gain="square").fit(X, y, q), "gain must be one of 'linear', 'exp2', got 'square'"),
         (lambda X, y, q: quick().fit(X, y, q[:-1]), "qid: one query id a row is needed"),
         (
             lambda X, y, q: quick().fit(X, y, q / 2),

@@ -31,16 +31,6 @@ from numpy.typing import NDArray
 
 from ltr.losses.functions import PairFunction
 
-__all__ = [
-    "FloatArray",
-    "Objective",
-    "Pairs",
-    "floor",
-    "minimise",
-    "radius_of",
-    "without_idle_part",
-]
-
 FloatArray = NDArray[np.float64]
 
 RADIUS = 100.0
@@ -163,15 +153,10 @@ def floor(
 
 
 def minimise(objective: Objective, start: FloatArray, *, steps: int = 500) -> FloatArray:
-    """Minimise a smooth objective by damped Newton steps, to the last digits of float64.
+    """Minimise a smooth convex objective by damped Newton steps, to the last digits of float64.
 
-    Args:
-        objective: convex and twice differentiable (once will do for the squared hinge).
-        start: weights with a finite value.
-        steps: limit on the number of Newton steps.
-
-    Returns:
-        The weights reached; `Objective.lower_bound` proves how good they are.
+    Second derivatives may jump, as those of the squared hinge do. `Objective.lower_bound` proves how good the weights
+    returned are.
 
     Examples:
         >>> from ltr.losses.functions import LOGISTIC

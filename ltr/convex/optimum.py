@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ltr.checks import as_float
 from ltr.convex.newton import FloatArray, Objective, Pairs, minimise, radius_of
@@ -26,8 +26,6 @@ from ltr.convex.programs import hinge_optimum, recedes
 from ltr.data.dataset import check_ranges, checked_features, checked_labels
 from ltr.losses import LogisticLoss, PNormPushLoss, RankingLoss, parse_loss
 from ltr.losses.functions import Hinge, PairFunction
-
-__all__ = ["ITEM_LIMIT", "PAIR_LIMIT", "ConvexOptimum", "certified_optimum"]
 
 PAIR_LIMIT = 4_000_000
 """Most positive-negative pairs taken: matrices of that size are held in memory."""
@@ -88,12 +86,18 @@ def certified_optimum(
         True
     """
     module, function, p = _checked_loss(loss)
-    features, positive = _checked_data(X, y)
+    features = checked_features(X)
+    check_ranges(features)
+    positive = checked_labels(y, len(features)) == 1
     if not 0 <= as_float(l2) < math.inf:
         raise ValueError(f"l2 must be a finite number >= 0, got {l2!r}")
     pointwise = isinstance(module, LogisticLoss)
-    if not pointwise:
-        _check_size(module.name, positive)
+    pairs = int(positive.sum()) * int((~positive).sum())
+    if not pointwise and (positive.size > ITEM_LIMIT or pairs > PAIR_LIMIT):
+        raise ValueError(
+            f"X has {positive.size} observations and {pairs} positive-negative pairs; the limits for {module.name} are "
+            f"{ITEM_LIMIT} and {PAIR_LIMIT}"
+        )
 
     # a shift of all scores changes no difference, and a bias absorbs it; without one the features stay where they are
     scaled, shift, scale = _scaled(features, centred=bias or not pointwise)
@@ -136,7 +140,7 @@ def _checked_loss(loss: str | RankingLoss) -> tuple[RankingLoss, PairFunction, f
     """Return the loss, its pair function φ, and the power p."""
     module = parse_loss(loss)
     function = getattr(module, "function", None)
-    if not (module.convex and isinstance(function, PairFunction) and function.has_conjugate):
+    if not (module.convex and isinstance(function, PairFunction) and function.has("conjugate")):
         raise ValueError(
             f"loss: no convex optimum is known for {module.name}; that takes a convex loss whose pair function has a "
             "conjugate"
@@ -144,12 +148,6 @@ def _checked_loss(loss: str | RankingLoss) -> tuple[RankingLoss, PairFunction, f
     if (module.reduction, module.pairs) != ("mean", "mean"):
         raise ValueError(f"loss must have reduction and pairs 'mean', got {module.name}")
     return module, function, module.p if isinstance(module, PNormPushLoss) else 1.0
-
-
-def _checked_data(X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, NDArray[np.bool_]]:
-    features = checked_features(X)
-    check_ranges(features)
-    return features, checked_labels(y, len(features)) == 1
 
 
 def _scaled(features: FloatArray, *, centred: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -164,12 +162,3 @@ def _scaled(features: FloatArray, *, centred: bool) -> tuple[FloatArray, FloatAr
     if centred:
         scaled[:, constant] = 0.0
     return scaled, shift, scale
-
-
-def _check_size(name: str, positive: NDArray[np.bool_]) -> None:
-    pairs = int(positive.sum()) * int((~positive).sum())
-    if positive.size > ITEM_LIMIT or pairs > PAIR_LIMIT:
-        raise ValueError(
-            f"X has {positive.size} observations and {pairs} positive-negative pairs; the limits for {name} are "
-            f"{ITEM_LIMIT} and {PAIR_LIMIT}"
-        )

@@ -14,18 +14,8 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.convex.newton import (
-    FloatArray,
-    Objective,
-    Pairs,
-    floor,
-    minimise,
-    radius_of,
-    without_idle_part,
-)
-from ltr.losses.functions import HINGE
-
-__all__ = ["KINK_LIMIT", "hinge_optimum", "recedes"]
+from ltr.convex.newton import FloatArray, Objective, Pairs, floor, minimise, radius_of, without_idle_part
+from ltr.losses.functions import HINGE, SmoothedHinge
 
 _TOLERANCES = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}
 
@@ -42,7 +32,7 @@ def hinge_optimum(pairs: Pairs, penalty: FloatArray) -> tuple[FloatArray, float,
     hinge = Objective(pairs, HINGE, penalty)
     w = np.zeros(penalty.size)
     for width in (1.0, 0.1, 0.01, 0.001):
-        w = minimise(Objective(pairs, HINGE.smoothed(width), penalty), w, steps=50)
+        w = minimise(Objective(pairs, SmoothedHinge(width), penalty), w, steps=50)
         if hinge.value(w) == 0:
             return w, 0.0, "newton"
     best, lower, guess = w, -math.inf, hinge.value(w)

@@ -8,10 +8,9 @@ linear scorer it is l2-strongly convex in the weights, so that
 is known at every step; a fit has converged when that `Step.gap` is at most ``tolerance * |objective|``.
 Losses of pairs never see the bias; for the pointwise loss, whose bias is free, the gap is an estimate.
 
-*Hinge.* The pairwise hinge loss has kinks at which L-BFGS stalls short of the optimum. L-BFGS is given a sequence
-of smooth losses instead (`ltr.fitting.smoothing`), each started from the last one's solution, until the gap of the
-true hinge closes: to the bound above, with the smooth objective's gradient, comes the slack between the two. Logged
-objectives and losses are always those of the true loss.
+*Hinge.* The pairwise hinge loss has kinks at which L-BFGS stalls short of the optimum. It is given a sequence of smooth
+losses instead (`ltr.fitting.smoothing`) until the gap of the true hinge, with its slack to the smooth one, closes.
+Logged objectives and losses are always those of the true loss.
 
 *Many rows.* With `FitOptions.chunk_rows` features stay where they are, in memory or in a memory-mapped file, and only
 that many rows at a time are on the device; everything else takes a few numbers per row.
@@ -41,8 +40,6 @@ from ltr.fitting.smoothing import SmoothedHinge, Smoothing, smoothed_hinge
 from ltr.losses import PairwiseLoss, parse_loss
 from ltr.losses.contract import RankingLoss
 from ltr.losses.functions import Hinge
-
-__all__ = ["Fit", "NoSlopeError", "Step", "StopReason", "check_state"]
 
 StopReason = Literal["", "tolerance", "stalled", "max_steps"]
 """Why a fit ended, see `Fit`; empty while it has not."""
@@ -160,16 +157,7 @@ class Fit:
         _check_types(scorer, loss, self.options)
         _check(scorer, loss, self.options, qid)
         self.device = self.options.torch_device()
-        self._objective = Objective(
-            scorer,
-            loss,
-            X,
-            y,
-            qid=qid,
-            l2=self.options.l2,
-            device=self.device,
-            chunk_rows=self.options.chunk_rows,
-        )
+        self._objective = Objective(scorer, loss, X, y, qid, self.options)
         self.index = 0
         self.seconds = 0.0
         self._stopped: StopReason = ""
@@ -288,8 +276,9 @@ class Fit:
         small = self.options.tolerance * abs(step.objective)
         if step.gap <= small:
             self._stopped = "tolerance"
-        elif slack > small / 2 and step.gap - slack <= slack / 2:
-            self._sharpen(slack, small / 2)
+        elif self._smoothed is not None and slack > small / 2 and step.gap - slack <= slack / 2:
+            self._go_on_with(self._smoothed.sharper(self._objective.scores(), slack, self._last_slack, small / 2))
+            self._last_slack = slack
         elif before - seen > self._least_progress() * abs(before):
             self._restarted = False
         elif not self._restarted:
@@ -312,12 +301,6 @@ class Fit:
         """
         struggled = self._evaluations > _EASY_SEARCH and _not_convex(self.loss)
         return max(_NO_PROGRESS, self.options.tolerance) if struggled else _NO_PROGRESS
-
-    def _sharpen(self, slack: float, wanted: float) -> None:
-        """Go on to the next smoothed hinge."""
-        assert self._smoothed is not None
-        self._go_on_with(self._smoothed.sharper(self._objective.scores(), slack, self._last_slack, wanted))
-        self._last_slack = slack
 
     def _go_on_with(self, smoothed: Smoothing) -> None:
         """Minimise another smoothed hinge from here."""
@@ -410,11 +393,7 @@ def _not_convex(loss: nn.Module) -> bool:
 
 
 def check_state(state: object) -> None:
-    """Check that a state has all entries of `Fit.state_dict`.
-
-    Raises:
-        ValueError: anything else; the message names what is missing.
-    """
+    """Raise ValueError, with what is missing, unless a state has all entries of `Fit.state_dict`."""
     missing = [name for name in _STATE if not isinstance(state, Mapping) or name not in state]
     if missing:
         raise ValueError(

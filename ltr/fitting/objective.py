@@ -22,10 +22,9 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from ltr.fitting.observations import Labelled, Rows
+from ltr.fitting.options import FitOptions
 from ltr.fitting.smoothing import Smoothing
 from ltr.fitting.team import Team, blocks_of
-
-__all__ = ["Evaluation", "Objective"]
 
 _CHUNK = 1 << 14  # rows of a chunk unless the user asks for fewer; large enough that the overhead of calls is small
 
@@ -44,26 +43,13 @@ class Evaluation:
 class Objective:
     """``loss(f(X), y) + (l2/2) ||weights||²`` as a function of the scorer's parameters.
 
-    The penalty takes every trainable parameter but those whose name ends in ``bias``. In a process group all processes
-    make the same calls; they start from the first one's parameters.
-
-    Args:
-        scorer: module from (..., list, d) to (..., list), each score from its own row alone; moved to `device`.
-        loss: called as ``loss(scores, labels)``, with ``qid=`` when there is one; gives one number.
-        X: observations, (n, d), finite.
-        y: labels, (n,), finite, 0 or more; some list must hold two different ones.
-        qid: integers, (n,), the list of each observation; None means that all are one list.
-        l2: factor of the L2 penalty.
-        device: device to compute on.
-        chunk_rows: number of rows on the device at a time; None keeps all there.
+    The arguments are those of `ltr.fitting.Fit` and `ltr.fitting.FitOptions`. The penalty takes every trainable
+    parameter but those whose name ends in ``bias``. In a process group all processes make the same calls; they start
+    from the first one's parameters, and a call raises ConnectionError when another process has ended.
 
     Attributes:
         rows: number of observations.
         labelled: labels and lists of the observations.
-
-    Raises:
-        ValueError: an argument against its rule.
-        ConnectionError: in any call, when another process of the group has ended.
     """
 
     def __init__(
@@ -72,12 +58,10 @@ class Objective:
         loss: nn.Module,
         X: ArrayLike,
         y: ArrayLike,
-        *,
         qid: ArrayLike | None,
-        l2: float,
-        device: torch.device,
-        chunk_rows: int | None,
+        options: FitOptions,
     ) -> None:
+        device, chunk_rows = options.torch_device(), options.chunk_rows
         self.scorer = scorer.to(device)
         self.loss = loss
         trainable = {name: p for name, p in scorer.named_parameters() if p.requires_grad}
@@ -85,7 +69,7 @@ class Objective:
             raise ValueError("scorer must have a parameter to train, got none")
         self.parameters = list(trainable.values())
         self.penalised = [p for name, p in trainable.items() if not name.endswith("bias")]
-        self.l2 = l2
+        self.l2 = options.l2
         dtype = self.parameters[0].dtype
         self._device, self._team = device, Team()
         self._chunk, self._keep_graphs = chunk_rows or _CHUNK, chunk_rows is None
@@ -99,15 +83,9 @@ class Objective:
         self._evaluated: tuple[Smoothing | None, Tensor, Evaluation, list[Tensor]] | None = None
 
     def evaluate(self, smoothed: Smoothing | None = None) -> Evaluation:
-        """Return the objective on all rows and leave its gradient in the parameters' ``grad``.
+        """Return the objective on all rows, of a smoothed loss if given, and leave its gradient in ``grad``.
 
         The last point is remembered, because a line search, the optimiser and the log ask for the same one in turn.
-
-        Args:
-            smoothed: smoothed loss to use in place of the loss.
-
-        Raises:
-            ValueError: a loss that is not one number.
         """
         point = self._point()
         if self._evaluated is not None and self._evaluated[0] is smoothed and torch.equal(self._evaluated[1], point):
@@ -123,9 +101,7 @@ class Objective:
     def estimate(self, rows: IntArray | None, seed: tuple[int, ...]) -> float:
         """Return the objective on some rows, or on all, and leave its gradient in the parameters' ``grad``.
 
-        Args:
-            rows: indices of the rows, whole lists one after the other; None means all.
-            seed: seed of randomness in the scorer; the state of torch's global generators changes.
+        `rows` holds whole lists one after the other; the seed is that of randomness in the scorer.
         """
         objective, _, gradient, _ = self._derive(self.loss, rows, seed)
         self._leave(gradient)

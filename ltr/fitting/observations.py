@@ -14,33 +14,19 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from ltr.checks import as_array, as_numbers
+from ltr.checks import as_array, as_numbers, check_matrix
 from ltr.fitting.smoothing import HuberHinge
 from ltr.fitting.team import BLOCKS, Team
 from ltr.losses.contract import RankingLoss
 
-__all__ = ["Labelled", "Rows", "item_batches", "list_batches", "lists_in_blocks"]
-
 IntArray = NDArray[np.int64]
-
-_CHECKED = 1 << 16  # rows checked at a time
 
 
 class Rows:
-    """Observations X, (n, d), finite.
+    """Observations X, (n, d), checked to be finite; `ends` are the first and the last row.
 
-    Args:
-        X: array of any real type; with `resident` False it is not copied, so that a memory-mapped one
-            (``numpy.load(..., mmap_mode="r")``) is read from the disk whenever it is needed.
-        dtype: precision of the rows that `take` returns.
-        device: device of these rows.
-        resident: whether to keep all rows on the device.
-
-    Attributes:
-        ends: the first and the last row.
-
-    Raises:
-        ValueError: anything but a matrix of finite numbers with a row and a column.
+    With `resident` all rows are kept on the device. Without it X is not copied: a memory-mapped one
+    (``numpy.load(..., mmap_mode="r")``) is read from the disk whenever it is needed.
     """
 
     def __init__(self, X: ArrayLike, *, dtype: torch.dtype, device: torch.device, resident: bool) -> None:
@@ -48,7 +34,8 @@ class Rows:
         source: NDArray[np.generic] = as_array("X", _plain(X))
         if source.dtype.kind not in "fiub":
             source = as_numbers("X", source)
-        self._source: NDArray[np.generic] | Tensor = _checked(source)
+        check_matrix("X", source)
+        self._source: NDArray[np.generic] | Tensor = source
         self._rows = len(source)
         self.ends = np.concatenate([source[:1], source[-1:]])
         if resident:
@@ -71,23 +58,13 @@ class Rows:
 class Labelled:
     """The labels y, (n,), of one list of observations, or of the lists that qid names.
 
-    The loss of many lists is a sum or a mean over them, so processes can share it: each takes some of the lists.
-
-    Args:
-        rows: number of observations n.
-        y: labels, finite, 0 or more; some list must hold two different ones.
-        qid: list of each observation, integers, (n,); None means that all are one list.
-        dtype, device: precision and device of the scores.
-        chunk: approximate number of rows of a block of lists; smaller blocks are not shared.
-        team: the processes that share the fit.
+    The loss of many lists is a sum or a mean over them, so processes can share it: each takes some blocks of lists,
+    which have about `chunk` rows.
 
     Attributes:
         labels: the labels y.
         ids: the list of each observation, None for a single list.
         groups: the rows of each list, None for a single list.
-
-    Raises:
-        ValueError: an argument against its rule.
     """
 
     def __init__(
@@ -111,24 +88,15 @@ class Labelled:
         self._y = torch.from_numpy(self.labels).to(device, dtype)
         self._qid = None if self.ids is None else torch.from_numpy(self.ids).to(device)
         self._device, self._chunk, self._team = device, chunk, team
-        self._blocks = None if self.groups is None else _in_blocks(self.groups, chunk)
+        self._blocks = None if self.groups is None else lists_in_blocks(self.groups, chunk)
 
     def loss(
         self, loss: Callable[..., Tensor], scores: Tensor, rows: IntArray | None = None, *, derive: bool
     ) -> tuple[Tensor, Tensor]:
-        """Return the loss of the scores of some rows, or of all, and its derivative by each score.
+        """Return the loss of the scores of some rows, or of all, and its derivative by each score, 0 unless `derive`.
 
-        Args:
-            loss: called as ``loss(scores, labels)``, with ``qid=`` when there is one.
-            scores: scores of the rows.
-            rows: indices of the rows, whole lists one after the other; None means all.
-            derive: whether to compute the derivative; otherwise it is 0.
-
-        Returns:
-            The loss, 0-D, and the derivative, of the shape of the scores; NaN where a score is not finite.
-
-        Raises:
-            ValueError: a loss that is not one number.
+        The loss is called as ``loss(scores, labels)``, with ``qid=`` when there is one, and must give one number.
+        `rows` holds whole lists one after the other.
         """
         if not bool(torch.isfinite(scores).all()):
             # losses refuse such scores; the caller decides how to handle a point out of range
@@ -137,7 +105,7 @@ class Labelled:
         if rows is not None:
             index = torch.from_numpy(rows).to(self._device)
             y, qid = y[index], None if qid is None else qid[index]
-            blocks = None if self.ids is None else lists_in_blocks(self.ids[rows], self._chunk)
+            blocks = None if self.ids is None else lists_in_blocks(rows_of_lists(self.ids[rows]), self._chunk)
         reduction = _reduction(loss)
         if qid is None or blocks is None or len(blocks) == 1 or reduction is None:
             return _one(loss, scores, y, qid, derive=derive)
@@ -153,25 +121,17 @@ class Labelled:
         return together[: len(blocks)].sum(), together[len(blocks) :]
 
 
-def lists_in_blocks(ids: IntArray, chunk: int) -> list[tuple[IntArray, float]]:
-    """Put lists into blocks of about equal size, whatever the number of processes.
+def lists_in_blocks(groups: Sequence[IntArray], chunk: int) -> list[tuple[IntArray, float]]:
+    """Put lists, given by their rows, into blocks of about equal size, whatever the number of processes.
 
-    Args:
-        ids: the list of each row.
-        chunk: least number of rows of a block, if there are enough.
-
-    Returns:
-        At most 16 blocks: the rows of each, list after list, and its share of the lists.
+    Return at most 16 blocks, of `chunk` rows or more if there are enough: the rows of each, list after list, and its
+    share of the lists.
 
     Examples:
-        >>> blocks = lists_in_blocks(np.array([5, 7, 5, 7, 9]), 2)
+        >>> blocks = lists_in_blocks(rows_of_lists(np.array([5, 7, 5, 7, 9])), 2)
         >>> [(rows.tolist(), round(share, 2)) for rows, share in blocks]
         [([0, 2], 0.33), ([1, 3, 4], 0.67)]
     """
-    return _in_blocks(_rows_of_lists(ids), chunk)
-
-
-def _in_blocks(groups: Sequence[IntArray], chunk: int) -> list[tuple[IntArray, float]]:
     ends = np.cumsum([len(rows) for rows in groups])
     count = max(1, min(int(ends[-1]) // chunk, len(groups), BLOCKS))
     cuts = np.searchsorted(ends, ends[-1] * np.arange(1, count) / count, side="right")
@@ -182,7 +142,8 @@ def _in_blocks(groups: Sequence[IntArray], chunk: int) -> list[tuple[IntArray, f
     ]
 
 
-def _rows_of_lists(ids: IntArray) -> list[IntArray]:
+def rows_of_lists(ids: IntArray) -> list[IntArray]:
+    """Return the rows of each list, given the list of each row."""
     _, group = np.unique(ids, return_inverse=True)
     return np.split(np.argsort(group, kind="stable"), np.cumsum(np.bincount(group))[:-1])
 
@@ -221,25 +182,17 @@ def _checked_lists(qid: ArrayLike, labels: NDArray[np.float64]) -> tuple[IntArra
         raise ValueError(f"qid must be integers, got {ids.dtype}")
     if ids.shape != labels.shape:
         raise ValueError(f"qid must have one id a row of X ({labels.shape[0]}), got shape {ids.shape}")
-    groups = _rows_of_lists(ids)
+    groups = rows_of_lists(ids)
     if all(np.all(labels[rows] == labels[rows[0]]) for rows in groups):
         raise ValueError("y must hold two different labels in some list of qid, got none such")
     return ids.astype(np.int64), groups
 
 
 def item_batches(labels: NDArray[np.float64], size: int, generator: np.random.Generator) -> list[IntArray]:
-    """Deal the items of one list into batches that hold about the same share of every class.
+    """Deal the items of one list into batches of about `size` that hold about the same share of every class.
 
     Items in random order within their class are dealt out in turn. A batch that would hold a single class
     (one class has fewer items than there are batches) gets one random item of another class on top.
-
-    Args:
-        labels: (n,), at least two different ones.
-        size: items in a batch, at least 2; all batches hold about n / ceil(n / size).
-        generator: source of randomness.
-
-    Returns:
-        Row indices of each batch, in random order; every row occurs.
 
     Examples:
         >>> batches = item_batches(np.array([1.0, 0.0, 0.0, 0.0, 1.0, 0.0]), 3, np.random.default_rng(0))
@@ -261,15 +214,7 @@ def _with_a_pair(batch: IntArray, labels: NDArray[np.float64], generator: np.ran
 
 
 def list_batches(groups: list[IntArray], size: int, generator: np.random.Generator) -> list[IntArray]:
-    """Shuffle whole lists into batches.
-
-    Args:
-        groups: row indices of each list.
-        size: lists in a batch, at least 1; all batches hold about lists / ceil(lists / size).
-        generator: source of randomness.
-
-    Returns:
-        Row indices of each batch, list after list; every row occurs once.
+    """Shuffle whole lists, given by their rows, into batches of about `size` lists; return the rows of each batch.
 
     Examples:
         >>> groups = [np.array([0, 2]), np.array([1]), np.array([3])]
@@ -284,14 +229,3 @@ def list_batches(groups: list[IntArray], size: int, generator: np.random.Generat
 def _plain(values: ArrayLike) -> ArrayLike:
     """Return a tensor as an array, anything else as it is."""
     return values.detach().cpu().numpy() if isinstance(values, Tensor) else values
-
-
-def _checked(source: NDArray[np.generic]) -> NDArray[np.generic]:
-    if source.ndim != 2 or source.shape[0] < 1 or source.shape[1] < 1:
-        raise ValueError(f"X must be 2-D with at least one row and one column, got shape {source.shape}")
-    for begin in range(0, len(source), _CHECKED):
-        part = np.asarray(source[begin : begin + _CHECKED], dtype=np.float64)
-        if not np.isfinite(part).all():
-            row, column = np.argwhere(~np.isfinite(part))[0]
-            raise ValueError(f"X must be finite, got {part[row, column]} at row {begin + row}, column {column}")
-    return source

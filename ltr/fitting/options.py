@@ -8,9 +8,7 @@ from typing import Literal, get_args
 
 import torch
 
-from ltr.checks import as_float, is_whole
-
-__all__ = ["DeviceName", "FitOptions", "OptimizerName"]
+from ltr.checks import as_float, is_whole, one_of
 
 OptimizerName = Literal["lbfgs", "adam"]
 """Optimizers of a fit."""
@@ -58,12 +56,8 @@ class FitOptions:
     device: DeviceName = "cpu"
 
     def __post_init__(self) -> None:
-        for name, value, allowed in (
-            ("optimizer", self.optimizer, get_args(OptimizerName)),
-            ("device", self.device, get_args(DeviceName)),
-        ):
-            if value not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+        one_of("optimizer", self.optimizer, get_args(OptimizerName))
+        one_of("device", self.device, get_args(DeviceName))
         for name, whole, least in (
             ("max_steps", self.max_steps, 1),
             ("batch_size", 1 if self.batch_size is None else self.batch_size, 1),

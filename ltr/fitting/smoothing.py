@@ -50,8 +50,6 @@ from ltr.losses import PairwiseLoss
 from ltr.losses.functions import HINGE, PairFunction
 from ltr.losses.transforms import Plan, TwoClasses
 
-__all__ = ["Band", "HingePairs", "Huber", "HuberHinge", "SmoothedHinge", "Smoothing", "smoothed_hinge"]
-
 Quadratic = tuple[float, float, float]
 """Coefficients of 1, v and v²."""
 
@@ -63,18 +61,12 @@ _LEAST, _MOST = 0.1, 0.5  # range of the factor that narrows a width
 def smoothed_hinge(
     loss: PairwiseLoss, labels: NDArray[np.float64], groups: Sequence[NDArray[np.int64]] | None, like: Tensor
 ) -> Smoothing:
-    """Return the first smoothed loss, in the form that suits the number of pairs.
-
-    Args:
-        loss: the hinge.
-        labels: (n,).
-        groups: rows of each list, None for a single one.
-        like: a tensor of the scores' dtype and device.
-    """
+    """Return the first smoothed loss, in the form that suits the number of pairs, for scores of the type of `like`."""
     lists = [labels] if groups is None else [labels[rows] for rows in groups]
     if sum(_pairs(values) for values in lists) > _MANY:
         return HuberHinge(loss, _WIDEST)
-    return SmoothedHinge.start(HingePairs.of(loss, labels, groups).to(like), _WIDEST)
+    pairs = HingePairs.of(loss, labels, groups, like)
+    return SmoothedHinge(pairs, _WIDEST, torch.full_like(pairs.share, 0.5))
 
 
 def _pairs(labels: NDArray[np.float64]) -> int:
@@ -131,11 +123,7 @@ class HuberHinge:
     def sharper(self, scores: Tensor, slack: float, last: float, wanted: float) -> HuberHinge:
         """Return a narrower one: slack falls with the square of the width, and the new one aims at half of `wanted`.
 
-        Args:
-            scores: scores at the solution of this one.
-            slack: slack at these scores.
-            last: slack at the solution before, infinite for the first one.
-            wanted: slack to reach in the end.
+        Slack is that at the present solution, which has these scores, and `last` that at the solution before.
         """
         factor = min(max(math.sqrt(wanted / (2 * slack)), _LEAST), _MOST)
         return HuberHinge(self.loss, factor * self.width)
@@ -160,9 +148,12 @@ class HingePairs:
 
     @classmethod
     def of(
-        cls, loss: PairwiseLoss, labels: NDArray[np.float64], groups: Sequence[NDArray[np.int64]] | None
+        cls, loss: PairwiseLoss, labels: NDArray[np.float64], groups: Sequence[NDArray[np.int64]] | None, like: Tensor
     ) -> HingePairs:
-        """Return the pairs of labels (n,) within each list: the rows of one of `groups`, or all rows if None."""
+        """Return the pairs of labels (n,) within each list: the rows of one of `groups`, or all rows if None.
+
+        They are on the device of `like`, and shares have its dtype.
+        """
         lists = [np.arange(len(labels))] if groups is None else groups
         above, below, share = [], [], []
         for rows in lists:
@@ -175,11 +166,8 @@ class HingePairs:
             below.append(ordered[np.arange(pairs) - np.repeat(np.cumsum(count) - count - first, count)])
             in_list = 1.0 / max(pairs, 1) if loss.pairs == "mean" else 1.0
             share.append(np.full(pairs, in_list / len(lists) if loss.reduction == "mean" else in_list))
-        return cls(*(torch.from_numpy(np.concatenate(part)) for part in (above, below, share)))
-
-    def to(self, like: Tensor) -> HingePairs:
-        """Return the pairs on the device of `like`, shares in its dtype."""
-        return HingePairs(self.above.to(like.device), self.below.to(like.device), self.share.to(like))
+        parts = [torch.from_numpy(np.concatenate(part)).to(like.device) for part in (above, below, share)]
+        return cls(parts[0], parts[1], parts[2].to(like.dtype))
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +181,7 @@ class SmoothedHinge:
 
     Examples:
         >>> from ltr.losses import PairwiseHingeLoss
-        >>> pairs = HingePairs.of(PairwiseHingeLoss(), np.array([1.0, 0.0]), None)
+        >>> pairs = HingePairs.of(PairwiseHingeLoss(), np.array([1.0, 0.0]), None, torch.zeros(1))
         >>> hinge = SmoothedHinge(pairs, width=1.0, multipliers=torch.tensor([0.5]))
         >>> scores = torch.tensor([0.75, 0.0])  # u = 0.25, α* = 0.75
         >>> hinge(scores).item(), hinge.slack(scores).item()
@@ -203,11 +191,6 @@ class SmoothedHinge:
     pairs: HingePairs
     width: float
     multipliers: Tensor
-
-    @classmethod
-    def start(cls, pairs: HingePairs, width: float) -> SmoothedHinge:
-        """Return the Huberised hinge: all multipliers are 1/2."""
-        return cls(pairs, width, torch.full_like(pairs.share, 0.5))
 
     def __call__(self, scores: Tensor, labels: Tensor | None = None, *, qid: Tensor | None = None) -> Tensor:
         """Return the smoothed loss; labels and lists are those that the pairs were made from."""

@@ -12,8 +12,6 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = ["BLOCKS", "Team", "blocks_of", "others"]
-
 BLOCKS = 16
 """Largest number of pieces that work is cut into; further processes would be idle."""
 
@@ -22,7 +20,7 @@ class Team:
     """The processes of torch's default group, which hold the same data and take the same steps; or one process alone.
 
     Results do not depend on the number of processes, to the last bit. The group only adds up numbers that are 0 in all
-    processes but one.
+    processes but one. Methods raise ConnectionError when another process has ended.
 
     Args:
         alone: whether to ignore the group.
@@ -47,31 +45,19 @@ class Team:
         return block * self.size // max(blocks, self.size) == self.rank
 
     def gather(self, tensor: Tensor) -> None:
-        """Put a tensor together, in place, of which each process holds a part, with 0 in the parts of others.
-
-        Raises:
-            ConnectionError: another process has ended.
-        """
+        """Put a tensor together, in place, of which each process holds a part, with 0 in the parts of others."""
         if self.size > 1:
             with others():
                 dist.all_reduce(tensor)
 
     def follow(self, tensor: Tensor) -> None:
-        """Copy a tensor, in place, from the first process.
-
-        Raises:
-            ConnectionError: another process has ended.
-        """
+        """Copy a tensor, in place, from the first process."""
         if self.size > 1:
             with others():
                 dist.broadcast(tensor, 0)
 
     def agreed(self, value: float, device: torch.device) -> float:
-        """Return the value of the first process, because rounding may differ between devices.
-
-        Raises:
-            ConnectionError: another process has ended.
-        """
+        """Return the value of the first process, because rounding may differ between devices."""
         if self.size == 1:
             return value
         told = torch.tensor(value, dtype=torch.float64, device=device)
@@ -79,12 +65,7 @@ class Team:
         return float(told)
 
     def check_same(self, arrays: Sequence[NDArray[np.generic] | None], device: torch.device) -> None:
-        """Check that all processes hold the same arrays.
-
-        Raises:
-            ValueError: they do not.
-            ConnectionError: another process has ended.
-        """
+        """Raise ValueError unless all processes hold the same arrays."""
         if self.size == 1:
             return
         given = [np.ascontiguousarray(array) for array in arrays if array is not None]
@@ -100,14 +81,7 @@ class Team:
 
 
 def blocks_of(rows: int, chunk: int) -> list[list[slice]]:
-    """Cut rows into chunks and put these into blocks, whatever the number of processes.
-
-    Args:
-        rows: number of rows.
-        chunk: number of rows of a chunk; the last one may be shorter.
-
-    Returns:
-        At most 16 blocks of neighbouring chunks.
+    """Cut rows into chunks and put these into at most 16 blocks of neighbours, whatever the number of processes.
 
     Examples:
         >>> blocks_of(5, 2)
@@ -120,11 +94,7 @@ def blocks_of(rows: int, chunk: int) -> list[list[slice]]:
 
 @contextlib.contextmanager
 def others() -> Iterator[None]:
-    """Return a context for communication with the other processes.
-
-    Raises:
-        ConnectionError: one of them does not answer.
-    """
+    """Return a context for communication that raises ConnectionError when another process does not answer."""
     try:
         yield
     except RuntimeError as error:

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 
 from ltr.compiling import njit
 
-__all__ = ["exponential", "p_norm_push"]
-
 _LARGE, _LEAST = 1e290, 1e-300  # size from which weights are measured in units, and the smallest weight in units
 
 FloatArray = NDArray[Any]  # float32 or float64

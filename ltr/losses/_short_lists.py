@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from ltr.compiling import njit
 from ltr.losses.functions import PairFunction
 
-__all__ = ["Kernel", "p_norm_push", "pairwise"]
-
 _MAX = np.finfo(np.float64).max
 _LEAST = 1e-300  # smallest share of the weight: its product with an infinite value must not be 0 * inf
 

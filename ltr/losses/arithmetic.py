@@ -9,35 +9,16 @@ from torch import Tensor
 
 from ltr.lists import Lists
 
-__all__ = [
-    "bounded",
-    "bounded_exp",
-    "closed_up",
-    "grouped_logsumexp",
-    "item_weights",
-    "kept_logsumexp",
-    "log_sum_exp",
-    "logsumexp",
-    "times_unit",
-    "widened",
-    "with_gradient_of",
-]
-
 
 def item_weights(lists: Lists) -> tuple[Tensor, Tensor | None]:
     """Return the weight of each item divided by the largest of its list, and that largest weight, without gradients.
 
-    Products and sums of weights may leave the floating point range; those of divided weights do not.
-
-    Returns:
-        Weights ``(*batch, list)``, 1 where none is given and 0 in padding; the unit ``(*batch,)``, None where no
-        weights are given.
+    Products and sums of weights may leave the floating point range; those of divided weights do not. Where no weights
+    are given, all are 1, the largest is None; padding has the weight 0.
     """
     if lists.weight is None:
         return lists.mask.to(lists.scores.dtype), None
     weight = lists.weight.detach()
-    if weight.shape[-1] == 0:
-        return weight, None
     largest = weight.amax(-1)
     unit = torch.where(largest > 0, largest, 1.0)
     # an item of positive weight keeps counting, however light it is
@@ -71,15 +52,9 @@ def kept_logsumexp(terms: Tensor, keep: Tensor, dim: int | tuple[int, ...]) -> T
 
 
 def grouped_logsumexp(terms: Tensor, group: Tensor, groups: int) -> tuple[Tensor, Tensor]:
-    """Return the ``log sum exp`` of each group, without terms of -inf; 0 with gradient 0 where none is left.
+    """Return the ``log sum exp`` of the terms of each group, and whether it has a term, both (groups,).
 
-    Args:
-        terms: terms to add up, (terms,).
-        group: group of each term, (terms,).
-        groups: number of groups.
-
-    Returns:
-        The sums, (groups,), and whether each group has a term.
+    Terms of -inf do not count; the sum is 0 with gradient 0 where no other is left.
     """
     keep = terms.detach() > -math.inf
     terms, group = terms[keep], group[keep]
@@ -155,10 +130,7 @@ def bounded(terms: Tensor) -> Tensor:
 def bounded_exp(x: Tensor, *, slope: float = 1.0, dtype: torch.dtype | None = None) -> Tensor:
     """Return ``exp(x)``, whose derivative stops growing where `slope` times it would leave the floating point range.
 
-    Args:
-        x: exponents, of any shape.
-        slope: bound on the change of `x` when a score changes by 1, at least 1.
-        dtype: precision and range of the result; None takes that of `x`.
+    `slope` bounds the change of `x` when a score changes by 1; the result has the given type, or that of `x`.
     """
     dtype = x.dtype if dtype is None else dtype
     limit = math.log(torch.finfo(dtype).max) - math.log(slope) - 1.0

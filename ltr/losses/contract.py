@@ -24,22 +24,18 @@ from __future__ import annotations
 import abc
 import inspect
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
+from ltr.checks import one_of
 from ltr.lists import Lists, as_lists, buckets, check_qid, numbered
-
-__all__ = ["PairsName", "RankingLoss", "Reduction", "as_function", "one_of"]
 
 Reduction = Literal["mean", "sum", "none"]
 """How the values of lists are reduced to one number, or not."""
 PairsName = Literal["mean", "sum"]
 """How the pairs of one list are reduced to one number."""
-
-
-_Text = TypeVar("_Text", bound=str)
 
 
 class RankingLoss(nn.Module, abc.ABC):
@@ -73,8 +69,8 @@ class RankingLoss(nn.Module, abc.ABC):
 
     def __init__(self, *, reduction: Reduction = "mean", pairs: PairsName = "mean") -> None:
         super().__init__()
-        self.reduction = one_of("reduction", reduction, ("mean", "sum", "none"))
-        self.pairs = one_of("pairs", pairs, ("mean", "sum"))
+        self.reduction = one_of("reduction", reduction, get_args(Reduction))
+        self.pairs = one_of("pairs", pairs, get_args(PairsName))
 
     @classmethod
     def option_defaults(cls) -> dict[str, object]:
@@ -101,11 +97,7 @@ class RankingLoss(nn.Module, abc.ABC):
         return f"{self.key}({','.join(given)})" if given else self.key
 
     def options(self) -> dict[str, str]:
-        """Return the options that `name` spells out, as text: those that differ from their defaults.
-
-        Raises:
-            TypeError: an option of the constructor that is not kept as an attribute of its name.
-        """
+        """Return the options that `name` spells out, as text: those that differ from their defaults."""
         options = {}
         for key, default in self.option_defaults().items():
             if not hasattr(self, key):
@@ -122,7 +114,7 @@ class RankingLoss(nn.Module, abc.ABC):
 
     @abc.abstractmethod
     def list_values(self, lists: Lists) -> Tensor:
-        """Return the value of each list, of shape ``(*batch,)``."""
+        """Return the value of each list, of shape ``(*batch,)``; not called for lists of length 0."""
 
     def forward(
         self,
@@ -151,8 +143,13 @@ class RankingLoss(nn.Module, abc.ABC):
         lists = as_lists(scores, labels, mask=mask, weight=weight)
         check_qid(scores, qid)
         with torch.autocast(lists.scores.device.type, enabled=False):
-            values = self.list_values(lists) if qid is None else self._ragged_values(lists, numbered(qid))
-            return _reduce(values, self.reduction)
+            if qid is not None:
+                values = self._ragged_values(lists, numbered(qid))
+            else:
+                values = self.list_values(lists) if lists.scores.shape[-1] else lists.scores.sum(-1)
+            if self.reduction == "mean":
+                values = values / max(values.numel(), 1)  # the sum of large values may be infinite, their mean not
+            return values if self.reduction == "none" else values.sum()
 
     def _ragged_values(self, items: Lists, group: Tensor) -> Tensor:
         """Return the value of each list of flat items, computing lists of about one size together."""
@@ -176,43 +173,17 @@ class RankingLoss(nn.Module, abc.ABC):
 
 def as_function(loss: type[RankingLoss], name: str) -> Callable[..., Tensor]:
     """Return a loss as a function, called with scores, labels and the options of the loss as keywords."""
+    call = inspect.signature(loss.forward)
+    inputs = list(call.parameters.values())[1:]
 
-    def function(
-        scores: Tensor,
-        labels: Tensor,
-        *,
-        mask: Tensor | None = None,
-        weight: Tensor | None = None,
-        qid: Tensor | None = None,
-        **options: Any,  # noqa: ANN401 - checked by the loss
-    ) -> Tensor:
-        value: Tensor = loss(**options)(scores, labels, mask=mask, weight=weight, qid=qid)
+    def function(scores: Tensor, labels: Tensor, **given: Any) -> Tensor:  # noqa: ANN401 - checked by the loss
+        about_items = {x.name: given.pop(x.name) for x in inputs if x.name in given}
+        value: Tensor = loss(**given)(scores, labels, **about_items)
         return value
 
-    own, options = inspect.signature(function), inspect.signature(loss)
-    parameters = [*list(own.parameters.values())[:-1], *options.parameters.values()]
-    function.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+    parameters = [*inputs, *inspect.signature(loss).parameters.values()]
+    function.__signature__ = call.replace(parameters=parameters)  # type: ignore[attr-defined]
     function.__name__ = function.__qualname__ = name
     function.__module__ = loss.__module__
     function.__doc__ = f"Return the `{loss.__name__}` of lists, with its options as keywords."
     return function
-
-
-def one_of(name: str, value: _Text, allowed: tuple[str, ...]) -> _Text:
-    """Return the value if it is an allowed one.
-
-    Raises:
-        ValueError: any other value.
-    """
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
-    return value
-
-
-def _reduce(values: Tensor, reduction: str) -> Tensor:
-    if reduction == "none":
-        return values
-    if reduction == "mean":
-        # dividing first: the mean of large values is finite although their sum is not
-        values = values / max(values.numel(), 1)
-    return values.sum()

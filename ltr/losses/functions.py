@@ -30,19 +30,6 @@ from torch.nn import functional as F
 
 from ltr.losses.transforms import Plan, TwoClasses, binned_plan, sorted_plan
 
-__all__ = [
-    "EXPONENTIAL",
-    "HINGE",
-    "LOGISTIC",
-    "SQUARED_HINGE",
-    "Exponential",
-    "Hinge",
-    "HingePower",
-    "Logistic",
-    "PairFunction",
-    "SmoothedHinge",
-]
-
 _LARGEST_ROOT = math.sqrt(sys.float_info.max)
 
 
@@ -97,20 +84,9 @@ class PairFunction(abc.ABC):
         """Prepare near-linear sums over the pairs of lists, whose scores carry no gradient here."""
         raise NotImplementedError(f"{type(self).__name__} has no near-linear sums")
 
-    @property
-    def has_scalar(self) -> bool:
-        """Whether the function is known in a form to compile."""
-        return self.scalar is not PairFunction.scalar
-
-    @property
-    def has_plan(self) -> bool:
-        """Whether sums over pairs are known that take near-linear time."""
-        return type(self).plan is not PairFunction.plan
-
-    @property
-    def has_conjugate(self) -> bool:
-        """Whether the conjugate is known."""
-        return type(self).conjugate is not PairFunction.conjugate
+    def has(self, form: str) -> bool:
+        """Return whether the function brings one of the forms ``scalar``, ``plan`` and ``conjugate``."""
+        return getattr(type(self), form) is not getattr(PairFunction, form)
 
 
 class Logistic(PairFunction):
@@ -216,10 +192,6 @@ class Hinge(HingePower):
     def conjugate(self, a: Tensor) -> Tensor:
         """Return ``-a``."""
         return -a
-
-    def smoothed(self, width: float) -> SmoothedHinge:
-        """Return a twice differentiable hinge, at most ``width log 2`` larger."""
-        return SmoothedHinge(width)
 
     @staticmethod
     def scalar(z: float) -> tuple[float, float]:

@@ -16,12 +16,22 @@ from ltr.losses.arithmetic import closed_up, item_weights, times_unit, with_grad
 from ltr.losses.contract import RankingLoss, Reduction, as_function
 from ltr.losses.functions import LOGISTIC
 
-__all__ = ["ListMLELoss", "ListNetLoss", "LogisticLoss", "list_mle_loss", "list_net_loss", "logistic_loss"]
-
 _LARGE = 1000.0  # scores from here on lose digits that sums of exponentials need
 
 
-class LogisticLoss(RankingLoss):
+class _ItemLoss(RankingLoss):
+    """A loss that is a weighted mean or sum over items."""
+
+    def _over_items(self, values: Tensor, weight: Tensor, unit: Tensor | None) -> Tensor:
+        """Return the mean or sum of the items' values; `weight` and `unit` are those of `item_weights`."""
+        if self.pairs == "mean":
+            total = weight.sum(-1, keepdim=True)
+            weight = weight / torch.where(total > 0, total, 1.0)
+        value = (weight * values).masked_fill(weight == 0, 0.0).sum(-1)
+        return value if self.pairs == "mean" else times_unit(value, unit, 1)
+
+
+class LogisticLoss(_ItemLoss):
     """Logistic loss of single items, ``log(1 + exp(-s))`` for label 1 and ``log(1 + exp(s))`` for label 0.
 
     The value of a list is the (weighted) mean over its real items, or their sum with ``pairs="sum"``: items take
@@ -51,11 +61,7 @@ class LogisticLoss(RankingLoss):
         if other.numel():
             raise ValueError(f"labels must be 0 or 1 for the logistic loss, got {float(other[0]):g}")
         weight, unit = item_weights(lists)
-        if self.pairs == "mean":
-            total = weight.sum(-1, keepdim=True)
-            weight = weight / torch.where(total > 0, total, 1.0)
-        value = (weight * self.function(torch.where(positive, lists.scores, -lists.scores))).sum(-1)
-        return value if self.pairs == "mean" else times_unit(value, unit, 1)
+        return self._over_items(self.function(torch.where(positive, lists.scores, -lists.scores)), weight, unit)
 
 
 class ListNetLoss(RankingLoss):
@@ -85,8 +91,6 @@ class ListNetLoss(RankingLoss):
 
     def list_values(self, lists: Lists) -> Tensor:
         """Return the cross entropy; weights multiply the probability of an item in both distributions."""
-        if lists.scores.shape[-1] == 0:
-            return lists.scores.sum(-1)
         weight, unit = item_weights(lists)
         real = weight > 0
         log_weight = None if unit is None else _log_weights(weight, unit).masked_fill(~real, 0.0)
@@ -98,7 +102,7 @@ class ListNetLoss(RankingLoss):
         return -(top * log_q).masked_fill(top == 0, 0.0).sum(-1)
 
 
-class ListMLELoss(RankingLoss):
+class ListMLELoss(_ItemLoss):
     r"""Negative log-likelihood of the order of the labels, if items are drawn from the top in proportion to exp(score).
 
     ``sum or mean over i of  log( sum over k with labels_k <= labels_i of exp(s_k) ) - s_i``
@@ -125,8 +129,6 @@ class ListMLELoss(RankingLoss):
 
     def list_values(self, lists: Lists) -> Tensor:
         """Return the negative log-likelihood, from sums of exponentials up to each label."""
-        if lists.scores.shape[-1] == 0:
-            return lists.scores.sum(-1)
         weight, unit = item_weights(lists)
         real = weight > 0
         labels, order = torch.where(real, lists.labels, math.inf).sort(dim=-1)
@@ -134,12 +136,7 @@ class ListMLELoss(RankingLoss):
         log_weight, scores, real, weight = (x.gather(-1, order) for x in (log_weight, lists.scores, real, weight))
         last = torch.searchsorted(labels, labels, right=True) - 1
         missing = _less_running_logsumexp(scores, log_weight, real, last)
-        weight = weight.masked_fill(~(real & (labels > labels[..., :1])), 0.0)
-        if self.pairs == "mean":
-            total = weight.sum(-1, keepdim=True)
-            weight = weight / torch.where(total > 0, total, 1.0)
-        value = (weight * missing).masked_fill(weight == 0, 0.0).sum(-1)
-        return value if self.pairs == "mean" else times_unit(value, unit, 1)
+        return self._over_items(missing, weight.masked_fill(~(real & (labels > labels[..., :1])), 0.0), unit)
 
 
 def _log_weights(weight: Tensor, unit: Tensor | None) -> Tensor:
@@ -172,8 +169,5 @@ def _less_running_logsumexp(scores: Tensor, log_weight: Tensor, real: Tensor, la
 
 
 logistic_loss = as_function(LogisticLoss, "logistic_loss")
-"""`LogisticLoss` as a function."""
 list_net_loss = as_function(ListNetLoss, "list_net_loss")
-"""`ListNetLoss` as a function."""
 list_mle_loss = as_function(ListMLELoss, "list_mle_loss")
-"""`ListMLELoss` as a function."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor
 
+from ltr.checks import one_of
 from ltr.lists import Lists
 from ltr.losses.arithmetic import (
     bounded,
@@ -19,15 +20,13 @@ from ltr.losses.arithmetic import (
     log_sum_exp,
     logsumexp,
 )
-from ltr.losses.contract import PairsName, Reduction, as_function, one_of
+from ltr.losses.contract import PairsName, Reduction, as_function
 from ltr.losses.functions import EXPONENTIAL, LOGISTIC, PairFunction
 from ltr.losses.pairs import PairLoss, comparable_pairs, two_classes
 from ltr.losses.transforms import transform
 
 if TYPE_CHECKING:
     from ltr.losses._short_lists import Kernel
-
-__all__ = ["InnerName", "PNormPushLoss", "p_norm_push_loss"]
 
 InnerName = Literal["exponential", "logistic"]
 """The pair function inside a P-norm push."""
@@ -89,7 +88,7 @@ class PNormPushLoss(PairLoss):
         if not (isinstance(p, (int, float)) and math.isfinite(p) and p >= 1):
             raise ValueError(f"p must be a finite number >= 1, got {p!r}")
         self.p = float(p)
-        self.inner = one_of("inner", inner, tuple(_INNER))
+        self.inner = one_of("inner", inner, _INNER)
 
     @property
     def function(self) -> PairFunction:
@@ -166,4 +165,3 @@ class PNormPushLoss(PairLoss):
 
 
 p_norm_push_loss = as_function(PNormPushLoss, "p_norm_push_loss")
-"""`PNormPushLoss` as a function."""

@@ -29,8 +29,6 @@ from ltr.losses.transforms import TwoClasses
 if TYPE_CHECKING:
     from ltr.losses._short_lists import Kernel
 
-__all__ = ["PairLoss", "Part", "comparable_pairs", "on_rows", "two_classes"]
-
 
 class PairLoss(RankingLoss):
     """A loss of the comparable pairs of lists: over all pairs of short lists, by other sums for long ones."""
@@ -53,8 +51,6 @@ class PairLoss(RankingLoss):
 
     def differentiable_values(self, lists: Lists) -> Tensor:
         """Return the value of each list, differentiable as often as the loss is."""
-        if lists.scores.shape[-1] == 0:
-            return lists.scores.sum(-1)
         return self.from_pairs(lists) if self.looks_at_pairs(lists) else on_rows(self.without_pairs, lists)
 
     def _is_compiled(self, lists: Lists) -> bool:
@@ -108,16 +104,10 @@ class _OnePass(torch.autograd.Function):
 
 
 def comparable_pairs(lists: Lists, *, finite: bool = False) -> tuple[Tensor, Tensor]:
-    """Return the score differences of all pairs (i, k), and which pairs are comparable.
+    """Return ``s_i - s_k`` of all pairs, 0 where not comparable, and whether they are: both ``(*batch, i, k)``.
 
-    A pair is comparable when both items are real, neither has weight 0 and ``labels_i > labels_k``.
-
-    Args:
-        lists: the lists.
-        finite: keep differences finite, as `bounded` does; otherwise they may be infinite.
-
-    Returns:
-        ``s_i - s_k``, 0 where the pair is not comparable, and whether it is; both ``(*batch, i, k)``.
+    A pair is comparable when both items are real, neither has weight 0 and ``labels_i > labels_k``. Differences may be
+    infinite unless `finite` asks for those of `bounded`.
     """
     real = lists.mask if lists.weight is None else lists.mask & (lists.weight > 0)
     comparable = real.unsqueeze(-1) & real.unsqueeze(-2) & (lists.labels.unsqueeze(-1) > lists.labels.unsqueeze(-2))
@@ -144,12 +134,7 @@ class Part:
 
 
 def two_classes(lists: Lists, weight: Tensor) -> Iterator[Part]:
-    """Yield lists of two classes that together hold every comparable pair once.
-
-    Args:
-        lists: lists of shape (lists, items).
-        weight: weight of each item, 0 where it does not count, same shape.
-    """
+    """Yield lists of two classes that together hold every comparable pair once; all arguments are (lists, items)."""
     real = lists.mask & (weight > 0)
     number = _label_numbers(lists.labels, real)
     most = int(number.max()) if number.numel() else 0
@@ -178,9 +163,14 @@ def two_classes(lists: Lists, weight: Tensor) -> Iterator[Part]:
             )
 
 
-@torch.compiler.disable  # shapes vary, and numba compiles the kernels
 def on_rows(values: Callable[[Lists], Tensor], lists: Lists) -> Tensor:
     """Apply a function of lists of shape (lists, items) to lists with any batch axes."""
+    # shapes vary, and numba compiles the kernels; loading torch's own compiler only to switch it off takes a second
+    apply = torch.compiler.disable(_on_rows) if torch.compiler.is_compiling() else _on_rows
+    return apply(values, lists)
+
+
+def _on_rows(values: Callable[[Lists], Tensor], lists: Lists) -> Tensor:
     batch = lists.scores.shape[:-1]
     rows = (math.prod(batch), lists.scores.shape[-1])
     weight = None if lists.weight is None else lists.weight.reshape(rows)
@@ -190,8 +180,6 @@ def on_rows(values: Callable[[Lists], Tensor], lists: Lists) -> Tensor:
 
 def _label_numbers(labels: Tensor, real: Tensor) -> Tensor:
     """Return the rank of each item's label among the distinct labels of its list, from 0; 0 where not real."""
-    if labels.shape[-1] == 0:
-        return labels.long()
     # items that are not real take a label of the list
     lowest = labels.masked_fill(~real, torch.inf).amin(-1, keepdim=True)
     above = real & (labels > lowest)

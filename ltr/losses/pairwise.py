@@ -40,18 +40,6 @@ from ltr.losses.transforms import pair_sums
 if TYPE_CHECKING:
     from ltr.losses._short_lists import Kernel
 
-__all__ = [
-    "PairwiseExponentialLoss",
-    "PairwiseHingeLoss",
-    "PairwiseLoss",
-    "PairwiseSquaredHingeLoss",
-    "RankNetLoss",
-    "pairwise_exponential_loss",
-    "pairwise_hinge_loss",
-    "pairwise_squared_hinge_loss",
-    "ranknet_loss",
-]
-
 
 class PairwiseLoss(PairLoss):
     """``mean over pairs with labels_i > labels_k of φ(s_i - s_k)``; a subclass supplies φ.
@@ -99,11 +87,11 @@ class PairwiseLoss(PairLoss):
     @property
     def near_linear(self) -> bool:
         """Whether sums over the pairs of long lists are known that take near-linear time."""
-        return self.function is not None and self.function.has_plan
+        return self.function is not None and self.function.has("plan")
 
     def kernel(self) -> Kernel | None:
         """Return the compiled pass over the pairs of short lists, None where the pair function has none."""
-        if self.function is None or not self.function.has_scalar:
+        if self.function is None or not self.function.has("scalar"):
             return None
         from ltr.losses._short_lists import pairwise
 
@@ -143,13 +131,9 @@ class PairwiseLoss(PairLoss):
 
 
 class RankNetLoss(PairwiseLoss):
-    """Pairwise logistic loss ``log(1 + exp(-(s_i - s_k)))``.
+    """Pairwise logistic loss ``log(1 + exp(-(s_i - s_k)))``, with the options of `PairwiseLoss`.
 
     Source: Burges et al., *Learning to Rank using Gradient Descent* (2005).
-
-    Args:
-        reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
-        pairs: ``"mean"`` or ``"sum"`` over the comparable pairs of a list.
 
     Examples:
         >>> loss = RankNetLoss()
@@ -163,13 +147,9 @@ class RankNetLoss(PairwiseLoss):
 
 
 class PairwiseHingeLoss(PairwiseLoss):
-    """Pairwise hinge loss ``max(0, 1 - (s_i - s_k))``.
+    """Pairwise hinge loss ``max(0, 1 - (s_i - s_k))``, with the options of `PairwiseLoss`.
 
     Source: Joachims, *Optimizing Search Engines using Clickthrough Data* (2002).
-
-    Args:
-        reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
-        pairs: ``"mean"`` or ``"sum"`` over the comparable pairs of a list.
 
     Examples:
         >>> PairwiseHingeLoss(pairs="sum")(torch.tensor([2.0, 1.5, 0.0]), torch.tensor([1, 0, 0]))  # 0.5 + 0
@@ -182,13 +162,11 @@ class PairwiseHingeLoss(PairwiseLoss):
 
 
 class PairwiseSquaredHingeLoss(PairwiseLoss):
-    """Pairwise squared hinge loss ``max(0, 1 - (s_i - s_k))^2``, smooth and zero beyond a margin of 1.
+    """Pairwise squared hinge loss ``max(0, 1 - (s_i - s_k))^2``, with the options of `PairwiseLoss`.
+
+    It is smooth, and zero beyond a margin of 1.
 
     Source: Chapelle & Keerthi, *Efficient algorithms for ranking with SVMs* (2010).
-
-    Args:
-        reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
-        pairs: ``"mean"`` or ``"sum"`` over the comparable pairs of a list.
 
     Examples:
         >>> PairwiseSquaredHingeLoss()(torch.tensor([2.0, 1.5]), torch.tensor([1, 0]))  # (1 - 0.5)^2
@@ -201,13 +179,11 @@ class PairwiseSquaredHingeLoss(PairwiseLoss):
 
 
 class PairwiseExponentialLoss(PairwiseLoss):
-    """Pairwise exponential loss ``exp(-(s_i - s_k))``, finite whenever its mean or sum over the list is.
+    """Pairwise exponential loss ``exp(-(s_i - s_k))``, with the options of `PairwiseLoss`.
+
+    It is finite whenever its mean or sum over the list is.
 
     Source: Freund et al., *An Efficient Boosting Algorithm for Combining Preferences* (2003).
-
-    Args:
-        reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
-        pairs: ``"mean"`` or ``"sum"`` over the comparable pairs of a list.
 
     Examples:
         >>> loss = PairwiseExponentialLoss()
@@ -266,10 +242,6 @@ class PairwiseExponentialLoss(PairwiseLoss):
 
 
 ranknet_loss = as_function(RankNetLoss, "ranknet_loss")
-"""`RankNetLoss` as a function."""
 pairwise_hinge_loss = as_function(PairwiseHingeLoss, "pairwise_hinge_loss")
-"""`PairwiseHingeLoss` as a function."""
 pairwise_squared_hinge_loss = as_function(PairwiseSquaredHingeLoss, "pairwise_squared_hinge_loss")
-"""`PairwiseSquaredHingeLoss` as a function."""
 pairwise_exponential_loss = as_function(PairwiseExponentialLoss, "pairwise_exponential_loss")
-"""`PairwiseExponentialLoss` as a function."""

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import re
 
-from ltr.checks import without_spaces
+from ltr.checks import imported, without_spaces
 from ltr.losses.contract import RankingLoss
 from ltr.losses.likelihoods import ListMLELoss, ListNetLoss, LogisticLoss
 from ltr.losses.p_norm_push import PNormPushLoss
 from ltr.losses.pairwise import PairwiseExponentialLoss, PairwiseHingeLoss, PairwiseSquaredHingeLoss, RankNetLoss
 from ltr.losses.statistic import LambdaLoss, SmoothStatisticLoss
-
-__all__ = ["LOSSES", "parse_loss"]
 
 LOSSES: dict[str, type[RankingLoss]] = {
     loss.key: loss
@@ -116,16 +113,7 @@ def _imported(module: str, name: str) -> type[RankingLoss]:
         ValueError: a module that cannot be imported, or that has no such loss.
     """
     path = f"{module}:{name}"
-    try:
-        found: object = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is not None and f"{module}.".startswith(f"{error.name}."):
-            raise ValueError(
-                f"loss {path}: there is no module {error.name!r}; install it, or put its folder on PYTHONPATH"
-            ) from None
-        raise ValueError(f"loss {path}: importing {module!r} failed: {error}") from error
-    except Exception as error:
-        raise ValueError(f"loss {path}: importing {module!r} failed: {type(error).__name__}: {error}") from error
+    found: object = imported(f"loss {path}", module)
     for part in name.split("."):
         if not hasattr(found, part):
             raise ValueError(f"loss {path}: module {module!r} has no {name!r}")

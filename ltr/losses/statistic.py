@@ -14,17 +14,15 @@ from typing import get_args
 import torch
 from torch import Tensor
 
-from ltr.checks import as_float
+from ltr.checks import as_float, one_of
 from ltr.lists import Lists
 from ltr.losses.arithmetic import closed_up, widened, with_gradient_of
-from ltr.losses.contract import PairsName, RankingLoss, Reduction, as_function, one_of
+from ltr.losses.contract import PairsName, RankingLoss, Reduction, as_function
 from ltr.losses.functions import LOGISTIC
 from ltr.losses.pairs import comparable_pairs, on_rows
 from ltr.losses.transforms import TwoClasses, transform
 from ltr.ranks import GainName, gains_of, order_items, position_weights
 from ltr.statistics import RankStatistic
-
-__all__ = ["LambdaLoss", "SmoothStatisticLoss", "lambda_loss", "smooth_statistic_loss"]
 
 
 class _StatisticLoss(RankingLoss):
@@ -33,19 +31,21 @@ class _StatisticLoss(RankingLoss):
     always_named = ("statistic",)
 
     def __init__(
-        self, *, statistic: RankStatistic | str, gain: GainName, reduction: Reduction, pairs: PairsName
+        self,
+        *,
+        statistic: RankStatistic | str = "dcg",
+        gain: GainName = "linear",
+        reduction: Reduction = "mean",
+        pairs: PairsName = "mean",
     ) -> None:
         super().__init__(reduction=reduction, pairs=pairs)
         self.statistic = RankStatistic.parse(statistic)
-        self.gain: GainName = gain
-        one_of("gain", gain, get_args(GainName))
+        self.gain = one_of("gain", gain, get_args(GainName))
 
     def list_values(self, lists: Lists) -> Tensor:
         """Return the value of each list, in float64 inside."""
         if lists.weight is not None:
             raise ValueError(f"weight does not go with {self.key}: positions count items")
-        if lists.scores.shape[-1] == 0:
-            return lists.scores.sum(-1)
         return on_rows(self._row_values, replace(lists, scores=widened(lists.scores))).to(lists.scores.dtype)
 
     @abc.abstractmethod
@@ -174,16 +174,6 @@ class LambdaLoss(_StatisticLoss):
     key = "lambda"
     continuous = False
 
-    def __init__(
-        self,
-        *,
-        statistic: RankStatistic | str = "dcg",
-        gain: GainName = "linear",
-        reduction: Reduction = "mean",
-        pairs: PairsName = "mean",
-    ) -> None:
-        super().__init__(statistic=statistic, gain=gain, reduction=reduction, pairs=pairs)
-
     def _row_values(self, lists: Lists) -> Tensor:
         gains, weights, ideal = self._parts(lists)
         order = order_items(lists, -lists.labels)
@@ -197,6 +187,4 @@ class LambdaLoss(_StatisticLoss):
 
 
 smooth_statistic_loss = as_function(SmoothStatisticLoss, "smooth_statistic_loss")
-"""`SmoothStatisticLoss` as a function."""
 lambda_loss = as_function(LambdaLoss, "lambda_loss")
-"""`LambdaLoss` as a function."""

@@ -44,8 +44,6 @@ from torch import Tensor
 if TYPE_CHECKING:
     from ltr.losses.functions import PairFunction
 
-__all__ = ["Plan", "TwoClasses", "binned_plan", "pair_sums", "sorted_plan", "transform"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

@@ -9,8 +9,7 @@ of that name); `compare` and its relatives say whether two rankers differ.
 """
 
 from ltr.metrics.collection import RankingMetrics
-from ltr.metrics.comparison import Comparison, compare, compare_all, holm
-from ltr.metrics.interval import Interval, mean_interval
+from ltr.metrics.comparison import Comparison, Interval, compare, compare_all, holm, mean_interval
 from ltr.metrics.measures import (
     ListOptions,
     Measure,

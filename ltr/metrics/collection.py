@@ -13,8 +13,6 @@ from ltr.lists import as_flat_lists, check_qid
 from ltr.metrics.measures import Measure, evaluate, parse_measures
 from ltr.metrics.ranked import Ties, check_ties
 
-__all__ = ["RankingMetrics"]
-
 
 class RankingMetrics:
     """Means of measures over the lists of many batches and many processes.
@@ -65,11 +63,10 @@ class RankingMetrics:
         empty: float = math.nan,
         joined: bool = False,
     ) -> None:
-        check_ties(ties)
         self.measures = parse_measures(measures)
         if not self.measures:
             raise ValueError("measures must hold at least one, got none")
-        self.ties = ties
+        self.ties = check_ties(ties)
         self.empty = float(empty)
         self.joined = joined
         self._chunks: list[dict[str, Tensor]] = []

@@ -15,16 +15,6 @@ from ltr.metrics.ranked import RankedLists, Ties, Weight, positions_within, runn
 from ltr.ranks import GainName, weights_at
 from ltr.statistics import RankStatistic
 
-__all__ = [
-    "average_precision_of",
-    "misranking_error_of",
-    "mrr_of",
-    "normalized_of",
-    "precision_of",
-    "recall_of",
-    "statistic_of",
-]
-
 
 def statistic_of(ranked: RankedLists, statistic: RankStatistic, gain: GainName, ties: Ties, empty: float) -> Tensor:
     """Return the rank statistic of each list."""

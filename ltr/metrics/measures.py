@@ -28,36 +28,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TypedDict, Unpack
+from typing import TypedDict, Unpack, get_args
 
 import torch
 from torch import Tensor
 
-from ltr.checks import check_cutoff, without_spaces
+from ltr.checks import check_cutoff, one_of, without_spaces
 from ltr.metrics import formulas
 from ltr.metrics.ranked import RankedLists, Ties, check_ties, rank_lists
-from ltr.ranks import GainName, check_gain
+from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
-
-__all__ = [
-    "BinaryMeasure",
-    "ListOptions",
-    "Measure",
-    "StatisticMeasure",
-    "auc",
-    "average_precision",
-    "dcg",
-    "evaluate",
-    "mrr",
-    "ndcg",
-    "normalized_rank_statistic",
-    "pairwise_misranking_error",
-    "parse_measure",
-    "parse_measures",
-    "precision",
-    "rank_statistic",
-    "recall",
-]
 
 _GRAMMAR = re.compile(
     r"(?P<name>(?:[A-Za-z_][\w.]*:)?[a-z_]\w*)(?:\((?P<options>.*)\))?(?:@0*(?P<k>[0-9]{1,19}))?", re.A
@@ -102,9 +82,7 @@ class Measure(ABC):
             >>> parse_measure("precision@2")(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1])).item()
             0.5
         """
-        check_ties(ties)
-        ranked = rank_lists(scores, labels, mask=mask, qid=qid)
-        return ranked.reshape(self.of(ranked, ties=ties, empty=empty))
+        return evaluate(scores, labels, [self], mask=mask, qid=qid, ties=ties, empty=empty)[str(self)]
 
     @abstractmethod
     def of(self, ranked: RankedLists, *, ties: Ties = "resolved", empty: float = math.nan) -> Tensor:
@@ -126,7 +104,7 @@ class StatisticMeasure(Measure):
     normalized: bool = False
 
     def __post_init__(self) -> None:
-        check_gain(self.gain)
+        one_of("gain", self.gain, get_args(GainName))
 
     def of(self, ranked: RankedLists, *, ties: Ties = "resolved", empty: float = math.nan) -> Tensor:
         """Return the value of each list."""
@@ -270,7 +248,7 @@ def evaluate(
     check_ties(ties)
     parsed = parse_measures(measures)
     ranked = rank_lists(scores, labels, mask=mask, qid=qid)
-    return {str(measure): ranked.reshape(measure.of(ranked, ties=ties, empty=empty)) for measure in parsed}
+    return {str(measure): measure.of(ranked, ties=ties, empty=empty).reshape(ranked.batch) for measure in parsed}
 
 
 def rank_statistic(
@@ -453,4 +431,4 @@ def _without_gain(options: str, text: str) -> tuple[str, GainName]:
     found = _GAIN.findall(options)
     if len(found) > 1:
         raise ValueError(f"measure: gain=... can be given once, got {text!r}")
-    return _GAIN.sub("", options).removeprefix(","), check_gain(found[0] if found else "linear")
+    return _GAIN.sub("", options).removeprefix(","), one_of("gain", found[0] if found else "linear", get_args(GainName))

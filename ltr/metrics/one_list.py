@@ -15,11 +15,9 @@ import torch
 from torch import Tensor
 
 from ltr.lists import as_lists
-from ltr.metrics.interval import Interval, batch_of, check_options, resolution, rounded
+from ltr.metrics.comparison import Interval, batch_of, check_options, resolution, rounded
 from ltr.metrics.measures import Measure, parse_measure
 from ltr.metrics.ranked import Ties
-
-__all__ = ["ListComparison", "compare_on_list", "delong"]
 
 
 @dataclass(frozen=True)

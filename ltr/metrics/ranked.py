@@ -17,32 +17,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from ltr.checks import one_of
 from ltr.lists import as_flat_lists
 from ltr.metrics.sorting import sort_items, sorted_values, where_true
-from ltr.ranks import GainName, check_gain
-
-__all__ = [
-    "RankedLists",
-    "TieGroups",
-    "Ties",
-    "Weight",
-    "check_ties",
-    "offsets",
-    "positions_within",
-    "rank_lists",
-    "running_product",
-    "segment_sum",
-]
+from ltr.ranks import GainName
 
 Ties = Literal["resolved", "subrank", "average", "optimistic"]
 """How tied scores are treated; `ltr.metrics.ranked` describes each treatment."""
-TIES: tuple[Ties, ...] = ("resolved", "subrank", "average", "optimistic")
 
 _TOO_LARGE = 1024  # 2 to this power exceeds float64
 _BLOCK = 128  # numbers that are added up at once
@@ -51,10 +38,9 @@ Weight = Callable[[Tensor, Tensor], Tensor]
 """Function of positions and of the lengths of their lists that returns a weight for each position."""
 
 
-def check_ties(ties: str) -> None:
-    """Raise ValueError for an unknown treatment of ties."""
-    if ties not in TIES:
-        raise ValueError(f"ties must be one of {', '.join(TIES)}, got {ties!r}")
+def check_ties(ties: Ties) -> Ties:
+    """Return a treatment of ties, or raise ValueError for an unknown one."""
+    return one_of("ties", ties, get_args(Ties))
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +100,7 @@ class RankedLists:
 
     def gains(self, gain: GainName) -> Tensor:
         """Return the gain of each relevant item, float64."""
-        if check_gain(gain) == "linear":
+        if gain == "linear":
             return self.labels
         if len(self.levels) and float(self.levels[-1]) >= _TOO_LARGE:
             raise ValueError(f"labels must be below {_TOO_LARGE} for gain 'exp2', got {float(self.levels[-1]):g}")
@@ -183,10 +169,6 @@ class RankedLists:
         """Return the sum over the relevant items of each list, (lists,)."""
         return segment_sum(values, self.relevant)
 
-    def reshape(self, values: Tensor) -> Tensor:
-        """Return values per list in the batch shape, 0-D for a single list."""
-        return values.reshape(self.batch)
-
 
 def rank_lists(scores: Tensor, labels: Tensor, *, mask: Tensor | None = None, qid: Tensor | None = None) -> RankedLists:
     """Check the inputs of a metric and sort its lists.
@@ -251,10 +233,6 @@ def segment_sum(values: Tensor, lengths: Tensor) -> Tensor:
 
     Integers are exact. Floats are summed in blocks and blocks of blocks, counted from the segment's beginning: the
     error stays near one rounding for any length, and the result is the same bits whatever other segments there are.
-
-    Args:
-        values: all segments one after the other, (items,).
-        lengths: int64, (segments,).
 
     Examples:
         >>> segment_sum(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([2, 0, 1])).tolist()

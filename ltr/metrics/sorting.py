@@ -16,8 +16,6 @@ from torch import Tensor
 
 from ltr.lists import FlatLists, check_nonnegative, unique
 
-__all__ = ["sort_items", "sorted_values", "where_true"]
-
 _ROOM = 63  # bits of a nonnegative int64
 _BLOCK = 2**14  # items per block, so that temporaries stay in the cache of a CPU
 _SMALL_LABELS = 2**16  # integer labels below this are their own numbers

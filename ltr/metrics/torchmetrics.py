@@ -71,9 +71,8 @@ class RankingMetric(Metric):
         **options: Any,  # noqa: ANN401 (torchmetrics' own)
     ) -> None:
         super().__init__(**options)
-        check_ties(ties)
         self.measure = parse_measure(measure)
-        self.ties = ties
+        self.ties = check_ties(ties)
         self.empty = float(empty)
         self.joined = joined
         # torchmetrics has it as a constant of the class and refuses to set it

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from ltr.checks import one_of
 from ltr.data.dataset import checked_features, checked_queries
 from ltr.exact.limits import Limits
 from ltr.losses.contract import RankingLoss
@@ -59,12 +60,20 @@ class Ranker(BaseEstimator):
     """A scikit-learn estimator that gives every row a score; rows with larger scores stand higher in the list.
 
     It is neither a classifier nor a regressor: labels may be graded, scores are on no scale, and ``predict`` returns
-    them. A subclass has a ``fit`` that calls `_training_data`, a method `_scores`, the parameters ``statistic``,
-    ``gain`` and ``normalize``, which `score` uses, and names in `_FITTED` the attributes that `save` writes.
+    them. A subclass has a ``fit`` that calls `_training_data`, a method `_scores`, the parameters below, which `score`
+    uses, and names in `_FITTED` the attributes that `save` writes.
+
+    Args:
+        statistic: the rank statistic that `score` reports, or its name.
+        gain: gain of a graded label in `score`, ``"exp2"`` for 2^label - 1 or ``"linear"`` for the label itself.
+        normalize: whether `score` divides by the value of the ideal order (NDCG, for ``"dcg"``).
 
     Attributes:
         n_features_in_: number of features in `fit`.
         feature_names_in_: names of the columns in `fit`, where X was a frame with names.
+
+    Raises:
+        ValueError: in `fit`, a parameter or data against its rule.
     """
 
     statistic: RankStatistic | str
@@ -100,11 +109,7 @@ class Ranker(BaseEstimator):
         return self._scores(self._features(X))
 
     def predict(self, X: ArrayLike) -> FloatArray:
-        """Return the scores of `decision_function`, as rankers in scikit-learn's style do.
-
-        Args:
-            X: features, (n, d), with the columns of the fit.
-        """
+        """Return the scores of `decision_function`, as rankers in scikit-learn's style do."""
         return self.decision_function(X)
 
     def score(
@@ -160,8 +165,7 @@ class Ranker(BaseEstimator):
 
     def _measure(self) -> tuple[RankStatistic, GainName, bool]:
         """Return statistic, gain and normalisation of `score`; a fit calls it so that a mistake shows before."""
-        if self.gain not in get_args(GainName):
-            raise ValueError(f"gain must be 'exp2' or 'linear', got {self.gain!r}")
+        one_of("gain", self.gain, get_args(GainName))
         if not isinstance(self.normalize, bool | np.bool_):
             raise ValueError(f"normalize must be true or false, got {self.normalize!r}")
         return RankStatistic.parse(self.statistic), self.gain, bool(self.normalize)
@@ -341,11 +345,7 @@ def _writable(features: FloatArray) -> FloatArray:
 
 
 def _labels_and_lists(y: ArrayLike, qid: ArrayLike | None, n: int) -> tuple[FloatArray, IntArray | None]:
-    """Return labels as finite float64 >= 0 and the number of each row's list, both (n,).
-
-    Raises:
-        ValueError: labels or ids against their rule, or another number of them than n.
-    """
+    """Return labels, which must be finite and >= 0, as float64 and the number of each row's list, both (n,)."""
     given = column_or_1d(y, warn=True)
     try:
         labels = np.asarray(given, dtype=np.float64)

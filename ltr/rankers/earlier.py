@@ -7,8 +7,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["current_state"]
-
 _LIMITS = ("time_limit", "gap", "node_limit", "memory_limit", "seed")
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr.checks import as_numbers, as_sequence, check_callable, is_whole
+from ltr.checks import as_numbers, as_sequence, check_callable, is_whole, one_of
 from ltr.exact import Limits, LinearConstraints, Problem, Progress, RerankProblem, Solution, solve
 from ltr.exact.largest_margin import NormName, maximise_margin
 from ltr.exact.local_search import search_locally
@@ -56,6 +56,7 @@ class ReproducibleSearch:
         return WeightSpaceSearch(threads=1, local_search=0.0).run(state)
 
 
+@dataclass(eq=False, repr=False)
 class ExactRanker(Ranker):
     """Rank by the linear scorer with the largest true rank statistic of the training lists, and a bound that proves it.
 
@@ -90,11 +91,6 @@ class ExactRanker(Ranker):
         warm_starts_: the starting weights, on the features of the problem.
         center_: mean of each raw feature over the training rows, (d,).
         note_: empty, or why other weights than the solver's were chosen.
-        n_features_in_: number of features.
-        feature_names_in_: names of the features, where X had any.
-
-    Raises:
-        ValueError: in `fit`, a parameter or data against its rule.
 
     Examples:
         >>> X, y = [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [1.0, 3.0]], [1, 0, 1, 0]
@@ -105,30 +101,17 @@ class ExactRanker(Ranker):
 
     _FITTED = ("coef_", "center_", "note_")
 
-    def __init__(
-        self,
-        statistic: RankStatistic | str = "dcg",
-        *,
-        C: float = 0.0,
-        margin: float = 1e-4,
-        rank: RankName = "resolved",
-        gain: GainName = "exp2",
-        normalize: bool = False,
-        max_nonzeros: int | None = None,
-        method: str | Solver = "reproducible",
-        limits: Limits | None = None,
-        recentre: NormName | None = None,
-    ) -> None:
-        self.statistic = statistic
-        self.C = C
-        self.margin = margin
-        self.rank = rank
-        self.gain = gain
-        self.normalize = normalize
-        self.max_nonzeros = max_nonzeros
-        self.method = method
-        self.limits = limits
-        self.recentre = recentre
+    statistic: RankStatistic | str = "dcg"
+    _: KW_ONLY
+    C: float = 0.0
+    margin: float = 1e-4
+    rank: RankName = "resolved"
+    gain: GainName = "exp2"
+    normalize: bool = False
+    max_nonzeros: int | None = None
+    method: str | Solver = "reproducible"
+    limits: Limits | None = None
+    recentre: NormName | None = None
 
     @all_or_nothing
     def fit(
@@ -155,15 +138,12 @@ class ExactRanker(Ranker):
             ValueError: an argument against its rule, or side constraints that no weights are known to satisfy.
         """
         self._check_parameters()
-        check_callable("on_progress", on_progress)
         features, labels, groups = self._training_data(X, y, qid)
-        starts = checked_starts(warm_starts, features.shape[1])
-        if constraints is not None:
-            check_constraints(constraints, features.shape[1])
+        starts = self._checked_starts(labels, features.shape[1], warm_starts, constraints, on_progress)
         lists = TopLists.of(features, groups)
         if not lists.varying.any():
             raise ValueError("X must have a feature that varies in some list, got constant columns only")
-        self._find(lists, labels, groups, self._takes_classes(labels, groups), starts, constraints, on_progress)
+        self._find(lists, labels, groups, starts, constraints, on_progress)
         if self.coef_ is None:
             raise ValueError("constraints: no weights are known to satisfy them")
         return self
@@ -185,8 +165,7 @@ class ExactRanker(Ranker):
             ValueError: an unknown norm, a ranker that is not fitted, or one without its problem: read from a file, a
                 copy or a pickle.
         """
-        if norm not in get_args(NormName):
-            raise ValueError(f"norm must be 'l2' or 'max', got {norm!r}")
+        one_of("norm", norm, get_args(NormName))
         if not hasattr(self, "center_"):
             raise ValueError("recentred goes with a ranker that was fitted: call fit first")
         moved = type(self)(**{**self.get_params(deep=False), "recentre": norm})
@@ -221,21 +200,35 @@ class ExactRanker(Ranker):
             check_method(self.method)
         if self.limits is not None and not isinstance(self.limits, Limits):
             raise ValueError(f"limits must be a Limits, such as Limits(time_limit=60), or None, got {self.limits!r}")
-        if self.recentre not in (None, *get_args(NormName)):
-            raise ValueError(f"recentre must be 'l2', 'max' or None, got {self.recentre!r}")
+        if self.recentre is not None:
+            one_of("recentre", self.recentre, get_args(NormName))
 
-    def _takes_classes(self, labels: FloatArray, groups: IntArray | None) -> bool:
-        """Return whether the labels are two classes, and check that they go with the statistic."""
-        binary = bool(np.isin(labels, (0, 1)).all())
-        RankStatistic.parse(self.statistic).check_labels(graded=not binary)
-        return binary
+    def _checked_starts(
+        self,
+        labels: FloatArray,
+        d: int,
+        warm_starts: Iterable[ArrayLike],
+        constraints: LinearConstraints | None,
+        on_progress: Progress | None,
+    ) -> list[FloatArray]:
+        """Return the warm starts as float64, once they and the other arguments of a fit on d features are checked."""
+        check_callable("on_progress", on_progress)
+        RankStatistic.parse(self.statistic).check_labels(graded=not np.isin(labels, (0, 1)).all())
+        starts = [as_numbers("warm_starts", w) for w in as_sequence("warm_starts", warm_starts, "weights")]
+        for start in starts:
+            if start.shape != (d,):
+                raise ValueError(f"warm_starts: weights must have shape ({d},), got {start.shape}")
+            if not np.isfinite(start).all():
+                raise ValueError(f"warm_starts: weights must be finite, got {start.tolist()}")
+        if constraints is not None:
+            check_constraints(constraints, d)
+        return starts
 
     def _find(
         self,
         lists: TopLists,
         labels: FloatArray,
         groups: IntArray | None,
-        binary: bool,
         starts: list[FloatArray],
         constraints: LinearConstraints | None,
         on_progress: Progress | None,
@@ -253,7 +246,7 @@ class ExactRanker(Ranker):
             return
         if constraints is not None:  # the weights of the other columns are 0
             constraints = LinearConstraints(constraints.A[:, lists.varying], constraints.b)
-        self.problem_ = self._problem(lists.Z, labels, groups, binary, constraints)
+        self.problem_ = self._problem(lists.Z, labels, groups, constraints)
         self.warm_starts_ = [lists.standardised(w) for w in starts]
         method = ReproducibleSearch() if self.method == "reproducible" else self.method
         self.solution_ = solve(
@@ -263,12 +256,7 @@ class ExactRanker(Ranker):
             self._choose_weights()
 
     def _problem(
-        self,
-        Z: FloatArray,
-        labels: FloatArray,
-        groups: IntArray | None,
-        binary: bool,
-        constraints: LinearConstraints | None,
+        self, Z: FloatArray, labels: FloatArray, groups: IntArray | None, constraints: LinearConstraints | None
     ) -> RerankProblem:
         """Return the problem of standardised features."""
         statistic = RankStatistic.parse(self.statistic)
@@ -309,21 +297,6 @@ class ExactRanker(Ranker):
                 f"the margin of {self.margin:g} and is kept; the solution's value and bound hold for that margin"
             )
         self.coef_ = lists.raw(candidates[best])
-
-
-def checked_starts(warm_starts: Iterable[ArrayLike], d: int) -> list[FloatArray]:
-    """Return warm starts as finite float64 of shape (d,) each.
-
-    Raises:
-        ValueError: others.
-    """
-    starts = [as_numbers("warm_starts", w) for w in as_sequence("warm_starts", warm_starts, "weights")]
-    for start in starts:
-        if start.shape != (d,):
-            raise ValueError(f"warm_starts: weights must have shape ({d},), got {start.shape}")
-        if not np.isfinite(start).all():
-            raise ValueError(f"warm_starts: weights must be finite, got {start.tolist()}")
-    return starts
 
 
 def _shares_of_pairs(labels: FloatArray, groups: IntArray) -> FloatArray:

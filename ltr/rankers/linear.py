@@ -8,14 +8,14 @@ import dataclasses
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import fields
-from typing import Any, Literal
+from dataclasses import KW_ONLY, dataclass, fields
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from ltr.checks import as_sequence, check_callable
+from ltr.checks import as_sequence, check_callable, one_of
 from ltr.data.dataset import checked_labels
 from ltr.fitting import DeviceName, Fit, FitOptions, NoSlopeError, OptimizerName, Step
 from ltr.fitting.fit import check_state
@@ -36,6 +36,7 @@ _FACTORS = (1.0, 10.0, 100.0)  # by which RankNet's scores are multiplied until 
 _Parameters = dict[str, torch.Tensor]
 
 
+@dataclass(eq=False, repr=False)
 class LinearRanker(Ranker):
     """Rank by the scorer that minimises ``loss(f(Z), y) + (l2/2) ||weights||²``, Z the standardised features.
 
@@ -56,18 +57,11 @@ class LinearRanker(Ranker):
             bounds what is left to gain from the gradient; on standardised features it moves the loss of overlapping
             classes by about 1e-4 of its value.
         optimizer: ``"lbfgs"`` reaches the optimum of a linear scorer to `tolerance`; ``"adam"`` takes mini-batches.
-        max_steps: most iterations of L-BFGS, or passes of Adam over the data.
-        learning_rate: learning rate of Adam, > 0.
-        batch_size: observations in a mini-batch of Adam, or lists where there is a qid; None takes everything at once.
-        chunk_rows: rows on the device at a time, for data larger than its memory; None keeps all of them there.
-        tolerance: relative accuracy of the objective at which a fit has converged, > 0.
+        max_steps, learning_rate, batch_size, chunk_rows, tolerance, device: see `ltr.fitting.FitOptions`.
         seed: seed of an mlp's starting weights and of mini-batches, >= 0.
-        device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
         on_step: called as ``on_step(step, ranker)`` after every `ltr.fitting.Step`; the ranker then scores with the
             weights of that step. Copies, pickles and files leave it out.
-        statistic: the rank statistic that `score` reports, or its name.
-        gain: gain of a graded label in `score`, ``"exp2"`` for 2^label - 1 or ``"linear"`` for the label itself.
-        normalize: whether `score` divides by the value of the ideal order (NDCG, for ``"dcg"``).
+        statistic, gain, normalize: what `score` reports, see `Ranker`.
 
     Attributes:
         coef_: weights on the raw features, (d,); None for an mlp.
@@ -78,11 +72,6 @@ class LinearRanker(Ranker):
             ``ConvergenceWarning``.
         fit_: the `ltr.fitting.Fit` of the last call of `fit`; its ``state_dict()`` resumes an interrupted one. None in
             copies and pickles, for it has the training data.
-        n_features_in_: number of features.
-        feature_names_in_: names of the features, where X had any.
-
-    Raises:
-        ValueError: in `fit`, a parameter or data against its rule.
 
     Examples:
         >>> X, y, qid = [[0.0], [2.0], [1.0], [5.0], [4.0]], [0, 2, 1, 1, 0], ["a", "a", "a", "b", "b"]
@@ -91,42 +80,23 @@ class LinearRanker(Ranker):
         (True, 1.0)
     """
 
-    def __init__(
-        self,
-        loss: str | RankingLoss = "ranknet",
-        *,
-        scorer: ScorerName = "linear",
-        hidden: tuple[int, ...] = (64, 32),
-        l2: float = 1e-4,
-        optimizer: OptimizerName = "lbfgs",
-        max_steps: int = 1000,
-        learning_rate: float = 0.01,
-        batch_size: int | None = None,
-        chunk_rows: int | None = None,
-        tolerance: float = 1e-8,
-        seed: int = 0,
-        device: DeviceName = "cpu",
-        on_step: Callable[[Step, LinearRanker], None] | None = None,
-        statistic: RankStatistic | str = "dcg",
-        gain: GainName = "exp2",
-        normalize: bool = False,
-    ) -> None:
-        self.loss = loss
-        self.scorer = scorer
-        self.hidden = hidden
-        self.l2 = l2
-        self.optimizer = optimizer
-        self.max_steps = max_steps
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.chunk_rows = chunk_rows
-        self.tolerance = tolerance
-        self.seed = seed
-        self.device = device
-        self.on_step = on_step
-        self.statistic = statistic
-        self.gain = gain
-        self.normalize = normalize
+    loss: str | RankingLoss = "ranknet"
+    _: KW_ONLY
+    scorer: ScorerName = "linear"
+    hidden: tuple[int, ...] = (64, 32)
+    l2: float = 1e-4
+    optimizer: OptimizerName = "lbfgs"
+    max_steps: int = 1000
+    learning_rate: float = 0.01
+    batch_size: int | None = None
+    chunk_rows: int | None = None
+    tolerance: float = 1e-8
+    seed: int = 0
+    device: DeviceName = "cpu"
+    on_step: Callable[[Step, LinearRanker], None] | None = None
+    statistic: RankStatistic | str = "dcg"
+    gain: GainName = "exp2"
+    normalize: bool = False
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None, *, resume: dict[str, Any] | None = None
@@ -170,8 +140,7 @@ class LinearRanker(Ranker):
         """Check everything and return the fit before its first step, and the standardisation."""
         self._measure()
         check_callable("on_step", self.on_step)
-        if self.scorer not in ("linear", "mlp"):
-            raise ValueError(f"scorer must be 'linear' or 'mlp', got {self.scorer!r}")
+        one_of("scorer", self.scorer, get_args(ScorerName))
         loss, options = parse_loss(self.loss), self._options()
         self._new_scorer(1)
         features, labels, groups = self._training_data(X, y, qid)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +17,7 @@ from ltr.statistics import RankStatistic
 __all__ = ["LogisticRegressionRanker"]
 
 
+@dataclass(eq=False, repr=False)
 class LogisticRegressionRanker(Ranker):
     """Rank by the linear score of a logistic regression.
 
@@ -31,19 +33,12 @@ class LogisticRegressionRanker(Ranker):
         standardize: whether `fit` divides each column by its standard deviation first, which changes what the
             regularisation penalises. Constant columns get the weight 0.
         max_iter: most iterations of the solver (L-BFGS), >= 1.
-        statistic: the rank statistic that `score` reports, or its name.
-        gain: gain of a graded label in `score`, ``"exp2"`` for 2^label - 1 or ``"linear"`` for the label itself.
-        normalize: whether `score` divides by the value of the ideal order (NDCG, for ``"dcg"``).
+        statistic, gain, normalize: what `score` reports, see `Ranker`.
 
     Attributes:
         coef_: weights on the raw features, (d,).
         intercept_: score of a row of zeros.
         n_iter_: iterations done.
-        n_features_in_: number of features.
-        feature_names_in_: names of the features, where X had any.
-
-    Raises:
-        ValueError: in `fit`, a parameter or data against its rule.
 
     Examples:
         >>> X, y = [[0.0, 5.0], [1.0, 5.0], [2.0, 5.0], [3.0, 5.0]], [0, 1, 0, 1]
@@ -55,22 +50,13 @@ class LogisticRegressionRanker(Ranker):
 
     _FITTED = ("coef_", "intercept_", "n_iter_")
 
-    def __init__(
-        self,
-        C: float = 1e4,
-        standardize: bool = True,
-        max_iter: int = 10_000,
-        *,
-        statistic: RankStatistic | str = "dcg",
-        gain: GainName = "exp2",
-        normalize: bool = False,
-    ) -> None:
-        self.C = C
-        self.standardize = standardize
-        self.max_iter = max_iter
-        self.statistic = statistic
-        self.gain = gain
-        self.normalize = normalize
+    C: float = 1e4
+    standardize: bool = True
+    max_iter: int = 10_000
+    _: KW_ONLY
+    statistic: RankStatistic | str = "dcg"
+    gain: GainName = "exp2"
+    normalize: bool = False
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> LogisticRegressionRanker:

@@ -31,24 +31,26 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import ClassifierTags, Tags
 
-from ltr.checks import check_callable, is_whole
-from ltr.data.dataset import DataError, checked_features, checked_labels
+from ltr.checks import check_callable, is_whole, one_of
+from ltr.data.dataset import DataError
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 
-__all__ = ["RankBoostRanker", "exponential_pair_loss"]
+__all__ = ["RankBoostRanker"]
 
 # |r| at or below this is rounding, not an improvement
 _NOTHING = 1e-12
 
 
+@dataclass(eq=False, repr=False)
 class RankBoostRanker(Ranker):
     """RankBoost on thresholds of single features.
 
@@ -60,20 +62,13 @@ class RankBoostRanker(Ranker):
             the best DCG on test sets, with 50 rounds of the exact one half a percent behind.
         on_round: called as ``on_round(round, loss)`` after each round 1, 2, ..., with the exponential loss of the
             training pairs. Copies, pickles and files leave it out.
-        statistic: the rank statistic that `score` reports, or its name.
-        gain: gain of a graded label in `score`, ``"exp2"`` for 2^label - 1 or ``"linear"`` for the label itself.
-        normalize: whether `score` divides by the value of the ideal order (NDCG, for ``"dcg"``).
+        statistic, gain, normalize: what `score` reports, see `Ranker`.
 
     Attributes:
         features_: feature of each weak ranker, in the order of the rounds.
         cuts_: cut of each weak ranker; it prefers rows above.
         alphas_: weight of each weak ranker.
         losses_: exponential loss before round 1, which is 1, and after every round.
-        n_features_in_: number of features.
-        feature_names_in_: names of the features, where X had any.
-
-    Raises:
-        ValueError: in `fit`, a parameter or data against its rule.
 
     Examples:
         >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]
@@ -86,24 +81,14 @@ class RankBoostRanker(Ranker):
 
     _FITTED = ("features_", "cuts_", "alphas_", "losses_")
 
-    def __init__(
-        self,
-        rounds: int = 100,
-        thresholds: int | None = 255,
-        step: Literal["bound", "exact"] = "bound",
-        *,
-        on_round: Callable[[int, float], None] | None = None,
-        statistic: RankStatistic | str = "dcg",
-        gain: GainName = "exp2",
-        normalize: bool = False,
-    ) -> None:
-        self.rounds = rounds
-        self.thresholds = thresholds
-        self.step = step
-        self.on_round = on_round
-        self.statistic = statistic
-        self.gain = gain
-        self.normalize = normalize
+    rounds: int = 100
+    thresholds: int | None = 255
+    step: Literal["bound", "exact"] = "bound"
+    _: KW_ONLY
+    on_round: Callable[[int, float], None] | None = None
+    statistic: RankStatistic | str = "dcg"
+    gain: GainName = "exp2"
+    normalize: bool = False
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -166,8 +151,7 @@ class RankBoostRanker(Ranker):
         for name, value in (("rounds", self.rounds), ("thresholds", self.thresholds)):
             if (name != "thresholds" or value is not None) and (not is_whole(value) or value < 1):
                 raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
-        if self.step not in ("exact", "bound"):
-            raise ValueError(f"step must be 'exact' or 'bound', got {self.step!r}")
+        one_of("step", self.step, ("bound", "exact"))
         check_callable("on_round", self.on_round)
 
     def _alpha(self, r: float, V: float, U: float, half_pair: float) -> float:
@@ -192,21 +176,9 @@ class RankBoostRanker(Ranker):
             yield scores
 
 
-def exponential_pair_loss(scores: ArrayLike, y: ArrayLike) -> float:
-    """Return the mean over positive-negative pairs of ``exp(-(s_i - s_k))``, in O(n).
-
-    Raises:
-        ValueError: scores that are not finite, labels other than 0 and 1 or of one class.
-
-    Examples:
-        >>> exponential_pair_loss([1.0, 0.0, 0.0], [1, 0, 0]) == math.exp(-1.0)
-        True
-    """
-    values = checked_features(np.asarray(scores)[:, None], ["score"], "scores")[:, 0]
-    return _pair_loss(values, checked_labels(y, len(values)) == 1)
-
-
 def _pair_loss(scores: FloatArray, positive: NDArray[np.bool_]) -> float:
+    """Return the mean over positive-negative pairs of ``exp(-(s_i - s_k))``."""
+
     def log_mean_exp(values: FloatArray) -> float:
         top = values.max()
         return float(top + np.log(np.exp(values - top).mean()))

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from ltr.checks import as_float, as_numbers, as_sequence, is_whole
+from ltr.checks import as_float, as_numbers, as_sequence, check_matrix, is_whole
 
 __all__ = ["LinearScorer", "MLPScorer", "Standardize"]
 
@@ -128,11 +128,7 @@ class Standardize(nn.Module):
             ValueError: X of another shape, or not finite.
         """
         features = as_numbers("X", X)
-        if features.ndim != 2 or features.shape[0] < 1 or features.shape[1] < 1:
-            raise ValueError(f"X must be 2-D with at least one row and one column, got shape {features.shape}")
-        if not np.isfinite(features).all():
-            row, column = np.argwhere(~np.isfinite(features))[0]
-            raise ValueError(f"X must be finite, got {features[row, column]} at row {row}, column {column}")
+        check_matrix("X", features)
         # in units of the largest entry neither the mean of huge nor the variance of tiny columns leaves float64
         size = np.abs(features).max(axis=0)
         unit = np.where(size > 0, size, 1.0)

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TopLists", "cut"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
@@ -24,10 +22,8 @@ IntArray = NDArray[np.int64]
 def cut(scores: FloatArray, queries: IntArray | None, top_k: int | None) -> FloatArray:
     """Return, for each row, the score from which items of its query belong to the top, (n,); -inf where all of them do.
 
-    Args:
-        scores: larger is higher in the list, (n,).
-        queries: number of each row's query, (n,), from 0 without gaps; None means that all rows are one list.
-        top_k: length of the tops; None for whole lists.
+    Queries are numbered from 0 without gaps; None means that all rows are one list. A `top_k` of None takes whole
+    lists.
 
     Examples:
         >>> cut(np.array([3.0, 1.0, 2.0, 9.0]), np.array([0, 0, 0, 1]), 2).tolist()
@@ -61,12 +57,7 @@ class TopLists:
 
     @classmethod
     def of(cls, X: FloatArray, queries: IntArray | None) -> TopLists:
-        """Standardise some items.
-
-        Args:
-            X: features, (items, d).
-            queries: number of each item's query, (items,); None means that all items are one list.
-        """
+        """Standardise the features X, (items, d), of items of the given queries, or of one list."""
         center = X.mean(axis=0)
         centered = X - center if queries is None else X - _means(X, queries)
         deviation = _deviation(centered)

@@ -19,6 +19,7 @@ Source: Rudin & Wang (2018), section 2.1.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,14 +30,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest, MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from ltr.checks import check_callable, is_whole
+from ltr.checks import is_whole
 from ltr.data.dataset import checked_queries
 from ltr.exact import LinearConstraints, Progress, RerankProblem, Solution
 from ltr.exact.largest_margin import NormName
-from ltr.exact.problem import check_constraints
 from ltr.losses import parse_loss
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, labels_agree
-from ltr.rankers.exact import ExactRanker, checked_starts
+from ltr.rankers.exact import ExactRanker
 from ltr.rankers.linear import LinearRanker
 from ltr.rankers.logistic import LogisticRegressionRanker
 from ltr.rankers.rankboost import RankBoostRanker
@@ -62,19 +62,18 @@ def make_ranker(name: str, *, seed: int = 0) -> Ranker:
         >>> make_ranker("hinge")
         LinearRanker(loss='hinge')
     """
-    if not isinstance(name, str):
-        raise ValueError(f"ranker must be logistic, rankboost or the name of a loss, got {name!r}")
     if name in ("logistic", "logistic_regression"):
         return LogisticRegressionRanker()
     if name == "rankboost":
         return RankBoostRanker()
     try:
         parse_loss(name)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise ValueError(f"ranker must be logistic, rankboost or the name of a loss, got {name!r} ({error})") from None
     return LinearRanker(name, seed=seed)
 
 
+@dataclass(eq=False, repr=False)
 class TwoStageRanker(Ranker):
     """Rank by any base ranker, and the top K of its list exactly.
 
@@ -97,11 +96,6 @@ class TwoStageRanker(Ranker):
         solution_: the `Solution` of the exact stage; None where it had nothing to order, and after `load`.
         problem_: the problem that was solved; None likewise, and in copies and pickles.
         note_: what happened beyond the usual, empty when nothing did.
-        n_features_in_: number of features.
-        feature_names_in_: names of the features, where X had any.
-
-    Raises:
-        ValueError: in `fit`, a parameter or data against its rule.
 
     Examples:
         >>> from sklearn.datasets import load_breast_cancer
@@ -119,15 +113,9 @@ class TwoStageRanker(Ranker):
         [5.0, 5.0, 5.0]
     """
 
-    def __init__(
-        self,
-        base: Any = "logistic",  # noqa: ANN401 (a name or any estimator)
-        exact: str | RankStatistic | ExactRanker = "dcg",
-        top_k: int | None = 50,
-    ) -> None:
-        self.base = base
-        self.exact = exact
-        self.top_k = top_k
+    base: Any = "logistic"  # a name or any estimator
+    exact: str | RankStatistic | ExactRanker = "dcg"
+    top_k: int | None = 50
 
     @all_or_nothing
     def fit(
@@ -160,12 +148,8 @@ class TwoStageRanker(Ranker):
             raise ValueError(f"top_k must be an integer >= 2 or None for the full list, got {self.top_k!r}")
         exact = self._exact_stage()
         exact._check_parameters()
-        check_callable("on_progress", on_progress)
         features, labels, groups = self._training_data(X, y, qid)
-        binary = exact._takes_classes(labels, groups)
-        starts = checked_starts(warm_starts, features.shape[1])
-        if constraints is not None:
-            check_constraints(constraints, features.shape[1])
+        starts = exact._checked_starts(labels, features.shape[1], warm_starts, constraints, on_progress)
         if base_is_fitted:
             if isinstance(self.base, str):
                 raise ValueError(f"base_is_fitted goes with a ranker object, got base={self.base!r}")
@@ -187,7 +171,7 @@ class TwoStageRanker(Ranker):
         exact._take_names(self)
         tops, top_labels, top_groups = features[top], labels[top], None if groups is None else groups[top]
         lists = TopLists.of(tops, top_groups)
-        exact._find(lists, top_labels, top_groups, binary, starts, constraints, on_progress)
+        exact._find(lists, top_labels, top_groups, starts, constraints, on_progress)
         if exact.coef_ is None:
             exact.note_ = f"{_why_nothing(exact, top_labels, top_groups)}: the base ranking is kept"
         return self
@@ -237,22 +221,14 @@ class TwoStageRanker(Ranker):
         return self._merged(*self._first_stage(self._features(X), qid))
 
     def predict(self, X: ArrayLike, qid: ArrayLike | None = None) -> FloatArray:
-        """Return the scores of `decision_function`, as rankers in scikit-learn's style do.
-
-        Args:
-            X: features, (n, d), with the columns of the fit.
-            qid: list of each row, as for `fit`; None means that all rows are of one list.
-        """
+        """Return the scores of `decision_function`, which takes the same arguments."""
         return self.decision_function(X, qid)
 
     def order(self, X: ArrayLike, qid: ArrayLike | None = None) -> IntArray:
         """Return the indices of the rows from the top of the list to its bottom; equal scores by index.
 
-        With `qid` the lists follow each other in the order in which their queries first appear.
-
-        Args:
-            X: features, (n, d), with the columns of the fit.
-            qid: list of each row, as for `fit`; None means that all rows are of one list.
+        With `qid` the lists follow each other in the order in which their queries first appear. The arguments are those
+        of `decision_function`.
         """
         scores = self.decision_function(X, qid)
         if qid is None:
@@ -262,9 +238,7 @@ class TwoStageRanker(Ranker):
     def reranked(self, X: ArrayLike, qid: ArrayLike | None = None) -> NDArray[np.bool_]:
         """Return whether each row is at or above the threshold (of its query), (n,), and so ordered by the exact stage.
 
-        Args:
-            X: features, (n, d), with the columns of the fit.
-            qid: list of each row, as for `fit`; None means that all rows are of one list.
+        The arguments are those of `decision_function`.
         """
         _, scores, cuts, _ = self._first_stage(self._features(X), qid)
         return scores >= cuts
@@ -408,10 +382,8 @@ def _scores_of(base: Any, features: FloatArray) -> FloatArray:  # noqa: ANN401 (
     """Return a base ranker's scores of an array whose columns are known to be those of the fit, (n,)."""
     if isinstance(base, Ranker):
         return base._scores(features)
-    for method in ("decision_function", "predict_proba", "predict"):
-        if hasattr(base, method):
-            break
-    else:
+    method = next((name for name in ("decision_function", "predict_proba", "predict") if hasattr(base, name)), None)
+    if method is None:
         raise ValueError(f"base must have decision_function, predict_proba or predict, got {base!r}")
     scores = np.asarray(getattr(base, method)(features), dtype=np.float64)
     if method == "predict_proba" and scores.shape[1:] == (2,):

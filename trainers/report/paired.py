@@ -19,8 +19,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from ltr.metrics.comparison import holm
-from ltr.metrics.interval import constant, resolution, rounded
+from ltr.metrics.comparison import constant, holm, resolution, rounded
 
 __all__ = ["ALPHA", "FEWEST_SPLITS", "Paired", "Verdict", "family", "paired"]
 
