@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from trainers.run.results import Results
 
-__all__ = ["command", "main"]
-
 _DESCRIPTION = "Learning to rank: convex surrogates first, then an exact reranker of the top with a proof."
 
 _EXAMPLES = """\

@@ -19,21 +19,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "LOCK",
-    "Json",
-    "RunError",
-    "locked",
-    "read_json",
-    "reading",
-    "remove_leftovers",
-    "replacing",
-    "to_json",
-    "write_atomic",
-    "write_json",
-    "writing",
-]
-
 Json = dict[str, Any]
 
 # what readers of JSON, NumPy and torch files raise on content that is not theirs, and what lookups in it raise

@@ -38,18 +38,6 @@ from trainers.plan import Cell
 from trainers.records import pack_labels, thinned
 from trainers.task.measures import Scores, Task, by_tag, own_loss, ranked_labels
 
-__all__ = [
-    "BASE_KEPT",
-    "INTERRUPTED",
-    "Fitted",
-    "Watch",
-    "first_stage_ranker",
-    "fit",
-    "import_libraries",
-    "quiet_surrogates",
-    "two_stage_ranker",
-]
-
 BASE_KEPT = "base order"
 """Status of an exact stage that had nothing to order: the base ranking is kept."""
 INTERRUPTED = Status.INTERRUPTED.value
@@ -100,17 +88,11 @@ class Watch:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted method.
+    """A fitted method."""
 
-    Attributes:
-        ranker: the ranker.
-        scores: its scores of the training and test sets.
-        record: its record, see `trainers.records`.
-    """
-
-    ranker: Any
-    scores: Scores
-    record: Json
+    ranker: Any  # the ranker
+    scores: Scores  # its scores of the training and test sets
+    record: Json  # its record, see `trainers.records`
 
 
 def fit(

@@ -23,8 +23,6 @@ from trainers.config.grids import Grid, GridConfig, Variant
 from trainers.config.toml_text import flat
 from trainers.files import Json
 
-__all__ = ["Cell", "Plan", "cell_of", "plan", "plan_of_run"]
-
 # to be raised when a default or the meaning of an option changes: ids are made of the options that are set
 _VERSION = 1
 # `free_keys` do not change results; these choose which methods there are
@@ -33,29 +31,17 @@ _CHOICES = {"surrogate.losses", "exact.enabled"}
 
 @dataclass(frozen=True)
 class Cell:
-    """One result to compute.
+    """One result to compute."""
 
-    Attributes:
-        data: name of the experiment.
-        split: seed of the split.
-        method: name of the method.
-        config: the experiment; its seed is that of the split.
-        options: options of the method, which tell it from others of its name.
-        starts: ids of the first-stage cells whose rankers an exact cell starts from.
-        base: the one of them whose list it reranks.
-        recentre: norm of the margin by which an exact answer is also moved.
-        digest: hash of everything that the result depends on.
-    """
-
-    data: str
-    split: int
-    method: str
-    config: Config
-    options: Json
-    starts: tuple[str, ...]
-    base: str | None
-    recentre: str | None
-    digest: str
+    data: str  # name of the experiment
+    split: int  # seed of the split
+    method: str  # name of the method
+    config: Config  # the experiment; its seed is that of the split
+    options: Json  # options of the method, which tell it from others of its name
+    starts: tuple[str, ...]  # ids of the first-stage cells whose rankers an exact cell starts from
+    base: str | None  # the one of them whose list it reranks
+    recentre: str | None  # norm of the margin by which an exact answer is also moved
+    digest: str  # hash of everything that the result depends on
 
     @property
     def id(self) -> str:

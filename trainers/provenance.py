@@ -18,8 +18,6 @@ import ltr
 from trainers.config import Config
 from trainers.files import Json
 
-__all__ = ["machine", "origin", "run_facts", "sha256_of"]
-
 _PACKAGES = ("torch", "numpy", "pyscipopt", "scikit-learn", "cvxpy", "numba", "pandas", "tensorboard")
 
 

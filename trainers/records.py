@@ -50,26 +50,6 @@ from ltr.exact.solution import Status
 from ltr.statistics import RankStatistic
 from trainers.files import Json, RunError, read_json, reading, to_json, write_atomic, write_json
 
-__all__ = [
-    "ADVICE",
-    "CELLS",
-    "INDEX",
-    "POINTS",
-    "SweepResults",
-    "cell_file",
-    "check_record",
-    "is_trivial",
-    "nothing_proven",
-    "pack_labels",
-    "read_cell",
-    "read_export",
-    "read_sweep",
-    "thinned",
-    "unpack_labels",
-    "write_cell",
-    "write_export",
-]
-
 CELLS = "cells"
 """Folder of the records in a sweep's folder."""
 INDEX = "sweep.json"

@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, Self
 
-__all__ = ["StopFlag", "exit_code", "is_first", "leave_at_once", "stopped_once"]
-
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 

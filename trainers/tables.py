@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-__all__ = ["NOTHING_PROVEN", "markdown_table", "number"]
-
 NOTHING_PROVEN = "nothing proven"
 """Written in place of a gap, or beside it, where the bound is that of a perfect order."""
 

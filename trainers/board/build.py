@@ -28,23 +28,16 @@ from trainers.report.page import Picture
 from trainers.report.pictures import pictures
 from trainers.run.folder import RunFolder
 
-__all__ = ["Board", "build_board"]
-
 _MARKER = "board.json"
 """A folder with this file is a board, which may be replaced."""
 
 
 @dataclass(frozen=True)
 class Board:
-    """A board on disk.
+    """A board on disk."""
 
-    Attributes:
-        folder: folder to start TensorBoard on.
-        comparisons: what it shows.
-    """
-
-    folder: Path
-    comparisons: tuple[Comparison, ...]
+    folder: Path  # folder to start TensorBoard on
+    comparisons: tuple[Comparison, ...]  # what it shows
 
     @property
     def runs(self) -> int:
@@ -180,15 +173,10 @@ _DAY = 24 * 3600.0
 
 @dataclass(frozen=True)
 class Sources:
-    """The runs and sweeps that a board is made of.
+    """The runs and sweeps that a board is made of."""
 
-    Attributes:
-        runs: folders of runs.
-        sweeps: folders of sweeps, or files of their results.
-    """
-
-    runs: tuple[RunFolder, ...]
-    sweeps: tuple[Path, ...]
+    runs: tuple[RunFolder, ...]  # folders of runs
+    sweeps: tuple[Path, ...]  # folders of sweeps, or files of their results
 
 
 def find_sources(texts: Sequence[str]) -> Sources:

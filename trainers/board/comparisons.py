@@ -21,8 +21,6 @@ from trainers.run.results import read_run
 from trainers.run.tracking import read_log
 from trainers.task.measures import share_name
 
-__all__ = ["comparisons_of_runs", "comparisons_of_sweep"]
-
 _POINTS = 120
 """Largest number of points of a curve or trace that is a mean over splits."""
 _LOSS, _TRACE = "loss/convex", "exact/"

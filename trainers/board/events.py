@@ -25,8 +25,6 @@ from trainers.board.lines import PARTS, Comparison, Line, rank_scores
 from trainers.board.tables import GUIDE, tables_of
 from trainers.config import EXACT
 
-__all__ = ["OVERVIEW", "roc_figure", "write_comparison", "write_overview"]
-
 OVERVIEW = "overview"
 """Name of the TensorBoard run of layout, columns, tables and pictures."""
 

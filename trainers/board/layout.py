@@ -23,8 +23,6 @@ from tensorboard.plugins.custom_scalar import layout_pb2
 from trainers.board.lines import PARTS, Comparison, Line, Points, precision_curve, stairs
 from trainers.run.tracking import event_tag
 
-__all__ = ["SHOWN_AT_FIRST", "charts_of", "layout_of", "scalars_of", "tag_of"]
-
 SHOWN_AT_FIRST = 40
 """TensorBoard shows no run at first where there are more."""
 _UNFOLDED = 3

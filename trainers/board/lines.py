@@ -13,17 +13,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "PARTS",
-    "Comparison",
-    "Line",
-    "Points",
-    "mean_curve",
-    "precision_curve",
-    "rank_scores",
-    "stairs",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Points = Sequence[tuple[int, float]]

@@ -17,8 +17,6 @@ from trainers.board.build import Board, build_board
 from trainers.board.layout import SHOWN_AT_FIRST
 from trainers.files import RunError
 
-__all__ = ["command", "links", "run_board", "serve"]
-
 
 def command(board: Board, host: str | None = None, port: int | None = None) -> str:
     """Return the command that starts TensorBoard on a board."""

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from trainers.board.lines import PARTS, Comparison, Line
 from trainers.tables import NOTHING_PROVEN, markdown_table, number
 
-__all__ = ["GUIDE", "tables_of"]
-
 _FORMS = {"gap": "{:.2%}", "loss": "{:.4g}", "seconds": "{:.2f}"}
 
 GUIDE = """\

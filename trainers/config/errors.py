@@ -10,8 +10,6 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-__all__ = ["NOTHING", "ConfigError", "Finding", "findings_of", "nearest", "shortened"]
-
 NOTHING = object()
 """Value of a key that is missing."""
 

@@ -31,8 +31,6 @@ from trainers.config.sections import (
 )
 from trainers.config.toml_text import apply_overrides, dump_toml, make_absolute, read_experiment
 
-__all__ = ["EXACT", "Config", "describe_keys", "free_keys", "load_config", "parse_config", "resolved_toml"]
-
 EXACT = "exact"
 """Name of the exact stage among the methods of a run."""
 

@@ -31,8 +31,6 @@ from trainers.config.experiment import Config, describe_keys, free_keys, parse_c
 from trainers.config.sections import FileName, Section, option
 from trainers.config.toml_text import apply_overrides, flat, make_absolute, merged, read_experiment, read_toml, unflat
 
-__all__ = ["Grid", "GridConfig", "SweepConfig", "Variant", "load_sweep"]
-
 Tree = dict[str, Any]
 
 
@@ -99,15 +97,10 @@ class SweepConfig(Section):
 
 @dataclass(frozen=True)
 class Variant:
-    """One experiment of a grid with one choice of what is varied.
+    """One experiment of a grid with one choice of what is varied."""
 
-    Attributes:
-        varied: chosen values by dotted key.
-        config: the whole experiment.
-    """
-
-    varied: dict[str, Any]
-    config: Config
+    varied: dict[str, Any]  # chosen values by dotted key
+    config: Config  # the whole experiment
 
 
 @dataclass(frozen=True)

@@ -30,23 +30,6 @@ from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 from trainers.config.errors import nearest
 
-__all__ = [
-    "FREE",
-    "BaselinesConfig",
-    "Clash",
-    "DataConfig",
-    "ExactConfig",
-    "FileName",
-    "LogisticRegressionConfig",
-    "RankBoostConfig",
-    "Section",
-    "Seed",
-    "StatisticsConfig",
-    "SurrogateConfig",
-    "TrackingConfig",
-    "option",
-]
-
 FREE: dict[str, Any] = {"changes_results": False}
 """Mark of a key that does not change results (the field's ``json_schema_extra``)."""
 

@@ -11,8 +11,6 @@ from typing import Any
 
 from trainers.config.errors import ConfigError, Finding, shortened
 
-__all__ = ["apply_overrides", "dump_toml", "flat", "make_absolute", "merged", "read_experiment", "read_toml", "unflat"]
-
 Tree = dict[str, Any]
 
 

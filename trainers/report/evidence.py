@@ -29,8 +29,6 @@ from trainers.report.series import (
 )
 from trainers.report.wording import Pair, decimals_of
 
-__all__ = ["Evidence", "Length", "Lengths"]
-
 Length = int | str
 
 

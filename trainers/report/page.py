@@ -19,11 +19,6 @@ from matplotlib.figure import Figure
 
 from trainers.tables import markdown_table
 
-__all__ = [
-    "Block", "Page", "Picture", "Section", "Table", "Text", "block_markdown", "file_names", "inline_html", "literal",
-    "plain_text", "png", "to_html", "to_markdown",
-]  # fmt: skip
-
 _DPI = 144  # of the image files
 _CSS_PIXELS = 96  # in an inch
 # emphasis, code and links are the whole language of texts; HTML in particular means nothing

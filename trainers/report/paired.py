@@ -22,8 +22,6 @@ from numpy.typing import ArrayLike
 from ltr.metrics.comparison import holm
 from ltr.metrics.interval import constant, resolution, rounded
 
-__all__ = ["ALPHA", "FEWEST_SPLITS", "Paired", "Verdict", "family", "paired"]
-
 Key = TypeVar("Key")
 
 ALPHA = 0.05

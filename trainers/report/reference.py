@@ -25,8 +25,6 @@ from trainers.report.series import PARTS, Series, SweepTable, Variant
 from trainers.report.tables import Reached, largest
 from trainers.report.wording import ABSENT, decimals_of, percent, signed
 
-__all__ = ["Note", "Published", "Reference", "read_reference", "reference_section"]
-
 _COLUMNS = ("data", "method", "varied", "half", "mean", "std", "note")
 
 

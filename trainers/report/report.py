@@ -26,8 +26,6 @@ from trainers.report.tables import SECTIONS, gain_table, progress, value_table
 from trainers.report.wording import counted, effect, fixed, listed, resolution_text, where
 from trainers.run.folder import RunFolder
 
-__all__ = ["Written", "advice", "build_page", "details", "find_sweep", "write_report"]
-
 _PICTURES = ".pictures.json"  # in a report's folder: the names and hashes of its pictures
 
 

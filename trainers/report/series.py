@@ -21,12 +21,6 @@ from trainers.records import SweepResults, nothing_proven
 from trainers.report.wording import gap_text
 from trainers.tables import NOTHING_PROVEN
 
-__all__ = [
-    "BASE", "PARTS", "TIME_LIMIT", "Along", "FloatArray", "K", "Row", "Series", "SweepTable", "Variant", "in_order",
-    "joined", "key_name", "mean_of", "other_options", "proven", "settled", "statistic_of_sweep", "tables_of",
-    "without_repeats",
-]  # fmt: skip
-
 FloatArray = NDArray[np.float64]
 
 K = "exact.top_k"

@@ -11,12 +11,6 @@ import numpy as np
 from trainers.report.page import literal
 from trainers.report.paired import ALPHA, FEWEST_SPLITS, Paired, Verdict
 
-__all__ = [
-    "ABSENT", "Pair", "counted", "counted_range", "decided", "decimals_of", "effect", "fixed", "gap_text", "listed",
-    "p_equals", "p_text", "percent", "resolution_text", "seconds", "share", "signed", "splits_text", "tests_text",
-    "value_text", "verdict_text", "where",
-]  # fmt: skip
-
 ABSENT = "-"
 """The text of a number that does not exist."""
 Pair = tuple[str, int | float | str]

@@ -19,8 +19,6 @@ from trainers.files import Json, read_json, reading, replacing, write_atomic, wr
 from trainers.run.folder import MethodFolder
 from trainers.task.measures import Task
 
-__all__ = ["earlier_weights", "keep_certificate", "save_solution"]
-
 
 def earlier_weights(folder: MethodFolder, feature_names: Sequence[str]) -> list[list[float]]:
     """Return the incumbent of an exact stage that was stopped, if there is one."""

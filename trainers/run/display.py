@@ -24,8 +24,6 @@ from rich.text import Text
 
 from ltr.exact.solution import TracePoint
 
-__all__ = ["Display", "PartsColumn", "display_for"]
-
 _SECONDS_BETWEEN_LINES = 2.0
 
 

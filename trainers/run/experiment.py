@@ -28,8 +28,6 @@ from trainers.task.data import glimpse, load_split
 from trainers.task.measures import too_long
 from trainers.task.queries import check_lists, follow_labels, unset_following
 
-__all__ = ["run_experiment"]
-
 
 def run_experiment(
     config: Config, *, fresh: bool = False, display: Display | None = None, helpers: Helpers | None = None

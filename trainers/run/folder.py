@@ -45,8 +45,6 @@ from trainers.files import (
 )
 from trainers.provenance import run_facts
 
-__all__ = ["MethodFolder", "RunFolder", "check_run", "open_run"]
-
 # keys that say where to write, not what to compute: a run goes on when they change
 _FREE_KEYS = frozenset({"runs_dir", "data.cache"})
 

@@ -26,8 +26,6 @@ from trainers.config import Config
 from trainers.methods import first_stage_ranker, quiet_surrogates
 from trainers.task.data import load_split
 
-__all__ = ["Helpers", "Job", "Stopped", "assist", "is_helper", "together"]
-
 Job = tuple[str, dict[str, Any] | None]
 """A loss to train on, and the checkpoint to start from."""
 

@@ -31,26 +31,17 @@ from trainers.run.tracking import Tracker
 from trainers.stopping import StopFlag
 from trainers.task.measures import Scores, Task, by_tag
 
-__all__ = ["Context", "load_ranker", "load_scores", "run_method"]
-
 _SECONDS_BETWEEN_CHECKPOINTS = 5.0
 
 
 @dataclass(frozen=True)
 class Context(Task):
-    """A run under way.
+    """A run under way."""
 
-    Attributes:
-        run: its folder.
-        display: what the user sees.
-        stop: flag that is raised when the user asks to stop.
-        helpers: the other processes under torchrun.
-    """
-
-    run: RunFolder
-    display: Display
-    stop: StopFlag
-    helpers: Helpers
+    run: RunFolder  # its folder
+    display: Display  # what the user sees
+    stop: StopFlag  # flag that is raised when the user asks to stop
+    helpers: Helpers  # the other processes under torchrun
 
     @cached_property
     def cells(self) -> dict[str, Cell]:

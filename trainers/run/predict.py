@@ -22,8 +22,6 @@ from trainers.files import RunError, reading
 from trainers.run.folder import RunFolder
 from trainers.run.methods import load_ranker
 
-__all__ = ["Ranked", "find_run", "predict_csv"]
-
 
 @dataclass(frozen=True)
 class Ranked:

@@ -28,8 +28,6 @@ from trainers.tables import NOTHING_PROVEN, markdown_table, number
 from trainers.task.data import Split, load_split
 from trainers.task.measures import ranked_labels
 
-__all__ = ["Results", "Row", "markdown_tables", "read_results", "read_run", "rich_tables", "write_results"]
-
 Columns = list[tuple[str, list[str]]]
 """Headings and cells."""
 
@@ -88,29 +86,17 @@ class Row:
 
 @dataclass(frozen=True)
 class Results:
-    """The rows of a run so far.
+    """The rows of a run so far."""
 
-    Attributes:
-        name: name of the run.
-        statistics: names of the reported statistics, the exact stage's first.
-        top: the reranked list, such as "top 50 of logistic_regression"; None without an exact stage.
-        priced: whether non-zero weights have a price, so that objective and statistic differ.
-        complete: whether every method is finished.
-        rows: in the order of the run.
-        on_list: name of the statistic on the reranked list; the first reported statistic by default.
-        note: how to read the values, where that needs saying.
-        base: method whose list the exact stage reranks; empty without an exact stage.
-    """
-
-    name: str
-    statistics: tuple[str, ...]
-    top: str | None
-    priced: bool
-    complete: bool
-    rows: tuple[Row, ...]
-    on_list: str = ""
-    note: str = ""
-    base: str = ""
+    name: str  # name of the run
+    statistics: tuple[str, ...]  # names of the reported statistics, the exact stage's first
+    top: str | None  # the reranked list, such as "top 50 of logistic_regression"; None without an exact stage
+    priced: bool  # whether non-zero weights have a price, so that objective and statistic differ
+    complete: bool  # whether every method is finished
+    rows: tuple[Row, ...]  # in the order of the run
+    on_list: str = ""  # name of the statistic on the reranked list; the first reported statistic by default
+    note: str = ""  # how to read the values, where that needs saying
+    base: str = ""  # method whose list the exact stage reranks; empty without an exact stage
 
     def columns(self, statistics: Sequence[str] | None = None) -> Columns:
         """Return headings and cells; empty columns are left out."""

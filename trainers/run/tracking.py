@@ -30,8 +30,6 @@ from torch.utils.tensorboard.writer import SummaryWriter
 
 from trainers.files import reading, to_json, write_atomic
 
-__all__ = ["Tracker", "event_tag", "new_writer", "read_log"]
-
 _FINAL = "final/"
 _FLUSH_SECONDS = 5
 

@@ -21,8 +21,6 @@ from trainers.records import INDEX, POINTS, nothing_proven, read_cell, thinned, 
 from trainers.task.data import Split, data_sha256, split_of
 from trainers.task.measures import Task
 
-__all__ = ["Answer", "CellError", "answer", "compute"]
-
 
 class CellError(ValueError):
     """The reason why one cell has no result; others are not concerned."""
@@ -30,21 +28,13 @@ class CellError(ValueError):
 
 @dataclass(frozen=True)
 class Answer:
-    """A worker's answer on a cell: how the method ended, or why there is no result.
+    """A worker's answer on a cell: how the method ended, or why there is no result."""
 
-    Attributes:
-        failure: why there is no result, empty where there is one.
-        status: how the method ended.
-        seconds: its own time.
-        gap: gap of the exact stage.
-        nothing_proven: whether its bound is that of a perfect order, above its value.
-    """
-
-    failure: str = ""
-    status: str = ""
-    seconds: float = 0.0
-    gap: float | None = None
-    nothing_proven: bool = False
+    failure: str = ""  # why there is no result, empty where there is one
+    status: str = ""  # how the method ended
+    seconds: float = 0.0  # its own time
+    gap: float | None = None  # gap of the exact stage
+    nothing_proven: bool = False  # whether its bound is that of a perfect order, above its value
 
     @classmethod
     def of(cls, record: Json) -> Answer:

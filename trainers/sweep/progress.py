@@ -20,8 +20,6 @@ from trainers.tables import NOTHING_PROVEN
 if TYPE_CHECKING:
     from trainers.sweep.compute import Answer
 
-__all__ = ["Progress", "Remaining", "ShownProgress"]
-
 _SECONDS_BETWEEN_LINES = 10.0
 
 

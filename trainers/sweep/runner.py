@@ -22,8 +22,6 @@ from trainers.sweep.data import examine
 from trainers.sweep.progress import Progress
 from trainers.sweep.workers import Workers, open_pool
 
-__all__ = ["Outcome", "Shard", "part", "run_sweep"]
-
 
 @dataclass(frozen=True)
 class Shard:
@@ -47,19 +45,12 @@ class Shard:
 
 @dataclass
 class Outcome:
-    """How a start of a sweep ended.
+    """How a start of a sweep ended."""
 
-    Attributes:
-        folder: folder of the sweep.
-        cells: number of cells of this shard.
-        before: number of them that were finished already.
-        failures: reasons why cells have no result.
-    """
-
-    folder: Path
-    cells: int
-    before: int
-    failures: list[str] = field(default_factory=list)
+    folder: Path  # folder of the sweep
+    cells: int  # number of cells of this shard
+    before: int  # number of them that were finished already
+    failures: list[str] = field(default_factory=list)  # reasons why cells have no result
 
 
 def run_sweep(

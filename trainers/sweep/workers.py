@@ -30,9 +30,6 @@ from trainers.records import read_cell
 from trainers.stopping import StopFlag
 from trainers.sweep.compute import Answer, answer
 
-__all__ = ["Pool", "Workers", "open_pool"]
-
-
 _Future = concurrent.futures.Future[Answer]
 
 

@@ -19,23 +19,16 @@ from trainers.config import Config
 from trainers.config.sections import DataConfig
 from trainers.provenance import sha256_of
 
-__all__ = ["Labels", "Part", "Split", "data_sha256", "glimpse", "load_split", "split_of"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Labels:
-    """What kind of labels the data have.
+    """What kind of labels the data have."""
 
-    Attributes:
-        by_query: whether rows belong to queries.
-        graded: whether some labels are above 1.
-    """
-
-    by_query: bool
-    graded: bool
+    by_query: bool  # whether rows belong to queries
+    graded: bool  # whether some labels are above 1
 
 
 @dataclass(frozen=True)
@@ -60,19 +53,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Split:
-    """The training set and the test set of a data set.
+    """The training set and the test set of a data set."""
 
-    Attributes:
-        train: set that methods learn from.
-        test: set that they never see.
-        feature_names: names of the columns.
-        facts: name, sizes and sha256 of the whole data, for the run folder.
-    """
-
-    train: Part
-    test: Part
-    feature_names: tuple[str, ...]
-    facts: dict[str, Any]
+    train: Part  # set that methods learn from
+    test: Part  # set that they never see
+    feature_names: tuple[str, ...]  # names of the columns
+    facts: dict[str, Any]  # name, sizes and sha256 of the whole data, for the run folder
 
     @property
     def parts(self) -> tuple[tuple[str, Part], tuple[str, Part]]:

@@ -16,11 +16,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-__all__ = [
-    "COLOURS", "GREY", "INK", "NAMES", "NEGATIVE", "POSITIVE", "SMALL", "TITLE", "canvas", "dress", "entry", "gap_axis",
-    "legend", "log_time", "method_looks", "name_axes", "panels", "shades", "ticks",
-]  # fmt: skip
-
 INK, GREY = "#22272c", "#6f7a85"
 POSITIVE, NEGATIVE = "#b5341c", "#dfe3e8"
 NAMES = {"train": "training set", "test": "test set"}

@@ -11,8 +11,6 @@ from trainers.report.pictures.drawing import NAMES
 from trainers.report.series import PARTS
 from trainers.run.overview import RankedList, ranked_list_figure
 
-__all__ = ["list_pictures"]
-
 
 def list_pictures(evidence: Evidence) -> Iterator[Picture]:
     """Draw the first split's lists of each data set before and after reranking, with the shortest K."""

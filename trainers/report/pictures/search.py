@@ -18,8 +18,6 @@ from trainers.report.series import Along, FloatArray, Series, SweepTable, in_ord
 from trainers.report.wording import counted_range
 from trainers.tables import NOTHING_PROVEN
 
-__all__ = ["FIRST", "gap_pictures", "median_gap", "trace_pictures"]
-
 FIRST = 1e-3
 """Seconds at which logarithmic axes begin: the resolution of traces. Anything earlier is drawn there."""
 

@@ -19,8 +19,6 @@ from trainers.report.series import BASE, PARTS, Along, K, Row, Series, SweepTabl
 from trainers.report.tables import Reached
 from trainers.report.wording import counted_range
 
-__all__ = ["gain_pictures", "method_pictures", "option_pictures"]
-
 Gains = dict[Any, tuple[dict[str, Paired], bool]]
 """By K: the exact stage against its base ranker on training and test sets, and whether all lists are proven."""
 
