@@ -16,7 +16,7 @@ from trainers.cli import main
 from trainers.config import load_config, parse_config
 from trainers.config.errors import ConfigError
 from trainers.config.sections import StatisticsConfig
-from trainers.run.display import Display
+from trainers.display import Display
 from trainers.run.experiment import run_experiment
 from trainers.run.folder import RunFolder
 from trainers.run.methods import load_scores

@@ -27,8 +27,8 @@ from ltr.metrics import rank_statistic
 from trainers.cli import main
 from trainers.config import load_config, parse_config, resolved_toml
 from trainers.config.errors import ConfigError
+from trainers.display import Display
 from trainers.files import RunError, remove_leftovers, replacing
-from trainers.run.display import Display
 from trainers.run.experiment import run_experiment
 from trainers.run.folder import RunFolder
 from trainers.run.methods import load_scores

@@ -11,7 +11,7 @@ from rich.console import Console
 from ltr.exact.solution import TracePoint
 from trainers.board.lines import Line
 from trainers.board.tables import _cell
-from trainers.run.display import display_for
+from trainers.display import display_for
 from trainers.run.folder import RunFolder
 from trainers.run.results import Results, Row, markdown_tables, read_results, rich_tables, write_results
 
@@ -122,9 +122,9 @@ def test_a_bar_shows_whole_numbers_or_none(width):
     with display_for(console, quiet=False) as display:
         display.begin("logistic_regression", None)
         display.progress(TracePoint(1.0, 12.528841, 12.987654, 123456), False)
-        display._progress.refresh()
+        display._bar.refresh()
         display.progress(TracePoint(1.0, 12.528841, 13.0, 123456), True)
-        display._progress.refresh()
+        display._bar.refresh()
     assert "…" not in text.getvalue()
     shown = re.findall(r"(?:best|bound|gap) [\d.%]+|nothing proven", text.getvalue())
     assert set(shown) <= {"best 12.529", "bound 12.988", "gap 3.66%", "bound 13", "nothing proven"}

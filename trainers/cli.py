@@ -159,7 +159,7 @@ def _parser() -> argparse.ArgumentParser:
         "run the experiment of a config file, or go on with it",
         "Run the experiment of a config file: surrogates, baselines, the exact stage, the table. The same command goes "
         "on with an unfinished run.",
-        *("trainers.run.experiment", "trainers.run.display", *_DATA, "sklearn.linear_model"),
+        *("trainers.run.experiment", "trainers.display", *_DATA, "sklearn.linear_model"),
     )
     run("config", metavar="CONFIG", help="a TOML file")
     run("overrides", metavar="KEY=VALUE", nargs="*", help="set a key, as in exact.top_k=100")
@@ -172,7 +172,7 @@ def _parser() -> argparse.ArgumentParser:
         "compute the missing results of a sweep",
         "Run many experiments: data sets, splits, methods and options. Each result is a file, computed once; the same "
         "command goes on with an unfinished sweep.",
-        *("trainers.sweep.runner", "trainers.sweep.progress", "rich.console", *_DATA),
+        *("trainers.sweep.runner", "trainers.display", "rich.console", *_DATA),
     )
     sweep("config", metavar="CONFIG", help="a TOML file with [[grid]] tables")
     sweep("overrides", metavar="KEY=VALUE", nargs="*", help="set a key of the sweep or its experiments")
@@ -272,7 +272,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
     from trainers.config import load_config
-    from trainers.run.display import display_for
+    from trainers.display import display_for
     from trainers.run.experiment import run_experiment
     from trainers.run.helpers import assist, is_helper, together
 
@@ -295,19 +295,20 @@ def _run(arguments: argparse.Namespace) -> int:
 def _sweep(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from trainers.sweep.progress import Progress, ShownProgress
+    from trainers.display import display_for
     from trainers.sweep.runner import Shard, run_sweep
     from trainers.sweep.workers import Workers
 
     console = Console(stderr=True)
-    outcome = run_sweep(
-        arguments.config,
-        arguments.overrides,
-        workers=Workers(arguments.jobs, arguments.threads, arguments.dask),
-        shard=Shard.parse(arguments.shard),
-        known=arguments.known,
-        progress=Progress() if arguments.quiet else ShownProgress(console),
-    )
+    with display_for(console, quiet=arguments.quiet) as display:
+        outcome = run_sweep(
+            arguments.config,
+            arguments.overrides,
+            workers=Workers(arguments.jobs, arguments.threads, arguments.dask),
+            shard=Shard.parse(arguments.shard),
+            known=arguments.known,
+            display=display,
+        )
     failed = len(outcome.failures)
     if not arguments.quiet:
         computed = f"{outcome.cells - outcome.before - failed} results computed"

@@ -13,10 +13,10 @@ import torch
 
 from ltr.fitting import FitOptions
 from trainers.config import EXACT, Config
+from trainers.display import Display
 from trainers.files import Json, RunError, writing
 from trainers.methods import INTERRUPTED
 from trainers.run.certificates import keep_certificate
-from trainers.run.display import Display
 from trainers.run.folder import check_run, open_run
 from trainers.run.helpers import Helpers
 from trainers.run.methods import Context, load_scores, run_method

@@ -19,12 +19,12 @@ from ltr.fitting import Fit
 from ltr.rankers import LinearRanker, Ranker
 from ltr.rankers.scorers import Standardize
 from trainers.config import EXACT
+from trainers.display import Display
 from trainers.files import Json, RunError, read_json, reading, write_atomic, write_json
 from trainers.methods import INTERRUPTED, Watch, fit
 from trainers.plan import Cell, plan_of_run
 from trainers.records import is_trivial
 from trainers.run.certificates import earlier_weights, save_solution
-from trainers.run.display import Display
 from trainers.run.folder import MethodFolder, RunFolder
 from trainers.run.helpers import Helpers
 from trainers.run.tracking import Tracker
