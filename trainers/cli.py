@@ -215,7 +215,7 @@ def _parser() -> argparse.ArgumentParser:
     board("--port", type=_whole(0, 65535), help="its port (default: the first free from 6006 on; 0 is any)")
     board("--print", action="store_true", help="do not start TensorBoard, print its command")
 
-    show = add(_show, "show", "print a run's table", "Print the table of a run.", "trainers.run.predict")
+    show = add(_show, "show", "print a run's table", "Print the table of a run.", "trainers.run.results")
     show("run", metavar="RUN", help="a run folder, or the name of one in runs/")
 
     predict = add(
@@ -351,7 +351,7 @@ def _board(arguments: argparse.Namespace) -> int:
 
 def _show(arguments: argparse.Namespace) -> int:
     from trainers.files import RunError
-    from trainers.run.predict import find_run
+    from trainers.run.folder import find_run
     from trainers.run.results import read_results
 
     folder = find_run(arguments.run)
@@ -364,7 +364,8 @@ def _show(arguments: argparse.Namespace) -> int:
 
 def _predict(arguments: argparse.Namespace) -> int:
     from trainers.files import remove_leftovers, write_atomic, writing
-    from trainers.run.predict import find_run, predict_csv
+    from trainers.run.folder import find_run
+    from trainers.run.predict import predict_csv
 
     output, quote = arguments.output, arguments.quote_formulas
     ranked = predict_csv(find_run(arguments.run), arguments.data, method=arguments.method, quote_formulas=quote)

@@ -4,32 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import os
 import platform
 import subprocess
-import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 import ltr
-from trainers.config import Config
+from ltr.exact.weight_space.workers import available_threads
 from trainers.files import Json
 
 _PACKAGES = ("torch", "numpy", "pyscipopt", "scikit-learn", "cvxpy", "numba", "pandas", "tensorboard")
-
-
-def run_facts(config: Config, data_facts: Mapping[str, Any]) -> Json:
-    """Return the origin of a run and its data."""
-    return {
-        "name": config.name,
-        "seed": config.seed,
-        "begun": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        **origin(),
-        "data": dict(data_facts),
-    }
 
 
 def origin() -> Json:
@@ -44,13 +29,12 @@ def origin() -> Json:
 
 def machine() -> str:
     """Return the processor and how many cores this process may use."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     name = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
         models = [line.partition(":")[2].strip() for line in info.read_text().splitlines() if "model name" in line]
         name = models[0] if models else name
-    return f"{name}, {cores} cores"
+    return f"{name}, {available_threads()} cores"
 
 
 def _version(package: str) -> str | None:

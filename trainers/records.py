@@ -217,6 +217,11 @@ class SweepResults:
         return found
 
 
+def is_sweep(path: Path) -> bool:
+    """Return whether a path is a sweep's folder or a file, of a sweep's results."""
+    return path.is_file() or (path / INDEX).exists()
+
+
 def read_sweep(path: Path) -> SweepResults:
     """Read the results in a sweep's folder, or in a file that `write_export` wrote.
 

@@ -23,13 +23,14 @@ import contextlib
 import hashlib
 import json
 import shutil
+import time
 import tomllib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from trainers.config import Config, parse_config, resolved_toml
-from trainers.config.errors import ConfigError, Finding
+from trainers.config.errors import ConfigError, Finding, nearest
 from trainers.config.toml_text import flat, read_toml
 from trainers.files import (
     LOCK,
@@ -43,7 +44,7 @@ from trainers.files import (
     write_json,
     writing,
 )
-from trainers.provenance import run_facts
+from trainers.provenance import origin
 
 # keys that say where to write, not what to compute: a run goes on when they change
 _FREE_KEYS = frozenset({"runs_dir", "data.cache"})
@@ -178,6 +179,39 @@ class RunFolder:
         return self.origin.exists() or (self.config.exists() and any(self.path.glob("*/scalars.jsonl")))
 
 
+def find(text: str, is_one: Callable[[Path], bool], what: str, runs_dir: str | Path = "runs") -> Path:
+    """Find a run or sweep at a path, or of that name in the runs folder.
+
+    Args:
+        text: the path or name.
+        is_one: whether a path is what is looked for.
+        what: what is looked for, such as "sweep".
+        runs_dir: the runs folder.
+
+    Raises:
+        RunError: there is none; the message suggests the nearest name.
+    """
+    places = (Path(text), Path(runs_dir) / text)
+    if places[0].suffix == ".toml":
+        folder = Path(runs_dir) / places[0].stem
+        raise RunError(f"{text}: is a config; give the folder that was made with it, such as {folder}")
+    for path in places:
+        if is_one(path):
+            return path
+    known = sorted(path.name for path in Path(runs_dir).glob("*") if path.is_dir() and is_one(path))
+    hint = nearest(text, known) or (f"; known are {', '.join(known)}" if known else "")
+    raise RunError(f"no {what} at {text} or {places[1]}{hint}")
+
+
+def find_run(text: str, runs_dir: str | Path = "runs") -> RunFolder:
+    """Find the run folder at a path, or of that name in the runs folder.
+
+    Raises:
+        RunError: there is no run; the message suggests the nearest name.
+    """
+    return RunFolder(find(text, lambda path: RunFolder(path).begun, "run folder", runs_dir))
+
+
 def check_run(config: Config, *, fresh: bool = False, undecided: Collection[str] = ()) -> None:
     """Check that a config can run in its folder, before anything is read or written.
 
@@ -221,7 +255,8 @@ def open_run(config: Config, data_facts: Mapping[str, Any], *, fresh: bool = Fal
         if fresh or not begun:
             with writing(folder.path, "runs_dir"):
                 write_atomic(folder.config, resolved_toml(config).encode())
-                write_json(folder.origin, run_facts(config, data_facts))
+                begun_with = {"name": config.name, "seed": config.seed, "begun": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
+                write_json(folder.origin, {**begun_with, **origin(), "data": data_facts})
         yield folder
 
 

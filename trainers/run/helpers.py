@@ -24,7 +24,7 @@ from ltr.fitting.options import DeviceName
 from ltr.fitting.team import Team, others
 from trainers.config import Config
 from trainers.methods import first_stage_ranker, quiet_surrogates
-from trainers.task.data import load_split
+from trainers.task.data import split_of
 
 Job = tuple[str, dict[str, Any] | None]
 """A loss to train on, and the checkpoint to start from."""
@@ -101,7 +101,7 @@ class Helpers:
 
 def assist(config: Config, helpers: Helpers) -> None:
     """Train as a helper on what the first process trains on, until that needs no help any more."""
-    train = load_split(config).train
+    train = split_of(config.data, config.seed).train
     with contextlib.suppress(ConnectionError):
         while (job := helpers.next_job()) is not None:
             method, state = job

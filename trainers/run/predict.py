@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -47,21 +46,6 @@ class Ranked:
 
 
 _NAMED = 5
-
-
-def find_run(text: str, runs_dir: str | Path = "runs") -> RunFolder:
-    """Find the run folder at a path, or of that name in the runs folder.
-
-    Raises:
-        RunError: there is no run; the message suggests the nearest name.
-    """
-    for path in (Path(text), Path(runs_dir) / text):
-        if (run := RunFolder(path)).begun:
-            return run
-    known = [path.name for path in Path(runs_dir).glob("*") if RunFolder(path).begun]
-    near = difflib.get_close_matches(text, known, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(sorted(known))}" if known else ""
-    raise RunError(f"run: no run folder at {text} or {Path(runs_dir) / text}{hint}")
 
 
 def predict_csv(run: RunFolder, data: Path, *, method: str | None = None, quote_formulas: bool = False) -> Ranked:

@@ -25,7 +25,7 @@ from trainers.records import SweepResults, is_trivial, pack_labels, thinned
 from trainers.run.folder import MethodFolder, RunFolder
 from trainers.run.tracking import read_log
 from trainers.tables import NOTHING_PROVEN, markdown_table, number
-from trainers.task.data import Split, load_split
+from trainers.task.data import Split, split_of
 from trainers.task.measures import ranked_labels
 
 Columns = list[tuple[str, list[str]]]
@@ -317,7 +317,7 @@ def _same_split(config: Config, sha256: str, folder: RunFolder, note: Callable[[
     """Read the data of a run again; None where they cannot be read or have changed."""
     missing = f"{folder.path}: no precision, recall and ROC curves, for its data"
     try:
-        split = load_split(config)
+        split = split_of(config.data, config.seed)
     except DataError as error:
         note(f"{missing} cannot be read: {error}")
         return None

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from ltr.data import DataError, Dataset, half_split, load, load_test, read_data
 from ltr.data.queries import side_file
 from ltr.data.svmlight import glimpse_svmlight
-from trainers.config import Config
 from trainers.config.sections import DataConfig
 from trainers.provenance import sha256_of
 
@@ -87,15 +86,6 @@ def glimpse(options: DataConfig) -> Labels:
     return Labels(by_query or queries, (by_query or queries) and largest > 1)
 
 
-def load_split(config: Config) -> Split:
-    """Load the data of a config and split it, unless a test set comes with it.
-
-    Raises:
-        DataError: data that cannot be read, or a set in which there is nothing to rank.
-    """
-    return split_of(config.data, config.seed)
-
-
 def data_sha256(options: DataConfig) -> str:
     """Return the hash of the data that a config's section describes.
 
@@ -106,10 +96,14 @@ def data_sha256(options: DataConfig) -> str:
 
 
 def split_of(options: DataConfig, seed: int) -> Split:
-    """Load the data that a config's section describes and split it, by `seed` where the section has none.
+    """Load the data that a config's section describes, and split them unless a test set comes with them.
+
+    Args:
+        options: the section.
+        seed: seed of the split where the section has none.
 
     Raises:
-        DataError: as for `load_split`.
+        DataError: data that cannot be read, or a set in which there is nothing to rank.
     """
     data, test = _load(options)
     facts: dict[str, Any] = {"name": data.name, "rows": data.n, "positives": data.n_pos, "sha256": _sha256(data, test)}
@@ -136,7 +130,9 @@ def _split_in_two(data: Dataset, seed: int, train_fraction: float) -> list[Part]
     parts = []
     for name, members in (("training", order[:cut]), ("test", order[cut:])):
         rows = members if data.qid is None else _rows_of(members, data.qid)
-        part = Part(data.X[rows], data.y[rows], None if data.qid is None else _numbered(data.qid[rows]))
+        part = Part(
+            data.X[rows], data.y[rows], None if data.qid is None else np.unique(data.qid[rows], return_inverse=True)[1]
+        )
         if not _has_a_pair(part):
             if data.qid is None:
                 found = f"only label {part.y[0]}" if len(rows) else "no rows"
@@ -155,11 +151,6 @@ def _rows_of(queries: IntArray, qid: IntArray) -> IntArray:
     return np.concatenate([by_query[query] for query in queries]) if len(queries) else qid[:0]
 
 
-def _numbered(qid: IntArray) -> IntArray:
-    """Number the queries of the rows from 0."""
-    return np.unique(qid, return_inverse=True)[1].astype(np.int64)
-
-
 def _has_a_pair(part: Part) -> bool:
     if part.qid is None:
         return len(np.unique(part.y)) > 1
@@ -167,11 +158,8 @@ def _has_a_pair(part: Part) -> bool:
 
 
 def _sha256(data: Dataset, test: Dataset | None) -> str:
-    return sha256_of(*_arrays(data), *([] if test is None else _arrays(test)))
-
-
-def _arrays(data: Dataset) -> list[NDArray[Any]]:
-    return [data.X, data.y] if data.qid is None else [data.X, data.y, data.qid]
+    sets = [data] if test is None else [data, test]
+    return sha256_of(*(array for part in sets for array in (part.X, part.y, part.qid) if array is not None))
 
 
 def _load(options: DataConfig) -> tuple[Dataset, Dataset | None]:
