@@ -21,7 +21,7 @@ from trainers.board.comparisons import comparisons_of_runs, comparisons_of_sweep
 from trainers.board.events import write_comparison, write_overview
 from trainers.board.lines import Comparison
 from trainers.config.errors import nearest
-from trainers.files import RunError, write_json
+from trainers.files import Json, RunError, write_json
 from trainers.records import SweepResults, is_sweep, read_sweep
 from trainers.report.evidence import Evidence
 from trainers.report.page import Picture
@@ -112,16 +112,16 @@ def _pictures(sweeps: Sequence[SweepResults], data: Sequence[str]) -> dict[str, 
     found: dict[str, Figure] = {}
     for results in sweeps:
         prefix = f"report on {results.name}" if len(sweeps) > 1 else "report"
-        for section in pictures(Evidence(_only(results, data) if data else results)):
+        grids = [{**grid, "cells": [one for one in grid["cells"] if _shown(one, data)]} for grid in results.grids]
+        records = [record for record in results.records if _shown(record, data)]
+        for section in pictures(Evidence(replace(results, grids=grids, records=records))):
             drawn = [block for block in section.blocks if isinstance(block, Picture)]
             found |= {f"{prefix}/{block.name}": block.figure for block in drawn}
     return found
 
 
-def _only(results: SweepResults, data: Sequence[str]) -> SweepResults:
-    """Return the part of a sweep on some data sets."""
-    grids = [{**grid, "cells": [cell for cell in grid["cells"] if cell["data"] in data]} for grid in results.grids]
-    return replace(results, grids=grids, records=[record for record in results.records if record["data"] in data])
+def _shown(of: Json, data: Sequence[str]) -> bool:
+    return not data or of["data"] in data
 
 
 def _default_folder(paths: Sequence[str], data: Sequence[str], split: int | None) -> Path:
@@ -147,7 +147,10 @@ def _replacing(folder: Path) -> Iterator[Path]:
     new, old = (folder.with_name(f".{folder.name}.{unique}.{end}") for end in ("new", "old"))
     try:
         new.mkdir(parents=True)
-        _remove_leftovers(folder)
+        # what a killed `ltr board` left a day ago or earlier
+        for left in folder.parent.glob(f".{glob.escape(folder.name)}.{'[0-9a-f]' * 8}.*"):
+            if left.suffix in (".new", ".old") and time.time() - left.stat().st_mtime > _DAY:
+                shutil.rmtree(left, ignore_errors=True)
         yield new
         if folder.exists():
             folder.rename(old)
@@ -159,14 +162,6 @@ def _replacing(folder: Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(new, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Remove the new and old folders beside a board that a killed `ltr board` left a day ago or earlier."""
-    for left in folder.parent.glob(f".{glob.escape(folder.name)}.{'[0-9a-f]' * 8}.*"):
-        with contextlib.suppress(OSError):
-            if left.suffix in (".new", ".old") and time.time() - left.stat().st_mtime > _DAY:
-                shutil.rmtree(left)
 
 
 _DAY = 24 * 3600.0

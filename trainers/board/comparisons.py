@@ -15,7 +15,7 @@ from trainers.config import EXACT, Config, load_config
 from trainers.config.errors import ConfigError
 from trainers.files import Json, RunError, reading
 from trainers.records import SweepResults, nothing_proven, thinned, unpack_labels
-from trainers.report.series import Series, Variant, key_name, tables_of
+from trainers.report.series import Series, key_name, tables_of
 from trainers.run.folder import MethodFolder, RunFolder
 from trainers.run.results import read_run
 from trainers.run.tracking import read_log
@@ -132,7 +132,8 @@ def comparisons_of_sweep(results: SweepResults, split: int | None = None) -> lis
     tables = {}
     for table in tables_of(results):
         for data, row in table.rows.items():
-            if chosen := _at(row, split):
+            there = [series for series in row.values() if split is None or split in series.records]
+            if chosen := [series if split is None else series.at((split,)) for series in there]:
                 tables[data, table.name] = table.title, chosen
     several = Counter(data for data, _ in tables)
     found = []
@@ -142,12 +143,6 @@ def comparisons_of_sweep(results: SweepResults, split: int | None = None) -> lis
         statistic = next(iter(lines[0].final)).partition("/")[2]  # the exact stage's, which records have first
         found.append(Comparison(name, data, f"{data}: {title}" if title else name, statistic, lines))
     return found
-
-
-def _at(row: Mapping[Variant, Series], split: int | None) -> list[Series]:
-    if split is None:
-        return list(row.values())
-    return [series.at((split,)) for series in row.values() if split in series.records]
 
 
 def _line_of_series(series: Series, table: str | None) -> Line:

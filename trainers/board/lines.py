@@ -142,5 +142,6 @@ def rank_scores(lists: Sequence[IntArray]) -> tuple[IntArray, FloatArray]:
         >>> rank_scores([np.array([1, 0, 1])])
         (array([1, 0, 1]), array([1. , 0.5, 0. ]))
     """
-    scores = [np.linspace(1.0, 0.0, len(labels)) if len(labels) > 1 else np.ones(len(labels)) for labels in lists]
-    return np.concatenate(lists), np.concatenate(scores)
+    none = np.zeros(0, dtype=np.int64)
+    scores = [np.linspace(1.0, 0.0, len(labels)) for labels in (*lists, none)]
+    return np.concatenate([*lists, none]), np.concatenate(scores)

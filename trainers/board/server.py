@@ -10,12 +10,13 @@ import re
 import shlex
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from urllib.parse import quote
 
 from trainers.board.build import Board, build_board
 from trainers.board.layout import SHOWN_AT_FIRST
 from trainers.files import RunError
+from trainers.report.wording import counted
 
 
 def command(board: Board, host: str | None = None, port: int | None = None) -> str:
@@ -67,17 +68,13 @@ def serve(board: Board, say: Callable[[str], None], *, host: str | None = None, 
     except (OSError, SystemExit) as error:
         reason = said.getvalue().strip().rpartition("\n")[2] or str(error)
         raise RunError(f"--host: TensorBoard cannot listen on {host or 'localhost'}: {reason}") from None
-    say(f"{board.runs} methods on {_count(board.data)}, in {board.folder}; Ctrl-C ends TensorBoard")
+    say(f"{board.runs} methods on {counted(len(board.data), 'data set')}, in {board.folder}; Ctrl-C ends TensorBoard")
     for name, link in links(board, url).items():
         say(f"{name}: {link}")
     try:
         threading.Event().wait()
     except KeyboardInterrupt:
         return
-
-
-def _count(data: Sequence[str]) -> str:
-    return "1 data set" if len(data) == 1 else f"{len(data)} data sets"
 
 
 def run_board(arguments: argparse.Namespace, complain: Callable[[str], None]) -> int:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr.exact.certificate import certify
 from ltr.exact.problem import RerankProblem
@@ -45,7 +44,9 @@ def save_solution(folder: MethodFolder, task: Task, ranker: TwoStageRanker) -> N
     if ranker.solution_ is not None and ranker.problem_ is not None:
         value["certificate"] = _claim(ranker.problem_, ranker.solution_)
         buffer = io.BytesIO()
-        _write_problem(buffer, ranker.problem_, ranker.solution_.weights)
+        problem = ranker.problem_
+        kind = {"y": problem.gains.astype(np.int64)} if problem.binary else {"gains": problem.gains, "qid": problem.qid}
+        np.savez(buffer, X=problem.X, **kind, weights=ranker.solution_.weights)
         write_atomic(folder.problem, buffer.getvalue())
     write_json(folder.solution, value)
 
@@ -75,14 +76,6 @@ def _claim(problem: RerankProblem, solution: Solution) -> Json:
         "weights": solution.weights,
         "trace": [asdict(point) for point in solution.trace],
     }
-
-
-def _write_problem(file: io.BytesIO, problem: RerankProblem, weights: NDArray[np.float64]) -> None:
-    """Write weights and what their value is made of: features, and labels or gains and lists."""
-    if problem.binary:
-        np.savez(file, X=problem.X, y=problem.gains.astype(np.int64), weights=weights)
-    else:
-        np.savez(file, X=problem.X, gains=problem.gains, qid=problem.qid, weights=weights)
 
 
 def keep_certificate(

@@ -24,15 +24,10 @@ from trainers.run.methods import load_ranker
 
 @dataclass(frozen=True)
 class Ranked:
-    """Ranked rows.
+    """Ranked rows."""
 
-    Attributes:
-        text: text of the CSV file.
-        formulas: names of columns with texts that spreadsheets take for formulas, in the order of the file.
-    """
-
-    text: str
-    formulas: tuple[str, ...]
+    text: str  # text of the CSV file
+    formulas: tuple[str, ...]  # names of columns with texts that spreadsheets take for formulas, in file order
 
     @property
     def warning(self) -> str:

@@ -34,41 +34,23 @@ Columns = list[tuple[str, list[str]]]
 
 @dataclass(frozen=True)
 class Row:
-    """The row of a method in the table of a run.
+    """The row of a method in the table of a run: its record (`trainers.records`), and its value on the list."""
 
-    Attributes:
-        method: a loss, a baseline or ``exact``.
-        status: how the method ended.
-        seconds: wall time over all starts, without compiling.
-        train: statistics of the training set by name; None where undefined.
-        test: statistics of the test set.
-        top: the exact stage's statistic on the reranked list of the training set, by the order of scores.
-        objective: the exact stage's own value there, the price of non-zero weights subtracted.
-        loss: the method's own convex loss on the training set, without penalty.
-        excess: distance of its objective to the certified convex optimum.
-        steps: optimizer steps, boosting rounds or search nodes.
-        bound: largest objective that any weights can have.
-        gap: relative gap between objective and bound.
-        trivial_bound: the statistic of a perfect order of the list, the bound before anything is proven.
-        weights: weights on the raw features, None for methods that are not linear.
-        message: what else the user should know.
-    """
-
-    method: str
-    status: str
-    seconds: float
-    train: dict[str, float | None]
-    test: dict[str, float | None]
-    top: float | None = None
-    objective: float | None = None
-    loss: float | None = None
-    excess: float | None = None
-    steps: int | None = None
-    bound: float | None = None
-    gap: float | None = None
-    trivial_bound: float | None = None
-    weights: list[float] | None = field(default=None, repr=False)
-    message: str = ""
+    method: str  # a loss, a baseline or ``exact``
+    status: str  # how the method ended
+    seconds: float  # wall time over all starts, without compiling
+    train: dict[str, float | None]  # statistics of the training set by name; None where undefined
+    test: dict[str, float | None]  # statistics of the test set
+    top: float | None = None  # the exact stage's statistic on the reranked list of the training set
+    objective: float | None = None  # the exact stage's own value there, the price of non-zero weights subtracted
+    loss: float | None = None  # the method's own convex loss on the training set, without penalty
+    excess: float | None = None  # distance of its objective to the certified convex optimum
+    steps: int | None = None  # optimizer steps, boosting rounds or search nodes
+    bound: float | None = None  # largest objective that any weights can have
+    gap: float | None = None  # relative gap between objective and bound
+    trivial_bound: float | None = None  # the statistic of a perfect order of the list, the bound before a search
+    weights: list[float] | None = field(default=None, repr=False)  # on the raw features; None if not linear
+    message: str = ""  # what else the user should know
 
     @property
     def nothing_proven(self) -> bool:

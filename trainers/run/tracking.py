@@ -47,7 +47,8 @@ class Tracker:
     def __init__(self, folder: Path, log: Path, *, tensorboard: bool = True, keep: int | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         with reading(log):
-            kept = [] if keep is None else [r for r in read_log(log) if _is_kept(r, keep)]
+            earlier = [] if keep is None else [r for r in read_log(log) if r["step"] <= keep]
+            kept = [r for r in earlier if not any(tag.startswith(_FINAL) for tag in r["values"])]
         write_atomic(log, "".join(_line(r) for r in kept).encode())
         self._file = log.open("a", encoding="utf-8")
         self._writer = new_writer(folder) if tensorboard else None
@@ -115,10 +116,6 @@ def new_writer(folder: Path) -> SummaryWriter:
     for events in folder.glob("events.out.tfevents.*"):
         events.unlink()
     return SummaryWriter(str(folder), flush_secs=_FLUSH_SECONDS)
-
-
-def _is_kept(record: Mapping[str, Any], last: int) -> bool:
-    return record["step"] <= last and not any(tag.startswith(_FINAL) for tag in record["values"])
 
 
 def read_log(path: Path) -> Iterator[dict[str, Any]]:
