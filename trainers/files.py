@@ -171,11 +171,7 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path, advice: str = _ADVICE) -> Json | None:
-    """Read the object in a JSON file, None when there is no such file.
-
-    Raises:
-        RunError: the file holds no JSON object.
-    """
+    """Read the object in a JSON file, None when there is no such file."""
     if not path.exists():
         return None
     with reading(path, advice):

@@ -78,16 +78,7 @@ def cell_of(
     starts: Collection[str] = (),
     recentre: str | None = None,
 ) -> Cell:
-    """Return the cell of a method on a split of data with a hash.
-
-    Args:
-        config: the experiment.
-        split: seed of the split.
-        method: name of the method.
-        sha256: hash of the data.
-        starts: ids of the first-stage cells of this data and split, which an exact cell starts from.
-        recentre: norm of the margin by which an exact answer is also moved.
-    """
+    """Return the cell of a method on a split of data with a hash; an exact one has the ids of its `starts`."""
     config = config.model_copy(update={"seed": split})
     # an option that is new, with its default, changes no result and so no id
     chosen = config.model_dump(mode="json", exclude_defaults=True)

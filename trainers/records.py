@@ -150,11 +150,7 @@ def cell_file(folder: Path, cell_id: str) -> Path:
 
 
 def read_cell(folder: Path, cell_id: str) -> Json | None:
-    """Read a record of a sweep; None while it is not computed.
-
-    Raises:
-        RunError: the file is damaged.
-    """
+    """Read a record of a sweep; None while it is not computed."""
     path = cell_file(folder, cell_id)
     record = read_json(path, _RECORD_ADVICE)
     with reading(path, _RECORD_ADVICE):
@@ -223,11 +219,7 @@ def is_sweep(path: Path) -> bool:
 
 
 def read_sweep(path: Path) -> SweepResults:
-    """Read the results in a sweep's folder, or in a file that `write_export` wrote.
-
-    Raises:
-        RunError: there is no sweep at the path, or a file is damaged.
-    """
+    """Read the results in a sweep's folder, or in a file that `write_export` wrote."""
     if not path.is_dir():
         return read_export(path)
     index = read_json(path / INDEX, ADVICE)
@@ -248,11 +240,7 @@ def read_sweep(path: Path) -> SweepResults:
 
 
 def read_export(path: Path) -> SweepResults:
-    """Read the results in a file that `write_export` wrote.
-
-    Raises:
-        RunError: the file is missing or holds something else.
-    """
+    """Read the results in a file that `write_export` wrote."""
     with reading(path, advice="a folder of a sweep is needed, or the cells.jsonl that `ltr report` makes of one"):
         head, *records = map(json.loads, path.read_text(encoding="utf-8").splitlines())
         for record in records:
@@ -262,12 +250,7 @@ def read_export(path: Path) -> SweepResults:
 
 
 def _check_index(index: Json) -> None:
-    """Refuse an index that does not say which records make which table.
-
-    Raises:
-        ValueError: keys are missing.
-        AttributeError, TypeError: tables are something else.
-    """
+    """Refuse an index that does not say which records make which table."""
     for grid in index["grids"]:
         for entry, keys in ((grid, _GRID_KEYS), *((cell, _CELL_KEYS) for cell in grid.get("cells", ()))):
             if missing := keys - entry.keys():

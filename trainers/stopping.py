@@ -20,10 +20,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class StopFlag:
     """Context in which the first SIGINT or SIGTERM only raises a flag; the second raises KeyboardInterrupt.
 
-    In a thread other than the main one signals cannot be handled, and nothing changes.
-
-    Args:
-        forced: whether the second signal raises KeyboardInterrupt; else all signals wait for `check`.
+    Unless `forced`, all signals wait for `check`. In a thread other than the main one signals cannot be handled, and
+    nothing changes.
 
     Examples:
         >>> with StopFlag() as stop:

@@ -10,12 +10,7 @@ NOTHING_PROVEN = "nothing proven"
 
 
 def number(value: float | None, form: str | None = None) -> str:
-    """Return the text of a number: empty for None and NaN, else four decimals below 1000 and one above.
-
-    Args:
-        value: the number.
-        form: format to use instead, such as ``"{:.2%}"``.
-    """
+    """Return the text of a number, by default with four decimals below 1000 and one above; empty for None and NaN."""
     if value is None or math.isnan(value):
         return ""
     return (form or ("{:.4f}" if abs(value) < 1000 else "{:.1f}")).format(value)

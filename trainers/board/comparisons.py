@@ -123,12 +123,7 @@ def _images(run: RunFolder) -> Iterator[tuple[str, NDArray[np.float64]]]:
 
 
 def comparisons_of_sweep(results: SweepResults, split: int | None = None) -> list[Comparison]:
-    """Return the comparisons of a sweep, one for each table and data set that has a result.
-
-    Args:
-        results: results of the sweep.
-        split: the split to show; means over all splits when None.
-    """
+    """Return the comparisons of a sweep, one for each table and data set, as means over its splits or on one."""
     tables = {}
     for table in tables_of(results):
         for data, row in table.rows.items():

@@ -39,13 +39,7 @@ def _link(name: str, url: str) -> str:
 
 
 def serve(board: Board, say: Callable[[str], None], *, host: str | None = None, port: int | None = None) -> None:
-    """Run TensorBoard until Ctrl-C.
-
-    Args:
-        board: the board.
-        say: shows a line to the user.
-        host: address to listen on; this machine alone by default.
-        port: port to listen on; the first free one from 6006 on by default.
+    """Run TensorBoard until Ctrl-C; `say` shows a line to the user.
 
     Raises:
         RunError: TensorBoard cannot be started, such as on a port that is taken.
@@ -78,11 +72,7 @@ def serve(board: Board, say: Callable[[str], None], *, host: str | None = None, 
 
 
 def run_board(arguments: argparse.Namespace, complain: Callable[[str], None]) -> int:
-    """Write the board and start TensorBoard on it, until Ctrl-C; returns the exit code.
-
-    Raises:
-        RunError: there is nothing to show, or a folder or port cannot be used.
-    """
+    """Write the board and start TensorBoard on it, until Ctrl-C; returns the exit code."""
     if not arguments.print:
         complain("laying the results out, which takes half a minute for thousands")
     board = build_board(

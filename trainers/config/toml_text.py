@@ -15,11 +15,7 @@ Tree = dict[str, Any]
 
 
 def read_toml(path: Path) -> Tree:
-    """Read the tree of a TOML file.
-
-    Raises:
-        ConfigError: the file is missing, unreadable or not TOML; the message names the line.
-    """
+    """Read the tree of a TOML file."""
     try:
         return parse_toml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -71,9 +67,6 @@ def read_experiment(path: Path) -> Tree:
 
     ``extends = "common.toml"``, relative to the file, takes over every key that the file itself does not have. Relative
     paths of data start from the folder of the file that contains them, and become absolute.
-
-    Raises:
-        ConfigError: a file is missing or cannot be read, or files extend each other.
     """
     return _extended(path, ())
 

@@ -159,12 +159,7 @@ def _line(text: str) -> str:
 
 
 def to_html(page: Page, images: Mapping[Picture, bytes]) -> str:
-    """Return a page as one HTML file with its style and pictures inside, without scripts.
-
-    Args:
-        page: the report.
-        images: the pictures as PNG.
-    """
+    """Return a page as one HTML file with its style and pictures (PNG) inside, without scripts."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {
         "inline": lambda text: Markup(inline_html(text)),

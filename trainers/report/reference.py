@@ -59,11 +59,7 @@ class Reference:
 
 
 def read_reference(path: Path) -> Reference:
-    """Read published values.
-
-    Raises:
-        RunError: the file does not exist, or has wrong lines, all of which are named.
-    """
+    """Read published values."""
     with reading(path, advice="--reference takes CSV of published values"):
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     start = next((at for at, line in enumerate(lines) if not line.startswith("#")), len(lines))

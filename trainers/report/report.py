@@ -46,11 +46,7 @@ class Written:
 
 
 def find_sweep(text: str) -> Path:
-    """Find a sweep's folder by its path or by its name in the runs folder, or a file of its results.
-
-    Raises:
-        RunError: there is no such sweep; the nearest name is suggested.
-    """
+    """Find a sweep's folder by its path or by its name in the runs folder, or a file of its results."""
     places = (Path(text), Path("runs") / text)
     for path in places:
         if RunFolder(path).begun and not any(map(is_sweep, places)):
@@ -59,16 +55,7 @@ def find_sweep(text: str) -> Path:
 
 
 def build_page(results: SweepResults, *, title: str | None = None, reference: Reference | None = None) -> Page:
-    """Make the report of a sweep.
-
-    Args:
-        results: results of the sweep.
-        title: title of the report; made of the sweep's name when left out.
-        reference: published values to compare with.
-
-    Raises:
-        RunError: the sweep has no result yet.
-    """
+    """Make the report of a sweep, beside published values where there is a reference."""
     if not results.records:
         raise RunError(f"sweep {results.name}: no result is finished yet; `ltr sweep CONFIG` computes them")
     evidence = Evidence(results)

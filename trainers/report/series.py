@@ -76,13 +76,7 @@ class Series:
         return f"{sum(map(proven, self.records.values()))}/{len(self.records)}"
 
     def values(self, part: str, statistic: str, *, recentred: bool = False) -> FloatArray:
-        """Return a statistic on each split in the order of `splits`; NaN where it is undefined.
-
-        Args:
-            part: ``"train"`` or ``"test"``.
-            statistic: name of the statistic.
-            recentred: take the answers moved to the largest margin.
-        """
+        """Return a statistic on each split in the order of `splits`; NaN where it is undefined."""
         found = [self.records[split]["recentred"] if recentred else self.records[split] for split in self.splits]
         return np.array([_number(record[part].get(statistic)) for record in found])
 

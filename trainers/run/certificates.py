@@ -83,16 +83,8 @@ def keep_certificate(
 ) -> None:
     """Make the certificate of a finished exact stage from its files, where it is missing or damaged.
 
-    A stop by the user ends it without a certificate; the next start makes it.
-
-    Args:
-        folder: folder of the exact stage.
-        note: shows a line to the user.
-        should_stop: returns whether the user asked to stop.
-        again: whether an earlier start made it, so that the user is told what happened to it.
-
-    Raises:
-        RunError: a file is damaged.
+    A stop by the user ends it without a certificate; the next start makes it. `again` says that an earlier start made
+    it, so that the user is told what happened to it.
     """
     if not folder.problem.exists() or folder.has_certificate:
         return

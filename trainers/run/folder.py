@@ -76,11 +76,7 @@ class MethodFolder:
         self.record = path / "result.json"
 
     def result(self) -> Json | None:
-        """Return the record of the finished method, None while it is unfinished or where one of its files is missing.
-
-        Raises:
-            RunError: a file is not as it was written.
-        """
+        """Return the record of the finished method; None while it is unfinished or a file of it is missing."""
         result = read_json(self.record)
         if result is None:
             return None
@@ -162,11 +158,7 @@ class RunFolder:
 
     @property
     def facts(self) -> Json:
-        """Versions, seed, git commit and data hash of the run.
-
-        Raises:
-            RunError: the file is missing or damaged.
-        """
+        """Versions, seed, git commit and data hash of the run."""
         facts = read_json(self.origin)
         if facts is None:
             with reading(self.origin):
@@ -180,17 +172,7 @@ class RunFolder:
 
 
 def find(text: str, is_one: Callable[[Path], bool], what: str, runs_dir: str | Path = "runs") -> Path:
-    """Find a run or sweep at a path, or of that name in the runs folder.
-
-    Args:
-        text: the path or name.
-        is_one: whether a path is what is looked for.
-        what: what is looked for, such as "sweep".
-        runs_dir: the runs folder.
-
-    Raises:
-        RunError: there is none; the message suggests the nearest name.
-    """
+    """Find what `is_one` accepts at a path, or under that name in the runs folder."""
     places = (Path(text), Path(runs_dir) / text)
     if places[0].suffix == ".toml":
         folder = Path(runs_dir) / places[0].stem
@@ -204,11 +186,7 @@ def find(text: str, is_one: Callable[[Path], bool], what: str, runs_dir: str | P
 
 
 def find_run(text: str, runs_dir: str | Path = "runs") -> RunFolder:
-    """Find the run folder at a path, or of that name in the runs folder.
-
-    Raises:
-        RunError: there is no run; the message suggests the nearest name.
-    """
+    """Find the run folder at a path, or of that name in the runs folder."""
     return RunFolder(find(text, lambda path: RunFolder(path).begun, "run folder", runs_dir))
 
 
@@ -294,11 +272,7 @@ def _check_config(folder: RunFolder, config: Config, undecided: Collection[str] 
 
 
 def _begun_with(folder: RunFolder) -> dict[str, Any]:
-    """Return the keys of the config that a run was begun with.
-
-    Raises:
-        RunError: the file is missing, damaged or cut off.
-    """
+    """Return the keys of the config that a run was begun with."""
     try:
         tree = read_toml(folder.config)
         whole = flat(tomllib.loads(resolved_toml(parse_config(tree, source=str(folder.config)))))

@@ -38,11 +38,7 @@ class Stopped(KeyboardInterrupt):
 
 
 class Helpers:
-    """The other processes of a run, as each of them sees them; in a single process its methods do next to nothing.
-
-    Args:
-        team: the processes; this one alone by default.
-    """
+    """The other processes of a run, as each of them sees them; in a single process its methods do next to nothing."""
 
     def __init__(self, team: Team | None = None) -> None:
         self._team = Team(alone=True) if team is None else team
@@ -61,11 +57,7 @@ class Helpers:
         self._busy = False
 
     def next_job(self) -> Job | None:
-        """Return the next job of a helper, None when it can leave.
-
-        Raises:
-            ConnectionError: the first process has ended.
-        """
+        """Return the next job of a helper, None when it can leave."""
         return self._tell(None)
 
     def check(self, stop: bool) -> None:
@@ -118,11 +110,7 @@ def is_helper() -> bool:
 
 @contextlib.contextmanager
 def together(device: DeviceName) -> Iterator[Helpers]:
-    """Yield the processes that torchrun started for this run, or this one alone.
-
-    Args:
-        device: device to train on; on CUDA each process takes that of its local rank.
-    """
+    """Yield the processes that torchrun started for this run, or this one alone."""
     if "TORCHELASTIC_RUN_ID" in os.environ and os.environ["WORLD_SIZE"] != "1":
         cuda = FitOptions(device=device).torch_device().type == "cuda"
         if cuda:

@@ -203,11 +203,7 @@ def save_torch(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def load_ranker(folder: MethodFolder) -> Ranker:
-    """Read the ranker of a finished first-stage method; no code in the file is run.
-
-    Raises:
-        RunError: the file is missing or damaged.
-    """
+    """Read the ranker of a finished first-stage method; no code in the file is run."""
     with reading(folder.model):
         return Ranker.load(folder.model)
 
@@ -220,11 +216,7 @@ def save_scores(folder: MethodFolder, scores: Scores) -> None:
 
 
 def load_scores(folder: MethodFolder) -> Scores | None:
-    """Read the scores that `save_scores` wrote, None where there are none.
-
-    Raises:
-        RunError: the file is damaged.
-    """
+    """Read the scores that `save_scores` wrote, None where there are none."""
     if not folder.scores.exists():
         return None
     with reading(folder.scores), np.load(folder.scores) as arrays:

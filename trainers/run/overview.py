@@ -88,10 +88,7 @@ def _figures(context: Context) -> dict[str, Figure]:
 def chart_layout(statistics: Sequence[str], top: str, on_list: str | None = None) -> Charts:
     """Return custom charts: the convex loss beside the first statistic, and incumbent and bound of the exact stage.
 
-    Args:
-        statistics: names of the reported statistics, the most important first.
-        top: name of the reranked list, for the titles.
-        on_list: name of the statistic that the exact stage maximises there; the first statistic by default.
+    The exact stage maximises `on_list` on the reranked list `top`; by default that is the first of the statistics.
     """
     first = statistics[0]
     on_list = on_list or first

@@ -242,9 +242,7 @@ def _flat(row: Row) -> dict[str, Any]:
 def read_run(folder: RunFolder, note: Callable[[str], None] = lambda text: None) -> SweepResults:
     """Read the finished records of a run, as those of a sweep of one experiment and one split.
 
-    Args:
-        folder: the run.
-        note: is told where labels in ranked order are left out, and why.
+    `note` is told where labels in ranked order are left out, and why.
 
     Raises:
         RunError: a file is missing or damaged.

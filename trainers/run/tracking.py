@@ -62,14 +62,9 @@ class Tracker:
         self.close()
 
     def log(self, step: int, values: Mapping[str, float], *, when: float | None = None) -> None:
-        """Log values by tag at a step; a tag's steps must ascend.
+        """Log values by tag at a step, at a time in seconds since the epoch or now; a tag's steps must ascend.
 
         Values that are not finite are null in the JSON lines and left out of the events.
-
-        Args:
-            step: step of all values.
-            values: values by tag.
-            when: wall time in seconds since the epoch; now by default.
         """
         when = time.time() if when is None else when
         plain = {tag: float(value) for tag, value in values.items()}

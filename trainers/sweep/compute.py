@@ -50,11 +50,6 @@ _ONE_AT_A_TIME = threading.Lock()
 def answer(folder: Path, cell: Cell, threads: int) -> Answer:
     """Compute a cell and write its file, unless it is there already.
 
-    Args:
-        folder: folder of the sweep.
-        cell: what to compute; its ``starts`` are there, or have failed.
-        threads: threads for everything that uses several.
-
     Raises:
         RunError: a folder or data are missing, which would keep every cell from its result.
     """
@@ -107,11 +102,6 @@ def _kept(last: int) -> frozenset[int]:
 
 def compute(cell: Cell, starts: Mapping[str, Json], threads: int) -> Json:
     """Return the record of a cell, see `trainers.records`.
-
-    Args:
-        cell: what to compute.
-        starts: records of its ``starts``.
-        threads: threads for everything that uses several.
 
     Raises:
         CellError: the data or options do not go with the method.

@@ -32,11 +32,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """Read a shard, ``i/N``.
-
-        Raises:
-            RunError: the text is not a shard.
-        """
+        """Read a shard, ``i/N``."""
         number, slash, count = text.partition("/")
         if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
             raise RunError(f"--shard: must be i/N with 1 <= i <= N, got {text!r}")
@@ -139,11 +135,7 @@ def part(cells: Sequence[Cell], shard: Shard) -> list[Cell]:
 
 
 def _write_index(config: SweepConfig, whole: Plan, begun_with: Json) -> None:
-    """Write which results make which table, and the origin; the file stays where the plan is the same as before.
-
-    Raises:
-        RunError: the folder holds something else.
-    """
+    """Write which results make which table, and the origin; the file stays where the plan is the same as before."""
     folder = config.folder
     before = read_json(folder / INDEX, ADVICE)
     begun = before is not None or (folder / CELLS).is_dir()

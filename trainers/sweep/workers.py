@@ -58,20 +58,12 @@ class Pool(Protocol):
     name: str  # name of the workers, for the user
 
     def answers(self, folder: Path, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Answer]]:
-        """Yield each cell with its answer, once that is known.
-
-        Raises:
-            RunError: something keeps all cells from their results.
-        """
+        """Yield each cell with its answer, once that is known."""
         ...
 
 
 def open_pool(workers: Workers, cells: int) -> contextlib.AbstractContextManager[Pool]:
-    """Return a context with workers for a number of cells; those of this machine end with it, whatever ends it.
-
-    Raises:
-        RunError: the scheduler does not answer, or its workers cannot be used.
-    """
+    """Return a context with workers for a number of cells; those of this machine end with it, whatever ends it."""
     if workers.dask is None:
         return _processes(min(workers.at_once, cells), workers.threads)
     return _dask_workers(workers.dask, workers.threads)

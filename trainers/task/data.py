@@ -87,20 +87,14 @@ def glimpse(options: DataConfig) -> Labels:
 
 
 def data_sha256(options: DataConfig) -> str:
-    """Return the hash of the data that a config's section describes.
-
-    Raises:
-        DataError: data that cannot be read.
-    """
+    """Return the hash of the data that a config's section describes."""
     return _sha256(*_load(options))
 
 
 def split_of(options: DataConfig, seed: int) -> Split:
     """Load the data that a config's section describes, and split them unless a test set comes with them.
 
-    Args:
-        options: the section.
-        seed: seed of the split where the section has none.
+    `seed` is that of the split where the section has none.
 
     Raises:
         DataError: data that cannot be read, or a set in which there is nothing to rank.

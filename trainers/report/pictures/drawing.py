@@ -38,13 +38,7 @@ def canvas(height: float) -> Figure:
 
 
 def panels(titles: Sequence[str], *, height: float = 1.85, foot: float = 0.6) -> tuple[Figure, list[Axes]]:
-    """Return a figure with a panel for each title, at most three in a row.
-
-    Args:
-        titles: titles of the panels.
-        height: height of a row in inches.
-        foot: inches for a legend and the name of the axis.
-    """
+    """Return a figure with a panel for each title, at most three in a row; sizes are in inches."""
     columns = 2 if len(titles) in (2, 4) else min(len(titles), 3)
     rows = math.ceil(len(titles) / columns)
     figure = canvas((height if columns == 3 else 1.25 * height) * rows + foot)
@@ -130,14 +124,7 @@ def ticks(axis: Any, most: int = 4) -> None:  # noqa: ANN401
 
 
 def gap_axis(axis: Any, floor: float, top: float, *, most: int = 9) -> None:  # noqa: ANN401
-    """Put ticks on a logarithmic axis of gaps in percent, whose floor is labelled ``proven``.
-
-    Args:
-        axis: axis of a panel, already logarithmic.
-        floor: place of the gap 0, in percent.
-        top: the largest gap.
-        most: number of powers of ten with a tick; where there are more, every second one has one.
-    """
+    """Put ticks on a logarithmic axis of gaps in percent, whose floor, the gap 0, is labelled ``proven``."""
     powers = [10.0**power for power in range(math.ceil(math.log10(floor * 2)), math.floor(math.log10(top)) + 1)]
     if len(powers) > most:
         powers = [power for power in powers[::-2] if power > 10 * floor]
