@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from ltr.exact.solution import TracePoint
+from trainers.board.layout import _cell
 from trainers.board.lines import Line
-from trainers.board.tables import _cell
 from trainers.display import display_for
 from trainers.run.folder import RunFolder
 from trainers.run.results import Results, Row, markdown_tables, read_results, rich_tables, write_results

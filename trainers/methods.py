@@ -45,15 +45,10 @@ INTERRUPTED = Status.INTERRUPTED.value
 
 
 class Watch:
-    """Follows a fit. This class does nothing; runs and sweeps override what they need.
+    """Follows a fit. This class does nothing; runs and sweeps override what they need."""
 
-    Attributes:
-        resume: state of an interrupted training to go on from.
-        optimum: certified optimum of a surrogate's objective, for the distance to it.
-    """
-
-    resume: dict[str, Any] | None = None
-    optimum: float | None = None
+    resume: dict[str, Any] | None = None  # state of an interrupted training to go on from
+    optimum: float | None = None  # certified optimum of a surrogate's objective, for the distance to it
 
     @contextlib.contextmanager
     def training(self, ranker: LinearRanker) -> Iterator[None]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,8 +46,9 @@ class Cell:
 
     @property
     def id(self) -> str:
-        """The text ``data/split/method-hash``."""
-        return f"{self.data}/{self.split}/{_plain(self.method)}-{self.digest}"
+        """The text ``data/split/method-hash``, such as ``uis/0/p_norm_push_p_2-`` and the hash."""
+        method = re.sub(r"[\W_]+", "_", self.method).strip("_")
+        return f"{self.data}/{self.split}/{method}-{self.digest}"
 
     @property
     def cost(self) -> float:
@@ -116,29 +118,12 @@ def _options(config: Config, method: str, dumped: Json) -> Json:
     return {key: value for key, value in options.items() if f"{section}.{key}" not in free_keys() | _CHOICES}
 
 
-def _plain(method: str) -> str:
-    """Return a method's name as part of a file's.
-
-    Examples:
-        >>> _plain("p_norm_push(p=2)")
-        'p_norm_push_p_2'
-    """
-    return "_".join("".join(c if c.isalnum() else " " for c in method).split())
-
-
 @dataclass(frozen=True)
 class Plan:
-    """All cells of a run or sweep.
+    """All cells of a run or sweep."""
 
-    Attributes:
-        cells: cells by id, those that others start from first.
-        index: what tables are made of: for each grid its name, title, ``best_of``, the keys varied, and its ``cells``,
-            each with ``id``, ``data``, ``split``, ``method`` and ``varied`` (lists as text), exact ones with the id of
-            their ``base``.
-    """
-
-    cells: dict[str, Cell]
-    index: list[Json]
+    cells: dict[str, Cell]  # cells by id, those that others start from first
+    index: list[Json]  # what tables are made of: the ``grids`` of `trainers.records`
 
 
 def plan_of_run(config: Config, sha256: str) -> Plan:

@@ -22,7 +22,7 @@ def origin() -> Json:
     return {
         "machine": machine(),
         "python": platform.python_version(),
-        "versions": {"ltr": ltr.__version__} | {name: found for name in _PACKAGES if (found := _version(name))},
+        "versions": {"ltr": ltr.__version__} | {name: importlib.metadata.version(name) for name in _PACKAGES},
         **_git_facts(),
     }
 
@@ -35,13 +35,6 @@ def machine() -> str:
         models = [line.partition(":")[2].strip() for line in info.read_text().splitlines() if "model name" in line]
         name = models[0] if models else name
     return f"{name}, {available_threads()} cores"
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def _git_facts() -> Json:

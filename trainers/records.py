@@ -28,8 +28,10 @@ there, the record is not computed again. A run keeps each in ``<method>/result.j
 ``scalars.jsonl`` beside it (`trainers.run.folder`). `read_sweep` and `trainers.run.results.read_run` both give
 `SweepResults`, which the report and the board are made from.
 
-``cells.jsonl`` holds the results of a sweep in one file: first ``{"name", "grids", "origin"}``, as in ``sweep.json``,
-then a record a line without its curve.
+``grids`` say what tables are made of: for each grid of the sweep its ``name``, ``title``, ``best_of``, ``varied``
+(keys) and ``cells``, each with ``id``, ``data``, ``split``, ``method`` and ``varied`` (values by key, lists as text),
+and one of the exact stage with the id of its ``base``. ``sweep.json`` holds ``{"name", "grids", "origin"}``.
+``cells.jsonl`` holds the results of a sweep in one file: first the same object, then a record a line without its curve.
 """
 
 from __future__ import annotations
@@ -170,21 +172,12 @@ def write_cell(folder: Path, record: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class SweepResults:
-    """The records of a sweep or run so far.
+    """The records of a sweep or run so far."""
 
-    Attributes:
-        name: name of the sweep or run.
-        grids: what tables are made of: dictionaries with ``name``, ``title``, ``best_of``, ``varied`` (keys) and
-            ``cells``, each of which has ``id``, ``data``, ``split``, ``method`` and ``varied`` (values by key), and one
-            of the exact stage the id of its ``base``.
-        origin: versions, commit and machine.
-        records: the finished records that a grid names or that others start from, in the order of the grids.
-    """
-
-    name: str
-    grids: list[Json]
-    origin: Json
-    records: list[Json]
+    name: str  # name of the sweep or run
+    grids: list[Json]  # what tables are made of
+    origin: Json  # versions, commit and machine
+    records: list[Json]  # finished ones that a grid names or that others start from, in the order of the grids
 
     @cached_property
     def by_id(self) -> dict[str, Json]:

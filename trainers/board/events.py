@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -21,9 +22,8 @@ from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData, Sessi
 from torch.utils.tensorboard.summary import custom_scalars
 from torch.utils.tensorboard.writer import SummaryWriter
 
-from trainers.board.layout import layout_of, scalars_of, tag_of
+from trainers.board.layout import GUIDE, layout_of, scalars_of, tables_of, tag_of
 from trainers.board.lines import PARTS, Comparison, Line, rank_scores
-from trainers.board.tables import GUIDE, tables_of
 from trainers.config import EXACT
 
 OVERVIEW = "overview"
@@ -156,7 +156,7 @@ def roc_figure(comparison: Comparison, part: str) -> Figure | None:
     figure = Figure(figsize=(5.6, 5.6), dpi=110)
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0.13, 0.11, 0.84, 0.81))
-    axes.set_prop_cycle(cycler(linestyle=["-", "--", ":", "-."]) * cycler(color=[f"C{number}" for number in range(10)]))
+    axes.set_prop_cycle(cycler(linestyle=["-", "--", ":", "-."]) * cycler(color=matplotlib.color_sequences["tab10"]))
     for line in comparison.lines:
         labels, scores = rank_scores(line.ranked.get(part, ()))
         if not 0 < labels.sum() < len(labels):

@@ -123,16 +123,18 @@ def load_sweep(path: str | Path, overrides: Sequence[str] = ()) -> tuple[SweepCo
     """
     path = Path(path)
     tree = read_toml(path)
-    own = {name for name in SweepConfig.model_fields if name != "grid"}
-    tree, given, findings = apply_overrides(tree, [text for text in overrides if _key(text) in own])
-    everywhere = [text for text in overrides if _key(text) not in own]
-    # what makes no sense as an override is named once, not for each experiment
-    nonsense = [text for text in everywhere if apply_overrides({}, [text])[2]]
-    findings += apply_overrides({}, nonsense)[2]
-    everywhere = [text for text in everywhere if text not in nonsense]
-    of_grids = [text for text in everywhere if _key(text).partition(".")[0] == "grid"]
-    findings += [Finding(_key(text), _IN_FILE, text, from_command_line=True) for text in of_grids]
-    everywhere = [text for text in everywhere if text not in of_grids]
+    own: list[str] = []
+    everywhere: list[str] = []
+    findings: list[Finding] = []
+    for text in overrides:
+        key = _key(text)
+        if nonsense := apply_overrides({}, [text])[2]:
+            findings += nonsense
+        elif key.partition(".")[0] == "grid":
+            findings.append(Finding(key, _IN_FILE, text, from_command_line=True))
+        else:
+            (own if key in SweepConfig.model_fields else everywhere).append(text)
+    tree, given, _ = apply_overrides(tree, own)
     tree.setdefault("name", path.stem)
     if "grid" not in tree:
         hint = "is required: [[grid]] tables; `ltr run` takes the config of one experiment"

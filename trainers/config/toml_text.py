@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import tomllib
@@ -155,7 +156,7 @@ def apply_overrides(tree: Tree, overrides: Iterable[str]) -> tuple[Tree, dict[st
         >>> apply_overrides({"exact": {"top_k": 50}}, ["exact.top_k=100", "exact.base=ranknet"])[0]
         {'exact': {'top_k': 100, 'base': 'ranknet'}}
     """
-    result = _copy(tree)
+    result = copy.deepcopy(tree)
     given: dict[str, str] = {}
     findings = []
     for text in overrides:
@@ -202,23 +203,13 @@ def _dump_table(table: Mapping[str, Any], path: tuple[str, ...], lines: list[str
     plain = {k: v for k, v in table.items() if not isinstance(v, Mapping) and v is not None}
     if path and (plain or not table):
         lines.extend(["", f"[{'.'.join(path)}]"])
-    lines.extend(f"{key} = {_literal(value)}" for key, value in plain.items())
+    for key, value in plain.items():
+        # JSON of a scalar or list is TOML once DEL, which JSON leaves bare, is escaped
+        literal = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        lines.append(f"{key} = {literal}")
     for key, value in table.items():
         if isinstance(value, Mapping):
             _dump_table(value, (*path, key), lines)
-
-
-def _literal(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, str):
-        # a JSON string is a TOML basic string once DEL, which JSON leaves bare, is escaped
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(_literal(v) for v in value)}]"
-    raise TypeError(f"no TOML for {type(value).__name__}")
 
 
 def _value(text: str) -> object:
@@ -227,7 +218,3 @@ def _value(text: str) -> object:
     except ValueError:
         return text
     return parsed["value"] if set(parsed) == {"value"} else text
-
-
-def _copy(tree: Tree) -> Tree:
-    return {key: _copy(value) if isinstance(value, dict) else value for key, value in tree.items()}

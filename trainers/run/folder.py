@@ -51,29 +51,18 @@ _FREE_KEYS = frozenset({"runs_dir", "data.cache"})
 
 
 class MethodFolder:
-    """The folder of one method of a run.
-
-    Attributes:
-        log: JSON lines of every logged value.
-        checkpoint: state of an unfinished training.
-        model: the fitted ranker.
-        scores: its scores of both sets.
-        solution: weights, bound, status and trace of the exact stage.
-        problem: the list that the exact stage reranked.
-        certificate: certificate, which `ltr verify` checks.
-        record: record of the finished method.
-    """
+    """The folder of one method of a run."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.log = path / "scalars.jsonl"
-        self.checkpoint = path / "checkpoint.pt"
-        self.model = path / "model.pt"
-        self.scores = path / "scores.npz"
-        self.solution = path / "solution.json"
-        self.problem = path / "problem.npz"
-        self.certificate = path / "certificate.json"
-        self.record = path / "result.json"
+        self.log = path / "scalars.jsonl"  # JSON lines of every logged value
+        self.checkpoint = path / "checkpoint.pt"  # state of an unfinished training
+        self.model = path / "model.pt"  # the fitted ranker
+        self.scores = path / "scores.npz"  # its scores of both sets
+        self.solution = path / "solution.json"  # weights, bound, status and trace of the exact stage
+        self.problem = path / "problem.npz"  # the list that the exact stage reranked
+        self.certificate = path / "certificate.json"  # certificate, which `ltr verify` checks
+        self.record = path / "result.json"  # record of the finished method
 
     def result(self) -> Json | None:
         """Return the record of the finished method; None while it is unfinished or a file of it is missing."""
@@ -138,17 +127,12 @@ def _digest(path: Path) -> str:
 
 
 class RunFolder:
-    """The folder of one run.
-
-    Attributes:
-        config: the resolved config.
-        origin: the file of `facts`.
-    """
+    """The folder of one run."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.config = path / "config.toml"
-        self.origin = path / "run.json"
+        self.config = path / "config.toml"  # the resolved config
+        self.origin = path / "run.json"  # the file of `facts`
 
     def method(self, name: str) -> MethodFolder:
         """Return the folder of a method, made if need be."""

@@ -26,6 +26,7 @@ TITLE, SMALL = 10.0, 8.5
 
 _WIDTH = 6.4  # inches; shown 900 pixels wide, letters have 17 pixels
 _ENTRY, _LETTER = 0.5, 0.078  # inches of a legend's marker and of a letter of its label
+_POWERS = 9  # powers of ten with a tick on an axis of gaps; where there are more, every second one has one
 _METHODS = ("#e69f00", "#009e73", "#cc79a7", "#d55e00", "#8c6d31", "#56b4e9")
 _MARKERS = ("^", "D", "v", "P", "X", "<")
 
@@ -123,10 +124,10 @@ def ticks(axis: Any, most: int = 4) -> None:  # noqa: ANN401
     axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10], min_n_ticks=3))
 
 
-def gap_axis(axis: Any, floor: float, top: float, *, most: int = 9) -> None:  # noqa: ANN401
+def gap_axis(axis: Any, floor: float, top: float) -> None:  # noqa: ANN401
     """Put ticks on a logarithmic axis of gaps in percent, whose floor, the gap 0, is labelled ``proven``."""
     powers = [10.0**power for power in range(math.ceil(math.log10(floor * 2)), math.floor(math.log10(top)) + 1)]
-    if len(powers) > most:
+    if len(powers) > _POWERS:
         powers = [power for power in powers[::-2] if power > 10 * floor]
     axis.set_major_locator(FixedLocator([floor, *powers]))
     axis.set_major_formatter(FixedFormatter(["proven", *(f"{power:g}%" for power in powers)]))
