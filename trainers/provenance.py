@@ -1,14 +1,11 @@
-"""The origin of results: versions, seed, commit, and a hash of the data."""
+"""The origin of results: machine, versions and commit."""
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import platform
 import subprocess
 from pathlib import Path
-
-import numpy as np
 
 import ltr
 from ltr.exact.weight_space.workers import available_threads
@@ -53,12 +50,3 @@ def _git(folder: Path, *arguments: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()
-
-
-def sha256_of(*arrays: np.ndarray) -> str:
-    """Return one hash of the arrays' types, shapes and bytes."""
-    digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(f"{array.dtype.str}{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()

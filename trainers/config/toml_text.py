@@ -63,16 +63,13 @@ def _entries(value: object) -> Iterable[Any]:
     return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
-def read_experiment(path: Path) -> Tree:
+def read_experiment(path: Path, below: tuple[Path, ...] = ()) -> Tree:
     """Read the tree of an experiment's TOML file, on top of that of the file it `extends`, if any.
 
     ``extends = "common.toml"``, relative to the file, takes over every key that the file itself does not have. Relative
-    paths of data start from the folder of the file that contains them, and become absolute.
+    paths of data start from the folder of the file that contains them, and become absolute. `below` are the files that
+    extend this one.
     """
-    return _extended(path, ())
-
-
-def _extended(path: Path, below: tuple[Path, ...]) -> Tree:
     if path.resolve() in below:
         raise ConfigError(
             str(below[0]), [Finding("extends", "must not come back to a file that extends it", str(path))]
@@ -86,7 +83,7 @@ def _extended(path: Path, below: tuple[Path, ...]) -> Tree:
         raise ConfigError(str(path), [Finding("extends", "must be the name of a config file", parent)])
     if not os.path.exists(path.parent / parent):  # noqa: PTH110 - Path's own raises where a name is too long
         raise ConfigError(str(path), [Finding("extends", "no such config file", parent)])
-    return merged(_extended(path.parent / parent, (*below, path.resolve())), tree)
+    return merged(read_experiment(path.parent / parent, (*below, path.resolve())), tree)
 
 
 def make_absolute(data: object, folder: Path) -> None:

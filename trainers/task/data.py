@@ -5,6 +5,7 @@ Rows with queries are split by whole queries. Data that come with a test set are
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,6 @@ from ltr.data import DataError, Dataset, half_split, load, load_test, read_data
 from ltr.data.queries import side_file
 from ltr.data.svmlight import glimpse_svmlight
 from trainers.config.sections import DataConfig
-from trainers.provenance import sha256_of
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -152,8 +152,13 @@ def _has_a_pair(part: Part) -> bool:
 
 
 def _sha256(data: Dataset, test: Dataset | None) -> str:
+    """Return one hash of the arrays' types, shapes and bytes."""
     sets = [data] if test is None else [data, test]
-    return sha256_of(*(array for part in sets for array in (part.X, part.y, part.qid) if array is not None))
+    digest = hashlib.sha256()
+    for array in (array for part in sets for array in (part.X, part.y, part.qid) if array is not None):
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def _load(options: DataConfig) -> tuple[Dataset, Dataset | None]:

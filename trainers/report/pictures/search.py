@@ -57,9 +57,8 @@ def median_gap(records: Sequence[Json]) -> tuple[FloatArray, FloatArray]:
             gap[-1] = 0.0
         gaps.append((seconds, np.concatenate([[math.inf], gap])))
     times = np.unique(np.concatenate([seconds for seconds, _ in gaps]))
-    rows = np.sort([gap[np.searchsorted(seconds, times, side="right")] for seconds, gap in gaps], axis=0)
-    middle = len(rows) // 2
-    return times, rows[middle] if len(rows) % 2 else (rows[middle - 1] + rows[middle]) / 2
+    rows = [gap[np.searchsorted(seconds, times, side="right")] for seconds, gap in gaps]
+    return times, np.median(rows, axis=0)
 
 
 def gap_pictures(evidence: Evidence) -> Iterator[Picture]:
