@@ -88,10 +88,15 @@ def test_the_bound_of_a_perfect_order_is_named_in_the_place_of_its_gap():
 
 
 def test_boards_say_so_too():
-    assert _cell(Line("exact", {}, final={"gap": [0.05]}, unproven=1), "gap") == "5.00% (nothing proven)"
-    several = {"gap": [0.05, 0.05, 0.05]}
-    assert _cell(Line("exact", {}, final=several, unproven=2), "gap") == "5.00% ± 0.00% (nothing proven in 2 of 3)"
-    assert _cell(Line("exact", {}, final=several), "gap") == "5.00% ± 0.00%"
+    def line(*unproven):
+        kept = {"method": "exact", "status": "time_limit", "train": {}, "test": {}, "seconds": 1.0}
+        found = {"value": 12.0, "gap": 0.05, "trivial_bound": 13.1}
+        bounds = [13.1 if nothing else 12.6 for nothing in unproven]
+        return Line("exact", {}, [kept | {"list": found | {"bound": bound}} for bound in bounds], {}, {})
+
+    assert _cell(line(True), "gap") == "5.00% (nothing proven)"
+    assert _cell(line(True, False, True), "gap") == "5.00% ± 0.00% (nothing proven in 2 of 3)"
+    assert _cell(line(False, False, False), "gap") == "5.00% ± 0.00%"
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])

@@ -10,7 +10,7 @@ from trainers import display as module
 from trainers.config import parse_config
 from trainers.display import Remaining, display_for
 from trainers.plan import cell_of
-from trainers.sweep.compute import Answer
+from trainers.records import Answer
 
 
 def exact(split, data="a", limit=100.0, top_k=50):

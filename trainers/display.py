@@ -6,7 +6,7 @@ import datetime
 import math
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -25,10 +25,8 @@ from rich.text import Text
 from ltr.exact.solution import TracePoint
 from trainers.config import EXACT
 from trainers.plan import Cell
+from trainers.records import Answer
 from trainers.tables import NOTHING_PROVEN
-
-if TYPE_CHECKING:
-    from trainers.sweep.compute import Answer
 
 _STEPS, _CELLS = 2.0, 10.0
 """Seconds between lines about steps of a method and about finished cells of a sweep."""

@@ -171,6 +171,23 @@ def write_cell(folder: Path, record: Mapping[str, Any]) -> None:
 
 
 @dataclass(frozen=True)
+class Answer:
+    """A worker's answer on a cell: how the method ended, or why there is no result."""
+
+    failure: str = ""  # why there is no result, empty where there is one
+    status: str = ""  # how the method ended
+    seconds: float = 0.0  # its own time
+    gap: float | None = None  # gap of the exact stage
+    nothing_proven: bool = False  # whether its bound is that of a perfect order, above its value
+
+    @classmethod
+    def of(cls, record: Json) -> Answer:
+        """Return the answer that a cell has this record."""
+        gap = (record.get("list") or {}).get("gap")
+        return cls("", record["status"], record["seconds"], gap, nothing_proven(record))
+
+
+@dataclass(frozen=True)
 class SweepResults:
     """The records of a sweep or run so far."""
 

@@ -9,10 +9,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+
+from trainers.config import EXACT
+from trainers.files import Json
+from trainers.records import nothing_proven, unpack_labels
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -25,19 +30,40 @@ _MOST = 100  # positions of a precision curve
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """One method on one data set: a TensorBoard run.
-
-    Final values have one entry a split, NaN where undefined. Their tags are ``train/dcg``, ``test/dcg``, ..., ``loss``,
-    ``seconds``, and of the exact stage ``value``, ``bound`` and ``gap``.
-    """
+    """One method on one data set: a TensorBoard run."""
 
     name: str  # name of the TensorBoard run
     parameters: Mapping[str, str | float]  # options that distinguish it from others
-    final: Mapping[str, FloatArray] = field(default_factory=dict)  # values of the finished method
-    curves: Mapping[str, Points] = field(default_factory=dict)  # ``loss``, ``train/dcg``, ... against steps
-    trace: Mapping[str, Points] = field(default_factory=dict)  # ``incumbent``, ``bound``, ``gap`` against milliseconds
-    unproven: int = 0  # number of splits where the bound is that of a perfect order, above the value
-    ranked: Mapping[str, Sequence[IntArray]] = field(default_factory=dict)  # labels of each split, from the top down
+    records: Sequence[Json]  # one a split; none of a method that is not finished
+    curves: Mapping[str, Points]  # ``loss``, ``train/dcg``, ... against the steps of the training
+    trace: Mapping[str, Points]  # ``incumbent``, ``bound`` and ``gap`` of the exact stage against milliseconds
+
+    @cached_property
+    def final(self) -> dict[str, FloatArray]:
+        """Values of the finished method, one a split, NaN where undefined, by tag.
+
+        The tags are ``train/dcg``, ``test/dcg``, ..., ``loss``, ``seconds``; the exact stage also has ``value``,
+        ``bound`` and ``gap``.
+        """
+        statistics = dict.fromkeys(known for record in self.records for known in record["test"])
+        found = {f"{part}/{name}": [r[part].get(name) for r in self.records] for part in PARTS for name in statistics}
+        if self.records:
+            found |= {what: [record.get(what) for record in self.records] for what in ("loss", "seconds")}
+        if self.records and self.records[0]["method"] == EXACT:
+            lists = [record.get("list") or {} for record in self.records]
+            found |= {what: [one.get(what) for one in lists] for what in ("value", "bound", "gap")}
+        return {tag: np.array(values, dtype=np.float64) for tag, values in found.items()}
+
+    @property
+    def unproven(self) -> int:
+        """Number of splits where the bound is that of a perfect order, above the value."""
+        return sum(map(nothing_proven, self.records))
+
+    @cached_property
+    def ranked(self) -> dict[str, list[IntArray]]:
+        """Labels 0 and 1 from the top of the list down, for each split, by ``train`` and ``test``."""
+        packed = [record["ranked"] for record in self.records if record.get("ranked")]
+        return {part: [unpack_labels(ranked[part]) for ranked in packed] for part in PARTS} if packed else {}
 
     def mean(self, tag: str) -> float | None:
         """Return the mean of a final value over the splits where it is defined, None where there is none."""
@@ -46,7 +72,7 @@ class Line:
 
     def known(self, tag: str) -> FloatArray:
         """Return a final value on the splits where it is defined."""
-        values = np.asarray(self.final.get(tag, ()), dtype=float)
+        values = self.final.get(tag, np.zeros(0))
         return values[np.isfinite(values)]
 
     @property

@@ -6,7 +6,6 @@ import functools
 import platform
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -17,30 +16,13 @@ from trainers.config import EXACT
 from trainers.files import Json, RunError, writing
 from trainers.methods import INTERRUPTED, Watch, fit, import_libraries
 from trainers.plan import Cell
-from trainers.records import INDEX, POINTS, nothing_proven, read_cell, thinned, write_cell
+from trainers.records import INDEX, POINTS, Answer, read_cell, thinned, write_cell
 from trainers.task.data import Split, data_sha256, split_of
 from trainers.task.measures import Task
 
 
 class CellError(ValueError):
     """The reason why one cell has no result; others are not concerned."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A worker's answer on a cell: how the method ended, or why there is no result."""
-
-    failure: str = ""  # why there is no result, empty where there is one
-    status: str = ""  # how the method ended
-    seconds: float = 0.0  # its own time
-    gap: float | None = None  # gap of the exact stage
-    nothing_proven: bool = False  # whether its bound is that of a perfect order, above its value
-
-    @classmethod
-    def of(cls, record: Json) -> Answer:
-        """Return the answer that a cell has this record."""
-        gap = (record.get("list") or {}).get("gap")
-        return cls("", record["status"], record["seconds"], gap, nothing_proven(record))
 
 
 _ONE_AT_A_TIME = threading.Lock()

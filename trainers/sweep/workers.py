@@ -26,9 +26,9 @@ from joblib.externals.loky.process_executor import BrokenProcessPool
 from ltr.exact.weight_space.workers import available_threads
 from trainers.files import RunError
 from trainers.plan import Cell
-from trainers.records import read_cell
+from trainers.records import Answer, read_cell
 from trainers.stopping import StopFlag
-from trainers.sweep.compute import Answer, answer
+from trainers.sweep.compute import answer
 
 _Future = concurrent.futures.Future[Answer]
 
