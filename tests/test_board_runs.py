@@ -17,7 +17,7 @@ from trainers.cli import main
 from trainers.config import load_config
 from trainers.run.folder import RunFolder
 from trainers.run.tracking import read_log
-from trainers.task.data import load_split
+from trainers.task.data import split_of
 
 CONFIG = """
 [data]
@@ -99,7 +99,8 @@ def test_the_values_are_those_of_the_log(finished, tmp_path):
 def test_precision_and_recall_come_from_the_scores(finished, tmp_path):
     run = RunFolder(finished / "runs" / "all")
     board = build_board([str(run.path)], folder=tmp_path / "b").folder
-    split = load_split(load_config(run.config))
+    config = load_config(run.config)
+    split = split_of(config.data, config.seed)
     for half, y in (("train", split.train.y), ("test", split.test.y)):
         *_, precision, recall = tensor(board / "table" / "ranknet", f"table/precision and recall/{half}")
         scores = np.load(run.path / "ranknet" / "scores.npz")[half]
@@ -213,10 +214,10 @@ def test_print_writes_the_board_and_its_command(workplace, capsys):
 
 
 USER_ERRORS = [
-    (["board", "nowhere"], "RUNS: no run or sweep at nowhere or runs/nowhere; known are all, plain"),
-    (["board", "plai"], "RUNS: no run or sweep at plai or runs/plai (did you mean 'plain'?)"),
+    (["board", "nowhere"], "no run or sweep at nowhere or runs/nowhere; known are all, plain"),
+    (["board", "plai"], "no run or sweep at plai or runs/plai (did you mean 'plain'?)"),
     (["board", "empty"], "empty: holds neither runs nor a sweep; `ltr run CONFIG` and `ltr sweep CONFIG` make some"),
-    (["board", "all.toml"], "RUNS: all.toml is a config; ltr board takes folders of runs and sweeps, such as runs/all"),
+    (["board", "all.toml"], "all.toml: is a config; give the folder that was made with it, such as runs/all"),
     (["board", "table.csv"], "table.csv: cannot be read or is damaged"),
     (["board", "runs", "--data", "tabel"], "--data: must be one of table (did you mean 'table'?), got 'tabel'"),
     (["board", "runs", "--logdir", "runs"], "holds other files than a board's"),

@@ -15,15 +15,15 @@ from tests.reference import graded_problem
 from trainers.cli import main
 from trainers.config import load_config, parse_config
 from trainers.config.errors import ConfigError
-from trainers.config.sections import StatisticsConfig
-from trainers.run.display import Display
+from trainers.config.sections import DataConfig, StatisticsConfig
+from trainers.display import Display
 from trainers.run.experiment import run_experiment
 from trainers.run.folder import RunFolder
 from trainers.run.methods import load_scores
 from trainers.run.predict import predict_csv
 from trainers.run.results import read_results
 from trainers.run.tracking import read_log
-from trainers.task.data import Labels, Part, load_split
+from trainers.task.data import Labels, Part, split_of
 from trainers.task.measures import mean_share, sum_over_queries
 from trainers.task.queries import follow_labels
 
@@ -70,7 +70,7 @@ def table(data, rows, label=True):
 
 def test_queries_are_never_split():
     data = grouped()
-    split = load_split(parse_config({"name": "x", "data": {"name": "grouped", "train_fraction": 0.3}}))
+    split = split_of(DataConfig(name="grouped", train_fraction=0.3), 0)
     assert (split.train.n_queries, split.test.n_queries) == (18, 42)
     seen = []
     for half in (split.train, split.test):
@@ -100,7 +100,7 @@ def test_means_over_queries_are_those_of_scikit_learn(gain, empty):
 
 def test_the_values_are_those_of_the_scores(finished):
     config, results = finished
-    split = load_split(config)
+    split = split_of(config.data, config.seed)
     assert results.complete
     assert results.statistics == ("ndcg@5", "nmrr")
     run = RunFolder(config.folder)
@@ -220,7 +220,7 @@ def test_files_and_prediction_by_query(kind, method, tmp_path, monkeypatch):
     )
     monkeypatch.chdir(tmp_path)
     config = load_config("own.toml")
-    split = load_split(config)
+    split = split_of(config.data, config.seed)
     np.testing.assert_array_equal(split.test.X, data.X[parts["a.test"]])
     assert (split.train.n_queries, split.test.n_queries) == (15, 9)
     if method is None or kind == "table":
@@ -317,7 +317,7 @@ def test_the_defaults_suit_queries_of_two_classes():
 
 
 def test_what_the_user_set_is_refused_before_the_file_is_read(graded, monkeypatch, capsys):
-    monkeypatch.setattr(trainers.run.experiment, "load_split", lambda config: pytest.fail("the data were read"))
+    monkeypatch.setattr(trainers.run.experiment, "split_of", lambda *_: pytest.fail("the data were read"))
     given = ["surrogate.losses=logistic", "statistics.report=auc", "baselines.methods=rankboost", "exact.base=logistic"]
     assert main(["run", "letor.toml", *given]) == 2
     err = capsys.readouterr().err
@@ -330,7 +330,7 @@ def test_what_the_user_set_is_refused_before_the_file_is_read(graded, monkeypatc
 
 def test_another_config_of_a_run_is_refused_before_the_file_is_read(graded, monkeypatch, capsys):
     assert main(["run", "letor.toml", "--quiet"]) == 0
-    monkeypatch.setattr(trainers.run.experiment, "load_split", lambda config: pytest.fail("the data were read"))
+    monkeypatch.setattr(trainers.run.experiment, "split_of", lambda *_: pytest.fail("the data were read"))
     capsys.readouterr()
     assert main(["run", "letor.toml", "exact.top_k=7"]) == 2
     assert "exact.top_k: was 50 in the run begun in runs/letor, got 7" in capsys.readouterr().err
@@ -371,7 +371,7 @@ def test_binary_labels_by_query_take_auc_and_the_logistic_loss(tmp_path):
     )
     results = run_experiment(config)
     assert results.statistics == ("ndcg@5", "auc")
-    split, scores = load_split(config), load_scores(RunFolder(config.folder).method("logistic")).train
+    split, scores = split_of(config.data, config.seed), load_scores(RunFolder(config.folder).method("logistic")).train
     values = []
     for query in range(split.train.n_queries):
         s, y = (torch.from_numpy(v[split.train.qid == query]) for v in (scores, split.train.y))
@@ -415,5 +415,5 @@ def test_bad_data_are_named(train, test, message, tmp_path):
     (tmp_path / "test").write_text(test or "")
     data = {"path": str(tmp_path / "train")} | ({"test_path": str(tmp_path / "test")} if test else {})
     with pytest.raises(DataError) as error:
-        load_split(parse_config({"name": "x", "data": data}))
+        split_of(parse_config({"name": "x", "data": data}).data, 0)
     assert message in str(error.value)

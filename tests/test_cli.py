@@ -21,7 +21,8 @@ from ltr.rankers import TwoStageRanker
 from trainers.cli import main
 from trainers.config import load_config
 from trainers.files import RunError
-from trainers.run.predict import find_run, predict_csv
+from trainers.run.folder import find_run
+from trainers.run.predict import predict_csv
 from trainers.stopping import exit_code, leave_at_once
 
 ROOT = Path(__file__).parents[1]
@@ -152,8 +153,8 @@ USER_ERRORS = [
     (["run", "quick.toml", "surrogate.device=cuda"], None, "surrogate.device must be 'cpu' or 'auto' here"),
     (["run", "quick.toml", "exact.statistic=weights(0,1)"], None, "exact.statistic: must hold top_k = 20 weights"),
     (["run", "quick.toml", "runs_dir=table.csv"], None, "runs_dir: cannot write table.csv/quick: Not a directory"),
-    (["show", "nothing"], None, "run: no run folder at nothing"),
-    (["predict", "nothing", "table.csv"], None, "run: no run folder at nothing"),
+    (["show", "nothing"], None, "no run folder at nothing"),
+    (["predict", "nothing", "table.csv"], None, "no run folder at nothing"),
 ]
 
 

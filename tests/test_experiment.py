@@ -27,8 +27,8 @@ from ltr.metrics import rank_statistic
 from trainers.cli import main
 from trainers.config import load_config, parse_config, resolved_toml
 from trainers.config.errors import ConfigError
+from trainers.display import Display
 from trainers.files import RunError, remove_leftovers, replacing
-from trainers.run.display import Display
 from trainers.run.experiment import run_experiment
 from trainers.run.folder import RunFolder
 from trainers.run.methods import load_scores
@@ -349,7 +349,7 @@ def test_rank_weights_of_ones_own_must_fit_the_list(tmp_path):
         exact={"top_k": 3, "statistic": "weights(0,1,2)"},
         surrogate={"losses": []},
     )
-    with pytest.raises(RunError, match=r"exact: statistic must hold one weight a rank, got 3 for a list of \d+ rows"):
+    with pytest.raises(RunError, match=r"exact: statistic weights: 3 weights for a list of \d+"):
         run_experiment(config)
 
 

@@ -308,14 +308,14 @@ def test_what_is_no_sweep_is_named_with_what_to_do(tmp_path, capsys, monkeypatch
     monkeypatch.chdir(tmp_path)
     assert "no sweep at papr or runs/papr" in failure(capsys, "papr")
     folder_of(small(), tmp_path / "runs" / "paper")
-    assert "no sweep at papr or runs/papr; did you mean 'paper'?" in failure(capsys, "papr")
+    assert "no sweep at papr or runs/papr (did you mean 'paper'?)" in failure(capsys, "papr")
     assert "; known are paper" in failure(capsys, "zzz")
     (tmp_path / "runs" / "pima").mkdir()
     (tmp_path / "runs" / "pima" / "config.toml").write_text("")
     (tmp_path / "runs" / "pima" / "run.json").write_text("{}")
     for text in ("pima", "runs/pima"):
-        assert "runs/pima is one run, whose table `ltr show runs/pima` prints" in failure(capsys, text)
-    assert "is a config; ltr report takes the folder of a sweep, such as runs/all" in failure(capsys, "all.toml")
+        assert "runs/pima: is one run, whose table `ltr show runs/pima` prints" in failure(capsys, text)
+    assert "is a config; give the folder that was made with it, such as runs/all" in failure(capsys, "all.toml")
 
 
 def test_damage_and_emptiness_are_errors(tmp_path, capsys):
@@ -346,5 +346,5 @@ def test_a_sweep_is_found_by_path_first(tmp_path, monkeypatch):
     folder_of(small(), tmp_path / "runs" / "there")
     assert str(find_sweep("here")) == "here"
     assert str(find_sweep("there")) == "runs/there"
-    with pytest.raises(RunError, match="RUNS: no sweep at neither"):
+    with pytest.raises(RunError, match="no sweep at neither"):
         find_sweep("neither")

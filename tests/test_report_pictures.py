@@ -19,9 +19,8 @@ from trainers.report.evidence import Evidence
 from trainers.report.page import Picture, Text
 from trainers.report.pictures import pictures
 from trainers.report.pictures.drawing import COLOURS
-from trainers.report.pictures.lists import list_pictures
 from trainers.report.pictures.search import FIRST, gap_pictures, median_gap, trace_pictures
-from trainers.report.pictures.values import gain_pictures, method_pictures, option_pictures
+from trainers.report.pictures.values import gain_pictures, list_pictures, method_pictures, option_pictures
 from trainers.report.series import K, Series, Variant, in_order
 
 STATISTIC = "dcg"

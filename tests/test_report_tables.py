@@ -10,12 +10,11 @@ from scipy import stats
 
 from ltr.statistics import RankStatistic
 from tests.sweep_results import STATISTIC, entry, exact, grid, record, small, sweep
-from trainers.records import nothing_proven
+from trainers.records import Answer, nothing_proven
 from trainers.report.evidence import Evidence
 from trainers.report.page import Table
 from trainers.report.series import tables_of
 from trainers.report.tables import SECTIONS, line_of
-from trainers.sweep.compute import Answer
 
 
 def sections(results, start=""):

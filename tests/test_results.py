@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from ltr.exact.solution import TracePoint
+from trainers.board.layout import _cell
 from trainers.board.lines import Line
-from trainers.board.tables import _cell
-from trainers.run.display import display_for
+from trainers.display import display_for
 from trainers.run.folder import RunFolder
 from trainers.run.results import Results, Row, markdown_tables, read_results, rich_tables, write_results
 
@@ -88,10 +88,15 @@ def test_the_bound_of_a_perfect_order_is_named_in_the_place_of_its_gap():
 
 
 def test_boards_say_so_too():
-    assert _cell(Line("exact", {}, final={"gap": [0.05]}, unproven=1), "gap") == "5.00% (nothing proven)"
-    several = {"gap": [0.05, 0.05, 0.05]}
-    assert _cell(Line("exact", {}, final=several, unproven=2), "gap") == "5.00% ± 0.00% (nothing proven in 2 of 3)"
-    assert _cell(Line("exact", {}, final=several), "gap") == "5.00% ± 0.00%"
+    def line(*unproven):
+        kept = {"method": "exact", "status": "time_limit", "train": {}, "test": {}, "seconds": 1.0}
+        found = {"value": 12.0, "gap": 0.05, "trivial_bound": 13.1}
+        bounds = [13.1 if nothing else 12.6 for nothing in unproven]
+        return Line("exact", {}, [kept | {"list": found | {"bound": bound}} for bound in bounds], {}, {})
+
+    assert _cell(line(True), "gap") == "5.00% (nothing proven)"
+    assert _cell(line(True, False, True), "gap") == "5.00% ± 0.00% (nothing proven in 2 of 3)"
+    assert _cell(line(False, False, False), "gap") == "5.00% ± 0.00%"
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
@@ -122,9 +127,9 @@ def test_a_bar_shows_whole_numbers_or_none(width):
     with display_for(console, quiet=False) as display:
         display.begin("logistic_regression", None)
         display.progress(TracePoint(1.0, 12.528841, 12.987654, 123456), False)
-        display._progress.refresh()
+        display._bar.refresh()
         display.progress(TracePoint(1.0, 12.528841, 13.0, 123456), True)
-        display._progress.refresh()
+        display._bar.refresh()
     assert "…" not in text.getvalue()
     shown = re.findall(r"(?:best|bound|gap) [\d.%]+|nothing proven", text.getvalue())
     assert set(shown) <= {"best 12.529", "bound 12.988", "gap 3.66%", "bound 13", "nothing proven"}

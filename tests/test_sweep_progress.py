@@ -6,11 +6,11 @@ import pytest
 from rich.console import Console
 
 from tests.sweeping import ONE_SPLIT, run_here, write
+from trainers import display as module
 from trainers.config import parse_config
+from trainers.display import Remaining, display_for
 from trainers.plan import cell_of
-from trainers.sweep import progress as module
-from trainers.sweep.compute import Answer
-from trainers.sweep.progress import Remaining, ShownProgress
+from trainers.records import Answer
 
 
 def exact(split, data="a", limit=100.0, top_k=50):
@@ -86,14 +86,13 @@ def shown(monkeypatch, count=100, every=1.0, **console):
     """What is written while cells end one after the other."""
     clock, text = Clock(), io.StringIO()
     monkeypatch.setattr(module, "time", clock)
-    display = ShownProgress(Console(file=text, width=120, **console))
     cells = [exact(split) for split in range(count)]
-    display.begin(count + 7, cells, "2 at a time", 2, 1)
-    for cell in cells:
-        clock.now += every
-        failed = cell.split == 0
-        display.finished(cell, Answer("no luck") if failed else Answer("", "optimal", 20.0, 0.0))
-    display.end()
+    with display_for(Console(file=text, width=120, **console), quiet=False) as display:
+        display.begin_sweep(count + 7, cells, "2 at a time", 2, 1)
+        for cell in cells:
+            clock.now += every
+            failed = cell.split == 0
+            display.finished(cell, Answer("no luck") if failed else Answer("", "optimal", 20.0, 0.0))
     return text.getvalue()
 
 
@@ -121,7 +120,7 @@ def test_a_terminal_has_a_bar(monkeypatch):
 def test_a_sweep_tells_its_progress(tmp_path):
     text = io.StringIO()
     sweep = f'{ONE_SPLIT}methods = ["hinge"]\n'
-    run_here(write(tmp_path, sweep=sweep), progress=ShownProgress(Console(file=text, width=120)))
+    run_here(write(tmp_path, sweep=sweep), display=display_for(Console(file=text, width=120), quiet=False))
     lines = text.getvalue().splitlines()
     assert lines[0] == "1 result; 1 to compute here, 1 thread each"
     assert lines[1].startswith("1/1, 0:00:00 left; small, split 0, hinge: converged, ")

@@ -12,12 +12,12 @@ from tests.sweeping import EXPERIMENT, ONE_SPLIT, SWEEP, files_of, found_in, run
 from trainers.cli import main
 from trainers.config import load_config
 from trainers.config.errors import ConfigError
+from trainers.display import Display
 from trainers.files import RunError
 from trainers.records import pack_labels, read_cell, read_export, read_sweep, unpack_labels, write_export
 from trainers.run.experiment import run_experiment
 from trainers.sweep import runner
 from trainers.sweep.data import Examined
-from trainers.sweep.progress import Progress
 from trainers.sweep.runner import Shard
 from trainers.sweep.workers import Workers
 
@@ -349,7 +349,7 @@ def test_an_export_reads_back_as_what_was_written(finished, tmp_path):
         assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "cells.jsonl").read_bytes()
 
 
-class Notes(Progress):
+class Notes(Display):
     def __init__(self):
         self.notes, self.done = [], []
 
@@ -366,7 +366,7 @@ def test_results_are_taken_over_and_the_rest_is_computed(finished, tmp_path):
     begun_with = {**results.origin, "machine": "another"}
     write_export(tmp_path / "cells.jsonl", type(results)(results.name, results.grids, begun_with, without))
     path, notes = write(tmp_path), Notes()
-    outcome = run_here(path, known=tmp_path / "cells.jsonl", progress=notes)
+    outcome = run_here(path, known=tmp_path / "cells.jsonl", display=notes)
     assert (outcome.cells, outcome.before) == (10, 6)
     assert read_sweep(outcome.folder).origin == begun_with
     assert notes.notes == [f"6 results taken over from {tmp_path / 'cells.jsonl'}"]
@@ -377,7 +377,7 @@ def test_results_are_taken_over_and_the_rest_is_computed(finished, tmp_path):
     assert taken == whole
     # from a folder, and of another sweep that shares some of the cells
     path = write(tmp_path, sweep=SWEEP.replace("splits = 2", "splits = [1, 2]"))
-    outcome = run_here(path, "name=other", "runs_dir=" + str(tmp_path / "more"), known=finished[1], progress=notes)
+    outcome = run_here(path, "name=other", "runs_dir=" + str(tmp_path / "more"), known=finished[1], display=notes)
     assert (outcome.cells, outcome.before) == (10, 5)
     assert len(notes.done) == 4 + 5
 
@@ -480,10 +480,10 @@ def test_a_list_longer_than_the_data_is_said_to_be(tmp_path):
     grid = '[[grid]]\nexperiments = ["small.toml"]\nsplits = 2\nmethods = ["hinge"]\n'
     path = write(tmp_path, sweep=f'{grid}[grid.vary]\nexact.top_k = [10, 30, 31, 500, "full"]\n')
     notes = Notes()
-    assert run_here(path, progress=notes).failures == []
+    assert run_here(path, display=notes).failures == []
     assert notes.notes == []  # nothing is reranked
     path.write_text(path.read_text().replace('"hinge"', '"exact"').replace("splits = 2", "splits = 1"))
-    run_here(path, "exact.method=local_search", "exact.time_limit=0.1", progress=notes)
+    run_here(path, "exact.method=local_search", "exact.time_limit=0.1", display=notes)
     rule = 'small: exact.top_k: should be at most the 30 rows of the training set, or "full", got'
     assert notes.notes == [f"{rule} {top_k}: all of them are reranked" for top_k in (31, 500)]
 

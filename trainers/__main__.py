@@ -5,8 +5,6 @@ import sys
 
 from trainers.stopping import leave_at_once
 
-__all__ = ["command"]
-
 
 def command() -> int:
     """Run the command ``ltr``, which Ctrl-C ends without a traceback also while its modules are imported."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from trainers.run.results import Results
 
-__all__ = ["command", "main"]
-
 _DESCRIPTION = "Learning to rank: convex surrogates first, then an exact reranker of the top with a proof."
 
 _EXAMPLES = """\
@@ -149,8 +147,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
 
     def add(
-        act: Callable[[argparse.Namespace], int], name: str, summary: str, description: str, *modules: str
+        act: Callable[[argparse.Namespace], int], name: str, summary: str, more: str, *modules: str
     ) -> Callable[..., Any]:
+        description = f"{summary[0].upper()}{summary[1:]}. {more}"
         command = commands.add_parser(name, help=summary, description=description)
         command.set_defaults(act=act, modules=modules)
         return command.add_argument
@@ -159,9 +158,8 @@ def _parser() -> argparse.ArgumentParser:
         _run,
         "run",
         "run the experiment of a config file, or go on with it",
-        "Run the experiment of a config file: surrogates, baselines, the exact stage, the table. The same command goes "
-        "on with an unfinished run.",
-        *("trainers.run.experiment", "trainers.run.display", *_DATA, "sklearn.linear_model"),
+        "Surrogates, baselines, the exact stage, the table. The same command goes on with an unfinished run.",
+        *("trainers.run.experiment", "trainers.display", *_DATA, "sklearn.linear_model"),
     )
     run("config", metavar="CONFIG", help="a TOML file")
     run("overrides", metavar="KEY=VALUE", nargs="*", help="set a key, as in exact.top_k=100")
@@ -172,9 +170,9 @@ def _parser() -> argparse.ArgumentParser:
         _sweep,
         "sweep",
         "compute the missing results of a sweep",
-        "Run many experiments: data sets, splits, methods and options. Each result is a file, computed once; the same "
-        "command goes on with an unfinished sweep.",
-        *("trainers.sweep.runner", "trainers.sweep.progress", "rich.console", *_DATA),
+        "A sweep is many experiments: data sets, splits, methods and options. Each result is a file, computed once; "
+        "the same command goes on with an unfinished sweep.",
+        *("trainers.sweep.runner", "trainers.display", "rich.console", *_DATA),
     )
     sweep("config", metavar="CONFIG", help="a TOML file with [[grid]] tables")
     sweep("overrides", metavar="KEY=VALUE", nargs="*", help="set a key of the sweep or its experiments")
@@ -190,9 +188,9 @@ def _parser() -> argparse.ArgumentParser:
     report = add(
         _report,
         "report",
-        "make tables and figures of a sweep",
-        "Make tables, figures and what they say of a sweep, finished or not: report.md, report.html (one file with "
-        "everything in it), figures/ and cells.jsonl (all results in one file, to report on or go on from).",
+        "make tables and figures of a sweep, finished or not",
+        "They are report.md, report.html (one file with everything in it), figures/ and cells.jsonl (all results in "
+        "one file, to report on or go on from).",
         "trainers.report.report",
     )
     report("runs", metavar="RUNS", help="a sweep's folder, the name of one in runs/, or a cells.jsonl")
@@ -205,8 +203,8 @@ def _parser() -> argparse.ArgumentParser:
         _board,
         "board",
         "compare runs and sweeps in TensorBoard",
-        "Lay runs and sweeps out for comparison and start TensorBoard on them: the methods on each data set side by "
-        "side. The runs stay as they are; the same command again takes in what is new.",
+        "The methods on each data set stand side by side. The runs stay as they are; the same command again takes in "
+        "what is new.",
         "trainers.board.server",
     )
     board("paths", metavar="RUNS", nargs="+", help="a run folder, a folder of runs, a sweep's folder or cells.jsonl")
@@ -217,16 +215,16 @@ def _parser() -> argparse.ArgumentParser:
     board("--port", type=_whole(0, 65535), help="its port (default: the first free from 6006 on; 0 is any)")
     board("--print", action="store_true", help="do not start TensorBoard, print its command")
 
-    show = add(_show, "show", "print a run's table", "Print the table of a run.", "trainers.run.predict")
+    show = add(_show, "show", "print a run's table", "", "trainers.run.results")
     show("run", metavar="RUN", help="a run folder, or the name of one in runs/")
 
     predict = add(
         _predict,
         "predict",
         "rank new, unlabelled rows with a run",
-        "Rank the rows of a table or sparse file with a run. Feature columns are found by name, others are carried "
-        "along. Rows come out from the top of the list down, with position (0 is the top), score, and the stage that "
-        "placed them; query by query where the run was on data by query.",
+        "They come from a table or sparse file. Feature columns are found by name, others are carried along. Rows come "
+        "out from the top of the list down, with position (0 is the top), score, and the stage that placed them; query "
+        "by query where the run was on data by query.",
         *("trainers.run.predict", *_DATA),
     )
     predict("run", metavar="RUN", help="a run folder, or the name of one in runs/")
@@ -244,8 +242,8 @@ def _parser() -> argparse.ArgumentParser:
         _verify,
         "verify",
         "check a certificate",
-        "Check a certificate of weights, and of a bound that no weights exceed, in exact arithmetic. ltr/verify.py "
-        "does the same by itself, where nothing but Python is installed.",
+        "It says what weights achieve, and a bound that no weights exceed; both are checked in exact arithmetic. "
+        "ltr/verify.py does the same by itself, where nothing but Python is installed.",
         "ltr.verify",
     )
     verify("file", metavar="FILE", help="a certificate")
@@ -253,8 +251,8 @@ def _parser() -> argparse.ArgumentParser:
     verify("--data", metavar="SHA256", help="reject a certificate about other data")
     verify("--max-size", metavar="MIB", type=int, help="largest size of the file in MiB (256)")
 
-    description = "Every key of the config of an experiment, then of a sweep: default and meaning."
-    add(_options, "options", "list every key of a config", description, "trainers.config.grids")
+    more = "First those of an experiment, then those of a sweep, with default and meaning."
+    add(_options, "options", "list every key of a config", more, "trainers.config.grids")
     return parser
 
 
@@ -274,7 +272,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
     from trainers.config import load_config
-    from trainers.run.display import display_for
+    from trainers.display import display_for
     from trainers.run.experiment import run_experiment
     from trainers.run.helpers import assist, is_helper, together
 
@@ -297,19 +295,20 @@ def _run(arguments: argparse.Namespace) -> int:
 def _sweep(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from trainers.sweep.progress import Progress, ShownProgress
+    from trainers.display import display_for
     from trainers.sweep.runner import Shard, run_sweep
     from trainers.sweep.workers import Workers
 
     console = Console(stderr=True)
-    outcome = run_sweep(
-        arguments.config,
-        arguments.overrides,
-        workers=Workers(arguments.jobs, arguments.threads, arguments.dask),
-        shard=Shard.parse(arguments.shard),
-        known=arguments.known,
-        progress=Progress() if arguments.quiet else ShownProgress(console),
-    )
+    with display_for(console, quiet=arguments.quiet) as display:
+        outcome = run_sweep(
+            arguments.config,
+            arguments.overrides,
+            workers=Workers(arguments.jobs, arguments.threads, arguments.dask),
+            shard=Shard.parse(arguments.shard),
+            known=arguments.known,
+            display=display,
+        )
     failed = len(outcome.failures)
     if not arguments.quiet:
         computed = f"{outcome.cells - outcome.before - failed} results computed"
@@ -352,7 +351,7 @@ def _board(arguments: argparse.Namespace) -> int:
 
 def _show(arguments: argparse.Namespace) -> int:
     from trainers.files import RunError
-    from trainers.run.predict import find_run
+    from trainers.run.folder import find_run
     from trainers.run.results import read_results
 
     folder = find_run(arguments.run)
@@ -365,7 +364,8 @@ def _show(arguments: argparse.Namespace) -> int:
 
 def _predict(arguments: argparse.Namespace) -> int:
     from trainers.files import remove_leftovers, write_atomic, writing
-    from trainers.run.predict import find_run, predict_csv
+    from trainers.run.folder import find_run
+    from trainers.run.predict import predict_csv
 
     output, quote = arguments.output, arguments.quote_formulas
     ranked = predict_csv(find_run(arguments.run), arguments.data, method=arguments.method, quote_formulas=quote)

@@ -19,21 +19,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "LOCK",
-    "Json",
-    "RunError",
-    "locked",
-    "read_json",
-    "reading",
-    "remove_leftovers",
-    "replacing",
-    "to_json",
-    "write_atomic",
-    "write_json",
-    "writing",
-]
-
 Json = dict[str, Any]
 
 # what readers of JSON, NumPy and torch files raise on content that is not theirs, and what lookups in it raise
@@ -186,11 +171,7 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path, advice: str = _ADVICE) -> Json | None:
-    """Read the object in a JSON file, None when there is no such file.
-
-    Raises:
-        RunError: the file holds no JSON object.
-    """
+    """Read the object in a JSON file, None when there is no such file."""
     if not path.exists():
         return None
     with reading(path, advice):

@@ -30,25 +30,12 @@ from ltr.rankers import (
     Ranker,
     TwoStageRanker,
 )
-from ltr.statistics import RankStatistic
 from trainers.config import EXACT, Config
 from trainers.config.sections import LIMITS
 from trainers.files import Json
 from trainers.plan import Cell
 from trainers.records import pack_labels, thinned
 from trainers.task.measures import Scores, Task, by_tag, own_loss, ranked_labels
-
-__all__ = [
-    "BASE_KEPT",
-    "INTERRUPTED",
-    "Fitted",
-    "Watch",
-    "first_stage_ranker",
-    "fit",
-    "import_libraries",
-    "quiet_surrogates",
-    "two_stage_ranker",
-]
 
 BASE_KEPT = "base order"
 """Status of an exact stage that had nothing to order: the base ranking is kept."""
@@ -57,15 +44,10 @@ INTERRUPTED = Status.INTERRUPTED.value
 
 
 class Watch:
-    """Follows a fit. This class does nothing; runs and sweeps override what they need.
+    """Follows a fit. This class does nothing; runs and sweeps override what they need."""
 
-    Attributes:
-        resume: state of an interrupted training to go on from.
-        optimum: certified optimum of a surrogate's objective, for the distance to it.
-    """
-
-    resume: dict[str, Any] | None = None
-    optimum: float | None = None
+    resume: dict[str, Any] | None = None  # state of an interrupted training to go on from
+    optimum: float | None = None  # certified optimum of a surrogate's objective, for the distance to it
 
     @contextlib.contextmanager
     def training(self, ranker: LinearRanker) -> Iterator[None]:
@@ -100,17 +82,11 @@ class Watch:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted method.
+    """A fitted method."""
 
-    Attributes:
-        ranker: the ranker.
-        scores: its scores of the training and test sets.
-        record: its record, see `trainers.records`.
-    """
-
-    ranker: Any
-    scores: Scores
-    record: Json
+    ranker: Any  # the ranker
+    scores: Scores  # its scores of the training and test sets
+    record: Json  # its record, see `trainers.records`
 
 
 def fit(
@@ -238,7 +214,6 @@ def _fit_exact(
         with quiet_surrogates():
             base.fit(train.X, train.y, qid=train.qid)
     ranker = two_stage_ranker(task.config, base, threads=threads)
-    _check_length(task, base)
     weights = [*starts.values(), *more_starts]
     ranker.fit(
         train.X,
@@ -273,15 +248,6 @@ def _fit_exact(
     if cell.recentre is not None and record["status"] != INTERRUPTED:
         record["recentred"] = _recentred(cell, task, ranker)
     return Fitted(ranker, _scores(task, ranker), record)
-
-
-def _check_length(task: Task, base: Ranker) -> None:
-    """Check that a user's own rank weights fit the list, which ties at its end make longer than K."""
-    wanted = RankStatistic.parse(task.config.exact.statistic).length
-    if wanted is not None:
-        length = int(task.reranked(task.scores_of(base)).sum())
-        if wanted != length:
-            raise ValueError(f"statistic must hold one weight a rank, got {wanted} for a list of {length} rows")
 
 
 def _recentred(cell: Cell, task: Task, ranker: TwoStageRanker) -> Json:

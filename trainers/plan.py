@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,8 +24,6 @@ from trainers.config.grids import Grid, GridConfig, Variant
 from trainers.config.toml_text import flat
 from trainers.files import Json
 
-__all__ = ["Cell", "Plan", "cell_of", "plan", "plan_of_run"]
-
 # to be raised when a default or the meaning of an option changes: ids are made of the options that are set
 _VERSION = 1
 # `free_keys` do not change results; these choose which methods there are
@@ -33,34 +32,23 @@ _CHOICES = {"surrogate.losses", "exact.enabled"}
 
 @dataclass(frozen=True)
 class Cell:
-    """One result to compute.
+    """One result to compute."""
 
-    Attributes:
-        data: name of the experiment.
-        split: seed of the split.
-        method: name of the method.
-        config: the experiment; its seed is that of the split.
-        options: options of the method, which tell it from others of its name.
-        starts: ids of the first-stage cells whose rankers an exact cell starts from.
-        base: the one of them whose list it reranks.
-        recentre: norm of the margin by which an exact answer is also moved.
-        digest: hash of everything that the result depends on.
-    """
-
-    data: str
-    split: int
-    method: str
-    config: Config
-    options: Json
-    starts: tuple[str, ...]
-    base: str | None
-    recentre: str | None
-    digest: str
+    data: str  # name of the experiment
+    split: int  # seed of the split
+    method: str  # name of the method
+    config: Config  # the experiment; its seed is that of the split
+    options: Json  # options of the method, which tell it from others of its name
+    starts: tuple[str, ...]  # ids of the first-stage cells whose rankers an exact cell starts from
+    base: str | None  # the one of them whose list it reranks
+    recentre: str | None  # norm of the margin by which an exact answer is also moved
+    digest: str  # hash of everything that the result depends on
 
     @property
     def id(self) -> str:
-        """The text ``data/split/method-hash``."""
-        return f"{self.data}/{self.split}/{_plain(self.method)}-{self.digest}"
+        """The text ``data/split/method-hash``, such as ``uis/0/p_norm_push_p_2-`` and the hash."""
+        method = re.sub(r"[\W_]+", "_", self.method).strip("_")
+        return f"{self.data}/{self.split}/{method}-{self.digest}"
 
     @property
     def cost(self) -> float:
@@ -92,16 +80,7 @@ def cell_of(
     starts: Collection[str] = (),
     recentre: str | None = None,
 ) -> Cell:
-    """Return the cell of a method on a split of data with a hash.
-
-    Args:
-        config: the experiment.
-        split: seed of the split.
-        method: name of the method.
-        sha256: hash of the data.
-        starts: ids of the first-stage cells of this data and split, which an exact cell starts from.
-        recentre: norm of the margin by which an exact answer is also moved.
-    """
+    """Return the cell of a method on a split of data with a hash; an exact one has the ids of its `starts`."""
     config = config.model_copy(update={"seed": split})
     # an option that is new, with its default, changes no result and so no id
     chosen = config.model_dump(mode="json", exclude_defaults=True)
@@ -139,29 +118,12 @@ def _options(config: Config, method: str, dumped: Json) -> Json:
     return {key: value for key, value in options.items() if f"{section}.{key}" not in free_keys() | _CHOICES}
 
 
-def _plain(method: str) -> str:
-    """Return a method's name as part of a file's.
-
-    Examples:
-        >>> _plain("p_norm_push(p=2)")
-        'p_norm_push_p_2'
-    """
-    return "_".join("".join(c if c.isalnum() else " " for c in method).split())
-
-
 @dataclass(frozen=True)
 class Plan:
-    """All cells of a run or sweep.
+    """All cells of a run or sweep."""
 
-    Attributes:
-        cells: cells by id, those that others start from first.
-        index: what tables are made of: for each grid its name, title, ``best_of``, the keys varied, and its ``cells``,
-            each with ``id``, ``data``, ``split``, ``method`` and ``varied`` (lists as text), exact ones with the id of
-            their ``base``.
-    """
-
-    cells: dict[str, Cell]
-    index: list[Json]
+    cells: dict[str, Cell]  # cells by id, those that others start from first
+    index: list[Json]  # what tables are made of: the ``grids`` of `trainers.records`
 
 
 def plan_of_run(config: Config, sha256: str) -> Plan:

@@ -1,37 +1,17 @@
-"""The origin of results: versions, seed, commit, and a hash of the data."""
+"""The origin of results: machine, versions and commit."""
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
-import os
 import platform
 import subprocess
-import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 import ltr
-from trainers.config import Config
+from ltr.exact.weight_space.workers import available_threads
 from trainers.files import Json
 
-__all__ = ["machine", "origin", "run_facts", "sha256_of"]
-
 _PACKAGES = ("torch", "numpy", "pyscipopt", "scikit-learn", "cvxpy", "numba", "pandas", "tensorboard")
-
-
-def run_facts(config: Config, data_facts: Mapping[str, Any]) -> Json:
-    """Return the origin of a run and its data."""
-    return {
-        "name": config.name,
-        "seed": config.seed,
-        "begun": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        **origin(),
-        "data": dict(data_facts),
-    }
 
 
 def origin() -> Json:
@@ -39,27 +19,19 @@ def origin() -> Json:
     return {
         "machine": machine(),
         "python": platform.python_version(),
-        "versions": {"ltr": ltr.__version__} | {name: found for name in _PACKAGES if (found := _version(name))},
+        "versions": {"ltr": ltr.__version__} | {name: importlib.metadata.version(name) for name in _PACKAGES},
         **_git_facts(),
     }
 
 
 def machine() -> str:
     """Return the processor and how many cores this process may use."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     name = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
         models = [line.partition(":")[2].strip() for line in info.read_text().splitlines() if "model name" in line]
         name = models[0] if models else name
-    return f"{name}, {cores} cores"
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+    return f"{name}, {available_threads()} cores"
 
 
 def _git_facts() -> Json:
@@ -78,12 +50,3 @@ def _git(folder: Path, *arguments: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout.strip()
-
-
-def sha256_of(*arrays: np.ndarray) -> str:
-    """Return one hash of the arrays' types, shapes and bytes."""
-    digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(f"{array.dtype.str}{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()

@@ -28,8 +28,10 @@ there, the record is not computed again. A run keeps each in ``<method>/result.j
 ``scalars.jsonl`` beside it (`trainers.run.folder`). `read_sweep` and `trainers.run.results.read_run` both give
 `SweepResults`, which the report and the board are made from.
 
-``cells.jsonl`` holds the results of a sweep in one file: first ``{"name", "grids", "origin"}``, as in ``sweep.json``,
-then a record a line without its curve.
+``grids`` say what tables are made of: for each grid of the sweep its ``name``, ``title``, ``best_of``, ``varied``
+(keys) and ``cells``, each with ``id``, ``data``, ``split``, ``method`` and ``varied`` (values by key, lists as text),
+and one of the exact stage with the id of its ``base``. ``sweep.json`` holds ``{"name", "grids", "origin"}``.
+``cells.jsonl`` holds the results of a sweep in one file: first the same object, then a record a line without its curve.
 """
 
 from __future__ import annotations
@@ -49,26 +51,6 @@ from numpy.typing import NDArray
 from ltr.exact.solution import Status
 from ltr.statistics import RankStatistic
 from trainers.files import Json, RunError, read_json, reading, to_json, write_atomic, write_json
-
-__all__ = [
-    "ADVICE",
-    "CELLS",
-    "INDEX",
-    "POINTS",
-    "SweepResults",
-    "cell_file",
-    "check_record",
-    "is_trivial",
-    "nothing_proven",
-    "pack_labels",
-    "read_cell",
-    "read_export",
-    "read_sweep",
-    "thinned",
-    "unpack_labels",
-    "write_cell",
-    "write_export",
-]
 
 CELLS = "cells"
 """Folder of the records in a sweep's folder."""
@@ -170,11 +152,7 @@ def cell_file(folder: Path, cell_id: str) -> Path:
 
 
 def read_cell(folder: Path, cell_id: str) -> Json | None:
-    """Read a record of a sweep; None while it is not computed.
-
-    Raises:
-        RunError: the file is damaged.
-    """
+    """Read a record of a sweep; None while it is not computed."""
     path = cell_file(folder, cell_id)
     record = read_json(path, _RECORD_ADVICE)
     with reading(path, _RECORD_ADVICE):
@@ -193,22 +171,30 @@ def write_cell(folder: Path, record: Mapping[str, Any]) -> None:
 
 
 @dataclass(frozen=True)
+class Answer:
+    """A worker's answer on a cell: how the method ended, or why there is no result."""
+
+    failure: str = ""  # why there is no result, empty where there is one
+    status: str = ""  # how the method ended
+    seconds: float = 0.0  # its own time
+    gap: float | None = None  # gap of the exact stage
+    nothing_proven: bool = False  # whether its bound is that of a perfect order, above its value
+
+    @classmethod
+    def of(cls, record: Json) -> Answer:
+        """Return the answer that a cell has this record."""
+        gap = (record.get("list") or {}).get("gap")
+        return cls("", record["status"], record["seconds"], gap, nothing_proven(record))
+
+
+@dataclass(frozen=True)
 class SweepResults:
-    """The records of a sweep or run so far.
+    """The records of a sweep or run so far."""
 
-    Attributes:
-        name: name of the sweep or run.
-        grids: what tables are made of: dictionaries with ``name``, ``title``, ``best_of``, ``varied`` (keys) and
-            ``cells``, each of which has ``id``, ``data``, ``split``, ``method`` and ``varied`` (values by key), and one
-            of the exact stage the id of its ``base``.
-        origin: versions, commit and machine.
-        records: the finished records that a grid names or that others start from, in the order of the grids.
-    """
-
-    name: str
-    grids: list[Json]
-    origin: Json
-    records: list[Json]
+    name: str  # name of the sweep or run
+    grids: list[Json]  # what tables are made of
+    origin: Json  # versions, commit and machine
+    records: list[Json]  # finished ones that a grid names or that others start from, in the order of the grids
 
     @cached_property
     def by_id(self) -> dict[str, Json]:
@@ -237,12 +223,13 @@ class SweepResults:
         return found
 
 
-def read_sweep(path: Path) -> SweepResults:
-    """Read the results in a sweep's folder, or in a file that `write_export` wrote.
+def is_sweep(path: Path) -> bool:
+    """Return whether a path is a sweep's folder or a file, of a sweep's results."""
+    return path.is_file() or (path / INDEX).exists()
 
-    Raises:
-        RunError: there is no sweep at the path, or a file is damaged.
-    """
+
+def read_sweep(path: Path) -> SweepResults:
+    """Read the results in a sweep's folder, or in a file that `write_export` wrote."""
     if not path.is_dir():
         return read_export(path)
     index = read_json(path / INDEX, ADVICE)
@@ -263,11 +250,7 @@ def read_sweep(path: Path) -> SweepResults:
 
 
 def read_export(path: Path) -> SweepResults:
-    """Read the results in a file that `write_export` wrote.
-
-    Raises:
-        RunError: the file is missing or holds something else.
-    """
+    """Read the results in a file that `write_export` wrote."""
     with reading(path, advice="a folder of a sweep is needed, or the cells.jsonl that `ltr report` makes of one"):
         head, *records = map(json.loads, path.read_text(encoding="utf-8").splitlines())
         for record in records:
@@ -277,12 +260,7 @@ def read_export(path: Path) -> SweepResults:
 
 
 def _check_index(index: Json) -> None:
-    """Refuse an index that does not say which records make which table.
-
-    Raises:
-        ValueError: keys are missing.
-        AttributeError, TypeError: tables are something else.
-    """
+    """Refuse an index that does not say which records make which table."""
     for grid in index["grids"]:
         for entry, keys in ((grid, _GRID_KEYS), *((cell, _CELL_KEYS) for cell in grid.get("cells", ()))):
             if missing := keys - entry.keys():

@@ -14,18 +14,14 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, Self
 
-__all__ = ["StopFlag", "exit_code", "is_first", "leave_at_once", "stopped_once"]
-
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopFlag:
     """Context in which the first SIGINT or SIGTERM only raises a flag; the second raises KeyboardInterrupt.
 
-    In a thread other than the main one signals cannot be handled, and nothing changes.
-
-    Args:
-        forced: whether the second signal raises KeyboardInterrupt; else all signals wait for `check`.
+    Unless `forced`, all signals wait for `check`. In a thread other than the main one signals cannot be handled, and
+    nothing changes.
 
     Examples:
         >>> with StopFlag() as stop:

@@ -5,19 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-__all__ = ["NOTHING_PROVEN", "markdown_table", "number"]
-
 NOTHING_PROVEN = "nothing proven"
 """Written in place of a gap, or beside it, where the bound is that of a perfect order."""
 
 
 def number(value: float | None, form: str | None = None) -> str:
-    """Return the text of a number: empty for None and NaN, else four decimals below 1000 and one above.
-
-    Args:
-        value: the number.
-        form: format to use instead, such as ``"{:.2%}"``.
-    """
+    """Return the text of a number, by default with four decimals below 1000 and one above; empty for None and NaN."""
     if value is None or math.isnan(value):
         return ""
     return (form or ("{:.4f}" if abs(value) < 1000 else "{:.1f}")).format(value)

@@ -21,14 +21,12 @@ from trainers.board.comparisons import comparisons_of_runs, comparisons_of_sweep
 from trainers.board.events import write_comparison, write_overview
 from trainers.board.lines import Comparison
 from trainers.config.errors import nearest
-from trainers.files import RunError, write_json
-from trainers.records import INDEX, SweepResults, read_sweep
+from trainers.files import Json, RunError, write_json
+from trainers.records import SweepResults, is_sweep, read_sweep
 from trainers.report.evidence import Evidence
 from trainers.report.page import Picture
 from trainers.report.pictures import pictures
-from trainers.run.folder import RunFolder
-
-__all__ = ["Board", "build_board"]
+from trainers.run.folder import RunFolder, find
 
 _MARKER = "board.json"
 """A folder with this file is a board, which may be replaced."""
@@ -36,15 +34,10 @@ _MARKER = "board.json"
 
 @dataclass(frozen=True)
 class Board:
-    """A board on disk.
+    """A board on disk."""
 
-    Attributes:
-        folder: folder to start TensorBoard on.
-        comparisons: what it shows.
-    """
-
-    folder: Path
-    comparisons: tuple[Comparison, ...]
+    folder: Path  # folder to start TensorBoard on
+    comparisons: tuple[Comparison, ...]  # what it shows
 
     @property
     def runs(self) -> int:
@@ -77,9 +70,10 @@ def build_board(
     Raises:
         RunError: there is nothing to show, a file is damaged, or the folder holds something else.
     """
-    sources = find_sources(paths)
-    sweeps = [read_sweep(path) for path in sources.sweeps]
-    comparisons = _collect(comparisons_of_runs(sources.runs, note), sweeps, split)
+    found = _find(paths)
+    sweeps = [read_sweep(path) for path in found if is_sweep(path)]
+    runs = [RunFolder(path) for path in found if not is_sweep(path)]
+    comparisons = _collect(comparisons_of_runs(runs, note), sweeps, split)
     if not comparisons:
         which = "" if split is None else f" of split {split}"
         raise RunError(f"{', '.join(paths)}: no method{which} has a result yet")
@@ -118,16 +112,16 @@ def _pictures(sweeps: Sequence[SweepResults], data: Sequence[str]) -> dict[str, 
     found: dict[str, Figure] = {}
     for results in sweeps:
         prefix = f"report on {results.name}" if len(sweeps) > 1 else "report"
-        for section in pictures(Evidence(_only(results, data) if data else results)):
+        grids = [{**grid, "cells": [one for one in grid["cells"] if _shown(one, data)]} for grid in results.grids]
+        records = [record for record in results.records if _shown(record, data)]
+        for section in pictures(Evidence(replace(results, grids=grids, records=records))):
             drawn = [block for block in section.blocks if isinstance(block, Picture)]
             found |= {f"{prefix}/{block.name}": block.figure for block in drawn}
     return found
 
 
-def _only(results: SweepResults, data: Sequence[str]) -> SweepResults:
-    """Return the part of a sweep on some data sets."""
-    grids = [{**grid, "cells": [cell for cell in grid["cells"] if cell["data"] in data]} for grid in results.grids]
-    return replace(results, grids=grids, records=[record for record in results.records if record["data"] in data])
+def _shown(of: Json, data: Sequence[str]) -> bool:
+    return not data or of["data"] in data
 
 
 def _default_folder(paths: Sequence[str], data: Sequence[str], split: int | None) -> Path:
@@ -153,7 +147,10 @@ def _replacing(folder: Path) -> Iterator[Path]:
     new, old = (folder.with_name(f".{folder.name}.{unique}.{end}") for end in ("new", "old"))
     try:
         new.mkdir(parents=True)
-        _remove_leftovers(folder)
+        # what a killed `ltr board` left a day ago or earlier
+        for left in folder.parent.glob(f".{glob.escape(folder.name)}.{'[0-9a-f]' * 8}.*"):
+            if left.suffix in (".new", ".old") and time.time() - left.stat().st_mtime > _DAY:
+                shutil.rmtree(left, ignore_errors=True)
         yield new
         if folder.exists():
             folder.rename(old)
@@ -167,76 +164,25 @@ def _replacing(folder: Path) -> Iterator[Path]:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def _remove_leftovers(folder: Path) -> None:
-    """Remove the new and old folders beside a board that a killed `ltr board` left a day ago or earlier."""
-    for left in folder.parent.glob(f".{glob.escape(folder.name)}.{'[0-9a-f]' * 8}.*"):
-        with contextlib.suppress(OSError):
-            if left.suffix in (".new", ".old") and time.time() - left.stat().st_mtime > _DAY:
-                shutil.rmtree(left)
-
-
 _DAY = 24 * 3600.0
 
 
-@dataclass(frozen=True)
-class Sources:
-    """The runs and sweeps that a board is made of.
-
-    Attributes:
-        runs: folders of runs.
-        sweeps: folders of sweeps, or files of their results.
-    """
-
-    runs: tuple[RunFolder, ...]
-    sweeps: tuple[Path, ...]
-
-
-def find_sources(texts: Sequence[str]) -> Sources:
-    """Find the runs and sweeps at paths, in folders of several, or by name in runs/.
-
-    Raises:
-        RunError: there is neither at a path.
-    """
-    runs: dict[Path, RunFolder] = {}
-    sweeps: dict[Path, Path] = {}
+def _find(texts: Sequence[str]) -> list[Path]:
+    """Find the runs and sweeps at paths, in folders of several, or by name in runs/, each once."""
+    found: dict[Path, Path] = {}
     for text in texts:
-        for one in _at(text):
-            if _is_sweep(one):
-                sweeps.setdefault(one.resolve(), one)
-            else:
-                runs.setdefault(one.resolve(), RunFolder(one))
-    return Sources(tuple(runs.values()), tuple(sweeps.values()))
-
-
-def _at(text: str) -> list[Path]:
-    path = Path(text)
-    if path.suffix == ".toml":
-        raise RunError(
-            f"RUNS: {text} is a config; ltr board takes folders of runs and sweeps, such as runs/{path.stem}"
-        )
-    if path.is_file() or _is_one(path):
-        return [path]
-    if not path.is_dir():
-        return [_named(text)]
-    found = sorted(filter(_is_one, path.iterdir()))
-    if not found:
-        raise RunError(f"{text}: holds neither runs nor a sweep; `ltr run CONFIG` and `ltr sweep CONFIG` make some")
-    return found
+        path = Path(text)
+        if path.is_dir() and not _is_one(path):
+            several = sorted(one for one in path.iterdir() if one.is_dir() and _is_one(one))
+            if not several:
+                advice = "`ltr run CONFIG` and `ltr sweep CONFIG` make some"
+                raise RunError(f"{text}: holds neither runs nor a sweep; {advice}")
+        else:
+            several = [find(text, _is_one, "run or sweep")]
+        for one in several:
+            found.setdefault(one.resolve(), one)
+    return list(found.values())
 
 
 def _is_one(path: Path) -> bool:
-    return path.is_dir() and (_is_sweep(path) or RunFolder(path).begun)
-
-
-def _is_sweep(path: Path) -> bool:
-    return path.is_file() or (path / INDEX).exists()
-
-
-def _named(text: str) -> Path:
-    """Return the folder of a run or sweep in runs/."""
-    runs = Path("runs")
-    if (beside := runs / text).is_file() or _is_one(beside):
-        return beside
-    known = sorted(path.name for path in runs.glob("*") if _is_one(path))
-    hint = nearest(text, known) or (f"; known are {', '.join(known)}" if known else "")
-    raise RunError(f"RUNS: no run or sweep at {text} or {beside}{hint}")
+    return is_sweep(path) or RunFolder(path).begun

@@ -14,14 +14,12 @@ from trainers.board.lines import PARTS, Comparison, Line, Points, mean_curve
 from trainers.config import EXACT, Config, load_config
 from trainers.config.errors import ConfigError
 from trainers.files import Json, RunError, reading
-from trainers.records import SweepResults, nothing_proven, thinned, unpack_labels
-from trainers.report.series import Series, Variant, key_name, tables_of
+from trainers.records import SweepResults, thinned
+from trainers.report.series import Series, key_name, tables_of
 from trainers.run.folder import MethodFolder, RunFolder
 from trainers.run.results import read_run
 from trainers.run.tracking import read_log
 from trainers.task.measures import share_name
-
-__all__ = ["comparisons_of_runs", "comparisons_of_sweep"]
 
 _POINTS = 120
 """Largest number of points of a curve or trace that is a mean over splits."""
@@ -81,17 +79,18 @@ def _lines_of_run(run: RunFolder, config: Config, suffix: str, note: Callable[[s
             continue
         sections = {EXACT: config.exact} | dict.fromkeys(config.surrogate.losses, config.surrogate)
         options = sections[method].model_dump() if method in sections else {}
-        parameters = {"run": suffix.removeprefix(", ")} if suffix else {}
+        parameters = {"data": data["name"], "method": method}
+        parameters |= {"run": suffix.removeprefix(", ")} if suffix else {}
+        parameters |= {**_parameters(method, options), "split": str(data.get("split_seed", "given"))}
         trained = {"loss": logged[_LOSS]} if _LOSS in logged else {}
         trained |= {
             tag: points for tag, points in logged.items() if tag.startswith(tuple(f"{part}/" for part in PARTS))
         }
         lines.append(
-            _line(
+            Line(
                 f"{method}{suffix}",
+                parameters,
                 [records[method]] if method in records else [],
-                {"data": data["name"], "method": method, **parameters, **_parameters(method, options)},
-                str(data["split_seed"]) if "split_seed" in data else "given",
                 {tag: points for tag, points in trained.items() if not _is_level(points)},
                 {tag.removeprefix(_TRACE): points for tag, points in logged.items() if tag.startswith(_TRACE)},
             )
@@ -125,16 +124,12 @@ def _images(run: RunFolder) -> Iterator[tuple[str, NDArray[np.float64]]]:
 
 
 def comparisons_of_sweep(results: SweepResults, split: int | None = None) -> list[Comparison]:
-    """Return the comparisons of a sweep, one for each table and data set that has a result.
-
-    Args:
-        results: results of the sweep.
-        split: the split to show; means over all splits when None.
-    """
+    """Return the comparisons of a sweep, one for each table and data set, as means over its splits or on one."""
     tables = {}
     for table in tables_of(results):
         for data, row in table.rows.items():
-            if chosen := _at(row, split):
+            there = [series for series in row.values() if split is None or split in series.records]
+            if chosen := [series if split is None else series.at((split,)) for series in there]:
                 tables[data, table.name] = table.title, chosen
     several = Counter(data for data, _ in tables)
     found = []
@@ -146,27 +141,16 @@ def comparisons_of_sweep(results: SweepResults, split: int | None = None) -> lis
     return found
 
 
-def _at(row: Mapping[Variant, Series], split: int | None) -> list[Series]:
-    if split is None:
-        return list(row.values())
-    return [series.at((split,)) for series in row.values() if split in series.records]
-
-
 def _line_of_series(series: Series, table: str | None) -> Line:
     """Return one variant of a method, as the mean over its splits."""
     splits, variant = series.splits, series.variant
     records = [series.records[split] for split in splits]
     shown = _parameters(variant.method, records[0]["options"])
     varied = {key_name(key): str(value) for key, value in variant.varied if key not in _SHOWN_KEYS}
-    parameters = {"table": table} if table is not None else {}
-    return _line(
-        variant.label,
-        records,
-        {"data": series.data, "method": variant.method, **parameters, **shown, **varied},
-        str(splits[0]) if len(splits) == 1 else f"mean of {len(splits)}",
-        _curves(records),
-        _trace(records),
-    )
+    parameters: dict[str, str | float] = {"table": table} if table is not None else {}
+    split = {"split": str(splits[0]) if len(splits) == 1 else f"mean of {len(splits)}"}
+    parameters = {"data": series.data, "method": variant.method, **parameters, **shown, **varied, **split}
+    return Line(variant.label, parameters, records, _curves(records), _trace(records))
 
 
 _SHOWN_KEYS = ("exact.top_k", "exact.base", "exact.C", "exact.margin", "exact.time_limit", "surrogate.l2")
@@ -180,40 +164,6 @@ def _parameters(method: str, options: Mapping[str, object]) -> dict[str, str | f
     else:
         names = {"l2": "l2"} if "l2" in options else {}
     return {shown: str(options[name]) if shown == "K" else options[name] for shown, name in names.items()}  # type: ignore[misc]
-
-
-def _line(
-    name: str,
-    records: Sequence[Json],
-    parameters: Mapping[str, str | float],
-    split: str,
-    curves: Mapping[str, Points],
-    trace: Mapping[str, Points],
-) -> Line:
-    """Return the line of a method's records, one a split."""
-    final: dict[str, NDArray[np.float64]] = {}
-    for part in PARTS:
-        for statistic in dict.fromkeys(known for record in records for known in record["test"]):
-            final[f"{part}/{statistic}"] = _values(record[part].get(statistic) for record in records)
-    if records:
-        final |= {what: _values(record.get(what) for record in records) for what in ("loss", "seconds")}
-    if records and records[0]["method"] == EXACT:
-        bounds = [record.get("list") or {} for record in records]
-        final |= {what: _values(found.get(what) for found in bounds) for what in ("value", "bound", "gap")}
-    packed = [record["ranked"] for record in records if record.get("ranked")]
-    return Line(
-        name=name,
-        parameters={**parameters, "split": split},
-        final=final,
-        curves=curves,
-        trace=trace,
-        unproven=sum(map(nothing_proven, records)),
-        ranked={part: [unpack_labels(ranked[part]) for ranked in packed] for part in PARTS} if packed else {},
-    )
-
-
-def _values(values: Iterator[float | None]) -> NDArray[np.float64]:
-    return np.array([np.nan if value is None else value for value in values], dtype=float)
 
 
 def _curves(records: Sequence[Json]) -> dict[str, Points]:

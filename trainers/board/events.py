@@ -10,9 +10,11 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import matplotlib
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.rcsetup import cycler
 from sklearn.metrics import auc, roc_curve
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.plugins.hparams import api_pb2, metadata
@@ -20,12 +22,9 @@ from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData, Sessi
 from torch.utils.tensorboard.summary import custom_scalars
 from torch.utils.tensorboard.writer import SummaryWriter
 
-from trainers.board.layout import layout_of, scalars_of, tag_of
+from trainers.board.layout import GUIDE, layout_of, scalars_of, tables_of, tag_of
 from trainers.board.lines import PARTS, Comparison, Line, rank_scores
-from trainers.board.tables import GUIDE, tables_of
 from trainers.config import EXACT
-
-__all__ = ["OVERVIEW", "roc_figure", "write_comparison", "write_overview"]
 
 OVERVIEW = "overview"
 """Name of the TensorBoard run of layout, columns, tables and pictures."""
@@ -37,7 +36,8 @@ _UNSAFE = re.compile(r'[<>:"/\\|?*\x00-\x1f]')
 def write_comparison(folder: Path, comparison: Comparison) -> None:
     """Write a TensorBoard run for each line of a comparison."""
     for line in _by_colour(comparison.lines):
-        with SummaryWriter(str(folder / _file_name(comparison.name) / _file_name(line.name))) as writer:
+        of_comparison, of_line = (_UNSAFE.sub("_", name) for name in (comparison.name, line.name))
+        with SummaryWriter(str(folder / of_comparison / of_line)) as writer:
             _write_line(writer, comparison, line)
 
 
@@ -50,10 +50,6 @@ def _by_colour(lines: Sequence[Line]) -> list[Line]:
     others = [line for line in lines if line not in exact]
     before = max(0, len(lines) - _COLOURS)
     return [*others[:before], *exact, *others[before:]]
-
-
-def _file_name(name: str) -> str:
-    return _UNSAFE.sub("_", name)
 
 
 def _write_line(writer: SummaryWriter, comparison: Comparison, line: Line) -> None:
@@ -155,32 +151,23 @@ def _summary(tag: str, content: HParamsPluginData) -> Summary:
     return Summary(value=[value])
 
 
-_LINE_COLOURS = (
-    "#1f6fb2", "#d1495b", "#2e8b57", "#8f5aa8", "#c77d0a", "#35a7a7", "#7a5c3e", "#5b6770", "#c45ab3", "#6a7f10",
-)  # fmt: skip
-_STYLES = ("-", "--", ":", "-.")
-
-
 def roc_figure(comparison: Comparison, part: str) -> Figure | None:
     """Draw the ROC curves of all lines, with several splits those of their lists together; None without a list."""
     figure = Figure(figsize=(5.6, 5.6), dpi=110)
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0.13, 0.11, 0.84, 0.81))
+    axes.set_prop_cycle(cycler(linestyle=["-", "--", ":", "-."]) * cycler(color=matplotlib.color_sequences["tab10"]))
     for line in comparison.lines:
-        if not line.ranked.get(part):
-            continue
-        labels, scores = rank_scores(line.ranked[part])
+        labels, scores = rank_scores(line.ranked.get(part, ()))
         if not 0 < labels.sum() < len(labels):
             continue
         false, true, _ = roc_curve(labels, scores)
-        number = len(axes.lines)
-        colour, style = _LINE_COLOURS[number % len(_LINE_COLOURS)], _STYLES[number // len(_LINE_COLOURS) % len(_STYLES)]
         label = f"{line.name} ({auc(false, true):.3f})"
         width = 2.4 if line.parameters.get("method") == EXACT else 1.2
-        axes.plot(false, true, label=label, linewidth=width, color=colour, linestyle=style)
+        axes.plot(false, true, label=label, linewidth=width)
     if not axes.lines:
         return None
-    axes.plot([0, 1], [0, 1], color="#9aa3ab", linewidth=0.8)
+    axes.plot([0, 1], [0, 1], color="#9aa3ab", linewidth=0.8, linestyle="-")
     axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     axes.set_xlabel("false positive rate", fontsize=12)
     axes.set_ylabel("true positive rate", fontsize=12)

@@ -9,20 +9,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-__all__ = [
-    "PARTS",
-    "Comparison",
-    "Line",
-    "Points",
-    "mean_curve",
-    "precision_curve",
-    "rank_scores",
-    "stairs",
-]
+from trainers.config import EXACT
+from trainers.files import Json
+from trainers.records import nothing_proven, unpack_labels
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -30,30 +25,45 @@ Points = Sequence[tuple[int, float]]
 """Steps, ascending, and values."""
 
 PARTS = ("train", "test")
+_MOST = 100  # positions of a precision curve
 
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """One method on one data set: a TensorBoard run.
+    """One method on one data set: a TensorBoard run."""
 
-    Attributes:
-        name: name of the TensorBoard run.
-        parameters: options that distinguish it from others.
-        final: values of the finished method, one a split, NaN where undefined: ``train/dcg``, ``test/dcg``, ...,
-            ``loss``, ``seconds``, and of the exact stage ``value``, ``bound`` and ``gap``.
-        curves: ``loss``, ``train/dcg``, ... against the steps of the training.
-        trace: ``incumbent``, ``bound`` and ``gap`` of the exact stage against milliseconds.
-        unproven: number of splits where the bound is that of a perfect order, above the value.
-        ranked: labels 0 and 1 from the top of the list down, for each split, by ``train`` and ``test``.
-    """
+    name: str  # name of the TensorBoard run
+    parameters: Mapping[str, str | float]  # options that distinguish it from others
+    records: Sequence[Json]  # one a split; none of a method that is not finished
+    curves: Mapping[str, Points]  # ``loss``, ``train/dcg``, ... against the steps of the training
+    trace: Mapping[str, Points]  # ``incumbent``, ``bound`` and ``gap`` of the exact stage against milliseconds
 
-    name: str
-    parameters: Mapping[str, str | float]
-    final: Mapping[str, FloatArray] = field(default_factory=dict)
-    curves: Mapping[str, Points] = field(default_factory=dict)
-    trace: Mapping[str, Points] = field(default_factory=dict)
-    unproven: int = 0
-    ranked: Mapping[str, Sequence[IntArray]] = field(default_factory=dict)
+    @cached_property
+    def final(self) -> dict[str, FloatArray]:
+        """Values of the finished method, one a split, NaN where undefined, by tag.
+
+        The tags are ``train/dcg``, ``test/dcg``, ..., ``loss``, ``seconds``; the exact stage also has ``value``,
+        ``bound`` and ``gap``.
+        """
+        statistics = dict.fromkeys(known for record in self.records for known in record["test"])
+        found = {f"{part}/{name}": [r[part].get(name) for r in self.records] for part in PARTS for name in statistics}
+        if self.records:
+            found |= {what: [record.get(what) for record in self.records] for what in ("loss", "seconds")}
+        if self.records and self.records[0]["method"] == EXACT:
+            lists = [record.get("list") or {} for record in self.records]
+            found |= {what: [one.get(what) for one in lists] for what in ("value", "bound", "gap")}
+        return {tag: np.array(values, dtype=np.float64) for tag, values in found.items()}
+
+    @property
+    def unproven(self) -> int:
+        """Number of splits where the bound is that of a perfect order, above the value."""
+        return sum(map(nothing_proven, self.records))
+
+    @cached_property
+    def ranked(self) -> dict[str, list[IntArray]]:
+        """Labels 0 and 1 from the top of the list down, for each split, by ``train`` and ``test``."""
+        packed = [record["ranked"] for record in self.records if record.get("ranked")]
+        return {part: [unpack_labels(ranked[part]) for ranked in packed] for part in PARTS} if packed else {}
 
     def mean(self, tag: str) -> float | None:
         """Return the mean of a final value over the splits where it is defined, None where there is none."""
@@ -62,7 +72,7 @@ class Line:
 
     def known(self, tag: str) -> FloatArray:
         """Return a final value on the splits where it is defined."""
-        values = np.asarray(self.final.get(tag, ()), dtype=float)
+        values = self.final.get(tag, np.zeros(0))
         return values[np.isfinite(values)]
 
     @property
@@ -73,23 +83,14 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Methods on one data set.
+    """Methods on one data set."""
 
-    Attributes:
-        name: begins with that of the data set; TensorBoard's names of runs and tags begin with it.
-        data: name of the data set.
-        title: heading of the charts.
-        statistic: statistic that the exact stage maximises, whose curves are drawn.
-        lines: the methods.
-        images: pictures by name, pixels of shape (height, width, channels) between 0 and 1.
-    """
-
-    name: str
-    data: str
-    title: str
-    statistic: str
-    lines: Sequence[Line]
-    images: Mapping[str, FloatArray] = field(default_factory=dict)
+    name: str  # begins with that of the data set; TensorBoard's names of runs and tags begin with it
+    data: str  # name of the data set
+    title: str  # heading of the charts
+    statistic: str  # statistic that the exact stage maximises, whose curves are drawn
+    lines: Sequence[Line]  # the methods
+    images: Mapping[str, FloatArray] = field(default_factory=dict)  # (height, width, channels) between 0 and 1
 
     @property
     def statistics(self) -> list[str]:
@@ -111,16 +112,11 @@ def mean_curve(curves: Iterable[Points]) -> Points:
         >>> mean_curve([[(1, 0.0), (3, 2.0)], [(2, 4.0)]])
         [(2, 2.0), (3, 3.0)]
     """
-    curves = [points for points in curves if points]
-    if not curves:
+    series = [pd.Series(dict(points)) for points in curves if points]
+    if not series:
         return []
-    begun = max(points[0][0] for points in curves)
-    grid = sorted({step for points in curves for step, _ in points if step >= begun} | {begun})
-    values = [
-        np.array([value for _, value in points])[np.searchsorted([step for step, _ in points], grid, "right") - 1]
-        for points in curves
-    ]
-    return list(zip(grid, np.mean(values, axis=0).tolist(), strict=True))
+    frame = pd.concat(series, axis=1).sort_index().ffill().dropna()
+    return list(zip(frame.index.tolist(), np.mean([frame[at] for at in frame], axis=0).tolist(), strict=True))
 
 
 def stairs(points: Points) -> Points:
@@ -134,14 +130,14 @@ def stairs(points: Points) -> Points:
     return sorted([*points, *ends])
 
 
-def precision_curve(lists: Sequence[IntArray], most: int = 100) -> Points:
+def precision_curve(lists: Sequence[IntArray]) -> Points:
     """Return the share of positives among the first 1, 2, 3, ... of the list, as the mean over lists.
 
     Examples:
         >>> precision_curve([np.array([1, 0, 1, 0]), np.array([0, 0, 1, 1])])
         [(1, 0.5), (2, 0.25), (3, 0.5), (4, 0.5)]
     """
-    first = np.arange(1, min([most, *(len(labels) for labels in lists)]) + 1)
+    first = np.arange(1, min([_MOST, *(len(labels) for labels in lists)]) + 1)
     precision = np.mean([np.cumsum(labels[: len(first)]) / first for labels in lists], axis=0)
     return list(zip(first.tolist(), precision.tolist(), strict=True))
 
@@ -153,5 +149,6 @@ def rank_scores(lists: Sequence[IntArray]) -> tuple[IntArray, FloatArray]:
         >>> rank_scores([np.array([1, 0, 1])])
         (array([1, 0, 1]), array([1. , 0.5, 0. ]))
     """
-    scores = [np.linspace(1.0, 0.0, len(labels)) if len(labels) > 1 else np.ones(len(labels)) for labels in lists]
-    return np.concatenate(lists), np.concatenate(scores)
+    none = np.zeros(0, dtype=np.int64)
+    scores = [np.linspace(1.0, 0.0, len(labels)) for labels in (*lists, none)]
+    return np.concatenate([*lists, none]), np.concatenate(scores)

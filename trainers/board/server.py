@@ -10,14 +10,13 @@ import re
 import shlex
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from urllib.parse import quote
 
 from trainers.board.build import Board, build_board
 from trainers.board.layout import SHOWN_AT_FIRST
 from trainers.files import RunError
-
-__all__ = ["command", "links", "run_board", "serve"]
+from trainers.report.wording import counted
 
 
 def command(board: Board, host: str | None = None, port: int | None = None) -> str:
@@ -40,13 +39,7 @@ def _link(name: str, url: str) -> str:
 
 
 def serve(board: Board, say: Callable[[str], None], *, host: str | None = None, port: int | None = None) -> None:
-    """Run TensorBoard until Ctrl-C.
-
-    Args:
-        board: the board.
-        say: shows a line to the user.
-        host: address to listen on; this machine alone by default.
-        port: port to listen on; the first free one from 6006 on by default.
+    """Run TensorBoard until Ctrl-C; `say` shows a line to the user.
 
     Raises:
         RunError: TensorBoard cannot be started, such as on a port that is taken.
@@ -69,7 +62,7 @@ def serve(board: Board, say: Callable[[str], None], *, host: str | None = None, 
     except (OSError, SystemExit) as error:
         reason = said.getvalue().strip().rpartition("\n")[2] or str(error)
         raise RunError(f"--host: TensorBoard cannot listen on {host or 'localhost'}: {reason}") from None
-    say(f"{board.runs} methods on {_count(board.data)}, in {board.folder}; Ctrl-C ends TensorBoard")
+    say(f"{board.runs} methods on {counted(len(board.data), 'data set')}, in {board.folder}; Ctrl-C ends TensorBoard")
     for name, link in links(board, url).items():
         say(f"{name}: {link}")
     try:
@@ -78,16 +71,8 @@ def serve(board: Board, say: Callable[[str], None], *, host: str | None = None, 
         return
 
 
-def _count(data: Sequence[str]) -> str:
-    return "1 data set" if len(data) == 1 else f"{len(data)} data sets"
-
-
 def run_board(arguments: argparse.Namespace, complain: Callable[[str], None]) -> int:
-    """Write the board and start TensorBoard on it, until Ctrl-C; returns the exit code.
-
-    Raises:
-        RunError: there is nothing to show, or a folder or port cannot be used.
-    """
+    """Write the board and start TensorBoard on it, until Ctrl-C; returns the exit code."""
     if not arguments.print:
         complain("laying the results out, which takes half a minute for thousands")
     board = build_board(

@@ -10,8 +10,6 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-__all__ = ["NOTHING", "ConfigError", "Finding", "findings_of", "nearest", "shortened"]
-
 NOTHING = object()
 """Value of a key that is missing."""
 
@@ -36,23 +34,14 @@ class Finding:
 
 
 class ConfigError(ValueError):
-    """A config that cannot be run, with all its errors.
-
-    Attributes:
-        source: file or other origin of the config.
-        findings: the errors, in the order of the config.
-    """
+    """A config that cannot be run; `findings` are all its errors, `source` is its file or other origin."""
 
     def __init__(self, source: str, findings: Sequence[Finding]) -> None:
-        self.source = source
-        self.findings = tuple(findings)
-        super().__init__(self._text())
-
-    def _text(self) -> str:
-        if len(self.findings) == 1:
-            return f"{self.source}: {self.findings[0]}"
-        lines = [f"{self.source}: {len(self.findings)} errors", *(f"  {finding}" for finding in self.findings)]
-        return "\n".join(lines)
+        self.source, self.findings = source, tuple(findings)
+        lines = [str(finding) for finding in findings]
+        if len(lines) > 1:
+            lines = [f"{len(lines)} errors", *lines]
+        super().__init__(f"{source}: " + "\n  ".join(lines))
 
 
 def findings_of(error: ValidationError, model: type[BaseModel], overrides: Mapping[str, str]) -> list[Finding]:

@@ -31,8 +31,6 @@ from trainers.config.sections import (
 )
 from trainers.config.toml_text import apply_overrides, dump_toml, make_absolute, read_experiment
 
-__all__ = ["EXACT", "Config", "describe_keys", "free_keys", "load_config", "parse_config", "resolved_toml"]
-
 EXACT = "exact"
 """Name of the exact stage among the methods of a run."""
 
@@ -59,6 +57,17 @@ class Config(Section):
     def reported(self) -> tuple[str, ...]:
         """Names of the statistics to report, that of the exact stage first."""
         return tuple(dict.fromkeys((self.exact.statistic, *self.statistics.report)))
+
+    def clashes(self) -> Iterator[Clash]:
+        """Require a method, and the exact stage's base among the methods."""
+        names = (*self.surrogate.losses, *self.baselines.methods)
+        from_methods = ("surrogate.losses", "baselines.methods")
+        if not names:
+            rule = "must name a loss, or baselines.methods a method: nothing is left to run"
+            yield "surrogate.losses", rule, [], from_methods
+        elif self.exact.enabled and self.exact.base not in names:
+            rule = f"must be a method of this run ({', '.join(names)})"
+            yield "exact.base", rule, self.exact.base, ("exact.enabled", *from_methods)
 
     @property
     def folder(self) -> Path:
@@ -164,24 +173,16 @@ def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Fie
 
 def _clashes(tree: Mapping[str, Any]) -> Iterator[Clash]:
     """Find fields that do not go together, among the valid ones so that no error hides another."""
-    sections: dict[str, Section] = {}
-    for name, field in Config.model_fields.items():
-        model = field.annotation
-        if isinstance(model, type) and issubclass(model, Section):
-            sections[name] = section = _without_errors(model, tree.get(name, {}))
-            for key, rule, value, others in section.clashes():
-                yield f"{name}.{key}", rule, value, tuple(f"{name}.{other}" for other in others)
-    surrogate, baselines, exact = (sections[name] for name in ("surrogate", "baselines", "exact"))
-    assert isinstance(surrogate, SurrogateConfig)
-    assert isinstance(baselines, BaselinesConfig)
-    assert isinstance(exact, ExactConfig)
-    names = (*surrogate.losses, *baselines.methods)
-    methods = ("surrogate.losses", "baselines.methods")
-    if not names:
-        yield "surrogate.losses", "must name a loss, or baselines.methods a method: nothing is left to run", [], methods
-    elif exact.enabled and exact.base not in names:
-        rule = f"must be a method of this run ({', '.join(names)})"
-        yield "exact.base", rule, exact.base, ("exact.enabled", *methods)
+    models = {name: field.annotation for name, field in Config.model_fields.items()}
+    sections = {
+        name: _without_errors(model, tree.get(name, {}))
+        for name, model in models.items()
+        if isinstance(model, type) and issubclass(model, Section)
+    }
+    for name, section in sections.items():
+        for key, rule, value, others in section.clashes():
+            yield f"{name}.{key}", rule, value, tuple(f"{name}.{other}" for other in others)
+    yield from Config.model_construct(**sections).clashes()  # type: ignore[arg-type]
 
 
 def _without_errors(model: type[Section], table: object) -> Section:

@@ -31,8 +31,6 @@ from trainers.config.experiment import Config, describe_keys, free_keys, parse_c
 from trainers.config.sections import FileName, Section, option
 from trainers.config.toml_text import apply_overrides, flat, make_absolute, merged, read_experiment, read_toml, unflat
 
-__all__ = ["Grid", "GridConfig", "SweepConfig", "Variant", "load_sweep"]
-
 Tree = dict[str, Any]
 
 
@@ -99,15 +97,10 @@ class SweepConfig(Section):
 
 @dataclass(frozen=True)
 class Variant:
-    """One experiment of a grid with one choice of what is varied.
+    """One experiment of a grid with one choice of what is varied."""
 
-    Attributes:
-        varied: chosen values by dotted key.
-        config: the whole experiment.
-    """
-
-    varied: dict[str, Any]
-    config: Config
+    varied: dict[str, Any]  # chosen values by dotted key
+    config: Config  # the whole experiment
 
 
 @dataclass(frozen=True)
@@ -130,16 +123,18 @@ def load_sweep(path: str | Path, overrides: Sequence[str] = ()) -> tuple[SweepCo
     """
     path = Path(path)
     tree = read_toml(path)
-    own = {name for name in SweepConfig.model_fields if name != "grid"}
-    tree, given, findings = apply_overrides(tree, [text for text in overrides if _key(text) in own])
-    everywhere = [text for text in overrides if _key(text) not in own]
-    # what makes no sense as an override is named once, not for each experiment
-    nonsense = [text for text in everywhere if apply_overrides({}, [text])[2]]
-    findings += apply_overrides({}, nonsense)[2]
-    everywhere = [text for text in everywhere if text not in nonsense]
-    of_grids = [text for text in everywhere if _key(text).partition(".")[0] == "grid"]
-    findings += [Finding(_key(text), _IN_FILE, text, from_command_line=True) for text in of_grids]
-    everywhere = [text for text in everywhere if text not in of_grids]
+    own: list[str] = []
+    everywhere: list[str] = []
+    findings: list[Finding] = []
+    for text in overrides:
+        key = _key(text)
+        if nonsense := apply_overrides({}, [text])[2]:
+            findings += nonsense
+        elif rule := _IN_FILE.get(key.partition(".")[0]):
+            findings.append(Finding(key, rule, text, from_command_line=True))
+        else:
+            (own if key in SweepConfig.model_fields else everywhere).append(text)
+    tree, given, _ = apply_overrides(tree, own)
     tree.setdefault("name", path.stem)
     if "grid" not in tree:
         hint = "is required: [[grid]] tables; `ltr run` takes the config of one experiment"
@@ -169,10 +164,9 @@ class _Reader:
     def __init__(self, grid: GridConfig, where: str, folder: Path, everywhere: Sequence[str]) -> None:
         self.findings: list[Finding] = []
         self._grid, self._where, self._folder, self._everywhere = grid, where, folder, everywhere
-        self._set, self._vary = flat(grid.set), flat(grid.vary)
-        for key in ("data.path", "data.test_path"):
-            if isinstance(self._set.get(key), str):
-                self._set[key] = str((folder / Path(self._set[key]).expanduser()).absolute())
+        tree = unflat(flat(grid.set))
+        make_absolute(tree.get("data"), folder)
+        self._set, self._vary = flat(tree), flat(grid.vary)
 
     def variants(self) -> Iterator[Variant]:
         """Yield the variants that nothing is wrong with."""
@@ -185,8 +179,6 @@ class _Reader:
         for text in self._everywhere:
             if _key(text) in self._vary:
                 self.findings.append(Finding(_key(text), f"is varied by {self._where}", text, from_command_line=True))
-            elif _key(text) == "seed":
-                self.findings.append(Finding("seed", _NOT["seed"], text, from_command_line=True))
         if self.findings:
             return
         found = [variant for name in self._grid.experiments for variant in self._of_experiment(name)]
@@ -241,11 +233,11 @@ class _Reader:
                 self._find("methods", f"must be methods of the experiments{hint}", method)
 
 
-_IN_FILE = "is set in the file only: there may be several grids"
+_SEED = "must be left out: splits are the seeds"
+_IN_FILE = {"grid": "is set in the file only: there may be several grids", "seed": _SEED}
 _KEYS = tuple(key for key, *_ in describe_keys())
-# keys that a grid may not vary, or sections of them; the seed may not be set either
+# keys that a grid may not vary, or sections of them
 _NOT = {
-    "seed": "must be left out: splits are the seeds",
     "name": "must not be varied: it is the row of the table",
     "data": "must not be varied: data sets are rows of the table, each an experiment of its own name",
     "surrogate.losses": "must not be varied: methods chooses them",
@@ -263,9 +255,10 @@ def _wrong_keys(table: str, leaves: Mapping[str, Any]) -> Iterator[tuple[str, st
                 yield key, "is a section: name its keys", value
         elif key not in _KEYS:
             yield key, f"unknown key{nearest(key, _KEYS)}", value
+        elif key == "seed":
+            yield key, _SEED, value
         elif table == "set":
-            if key == "seed":
-                yield key, _NOT["seed"], value
+            continue
         elif (rule := _NOT.get(key.partition(".")[0]) or _NOT.get(key)) is not None:
             yield key, rule, value
         elif not isinstance(value, list) or not value:

@@ -7,6 +7,7 @@ losses, data sets and solver methods exist is decided by the library.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -29,23 +30,6 @@ from ltr.losses import parse_loss
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 from trainers.config.errors import nearest
-
-__all__ = [
-    "FREE",
-    "BaselinesConfig",
-    "Clash",
-    "DataConfig",
-    "ExactConfig",
-    "FileName",
-    "LogisticRegressionConfig",
-    "RankBoostConfig",
-    "Section",
-    "Seed",
-    "StatisticsConfig",
-    "SurrogateConfig",
-    "TrackingConfig",
-    "option",
-]
 
 FREE: dict[str, Any] = {"changes_results": False}
 """Mark of a key that does not change results (the field's ``json_schema_extra``)."""
@@ -96,13 +80,7 @@ def _split(value: object) -> object:
     """Split one string where a list is needed at its commas, but not in parentheses: shells remove quotes."""
     if not isinstance(value, str):
         return value
-    parts, depth = [""], 0
-    for char in value.strip().removeprefix("[").removesuffix("]"):
-        depth += (char == "(") - (char == ")")
-        if char == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += char
+    parts = re.split(r",(?![^(]*\))", value.strip().removeprefix("[").removesuffix("]"))
     return [part.strip() for part in parts if part.strip()]
 
 

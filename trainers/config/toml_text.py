@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import tomllib
@@ -11,17 +12,11 @@ from typing import Any
 
 from trainers.config.errors import ConfigError, Finding, shortened
 
-__all__ = ["apply_overrides", "dump_toml", "flat", "make_absolute", "merged", "read_experiment", "read_toml", "unflat"]
-
 Tree = dict[str, Any]
 
 
 def read_toml(path: Path) -> Tree:
-    """Read the tree of a TOML file.
-
-    Raises:
-        ConfigError: the file is missing, unreadable or not TOML; the message names the line.
-    """
+    """Read the tree of a TOML file."""
     try:
         return parse_toml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -68,19 +63,13 @@ def _entries(value: object) -> Iterable[Any]:
     return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
-def read_experiment(path: Path) -> Tree:
+def read_experiment(path: Path, below: tuple[Path, ...] = ()) -> Tree:
     """Read the tree of an experiment's TOML file, on top of that of the file it `extends`, if any.
 
     ``extends = "common.toml"``, relative to the file, takes over every key that the file itself does not have. Relative
-    paths of data start from the folder of the file that contains them, and become absolute.
-
-    Raises:
-        ConfigError: a file is missing or cannot be read, or files extend each other.
+    paths of data start from the folder of the file that contains them, and become absolute. `below` are the files that
+    extend this one.
     """
-    return _extended(path, ())
-
-
-def _extended(path: Path, below: tuple[Path, ...]) -> Tree:
     if path.resolve() in below:
         raise ConfigError(
             str(below[0]), [Finding("extends", "must not come back to a file that extends it", str(path))]
@@ -94,7 +83,7 @@ def _extended(path: Path, below: tuple[Path, ...]) -> Tree:
         raise ConfigError(str(path), [Finding("extends", "must be the name of a config file", parent)])
     if not os.path.exists(path.parent / parent):  # noqa: PTH110 - Path's own raises where a name is too long
         raise ConfigError(str(path), [Finding("extends", "no such config file", parent)])
-    return merged(_extended(path.parent / parent, (*below, path.resolve())), tree)
+    return merged(read_experiment(path.parent / parent, (*below, path.resolve())), tree)
 
 
 def make_absolute(data: object, folder: Path) -> None:
@@ -164,7 +153,7 @@ def apply_overrides(tree: Tree, overrides: Iterable[str]) -> tuple[Tree, dict[st
         >>> apply_overrides({"exact": {"top_k": 50}}, ["exact.top_k=100", "exact.base=ranknet"])[0]
         {'exact': {'top_k': 100, 'base': 'ranknet'}}
     """
-    result = _copy(tree)
+    result = copy.deepcopy(tree)
     given: dict[str, str] = {}
     findings = []
     for text in overrides:
@@ -211,23 +200,13 @@ def _dump_table(table: Mapping[str, Any], path: tuple[str, ...], lines: list[str
     plain = {k: v for k, v in table.items() if not isinstance(v, Mapping) and v is not None}
     if path and (plain or not table):
         lines.extend(["", f"[{'.'.join(path)}]"])
-    lines.extend(f"{key} = {_literal(value)}" for key, value in plain.items())
+    for key, value in plain.items():
+        # JSON of a scalar or list is TOML once DEL, which JSON leaves bare, is escaped
+        literal = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        lines.append(f"{key} = {literal}")
     for key, value in table.items():
         if isinstance(value, Mapping):
             _dump_table(value, (*path, key), lines)
-
-
-def _literal(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, str):
-        # a JSON string is a TOML basic string once DEL, which JSON leaves bare, is escaped
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(_literal(v) for v in value)}]"
-    raise TypeError(f"no TOML for {type(value).__name__}")
 
 
 def _value(text: str) -> object:
@@ -236,7 +215,3 @@ def _value(text: str) -> object:
     except ValueError:
         return text
     return parsed["value"] if set(parsed) == {"value"} else text
-
-
-def _copy(tree: Tree) -> Tree:
-    return {key: _copy(value) if isinstance(value, dict) else value for key, value in tree.items()}

@@ -29,8 +29,6 @@ from trainers.report.series import (
 )
 from trainers.report.wording import Pair, decimals_of
 
-__all__ = ["Evidence", "Length", "Lengths"]
-
 Length = int | str
 
 
@@ -141,15 +139,10 @@ class Evidence:
         independent: bool = False,
         fewest: int = FEWEST_SPLITS,
     ) -> Paired:
-        """Compare two series of a data set on their common splits.
+        """Compare two series of a data set on their common splits, on the ``"train"`` or the ``"test"`` sets.
 
-        Args:
-            a: the first series.
-            b: the second series.
-            part: ``"train"`` or ``"test"``.
-            recentred: take the first one's answers moved to the largest margin.
-            independent: take the splits for independent, as the ordinary paired t-test does.
-            fewest: number of splits below which nothing is tested.
+        With `recentred` the first one's answers are those moved to the largest margin. With `independent` the splits
+        count as independent, as in the ordinary paired t-test.
         """
         splits = a.common(b)
         if recentred:
@@ -171,14 +164,7 @@ class Evidence:
         recentred: bool = False,
         independent: bool = False,
     ) -> dict[Pair, Paired]:
-        """Return a family of comparisons, one for each data set and K.
-
-        Args:
-            make: gives the two series to compare from the exact one, or None to leave it out.
-            part: ``"train"`` or ``"test"``.
-            recentred: take the first one's answers moved to the largest margin.
-            independent: take the splits for independent.
-        """
+        """Compare the two series that `make` gives for an exact one, for each data set and K, as a family."""
         found = {pair: make(series) for pair, series in self.main.items()}
         compared = {
             pair: self.compare(*two, part, recentred=recentred, independent=independent)

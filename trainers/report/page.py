@@ -19,11 +19,6 @@ from matplotlib.figure import Figure
 
 from trainers.tables import markdown_table
 
-__all__ = [
-    "Block", "Page", "Picture", "Section", "Table", "Text", "block_markdown", "file_names", "inline_html", "literal",
-    "plain_text", "png", "to_html", "to_markdown",
-]  # fmt: skip
-
 _DPI = 144  # of the image files
 _CSS_PIXELS = 96  # in an inch
 # emphasis, code and links are the whole language of texts; HTML in particular means nothing
@@ -164,12 +159,7 @@ def _line(text: str) -> str:
 
 
 def to_html(page: Page, images: Mapping[Picture, bytes]) -> str:
-    """Return a page as one HTML file with its style and pictures inside, without scripts.
-
-    Args:
-        page: the report.
-        images: the pictures as PNG.
-    """
+    """Return a page as one HTML file with its style and pictures (PNG) inside, without scripts."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {
         "inline": lambda text: Markup(inline_html(text)),

@@ -21,8 +21,6 @@ from numpy.typing import ArrayLike
 
 from ltr.metrics.comparison import constant, holm, resolution, rounded
 
-__all__ = ["ALPHA", "FEWEST_SPLITS", "Paired", "Verdict", "family", "paired"]
-
 Key = TypeVar("Key")
 
 ALPHA = 0.05

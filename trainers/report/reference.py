@@ -25,8 +25,6 @@ from trainers.report.series import PARTS, Series, SweepTable, Variant
 from trainers.report.tables import Reached, largest
 from trainers.report.wording import ABSENT, decimals_of, percent, signed
 
-__all__ = ["Note", "Published", "Reference", "read_reference", "reference_section"]
-
 _COLUMNS = ("data", "method", "varied", "half", "mean", "std", "note")
 
 
@@ -61,11 +59,7 @@ class Reference:
 
 
 def read_reference(path: Path) -> Reference:
-    """Read published values.
-
-    Raises:
-        RunError: the file does not exist, or has wrong lines, all of which are named.
-    """
+    """Read published values."""
     with reading(path, advice="--reference takes CSV of published values"):
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     start = next((at for at, line in enumerate(lines) if not line.startswith("#")), len(lines))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import os
@@ -15,7 +14,7 @@ import numpy as np
 
 from trainers.config import EXACT
 from trainers.files import RunError, remove_leftovers, write_atomic, write_json, writing
-from trainers.records import INDEX, SweepResults, write_export
+from trainers.records import SweepResults, is_sweep, write_export
 from trainers.report.evidence import Evidence
 from trainers.report.page import Block, Page, Picture, Section, Text, file_names, literal, png, to_html, to_markdown
 from trainers.report.paired import FEWEST_SPLITS, Verdict
@@ -24,9 +23,7 @@ from trainers.report.reference import Reference, reference_section
 from trainers.report.series import mean_of
 from trainers.report.tables import SECTIONS, gain_table, progress, value_table
 from trainers.report.wording import counted, effect, fixed, listed, resolution_text, where
-from trainers.run.folder import RunFolder
-
-__all__ = ["Written", "advice", "build_page", "details", "find_sweep", "write_report"]
+from trainers.run.folder import RunFolder, find
 
 _PICTURES = ".pictures.json"  # in a report's folder: the names and hashes of its pictures
 
@@ -48,40 +45,17 @@ class Written:
         return tuple(path for path in found if path is not None)
 
 
-def find_sweep(text: str, runs_dir: str | Path = "runs") -> Path:
-    """Find a sweep's folder by its path or by its name in the runs folder, or a file of its results.
-
-    Raises:
-        RunError: there is no such sweep; the nearest name is suggested.
-    """
-    places = (Path(text), Path(runs_dir) / text)
-    if places[0].suffix == ".toml":
-        raise RunError(
-            f"RUNS: {text} is a config; ltr report takes the folder of a sweep, such as {runs_dir}/{places[0].stem}"
-        )
+def find_sweep(text: str) -> Path:
+    """Find a sweep's folder by its path or by its name in the runs folder, or a file of its results."""
+    places = (Path(text), Path("runs") / text)
     for path in places:
-        if path.is_file() or (path / INDEX).exists():
-            return path
-    for path in places:
-        if RunFolder(path).begun:
-            raise RunError(f"RUNS: {path} is one run, whose table `ltr show {path}` prints; ltr report takes sweeps")
-    known = sorted({path.parent.name for path in Path(runs_dir).glob(f"*/{INDEX}")})
-    near = difflib.get_close_matches(text, known, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}" if known else ""
-    raise RunError(f"RUNS: no sweep at {text} or {places[1]}{hint}")
+        if RunFolder(path).begun and not any(map(is_sweep, places)):
+            raise RunError(f"{path}: is one run, whose table `ltr show {path}` prints; ltr report takes sweeps")
+    return find(text, is_sweep, "sweep")
 
 
 def build_page(results: SweepResults, *, title: str | None = None, reference: Reference | None = None) -> Page:
-    """Make the report of a sweep.
-
-    Args:
-        results: results of the sweep.
-        title: title of the report; made of the sweep's name when left out.
-        reference: published values to compare with.
-
-    Raises:
-        RunError: the sweep has no result yet.
-    """
+    """Make the report of a sweep, beside published values where there is a reference."""
     if not results.records:
         raise RunError(f"sweep {results.name}: no result is finished yet; `ltr sweep CONFIG` computes them")
     evidence = Evidence(results)

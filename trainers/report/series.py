@@ -21,12 +21,6 @@ from trainers.records import SweepResults, nothing_proven
 from trainers.report.wording import gap_text
 from trainers.tables import NOTHING_PROVEN
 
-__all__ = [
-    "BASE", "PARTS", "TIME_LIMIT", "Along", "FloatArray", "K", "Row", "Series", "SweepTable", "Variant", "in_order",
-    "joined", "key_name", "mean_of", "other_options", "proven", "settled", "statistic_of_sweep", "tables_of",
-    "without_repeats",
-]  # fmt: skip
-
 FloatArray = NDArray[np.float64]
 
 K = "exact.top_k"
@@ -82,13 +76,7 @@ class Series:
         return f"{sum(map(proven, self.records.values()))}/{len(self.records)}"
 
     def values(self, part: str, statistic: str, *, recentred: bool = False) -> FloatArray:
-        """Return a statistic on each split in the order of `splits`; NaN where it is undefined.
-
-        Args:
-            part: ``"train"`` or ``"test"``.
-            statistic: name of the statistic.
-            recentred: take the answers moved to the largest margin.
-        """
+        """Return a statistic on each split in the order of `splits`; NaN where it is undefined."""
         found = [self.records[split]["recentred"] if recentred else self.records[split] for split in self.splits]
         return np.array([_number(record[part].get(statistic)) for record in found])
 

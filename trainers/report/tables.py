@@ -38,11 +38,6 @@ from trainers.report.series import (
 )
 from trainers.tables import NOTHING_PROVEN
 
-__all__ = [
-    "SECTIONS", "OptionTable", "Reached", "below_a_start", "comparison_table", "gain_table", "largest", "line_of",
-    "option_tables", "progress", "recentring", "section", "wide_gaps",
-]  # fmt: skip
-
 Make = Callable[[Evidence], Iterable[Section]]
 SECTIONS: list[Make] = []
 """The functions that make the sections of a report, in order."""

@@ -11,12 +11,6 @@ import numpy as np
 from trainers.report.page import literal
 from trainers.report.paired import ALPHA, FEWEST_SPLITS, Paired, Verdict
 
-__all__ = [
-    "ABSENT", "Pair", "counted", "counted_range", "decided", "decimals_of", "effect", "fixed", "gap_text", "listed",
-    "p_equals", "p_text", "percent", "resolution_text", "seconds", "share", "signed", "splits_text", "tests_text",
-    "value_text", "verdict_text", "where",
-]  # fmt: skip
-
 ABSENT = "-"
 """The text of a number that does not exist."""
 Pair = tuple[str, int | float | str]
@@ -160,14 +154,7 @@ def decided(family: Mapping[Pair, Paired]) -> tuple[int, int]:
 
 
 def where(family: Mapping[Pair, Paired], verdict: str, decimals: int, varied: str = "K") -> dict[str, str]:
-    """Name the data sets with an outcome, each with the values at which it occurs and its largest effect.
-
-    Args:
-        family: comparisons by data set and value of an option.
-        verdict: the outcome.
-        decimals: decimals of differences.
-        varied: name of the option.
-    """
+    """Name the data sets with an outcome, each with the values at which it occurs and its largest effect."""
     found: dict[str, list[Pair]] = {}
     for pair, comparison in family.items():
         if comparison.verdict == verdict:
@@ -190,15 +177,7 @@ def value_text(pair: Pair) -> str:
 
 
 def verdict_text(family: Mapping[Pair, Paired], what: str, against: str, decimals: int, varied: str = "K") -> str:
-    """Say in a few sentences where one ranker is better and where worse, after correction.
-
-    Args:
-        family: comparisons by data set and value of an option.
-        what: the first ranker, such as ``the exact stage``.
-        against: the second ranker and the data, such as ``its base ranker on the test sets``.
-        decimals: decimals of differences.
-        varied: name of the option.
-    """
+    """Say in a few sentences where `what` is better than `against` and where worse, after correction."""
     tested = [found for found in family.values() if found.tested]
     if not tested:
         return (

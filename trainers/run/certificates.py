@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr.exact.certificate import certify
 from ltr.exact.problem import RerankProblem
@@ -18,8 +17,6 @@ from ltr.rankers import TwoStageRanker
 from trainers.files import Json, read_json, reading, replacing, write_atomic, write_json
 from trainers.run.folder import MethodFolder
 from trainers.task.measures import Task
-
-__all__ = ["earlier_weights", "keep_certificate", "save_solution"]
 
 
 def earlier_weights(folder: MethodFolder, feature_names: Sequence[str]) -> list[list[float]]:
@@ -47,7 +44,9 @@ def save_solution(folder: MethodFolder, task: Task, ranker: TwoStageRanker) -> N
     if ranker.solution_ is not None and ranker.problem_ is not None:
         value["certificate"] = _claim(ranker.problem_, ranker.solution_)
         buffer = io.BytesIO()
-        _write_problem(buffer, ranker.problem_, ranker.solution_.weights)
+        problem = ranker.problem_
+        kind = {"y": problem.gains.astype(np.int64)} if problem.binary else {"gains": problem.gains, "qid": problem.qid}
+        np.savez(buffer, X=problem.X, **kind, weights=ranker.solution_.weights)
         write_atomic(folder.problem, buffer.getvalue())
     write_json(folder.solution, value)
 
@@ -79,29 +78,13 @@ def _claim(problem: RerankProblem, solution: Solution) -> Json:
     }
 
 
-def _write_problem(file: io.BytesIO, problem: RerankProblem, weights: NDArray[np.float64]) -> None:
-    """Write weights and what their value is made of: features, and labels or gains and lists."""
-    if problem.binary:
-        np.savez(file, X=problem.X, y=problem.gains.astype(np.int64), weights=weights)
-    else:
-        np.savez(file, X=problem.X, gains=problem.gains, qid=problem.qid, weights=weights)
-
-
 def keep_certificate(
     folder: MethodFolder, note: Callable[[str], None], should_stop: Callable[[], bool], *, again: bool = False
 ) -> None:
     """Make the certificate of a finished exact stage from its files, where it is missing or damaged.
 
-    A stop by the user ends it without a certificate; the next start makes it.
-
-    Args:
-        folder: folder of the exact stage.
-        note: shows a line to the user.
-        should_stop: returns whether the user asked to stop.
-        again: whether an earlier start made it, so that the user is told what happened to it.
-
-    Raises:
-        RunError: a file is damaged.
+    A stop by the user ends it without a certificate; the next start makes it. `again` says that an earlier start made
+    it, so that the user is told what happened to it.
     """
     if not folder.problem.exists() or folder.has_certificate:
         return

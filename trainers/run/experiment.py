@@ -13,10 +13,10 @@ import torch
 
 from ltr.fitting import FitOptions
 from trainers.config import EXACT, Config
+from trainers.display import Display
 from trainers.files import Json, RunError, writing
 from trainers.methods import INTERRUPTED
 from trainers.run.certificates import keep_certificate
-from trainers.run.display import Display
 from trainers.run.folder import check_run, open_run
 from trainers.run.helpers import Helpers
 from trainers.run.methods import Context, load_scores, run_method
@@ -24,11 +24,9 @@ from trainers.run.overview import write_overview
 from trainers.run.results import Results, Row, write_results
 from trainers.stopping import StopFlag
 from trainers.tables import NOTHING_PROVEN, number
-from trainers.task.data import glimpse, load_split
+from trainers.task.data import glimpse, split_of
 from trainers.task.measures import too_long
 from trainers.task.queries import check_lists, follow_labels, unset_following
-
-__all__ = ["run_experiment"]
 
 
 def run_experiment(
@@ -59,7 +57,7 @@ def run_experiment(
     early = glimpse(config.data)
     check_lists(follow_labels(config, early), early)
     check_run(config, fresh=fresh, undecided=unset_following(config))
-    split = load_split(config)
+    split = split_of(config.data, config.seed)
     config = follow_labels(config, split.labels)
     check_lists(config, split.labels)
     with open_run(config, split.facts, fresh=fresh) as run, StopFlag() as stop:

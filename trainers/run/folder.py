@@ -23,13 +23,14 @@ import contextlib
 import hashlib
 import json
 import shutil
+import time
 import tomllib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from trainers.config import Config, parse_config, resolved_toml
-from trainers.config.errors import ConfigError, Finding
+from trainers.config.errors import ConfigError, Finding, nearest
 from trainers.config.toml_text import flat, read_toml
 from trainers.files import (
     LOCK,
@@ -43,45 +44,28 @@ from trainers.files import (
     write_json,
     writing,
 )
-from trainers.provenance import run_facts
-
-__all__ = ["MethodFolder", "RunFolder", "check_run", "open_run"]
+from trainers.provenance import origin
 
 # keys that say where to write, not what to compute: a run goes on when they change
 _FREE_KEYS = frozenset({"runs_dir", "data.cache"})
 
 
 class MethodFolder:
-    """The folder of one method of a run.
-
-    Attributes:
-        log: JSON lines of every logged value.
-        checkpoint: state of an unfinished training.
-        model: the fitted ranker.
-        scores: its scores of both sets.
-        solution: weights, bound, status and trace of the exact stage.
-        problem: the list that the exact stage reranked.
-        certificate: certificate, which `ltr verify` checks.
-        record: record of the finished method.
-    """
+    """The folder of one method of a run."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.log = path / "scalars.jsonl"
-        self.checkpoint = path / "checkpoint.pt"
-        self.model = path / "model.pt"
-        self.scores = path / "scores.npz"
-        self.solution = path / "solution.json"
-        self.problem = path / "problem.npz"
-        self.certificate = path / "certificate.json"
-        self.record = path / "result.json"
+        self.log = path / "scalars.jsonl"  # JSON lines of every logged value
+        self.checkpoint = path / "checkpoint.pt"  # state of an unfinished training
+        self.model = path / "model.pt"  # the fitted ranker
+        self.scores = path / "scores.npz"  # its scores of both sets
+        self.solution = path / "solution.json"  # weights, bound, status and trace of the exact stage
+        self.problem = path / "problem.npz"  # the list that the exact stage reranked
+        self.certificate = path / "certificate.json"  # certificate, which `ltr verify` checks
+        self.record = path / "result.json"  # record of the finished method
 
     def result(self) -> Json | None:
-        """Return the record of the finished method, None while it is unfinished or where one of its files is missing.
-
-        Raises:
-            RunError: a file is not as it was written.
-        """
+        """Return the record of the finished method; None while it is unfinished or a file of it is missing."""
         result = read_json(self.record)
         if result is None:
             return None
@@ -143,17 +127,12 @@ def _digest(path: Path) -> str:
 
 
 class RunFolder:
-    """The folder of one run.
-
-    Attributes:
-        config: the resolved config.
-        origin: the file of `facts`.
-    """
+    """The folder of one run."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.config = path / "config.toml"
-        self.origin = path / "run.json"
+        self.config = path / "config.toml"  # the resolved config
+        self.origin = path / "run.json"  # the file of `facts`
 
     def method(self, name: str) -> MethodFolder:
         """Return the folder of a method, made if need be."""
@@ -163,11 +142,7 @@ class RunFolder:
 
     @property
     def facts(self) -> Json:
-        """Versions, seed, git commit and data hash of the run.
-
-        Raises:
-            RunError: the file is missing or damaged.
-        """
+        """Versions, seed, git commit and data hash of the run."""
         facts = read_json(self.origin)
         if facts is None:
             with reading(self.origin):
@@ -178,6 +153,25 @@ class RunFolder:
     def begun(self) -> bool:
         """Whether the folder holds a run: run.json, or a config and the log of a method."""
         return self.origin.exists() or (self.config.exists() and any(self.path.glob("*/scalars.jsonl")))
+
+
+def find(text: str, is_one: Callable[[Path], bool], what: str, runs_dir: str | Path = "runs") -> Path:
+    """Find what `is_one` accepts at a path, or under that name in the runs folder."""
+    places = (Path(text), Path(runs_dir) / text)
+    if places[0].suffix == ".toml":
+        folder = Path(runs_dir) / places[0].stem
+        raise RunError(f"{text}: is a config; give the folder that was made with it, such as {folder}")
+    for path in places:
+        if is_one(path):
+            return path
+    known = sorted(path.name for path in Path(runs_dir).glob("*") if path.is_dir() and is_one(path))
+    hint = nearest(text, known) or (f"; known are {', '.join(known)}" if known else "")
+    raise RunError(f"no {what} at {text} or {places[1]}{hint}")
+
+
+def find_run(text: str, runs_dir: str | Path = "runs") -> RunFolder:
+    """Find the run folder at a path, or of that name in the runs folder."""
+    return RunFolder(find(text, lambda path: RunFolder(path).begun, "run folder", runs_dir))
 
 
 def check_run(config: Config, *, fresh: bool = False, undecided: Collection[str] = ()) -> None:
@@ -223,7 +217,8 @@ def open_run(config: Config, data_facts: Mapping[str, Any], *, fresh: bool = Fal
         if fresh or not begun:
             with writing(folder.path, "runs_dir"):
                 write_atomic(folder.config, resolved_toml(config).encode())
-                write_json(folder.origin, run_facts(config, data_facts))
+                begun_with = {"name": config.name, "seed": config.seed, "begun": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
+                write_json(folder.origin, {**begun_with, **origin(), "data": data_facts})
         yield folder
 
 
@@ -261,11 +256,7 @@ def _check_config(folder: RunFolder, config: Config, undecided: Collection[str] 
 
 
 def _begun_with(folder: RunFolder) -> dict[str, Any]:
-    """Return the keys of the config that a run was begun with.
-
-    Raises:
-        RunError: the file is missing, damaged or cut off.
-    """
+    """Return the keys of the config that a run was begun with."""
     try:
         tree = read_toml(folder.config)
         whole = flat(tomllib.loads(resolved_toml(parse_config(tree, source=str(folder.config)))))

@@ -24,9 +24,7 @@ from ltr.fitting.options import DeviceName
 from ltr.fitting.team import Team, others
 from trainers.config import Config
 from trainers.methods import first_stage_ranker, quiet_surrogates
-from trainers.task.data import load_split
-
-__all__ = ["Helpers", "Job", "Stopped", "assist", "is_helper", "together"]
+from trainers.task.data import split_of
 
 Job = tuple[str, dict[str, Any] | None]
 """A loss to train on, and the checkpoint to start from."""
@@ -40,11 +38,7 @@ class Stopped(KeyboardInterrupt):
 
 
 class Helpers:
-    """The other processes of a run, as each of them sees them; in a single process its methods do next to nothing.
-
-    Args:
-        team: the processes; this one alone by default.
-    """
+    """The other processes of a run, as each of them sees them; in a single process its methods do next to nothing."""
 
     def __init__(self, team: Team | None = None) -> None:
         self._team = Team(alone=True) if team is None else team
@@ -63,11 +57,7 @@ class Helpers:
         self._busy = False
 
     def next_job(self) -> Job | None:
-        """Return the next job of a helper, None when it can leave.
-
-        Raises:
-            ConnectionError: the first process has ended.
-        """
+        """Return the next job of a helper, None when it can leave."""
         return self._tell(None)
 
     def check(self, stop: bool) -> None:
@@ -103,7 +93,7 @@ class Helpers:
 
 def assist(config: Config, helpers: Helpers) -> None:
     """Train as a helper on what the first process trains on, until that needs no help any more."""
-    train = load_split(config).train
+    train = split_of(config.data, config.seed).train
     with contextlib.suppress(ConnectionError):
         while (job := helpers.next_job()) is not None:
             method, state = job
@@ -120,11 +110,7 @@ def is_helper() -> bool:
 
 @contextlib.contextmanager
 def together(device: DeviceName) -> Iterator[Helpers]:
-    """Yield the processes that torchrun started for this run, or this one alone.
-
-    Args:
-        device: device to train on; on CUDA each process takes that of its local rank.
-    """
+    """Yield the processes that torchrun started for this run, or this one alone."""
     if "TORCHELASTIC_RUN_ID" in os.environ and os.environ["WORLD_SIZE"] != "1":
         cuda = FitOptions(device=device).torch_device().type == "cuda"
         if cuda:

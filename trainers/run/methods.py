@@ -19,38 +19,29 @@ from ltr.fitting import Fit
 from ltr.rankers import LinearRanker, Ranker
 from ltr.rankers.scorers import Standardize
 from trainers.config import EXACT
+from trainers.display import Display
 from trainers.files import Json, RunError, read_json, reading, write_atomic, write_json
 from trainers.methods import INTERRUPTED, Watch, fit
 from trainers.plan import Cell, plan_of_run
 from trainers.records import is_trivial
 from trainers.run.certificates import earlier_weights, save_solution
-from trainers.run.display import Display
 from trainers.run.folder import MethodFolder, RunFolder
 from trainers.run.helpers import Helpers
 from trainers.run.tracking import Tracker
 from trainers.stopping import StopFlag
 from trainers.task.measures import Scores, Task, by_tag
 
-__all__ = ["Context", "load_ranker", "load_scores", "run_method"]
-
 _SECONDS_BETWEEN_CHECKPOINTS = 5.0
 
 
 @dataclass(frozen=True)
 class Context(Task):
-    """A run under way.
+    """A run under way."""
 
-    Attributes:
-        run: its folder.
-        display: what the user sees.
-        stop: flag that is raised when the user asks to stop.
-        helpers: the other processes under torchrun.
-    """
-
-    run: RunFolder
-    display: Display
-    stop: StopFlag
-    helpers: Helpers
+    run: RunFolder  # its folder
+    display: Display  # what the user sees
+    stop: StopFlag  # flag that is raised when the user asks to stop
+    helpers: Helpers  # the other processes under torchrun
 
     @cached_property
     def cells(self) -> dict[str, Cell]:
@@ -212,11 +203,7 @@ def save_torch(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def load_ranker(folder: MethodFolder) -> Ranker:
-    """Read the ranker of a finished first-stage method; no code in the file is run.
-
-    Raises:
-        RunError: the file is missing or damaged.
-    """
+    """Read the ranker of a finished first-stage method; no code in the file is run."""
     with reading(folder.model):
         return Ranker.load(folder.model)
 
@@ -229,11 +216,7 @@ def save_scores(folder: MethodFolder, scores: Scores) -> None:
 
 
 def load_scores(folder: MethodFolder) -> Scores | None:
-    """Read the scores that `save_scores` wrote, None where there are none.
-
-    Raises:
-        RunError: the file is damaged.
-    """
+    """Read the scores that `save_scores` wrote, None where there are none."""
     if not folder.scores.exists():
         return None
     with reading(folder.scores), np.load(folder.scores) as arrays:

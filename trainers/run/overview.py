@@ -25,8 +25,6 @@ from trainers.run.tracking import event_tag, new_writer
 from trainers.tables import number
 from trainers.task.measures import ranked_labels, statistic_of
 
-__all__ = ["RankedList", "chart_layout", "ranked_list_figure", "write_events", "write_overview"]
-
 Charts = dict[str, dict[str, list[object]]]
 """Kind and tags of the charts, by category and title."""
 
@@ -90,10 +88,7 @@ def _figures(context: Context) -> dict[str, Figure]:
 def chart_layout(statistics: Sequence[str], top: str, on_list: str | None = None) -> Charts:
     """Return custom charts: the convex loss beside the first statistic, and incumbent and bound of the exact stage.
 
-    Args:
-        statistics: names of the reported statistics, the most important first.
-        top: name of the reranked list, for the titles.
-        on_list: name of the statistic that the exact stage maximises there; the first statistic by default.
+    The exact stage maximises `on_list` on the reranked list `top`; by default that is the first of the statistics.
     """
     first = statistics[0]
     on_list = on_list or first
@@ -122,19 +117,12 @@ def _lines(tags: Iterable[str]) -> list[object]:
 
 @dataclass(frozen=True)
 class RankedList:
-    """One list in two orders.
+    """One list in two orders."""
 
-    Attributes:
-        title: name of the list, such as "training set".
-        before: labels from the top of the list, ordered by the base ranker, shape (n,).
-        after: labels from the top of the list, ordered after reranking, shape (n,).
-        reranked: number of reranked positions.
-    """
-
-    title: str
-    before: NDArray[np.int64]
-    after: NDArray[np.int64]
-    reranked: int
+    title: str  # name of the list, such as "training set"
+    before: NDArray[np.int64]  # labels from the top of the list, ordered by the base ranker, shape (n,)
+    after: NDArray[np.int64]  # labels from the top of the list, ordered after reranking, shape (n,)
+    reranked: int  # number of reranked positions
 
 
 def ranked_list_figure(

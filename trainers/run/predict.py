@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,20 +21,13 @@ from trainers.files import RunError, reading
 from trainers.run.folder import RunFolder
 from trainers.run.methods import load_ranker
 
-__all__ = ["Ranked", "find_run", "predict_csv"]
-
 
 @dataclass(frozen=True)
 class Ranked:
-    """Ranked rows.
+    """Ranked rows."""
 
-    Attributes:
-        text: text of the CSV file.
-        formulas: names of columns with texts that spreadsheets take for formulas, in the order of the file.
-    """
-
-    text: str
-    formulas: tuple[str, ...]
+    text: str  # text of the CSV file
+    formulas: tuple[str, ...]  # names of columns with texts that spreadsheets take for formulas, in file order
 
     @property
     def warning(self) -> str:
@@ -49,21 +41,6 @@ class Ranked:
 
 
 _NAMED = 5
-
-
-def find_run(text: str, runs_dir: str | Path = "runs") -> RunFolder:
-    """Find the run folder at a path, or of that name in the runs folder.
-
-    Raises:
-        RunError: there is no run; the message suggests the nearest name.
-    """
-    for path in (Path(text), Path(runs_dir) / text):
-        if (run := RunFolder(path)).begun:
-            return run
-    known = [path.name for path in Path(runs_dir).glob("*") if RunFolder(path).begun]
-    near = difflib.get_close_matches(text, known, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(sorted(known))}" if known else ""
-    raise RunError(f"run: no run folder at {text} or {Path(runs_dir) / text}{hint}")
 
 
 def predict_csv(run: RunFolder, data: Path, *, method: str | None = None, quote_formulas: bool = False) -> Ranked:

@@ -25,10 +25,8 @@ from trainers.records import SweepResults, is_trivial, pack_labels, thinned
 from trainers.run.folder import MethodFolder, RunFolder
 from trainers.run.tracking import read_log
 from trainers.tables import NOTHING_PROVEN, markdown_table, number
-from trainers.task.data import Split, load_split
+from trainers.task.data import Split, split_of
 from trainers.task.measures import ranked_labels
-
-__all__ = ["Results", "Row", "markdown_tables", "read_results", "read_run", "rich_tables", "write_results"]
 
 Columns = list[tuple[str, list[str]]]
 """Headings and cells."""
@@ -36,41 +34,23 @@ Columns = list[tuple[str, list[str]]]
 
 @dataclass(frozen=True)
 class Row:
-    """The row of a method in the table of a run.
+    """The row of a method in the table of a run: its record (`trainers.records`), and its value on the list."""
 
-    Attributes:
-        method: a loss, a baseline or ``exact``.
-        status: how the method ended.
-        seconds: wall time over all starts, without compiling.
-        train: statistics of the training set by name; None where undefined.
-        test: statistics of the test set.
-        top: the exact stage's statistic on the reranked list of the training set, by the order of scores.
-        objective: the exact stage's own value there, the price of non-zero weights subtracted.
-        loss: the method's own convex loss on the training set, without penalty.
-        excess: distance of its objective to the certified convex optimum.
-        steps: optimizer steps, boosting rounds or search nodes.
-        bound: largest objective that any weights can have.
-        gap: relative gap between objective and bound.
-        trivial_bound: the statistic of a perfect order of the list, the bound before anything is proven.
-        weights: weights on the raw features, None for methods that are not linear.
-        message: what else the user should know.
-    """
-
-    method: str
-    status: str
-    seconds: float
-    train: dict[str, float | None]
-    test: dict[str, float | None]
-    top: float | None = None
-    objective: float | None = None
-    loss: float | None = None
-    excess: float | None = None
-    steps: int | None = None
-    bound: float | None = None
-    gap: float | None = None
-    trivial_bound: float | None = None
-    weights: list[float] | None = field(default=None, repr=False)
-    message: str = ""
+    method: str  # a loss, a baseline or ``exact``
+    status: str  # how the method ended
+    seconds: float  # wall time over all starts, without compiling
+    train: dict[str, float | None]  # statistics of the training set by name; None where undefined
+    test: dict[str, float | None]  # statistics of the test set
+    top: float | None = None  # the exact stage's statistic on the reranked list of the training set
+    objective: float | None = None  # the exact stage's own value there, the price of non-zero weights subtracted
+    loss: float | None = None  # the method's own convex loss on the training set, without penalty
+    excess: float | None = None  # distance of its objective to the certified convex optimum
+    steps: int | None = None  # optimizer steps, boosting rounds or search nodes
+    bound: float | None = None  # largest objective that any weights can have
+    gap: float | None = None  # relative gap between objective and bound
+    trivial_bound: float | None = None  # the statistic of a perfect order of the list, the bound before a search
+    weights: list[float] | None = field(default=None, repr=False)  # on the raw features; None if not linear
+    message: str = ""  # what else the user should know
 
     @property
     def nothing_proven(self) -> bool:
@@ -88,29 +68,17 @@ class Row:
 
 @dataclass(frozen=True)
 class Results:
-    """The rows of a run so far.
+    """The rows of a run so far."""
 
-    Attributes:
-        name: name of the run.
-        statistics: names of the reported statistics, the exact stage's first.
-        top: the reranked list, such as "top 50 of logistic_regression"; None without an exact stage.
-        priced: whether non-zero weights have a price, so that objective and statistic differ.
-        complete: whether every method is finished.
-        rows: in the order of the run.
-        on_list: name of the statistic on the reranked list; the first reported statistic by default.
-        note: how to read the values, where that needs saying.
-        base: method whose list the exact stage reranks; empty without an exact stage.
-    """
-
-    name: str
-    statistics: tuple[str, ...]
-    top: str | None
-    priced: bool
-    complete: bool
-    rows: tuple[Row, ...]
-    on_list: str = ""
-    note: str = ""
-    base: str = ""
+    name: str  # name of the run
+    statistics: tuple[str, ...]  # names of the reported statistics, the exact stage's first
+    top: str | None  # the reranked list, such as "top 50 of logistic_regression"; None without an exact stage
+    priced: bool  # whether non-zero weights have a price, so that objective and statistic differ
+    complete: bool  # whether every method is finished
+    rows: tuple[Row, ...]  # in the order of the run
+    on_list: str = ""  # name of the statistic on the reranked list; the first reported statistic by default
+    note: str = ""  # how to read the values, where that needs saying
+    base: str = ""  # method whose list the exact stage reranks; empty without an exact stage
 
     def columns(self, statistics: Sequence[str] | None = None) -> Columns:
         """Return headings and cells; empty columns are left out."""
@@ -274,9 +242,7 @@ def _flat(row: Row) -> dict[str, Any]:
 def read_run(folder: RunFolder, note: Callable[[str], None] = lambda text: None) -> SweepResults:
     """Read the finished records of a run, as those of a sweep of one experiment and one split.
 
-    Args:
-        folder: the run.
-        note: is told where labels in ranked order are left out, and why.
+    `note` is told where labels in ranked order are left out, and why.
 
     Raises:
         RunError: a file is missing or damaged.
@@ -331,7 +297,7 @@ def _same_split(config: Config, sha256: str, folder: RunFolder, note: Callable[[
     """Read the data of a run again; None where they cannot be read or have changed."""
     missing = f"{folder.path}: no precision, recall and ROC curves, for its data"
     try:
-        split = load_split(config)
+        split = split_of(config.data, config.seed)
     except DataError as error:
         note(f"{missing} cannot be read: {error}")
         return None

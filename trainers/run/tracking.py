@@ -30,8 +30,6 @@ from torch.utils.tensorboard.writer import SummaryWriter
 
 from trainers.files import reading, to_json, write_atomic
 
-__all__ = ["Tracker", "event_tag", "new_writer", "read_log"]
-
 _FINAL = "final/"
 _FLUSH_SECONDS = 5
 
@@ -49,7 +47,8 @@ class Tracker:
     def __init__(self, folder: Path, log: Path, *, tensorboard: bool = True, keep: int | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         with reading(log):
-            kept = [] if keep is None else [r for r in read_log(log) if _is_kept(r, keep)]
+            earlier = [] if keep is None else [r for r in read_log(log) if r["step"] <= keep]
+            kept = [r for r in earlier if not any(tag.startswith(_FINAL) for tag in r["values"])]
         write_atomic(log, "".join(_line(r) for r in kept).encode())
         self._file = log.open("a", encoding="utf-8")
         self._writer = new_writer(folder) if tensorboard else None
@@ -63,14 +62,9 @@ class Tracker:
         self.close()
 
     def log(self, step: int, values: Mapping[str, float], *, when: float | None = None) -> None:
-        """Log values by tag at a step; a tag's steps must ascend.
+        """Log values by tag at a step, at a time in seconds since the epoch or now; a tag's steps must ascend.
 
         Values that are not finite are null in the JSON lines and left out of the events.
-
-        Args:
-            step: step of all values.
-            values: values by tag.
-            when: wall time in seconds since the epoch; now by default.
         """
         when = time.time() if when is None else when
         plain = {tag: float(value) for tag, value in values.items()}
@@ -117,10 +111,6 @@ def new_writer(folder: Path) -> SummaryWriter:
     for events in folder.glob("events.out.tfevents.*"):
         events.unlink()
     return SummaryWriter(str(folder), flush_secs=_FLUSH_SECONDS)
-
-
-def _is_kept(record: Mapping[str, Any], last: int) -> bool:
-    return record["step"] <= last and not any(tag.startswith(_FINAL) for tag in record["values"])
 
 
 def read_log(path: Path) -> Iterator[dict[str, Any]]:

@@ -6,7 +6,6 @@ import functools
 import platform
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -17,40 +16,13 @@ from trainers.config import EXACT
 from trainers.files import Json, RunError, writing
 from trainers.methods import INTERRUPTED, Watch, fit, import_libraries
 from trainers.plan import Cell
-from trainers.records import INDEX, POINTS, nothing_proven, read_cell, thinned, write_cell
+from trainers.records import INDEX, POINTS, Answer, read_cell, thinned, write_cell
 from trainers.task.data import Split, data_sha256, split_of
 from trainers.task.measures import Task
-
-__all__ = ["Answer", "CellError", "answer", "compute"]
 
 
 class CellError(ValueError):
     """The reason why one cell has no result; others are not concerned."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A worker's answer on a cell: how the method ended, or why there is no result.
-
-    Attributes:
-        failure: why there is no result, empty where there is one.
-        status: how the method ended.
-        seconds: its own time.
-        gap: gap of the exact stage.
-        nothing_proven: whether its bound is that of a perfect order, above its value.
-    """
-
-    failure: str = ""
-    status: str = ""
-    seconds: float = 0.0
-    gap: float | None = None
-    nothing_proven: bool = False
-
-    @classmethod
-    def of(cls, record: Json) -> Answer:
-        """Return the answer that a cell has this record."""
-        gap = (record.get("list") or {}).get("gap")
-        return cls("", record["status"], record["seconds"], gap, nothing_proven(record))
 
 
 _ONE_AT_A_TIME = threading.Lock()
@@ -59,11 +31,6 @@ _ONE_AT_A_TIME = threading.Lock()
 
 def answer(folder: Path, cell: Cell, threads: int) -> Answer:
     """Compute a cell and write its file, unless it is there already.
-
-    Args:
-        folder: folder of the sweep.
-        cell: what to compute; its ``starts`` are there, or have failed.
-        threads: threads for everything that uses several.
 
     Raises:
         RunError: a folder or data are missing, which would keep every cell from its result.
@@ -117,11 +84,6 @@ def _kept(last: int) -> frozenset[int]:
 
 def compute(cell: Cell, starts: Mapping[str, Json], threads: int) -> Json:
     """Return the record of a cell, see `trainers.records`.
-
-    Args:
-        cell: what to compute.
-        starts: records of its ``starts``.
-        threads: threads for everything that uses several.
 
     Raises:
         CellError: the data or options do not go with the method.

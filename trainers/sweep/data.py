@@ -14,22 +14,14 @@ from trainers.task.data import Labels, Split, data_sha256, split_of
 from trainers.task.measures import too_long
 from trainers.task.queries import check_lists, follow_labels
 
-__all__ = ["Examined", "examine"]
-
 
 @dataclass(frozen=True)
 class Examined:
-    """The data of a sweep as far as its plan needs them.
+    """The data of a sweep as far as its plan needs them."""
 
-    Attributes:
-        grids: grids of the sweep, with defaults that suit the labels.
-        hashes: SHA-256 of the data of each experiment, by its name.
-        notes: notes on lists to rerank that are longer than the data.
-    """
-
-    grids: tuple[Grid, ...]
-    hashes: dict[str, str]
-    notes: list[str]
+    grids: tuple[Grid, ...]  # grids of the sweep, with defaults that suit the labels
+    hashes: dict[str, str]  # SHA-256 of the data of each experiment, by its name
+    notes: list[str]  # notes on lists to rerank that are longer than the data
 
 
 def examine(grids: Sequence[Grid], source: str = "sweep") -> Examined:

@@ -13,16 +13,14 @@ from pathlib import Path
 
 from trainers.config import EXACT
 from trainers.config.grids import SweepConfig, load_sweep
+from trainers.display import Display
 from trainers.files import Json, RunError, locked, read_json, remove_leftovers, write_json, writing
 from trainers.plan import Cell, Plan, plan
 from trainers.provenance import origin
 from trainers.records import ADVICE, CELLS, INDEX, SweepResults, cell_file, read_cell, read_sweep, write_cell
 from trainers.stopping import stopped_once
 from trainers.sweep.data import examine
-from trainers.sweep.progress import Progress
 from trainers.sweep.workers import Workers, open_pool
-
-__all__ = ["Outcome", "Shard", "part", "run_sweep"]
 
 
 @dataclass(frozen=True)
@@ -34,11 +32,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """Read a shard, ``i/N``.
-
-        Raises:
-            RunError: the text is not a shard.
-        """
+        """Read a shard, ``i/N``."""
         number, slash, count = text.partition("/")
         if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
             raise RunError(f"--shard: must be i/N with 1 <= i <= N, got {text!r}")
@@ -47,19 +41,12 @@ class Shard:
 
 @dataclass
 class Outcome:
-    """How a start of a sweep ended.
+    """How a start of a sweep ended."""
 
-    Attributes:
-        folder: folder of the sweep.
-        cells: number of cells of this shard.
-        before: number of them that were finished already.
-        failures: reasons why cells have no result.
-    """
-
-    folder: Path
-    cells: int
-    before: int
-    failures: list[str] = field(default_factory=list)
+    folder: Path  # folder of the sweep
+    cells: int  # number of cells of this shard
+    before: int  # number of them that were finished already
+    failures: list[str] = field(default_factory=list)  # reasons why cells have no result
 
 
 def run_sweep(
@@ -69,7 +56,7 @@ def run_sweep(
     workers: Workers | None = None,
     shard: Shard | None = None,
     known: Path | None = None,
-    progress: Progress | None = None,
+    display: Display | None = None,
 ) -> Outcome:
     """Compute the cells of a sweep that have no result yet.
 
@@ -80,7 +67,7 @@ def run_sweep(
         shard: part of the sweep to compute; all of it by default.
         known: another sweep's folder, or a file of its results (`trainers.records`): results that this sweep needs,
             too, are taken over.
-        progress: what the user sees; nothing by default.
+        display: what the user sees; nothing by default.
 
     Raises:
         ConfigError: the config has mistakes, all of them named.
@@ -88,13 +75,13 @@ def run_sweep(
         RunError: another process is writing to the folder, or workers died.
         KeyboardInterrupt: the user stopped it.
     """
-    workers, shard, progress = workers or Workers(), shard or Shard(), progress or Progress()
+    workers, shard, display = workers or Workers(), shard or Shard(), display or Display()
     with stopped_once():
         config, grids = load_sweep(path, overrides)
         earlier = None if known is None else _known(known)
         data = examine(grids, str(path))
         for text in data.notes:
-            progress.note(text)
+            display.note(text)
         whole = plan(data.grids, data.hashes)
         with writing(config.folder, "runs_dir"):
             config.folder.mkdir(parents=True, exist_ok=True)
@@ -104,25 +91,22 @@ def run_sweep(
                 _write_index(config, whole, origin() if earlier is None else earlier.origin)
                 if earlier is not None:
                     taken = _take_over(config.folder, whole, earlier.records)
-                    progress.note(f"{taken} results taken over from {known}")
-            return _compute_missing(config.folder, part(list(whole.cells.values()), shard), workers, progress)
+                    display.note(f"{taken} results taken over from {known}")
+            return _compute_missing(config.folder, part(list(whole.cells.values()), shard), workers, display)
 
 
-def _compute_missing(folder: Path, mine: Sequence[Cell], workers: Workers, progress: Progress) -> Outcome:
+def _compute_missing(folder: Path, mine: Sequence[Cell], workers: Workers, display: Display) -> Outcome:
     missing = [cell for cell in mine if not _finished(folder, cell)]
     outcome = Outcome(folder, len(mine), len(mine) - len(missing))
     if not missing:
         return outcome
     with open_pool(workers, len(missing)) as pool:
-        progress.begin(len(mine), missing, pool.name, pool.at_once, workers.threads)
-        try:
-            for exact in (False, True):
-                cells = [cell for cell in missing if (cell.method == EXACT) == exact]
-                for cell, answer in pool.answers(folder.absolute(), cells):
-                    outcome.failures += [answer.failure] if answer.failure else []
-                    progress.finished(cell, answer)
-        finally:
-            progress.end()
+        display.begin_sweep(len(mine), missing, pool.name, pool.at_once, workers.threads)
+        for exact in (False, True):
+            cells = [cell for cell in missing if (cell.method == EXACT) == exact]
+            for cell, answer in pool.answers(folder.absolute(), cells):
+                outcome.failures += [answer.failure] if answer.failure else []
+                display.finished(cell, answer)
     return outcome
 
 
@@ -151,11 +135,7 @@ def part(cells: Sequence[Cell], shard: Shard) -> list[Cell]:
 
 
 def _write_index(config: SweepConfig, whole: Plan, begun_with: Json) -> None:
-    """Write which results make which table, and the origin; the file stays where the plan is the same as before.
-
-    Raises:
-        RunError: the folder holds something else.
-    """
+    """Write which results make which table, and the origin; the file stays where the plan is the same as before."""
     folder = config.folder
     before = read_json(folder / INDEX, ADVICE)
     begun = before is not None or (folder / CELLS).is_dir()

@@ -26,32 +26,20 @@ from joblib.externals.loky.process_executor import BrokenProcessPool
 from ltr.exact.weight_space import available_threads
 from trainers.files import RunError
 from trainers.plan import Cell
-from trainers.records import read_cell
+from trainers.records import Answer, read_cell
 from trainers.stopping import StopFlag
-from trainers.sweep.compute import Answer, answer
-
-__all__ = ["Pool", "Workers", "open_pool"]
-
+from trainers.sweep.compute import answer
 
 _Future = concurrent.futures.Future[Answer]
 
 
 @dataclass(frozen=True)
 class Workers:
-    """The workers that a sweep asks for.
+    """The workers that a sweep asks for; a RunError where both `jobs` and `dask` are given."""
 
-    Attributes:
-        jobs: cells at the same time on this machine; one for each `threads` processors when None.
-        threads: threads of each cell.
-        dask: address of a Dask scheduler whose workers compute; processes of this machine when None.
-
-    Raises:
-        RunError: `jobs` and `dask` are both given.
-    """
-
-    jobs: int | None = None
-    threads: int = 1
-    dask: str | None = None
+    jobs: int | None = None  # cells at the same time on this machine; None for one each `threads` processors
+    threads: int = 1  # threads of each cell
+    dask: str | None = None  # address of a Dask scheduler; None for processes of this machine
 
     def __post_init__(self) -> None:
         if self.dask is not None and self.jobs is not None:
@@ -64,38 +52,21 @@ class Workers:
 
 
 class Pool(Protocol):
-    """Workers that are ready.
+    """Workers that are ready."""
 
-    Attributes:
-        at_once: number of cells at the same time.
-        name: name of the workers, for the user.
-    """
-
-    at_once: int
-    name: str
+    at_once: int  # number of cells at the same time
+    name: str  # name of the workers, for the user
 
     def answers(self, folder: Path, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Answer]]:
-        """Yield each cell with its answer, once that is known.
-
-        Raises:
-            RunError: something keeps all cells from their results.
-        """
+        """Yield each cell with its answer, once that is known."""
         ...
 
 
-@contextlib.contextmanager
-def open_pool(workers: Workers, cells: int) -> Iterator[Pool]:
-    """Return a context with workers for a number of cells; those of this machine end with it, whatever ends it.
-
-    Raises:
-        RunError: the scheduler does not answer, or its workers cannot be used.
-    """
+def open_pool(workers: Workers, cells: int) -> contextlib.AbstractContextManager[Pool]:
+    """Return a context with workers for a number of cells; those of this machine end with it, whatever ends it."""
     if workers.dask is None:
-        with _processes(min(workers.at_once, cells), workers.threads) as pool:
-            yield pool
-    else:
-        with _dask_workers(workers.dask, workers.threads) as pool:
-            yield pool
+        return _processes(min(workers.at_once, cells), workers.threads)
+    return _dask_workers(workers.dask, workers.threads)
 
 
 class _Processes:
@@ -208,16 +179,14 @@ class _DaskWorkers:
     def answers(self, folder: Path, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Answer]]:
         from distributed import as_completed
 
-        futures = {self._submit(folder, cell): cell for cell in cells}
-        for future, result in as_completed(
-            list(futures), loop=self._client.loop, with_results=True, raise_errors=False
-        ):
+        futures = {}
+        for cell in cells:
+            key = f"{cell.id}-{uuid.uuid4().hex}"  # what an earlier start of the sweep has asked for is another task
+            futures[self._client.submit(answer, folder, cell, self._threads, key=key, pure=False)] = cell
+        done = as_completed(list(futures), loop=self._client.loop, with_results=True, raise_errors=False)
+        for future, result in done:
             cell = futures.pop(future)
             yield cell, result if future.status == "finished" else self._ending(folder, cell, future.status, result)
-
-    def _submit(self, folder: Path, cell: Cell) -> Any:  # noqa: ANN401
-        # a key of its own: what an earlier start of the sweep has asked for is another task
-        return self._client.submit(answer, folder, cell, self._threads, key=f"{cell.id}-{uuid.uuid4().hex}", pure=False)
 
     def _ending(self, folder: Path, cell: Cell, status: str, result: Any) -> Answer:  # noqa: ANN401
         """Return the answer of a task that ended without one, or raise what keeps all cells from results."""

@@ -5,6 +5,7 @@ Rows with queries are split by whole queries. Data that come with a test set are
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,7 @@ from numpy.typing import NDArray
 from ltr.data import DataError, Dataset, half_split, load, load_test, read_data
 from ltr.data.queries import side_file
 from ltr.data.svmlight import glimpse_svmlight
-from trainers.config import Config
 from trainers.config.sections import DataConfig
-from trainers.provenance import sha256_of
-
-__all__ = ["Labels", "Part", "Split", "data_sha256", "glimpse", "load_split", "split_of"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -27,15 +24,10 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Labels:
-    """What kind of labels the data have.
+    """What kind of labels the data have."""
 
-    Attributes:
-        by_query: whether rows belong to queries.
-        graded: whether some labels are above 1.
-    """
-
-    by_query: bool
-    graded: bool
+    by_query: bool  # whether rows belong to queries
+    graded: bool  # whether some labels are above 1
 
 
 @dataclass(frozen=True)
@@ -60,19 +52,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Split:
-    """The training set and the test set of a data set.
+    """The training set and the test set of a data set."""
 
-    Attributes:
-        train: set that methods learn from.
-        test: set that they never see.
-        feature_names: names of the columns.
-        facts: name, sizes and sha256 of the whole data, for the run folder.
-    """
-
-    train: Part
-    test: Part
-    feature_names: tuple[str, ...]
-    facts: dict[str, Any]
+    train: Part  # set that methods learn from
+    test: Part  # set that they never see
+    feature_names: tuple[str, ...]  # names of the columns
+    facts: dict[str, Any]  # name, sizes and sha256 of the whole data, for the run folder
 
     @property
     def parts(self) -> tuple[tuple[str, Part], tuple[str, Part]]:
@@ -101,29 +86,18 @@ def glimpse(options: DataConfig) -> Labels:
     return Labels(by_query or queries, (by_query or queries) and largest > 1)
 
 
-def load_split(config: Config) -> Split:
-    """Load the data of a config and split it, unless a test set comes with it.
-
-    Raises:
-        DataError: data that cannot be read, or a set in which there is nothing to rank.
-    """
-    return split_of(config.data, config.seed)
-
-
 def data_sha256(options: DataConfig) -> str:
-    """Return the hash of the data that a config's section describes.
-
-    Raises:
-        DataError: data that cannot be read.
-    """
+    """Return the hash of the data that a config's section describes."""
     return _sha256(*_load(options))
 
 
 def split_of(options: DataConfig, seed: int) -> Split:
-    """Load the data that a config's section describes and split it, by `seed` where the section has none.
+    """Load the data that a config's section describes, and split them unless a test set comes with them.
+
+    `seed` is that of the split where the section has none.
 
     Raises:
-        DataError: as for `load_split`.
+        DataError: data that cannot be read, or a set in which there is nothing to rank.
     """
     data, test = _load(options)
     facts: dict[str, Any] = {"name": data.name, "rows": data.n, "positives": data.n_pos, "sha256": _sha256(data, test)}
@@ -150,7 +124,9 @@ def _split_in_two(data: Dataset, seed: int, train_fraction: float) -> list[Part]
     parts = []
     for name, members in (("training", order[:cut]), ("test", order[cut:])):
         rows = members if data.qid is None else _rows_of(members, data.qid)
-        part = Part(data.X[rows], data.y[rows], None if data.qid is None else _numbered(data.qid[rows]))
+        part = Part(
+            data.X[rows], data.y[rows], None if data.qid is None else np.unique(data.qid[rows], return_inverse=True)[1]
+        )
         if not _has_a_pair(part):
             if data.qid is None:
                 found = f"only label {part.y[0]}" if len(rows) else "no rows"
@@ -169,11 +145,6 @@ def _rows_of(queries: IntArray, qid: IntArray) -> IntArray:
     return np.concatenate([by_query[query] for query in queries]) if len(queries) else qid[:0]
 
 
-def _numbered(qid: IntArray) -> IntArray:
-    """Number the queries of the rows from 0."""
-    return np.unique(qid, return_inverse=True)[1].astype(np.int64)
-
-
 def _has_a_pair(part: Part) -> bool:
     if part.qid is None:
         return len(np.unique(part.y)) > 1
@@ -181,11 +152,13 @@ def _has_a_pair(part: Part) -> bool:
 
 
 def _sha256(data: Dataset, test: Dataset | None) -> str:
-    return sha256_of(*_arrays(data), *([] if test is None else _arrays(test)))
-
-
-def _arrays(data: Dataset) -> list[NDArray[Any]]:
-    return [data.X, data.y] if data.qid is None else [data.X, data.y, data.qid]
+    """Return one hash of the arrays' types, shapes and bytes."""
+    sets = [data] if test is None else [data, test]
+    digest = hashlib.sha256()
+    for array in (array for part in sets for array in (part.X, part.y, part.qid) if array is not None):
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def _load(options: DataConfig) -> tuple[Dataset, Dataset | None]:

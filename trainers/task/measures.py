@@ -25,19 +25,6 @@ from trainers.config import Config
 from trainers.config.sections import StatisticsConfig
 from trainers.task.data import Part, Split
 
-__all__ = [
-    "Scores",
-    "Task",
-    "by_tag",
-    "mean_share",
-    "own_loss",
-    "ranked_labels",
-    "share_name",
-    "statistic_of",
-    "sum_over_queries",
-    "too_long",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Statistics = dict[str, dict[str, float | None]]
@@ -54,15 +41,10 @@ class Scores:
 
 @dataclass(frozen=True)
 class Task:
-    """An experiment's options and data.
+    """An experiment's options and data."""
 
-    Attributes:
-        config: the experiment.
-        split: its data.
-    """
-
-    config: Config
-    split: Split
+    config: Config  # the experiment
+    split: Split  # its data
 
     def scores_of(self, ranker: Ranker) -> Scores:
         """Return a ranker's scores of both sets."""

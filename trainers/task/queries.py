@@ -13,8 +13,6 @@ from trainers.config import Config
 from trainers.config.errors import ConfigError, Finding
 from trainers.task.data import Labels
 
-__all__ = ["FOLLOWING", "check_lists", "follow_labels", "unset_following"]
-
 FOLLOWING = ("surrogate.losses", "baselines.methods", "statistics.report")
 """Keys whose defaults follow the labels."""
 

@@ -2,9 +2,8 @@
 
 from trainers.report.evidence import Evidence
 from trainers.report.page import Section, Text
-from trainers.report.pictures.lists import list_pictures
 from trainers.report.pictures.search import gap_pictures, trace_pictures
-from trainers.report.pictures.values import gain_pictures, method_pictures, option_pictures
+from trainers.report.pictures.values import gain_pictures, list_pictures, method_pictures, option_pictures
 
 __all__ = ["pictures"]
 

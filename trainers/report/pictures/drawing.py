@@ -16,11 +16,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-__all__ = [
-    "COLOURS", "GREY", "INK", "NAMES", "NEGATIVE", "POSITIVE", "SMALL", "TITLE", "canvas", "dress", "entry", "gap_axis",
-    "legend", "log_time", "method_looks", "name_axes", "panels", "shades", "ticks",
-]  # fmt: skip
-
 INK, GREY = "#22272c", "#6f7a85"
 POSITIVE, NEGATIVE = "#b5341c", "#dfe3e8"
 NAMES = {"train": "training set", "test": "test set"}
@@ -31,6 +26,7 @@ TITLE, SMALL = 10.0, 8.5
 
 _WIDTH = 6.4  # inches; shown 900 pixels wide, letters have 17 pixels
 _ENTRY, _LETTER = 0.5, 0.078  # inches of a legend's marker and of a letter of its label
+_POWERS = 9  # powers of ten with a tick on an axis of gaps; where there are more, every second one has one
 _METHODS = ("#e69f00", "#009e73", "#cc79a7", "#d55e00", "#8c6d31", "#56b4e9")
 _MARKERS = ("^", "D", "v", "P", "X", "<")
 
@@ -43,13 +39,7 @@ def canvas(height: float) -> Figure:
 
 
 def panels(titles: Sequence[str], *, height: float = 1.85, foot: float = 0.6) -> tuple[Figure, list[Axes]]:
-    """Return a figure with a panel for each title, at most three in a row.
-
-    Args:
-        titles: titles of the panels.
-        height: height of a row in inches.
-        foot: inches for a legend and the name of the axis.
-    """
+    """Return a figure with a panel for each title, at most three in a row; sizes are in inches."""
     columns = 2 if len(titles) in (2, 4) else min(len(titles), 3)
     rows = math.ceil(len(titles) / columns)
     figure = canvas((height if columns == 3 else 1.25 * height) * rows + foot)
@@ -134,17 +124,10 @@ def ticks(axis: Any, most: int = 4) -> None:  # noqa: ANN401
     axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10], min_n_ticks=3))
 
 
-def gap_axis(axis: Any, floor: float, top: float, *, most: int = 9) -> None:  # noqa: ANN401
-    """Put ticks on a logarithmic axis of gaps in percent, whose floor is labelled ``proven``.
-
-    Args:
-        axis: axis of a panel, already logarithmic.
-        floor: place of the gap 0, in percent.
-        top: the largest gap.
-        most: number of powers of ten with a tick; where there are more, every second one has one.
-    """
+def gap_axis(axis: Any, floor: float, top: float) -> None:  # noqa: ANN401
+    """Put ticks on a logarithmic axis of gaps in percent, whose floor, the gap 0, is labelled ``proven``."""
     powers = [10.0**power for power in range(math.ceil(math.log10(floor * 2)), math.floor(math.log10(top)) + 1)]
-    if len(powers) > most:
+    if len(powers) > _POWERS:
         powers = [power for power in powers[::-2] if power > 10 * floor]
     axis.set_major_locator(FixedLocator([floor, *powers]))
     axis.set_major_formatter(FixedFormatter(["proven", *(f"{power:g}%" for power in powers)]))

@@ -18,8 +18,6 @@ from trainers.report.series import Along, FloatArray, Series, SweepTable, in_ord
 from trainers.report.wording import counted_range
 from trainers.tables import NOTHING_PROVEN
 
-__all__ = ["FIRST", "gap_pictures", "median_gap", "trace_pictures"]
-
 FIRST = 1e-3
 """Seconds at which logarithmic axes begin: the resolution of traces. Anything earlier is drawn there."""
 
@@ -59,9 +57,8 @@ def median_gap(records: Sequence[Json]) -> tuple[FloatArray, FloatArray]:
             gap[-1] = 0.0
         gaps.append((seconds, np.concatenate([[math.inf], gap])))
     times = np.unique(np.concatenate([seconds for seconds, _ in gaps]))
-    rows = np.sort([gap[np.searchsorted(seconds, times, side="right")] for seconds, gap in gaps], axis=0)
-    middle = len(rows) // 2
-    return times, rows[middle] if len(rows) % 2 else (rows[middle - 1] + rows[middle]) / 2
+    rows = [gap[np.searchsorted(seconds, times, side="right")] for seconds, gap in gaps]
+    return times, np.median(rows, axis=0)
 
 
 def gap_pictures(evidence: Evidence) -> Iterator[Picture]:

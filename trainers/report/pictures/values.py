@@ -1,4 +1,4 @@
-"""Pictures of the statistic: gains by K, training against test, values along an option."""
+"""Pictures of the statistic: gains by K, training against test, values along an option, and the lists behind them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from trainers.config import EXACT
+from trainers.records import unpack_labels
 from trainers.report.evidence import Evidence
 from trainers.report.page import Picture
 from trainers.report.paired import Paired
@@ -18,8 +19,7 @@ from trainers.report.pictures import drawing as draw
 from trainers.report.series import BASE, PARTS, Along, K, Row, Series, SweepTable, Variant, in_order, key_name, settled
 from trainers.report.tables import Reached
 from trainers.report.wording import counted_range
-
-__all__ = ["gain_pictures", "method_pictures", "option_pictures"]
+from trainers.run.overview import RankedList, ranked_list_figure
 
 Gains = dict[Any, tuple[dict[str, Paired], bool]]
 """By K: the exact stage against its base ranker on training and test sets, and whether all lists are proven."""
@@ -208,3 +208,34 @@ def _draw_option(axes: Axes, row: Mapping[Any, Series], statistic: str) -> None:
     axes.xaxis.set_major_formatter(FixedFormatter([f"{value:g}" for value in row]))
     axes.xaxis.set_minor_locator(NullLocator())
     draw.ticks(axes.yaxis, 5)
+
+
+def list_pictures(evidence: Evidence) -> Iterator[Picture]:
+    """Draw the first split's lists of each data set before and after reranking, with the shortest K."""
+    for lines in evidence.by_length(evidence.main_groups):
+        for data, row in lines.rows.items():
+            value, series = next(iter(row.items()))
+            after = series.records[series.splits[0]]
+            before = evidence.results.base_of(after)
+            if before is None or after["list"] is None or not (before.get("ranked") and after.get("ranked")):
+                continue
+            for part in PARTS:
+                labels = [unpack_labels(record["ranked"][part]) for record in (before, after)]
+                count = after["list"]["n"]
+                if part == "test":  # how many of its items are reranked is not recorded
+                    labels = [own[: 2 * count] for own in labels]
+                    count = len(labels[0])
+                values = (before[part].get(evidence.statistic), after[part].get(evidence.statistic))
+                title = f"{data}, {draw.NAMES[part]}"
+                figure = ranked_list_figure(
+                    RankedList(title, labels[0], labels[1], count),
+                    base=before["method"],
+                    statistic=evidence.statistic,
+                    values=values,
+                )
+                caption = (
+                    f"{data}, split {after['split']}, {draw.NAMES[part]}: the top of the list "
+                    f"ordered by {before['method']} and after reranking with K = {value}, and the number of positives "
+                    "down to each position."
+                )
+                yield Picture(f"ranked_{part}_{lines.name}_{data}", figure, caption)

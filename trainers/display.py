@@ -1,0 +1,226 @@
+"""What a run and a sweep show while they work: a bar on a terminal, a line now and then elsewhere, or nothing."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Column
+from rich.text import Text
+
+from ltr.exact.solution import TracePoint
+from trainers.config import EXACT
+from trainers.plan import Cell
+from trainers.records import Answer
+from trainers.tables import NOTHING_PROVEN
+
+_STEPS, _CELLS = 2.0, 10.0
+"""Seconds between lines about steps of a method and about finished cells of a sweep."""
+
+
+class Display:
+    """Shows nothing; its methods receive what a run or a sweep reports.
+
+    An exception raised in one of them reaches the run: ``KeyboardInterrupt`` stops it as Ctrl-C does.
+    """
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    def note(self, text: str) -> None:
+        """Receive a note."""
+
+    def begin(self, method: str, total: int | None) -> None:
+        """Receive the start of a method; `total` is its largest number of steps, None without steps."""
+
+    def step(self, method: str, index: int, values: Mapping[str, float]) -> None:
+        """Receive a step of a method, which is done and logged."""
+
+    def progress(self, point: TracePoint, trivial: bool) -> None:
+        """Receive a new incumbent or bound; `trivial` where the bound is still that of a perfect order."""
+
+    def end(self, method: str, text: str) -> None:
+        """Receive the end of a method."""
+
+    def begin_sweep(self, total: int, missing: Sequence[Cell], who: str, at_once: int, threads: int) -> None:
+        """Receive the start of a sweep: `missing` of `total` cells are computed, `at_once` at a time."""
+
+    def finished(self, cell: Cell, answer: Answer) -> None:
+        """Receive the answer on a cell of a sweep."""
+
+
+def display_for(console: Console, *, quiet: bool) -> Display:
+    """Return the display that suits the console."""
+    return Display() if quiet else _Shown(console)
+
+
+class _Shown(Display):
+    """Shows a bar for what is running on a terminal, lines elsewhere; lines about what has ended stay."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._bar = Progress(
+            TextColumn("[bold]{task.description}", table_column=Column(no_wrap=True)),
+            BarColumn(bar_width=12, table_column=Column(min_width=12)),
+            MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=9)),
+            TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=7)),
+            _PartsColumn(Column(ratio=1, no_wrap=True)),
+            console=console,
+            transient=True,
+            expand=True,
+            disable=not console.is_terminal,
+        )
+        self._last = -math.inf
+        self._done = self._total = 0
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def note(self, text: str | Text) -> None:
+        self._console.print(Text.assemble(text), soft_wrap=True)
+
+    def begin(self, method: str, total: int | None) -> None:
+        self._start(method, total)
+
+    def step(self, method: str, index: int, values: Mapping[str, float]) -> None:
+        first = [next((tag for tag in values if tag.startswith(kind)), None) for kind in ("loss/", "train/", "test/")]
+        parts = [f"{tag} {values[tag]:.5g}" for tag in first if tag is not None]
+        self._show(index, parts, f"{method}: step {index}, {', '.join(parts)}", _STEPS)
+
+    def progress(self, point: TracePoint, trivial: bool) -> None:
+        gap = NOTHING_PROVEN if trivial else f"gap {point.gap:.2%}" if math.isfinite(point.gap) else "gap -"
+        parts = [f"best {point.incumbent:.5g}", f"bound {point.bound:.5g}", gap]
+        line = f"exact: {point.seconds:.1f} s, {', '.join(parts)}, {point.nodes} nodes"
+        self._show(point.nodes, parts, line, _STEPS)
+
+    def end(self, method: str, text: str) -> None:
+        self._clear()
+        self.note(Text.assemble((f"{method}: ", "bold"), text))
+
+    def begin_sweep(self, total: int, missing: Sequence[Cell], who: str, at_once: int, threads: int) -> None:
+        self._remaining = Remaining(missing, at_once)
+        self._done, self._total = total - len(missing), total
+        earlier = f", {self._done} of them finished earlier" if self._done else ""
+        each = "1 thread" if threads == 1 else f"{threads} threads"
+        cells = "1 result" if total == 1 else f"{total} results"
+        self.note(f"{cells}{earlier}; {len(missing)} to compute {who}, {each} each")
+        self._start(f"{self._left} left", total, self._done)
+
+    def finished(self, cell: Cell, answer: Answer) -> None:
+        self._remaining.finished(cell, None if answer.failure else answer.seconds)
+        parts = [cell.data, f"split {cell.split}", f"{cell.method}: {answer.status or 'failed'}"]
+        if not answer.failure:
+            self._done += 1
+            parts.append(f"{answer.seconds:.1f} s")
+            if answer.nothing_proven:
+                parts.append(NOTHING_PROVEN)
+            elif answer.gap is not None:
+                parts.append(f"gap {answer.gap:.2%}")
+        left = f"{self._left} left"
+        line = f"{self._done}/{self._total}, {left}; {', '.join(parts)}"
+        self._show(self._done, parts, line, 0.0 if self._done == self._total else _CELLS, description=left)
+
+    @property
+    def _left(self) -> str:
+        return str(datetime.timedelta(seconds=round(self._remaining.seconds)))
+
+    def _start(self, description: str, total: int | None, done: int = 0) -> None:
+        self._clear()
+        self._bar.add_task(description, total=total, completed=done, parts=())
+        self._bar.start()
+        self._last = time.monotonic()
+
+    def _show(
+        self, done: int, parts: Sequence[str], line: str, pause: float, *, description: str | None = None
+    ) -> None:
+        """Move the bar, or print a line where the last one is `pause` seconds old."""
+        for task in self._bar.task_ids:
+            self._bar.update(task, completed=done, parts=parts, description=description)
+        if not self._console.is_terminal and time.monotonic() - self._last >= pause:
+            self._last = time.monotonic()
+            self.note(line)
+
+    def _clear(self) -> None:
+        for task in self._bar.task_ids:
+            self._bar.remove_task(task)
+
+
+class _PartsColumn(ProgressColumn):
+    """A column with the texts of a task's field ``parts``: as many as fit, none of them cut."""
+
+    def render(self, task: Task) -> RenderableType:
+        return _Parts(task.fields["parts"])
+
+
+class _Parts:
+    def __init__(self, parts: Sequence[str]) -> None:
+        self._parts = parts
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        shown = self._parts
+        while shown and cell_len(", ".join(shown)) > options.max_width:
+            shown = shown[:-1]
+        yield Text(", ".join(shown), no_wrap=True)
+
+
+class Remaining:
+    """An estimate of the time that the remaining cells of a sweep take.
+
+    For an exact cell it is its time limit times the share that finished cells of its kind needed of theirs: the same
+    data and length of list, else the same data, else all. For others it is the mean of finished cells: the same data
+    and method, else the same data, else all.
+    """
+
+    def __init__(self, cells: Sequence[Cell], at_once: int) -> None:
+        self._left = {cell.id: cell for cell in cells}
+        self._at_once = at_once
+        self._seen: dict[tuple[object, ...], tuple[int, float]] = {}
+
+    def finished(self, cell: Cell, seconds: float | None) -> None:
+        """Take the seconds that a cell needed; None where it has no result."""
+        self._left.pop(cell.id, None)
+        if seconds is not None:
+            for kind in _kinds(cell):
+                count, shares = self._seen.get(kind, (0, 0.0))
+                self._seen[kind] = count + 1, shares + seconds / cell.cost
+
+    @property
+    def seconds(self) -> float:
+        """Estimated seconds until all is done."""
+        each = [cell.cost * self._share(cell) for cell in self._left.values()]
+        return max(sum(each) / self._at_once, max(each, default=0.0))
+
+    def _share(self, cell: Cell) -> float:
+        own, *others = _kinds(cell)
+        if own in self._seen:
+            count, shares = self._seen[own]
+            return shares / count
+        for kind in others:  # a few quick cells say little about others: one more counts as if it took its limit
+            if kind in self._seen:
+                count, shares = self._seen[kind]
+                return (shares + 1.0) / (count + 1)
+        return 1.0
+
+
+def _kinds(cell: Cell) -> list[tuple[object, ...]]:
+    """Return the kinds of cells that need about as long, the nearest first."""
+    exact = cell.method == EXACT
+    detail = (cell.config.exact.time_limit, cell.config.exact.top_k) if exact else (cell.method,)
+    return [(exact, cell.data, *detail), (exact, cell.data), (exact,)]
