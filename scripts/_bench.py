@@ -27,8 +27,6 @@ from torch import Tensor
 from trainers.provenance import machine
 from trainers.tables import markdown_table
 
-__all__ = ["Curve", "Json", "Records", "Study", "apart", "command_line", "parsed", "peak", "publish"]
-
 Json = dict[str, Any]
 
 _SECONDS, _CALLS = 0.5, 200  # for which a call is repeated, and how often at most

@@ -24,24 +24,16 @@ if TYPE_CHECKING:
     from highspy import Highs
     from highspy.highs import HighsCallbackEvent
 
-__all__ = ["HighsSolver"]
 
-_LONGEST_SEARCH = 2.0  # seconds, as before SCIP
+_SEARCH, _LONGEST_SEARCH = 0.1, 2.0  # share of the time limit, and seconds, as before SCIP
+_TOLERANCE = 1e-9  # of feasibility and integrality, as small as the model needs (see `ltr.exact.scip`)
 
 
 @dataclass(frozen=True)
 class HighsSolver:
-    """Solves the faithful ResolvedRank model with HiGHS.
+    """Solves the faithful ResolvedRank model with HiGHS."""
 
-    Attributes:
-        threads: for HiGHS; it takes them once a process.
-        local_search: share of the time limit given to the local search, 2 seconds at most; 0 skips it.
-        tolerance: of feasibility and integrality, as small as the model needs (see `ltr.exact.scip`).
-    """
-
-    threads: int = 1
-    local_search: float = 0.1
-    tolerance: float = 1e-9
+    threads: int = 1  # HiGHS takes them once per process
 
     def check(self, problem: Problem) -> None:
         """Refuse what SCIP refuses."""
@@ -55,8 +47,7 @@ class HighsSolver:
         """Local search, then branch and bound, into the state."""
         import highspy
 
-        if self.local_search > 0:
-            search_locally(state, min(self.local_search * state.limits.time_limit, _LONGEST_SEARCH))
+        search_locally(state, min(_SEARCH * state.limits.time_limit, _LONGEST_SEARCH))
         formulation = _MODEL.build(state.problem, state)
         try:
             solver = self._loaded(formulation, state)
@@ -100,8 +91,8 @@ class HighsSolver:
             ("random_seed", int(state.limits.seed)),
             ("mip_rel_gap", state.limits.gap),
             ("mip_abs_gap", 0.0),
-            ("mip_feasibility_tolerance", self.tolerance),
-            ("primal_feasibility_tolerance", self.tolerance),
+            ("mip_feasibility_tolerance", _TOLERANCE),
+            ("primal_feasibility_tolerance", _TOLERANCE),
         ):
             solver.setOptionValue(option, value)
         with tempfile.TemporaryDirectory() as folder:

@@ -15,8 +15,6 @@ from ltr.data import DataError, half_split, load
 from ltr.exact import RerankProblem
 from ltr.rankers import LogisticRegressionRanker, make_ranker
 
-__all__ = ["HIGH_DIMENSION", "Case", "cases", "standard_cases"]
-
 FloatArray = NDArray[np.float64]
 
 NUMERIC = "uis_numeric_ivhx"

@@ -17,7 +17,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import psutil
@@ -36,14 +35,6 @@ MODES = {  # seconds, megabytes, seconds to Ctrl-C
 }
 EXACT = ("auto", "hosted", "local_search")
 BINARY = (*EXACT, "resolved", "resolved_faithful")
-
-
-@dataclass(frozen=True)
-class Case:
-    """A problem by name and the methods that can solve it."""
-
-    build: Callable[[], Problem]
-    methods: tuple[str, ...]
 
 
 def binary(n: int, d: int, **options: object) -> Callable[[], Problem]:
@@ -82,33 +73,35 @@ def preferences(n: int, d: int, pairs: int) -> Callable[[], Problem]:
     return build
 
 
-CASES = {
-    "binary 5,000 x 50": Case(binary(5_000, 50), BINARY),
-    "binary 20,000 x 10": Case(binary(20_000, 10), BINARY),
-    "binary 20,000 x 10, AUC": Case(binary(20_000, 10, statistic="auc"), (*EXACT, "auc", "auc_faithful")),
-    "binary 20,000 x 300": Case(binary(20_000, 300), BINARY),
-    "binary 2,000 x 300": Case(binary(2_000, 300), BINARY),
-    "binary 600 x 300": Case(binary(600, 300), BINARY),
-    "binary 1,000 x 5, price": Case(binary(1_000, 5, C=0.1), EXACT),
-    "binary 5,000 x 20, three features": Case(binary(5_000, 20, max_nonzeros=3), EXACT),
-    "binary 20,000 x 20, a side constraint": Case(
-        binary(20_000, 20, constraints=LinearConstraints(np.ones((1, 20)), [0.5])), EXACT
+CASES = {  # functions that make a problem, and the methods that can solve it
+    "binary 5,000 x 50": (binary(5_000, 50), BINARY),
+    "binary 20,000 x 10": (binary(20_000, 10), BINARY),
+    "binary 20,000 x 10, AUC": (binary(20_000, 10, statistic="auc"), (*EXACT, "auc", "auc_faithful")),
+    "binary 20,000 x 300": (binary(20_000, 300), BINARY),
+    "binary 2,000 x 300": (binary(2_000, 300), BINARY),
+    "binary 600 x 300": (binary(600, 300), BINARY),
+    "binary 1,000 x 5, price": (binary(1_000, 5, C=0.1), EXACT),
+    "binary 5,000 x 20, three features": (binary(5_000, 20, max_nonzeros=3), EXACT),
+    "binary 20,000 x 20, a side constraint": (
+        binary(20_000, 20, constraints=LinearConstraints(np.ones((1, 20)), [0.5])),
+        EXACT,
     ),
-    "binary 5,000 x 20, subranks": Case(binary(5_000, 20, rank="subrank"), (*EXACT, "subrank", "subrank_faithful")),
-    "graded 3,000 x 20, one list": Case(graded(3_000, 20, 1, "resolved"), EXACT),
-    "graded 3,000 x 20, one list, subranks": Case(graded(3_000, 20, 1, "subrank"), EXACT),
-    "graded 20,000 x 50, 500 lists": Case(graded(20_000, 50, 500, "resolved"), EXACT),
-    "graded 20,000 x 10, 20,000 gains": Case(graded(20_000, 10, 1, "resolved", gains=None), EXACT),
-    "200,000 preferences, 20,000 x 300": Case(
-        preferences(20_000, 300, 200_000), (*EXACT, "pairwise", "pairwise_faithful")
+    "binary 5,000 x 20, subranks": (binary(5_000, 20, rank="subrank"), (*EXACT, "subrank", "subrank_faithful")),
+    "graded 3,000 x 20, one list": (graded(3_000, 20, 1, "resolved"), EXACT),
+    "graded 3,000 x 20, one list, subranks": (graded(3_000, 20, 1, "subrank"), EXACT),
+    "graded 20,000 x 50, 500 lists": (graded(20_000, 50, 500, "resolved"), EXACT),
+    "graded 20,000 x 10, 20,000 gains": (graded(20_000, 10, 1, "resolved", gains=None), EXACT),
+    "200,000 preferences, 20,000 x 300": (
+        preferences(20_000, 300, 200_000),
+        (*EXACT, "pairwise", "pairwise_faithful"),
     ),
-    "5,000,000 preferences, 20,000 x 10": Case(preferences(20_000, 10, 5_000_000), (*EXACT, "pairwise")),
+    "5,000,000 preferences, 20,000 x 10": (preferences(20_000, 10, 5_000_000), (*EXACT, "pairwise")),
 }
 
 
 def child(name: str, method: str, seconds: float, megabytes: float | None) -> None:
     """Solve one case in this process."""
-    problem = CASES[name].build()
+    problem = CASES[name][0]()
     small = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 0])
     for warm in {"local_search", "auto", "hosted"}:
         solve(small, warm, Limits(time_limit=10))
@@ -168,8 +161,8 @@ def main() -> int:
         child(*json.loads(arguments.child))
     print("| problem | method | limit | overrun or share | added MB | status |\n| --- | --- | --- | --- | --- | --- |")
     broken = 0
-    for name, case in CASES.items():
-        for method in case.methods if arguments.only in name else ():
+    for name, (_, methods) in CASES.items():
+        for method in methods if arguments.only in name else ():
             for mode, (seconds, megabytes, interrupt) in MODES.items():
                 if arguments.method not in method or arguments.mode not in (None, mode):
                     continue

@@ -3,7 +3,6 @@
 import json
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -24,11 +23,7 @@ def bench(monkeypatch):
     monkeypatch.setattr(bench_metrics, "_FORMS", forms)
     monkeypatch.setattr(bench_metrics.STUDY, "forms", forms)
     monkeypatch.setattr(_bench, "_SECONDS", 0.01)
-
-    def here(command, **options):
-        return SimpleNamespace(returncode=0, stdout=json.dumps(bench_metrics.STUDY.measure(json.loads(command[-1]))))
-
-    monkeypatch.setattr(_bench.subprocess, "run", here)
+    monkeypatch.setattr(_bench, "apart", lambda _, request, **options: bench_metrics.STUDY.measure(request))
     return bench_metrics
 
 

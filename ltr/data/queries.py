@@ -27,18 +27,10 @@ def side_file(path: str | os.PathLike[str]) -> Path | None:
 
 
 def read_query_sizes(path: str | os.PathLike[str], rows: int) -> IntArray:
-    r"""The query of each of so many rows, (rows,), from a file of sizes.
+    """Return the number of each row's query, (rows,), from a file of sizes.
 
     Raises:
         DataError: a line that is no whole number above 0, sizes that do not add up to the number of rows.
-
-    Examples:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "rank.train.query")
-        ...     _ = path.write_text("2\n3\n")
-        ...     read_query_sizes(path, 5).tolist()
-        [0, 0, 1, 1, 1]
     """
     sizes = []
     for number, line in enumerate(Path(path).read_bytes().splitlines(), start=1):

@@ -51,24 +51,9 @@ def looks_like_svmlight(path: str | os.PathLike[str]) -> bool:
 
 
 def glimpse_svmlight(path: str | os.PathLike[str], lines: int = 10_000) -> tuple[bool, float]:
-    r"""Whether the observations in the first lines of a file have queries, and the largest label there.
+    """Return whether the first lines of a file have a ``qid:``, and their largest label, minus infinity without any.
 
     It takes a moment where the whole file takes minutes. What is malformed is passed over: reading the file names it.
-
-    Args:
-        path: the file.
-        lines: how many of them to look at.
-
-    Returns:
-        whether one has a ``qid:``; the largest label, minus infinity without any.
-
-    Examples:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "letor.txt")
-        ...     _ = path.write_text("# made up\n0 qid:7 1:0.5\n3 qid:7 1:0.25\n")
-        ...     glimpse_svmlight(path)
-        (True, 3.0)
     """
     queries, largest = False, -math.inf
     with Path(path).open("rb") as file:
@@ -117,11 +102,7 @@ def read_svmlight(
 def read_svmlight_rows(
     path: str | os.PathLike[str], features: Sequence[str], *, cache: bool = True
 ) -> tuple[FloatArray, NDArray[Any] | None]:
-    """Features (n, len(features)) and query ids (None without) of a file to predict on, whatever its labels say.
-
-    Raises:
-        DataError: as `read_svmlight`, but for labels.
-    """
+    """Return features (n, len(features)) and query ids (None without) of a file, whatever its labels say."""
     rows = _read(path, features, cache)
     return checked_features(rows.X, rows.names, str(path)), rows.queries
 

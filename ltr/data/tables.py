@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data.dataset import DataError, Dataset, checked_names
-from ltr.data.frames import Columns, count_rows, dataset_of, features_of, ids_of
+from ltr.data.frames import Columns, dataset_of, features_of, ids_of
 from ltr.data.queries import read_query_sizes, side_file
 
 __all__ = ["BINARY_SUFFIXES", "read_features", "read_table", "read_table_rows", "read_texts"]
@@ -80,21 +80,17 @@ def read_table(
     """
     columns = _read(path, separator, texts=query)
     beside = side_file(path) if query is None else None
-    given = None if beside is None else read_query_sizes(beside, count_rows(columns))
+    given = None if beside is None else read_query_sizes(beside, len(columns[next(iter(columns))]))
     return dataset_of(
         columns, str(path), Path(path).stem, label=label, query=query, drop=drop, features=features, queries=given
     )
 
 
 def read_table_rows(
-    path: str | os.PathLike[str], features: Sequence[str], *, query: str | None = None, separator: str | None = None
+    path: str | os.PathLike[str], features: Sequence[str], *, query: str | None = None
 ) -> tuple[FloatArray, NDArray[Any] | None]:
-    """Features (n, len(features)) and query ids of a table to predict on, None where no place tells the queries.
-
-    Raises:
-        DataError: as `read_table`; all missing columns are named at once.
-    """
-    columns = _read(path, separator, texts=query)
+    """Return features (n, len(features)) and query ids of a table, None where no place tells the queries."""
+    columns = _read(path, None, texts=query)
     X = features_of(columns, str(path), features)
     if query is not None:
         return X, ids_of(columns, str(path), query)
@@ -161,7 +157,7 @@ def _read(
         columns = _read_text(file, separator or _TEXT[suffix], as_text=as_text, texts=texts)
     elif suffix in (".parquet", ".pq"):
         columns = _read_parquet(file)
-    elif suffix in (".npy", ".npz"):
+    elif suffix in BINARY_SUFFIXES:
         columns = _read_numpy(file)
     else:
         raise DataError(f"{path}: unknown file type {suffix!r}; known are {' '.join((*_TEXT, *BINARY_SUFFIXES))}")
@@ -254,8 +250,7 @@ def _read_numpy(file: Path) -> Columns:
         else:
             rule = "1-D columns and a 2-D X" if file.suffix.lower() == ".npz" else "a structured or 2-D array"
             raise DataError(f"{file}: must hold {rule}, got {key!r} of shape {array.shape}")
-    lengths = {name: len(column) for name, column in columns.items()}
-    for name, length in lengths.items():
-        if length != next(iter(lengths.values())):
-            raise DataError(f"{file}: columns must be equally long, got {length} rows in column {name!r}")
+    for name, column in columns.items():
+        if len(column) != len(next(iter(columns.values()))):
+            raise DataError(f"{file}: columns must be equally long, got {len(column)} rows in column {name!r}")
     return columns
