@@ -43,10 +43,12 @@ def command_line(doc: str | None, folder: str) -> argparse.ArgumentParser:
     return parser
 
 
-def parsed(parser: argparse.ArgumentParser, measure: Callable[[Json], Json] | None = None) -> argparse.Namespace:
+def parsed(
+    parser: argparse.ArgumentParser, measure: Callable[[Json], Json], arguments: Sequence[str] | None = None
+) -> argparse.Namespace:
     """Return the options; with ``--one`` make that measurement, print its record and exit."""
-    options = parser.parse_args()
-    if options.one and measure is not None:
+    options = parser.parse_args(arguments)
+    if options.one:
         record = measure(options.one)
         if os.environ.get("RANK", "0") == "0":  # the first process of a group
             print(json.dumps(record))
@@ -114,21 +116,25 @@ class Records:
 
 
 def publish(options: argparse.Namespace, name: str, text: str) -> None:
-    """Print a table, write it to a file of its name, and put it into the page that was asked for.
-
-    Raises:
-        ValueError: a page without the lines ``<!-- begin NAME -->`` and ``<!-- end NAME -->``.
-    """
+    """Print a table, write it to a file of its name, and put it into the page that was asked for."""
     print(text)
     (options.out / f"{name}.md").write_text(text, encoding="utf-8")
-    if options.docs is None:
-        return
+    if options.docs is not None:
+        insert(options.docs, name, text)
+
+
+def insert(page: Path, name: str, text: str) -> None:
+    """Replace the text between ``<!-- begin NAME -->`` and ``<!-- end NAME -->`` in a page.
+
+    Raises:
+        ValueError: a page without these two lines.
+    """
     begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->"
-    head, found, rest = options.docs.read_text(encoding="utf-8").partition(begin)
+    head, found, rest = page.read_text(encoding="utf-8").partition(begin)
     _, closed, tail = rest.partition(end)
     if not (found and closed):
-        raise ValueError(f"{options.docs} must hold the lines {begin.strip()} and {end}")
-    options.docs.write_text(f"{head}{begin}{text.strip()}\n{end}{tail}", encoding="utf-8")
+        raise ValueError(f"{page} must hold the lines {begin.strip()} and {end}")
+    page.write_text(f"{head}{begin}{text.strip()}\n{end}{tail}", encoding="utf-8")
 
 
 def peak() -> float:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from highspy.highs import HighsCallbackEvent
 
 
-_SEARCH, _LONGEST_SEARCH = 0.1, 2.0  # share of the time limit, and seconds, as before SCIP
+_LONGEST_SEARCH = 2.0  # seconds, as before SCIP
 _TOLERANCE = 1e-9  # of feasibility and integrality, as small as the model needs (see `ltr.exact.scip`)
 
 
@@ -34,6 +34,7 @@ class HighsSolver:
     """Solves the faithful ResolvedRank model with HiGHS."""
 
     threads: int = 1  # HiGHS takes them once per process
+    local_search: float = 0.1  # share of the time limit given to the local search, 2 seconds at most; 0 skips it
 
     def check(self, problem: Problem) -> None:
         """Refuse what SCIP refuses."""
@@ -47,7 +48,8 @@ class HighsSolver:
         """Local search, then branch and bound, into the state."""
         import highspy
 
-        search_locally(state, min(_SEARCH * state.limits.time_limit, _LONGEST_SEARCH))
+        if self.local_search > 0:
+            search_locally(state, min(self.local_search * state.limits.time_limit, _LONGEST_SEARCH))
         formulation = _MODEL.build(state.problem, state)
         try:
             solver = self._loaded(formulation, state)

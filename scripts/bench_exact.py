@@ -296,7 +296,7 @@ def _gaps(record: Json) -> list[tuple[float, float]]:
     ]
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Compute what is missing, then write table and plot; return 1 when there is nothing to show."""
     parser = command_line(__doc__, "runs/bench")
     parser.add_argument("--data", nargs="+", metavar="NAME", help="data sets (default: the standard lists)")
@@ -307,7 +307,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=available_threads(), help="for those that use several")
     parser.add_argument("--table-only", action="store_true", help="compute nothing")
     parser.add_argument("--image", type=Path, metavar="PNG", help="a second place for the plot")
-    options = parsed(parser, measure)
+    options = parsed(parser, measure, arguments)
     wide = options.high_dimension
     options.limits = sorted(options.limits or ([10.0, 60.0] if wide else [10.0, 60.0, 600.0]))
     options.methods = options.methods or (["weight_space", "resolved_faithful"] if wide else list(_METHODS))

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from _ascents import List, coordinate_pass, direct_rank_pass, evaluate, random_round, random_start
-from _bench import Records, command_line, parsed, publish
+from _bench import Records, command_line, publish
 from _lists import Case, FloatArray, cases
 
 from ltr.data import DataError
@@ -107,7 +107,7 @@ def rows(case: Case, options: argparse.Namespace, known: float) -> list[list[str
     ]
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Write and print the table; return 1 when the data is not there."""
     parser = command_line(__doc__, "runs/bench")
     parser.add_argument("--data", nargs="+", default=["travel", "uis", "pima"], metavar="NAME", help="data sets")
@@ -116,7 +116,8 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=10, help="runs of each method (default 10)")
     parser.add_argument("--starts", action="store_true", help="start from the weights of the surrogates")
     parser.add_argument("--known", type=Path, metavar="JSONL", help="results of bench_exact.py")
-    options = parsed(parser)
+    options = parser.parse_args(arguments)
+    options.out.mkdir(parents=True, exist_ok=True)
     known = Records(options.known, ("data", "top")) if options.known else {}
     compile_kernels()
     for search in METHODS.values():

@@ -8,7 +8,6 @@ bounded so that their squares, and variances, stay inside the floating point ran
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -176,14 +175,11 @@ def checked_labels(y: ArrayLike, n: int, where: str = "y", *, graded: bool = Fal
         raise DataError(f"{where}: one label a row is needed ({n}), got shape {labels.shape}")
     if labels.dtype.kind not in "biuf":
         raise DataError(f"{where}: labels must be {kinds}, got an array of {labels.dtype}")
-    if labels.dtype.kind == "b":
-        labels = labels.astype(np.int64)
-    good = (labels == 0) | (labels == 1)
-    if graded:
-        good = (labels >= 0) & (labels <= _LARGEST_LABEL) & (labels == np.floor(labels))
+    values = labels.astype(np.float64)
+    good = (values >= 0) & (values <= (_LARGEST_LABEL if graded else 1)) & (values == np.floor(values))
     if not good.all():
         row = int(np.argmin(good))
-        raise DataError(f"{where}: labels must be {rule}, got {float(labels[row]):g} in row {row + 1}")
+        raise DataError(f"{where}: labels must be {rule}, got {values[row]:g} in row {row + 1}")
     checked = labels.astype(np.int64)
     if checked.min() == checked.max():
         needed = "two different values" if graded else "both classes"
@@ -202,9 +198,11 @@ def checked_queries(qid: ArrayLike, n: int, where: str = "qid") -> tuple[IntArra
     if given.shape != (n,):
         raise DataError(f"{where}: one query id a row is needed ({n}), got shape {given.shape}")
     if given.dtype.kind in "fO":
-        missing = np.array([value is None or bool(value != value) for value in _without_na(given)], dtype=bool)
-        if missing.any():
-            raise DataError(f"{where}: query ids must not be missing, got none in row {int(np.argmax(missing)) + 1}")
+        import pandas as pd
+
+        missing = np.flatnonzero(pd.isna(given))
+        if len(missing) > 0:
+            raise DataError(f"{where}: query ids must not be missing, got none in row {missing[0] + 1}")
     if given.dtype.kind == "O":
         values = given.tolist()
         if all(isinstance(value, str) for value in values):
@@ -218,11 +216,6 @@ def checked_queries(qid: ArrayLike, n: int, where: str = "qid") -> tuple[IntArra
     number = np.empty(len(ids), dtype=np.int64)
     number[order] = np.arange(len(ids))
     return number[inverse], ids[order]
-
-
-def _without_na(values: NDArray[Any]) -> list[Any]:
-    """The values as a list, NaN for pandas' NA, which compares to nothing."""
-    return [math.nan if type(value).__name__ in ("NAType", "NaTType") else value for value in values.tolist()]
 
 
 def checked_names(names: Sequence[str], where: str) -> tuple[str, ...]:

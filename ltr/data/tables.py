@@ -33,7 +33,7 @@ from ltr.data.dataset import DataError, Dataset, checked_names
 from ltr.data.frames import Columns, dataset_of, features_of, ids_of
 from ltr.data.queries import read_query_sizes, side_file
 
-__all__ = ["BINARY_SUFFIXES", "read_features", "read_table", "read_table_rows", "read_texts"]
+__all__ = ["BINARY_SUFFIXES", "read_table", "read_table_rows", "read_texts"]
 
 FloatArray = NDArray[np.float64]
 
@@ -87,10 +87,10 @@ def read_table(
 
 
 def read_table_rows(
-    path: str | os.PathLike[str], features: Sequence[str], *, query: str | None = None
+    path: str | os.PathLike[str], features: Sequence[str], *, query: str | None, separator: str | None
 ) -> tuple[FloatArray, NDArray[Any] | None]:
     """Return features (n, len(features)) and query ids of a table, None where no place tells the queries."""
-    columns = _read(path, None, texts=query)
+    columns = _read(path, separator, texts=query)
     X = features_of(columns, str(path), features)
     if query is not None:
         return X, ids_of(columns, str(path), query)
@@ -98,25 +98,8 @@ def read_table_rows(
     return X, None if beside is None else read_query_sizes(beside, len(X))
 
 
-def read_features(path: str | os.PathLike[str], features: Sequence[str], *, separator: str | None = None) -> FloatArray:
-    """The features of a table to predict on: columns are found by name, in any order; others are ignored.
-
-    Args:
-        path: the file.
-        features: the columns to take, in this order.
-        separator: one character between the fields of a text file.
-
-    Returns:
-        float64 of shape (n, len(features)).
-
-    Raises:
-        DataError: as `read_table`; all missing columns are named at once.
-    """
-    return features_of(_read(path, separator), str(path), features)
-
-
 def read_texts(path: str | os.PathLike[str], *, separator: str | None = None) -> dict[str, list[str]]:
-    r"""The fields of a text table by column, as they stand there, one for each row of `read_features`.
+    r"""The fields of a text table by column, as they stand there, one for each row of the table.
 
     Args:
         path: the file.
