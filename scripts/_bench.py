@@ -17,6 +17,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +29,8 @@ from trainers.provenance import machine
 from trainers.tables import markdown_table
 
 Json = dict[str, Any]
+Form = Callable[[str, Tensor, Tensor], Callable[[], float] | None]
+"""Makes, of what is measured, scores and labels, a call that returns a value; None where it cannot."""
 
 _SECONDS, _CALLS = 0.5, 200  # for which a call is repeated, and how often at most
 _ABSENT = "not there"
@@ -160,40 +163,23 @@ class Curve(NamedTuple):
     colour: str
 
 
+@dataclass
 class Study:
     """A script that compares the product's form of several computations with those of its peers.
 
     A request says ``form``, ``what``, ``shape``, ``dtype`` and ``threads``; its record adds ``status`` and, where that
     is "ok", ``value``, ``seconds`` and ``megabytes``.
-
-    Args:
-        name: name of the files, and of the table's place in a page.
-        script: the script's path.
-        about: the script's docstring.
-        forms: function of each form; of what is measured, scores and labels it makes a call that returns a value, or
-            None where it cannot. The first form is the product's.
-        data: scores and labels for what is measured, a shape and a dtype.
-        requests: everything to measure, threads apart, for the longest list.
-        plot: curves of each panel by its title.
-        tolerance: relative error up to which the values of forms agree, by dtype.
-        first: lengths of the lists of the calls that compile, ahead of the clock.
     """
 
-    def __init__(
-        self,
-        name: str,
-        script: str,
-        about: str | None,
-        forms: Mapping[str, Callable[[str, Tensor, Tensor], Callable[[], float] | None]],
-        *,
-        data: Callable[[str, list[int], str], tuple[Tensor, Tensor]],
-        requests: Callable[[int], list[Json]],
-        plot: Mapping[str, Sequence[Curve]],
-        tolerance: Mapping[str, float],
-        first: Sequence[int],
-    ) -> None:
-        self.name, self.script, self.about, self.forms, self.data = name, script, about, forms, data
-        self.requests, self.plot, self.tolerance, self.first = requests, plot, tolerance, first
+    name: str  # of the files, and of the table's place in a page
+    script: str  # path
+    about: str | None  # the script's docstring
+    forms: Mapping[str, Form]  # the first is the product's
+    data: Callable[[str, list[int], str], tuple[Tensor, Tensor]]  # scores and labels for what is measured, shape, dtype
+    requests: Callable[[int], list[Json]]  # everything to measure, threads apart, for the longest list
+    plot: Mapping[str, Sequence[Curve]]  # panels by their title
+    tolerance: Mapping[str, float]  # relative error up to which the values of forms agree, by dtype
+    first: Sequence[int]  # lengths of the lists of the calls that compile, ahead of the clock
 
     def main(self) -> None:
         """Measure what is missing, and write the table and the plot."""

@@ -22,6 +22,7 @@ QUERIES = "lightgbm_lambdarank"
 LONGEST = "full"
 
 SURROGATES = ("ranknet", "hinge", "exponential", "logistic", "p_norm_push(p=2)")
+TINY = RerankProblem([[0.0, 1.0], [1.0, 0.5], [2.0, 3.0]], [0, 1, 0])  # to compile with
 _STANDARD = ("travel", "uis", NUMERIC, "pima", "haberman")
 _LENGTHS = ("50", "100", "150", LONGEST)
 

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from _bench import Json, Records, apart, command_line, parsed, peak, publish
 from _highs import HighsSolver
-from _lists import HIGH_DIMENSION, Case, cases, standard_cases
+from _lists import HIGH_DIMENSION, TINY, Case, cases, standard_cases
 
 from ltr.data import DataError
-from ltr.exact import METHODS, Limits, RerankProblem, Solution, TracePoint, solve
+from ltr.exact import METHODS, Limits, Solution, TracePoint, solve
 from ltr.exact.local_search.search import local_search
 from ltr.exact.solve import Solver
 from ltr.exact.weight_space.workers import available_threads
@@ -58,7 +58,6 @@ _START = 2.0  # seconds of local search for the warm start
 _GRACE = 300.0  # seconds beyond the limit after which a process is killed
 _STEP = 0.99  # of the gap, at which the trace keeps a point
 _FIRST, _LEAST = 1e-2, 1e-4  # seconds and gap where the axes of the plot begin
-_TINY = RerankProblem([[0.0, 1.0], [1.0, 0.5], [2.0, 3.0]], [0, 1, 0])
 _KEY = ("data", "top", "method", "threads", "time_limit")
 
 
@@ -77,7 +76,7 @@ def measure(request: Json) -> Json:
         solver.check(problem)
     except ValueError as error:
         return record | {"status": "not for this problem", "message": str(error)}
-    solve(_TINY, solver, Limits(time_limit=10.0))  # compiles and imports what the method needs
+    solve(TINY, solver, Limits(time_limit=10.0))  # compiles and imports what the method needs
     before, start = peak(), problem.evaluate(request["start"])
     solution = solve(problem, solver, Limits(time_limit=request["time_limit"]), warm_starts=[request["start"]])
     return record | {

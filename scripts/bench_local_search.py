@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from _ascents import List, coordinate_pass, direct_rank_pass, evaluate, random_round, random_start
 from _bench import Records, command_line, publish
-from _lists import Case, FloatArray, cases
+from _lists import TINY, Case, FloatArray, cases
 
 from ltr.data import DataError
 from ltr.exact import RerankProblem
@@ -33,7 +33,6 @@ Search = Callable[[RerankProblem, float, int, Sequence[FloatArray]], float]
 
 _ROUNDS = 500  # random directions between two looks at the clock
 _EQUAL = 1e-9  # values closer than this are one value
-_TINY = RerankProblem([[0.0, 1.0], [1.0, 0.5], [2.0, 3.0]], [0, 1, 0])
 
 
 def by_local_search(problem: RerankProblem, seconds: float, seed: int, starts: Sequence[FloatArray]) -> float:
@@ -121,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     known = Records(options.known, ("data", "top")) if options.known else {}
     compile_kernels()
     for search in METHODS.values():
-        search(_TINY, 1e-3, 0, [])
+        search(TINY, 1e-3, 0, [])
     lines = []
     try:
         for case in cases(options.data, options.top):

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from _bench import Curve, Json, Study
+from _bench import Curve, Form, Json, Study
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -104,7 +104,7 @@ def _libauc(name: str) -> Loss:
     return value
 
 
-def _form(loss_of: Callable[[str], Loss]) -> Callable[[str, Tensor, Tensor], Callable[[], float]]:
+def _form(loss_of: Callable[[str], Loss]) -> Form:
     """Return the form that computes value and gradient of a loss."""
 
     def form(name: str, scores: Tensor, labels: Tensor) -> Callable[[], float]:

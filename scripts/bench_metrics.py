@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from _bench import Curve, Json, Study
+from _bench import Curve, Form, Json, Study
 from torch import Tensor
 
 from ltr.metrics import parse_measure
@@ -114,9 +114,7 @@ def _allrank(metric: str, scores: Tensor, labels: Tensor) -> Call | None:
     return lambda: float(metrics.ndcg(rows, targets, gain_function=lambda y: y).mean())
 
 
-def _form(
-    prepared: Callable[[str, Tensor, Tensor], Call | None],
-) -> Callable[[str, Tensor, Tensor], Call | None]:
+def _form(prepared: Form) -> Form:
     """Return the form for the metric that is measured."""
     return lambda what, scores, labels: prepared(what.removesuffix(_GRADED), scores, labels)
 
