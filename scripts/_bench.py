@@ -287,9 +287,11 @@ class Study:
             times.set(title=title, ylabel="seconds")
             if times.lines:
                 times.legend(fontsize=7)
-            memory.set(xlabel="items of the list", ylabel="peak memory, MB")
+            memory.set(ylabel="peak memory, MB")
         for axis in axes.flat:
             axis.grid(alpha=0.3)
+        for axis in axes.reshape(-1, max(2, across))[-1]:  # with no panel below
+            axis.set_xlabel("items of the list")
         figure.savefig(path, dpi=120)
         plt.close(figure)
 

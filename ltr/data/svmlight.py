@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from ltr.data.cache import Arrays, cached
 from ltr.data.dataset import DataError, Dataset, checked_features
 from ltr.data.frames import feature_names, is_number
-from ltr.data.queries import read_query_sizes, side_file
+from ltr.data.queries import queries_beside
 
 __all__ = ["glimpse_svmlight", "looks_like_svmlight", "read_svmlight", "read_svmlight_rows"]
 
@@ -138,16 +138,13 @@ def _read(path: str | os.PathLike[str], features: Sequence[str] | None, cache: b
     rows = np.repeat(np.arange(len(labels)), np.diff(indptr))
     X = np.zeros((len(labels), width))
     X[rows[place >= 0], place[place >= 0]] = parsed["values"][place >= 0]
-    return _Rows(X, labels, names, _queries(file, parsed))
-
-
-def _queries(file: Path, parsed: Arrays) -> NDArray[Any] | None:
-    ids, beside = parsed["queries"], side_file(file)
-    if len(ids) > 0 and beside is not None:
-        raise DataError(f"{file}: queries must come from one place, got qid: in its lines and {beside.name} beside it")
+    ids, beside = parsed["queries"], queries_beside(file, len(labels))
+    if len(ids) == 0:
+        return _Rows(X, labels, names, beside)
     if beside is not None:
-        return read_query_sizes(beside, len(parsed["labels"]))
-    return ids if len(ids) > 0 else None
+        sizes = f"{file.name}.query"
+        raise DataError(f"{file}: queries must come from one place, got qid: in its lines and {sizes} beside it")
+    return _Rows(X, labels, names, ids)
 
 
 def _parse(file: Path) -> Arrays:

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from ltr.data.dataset import DataError, Dataset, checked_names
 from ltr.data.frames import Columns, dataset_of, features_of, ids_of
-from ltr.data.queries import read_query_sizes, side_file
+from ltr.data.queries import queries_beside
 
 __all__ = ["BINARY_SUFFIXES", "read_table", "read_table_rows", "read_texts"]
 
@@ -79,10 +79,9 @@ def read_table(
         ('machines', ('hours',), [[10.5], [99.0]], [0, 1])
     """
     columns = _read(path, separator, texts=query)
-    beside = side_file(path) if query is None else None
-    given = None if beside is None else read_query_sizes(beside, len(columns[next(iter(columns))]))
+    beside = queries_beside(path, len(next(iter(columns.values())))) if query is None else None
     return dataset_of(
-        columns, str(path), Path(path).stem, label=label, query=query, drop=drop, features=features, queries=given
+        columns, str(path), Path(path).stem, label=label, query=query, drop=drop, features=features, queries=beside
     )
 
 
@@ -92,10 +91,7 @@ def read_table_rows(
     """Return features (n, len(features)) and query ids of a table, None where no place tells the queries."""
     columns = _read(path, separator, texts=query)
     X = features_of(columns, str(path), features)
-    if query is not None:
-        return X, ids_of(columns, str(path), query)
-    beside = side_file(path)
-    return X, None if beside is None else read_query_sizes(beside, len(X))
+    return X, queries_beside(path, len(X)) if query is None else ids_of(columns, str(path), query)
 
 
 def read_texts(path: str | os.PathLike[str], *, separator: str | None = None) -> dict[str, list[str]]:
