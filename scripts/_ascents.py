@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from ltr.compiling import njit
 from ltr.exact import RerankProblem
 
-__all__ = ["List", "coordinate_pass", "direct_rank_pass", "evaluate", "random_round", "random_start"]
-
 FloatArray = NDArray[np.float64]
 
 _STEP, _SCALE, _DOUBLINGS = 0.05, 2.0, 25  # RankLib's defaults

@@ -24,24 +24,17 @@ if TYPE_CHECKING:
     from highspy import Highs
     from highspy.highs import HighsCallbackEvent
 
-__all__ = ["HighsSolver"]
 
 _LONGEST_SEARCH = 2.0  # seconds, as before SCIP
+_TOLERANCE = 1e-9  # of feasibility and integrality, as small as the model needs (see `ltr.exact.scip`)
 
 
 @dataclass(frozen=True)
 class HighsSolver:
-    """Solves the faithful ResolvedRank model with HiGHS.
+    """Solves the faithful ResolvedRank model with HiGHS."""
 
-    Attributes:
-        threads: for HiGHS; it takes them once a process.
-        local_search: share of the time limit given to the local search, 2 seconds at most; 0 skips it.
-        tolerance: of feasibility and integrality, as small as the model needs (see `ltr.exact.scip`).
-    """
-
-    threads: int = 1
-    local_search: float = 0.1
-    tolerance: float = 1e-9
+    threads: int = 1  # HiGHS takes them once per process
+    local_search: float = 0.1  # share of the time limit given to the local search, 2 seconds at most; 0 skips it
 
     def check(self, problem: Problem) -> None:
         """Refuse what SCIP refuses."""
@@ -100,8 +93,8 @@ class HighsSolver:
             ("random_seed", int(state.limits.seed)),
             ("mip_rel_gap", state.limits.gap),
             ("mip_abs_gap", 0.0),
-            ("mip_feasibility_tolerance", self.tolerance),
-            ("primal_feasibility_tolerance", self.tolerance),
+            ("mip_feasibility_tolerance", _TOLERANCE),
+            ("primal_feasibility_tolerance", _TOLERANCE),
         ):
             solver.setOptionValue(option, value)
         with tempfile.TemporaryDirectory() as folder:

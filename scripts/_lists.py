@@ -6,18 +6,14 @@ standardised features), the list's features standardised again and constant ones
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data import DataError, half_split, load
-from ltr.exact import Problem, RerankProblem
+from ltr.exact import RerankProblem
 from ltr.rankers import LogisticRegressionRanker, make_ranker
-
-__all__ = ["HIGH_DIMENSION", "LONGEST", "Case", "cases", "standard_cases"]
 
 FloatArray = NDArray[np.float64]
 
@@ -26,6 +22,7 @@ QUERIES = "lightgbm_lambdarank"
 LONGEST = "full"
 
 SURROGATES = ("ranknet", "hinge", "exponential", "logistic", "p_norm_push(p=2)")
+TINY = RerankProblem([[0.0, 1.0], [1.0, 0.5], [2.0, 3.0]], [0, 1, 0])  # to compile with
 _STANDARD = ("travel", "uis", NUMERIC, "pima", "haberman")
 _LENGTHS = ("50", "100", "150", LONGEST)
 
@@ -50,7 +47,7 @@ class Case:
             return f"{self.data}, {self.top} queries"
         return f"{self.data}, {'full list' if self.top == LONGEST else f'top {self.top}'}"
 
-    def problem(self) -> Problem:
+    def problem(self) -> RerankProblem:
         """The problem of this list.
 
         Raises:
@@ -119,18 +116,11 @@ def _top(name: str, top: str) -> tuple[FloatArray, NDArray[np.int64]]:
 
 
 def _graded(queries: int) -> RerankProblem:
-    """NDCG, averaged over the first queries of LightGBM's example."""
-    from sklearn.datasets import load_svmlight_file
-
-    folder = Path(os.environ.get("LTR_DATA", "")) / QUERIES
-    if not (folder / "rank.train").is_file():
-        raise DataError(f"{folder / 'rank.train'}: no such file; set LTR_DATA to the directory of the data sets")
-    X, labels = load_svmlight_file(str(folder / "rank.train"))
-    sizes = np.loadtxt(folder / "rank.train.query", dtype=np.int64)[:queries]
-    rows = int(sizes.sum())
-    features = _standardised(X[:rows].toarray())
-    qid = np.repeat(np.arange(queries), sizes)
-    return RerankProblem(features, labels[:rows], "dcg", qid=qid, margin=1e-4, normalise=True)
+    """Return the problem of the mean NDCG of the first queries of LightGBM's example."""
+    data = load(QUERIES)
+    rows = data.qid < queries
+    X = _standardised(data.X[rows])
+    return RerankProblem(X, data.y[rows], "dcg", qid=data.qid[rows], margin=1e-4, normalise=True)
 
 
 def _standardised(X: FloatArray) -> FloatArray:

@@ -13,131 +13,152 @@ a plot are written beside it.
 from __future__ import annotations
 
 import argparse
-import json
+import dataclasses
 import math
-import os
-import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple
 
-from _cell import OWN_MODEL, method_names, threads_used
-from _gap_plot import plot
-from _insert import insert
-from _lists import HIGH_DIMENSION, Case, cases, standard_cases
+from _bench import Json, Records, apart, command_line, parsed, peak, publish
+from _highs import HighsSolver
+from _lists import HIGH_DIMENSION, TINY, Case, cases, standard_cases
 
 from ltr.data import DataError
+from ltr.exact import METHODS, Limits, Solution, TracePoint, solve
 from ltr.exact.local_search.search import local_search
+from ltr.exact.solve import Solver
 from ltr.exact.weight_space import available_threads
 from trainers.provenance import machine
 from trainers.tables import markdown_table
 
-Json = dict[str, Any]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
+
+class Method(NamedTuple):
+    """A method by its solver, and its look in the plot."""
+
+    solver: Solver
+    label: str
+    colour: str
+    dashes: tuple[float, ...] = ()  # of a line that lies on others
+    own_model: bool = False  # its bound holds for the weights that its model admits, fewer than the problem's
+
+
+_METHODS = {
+    "weight_space": Method(METHODS["weight_space"], "weight-space search", "#0072b2"),
+    "hosted": Method(METHODS["hosted"], "weight-space search in SCIP", "#56b4e9"),
+    "resolved": Method(METHODS["resolved"], "SCIP, strengthened model", "#e69f00"),
+    "resolved_faithful": Method(METHODS["resolved_faithful"], "SCIP, the paper's model", "#d55e00", (4, 2), True),
+    "highs": Method(HighsSolver(), "HiGHS, the paper's model", "#777777", (1, 1.5), True),
+}
 _START = 2.0  # seconds of local search for the warm start
 _GRACE = 300.0  # seconds beyond the limit after which a process is killed
-_HERE = Path(__file__).parent
+_STEP = 0.99  # of the gap, at which the trace keeps a point
+_FIRST, _LEAST = 1e-2, 1e-4  # seconds and gap where the axes of the plot begin
+_KEY = ("data", "top", "method", "threads", "time_limit")
 
 
-class Results:
-    """The lines of a results file: warm starts, and cells by what was asked."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.starts: dict[Case, Json] = {}
-        self.cells: dict[tuple[Any, ...], Json] = {}
-        if path.exists():
-            for line in path.read_text(encoding="utf-8").splitlines():
-                self._keep(json.loads(line))
-
-    def add(self, record: Json) -> None:
-        """Keep a record, on disk too."""
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
-        self._keep(record)
-
-    def _keep(self, record: Json) -> None:
-        if "start" in record:
-            self.starts[_case(record)] = record
-        else:
-            self.cells[key(record)] = record
+# --- one solve ----------------------------------------------------------------------------------------------------
 
 
-def _case(record: Json) -> Case:
-    return Case(record["data"], record["top"])
-
-
-def _versions() -> str:
-    return ", ".join(f"{name} {version(name)}" for name in ("pyscipopt", "highspy", "numba"))
-
-
-def key(request: Json) -> tuple[Any, ...]:
-    """What tells one cell from another."""
-    return tuple(request[name] for name in ("data", "top", "method", "threads", "time_limit"))
-
-
-def warm_start(results: Results, case: Case) -> list[float]:
-    """The weights that every method of a case starts from."""
-    if case not in results.starts:
-        found = local_search(case.problem(), restarts=10**6, time_limit=_START)
-        results.add({"data": case.data, "top": case.top, "start": found.weights.tolist(), "value": found.value})
-    start: list[float] = results.starts[case]["start"]
-    return start
-
-
-def run_cell(request: Json) -> Json:
-    """The record of a cell, from a process of its own; one with status ``failed`` where that dies."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(_HERE / "_cell.py")]
-    failed = {name: value for name, value in request.items() if name != "start"} | {"status": "failed"}
+def measure(request: Json) -> Json:
+    """Return the record of a solve: what was asked, and what came of it."""
+    problem, method = Case(request["data"], request["top"]).problem(), _METHODS[request["method"]]
+    solver = method.solver
+    if hasattr(solver, "threads"):
+        solver = dataclasses.replace(solver, threads=request["threads"])  # type: ignore[type-var]
+    sizes = [len(problem.positives), len(problem.negatives)] if problem.binary else [problem.n, len(problem.lists)]
+    record = {key: request[key] for key in _KEY} | {"shape": [*sizes, problem.d]}
     try:
-        done = subprocess.run(
-            command,
-            input=json.dumps(request),
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=request["time_limit"] + _GRACE,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return failed | {"message": "killed: it did not keep its time limit"}
-    if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or [""])[-1]
-        return failed | {"message": f"exit status {done.returncode}: {last}"}
-    return json.loads(done.stdout.splitlines()[-1]) | {"machine": f"{machine()}, {_versions()}"}
+        solver.check(problem)
+    except ValueError as error:
+        return record | {"status": "not for this problem", "message": str(error)}
+    solve(TINY, solver, Limits(time_limit=10.0))  # compiles and imports what the method needs
+    before, start = peak(), problem.evaluate(request["start"])
+    solution = solve(problem, solver, Limits(time_limit=request["time_limit"]), warm_starts=[request["start"]])
+    return record | {
+        "status": solution.status.value,
+        "message": solution.message,
+        "seconds": solution.seconds,
+        "value": solution.value,
+        "start_value": start,
+        "bound": _bound(solution, solution.value, method),
+        "nodes": solution.nodes,
+        "memory": peak(),
+        "memory_before": before,
+        "trace": _thinned(solution, method, start),
+    }
 
 
-def measure(results: Results, chosen: Iterable[Case], options: argparse.Namespace) -> None:
-    """Compute the cells that are missing."""
+def _bound(point: Solution | TracePoint, value: float, method: Method) -> float:
+    """Return the bound on the problem, or on the method's own model where that is lower; at least the value."""
+    proven = point.model_bound if method.own_model and point.model_bound is not None else math.inf
+    return max(value, min(point.bound, proven))
+
+
+def _thinned(solution: Solution, method: Method, start: float) -> list[list[float]]:
+    """Return seconds, incumbent, bound and nodes wherever the gap has fallen by a hundredth, and at the end.
+
+    The trace begins with the warm start: the weights 0 are offered before it.
+    """
+    kept: list[list[float]] = []
+    last = math.inf
+    for point in solution.trace:
+        bound = _bound(point, point.incumbent, method)
+        difference = bound - point.incumbent
+        if point.incumbent >= start and (difference <= _STEP * last or point is solution.trace[-1]):
+            kept.append([point.seconds, point.incumbent, bound, point.nodes])
+            last = difference
+    return kept
+
+
+# --- all solves ---------------------------------------------------------------------------------------------------
+
+
+def measure_all(results: Records, chosen: Iterable[Case], options: argparse.Namespace) -> None:
+    """Compute the solves that are missing or failed."""
+    versions = ", ".join(f"{name} {version(name)}" for name in ("pyscipopt", "highspy", "numba"))
     for case in chosen:
+        given = dataclasses.asdict(case)
         try:
-            start = warm_start(results, case)
+            if not results[given]:
+                found = local_search(case.problem(), restarts=10**6, time_limit=_START)
+                results.add({**given, "start": found.weights.tolist(), "value": found.value})
         except DataError as error:
             print(f"{case.name}: skipped: {error}", file=sys.stderr)
             continue
         for method in options.methods:
-            request = {
-                "data": case.data,
-                "top": case.top,
-                "method": method,
-                "threads": threads_used(method, options.threads),
-                "time_limit": float(max(options.limits)),
-                "start": start,
-            }
-            known = results.cells.get(key(request))
-            if known is not None and known["status"] != "failed":
+            threads = options.threads if hasattr(_METHODS[method].solver, "threads") else 1
+            request = given | {"method": method, "threads": threads, "time_limit": float(max(options.limits))}
+            if results[request] and results[request][-1]["status"] != "failed":
                 continue
             print(f"{case.name}, {method} ... ", end="", flush=True)
-            record = run_cell(request)
-            results.add(record)
+            asked = request | {"start": results[given][-1]["start"]}
+            record = apart(__file__, asked, seconds=request["time_limit"] + _GRACE)
+            record.pop("start", None)
+            results.add(record | {"machine": f"{machine()}, {versions}"})
             print(record["status"], record.get("message", ""))
 
 
+def chosen_records(results: Records, case: Case, methods: Sequence[str]) -> list[Json]:
+    """Return the last records of a case with the longest time limit of each method, in the order of methods."""
+    known = [found for found in results.all() if (found["data"], found["top"]) == (case.data, case.top)]
+    ordered: list[Json] = []
+    for method in methods:
+        found = {(r["threads"], r["time_limit"]): r for r in known if r.get("method") == method}
+        longest = max((limit for _, limit in found), default=0.0)
+        ordered += [record for (_, limit), record in sorted(found.items()) if limit == longest]
+    return ordered
+
+
+# --- the table ----------------------------------------------------------------------------------------------------
+
+
 def gap_at(record: Json, seconds: float) -> float:
-    """The gap known after so many seconds, infinite before there is any."""
+    """Return the gap known after so many seconds, infinite before there is any."""
     known = [point for point in record["trace"] if point[0] <= seconds]
     if not known or known[-1][1] == 0:
         return math.inf
@@ -145,11 +166,10 @@ def gap_at(record: Json, seconds: float) -> float:
     return max(0.0, (bound - value) / abs(value))
 
 
-def row(record: Json, limits: Sequence[float]) -> list[str]:
-    """One line of the table."""
-    case, own = _case(record), record["method"] in OWN_MODEL
+def row(case: Case, record: Json, limits: Sequence[float]) -> list[str]:
+    """Return one line of the table."""
     threads = f" ({record['threads']} threads)" if record["threads"] > 1 else ""
-    head = [case.name, f"{record['method']}{'*' if own else ''}{threads}"]
+    head = [case.name, f"{record['method']}{'*' if _METHODS[record['method']].own_model else ''}{threads}"]
     if "trace" not in record:
         return [*head, *("-" for _ in range(8 + len(limits)))]
     positives, negatives, d = record["shape"]
@@ -169,85 +189,8 @@ def row(record: Json, limits: Sequence[float]) -> list[str]:
     ]
 
 
-def report(records: Sequence[Json], limits: Sequence[float]) -> str:
-    """The table, with a word on what its columns hold."""
-    columns = [
-        *("list", "method", "pos/neg", "d", "proof, s"),
-        *(f"gap at {limit:g} s" for limit in limits),
-        *("value", "bound", "boxes or nodes", "a second", "memory, MB"),
-    ]
-    machines = sorted({record["machine"] for record in records if "machine" in record})
-    notes = [
-        f"Measured on {'; '.join(machines)}." if machines else "",
-        "Of `lightgbm_lambdarank` the third column is rows/queries. Memory is the growth of the process's peak while it"
-        " solves.",
-        "A star: the bound is that of the paper's model, which holds for weights without score differences strictly"
-        " between 0 and the margin, and not for all.",
-    ]
-    text = "\n".join(note for note in notes if note)
-    return f"{markdown_table(columns, [row(record, limits) for record in records], left=2)}\n\n{text}\n"
-
-
-def chosen_records(results: Results, chosen: Sequence[Case], methods: Sequence[str]) -> list[Json]:
-    """The records to show, in the order of the cases and methods."""
-    ordered = []
-    for case in chosen:
-        for method in methods:
-            found = [
-                r for r in results.cells.values() if (r["data"], r["top"], r["method"]) == (case.data, case.top, method)
-            ]
-            longest = max((r["time_limit"] for r in found), default=0.0)
-            ordered += sorted((r for r in found if r["time_limit"] == longest), key=lambda r: r["threads"])
-    return ordered
-
-
-def write(results: Results, chosen: Sequence[Case], options: argparse.Namespace) -> bool:
-    """Table and plot, and their places in the documentation where asked for; False where there is nothing to show."""
-    records = chosen_records(results, chosen, options.methods)
-    if not records:
-        return False
-    table = report(records, options.limits)
-    name = "exact_high_dimension" if options.high_dimension else "exact"
-    (options.out / f"{name}.md").write_text(table, encoding="utf-8")
-    print(f"\n{table}")
-    drawn = [
-        (case.name, [r for r in records if (r["data"], r["top"]) == (case.data, case.top) and r.get("trace")])
-        for case in chosen
-    ]
-    panels = [(title, lines) for title, lines in drawn if lines]
-    for path in [options.out / f"{name}_gap.png", *([options.image] if options.image else [])]:
-        if panels:
-            plot(panels, path)
-    if options.docs:
-        insert(options.docs, name, table)
-    return True
-
-
-def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The options."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    known = method_names()
-    parser.add_argument("--data", nargs="+", metavar="NAME", help="data sets (default: the standard lists)")
-    parser.add_argument("--top", nargs="+", metavar="K", default=["50", "100", "150", "full"], help="lengths of lists")
-    parser.add_argument("--high-dimension", action="store_true", help="the lists with 10 features and more instead")
-    parser.add_argument("--limits", nargs="+", type=float, metavar="SECONDS", help="default 10 60 600, or 10 60")
-    parser.add_argument("--methods", nargs="+", choices=known, help=f"of {', '.join(known)}")
-    parser.add_argument("--threads", type=int, default=available_threads(), help="for those that use several")
-    parser.add_argument(
-        "--out", type=Path, default=Path("runs/bench"), help="folder of the results (default runs/bench)"
-    )
-    parser.add_argument("--table-only", action="store_true", help="compute nothing")
-    parser.add_argument("--docs", type=Path, metavar="PAGE", help="page to put the table into")
-    parser.add_argument("--image", type=Path, metavar="PNG", help="a second place for the plot")
-    options = parser.parse_args(arguments)
-    wide = options.high_dimension
-    options.limits = sorted(options.limits or ([10.0, 60.0] if wide else [10.0, 60.0, 600.0]))
-    options.methods = options.methods or (["weight_space", "resolved_faithful"] if wide else known)
-    return options
-
-
 def percent(gap: float) -> str:
-    """A gap as a percentage with two or three digits that count.
+    """Return a gap as a percentage with two or three digits that count.
 
     Examples:
         >>> percent(0.0), percent(0.01234), percent(1.5), percent(0.00004), percent(math.inf)
@@ -261,22 +204,133 @@ def percent(gap: float) -> str:
     return f"{100 * gap:.{0 if gap >= 0.1 else min(digits, 6)}f}%"
 
 
+def report(found: dict[Case, list[Json]], limits: Sequence[float]) -> str:
+    """Return the table, with a word on what its columns hold."""
+    columns = [
+        *("list", "method", "pos/neg", "d", "proof, s"),
+        *(f"gap at {limit:g} s" for limit in limits),
+        *("value", "bound", "boxes or nodes", "a second", "memory, MB"),
+    ]
+    rows = [row(case, record, limits) for case, records in found.items() for record in records]
+    machines = sorted({r["machine"] for records in found.values() for r in records if "machine" in r})
+    notes = [f"Measured on {'; '.join(machines)}."] if machines else []
+    notes += [
+        "Of `lightgbm_lambdarank` the third column is rows/queries. Memory is the growth of the process's peak while it"
+        " solves.",
+        "A star: the bound is that of the paper's model, which holds for weights without score differences strictly"
+        " between 0 and the margin, and not for all.",
+    ]
+    text = "\n".join(notes)
+    return f"{markdown_table(columns, rows, left=2)}\n\n{text}\n"
+
+
+# --- the plot -----------------------------------------------------------------------------------------------------
+
+
+def plot(panels: dict[str, list[Json]], path: Path) -> None:
+    """Draw the gap over time, one panel for each list, one line for each method."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+    from matplotlib.ticker import NullFormatter
+
+    across = min(4, len(panels))
+    down = math.ceil(len(panels) / across)
+    size = (3.0 * across + 0.8, 2.5 * down + 0.7)
+    figure, axes = plt.subplots(
+        down, across, figsize=size, sharex=True, sharey=True, squeeze=False, layout="constrained"
+    )
+    every = [record for records in panels.values() for record in records]
+    largest = max((gap for record in every for _, gap in _gaps(record)), default=1.0) or 1.0
+    for axis, (name, records) in zip(axes.flat, panels.items(), strict=False):
+        for record in records:
+            _line(axis, record)
+        # shared axes: a limit left open would be that of the first panel
+        axis.set(xscale="log", yscale="log", ylim=(_LEAST, 1.5 * largest))
+        axis.set_title(name, fontsize=9)
+        axis.grid(visible=True, color="#e5e5e5", linewidth=0.6)
+        axis.tick_params(labelsize=8)
+        axis.yaxis.set_major_formatter(lambda gap, _: f"{100 * gap:g}%")
+        axis.yaxis.set_minor_formatter(NullFormatter())
+        axis.xaxis.set_major_formatter(lambda seconds, _: f"{seconds:g}")
+        axis.spines[["top", "right"]].set_visible(False)
+    for axis in axes.flat[len(panels) :]:
+        axis.set_visible(False)
+    for axis in axes.flat[max(0, len(panels) - across) : len(panels)]:  # with no panel below
+        axis.tick_params(labelbottom=True)
+        axis.set_xlabel("seconds", fontsize=9)
+    figure.supylabel("gap (a dot: proven optimal)", fontsize=9)
+    lines = {line.get_label(): line for axis in axes.flat for line in axis.get_lines()}
+    shown = [method.label for method in _METHODS.values() if method.label in lines]
+    figure.legend(
+        [lines[label] for label in shown],
+        shown,
+        loc="outside lower center",
+        ncols=min(len(shown), across),
+        frameon=False,
+        fontsize=9,
+    )
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def _line(axis: Axes, record: Json) -> None:
+    """Draw the steps of one trace; where the gap closes, down to the axis and a dot."""
+    points, method = _gaps(record), _METHODS[record["method"]]
+    times, gaps = [t for t, _ in points], [max(gap, _LEAST) for _, gap in points]
+    above = 3 if record["method"] in ("weight_space", "hosted") else 2
+    look = {"color": method.colour, "linewidth": 1.6}
+    (line,) = axis.step(times, gaps, where="post", label=method.label, zorder=above, **look)
+    line.set_dashes(method.dashes)
+    if record["status"] == "optimal":
+        axis.vlines(times[-1], _LEAST, gaps[-2] if len(gaps) > 1 else gaps[-1], **look)
+        axis.plot(times[-1], _LEAST, "o", color=method.colour, markersize=5, clip_on=False)
+
+
+def _gaps(record: Json) -> list[tuple[float, float]]:
+    """Return seconds and gap of each point of a trace."""
+    return [
+        (max(seconds, _FIRST), (bound - value) / abs(value)) for seconds, value, bound, _ in record["trace"] if value
+    ]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compute what is missing, then write table and plot; 1 when there is nothing to show."""
-    options = parsed(arguments)
-    options.out.mkdir(parents=True, exist_ok=True)
-    results = Results(options.out / "results.jsonl")
+    """Compute what is missing, then write table and plot; return 1 when there is nothing to show."""
+    parser = command_line(__doc__, "runs/bench")
+    parser.add_argument("--data", nargs="+", metavar="NAME", help="data sets (default: the standard lists)")
+    parser.add_argument("--top", nargs="+", metavar="K", default=["50", "100", "150", "full"], help="lengths of lists")
+    parser.add_argument("--high-dimension", action="store_true", help="the lists with 10 features and more instead")
+    parser.add_argument("--limits", nargs="+", type=float, metavar="SECONDS", help="default 10 60 600, or 10 60")
+    parser.add_argument("--methods", nargs="+", choices=_METHODS, help=f"of {', '.join(_METHODS)}")
+    parser.add_argument("--threads", type=int, default=available_threads(), help="for those that use several")
+    parser.add_argument("--table-only", action="store_true", help="compute nothing")
+    parser.add_argument("--image", type=Path, metavar="PNG", help="a second place for the plot")
+    options = parsed(parser, measure, arguments)
+    wide = options.high_dimension
+    options.limits = sorted(options.limits or ([10.0, 60.0] if wide else [10.0, 60.0, 600.0]))
+    options.methods = options.methods or (["weight_space", "resolved_faithful"] if wide else list(_METHODS))
+    results = Records(options.out / "results.jsonl", _KEY)
     try:
-        if options.high_dimension:
+        if wide:
             chosen = [case for case in HIGH_DIMENSION if not options.data or case.data in options.data]
         else:
             chosen = cases(options.data, options.top) if options.data else standard_cases()
         if not options.table_only:
-            measure(results, chosen, options)
+            measure_all(results, chosen, options)
     except DataError as error:
         print(error, file=sys.stderr)
         return 1
-    return int(not write(results, chosen, options))
+    found = {case: chosen_records(results, case, options.methods) for case in chosen}
+    if not any(found.values()):
+        return 1
+    name = "exact_high_dimension" if wide else "exact"
+    publish(options, name, report(found, options.limits))
+    panels = {case.name: [r for r in records if r.get("trace")] for case, records in found.items()}
+    if panels := {title: records for title, records in panels.items() if records}:
+        for path in filter(None, (options.out / f"{name}_gap.png", options.image)):
+            plot(panels, path)
+    return 0
 
 
 if __name__ == "__main__":

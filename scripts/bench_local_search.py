@@ -11,7 +11,7 @@ all runs of the list and of the results of ``bench_exact.py`` where they are giv
 from __future__ import annotations
 
 import argparse
-import json
+import dataclasses
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 from _ascents import List, coordinate_pass, direct_rank_pass, evaluate, random_round, random_start
-from _insert import insert
-from _lists import Case, FloatArray, cases
+from _bench import Records, command_line, publish
+from _lists import TINY, Case, FloatArray, cases
 
 from ltr.data import DataError
 from ltr.exact import RerankProblem
@@ -82,28 +82,15 @@ METHODS: dict[str, Search] = {
 }
 
 
-def prepare() -> None:
-    """Compile everything."""
-    tiny = RerankProblem([[0.0, 1.0], [1.0, 0.5], [2.0, 3.0]], [0, 1, 0])
-    compile_kernels()
-    for search in METHODS.values():
-        search(tiny, 1e-3, 0, [])
-
-
-def runs(case: Case, options: argparse.Namespace) -> dict[tuple[str, float], list[float]]:
-    """Values of all seeds, by method and seconds."""
+def rows(case: Case, options: argparse.Namespace, known: float) -> list[list[str]]:
+    """Run every method with every seed; return the lines of the table."""
     problem = case.problem()
-    assert isinstance(problem, RerankProblem)
     starts = case.surrogate_weights() if options.starts else []
-    return {
+    values = {
         (method, seconds): [search(problem, seconds, seed, starts) for seed in range(options.seeds)]
         for seconds in options.seconds
         for method, search in METHODS.items()
     }
-
-
-def rows(case: Case, values: dict[tuple[str, float], list[float]], known: float) -> list[list[str]]:
-    """Lines of the table."""
     best = max(known, *(max(found) for found in values.values()))
     return [
         [
@@ -119,36 +106,27 @@ def rows(case: Case, values: dict[tuple[str, float], list[float]], known: float)
     ]
 
 
-def known_values(path: Path | None) -> dict[Case, float]:
-    """The best value of every case among the results of `bench_exact`."""
-    best: dict[Case, float] = {}
-    for line in path.read_text(encoding="utf-8").splitlines() if path else []:
-        record = json.loads(line)
-        case = Case(record["data"], record["top"])
-        best[case] = max(best.get(case, -np.inf), record.get("value", -np.inf))
-    return best
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write and print the table; 1 when the data is not there."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    """Write and print the table; return 1 when the data is not there."""
+    parser = command_line(__doc__, "runs/bench")
     parser.add_argument("--data", nargs="+", default=["travel", "uis", "pima"], metavar="NAME", help="data sets")
     parser.add_argument("--top", nargs="+", default=["50", "100", "full"], metavar="K", help="lengths of lists")
     parser.add_argument("--seconds", nargs="+", type=float, default=[1.0, 5.0], help="of each run (default 1 5)")
     parser.add_argument("--seeds", type=int, default=10, help="runs of each method (default 10)")
     parser.add_argument("--starts", action="store_true", help="start from the weights of the surrogates")
     parser.add_argument("--known", type=Path, metavar="JSONL", help="results of bench_exact.py")
-    parser.add_argument("--out", type=Path, default=Path("runs/bench"), help="folder of the table (default runs/bench)")
-    parser.add_argument("--docs", type=Path, metavar="PAGE", help="page to put the table into")
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
-    known = known_values(options.known)
-    prepare()
+    known = Records(options.known, ("data", "top")) if options.known else {}
+    compile_kernels()
+    for search in METHODS.values():
+        search(TINY, 1e-3, 0, [])
     lines = []
     try:
         for case in cases(options.data, options.top):
             print(f"{case.name} ...", file=sys.stderr)
-            lines += rows(case, runs(case, options), known.get(case, -np.inf))
+            found = known[dataclasses.asdict(case)] if known else []
+            lines += rows(case, options, max((r["value"] for r in found if "value" in r), default=-np.inf))
     except DataError as error:
         print(error, file=sys.stderr)
         return 1
@@ -156,11 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     starts = "the weights of five surrogates" if options.starts else "random weights"
     note = f"{options.seeds} seeds, one core of {machine()}; starts: {starts}."
     table = f"{markdown_table(columns, lines, left=2)}\n\n{note}\n"
-    name = "local_search_starts" if options.starts else "local_search"
-    (options.out / f"{name}.md").write_text(table, encoding="utf-8")
-    print(table)
-    if options.docs:
-        insert(options.docs, name, table)
+    publish(options, "local_search_starts" if options.starts else "local_search", table)
     return 0
 
 

@@ -15,10 +15,9 @@ Markdown table and a plot are written beside ``losses.jsonl``, which holds what 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
-from _forms import ABSENT, Json, Study, curve, timed
+from _bench import Curve, Form, Json, Study
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -31,16 +30,12 @@ _GRADED_LONG = (1_000, 100_000)  # half of the items of one list whose labels ar
 _LONG = (100, 300, 1_000, 3_000, 10_000, 100_000, 1_000_000)  # positives of one list, and as many negatives
 _LONGEST_OF_PAIRS = 5_000
 _BATCHES = ((64, 20), (64, 100), (64, 1_000))  # lists and their length
-_SECONDS, _CALLS = 0.5, 200  # to measure, and calls at most
+
+Loss = Callable[[Tensor, Tensor], Tensor]
 
 
-def _ltr(name: str) -> Callable[[Tensor, Tensor], Tensor]:
-    return parse_loss(name.removesuffix(_GRADED))
-
-
-def _plain(name: str) -> Callable[[Tensor, Tensor], Tensor]:
+def _plain(name: str) -> Loss:
     """What is usually written in torch: for pairs, the mean over a matrix of all of them."""
-    name = name.removesuffix(_GRADED)
     if name == "list_net":
         return lambda scores, labels: F.cross_entropy(
             torch.atleast_2d(scores), torch.atleast_2d(labels).to(scores.dtype).softmax(-1)
@@ -58,7 +53,7 @@ def _plain_lambda(scores: Tensor, labels: Tensor) -> Tensor:
     return ((change * F.softplus(scores.unsqueeze(-2) - scores.unsqueeze(-1))).sum((-2, -1)) / ideal).mean()
 
 
-def _plain_pairs(name: str) -> Callable[[Tensor, Tensor], Tensor]:
+def _plain_pairs(name: str) -> Loss:
     def value(scores: Tensor, labels: Tensor) -> Tensor:
         z = scores.unsqueeze(-1) - scores.unsqueeze(-2)
         comparable = labels.unsqueeze(-1) > labels.unsqueeze(-2)
@@ -77,14 +72,14 @@ def _plain_pairs(name: str) -> Callable[[Tensor, Tensor], Tensor]:
     return value
 
 
-def _allrank(name: str) -> Callable[[Tensor, Tensor], Tensor]:
+def _allrank(name: str) -> Loss:
     """Its RankNet is the mean over the pairs of the whole batch: the same where lists have equally many."""
     from allrank.models.losses import rankNet
 
     return lambda scores, labels: rankNet(scores, labels.to(scores.dtype))
 
 
-def _pytorchltr(name: str) -> Callable[[Tensor, Tensor], Tensor]:
+def _pytorchltr(name: str) -> Loss:
     """Its losses are sums over pairs, the logistic one in bits."""
     from pytorchltr.loss import PairwiseHingeLoss, PairwiseLogisticLoss
 
@@ -101,20 +96,36 @@ def _pytorchltr(name: str) -> Callable[[Tensor, Tensor], Tensor]:
     return value
 
 
-def _libauc(name: str) -> Callable[[Tensor, Tensor], Tensor]:
+def _libauc(name: str) -> Loss:
     """Its losses are means over the pairs of one list."""
     from libauc.losses.auc import PairwiseAUCLoss
 
-    value: Callable[[Tensor, Tensor], Tensor] = PairwiseAUCLoss("logistic" if name == "ranknet" else name)
+    value: Loss = PairwiseAUCLoss("logistic" if name == "ranknet" else name)
     return value
 
 
-_FORMS: dict[str, Callable[[str], Callable[[Tensor, Tensor], Tensor]]] = {
-    "ltr": _ltr,
-    "plain torch": _plain,
-    "allRank": _allrank,
-    "pytorchltr": _pytorchltr,
-    "LibAUC": _libauc,
+def _form(loss_of: Callable[[str], Loss]) -> Form:
+    """Return the form that computes value and gradient of a loss."""
+
+    def form(name: str, scores: Tensor, labels: Tensor) -> Callable[[], float]:
+        loss, variable = loss_of(name.removesuffix(_GRADED)), scores.requires_grad_()
+
+        def call() -> float:
+            value = loss(variable, labels)
+            (gradient,) = torch.autograd.grad(value, variable)
+            return float(value.detach()) + 0.0 * float(gradient.sum())
+
+        return call
+
+    return form
+
+
+_FORMS = {
+    "ltr": _form(parse_loss),
+    "plain torch": _form(_plain),
+    "allRank": _form(_allrank),
+    "pytorchltr": _form(_pytorchltr),
+    "LibAUC": _form(_libauc),
 }
 _OF_ONE_LIST = ("ltr", "plain torch", "LibAUC")
 _OF_BATCHES = ("ltr", "plain torch", "allRank", "pytorchltr")
@@ -122,39 +133,16 @@ _OF_GRADES = ("ltr", "plain torch")
 _PEERS = {"allRank": ("ranknet",), "pytorchltr": ("hinge", "ranknet"), "LibAUC": ("hinge", "squared_hinge", "ranknet")}
 
 
-def _data(request: Json) -> tuple[Tensor, Tensor]:
-    """Scores, and labels 0 and 1 or 0 to 4, as many of each in every list."""
+def _data(what: str, shape: list[int], dtype: str) -> tuple[Tensor, Tensor]:
+    """Return scores, and labels 0 and 1 or 0 to 4, as many of each in every list."""
     generator = torch.Generator().manual_seed(0)
-    shape = tuple(request["shape"])
-    scores = torch.randn(shape, generator=generator, dtype=getattr(torch, request["dtype"]))
+    scores = torch.randn(shape, generator=generator, dtype=getattr(torch, dtype))
     order = torch.rand(shape, generator=generator).argsort(-1)
-    graded = request["what"].endswith(_GRADED)
-    return scores, order % _GRADES if graded else (order < shape[-1] // 2).long()
+    return scores, order % _GRADES if what.endswith(_GRADED) else (order < shape[-1] // 2).long()
 
 
-def measure(request: Json) -> Json:
-    """One form of one loss."""
-    torch.set_num_threads(request["threads"])
-    try:
-        loss = _FORMS[request["form"]](request["what"])
-    except ImportError as error:
-        return request | {"status": f"{ABSENT}: {error}"}
-    scores, labels = _data(request)
-    scores.requires_grad_()
-
-    def call() -> float:
-        value = loss(scores, labels)
-        (gradient,) = torch.autograd.grad(value, scores)
-        return float(value.detach()) + 0.0 * float(gradient.sum())
-
-    for items in (20, 1_000):  # compilation, of both forms
-        small = _data(request | {"shape": [2, items][-len(request["shape"]) :]})
-        loss(small[0].requires_grad_(), small[1]).backward()
-    return request | timed(call, seconds=_SECONDS, calls=_CALLS)
-
-
-def requests(threads: int, longest: int) -> list[Json]:
-    """What is measured."""
+def _requests(longest: int) -> list[Json]:
+    """Return what is measured."""
     found: list[Json] = []
     for name in _NAMES:
         for what, lengths, forms in ((name, _LONG, tuple(_FORMS)), (name + _GRADED, _GRADED_LONG, _OF_GRADES)):
@@ -168,43 +156,32 @@ def requests(threads: int, longest: int) -> list[Json]:
                 and name in _PEERS.get(form, _NAMES)
                 and (shape[-1] <= 2 * _LONGEST_OF_PAIRS or not _has_matrix(name, form))
             ]
-    return [request | {"threads": threads} for request in found]
+    return found
 
 
 def _has_matrix(name: str, form: str) -> bool:
     return name in _OF_MATRICES or (form != "ltr" and name != "list_net")
 
 
-def plot(records: list[Json], path: Path) -> None:
-    """Time and memory of one list over its length, on logarithmic axes."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-    for at, name in enumerate(_NAMES):
-        for form, style in (("ltr", "-o"), ("plain torch", ":s")):
-            if points := curve(records, form, name):
-                n, seconds, megabytes = zip(*points, strict=True)
-                label = name if form == "ltr" else f"{name}, plain torch"
-                axes[0].loglog(n, seconds, style, color=f"C{at}", label=label, markersize=4)
-                axes[1].loglog(n, megabytes, style, color=f"C{at}", markersize=4)
-    axes[0].set(xlabel="items of the list", ylabel="seconds, value and gradient")
-    axes[1].set(xlabel="items of the list", ylabel="peak memory, MB")
-    for axis in axes:
-        axis.grid(alpha=0.3)
-    axes[0].legend(fontsize=7)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+def _curves() -> list[Curve]:
+    """Return the lines of the plot: each loss, and its plain form dotted in the same colour."""
+    return [
+        Curve(form, name, name if form == "ltr" else f"{name}, {form}", style, f"C{at}")
+        for at, name in enumerate(_NAMES)
+        for form, style in (("ltr", "-o"), ("plain torch", ":s"))
+    ]
 
 
 STUDY = Study(
     "losses",
     __file__,
-    __doc__.split("\n")[0],
-    list(_FORMS),
-    measure=measure,
-    requests=requests,
-    plot=plot,
+    __doc__,
+    _FORMS,
+    data=_data,
+    requests=_requests,
+    plot={"value and gradient": _curves()},
     tolerance={"float64": 1e-10, "float32": 1e-4},
+    first=(20, 1_000),  # both forms of a kernel
 )
 
 if __name__ == "__main__":

@@ -15,11 +15,12 @@ written beside ``metrics.jsonl``, which holds what is not measured again.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
-from _forms import ABSENT, Json, Study, curve, timed
+from _bench import Curve, Form, Json, Study
 from torch import Tensor
+
+from ltr.metrics import parse_measure
 
 Call = Callable[[], float]  # the mean value of the lists
 
@@ -30,19 +31,14 @@ _GRADED_LONG = (1_000, 100_000)
 _LONGEST = {"auc": 10_000_000}
 _BATCH = (8_000, 40)
 _RANX_LONGEST = 100_000  # it keeps a name for every item
-_SECONDS, _CALLS = 0.5, 100  # to measure, and calls at most
 
 
 def _ltr(metric: str, scores: Tensor, labels: Tensor) -> Call:
-    from ltr.metrics import parse_measure
-
     measure = parse_measure(metric)
     return lambda: float(measure(scores, labels).mean())
 
 
 def _ltr_flat(metric: str, scores: Tensor, labels: Tensor) -> Call | None:
-    from ltr.metrics import parse_measure
-
     if scores.ndim == 1:
         return None
     measure, qid = parse_measure(metric), torch.arange(len(scores)).repeat_interleave(scores.shape[1])
@@ -118,90 +114,58 @@ def _allrank(metric: str, scores: Tensor, labels: Tensor) -> Call | None:
     return lambda: float(metrics.ndcg(rows, targets, gain_function=lambda y: y).mean())
 
 
-_FORMS: dict[str, Callable[[str, Tensor, Tensor], Call | None]] = {
-    "ltr": _ltr,
-    "ltr, flat": _ltr_flat,
-    "plain torch": _plain,
-    "torchmetrics": _torchmetrics,
-    "scikit-learn": _scikit_learn,
-    "ranx": _ranx,
-    "allRank": _allrank,
+def _form(prepared: Form) -> Form:
+    """Return the form for the metric that is measured."""
+    return lambda what, scores, labels: prepared(what.removesuffix(_GRADED), scores, labels)
+
+
+_FORMS = {
+    "ltr": _form(_ltr),
+    "ltr, flat": _form(_ltr_flat),
+    "plain torch": _form(_plain),
+    "torchmetrics": _form(_torchmetrics),
+    "scikit-learn": _form(_scikit_learn),
+    "ranx": _form(_ranx),
+    "allRank": _form(_allrank),
 }
 
 
-def _data(what: str, shape: list[int]) -> tuple[Tensor, Tensor]:
-    """Scores without ties, a third of the items relevant."""
+def _data(what: str, shape: list[int], dtype: str) -> tuple[Tensor, Tensor]:
+    """Return scores without ties, and labels above 0 for a third of the items."""
     generator = torch.Generator().manual_seed(0)
     scores = torch.randn(shape, generator=generator, dtype=torch.float64)
     labels = torch.randint(0, 3, shape, generator=generator) // 2 * torch.randint(1, 5, shape, generator=generator)
     labels[..., :2] = torch.tensor([1, 0])
-    return scores if len(shape) == 1 else scores.float(), labels if what.endswith(_GRADED) else (labels > 0).long()
+    return scores.to(getattr(torch, dtype)), labels if what.endswith(_GRADED) else (labels > 0).long()
 
 
-def measure(request: Json) -> Json:
-    """One form of one metric."""
-    torch.set_num_threads(request["threads"])
-    form, what, shape = _FORMS[request["form"]], request["what"], request["shape"]
-    metric = what.removesuffix(_GRADED)
-    try:
-        small, call = (form(metric, *_data(what, size)) for size in ([2, 30][-len(shape) :], shape))
-    except ImportError as error:
-        return request | {"status": f"{ABSENT}: {error}"}
-    if small is None or call is None:
-        return request | {"status": "left out"}
-    small()
-    return request | timed(call, seconds=_SECONDS, calls=_CALLS)
-
-
-def requests(threads: int, longest: int) -> list[Json]:
-    """What is measured."""
-    lengths = {metric: (*_LONG, _LONGEST.get(metric, 0)) for metric in _METRICS}
-    lengths |= {metric + _GRADED: _GRADED_LONG for metric in _METRICS if metric != "auc"}
-    return [
-        {
-            "form": form,
-            "what": what,
-            "shape": shape,
-            "dtype": "float64" if len(shape) == 1 else "float32",
-            "threads": threads,
-        }
-        for what in sorted(lengths, key=lambda what: _METRICS.index(what.removesuffix(_GRADED)))
-        for shape in [*([n] for n in lengths[what] if 0 < n <= longest), list(_BATCH)]
-        for form in _FORMS
-    ]
-
-
-def plot(records: list[Json], path: Path) -> None:
-    """Time and memory of one list over its length, on logarithmic axes."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(2, 3, figsize=(11, 6.4), layout="constrained", sharex=True, sharey="row")
-    for column, metric in enumerate(_METRICS):
-        for at, form in enumerate(_FORMS):
-            if points := curve(records, form, metric):
-                n, seconds, megabytes = zip(*points, strict=True)
-                axes[0, column].loglog(n, seconds, "-o", color=f"C{at}", label=form, markersize=4)
-                axes[1, column].loglog(n, megabytes, "-o", color=f"C{at}", markersize=4)
-        axes[0, column].set_title(metric)
-        axes[0, column].legend(fontsize=7)
-        axes[1, column].set_xlabel("items of the list")
-    axes[0, 0].set_ylabel("seconds")
-    axes[1, 0].set_ylabel("peak memory, MB")
-    for axis in axes.flat:
-        axis.grid(alpha=0.3)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+def _requests(longest: int) -> list[Json]:
+    """Return what is measured."""
+    found: list[Json] = []
+    for metric in _METRICS:
+        lengths = {metric: (*_LONG, _LONGEST.get(metric, 0))}
+        if metric != "auc":
+            lengths[metric + _GRADED] = _GRADED_LONG
+        for what, sizes in lengths.items():
+            shapes = [([n], "float64") for n in sizes if 0 < n <= longest] + [(list(_BATCH), "float32")]
+            found += [
+                {"form": form, "what": what, "shape": shape, "dtype": dtype}
+                for shape, dtype in shapes
+                for form in _FORMS
+            ]
+    return found
 
 
 STUDY = Study(
     "metrics",
     __file__,
-    __doc__.split("\n")[0],
-    list(_FORMS),
-    measure=measure,
-    requests=requests,
-    plot=plot,
+    __doc__,
+    _FORMS,
+    data=_data,
+    requests=_requests,
+    plot={m: [Curve(form, m, form, "-o", f"C{at}") for at, form in enumerate(_FORMS)] for m in _METRICS},
     tolerance={"float64": 1e-4, "float32": 1e-4},  # some compute in single precision
+    first=(30,),
 )
 
 if __name__ == "__main__":

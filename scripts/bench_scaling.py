@@ -9,21 +9,14 @@ measured again. All forms of a fit must reach the same objective, or no table is
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 import torch.distributed as dist
-from _insert import insert
-from _memory import peak
+from _bench import Json, Records, apart, command_line, parsed, peak, publish
 
 from ltr.fitting import Fit, FitOptions
 from ltr.losses import parse_loss
@@ -31,13 +24,12 @@ from ltr.rankers.scorers import LinearScorer, MLPScorer
 from trainers.provenance import machine
 from trainers.tables import markdown_table
 
-Json = dict[str, Any]
-
 _ROWS = (100_000, 1_000_000)
 _LOSSES = ("ranknet", "hinge", "squared_hinge", "exponential", "logistic", "p_norm_push(p=2)")
 _FEATURES = 10
 _STEPS = 4  # of the comparison of forms
 _CHUNK = 1 << 14
+_KEY = ("rows", "loss", "scorer", "list", "steps", "processes", "threads", "chunked")
 _FORMS = {
     "1 process, 1 thread": {"processes": 1, "threads": 1, "chunked": False},
     "1 process, 2 threads": {"processes": 1, "threads": 2, "chunked": False},
@@ -93,72 +85,46 @@ def measure(request: Json) -> Json:
     }
 
 
-def requests() -> list[Json]:
-    """What is measured: every loss to its optimum, and a few steps in every form."""
-    alone = {"processes": 1, "threads": 1, "chunked": False}
-    plain = {"scorer": "linear", "list": None, "steps": 1000}
-    found = [{"rows": n, "loss": loss} | plain | alone for n in _ROWS for loss in _LOSSES]
-    for task in _TASKS.values():
-        found += [
-            {"rows": n, "loss": "ranknet", "steps": _STEPS} | task | form for n in _ROWS for form in _FORMS.values()
-        ]
-    return found
+def optima() -> list[Json]:
+    """Return the requests of training each loss to its optimum."""
+    plain = {"scorer": "linear", "list": None, "steps": 1000} | _FORMS["1 process, 1 thread"]
+    return [{"rows": n, "loss": loss} | plain for n in _ROWS for loss in _LOSSES]
 
 
-def key(record: Json) -> tuple[Any, ...]:
-    """What tells one measurement from another."""
-    return tuple(
-        record[name] for name in ("rows", "loss", "scorer", "list", "steps", "processes", "threads", "chunked")
-    )
+def forms(task: str, rows: int) -> list[Json]:
+    """Return the requests of a few steps of a task in every form."""
+    return [{"rows": rows, "loss": "ranknet", "steps": _STEPS} | _TASKS[task] | form for form in _FORMS.values()]
 
 
-def run(folder: Path) -> dict[tuple[Any, ...], Json]:
+def run(records: Records) -> None:
     """Measure what is missing."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "scaling.jsonl"
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    records = {key(record): record for record in map(json.loads, lines)}
-    for request in requests():
-        if key(request) in records:
-            continue
-        print(request, flush=True)
-        start = [sys.executable]
-        if request["processes"] > 1:
-            start += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={request['processes']}"]
-        done = subprocess.run(
-            [*start, __file__, "--one", json.dumps(request)],
-            capture_output=True,
-            text=True,
-            check=True,
-            env=os.environ | {"OMP_NUM_THREADS": str(request["threads"])},
-        )
-        record = json.loads(done.stdout.strip().splitlines()[-1])
-        records[key(record)] = record
-        with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
-    return records
+    for request in [*optima(), *(one for task in _TASKS for n in _ROWS for one in forms(task, n))]:
+        if not records[request]:
+            print(request, flush=True)
+            several = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={request['processes']}"]
+            launcher = several if request["processes"] > 1 else []
+            record = apart(__file__, request, threads=request["threads"], launcher=launcher)
+            if record["status"] == "failed":
+                raise SystemExit(record["message"])
+            records.add(record)
 
 
-def losses_table(records: dict[tuple[Any, ...], Json]) -> str:
-    """What training to the optimum takes, by loss."""
+def losses_table(records: Records) -> str:
+    """Return what training to the optimum takes, by loss."""
     rows = []
-    for request in requests():
-        record = records[key(request)]
-        if request["steps"] != _STEPS:
-            cells = [request["loss"], f"{request['rows']:,}", record["status"], str(record["done"])]
-            cells += [f"{record['seconds']:.3g}", f"{record['gap'] / record['objective']:.1e}"]
-            rows.append([*cells, f"{record['megabytes']:.0f}"])
+    for record in (records[request][-1] for request in optima()):
+        cells = [record["loss"], f"{record['rows']:,}", record["status"], str(record["done"])]
+        cells += [f"{record['seconds']:.3g}", f"{record['gap'] / record['objective']:.1e}"]
+        rows.append([*cells, f"{record['megabytes']:.0f}"])
     return markdown_table(["loss", "rows", "ended by", "steps", "seconds", "gap", "MB"], rows, left=1)
 
 
-def forms_table(records: dict[tuple[Any, ...], Json]) -> str:
-    """Seconds a step and memory, by task and form."""
+def forms_table(records: Records) -> str:
+    """Return seconds per step and memory, by task and form."""
     rows = []
-    for title, task in _TASKS.items():
+    for title in _TASKS:
         for n in _ROWS:
-            found = [
-                records[key({"rows": n, "loss": "ranknet", "steps": _STEPS} | task | form)] for form in _FORMS.values()
-            ]
+            found = [records[request][-1] for request in forms(title, n)]
             objectives = [record["objective"] for record in found]
             if max(objectives) - min(objectives) > 1e-9 * max(objectives):
                 raise SystemExit(f"{title}, {n} rows: the forms end in different objectives {objectives}")
@@ -169,22 +135,11 @@ def forms_table(records: dict[tuple[Any, ...], Json]) -> str:
 
 def main() -> None:
     """Measure, and write the tables."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--out", type=Path, default=Path("runs/scaling"), help="folder of the results")
-    parser.add_argument("--docs", type=Path, metavar="PAGE", help="page to put the tables into")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.one:
-        record = measure(json.loads(options.one))
-        if int(os.environ.get("RANK", "0")) == 0:
-            print(json.dumps(record))
-        return
-    records = run(options.out)
-    text = f"{machine()}; torch {torch.__version__}.\n\n{losses_table(records)}\n\n{forms_table(records)}\n"
-    (options.out / "scaling.md").write_text(text, encoding="utf-8")
-    if options.docs:
-        insert(options.docs, "scaling", text)
-    print(text)
+    options = parsed(command_line(__doc__, "runs/scaling"), measure)
+    records = Records(options.out / "scaling.jsonl", _KEY)
+    run(records)
+    tables = f"{losses_table(records)}\n\n{forms_table(records)}"
+    publish(options, "scaling", f"{machine()}; torch {torch.__version__}.\n\n{tables}\n")
 
 
 if __name__ == "__main__":

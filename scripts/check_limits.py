@@ -10,14 +10,14 @@ the answer. Limits hold where these are at most 1 s, 120 % and 1 s.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import psutil
@@ -38,77 +38,62 @@ EXACT = ("auto", "hosted", "local_search")
 BINARY = (*EXACT, "resolved", "resolved_faithful")
 
 
-@dataclass(frozen=True)
-class Case:
-    """A problem by name and the methods that can solve it."""
-
-    build: Callable[[], Problem]
-    methods: tuple[str, ...]
-
-
-def binary(n: int, d: int, **options: object) -> Callable[[], Problem]:
-    """Return a function that makes a list of labelled observations."""
-
-    def build() -> Problem:
-        rng = np.random.default_rng(0)
-        X = rng.normal(size=(n, d))
-        y = (X[:, : min(3, d)].sum(axis=1) + rng.normal(size=n) > 1).astype(int)
-        return RerankProblem(X, y, **options)  # type: ignore[arg-type]
-
-    return build
+def binary(n: int, d: int, **options: object) -> Problem:
+    """Return a list of labelled observations."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    y = (X[:, : min(3, d)].sum(axis=1) + rng.normal(size=n) > 1).astype(int)
+    return RerankProblem(X, y, **options)  # type: ignore[arg-type]
 
 
-def graded(n: int, d: int, lists: int, rank: str, *, gains: int | None = 5) -> Callable[[], Problem]:
-    """Return a function that makes lists of graded observations; `gains` None for different ones."""
-
-    def build() -> Problem:
-        rng = np.random.default_rng(0)
-        X = rng.normal(size=(n, d))
-        worth = rng.random(n) if gains is None else rng.integers(0, gains, size=n).astype(float)
-        return RerankProblem(X, worth, qid=rng.integers(0, lists, size=n), gain="linear", rank=rank)  # type: ignore[arg-type]
-
-    return build
+def graded(n: int, d: int, lists: int, rank: str, *, gains: int | None = 5) -> Problem:
+    """Return lists of graded observations; `gains` None for different ones."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    worth = rng.random(n) if gains is None else rng.integers(0, gains, size=n).astype(float)
+    return RerankProblem(X, worth, qid=rng.integers(0, lists, size=n), gain="linear", rank=rank)  # type: ignore[arg-type]
 
 
-def preferences(n: int, d: int, pairs: int) -> Callable[[], Problem]:
-    """Return a function that makes preferences between observations."""
-
-    def build() -> Problem:
-        rng = np.random.default_rng(0)
-        X = rng.normal(size=(n, d))
-        above = rng.integers(0, n, size=pairs)
-        return PairwiseProblem(X, np.column_stack([above, (above + rng.integers(1, n, size=pairs)) % n]))
-
-    return build
+def preferences(n: int, d: int, pairs: int) -> Problem:
+    """Return preferences between observations."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    above = rng.integers(0, n, size=pairs)
+    return PairwiseProblem(X, np.column_stack([above, (above + rng.integers(1, n, size=pairs)) % n]))
 
 
-CASES = {
-    "binary 5,000 x 50": Case(binary(5_000, 50), BINARY),
-    "binary 20,000 x 10": Case(binary(20_000, 10), BINARY),
-    "binary 20,000 x 10, AUC": Case(binary(20_000, 10, statistic="auc"), (*EXACT, "auc", "auc_faithful")),
-    "binary 20,000 x 300": Case(binary(20_000, 300), BINARY),
-    "binary 2,000 x 300": Case(binary(2_000, 300), BINARY),
-    "binary 600 x 300": Case(binary(600, 300), BINARY),
-    "binary 1,000 x 5, price": Case(binary(1_000, 5, C=0.1), EXACT),
-    "binary 5,000 x 20, three features": Case(binary(5_000, 20, max_nonzeros=3), EXACT),
-    "binary 20,000 x 20, a side constraint": Case(
-        binary(20_000, 20, constraints=LinearConstraints(np.ones((1, 20)), [0.5])), EXACT
+CASES = {  # functions that make a problem, and the methods that can solve it
+    "binary 5,000 x 50": (partial(binary, 5_000, 50), BINARY),
+    "binary 20,000 x 10": (partial(binary, 20_000, 10), BINARY),
+    "binary 20,000 x 10, AUC": (partial(binary, 20_000, 10, statistic="auc"), (*EXACT, "auc", "auc_faithful")),
+    "binary 20,000 x 300": (partial(binary, 20_000, 300), BINARY),
+    "binary 2,000 x 300": (partial(binary, 2_000, 300), BINARY),
+    "binary 600 x 300": (partial(binary, 600, 300), BINARY),
+    "binary 1,000 x 5, price": (partial(binary, 1_000, 5, C=0.1), EXACT),
+    "binary 5,000 x 20, three features": (partial(binary, 5_000, 20, max_nonzeros=3), EXACT),
+    "binary 20,000 x 20, a side constraint": (
+        partial(binary, 20_000, 20, constraints=LinearConstraints(np.ones((1, 20)), [0.5])),
+        EXACT,
     ),
-    "binary 5,000 x 20, subranks": Case(binary(5_000, 20, rank="subrank"), (*EXACT, "subrank", "subrank_faithful")),
-    "graded 3,000 x 20, one list": Case(graded(3_000, 20, 1, "resolved"), EXACT),
-    "graded 3,000 x 20, one list, subranks": Case(graded(3_000, 20, 1, "subrank"), EXACT),
-    "graded 20,000 x 50, 500 lists": Case(graded(20_000, 50, 500, "resolved"), EXACT),
-    "graded 20,000 x 10, 20,000 gains": Case(graded(20_000, 10, 1, "resolved", gains=None), EXACT),
-    "200,000 preferences, 20,000 x 300": Case(
-        preferences(20_000, 300, 200_000), (*EXACT, "pairwise", "pairwise_faithful")
+    "binary 5,000 x 20, subranks": (
+        partial(binary, 5_000, 20, rank="subrank"),
+        (*EXACT, "subrank", "subrank_faithful"),
     ),
-    "5,000,000 preferences, 20,000 x 10": Case(preferences(20_000, 10, 5_000_000), (*EXACT, "pairwise")),
+    "graded 3,000 x 20, one list": (partial(graded, 3_000, 20, 1, "resolved"), EXACT),
+    "graded 3,000 x 20, one list, subranks": (partial(graded, 3_000, 20, 1, "subrank"), EXACT),
+    "graded 20,000 x 50, 500 lists": (partial(graded, 20_000, 50, 500, "resolved"), EXACT),
+    "graded 20,000 x 10, 20,000 gains": (partial(graded, 20_000, 10, 1, "resolved", gains=None), EXACT),
+    "200,000 preferences, 20,000 x 300": (
+        partial(preferences, 20_000, 300, 200_000),
+        (*EXACT, "pairwise", "pairwise_faithful"),
+    ),
+    "5,000,000 preferences, 20,000 x 10": (partial(preferences, 20_000, 10, 5_000_000), (*EXACT, "pairwise")),
 }
 
 
 def child(name: str, method: str, seconds: float, megabytes: float | None) -> None:
     """Solve one case in this process."""
-    problem = CASES[name].build()
+    problem = CASES[name][0]()
     small = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 0])
     for warm in {"local_search", "auto", "hosted"}:
         solve(small, warm, Limits(time_limit=10))
@@ -132,15 +117,10 @@ def measure(name: str, method: str, mode: str) -> tuple[dict[str, object], float
         watched = psutil.Process(process.pid)
         base = peak = watched.memory_info().rss
         began, sent = time.monotonic(), None
-        os.set_blocking(process.stdout.fileno(), False)
-        line = ""
-        while not line.endswith("\n") and process.poll() is None:
-            line += process.stdout.readline() or ""
+        while process.poll() is None:
             now = time.monotonic()
-            try:
+            with contextlib.suppress(psutil.Error):  # it has ended
                 peak = max(peak, watched.memory_info().rss)
-            except psutil.Error:
-                break
             if interrupt is not None and sent is None and now - began > interrupt:
                 process.send_signal(signal.SIGINT)
                 sent = now
@@ -148,12 +128,10 @@ def measure(name: str, method: str, mode: str) -> tuple[dict[str, object], float
                 process.kill()
                 return {"error": "no answer after 100 s"}, (peak - base) / MEGABYTE, 0.0
             time.sleep(0.005)
-        ended = time.monotonic()
-        line += process.stdout.readline() or ""
-        process.wait()
-        if not line:
-            return {"error": process.stderr.read()[-500:]}, (peak - base) / MEGABYTE, 0.0
-        return json.loads(line), (peak - base) / MEGABYTE, ended - sent if sent is not None else 0.0
+        waited = time.monotonic() - sent if sent is not None else 0.0
+        answer = process.stdout.read()
+        found = json.loads(answer) if answer else {"error": process.stderr.read()[-500:]}
+        return found, (peak - base) / MEGABYTE, waited
 
 
 def main() -> int:
@@ -168,8 +146,8 @@ def main() -> int:
         child(*json.loads(arguments.child))
     print("| problem | method | limit | overrun or share | added MB | status |\n| --- | --- | --- | --- | --- | --- |")
     broken = 0
-    for name, case in CASES.items():
-        for method in case.methods if arguments.only in name else ():
+    for name, (_, methods) in CASES.items():
+        for method in methods if arguments.only in name else ():
             for mode, (seconds, megabytes, interrupt) in MODES.items():
                 if arguments.method not in method or arguments.mode not in (None, mode):
                     continue

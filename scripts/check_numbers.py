@@ -14,19 +14,27 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import torch
 
-Table = dict[str, Any]
+from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, Solution, certify, solve
+from ltr.exact.largest_margin import maximise_margin
+from ltr.exact.problem import Problem
+from ltr.exact.scip.hosted import HostedSearch
+from ltr.exact.weight_space import WeightSpaceSearch
+from ltr.losses import parse_loss
+from ltr.metrics import evaluate
+from ltr.rankers import LinearRanker
+from ltr.statistics import RankStatistic
 
-# --- entry points: what a change of the package's interface has to change here ---------------------------------
+Table = dict[str, Any]
 
 LOSSES = (
     "ranknet",
@@ -80,109 +88,12 @@ BINARY_MEASURES = ("auc", "pairwise_misranking_error")
 TIES = ("resolved", "subrank", "average", "optimistic")
 
 
-def loss_of(name: str) -> torch.nn.Module:
-    """Return the loss with one value per list."""
-    from ltr.losses import parse_loss
-
-    loss = parse_loss(name)
-    loss.reduction = "none"
-    return loss
-
-
-def measured(scores: torch.Tensor, labels: torch.Tensor, names: tuple[str, ...], **inputs: Any) -> dict[str, Any]:  # noqa: ANN401
-    """Return the value of each measure, one number per list."""
-    from ltr.metrics import evaluate
-
-    return {name: value.tolist() for name, value in evaluate(scores, labels, list(names), **inputs).items()}
-
-
-def statistic_of(name: str) -> Any:  # noqa: ANN401
-    """Return the rank statistic of a name."""
-    from ltr.statistics import RankStatistic
-
-    return RankStatistic.parse(name)
-
-
-def trained_weights(name: str, X: np.ndarray, y: np.ndarray, **fit: Any) -> list[float]:  # noqa: ANN401
-    """Return the weights of a linear surrogate after a few steps."""
-    from ltr.rankers import LinearRanker
-
-    return LinearRanker(name, max_steps=6).fit(X, y, **fit).linear_weights.tolist()
-
-
-def labelled(X: np.ndarray, y: np.ndarray, statistic: str = "dcg", **options: Any) -> Any:  # noqa: ANN401
-    """Return the reranking problem of 0/1 labels."""
-    from ltr.exact import RerankProblem
-
-    return RerankProblem(X, y, statistic, **options)
-
-
-def graded(X: np.ndarray, gains: np.ndarray, statistic: str = "dcg", *, qid: Any = None, **options: Any) -> Any:  # noqa: ANN401
-    """Return the reranking problem of gains in lists."""
-    from ltr.exact import RerankProblem
-
-    return RerankProblem(X, gains, statistic, qid=qid, gain="linear", **options)
-
-
-def normalised(X: np.ndarray, labels: np.ndarray, statistic: str, qid: Any) -> Any:  # noqa: ANN401
-    """Return the reranking problem of the mean normalised statistic of graded labels."""
-    from ltr.exact import RerankProblem
-
-    return RerankProblem(X, labels, statistic, qid=qid, normalise=True)
-
-
-def preferences(X: np.ndarray, pairs: np.ndarray, **options: Any) -> Any:  # noqa: ANN401
-    """Return the problem of pairwise preferences."""
-    from ltr.exact import PairwiseProblem
-
-    return PairwiseProblem(X, pairs, **options)
-
-
-def sides(A: Any, b: Any) -> Any:  # noqa: ANN401
-    """Return side constraints on the weights."""
-    from ltr.exact import LinearConstraints
-
-    return LinearConstraints(A, b)
-
-
-def method_of(name: str) -> Any:  # noqa: ANN401
-    """Return a method that does the same work every time."""
-    from ltr.exact.scip.hosted import HostedSearch
-    from ltr.exact.weight_space import WeightSpaceSearch
-
-    fixed = {
-        "weight_space": WeightSpaceSearch(threads=1, coordinates="given", local_search=0),
-        "adapted": WeightSpaceSearch(threads=1, coordinates="adapted", local_search=0),
-        "hosted": HostedSearch(threads=1, local_search=0),
-    }
-    return fixed.get(name, name)
-
-
-def solved(problem: Any, method: str, nodes: int | None) -> Any:  # noqa: ANN401
-    """Return the solution of a problem within a number of nodes, out of reach of the clock."""
-    from ltr.exact import Limits, solve
-
-    return solve(problem, method_of(method), Limits(time_limit=3600, seed=3, node_limit=nodes))
-
-
-def centred(problem: Any, weights: np.ndarray, norm: str) -> list[float]:  # noqa: ANN401
-    """Return the weights moved to the middle of their cell."""
-    from ltr.exact.largest_margin import maximise_margin
-
-    return maximise_margin(problem, weights, norm=norm).tolist()
-
-
-def certified(problem: Any, solution: Any) -> Table:  # noqa: ANN401
-    """Return what a certificate of the solution claims, and the independent checker's verdict."""
-    from ltr.exact import certify
-
-    certificate = certify(problem, solution, time_limit=3600, max_boxes=5000, max_checks=10_000_000)
-    return {
-        "claim": certificate.claim,
-        "bound": certificate.bound,
-        "boxes": certificate.boxes,
-        "verdict": certificate.verify(),
-    }
+METHODS = {
+    "weight_space": WeightSpaceSearch(threads=1, coordinates="given", local_search=0),
+    "adapted": WeightSpaceSearch(threads=1, coordinates="adapted", local_search=0),
+    "hosted": HostedSearch(threads=1, local_search=0),
+}
+"""Methods that do the same work every time, where those of that name do not."""
 
 
 # --- lists ------------------------------------------------------------------------------------------------------
@@ -235,9 +146,10 @@ def loss_values() -> Table:
     for title, binary, scores, labels, inputs in lists():
         for name in LOSSES + BINARY_LOSSES if binary else LOSSES:
 
-            def run(name: str = name, s: torch.Tensor = scores, y: torch.Tensor = labels, i: Any = inputs) -> Table:  # noqa: ANN401
-                variable = s.clone().requires_grad_()
-                value = loss_of(name)(variable, y, **i)
+            def run(name: str = name, s: torch.Tensor = scores, y: torch.Tensor = labels, i: Table = inputs) -> Table:
+                variable, loss = s.clone().requires_grad_(), parse_loss(name)
+                loss.reduction = "none"
+                value = loss(variable, y, **i)
                 value.sum().backward()
                 gradient = variable.grad.flatten().tolist()
                 # of long lists the first items and a sum of all: enough to notice a difference
@@ -255,7 +167,8 @@ def metric_values() -> Table:
         given = {name: value for name, value in inputs.items() if name != "weight"}
         for ties in TIES:
             names = MEASURES + BINARY_MEASURES if binary else MEASURES
-            table[f"{title}, {ties}"] = measured(scores, labels, names, ties=ties, **given)
+            values = evaluate(scores, labels, list(names), ties=ties, **given)
+            table[f"{title}, {ties}"] = {name: value.tolist() for name, value in values.items()}
     return table
 
 
@@ -263,7 +176,7 @@ def statistic_values() -> Table:
     """Return weights, best value and affine map of each statistic."""
     table: Table = {}
     for name in (*STATISTICS, "auc", "weights(0,0.5,0.5,1,2,3,5,8,13)"):
-        statistic = statistic_of(name)
+        statistic = RankStatistic.parse(name)
         for n in (1, 2, 9, 40):
             table[f"{name}, n={n}"] = attempted(
                 lambda s=statistic, n=n: {
@@ -285,13 +198,15 @@ def training() -> Table:
     y = (score > 0.4).astype(np.int64)
     grades = np.digitize(score, [-0.5, 0.5, 1.5])
     qid = np.repeat(np.arange(8), 10)
-    table: Table = {name: attempted(lambda n=name: trained_weights(n, X, y)) for name in LOSSES + BINARY_LOSSES}
-    for name in LOSSES:
-        table[f"{name}, queries"] = attempted(lambda n=name: trained_weights(n, X, grades, qid=qid))
-    return table
+
+    def weights(name: str, y: np.ndarray, qid: np.ndarray | None = None) -> Any:  # noqa: ANN401
+        return attempted(lambda: LinearRanker(name, max_steps=6).fit(X, y, qid=qid).linear_weights.tolist())
+
+    table: Table = {name: weights(name, y) for name in LOSSES + BINARY_LOSSES}
+    return table | {f"{name}, queries": weights(name, grades, qid) for name in LOSSES}
 
 
-def problems() -> Iterator[tuple[str, Any, tuple[str, ...], int | None]]:
+def problems() -> Iterator[tuple[str, Problem, tuple[str, ...], int]]:
     """Yield the name of each problem, the problem, methods, and the most nodes."""
     random = np.random.default_rng(11)
 
@@ -305,26 +220,34 @@ def problems() -> Iterator[tuple[str, Any, tuple[str, ...], int | None]]:
 
     box, scip = ("weight_space", "hosted"), ("resolved", "subrank")
     X, y = features(14, 2), classes(14)
-    yield "dcg", labelled(X, y), (*box, "resolved", "local_search", "adapted"), 20_000
-    yield "dcg, C", labelled(X, y, C=0.05), (*box, "resolved", "local_search"), 20_000
-    yield "auc", labelled(X, y, "auc"), ("weight_space", "auc", "auc_faithful"), 20_000
-    yield "subrank", labelled(X[:9], y[:9], "dcg", rank="subrank", C=0.01), ("weight_space", *scip[1:]), 20_000
-    limits = sides([[1.0, -1.0]], [0.0])
-    yield "dcg@3, side constraints", labelled(X, y, "dcg@3", constraints=limits), box, 20_000
+    yield "dcg", RerankProblem(X, y), (*box, "resolved", "local_search", "adapted"), 20_000
+    yield "dcg, C", RerankProblem(X, y, C=0.05), (*box, "resolved", "local_search"), 20_000
+    yield "auc", RerankProblem(X, y, "auc"), ("weight_space", "auc", "auc_faithful"), 20_000
+    yield "subrank", RerankProblem(X[:9], y[:9], "dcg", rank="subrank", C=0.01), ("weight_space", *scip[1:]), 20_000
+    limits = LinearConstraints([[1.0, -1.0]], [0.0])
+    yield "dcg@3, side constraints", RerankProblem(X, y, "dcg@3", constraints=limits), box, 20_000
     X, y = features(24, 3), classes(24)
-    yield "mrr, wide margin", labelled(X, y, "mrr", margin=0.25), (*box, "local_search"), 3_000
-    yield "dcg(base=e), one support", labelled(X, y, "dcg(base=e)", max_nonzeros=2), box, 3_000
-    yield "pauc@5, node limit", labelled(X, y, "pauc@5"), ("weight_space", "hosted"), 40
-    yield "weights(...)", labelled(X, y, f"weights({','.join(str(k * k) for k in range(24))})"), box, 3_000
+    yield "mrr, wide margin", RerankProblem(X, y, "mrr", margin=0.25), (*box, "local_search"), 3_000
+    yield "dcg(base=e), one support", RerankProblem(X, y, "dcg(base=e)", max_nonzeros=2), box, 3_000
+    yield "pauc@5, node limit", RerankProblem(X, y, "pauc@5"), ("weight_space", "hosted"), 40
+    yield "weights(...)", RerankProblem(X, y, f"weights({','.join(str(k * k) for k in range(24))})"), box, 3_000
     gains = random.integers(0, 4, 24).astype(np.float64)
     qid = np.repeat([3, 1, 2], 8)
-    yield "graded", graded(X, gains, "dcg", qid=qid), (*box, "local_search"), 3_000
-    yield "graded, subrank, wrs", graded(X[:10], gains[:10], "wrs", rank="subrank"), ("weight_space",), 3_000
-    yield "normalised", normalised(X, gains, "dcg@4", qid), ("weight_space",), 3_000
+    yield "graded", RerankProblem(X, gains, "dcg", qid=qid, gain="linear"), (*box, "local_search"), 3_000
+    short = RerankProblem(X[:10], gains[:10], "wrs", rank="subrank", gain="linear")
+    yield "graded, subrank, wrs", short, ("weight_space",), 3_000
+    mean = RerankProblem(X, gains, "dcg@4", qid=qid, normalise=True)
+    yield "normalised", mean, ("weight_space",), 3_000
     pairs = np.array([(i, k) for i in range(12) for k in range(12) if gains[i] > gains[k]])
-    yield "preferences", preferences(X[:12, :2], pairs), ("weight_space", "pairwise"), 20_000
+    yield "preferences", PairwiseProblem(X[:12, :2], pairs), ("weight_space", "pairwise"), 20_000
     weights = 1.0 + np.arange(len(pairs)) % 3
-    yield "preferences, weighted", preferences(X[:12, :2], pairs, weights=weights, C=0.5), ("weight_space",), 20_000
+    yield "preferences, weighted", PairwiseProblem(X[:12, :2], pairs, weights=weights, C=0.5), ("weight_space",), 20_000
+
+
+def certified(problem: Problem, solution: Solution) -> Table:
+    """Return what a certificate of the solution claims, and the independent checker's verdict."""
+    found = certify(problem, solution, time_limit=3600, max_boxes=5000, max_checks=10_000_000)
+    return {"claim": found.claim, "bound": found.bound, "boxes": found.boxes, "verdict": found.verify()}
 
 
 def exact_values() -> Table:
@@ -332,12 +255,13 @@ def exact_values() -> Table:
     table: Table = {}
     for title, problem, methods, nodes in problems():
         for method in methods:
-            found = solved(problem, method, None if method == "local_search" else nodes)
+            limits = Limits(time_limit=3600, seed=3, node_limit=None if method == "local_search" else nodes)
+            found = solve(problem, METHODS.get(method, method), limits)
             row = {"value": found.value, "bound": found.bound, "status": found.status.value, "nodes": found.nodes}
             table[f"{title}, {method}"] = {"weights": found.weights.tolist(), **row}
             if method == "weight_space":
                 for norm in ("l2", "max"):
-                    table[f"{title}, centred {norm}"] = centred(problem, found.weights, norm)
+                    table[f"{title}, centred {norm}"] = maximise_margin(problem, found.weights, norm=norm).tolist()
                 if problem.d <= 2:
                     table[f"{title}, certificate"] = certified(problem, found)
     return table
@@ -404,7 +328,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.compare:
         return 1 if compare(*options.compare) else 0
-    os.environ["NUMBA_NUM_THREADS"] = "1"  # read when numba is loaded, which is later
+    numba.set_num_threads(1)
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     table = {name: TABLES[name]() for name in options.only}

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import functools
 import itertools
 import math
 import multiprocessing
@@ -26,8 +27,8 @@ import time
 import traceback
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,8 +45,7 @@ TOLERANCE = 1e-9  # of the statistic's size, as a proof in floating point has
 # --- the optimum by vertices -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
     """Observation `above` beats `below` where w·(x_above - x_below) >= margin * steps."""
 
     above: int
@@ -74,11 +74,10 @@ def planes(problem: Problem, pairs: Sequence[Comparison]) -> list[Plane]:
     """Return the different planes of the arrangement."""
     d = problem.d
     X = [[Fraction(v) for v in row] for row in problem.X.tolist()]
-    margin = Fraction(problem.margin)
     rows: list[Plane] = []
-    for pair in pairs:
-        delta = [a - b for a, b in zip(X[pair.above], X[pair.below], strict=True)]
-        rows.append((*delta, margin * pair.steps))
+    for above, below, steps in pairs:
+        delta = [a - b for a, b in zip(X[above], X[below], strict=True)]
+        rows.append((*delta, Fraction(problem.margin) * steps))
     for j in range(d):
         unit = [Fraction(int(j == other)) for other in range(d)]
         rows += [(*unit, Fraction(1)), (*unit, Fraction(-1)), (*unit, Fraction(0))]
@@ -255,10 +254,9 @@ def instance(seed: int) -> tuple[Problem, str | WeightSpaceSearch]:
     C = float(rng.choice(PRICES))
     if rng.random() < 0.05:
         C = float(rng.choice([1e6, 1e100, 1e300]))
-    options = {
-        "constraints": side_constraints(rng, d),
-        "max_nonzeros": int(rng.integers(1, d + 1)) if rng.random() < 0.15 else None,
-    }
+    constraints = side_constraints(rng, d)
+    limit = int(rng.integers(1, d + 1)) if rng.random() < 0.15 else None
+    options = {"constraints": constraints, "max_nonzeros": limit}
     kind = rng.choice(["rerank", "graded", "pairwise"], p=[0.6, 0.2, 0.2])
     rank = str(rng.choice(["resolved", "resolved", "subrank"]))
     problem: Problem
@@ -385,8 +383,8 @@ def main() -> int:
     outcomes: dict[str, list[tuple[int, str]]] = collections.defaultdict(list)
     began = time.monotonic()
     with multiprocessing.Pool(arguments.jobs) as pool:
-        tasks = ((seed, arguments.time_limit) for seed in seeds)
-        for done, (seed, outcome, seen) in enumerate(pool.imap_unordered(_check, tasks, chunksize=8), start=1):
+        each = functools.partial(check, time_limit=arguments.time_limit)
+        for done, (seed, outcome, seen) in enumerate(pool.imap_unordered(each, seeds, chunksize=8), start=1):
             outcomes[outcome].append((seed, seen))
             if outcome != "ok" and len(outcomes[outcome]) <= arguments.show:
                 print(f"seed {seed}: {outcome}\n    {seen}", flush=True)
@@ -394,11 +392,7 @@ def main() -> int:
                 print(f"{done} instances after {time.monotonic() - began:.0f} s", flush=True)
     for outcome, found in sorted(outcomes.items(), key=lambda item: -len(item[1])):
         print(f"{len(found):6d}  {outcome}")
-    return int(any(outcomes[outcome] for outcome in FAILURES if outcome in outcomes))
-
-
-def _check(task: tuple[int, float]) -> tuple[int, str, str]:
-    return check(*task)
+    return int(any(outcome in outcomes for outcome in FAILURES))
 
 
 if __name__ == "__main__":

@@ -52,16 +52,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"{data.name}: {len(y)} rows, {data.d} features, {y.sum()} positives; {options.folds} folds")
     outer = StratifiedKFold(options.folds, shuffle=True, random_state=0)
     for name, search in searches(options.top_k, options.folds).items():
-        found = cross_validate(
-            search, X, y, cv=outer, scoring={"dcg": own_score, "auc": "roc_auc"}, error_score="raise"
-        )
+        scoring = {"dcg": lambda model, X, y: model.score(X, y), "auc": "roc_auc"}  # the rankers' own score is the DCG
+        found = cross_validate(search, X, y, cv=outer, scoring=scoring, error_score="raise")
         dcg, auc, seconds = found["test_dcg"], found["test_auc"], np.sum(found["fit_time"])
         print(f"{name:10} dcg {dcg.mean():8.4f} ±{dcg.std():7.4f}   auc {auc.mean():.4f}   {seconds:6.1f} s")
-
-
-def own_score(model: BaseEstimator, X: np.ndarray, y: np.ndarray) -> float:
-    """The estimator's own score: the DCG."""
-    return model.score(X, y)
 
 
 if __name__ == "__main__":

@@ -56,13 +56,15 @@ def test_bench_exact_measures_once_and_writes_table_plot_and_page(folder, monkey
         assert (folder / image).read_bytes().startswith(b"\x89PNG")
     capsys.readouterr()
     # again: nothing is computed, the table comes out the same
-    monkeypatch.setattr(bench_exact, "run_cell", lambda request: pytest.fail("a finished cell ran again"))
+    monkeypatch.setattr(bench_exact, "apart", lambda *_, **__: pytest.fail("a finished solve ran again"))
     assert bench_exact.main(arguments) == 0
     assert (folder / "exact.md").read_text() == table
 
 
-def test_a_cell_that_dies_is_recorded_and_tried_again(tmp_path):
+def test_a_solve_that_dies_is_recorded_and_tried_again():
+    import _bench
     import bench_exact
+    from _lists import Case
 
     request = {
         "data": "no such data",
@@ -72,18 +74,18 @@ def test_a_cell_that_dies_is_recorded_and_tried_again(tmp_path):
         "time_limit": 1.0,
         "start": [1.0],
     }
-    record = bench_exact.run_cell(request)
+    record = _bench.apart(bench_exact.__file__, request)
     assert record["status"] == "failed"
     assert "no such data" in record["message"]
-    assert bench_exact.row(record, [1.0])[:2] == ["no such data, top 5", "resolved"]
+    assert bench_exact.row(Case("no such data", "5"), record, [1.0])[:2] == ["no such data, top 5", "resolved"]
 
 
 @pytest.mark.parametrize("method", ["resolved", "resolved_faithful", "highs"])
-def test_every_model_can_be_a_cell(method):
-    import _cell
+def test_every_model_can_be_measured(method):
+    import bench_exact
 
     request = {"data": "gaussians", "top": "30", "method": method, "threads": 1, "time_limit": 0.5}
-    record = _cell.measure(request | {"start": [1.0, 0.0]})
+    record = bench_exact.measure(request | {"start": [1.0, 0.0]})
     assert record["status"] in {status.value for status in Status}
     assert record["start_value"] <= record["value"] <= record["bound"]
     assert record["memory"] >= record["memory_before"] > 0
@@ -255,7 +257,7 @@ def test_the_examples_of_the_page_run_and_its_places_are_there():
 
 
 def test_a_page_without_the_place_is_refused(tmp_path):
-    from _insert import insert
+    from _bench import insert
 
     page = tmp_path / "page.md"
     page.write_text("nothing here\n")

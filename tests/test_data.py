@@ -14,7 +14,7 @@ from ltr.data import (
     gaussians,
     half_split,
     load,
-    read_features,
+    read_rows,
     read_table,
     read_texts,
     theorem1,
@@ -316,12 +316,15 @@ def test_every_format_reads_the_same(tmp_path, suffix):
     assert read_table(path, label="failed", features=["loud", "hours"]).X.tolist() == [row[::-1] for row in X]
     # prediction finds columns by name in a file of another order, with columns more and no label
     other = save(ROWS[["loud", "id", "hours"]], tmp_path / f"later{suffix}")
-    np.testing.assert_array_equal(read_features(other, data.feature_names), data.X)
+    np.testing.assert_array_equal(read_rows(other, data.feature_names)[0], data.X)
 
 
 def test_separator_given_wins(tmp_path):
     path = write(tmp_path, "a,1:y\n3:0\n4:1\n")
     assert read_table(path, label="y", separator=":").feature_names == ("a,1",)
+    assert read_rows(path, ["a,1"], separator=":")[0].tolist() == [[3.0], [4.0]]
+    with pytest.raises(DataError, match="separator goes with tables, got ':'"):
+        read_rows(path, ["f1"], format="svmlight", separator=":")
 
 
 @pytest.mark.parametrize(
@@ -347,7 +350,7 @@ def test_text_that_means_the_same(tmp_path, text):
 def test_texts_stand_beside_the_rows_of_the_features(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text('\n id ; a ;note\n   \n007;1.50;"x; y"\n\n \n008;2\n')
-    assert read_features(path, ["a"]).tolist() == [[1.5], [2.0]]
+    assert read_rows(path, ["a"])[0].tolist() == [[1.5], [2.0]]
     assert read_texts(path) == {"id": ["007", "008"], "a": ["1.50", "2"], "note": ["x; y", ""]}
     np.save(tmp_path / "t.npy", np.eye(2))
     assert read_texts(tmp_path / "t.npy") == {}

@@ -3,7 +3,6 @@
 import json
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -15,37 +14,25 @@ SCRIPTS = Path(__file__).parents[1] / "scripts"
 def bench(monkeypatch):
     monkeypatch.syspath_prepend(str(SCRIPTS))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    import _forms
+    import _bench
     import bench_metrics
 
     monkeypatch.setattr(bench_metrics, "_METRICS", ("auc",))
     monkeypatch.setattr(bench_metrics, "_BATCH", (3, 30))
     forms = {f: bench_metrics._FORMS[f] for f in ("ltr", "ltr, flat", "scikit-learn")}
     monkeypatch.setattr(bench_metrics, "_FORMS", forms)
-    monkeypatch.setattr(bench_metrics.STUDY, "forms", list(forms))
-    monkeypatch.setattr(bench_metrics, "_SECONDS", 0.01)
-
-    def here(_, input, **options):  # noqa: A002, the name that subprocess has
-        return SimpleNamespace(returncode=0, stdout=json.dumps(bench_metrics.measure(json.loads(input))))
-
-    monkeypatch.setattr(_forms, "subprocess", SimpleNamespace(run=here))
+    monkeypatch.setattr(bench_metrics.STUDY, "forms", forms)
+    monkeypatch.setattr(_bench, "_SECONDS", 0.01)
+    monkeypatch.setattr(_bench, "apart", lambda _, request, **options: bench_metrics.STUDY.measure(request))
     return bench_metrics
 
 
 def test_it_measures_once_and_writes_table_plot_and_page(bench, monkeypatch, tmp_path, capsys):
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- begin metrics -->\nold\n<!-- end metrics -->\nafter\n")
-    arguments = [
-        "--out",
-        str(tmp_path),
-        "--threads",
-        str(torch.get_num_threads()),
-        "--longest",
-        "100",
-        "--docs",
-        str(page),
-    ]
-    monkeypatch.setattr(sys, "argv", ["bench_metrics.py", *arguments, "--image", str(tmp_path / "copy.png")])
+    threads = str(torch.get_num_threads())
+    files = ["--out", str(tmp_path), "--docs", str(page), "--image", str(tmp_path / "copy.png")]
+    monkeypatch.setattr(sys, "argv", ["bench_metrics.py", *files, "--threads", threads, "--longest", "100"])
     bench.STUDY.main()
     records = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [r["status"] for r in records] == ["ok", "left out", "ok", "ok", "ok", "ok"]
@@ -55,7 +42,7 @@ def test_it_measures_once_and_writes_table_plot_and_page(bench, monkeypatch, tmp
     assert (tmp_path / "copy.png").read_bytes().startswith(b"\x89PNG")
     capsys.readouterr()
     # again: nothing is measured
-    monkeypatch.setattr(sys.modules["_forms"], "subprocess", None)
+    monkeypatch.setattr(sys.modules["_bench"], "apart", None)
     bench.STUDY.main()
     assert (tmp_path / "metrics.md").read_text() == table
 

@@ -1,8 +1,8 @@
 """Data: the paper's data sets by name, a user's own files and frames, and the split of the experiments.
 
 `load` gives a named data set (``gaussians`` needs no files), `read_data` a user's own file, table or sparse text,
-`from_frame` a frame in memory; `read_rows` and `read_features` read what is to be predicted on, and `read_texts` the
-fields of a text table as they stand there. Every bad input is a `DataError` that names the file, column and row.
+`from_frame` a frame in memory; `read_rows` reads what is to be predicted on, and `read_texts` the fields of a text
+table as they stand there. Every bad input is a `DataError` that names the file, column and row.
 """
 
 from ltr.data.dataset import DataError, Dataset
@@ -12,7 +12,7 @@ from ltr.data.generated import gaussians, grouped, roc_standin, theorem1
 from ltr.data.named import dataset_names, load, load_test
 from ltr.data.splits import half_split
 from ltr.data.svmlight import read_svmlight
-from ltr.data.tables import read_features, read_table, read_texts
+from ltr.data.tables import read_table, read_texts
 
 __all__ = [
     "DataError",
@@ -27,7 +27,6 @@ __all__ = [
     "load",
     "load_test",
     "read_data",
-    "read_features",
     "read_rows",
     "read_svmlight",
     "read_table",

@@ -8,7 +8,6 @@ bounded so that their squares, and variances, stay inside the floating point ran
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -27,7 +26,6 @@ __all__ = [
     "checked_labels",
     "checked_names",
     "checked_queries",
-    "is_graded",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -99,16 +97,12 @@ class Dataset:
         if copy and np.may_share_memory(features, given):
             features = features.copy()
         check_ranges(features, names, where)
-        object.__setattr__(self, "name", name)
-        object.__setattr__(self, "X", features)
         queries, ids = (None, None) if qid is None else checked_queries(qid, len(features), where)
         labels = checked_labels(y, len(features), where, graded=queries is not None)
         if queries is not None and not _some_query_has_a_pair(labels, queries):
             raise DataError(f"{where}: some query must hold two different labels, got none such")
-        object.__setattr__(self, "y", labels)
-        object.__setattr__(self, "qid", queries)
-        object.__setattr__(self, "query_ids", ids)
-        object.__setattr__(self, "feature_names", names or tuple(f"x{j}" for j in range(features.shape[1])))
+        names = names or tuple(f"x{j}" for j in range(features.shape[1]))
+        self.__dict__.update(name=name, X=features, y=labels, feature_names=names, qid=queries, query_ids=ids)
 
     @property
     def n(self) -> int:
@@ -137,7 +131,7 @@ class Dataset:
 
 
 def checked_features(X: ArrayLike, names: Sequence[str] | None = None, where: str = "X") -> FloatArray:
-    """The features as C-ordered float64 of shape (n, d).
+    """Return the features as C-ordered float64 of shape (n, d).
 
     Args:
         X: numbers or booleans, (n, d).
@@ -145,13 +139,8 @@ def checked_features(X: ArrayLike, names: Sequence[str] | None = None, where: st
         where: what messages begin with, such as the path of a file.
 
     Raises:
-        DataError: something that is not a 2-D array of numbers with a row and a column, another number of columns
-            than names, a value that is not finite or above 1e150 in size (rows counted from 1).
-
-    Examples:
-        >>> checked_features([[1.0, 2.0], [3.0, float("inf")]], ["a", "b"])
-        Traceback (most recent call last):
-        ltr.data.dataset.DataError: X: values must be finite and none missing, got inf in column 'b', row 2
+        DataError: no 2-D array of numbers with a row and a column, another number of columns than names, a value that
+            is not finite or above 1e150 in size.
     """
     values = as_array(where, X)
     if values.dtype.kind not in "biuf":
@@ -173,23 +162,10 @@ def checked_features(X: ArrayLike, names: Sequence[str] | None = None, where: st
 
 
 def checked_labels(y: ArrayLike, n: int, where: str = "y", *, graded: bool = False) -> IntArray:
-    """The labels as int64 of shape (n,): 0 and 1, both present, or graded.
-
-    Args:
-        y: numbers or booleans, (n,).
-        n: how many labels there must be.
-        where: what messages begin with.
-        graded: whether any whole numbers from 0 to 1000 will do, two different ones among them.
+    """Return the labels as int64 of shape (n,): 0 and 1, both present, or two different whole numbers if `graded`.
 
     Raises:
         DataError: another shape, something that is no such label (with its row, counted from 1), a single class.
-
-    Examples:
-        >>> checked_labels([0, 1, 2], 3)
-        Traceback (most recent call last):
-        ltr.data.dataset.DataError: y: labels must be 0 or 1, got 2 in row 3
-        >>> checked_labels([0, 1, 2], 3, graded=True).tolist()
-        [0, 1, 2]
     """
     labels = as_array(where, y)
     rule, kinds = (
@@ -199,14 +175,11 @@ def checked_labels(y: ArrayLike, n: int, where: str = "y", *, graded: bool = Fal
         raise DataError(f"{where}: one label a row is needed ({n}), got shape {labels.shape}")
     if labels.dtype.kind not in "biuf":
         raise DataError(f"{where}: labels must be {kinds}, got an array of {labels.dtype}")
-    if labels.dtype.kind == "b":
-        labels = labels.astype(np.int64)
-    good = (labels == 0) | (labels == 1)
-    if graded:
-        good = (labels >= 0) & (labels <= _LARGEST_LABEL) & (labels == np.floor(labels))
+    values = labels.astype(np.float64)
+    good = (values >= 0) & (values <= (_LARGEST_LABEL if graded else 1)) & (values == np.floor(values))
     if not good.all():
         row = int(np.argmin(good))
-        raise DataError(f"{where}: labels must be {rule}, got {_number(labels[row])} in row {row + 1}")
+        raise DataError(f"{where}: labels must be {rule}, got {values[row]:g} in row {row + 1}")
     checked = labels.astype(np.int64)
     if checked.min() == checked.max():
         needed = "two different values" if graded else "both classes"
@@ -214,46 +187,22 @@ def checked_labels(y: ArrayLike, n: int, where: str = "y", *, graded: bool = Fal
     return checked
 
 
-def is_graded(y: ArrayLike, qid: ArrayLike | None) -> bool:
-    """Whether labels are to be read as grades: where there are queries, or more than two different labels.
-
-    Two labels without a query are two classes, which are 0 and 1: anything else there is a mistake.
-
-    Examples:
-        >>> is_graded([0, 1, 0], None), is_graded([0, 1, 4], None), is_graded([0, 1, 0], [7, 7, 7])
-        (False, True, True)
-    """
-    labels = as_array("y", y)
-    return qid is not None or (labels.dtype.kind in "iuf" and len(np.unique(labels)) > 2)
-
-
 def checked_queries(qid: ArrayLike, n: int, where: str = "qid") -> tuple[IntArray, NDArray[Any]]:
-    """The queries numbered in the order in which their ids first appear, and the ids themselves.
-
-    Args:
-        qid: the query of each row, integers of 64 bits or texts, (n,), in any order.
-        n: how many rows there must be.
-        where: what messages begin with.
-
-    Returns:
-        int64 of shape (n,), the number of each row's query from 0; an array of the ids by number.
+    """Return the number of each row's query, (n,), in the order in which their ids first appear, and the ids.
 
     Raises:
-        DataError: another shape, ids that are neither integers nor texts, a missing one (with its row, from 1).
-
-    Examples:
-        >>> numbers, ids = checked_queries(["b", "a", "b"], 3)
-        >>> numbers.tolist(), ids.tolist()
-        ([0, 1, 0], ['b', 'a'])
+        DataError: another shape, ids that are neither integers of 64 bits nor texts, a missing one (with its row).
     """
     # as objects: NumPy would make texts of integers beside them
     given = as_array(where, qid, object if isinstance(qid, list | tuple) else None)
     if given.shape != (n,):
         raise DataError(f"{where}: one query id a row is needed ({n}), got shape {given.shape}")
-    if given.dtype.kind == "f" or given.dtype.kind == "O":
-        missing = np.array([value is None or bool(value != value) for value in _without_na(given)], dtype=bool)
-        if missing.any():
-            raise DataError(f"{where}: query ids must not be missing, got none in row {int(np.argmax(missing)) + 1}")
+    if given.dtype.kind in "fO":
+        import pandas as pd
+
+        missing = np.flatnonzero(pd.isna(given))
+        if len(missing) > 0:
+            raise DataError(f"{where}: query ids must not be missing, got none in row {missing[0] + 1}")
     if given.dtype.kind == "O":
         values = given.tolist()
         if all(isinstance(value, str) for value in values):
@@ -269,17 +218,8 @@ def checked_queries(qid: ArrayLike, n: int, where: str = "qid") -> tuple[IntArra
     return number[inverse], ids[order]
 
 
-def _without_na(values: NDArray[Any]) -> list[Any]:
-    """The values as a list, NaN for pandas' NA, which compares to nothing."""
-    return [math.nan if type(value).__name__ in ("NAType", "NaTType") else value for value in values.tolist()]
-
-
 def checked_names(names: Sequence[str], where: str) -> tuple[str, ...]:
-    """Column names as a tuple, each a non-empty string that no other column has.
-
-    Raises:
-        DataError: an empty name (its column counted from 1), a name twice.
-    """
+    """Return column names as a tuple, each a non-empty string that no other column has."""
     seen: dict[str, int] = {}
     for at, name in enumerate(names, start=1):
         if not isinstance(name, str) or not name.strip():
@@ -297,7 +237,7 @@ def _some_query_has_a_pair(labels: IntArray, queries: IntArray) -> bool:
 
 
 def check_ranges(features: FloatArray, names: Sequence[str] | None = None, where: str = "X") -> None:
-    """DataError for a column that varies, but so little that its variance is no float64; arguments as above."""
+    """Refuse a column that varies, but so little that its variance is no float64."""
     low, high = features.min(axis=0), features.max(axis=0)
     bad = (low < high) & (high - low < _SMALLEST_RANGE)
     if bad.any():
@@ -310,7 +250,3 @@ def check_ranges(features: FloatArray, names: Sequence[str] | None = None, where
 
 def _column(names: Sequence[str] | None, at: int) -> str:
     return repr(names[at]) if names is not None else str(at + 1)
-
-
-def _number(value: object) -> str:
-    return f"{float(value):g}"  # type: ignore[arg-type]

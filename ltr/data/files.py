@@ -68,6 +68,7 @@ def read_rows(
     *,
     format: FormatName = "auto",  # noqa: A002
     query: str | None = None,
+    separator: str | None = None,
     cache: bool = True,
 ) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
     """Features (n, len(features)) and query ids, None without, of a file to predict on.
@@ -78,13 +79,16 @@ def read_rows(
             is 0. Others are ignored.
         format: as for `read_data`.
         query: the query column of a table; a sparse file tells its queries itself.
+        separator: one character between the fields of a text table.
         cache: as for `read_data`.
 
     Raises:
         DataError: as `read_data`.
     """
     if _known(path, format) == "table":
-        return read_table_rows(path, features, query=query)
+        return read_table_rows(path, features, query=query, separator=separator)
+    if separator is not None:
+        raise DataError(f"{path}: separator goes with tables, got {separator!r}")
     return read_svmlight_rows(path, features, cache=cache)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ltr.data.dataset import DataError, Dataset, checked_features, checked_labels, checked_names, checked_queries
 
-__all__ = ["Columns", "count_rows", "dataset_of", "feature_names", "features_of", "from_frame", "ids_of", "is_number"]
+__all__ = ["Columns", "dataset_of", "feature_names", "features_of", "from_frame", "ids_of", "is_number"]
 
 FloatArray = NDArray[np.float64]
 Columns = Mapping[str, Any]
@@ -73,23 +73,12 @@ def dataset_of(
     features: Sequence[str] | None,
     queries: NDArray[Any] | None = None,
 ) -> Dataset:
-    """The data set in some columns.
-
-    Args:
-        columns: by name, equally long.
-        where: what messages begin with.
-        name: of the data set.
-        label: the column of the labels.
-        query: the column of the queries, or None.
-        drop: columns to leave out.
-        features: the columns to take; all others when None.
-        queries: the query of each row, where no column tells it.
-    """
+    """Return the data set in some columns, with `queries` for each row where no column tells them."""
     _require(columns, where, (label,), "label column")
-    _require(columns, where, () if query is None else (query,), "query column")
     _require(columns, where, drop, "column to drop")
     roles = {**dict.fromkeys(drop, "dropped"), label: "the label"}
     if query is not None:
+        _require(columns, where, (query,), "query column")
         if query in roles:
             raise DataError(f"{where}: query column {query!r} is also {roles[query]}")
         roles[query] = "the query"
@@ -111,11 +100,6 @@ def dataset_of(
         raise DataError(f"{where}: labels must be {rule}, got a missing value in column {label!r}, row {row}")
     y = checked_labels(labels, len(X), f"{where}: column {label!r}", graded=queries is not None)
     return Dataset(name, X, y, features, queries, copy=False)
-
-
-def count_rows(columns: Columns) -> int:
-    """How many rows columns have."""
-    return len(next(iter(columns.values())))
 
 
 def ids_of(columns: Columns, where: str, query: str) -> NDArray[Any]:

@@ -49,6 +49,8 @@ __all__ = ["FILES", "LISTS_BY_QUERY", "NamedFile", "NamedLists", "dataset_names"
 
 FloatArray = NDArray[np.float64]
 Rows = list[list[str]]
+Parser = Callable[[Sequence[str], Rows], tuple[FloatArray, FloatArray, list[str]]]
+"""Features, labels and feature names from the columns' names and the rows of a file."""
 
 _GENERATED: dict[str, Callable[[int], Dataset]] = {
     "gaussians": gaussians,
@@ -60,42 +62,25 @@ _GENERATED: dict[str, Callable[[int], Dataset]] = {
 
 @dataclass(frozen=True)
 class NamedFile:
-    """A published file: where it lies under the data directory, its hash, and what must be found in it.
+    """A published file: where it lies under the data directory, its hash, and what must be found in it."""
 
-    Attributes:
-        path: relative to the data directory.
-        sha256: of the file, in hexadecimal.
-        source: the public repository, path and commit that the file was found at.
-        shape: rows, features and positives of the data set.
-        parse: features, labels and feature names from the columns' names and rows of the file.
-        columns: the names of the columns, where the file has no header.
-        separator: between the fields.
-    """
-
-    path: str
+    path: str  # relative to the data directory
     sha256: str
-    source: str
-    shape: tuple[int, int, int]
-    parse: Callable[[Sequence[str], Rows], tuple[FloatArray, FloatArray, list[str]]]
-    columns: tuple[str, ...] | None = None
+    source: str  # the public repository, path and commit that the file was found at
+    shape: tuple[int, int, int]  # rows, features and positives
+    parse: Parser
+    columns: tuple[str, ...] | None = None  # names of the columns, where the file has no header
     separator: str = ","
 
 
 @dataclass(frozen=True)
 class NamedLists:
-    """Published sparse files of lists by query: a training and a test part, each with a file of query sizes beside it.
+    """Published sparse files by query: a training and a test part, each with a file of query sizes beside it."""
 
-    Attributes:
-        train: path of the training part, relative to the data directory.
-        test: path of the test part.
-        sha256: of all four files, by path.
-        source: the public repository, folder and commit that the files were found at.
-    """
-
-    train: str
+    train: str  # path relative to the data directory
     test: str
-    sha256: Mapping[str, str]
-    source: str
+    sha256: Mapping[str, str]  # of all four files, by path
+    source: str  # the public repository, folder and commit that the files were found at
 
 
 def load(name: str = "gaussians", *, data_dir: str | os.PathLike[str] | None = None, seed: int = 0) -> Dataset:
@@ -219,9 +204,7 @@ def _installed_copy() -> Path | None:
     return None
 
 
-def _parse_plain(
-    label: str, *, drop: Sequence[str] = (), positive: float = 1.0
-) -> Callable[[Sequence[str], Rows], tuple[FloatArray, FloatArray, list[str]]]:
+def _parse_plain(label: str, *, drop: Sequence[str] = (), positive: float = 1.0) -> Parser:
     """A parser of numeric columns: the label is 1 where its column equals `positive`."""
 
     def parse(columns: Sequence[str], rows: Rows) -> tuple[FloatArray, FloatArray, list[str]]:

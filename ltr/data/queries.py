@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ltr.data.dataset import DataError
 
-__all__ = ["read_query_sizes", "side_file"]
+__all__ = ["queries_beside", "side_file"]
 
 IntArray = NDArray[np.int64]
 
@@ -26,30 +26,25 @@ def side_file(path: str | os.PathLike[str]) -> Path | None:
     return beside if beside.is_file() else None
 
 
-def read_query_sizes(path: str | os.PathLike[str], rows: int) -> IntArray:
-    r"""The query of each of so many rows, (rows,), from a file of sizes.
+def queries_beside(path: str | os.PathLike[str], rows: int) -> IntArray | None:
+    """Return the number of each row's query, (rows,), from the file of sizes beside a data file, None without one.
 
     Raises:
         DataError: a line that is no whole number above 0, sizes that do not add up to the number of rows.
-
-    Examples:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "rank.train.query")
-        ...     _ = path.write_text("2\n3\n")
-        ...     read_query_sizes(path, 5).tolist()
-        [0, 0, 1, 1, 1]
     """
+    beside = side_file(path)
+    if beside is None:
+        return None
     sizes = []
-    for number, line in enumerate(Path(path).read_bytes().splitlines(), start=1):
+    for number, line in enumerate(beside.read_bytes().splitlines(), start=1):
         text = line.strip()
         if not text:
             continue
         if not text.isdigit() or not 0 < int(text) <= 2**53:
             shown = text[:40].decode("utf-8", errors="replace")
-            raise DataError(f"{path}: query sizes must be whole numbers above 0, got {shown!r} in line {number}")
+            raise DataError(f"{beside}: query sizes must be whole numbers above 0, got {shown!r} in line {number}")
         sizes.append(int(text))
     if sum(sizes) != rows:
         hint = "; one id a row will not do" if len(sizes) == rows else ""
-        raise DataError(f"{path}: query sizes must add up to the {rows} rows of the data, got {sum(sizes)}{hint}")
+        raise DataError(f"{beside}: query sizes must add up to the {rows} rows of the data, got {sum(sizes)}{hint}")
     return np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)

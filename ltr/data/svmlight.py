@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from ltr.data.cache import Arrays, cached
 from ltr.data.dataset import DataError, Dataset, checked_features
 from ltr.data.frames import feature_names, is_number
-from ltr.data.queries import read_query_sizes, side_file
+from ltr.data.queries import queries_beside
 
 __all__ = ["glimpse_svmlight", "looks_like_svmlight", "read_svmlight", "read_svmlight_rows"]
 
@@ -51,24 +51,9 @@ def looks_like_svmlight(path: str | os.PathLike[str]) -> bool:
 
 
 def glimpse_svmlight(path: str | os.PathLike[str], lines: int = 10_000) -> tuple[bool, float]:
-    r"""Whether the observations in the first lines of a file have queries, and the largest label there.
+    """Return whether the first lines of a file have a ``qid:``, and their largest label, minus infinity without any.
 
     It takes a moment where the whole file takes minutes. What is malformed is passed over: reading the file names it.
-
-    Args:
-        path: the file.
-        lines: how many of them to look at.
-
-    Returns:
-        whether one has a ``qid:``; the largest label, minus infinity without any.
-
-    Examples:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "letor.txt")
-        ...     _ = path.write_text("# made up\n0 qid:7 1:0.5\n3 qid:7 1:0.25\n")
-        ...     glimpse_svmlight(path)
-        (True, 3.0)
     """
     queries, largest = False, -math.inf
     with Path(path).open("rb") as file:
@@ -117,11 +102,7 @@ def read_svmlight(
 def read_svmlight_rows(
     path: str | os.PathLike[str], features: Sequence[str], *, cache: bool = True
 ) -> tuple[FloatArray, NDArray[Any] | None]:
-    """Features (n, len(features)) and query ids (None without) of a file to predict on, whatever its labels say.
-
-    Raises:
-        DataError: as `read_svmlight`, but for labels.
-    """
+    """Return features (n, len(features)) and query ids (None without) of a file, whatever its labels say."""
     rows = _read(path, features, cache)
     return checked_features(rows.X, rows.names, str(path)), rows.queries
 
@@ -157,16 +138,13 @@ def _read(path: str | os.PathLike[str], features: Sequence[str] | None, cache: b
     rows = np.repeat(np.arange(len(labels)), np.diff(indptr))
     X = np.zeros((len(labels), width))
     X[rows[place >= 0], place[place >= 0]] = parsed["values"][place >= 0]
-    return _Rows(X, labels, names, _queries(file, parsed))
-
-
-def _queries(file: Path, parsed: Arrays) -> NDArray[Any] | None:
-    ids, beside = parsed["queries"], side_file(file)
-    if len(ids) > 0 and beside is not None:
-        raise DataError(f"{file}: queries must come from one place, got qid: in its lines and {beside.name} beside it")
+    ids, beside = parsed["queries"], queries_beside(file, len(labels))
+    if len(ids) == 0:
+        return _Rows(X, labels, names, beside)
     if beside is not None:
-        return read_query_sizes(beside, len(parsed["labels"]))
-    return ids if len(ids) > 0 else None
+        sizes = f"{file.name}.query"
+        raise DataError(f"{file}: queries must come from one place, got qid: in its lines and {sizes} beside it")
+    return _Rows(X, labels, names, ids)
 
 
 def _parse(file: Path) -> Arrays:

@@ -30,10 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data.dataset import DataError, Dataset, checked_names
-from ltr.data.frames import Columns, count_rows, dataset_of, features_of, ids_of
-from ltr.data.queries import read_query_sizes, side_file
+from ltr.data.frames import Columns, dataset_of, features_of, ids_of
+from ltr.data.queries import queries_beside
 
-__all__ = ["BINARY_SUFFIXES", "read_features", "read_table", "read_table_rows", "read_texts"]
+__all__ = ["BINARY_SUFFIXES", "read_table", "read_table_rows", "read_texts"]
 
 FloatArray = NDArray[np.float64]
 
@@ -79,48 +79,23 @@ def read_table(
         ('machines', ('hours',), [[10.5], [99.0]], [0, 1])
     """
     columns = _read(path, separator, texts=query)
-    beside = side_file(path) if query is None else None
-    given = None if beside is None else read_query_sizes(beside, count_rows(columns))
+    beside = queries_beside(path, len(next(iter(columns.values())))) if query is None else None
     return dataset_of(
-        columns, str(path), Path(path).stem, label=label, query=query, drop=drop, features=features, queries=given
+        columns, str(path), Path(path).stem, label=label, query=query, drop=drop, features=features, queries=beside
     )
 
 
 def read_table_rows(
-    path: str | os.PathLike[str], features: Sequence[str], *, query: str | None = None, separator: str | None = None
+    path: str | os.PathLike[str], features: Sequence[str], *, query: str | None, separator: str | None
 ) -> tuple[FloatArray, NDArray[Any] | None]:
-    """Features (n, len(features)) and query ids of a table to predict on, None where no place tells the queries.
-
-    Raises:
-        DataError: as `read_table`; all missing columns are named at once.
-    """
+    """Return features (n, len(features)) and query ids of a table, None where no place tells the queries."""
     columns = _read(path, separator, texts=query)
     X = features_of(columns, str(path), features)
-    if query is not None:
-        return X, ids_of(columns, str(path), query)
-    beside = side_file(path)
-    return X, None if beside is None else read_query_sizes(beside, len(X))
-
-
-def read_features(path: str | os.PathLike[str], features: Sequence[str], *, separator: str | None = None) -> FloatArray:
-    """The features of a table to predict on: columns are found by name, in any order; others are ignored.
-
-    Args:
-        path: the file.
-        features: the columns to take, in this order.
-        separator: one character between the fields of a text file.
-
-    Returns:
-        float64 of shape (n, len(features)).
-
-    Raises:
-        DataError: as `read_table`; all missing columns are named at once.
-    """
-    return features_of(_read(path, separator), str(path), features)
+    return X, queries_beside(path, len(X)) if query is None else ids_of(columns, str(path), query)
 
 
 def read_texts(path: str | os.PathLike[str], *, separator: str | None = None) -> dict[str, list[str]]:
-    r"""The fields of a text table by column, as they stand there, one for each row of `read_features`.
+    r"""The fields of a text table by column, as they stand there, one for each row of the table.
 
     Args:
         path: the file.
@@ -161,7 +136,7 @@ def _read(
         columns = _read_text(file, separator or _TEXT[suffix], as_text=as_text, texts=texts)
     elif suffix in (".parquet", ".pq"):
         columns = _read_parquet(file)
-    elif suffix in (".npy", ".npz"):
+    elif suffix in BINARY_SUFFIXES:
         columns = _read_numpy(file)
     else:
         raise DataError(f"{path}: unknown file type {suffix!r}; known are {' '.join((*_TEXT, *BINARY_SUFFIXES))}")
@@ -254,8 +229,7 @@ def _read_numpy(file: Path) -> Columns:
         else:
             rule = "1-D columns and a 2-D X" if file.suffix.lower() == ".npz" else "a structured or 2-D array"
             raise DataError(f"{file}: must hold {rule}, got {key!r} of shape {array.shape}")
-    lengths = {name: len(column) for name, column in columns.items()}
-    for name, length in lengths.items():
-        if length != next(iter(lengths.values())):
-            raise DataError(f"{file}: columns must be equally long, got {length} rows in column {name!r}")
+    for name, column in columns.items():
+        if len(column) != len(next(iter(columns.values()))):
+            raise DataError(f"{file}: columns must be equally long, got {len(column)} rows in column {name!r}")
     return columns

@@ -32,8 +32,6 @@ from trainers.report.report import details, state
 from trainers.report.tables import recentring
 from trainers.report.wording import counted, decided, listed, resolution_text, share, verdict_text
 
-__all__ = ["anchor", "context_of", "main", "number", "percent", "render", "theorems"]
-
 _PUBLISHED = Path(__file__).parents[2] / "configs" / "paper" / "published.csv"
 _COLOURS = 128
 _MINUS = "−"

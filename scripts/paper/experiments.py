@@ -30,8 +30,6 @@ from trainers.report.series import BASE, PARTS, FloatArray, Series, in_order, me
 from trainers.report.tables import comparison_table
 from trainers.report.wording import ABSENT, Pair, counted, decided, fixed, listed, p_equals, p_text, percent, share
 
-__all__ = ["LevelGain", "Ranking", "gain", "level_gains", "logarithm", "protocol", "ranked_bases", "ranking_text"]
-
 _FEWEST_DATA = 6  # with 5 data sets, no two-sided signed-rank test reaches 0.05
 _LEAST_GAIN = 0.05  # percent; a smaller mean gain has no share that survives
 _DIGITS = 10  # of a value that count in a ranking

@@ -20,8 +20,6 @@ from trainers.report.series import PARTS, Series, mean_of, proven
 from trainers.report.tables import comparison_table
 from trainers.report.wording import Pair, counted, fixed, gap_text, listed, signed
 
-__all__ = ["AS_GOOD", "OPEN", "PRICE", "SPLICE", "UNKNOWN", "Case", "cases", "larger", "orders_text"]
-
 AS_GOOD = "as good"
 SPLICE = "splice"  # the bound proves that no linear order of the longer list reaches the shorter one's ranker
 PRICE = "price C"  # the longer list is solved, and the price of its weights covers what is missing

@@ -25,11 +25,6 @@ from ltr.rankers import ExactRanker, TwoStageRanker, make_ranker
 from ltr.rankers.scorers import LinearScorer
 from trainers.report.pictures import drawing as draw
 
-__all__ = [
-    "CLAIMS", "CONVEX", "EXACT", "FIRST_HIT", "Comparison", "Trained", "compare", "first_theorem", "moved", "rankings",
-    "scores_and_labels", "solve_exactly", "train", "turning_scale",
-]  # fmt: skip
-
 Rankings = Mapping[str, Mapping[str, float]]
 """By the name of a ranking, its statistics by name."""
 

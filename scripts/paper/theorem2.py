@@ -29,11 +29,6 @@ from ltr.ranks import rank_cv, resolved_rank, subrank
 from ltr.statistics import RankStatistic
 from trainers.report.pictures import drawing as draw
 
-__all__ = [
-    "COUNTEREXAMPLES", "FAMILIES", "LABELS", "PRICES", "PRINTED", "SCORES", "Case", "Tally", "areas_agree", "instances",
-    "lemma_one", "rank_definitions", "ranks_of", "second_theorem", "settle", "tally", "values_of", "wilcoxon",
-]  # fmt: skip
-
 FAMILIES = {
     "whole numbers 0 to 2, no two rows alike": "whole",
     "one binary feature, the others continuous": "mixed",

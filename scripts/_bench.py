@@ -1,0 +1,303 @@
+"""What the benchmarks share: measurements in processes of their own, records of them, and tables put into pages.
+
+A *request* is a JSON object that says what to measure. A script runs itself with ``--one REQUEST`` for each of them, so
+that the peak of memory is the measurement's own, and keeps the records in a file of JSON lines, so that nothing is
+measured twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from trainers.provenance import machine
+from trainers.tables import markdown_table
+
+Json = dict[str, Any]
+Form = Callable[[str, Tensor, Tensor], Callable[[], float] | None]
+"""Makes, of what is measured, scores and labels, a call that returns a value; None where it cannot."""
+
+_SECONDS, _CALLS = 0.5, 200  # for which a call is repeated, and how often at most
+_ABSENT = "not there"
+_KEY = ("form", "what", "shape", "dtype", "threads")
+
+
+def command_line(doc: str | None, folder: str) -> argparse.ArgumentParser:
+    """Return a parser with the options of all benchmarks."""
+    parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path(folder), help=f"folder of the results (default {folder})")
+    parser.add_argument("--docs", type=Path, metavar="PAGE", help="page to put the table into")
+    parser.add_argument("--one", type=json.loads, help=argparse.SUPPRESS)
+    return parser
+
+
+def parsed(
+    parser: argparse.ArgumentParser, measure: Callable[[Json], Json], arguments: Sequence[str] | None = None
+) -> argparse.Namespace:
+    """Return the options; with ``--one`` make that measurement, print its record and exit."""
+    options = parser.parse_args(arguments)
+    if options.one:
+        record = measure(options.one)
+        if os.environ.get("RANK", "0") == "0":  # the first process of a group
+            print(json.dumps(record))
+        raise SystemExit
+    options.out.mkdir(parents=True, exist_ok=True)
+    return options
+
+
+def apart(
+    script: str, request: Json, *, threads: int = 1, launcher: Sequence[str] = (), seconds: float | None = None
+) -> Json:
+    """Return the record of a request from a process of its own; its status is ``failed`` where that dies.
+
+    Args:
+        script: path of the script that measures.
+        request: what to measure.
+        threads: number of threads for OpenMP.
+        launcher: arguments of Python ahead of the script.
+        seconds: time after which the process is killed.
+    """
+    try:
+        done = subprocess.run(
+            [sys.executable, *launcher, script, "--one", json.dumps(request)],
+            env=os.environ | {"OMP_NUM_THREADS": str(threads)},
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return request | {"status": "failed", "message": "killed: it did not keep its time limit"}
+    if done.returncode != 0:
+        last = (done.stderr.strip().splitlines() or [""])[-1]
+        return request | {"status": "failed", "message": f"exit status {done.returncode}: {last}"}
+    found: Json = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+class Records:
+    """The records in a file of JSON lines; indexed by a request, those of the same fields, in order.
+
+    Args:
+        path: the file.
+        fields: names of what tells one measurement from another.
+    """
+
+    def __init__(self, path: Path, fields: Sequence[str]) -> None:
+        self._path, self._fields = path, fields
+        self._found: defaultdict[str, list[Json]] = defaultdict(list)
+        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+            self[record := json.loads(line)].append(record)
+
+    def __getitem__(self, request: Json) -> list[Json]:
+        return self._found[json.dumps([request.get(field) for field in self._fields])]
+
+    def all(self) -> list[Json]:
+        """Return every record."""
+        return [record for several in self._found.values() for record in several]
+
+    def add(self, record: Json) -> None:
+        """Keep a record, on disk too."""
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+        self[record].append(record)
+
+
+def publish(options: argparse.Namespace, name: str, text: str) -> None:
+    """Print a table, write it to a file of its name, and put it into the page that was asked for."""
+    print(text)
+    (options.out / f"{name}.md").write_text(text, encoding="utf-8")
+    if options.docs is not None:
+        insert(options.docs, name, text)
+
+
+def insert(page: Path, name: str, text: str) -> None:
+    """Replace the text between ``<!-- begin NAME -->`` and ``<!-- end NAME -->`` in a page.
+
+    Raises:
+        ValueError: a page without these two lines.
+    """
+    begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->"
+    head, found, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, closed, tail = rest.partition(end)
+    if not (found and closed):
+        raise ValueError(f"{page} must hold the lines {begin.strip()} and {end}")
+    page.write_text(f"{head}{begin}{text.strip()}\n{end}{tail}", encoding="utf-8")
+
+
+def peak() -> float:
+    """Return the largest memory of this process so far, in megabytes.
+
+    Linux counts into `ru_maxrss` what the parent held when it started this process, and not into `VmHWM`.
+    """
+    status = Path("/proc/self/status")
+    found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
+    if found:
+        return int(found[1]) / 1024
+    highest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return highest / (2**20 if sys.platform == "darwin" else 1024)
+
+
+class Curve(NamedTuple):
+    """A line of a plot: time and memory of a form over the length of one list."""
+
+    form: str
+    what: str
+    label: str
+    style: str
+    colour: str
+
+
+@dataclass
+class Study:
+    """A script that compares the product's form of several computations with those of its peers.
+
+    A request says ``form``, ``what``, ``shape``, ``dtype`` and ``threads``; its record adds ``status`` and, where that
+    is "ok", ``value``, ``seconds`` and ``megabytes``.
+    """
+
+    name: str  # of the files, and of the table's place in a page
+    script: str  # path
+    about: str | None  # the script's docstring
+    forms: Mapping[str, Form]  # the first is the product's
+    data: Callable[[str, list[int], str], tuple[Tensor, Tensor]]  # scores and labels for what is measured, shape, dtype
+    requests: Callable[[int], list[Json]]  # everything to measure, threads apart, for the longest list
+    plot: Mapping[str, Sequence[Curve]]  # panels by their title
+    tolerance: Mapping[str, float]  # relative error up to which the values of forms agree, by dtype
+    first: Sequence[int]  # lengths of the lists of the calls that compile, ahead of the clock
+
+    def main(self) -> None:
+        """Measure what is missing, and write the table and the plot."""
+        parser = command_line(self.about, f"runs/{self.name}")
+        parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="threads of torch")
+        parser.add_argument("--rounds", type=int, default=1, help="how often all is measured; the best time counts")
+        parser.add_argument("--longest", type=int, default=10_000_000, help="longest list that is measured")
+        parser.add_argument("--image", type=Path, metavar="PNG", help="a second place for the plot")
+        options = parsed(parser, self.measure)
+        requests = [request | {"threads": options.threads} for request in self.requests(options.longest)]
+        kept = Records(options.out / f"{self.name}.jsonl", _KEY)
+        for number in range(options.rounds):
+            self._collect(kept, requests, number + 1)
+        found = [min(kept[r], key=lambda record: record.get("seconds", inf)) for r in requests if kept[r]]
+        self.check_values(found)
+        for path in filter(None, (options.out / f"{self.name}.png", options.image)):
+            self._draw(found, path)
+        head = f"{machine()}; torch {torch.__version__}, threads: {options.threads}."
+        publish(options, self.name, f"{head}\n\n{self._table(found)}\n")
+
+    def measure(self, request: Json) -> Json:
+        """Return the value, the best time and the additional memory of one form; compilation comes before."""
+        torch.set_num_threads(request["threads"])
+        form, what, shape = self.forms[request["form"]], request["what"], request["shape"]
+        try:
+            for items in self.first:
+                if small := form(what, *self.data(what, [2, items][-len(shape) :], request["dtype"])):
+                    small()
+            call = form(what, *self.data(what, shape, request["dtype"]))
+        except ImportError as error:
+            return request | {"status": f"{_ABSENT}: {error}"}
+        if call is None:
+            return request | {"status": "left out"}
+        before = peak()
+        value = call()
+        megabytes = peak() - before
+        times: list[float] = []
+        while len(times) < 3 or (sum(times) < _SECONDS and len(times) < _CALLS):
+            start = time.perf_counter()
+            call()
+            times.append(time.perf_counter() - start)
+            if min(times) > _SECONDS:
+                break
+        return request | {"status": "ok", "value": value, "seconds": min(times), "megabytes": megabytes}
+
+    def _collect(self, kept: Records, requests: Sequence[Json], times: int) -> None:
+        """Measure what was not measured so often, but for forms whose library cannot be imported."""
+        absent = set()
+        for request in requests:
+            if len(kept[request]) >= times or request["form"] in absent:
+                continue
+            record = apart(self.script, request, threads=request["threads"])
+            print(f"{request['what']}, {request['form']}, {request['shape']}: {record['status']}", flush=True)
+            if record["status"].startswith(_ABSENT):
+                absent.add(request["form"])
+            else:
+                kept.add(record)
+
+    def check_values(self, records: Sequence[Json]) -> None:
+        """Exit where a form's value is not the product's: speed says nothing where the answers differ."""
+        measured = [(record, tuple(map(str, map(record.get, _KEY[1:])))) for record in records if "value" in record]
+        own = {key: record["value"] for record, key in measured if record["form"] == next(iter(self.forms))}
+        for record, key in measured:
+            expected = own.get(key, record["value"])
+            if abs(record["value"] - expected) > self.tolerance[record["dtype"]] * abs(expected):
+                raise SystemExit(f"{record}: {record['value']!r}, but {expected!r} is the product's value")
+
+    def _table(self, records: Sequence[Json]) -> str:
+        """Return seconds and memory of the product, and the others' time as a multiple of its own."""
+        measured = {(r["what"], tuple(r["shape"]), r["form"]): r for r in records if r["status"] == "ok"}
+        product, *others = self.forms
+        rows = []
+        for what, shape in dict.fromkeys((r["what"], tuple(r["shape"])) for r in records):
+            if own := measured.get((what, shape, product)):
+                found = [measured.get((what, shape, form)) for form in others]
+                times = ["-" if other is None else f"{other['seconds'] / own['seconds']:.3g}x" for other in found]
+                size = " x ".join(f"{n:,}" for n in shape)
+                rows.append([what, size, _time(own["seconds"]), f"{own['megabytes']:.0f}", *times])
+        return markdown_table(["", "scores", product, "MB", *others], rows, left=2)
+
+    def _draw(self, records: Sequence[Json], path: Path) -> None:
+        """Draw time and memory of single lists over their length, on logarithmic axes."""
+        import matplotlib.pyplot as plt
+
+        across = len(self.plot)
+        figure, axes = plt.subplots(
+            *((1, 2) if across == 1 else (2, across)),
+            figsize=(11, 4.2 if across == 1 else 6.4),
+            layout="constrained",
+            sharex=True,
+        )
+        above, below = axes.reshape(2, -1)
+        for times, memory, (title, curves) in zip(above, below, self.plot.items(), strict=True):
+            for curve in curves:
+                found = sorted(
+                    (r["shape"][0], r["seconds"], max(r["megabytes"], 0.1))
+                    for r in records
+                    if "value" in r and (r["form"], r["what"]) == curve[:2] and len(r["shape"]) == 1
+                )
+                if found:
+                    n, seconds, megabytes = zip(*found, strict=True)
+                    look = {"color": curve.colour, "markersize": 4}
+                    times.loglog(n, seconds, curve.style, label=curve.label, **look)
+                    memory.loglog(n, megabytes, curve.style, **look)
+            times.set(title=title, ylabel="seconds")
+            if times.lines:
+                times.legend(fontsize=7)
+            memory.set(ylabel="peak memory, MB")
+        for axis in axes.flat:
+            axis.grid(alpha=0.3)
+        for axis in axes.reshape(-1, max(2, across))[-1]:  # with no panel below
+            axis.set_xlabel("items of the list")
+        figure.savefig(path, dpi=120)
+        plt.close(figure)
+
+
+def _time(seconds: float) -> str:
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} µs"
