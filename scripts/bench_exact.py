@@ -179,10 +179,10 @@ def report(records: Sequence[Json], limits: Sequence[float]) -> str:
     machines = sorted({record["machine"] for record in records if "machine" in record})
     notes = [
         f"Measured on {'; '.join(machines)}." if machines else "",
-        "Of `lightgbm_lambdarank` the third column is rows/queries. Memory is the growth of the process's peak while it"
-        " solves.",
-        "A star: the bound is that of the paper's model, which holds for weights without score differences strictly"
-        " between 0 and the margin, and not for all.",
+        "For `lightgbm_lambdarank`, pos/neg is rows/queries. Memory is the growth of the process's peak memory during"
+        " the solve.",
+        "\\* The bound is that of the paper's model, and holds only for weights without score differences strictly"
+        " between 0 and the margin.",
     ]
     text = "\n".join(note for note in notes if note)
     return f"{markdown_table(columns, [row(record, limits) for record in records], left=2)}\n\n{text}\n"

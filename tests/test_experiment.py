@@ -349,7 +349,7 @@ def test_rank_weights_of_ones_own_must_fit_the_list(tmp_path):
         exact={"top_k": 3, "statistic": "weights(0,1,2)"},
         surrogate={"losses": []},
     )
-    with pytest.raises(RunError, match=r"exact: statistic must hold one weight a rank, got 3 for a list of \d+ rows"):
+    with pytest.raises(RunError, match=r"exact: statistic must hold one weight per rank, got 3 for a list of \d+ rows"):
         run_experiment(config)
 
 
@@ -620,7 +620,7 @@ def test_a_certificate_whose_making_is_stopped_is_made_by_the_next_start(certifi
     monkeypatch.setattr("trainers.run.certificates.certify", interrupted)
     display = Calls()
     run_experiment(copy, display=display)
-    assert display.notes[-1] == "exact: no certificate yet, the same command makes it"
+    assert display.notes[-1] == "exact: no certificate yet; the same command makes it"
     assert not path.exists()
     monkeypatch.undo()
     run_experiment(copy)

@@ -358,7 +358,7 @@ def _show(arguments: argparse.Namespace) -> int:
     folder = find_run(arguments.run)
     results = read_results(folder)
     if results is None or not results.rows:
-        raise RunError(f"run: {folder.path} has no results yet; go on with `ltr run {folder.config}`")
+        raise RunError(f"run: {folder.path} has no results yet; continue with `ltr run {folder.config}`")
     _print_table(results)
     return 0
 

@@ -281,7 +281,7 @@ def _check_length(task: Task, base: Ranker) -> None:
     if wanted is not None:
         length = int(task.reranked(task.scores_of(base)).sum())
         if wanted != length:
-            raise ValueError(f"statistic must hold one weight a rank, got {wanted} for a list of {length} rows")
+            raise ValueError(f"statistic must hold one weight per rank, got {wanted} for a list of {length} rows")
 
 
 def _recentred(cell: Cell, task: Task, ranker: TwoStageRanker) -> Json:

@@ -55,7 +55,9 @@ class Workers:
 
     def __post_init__(self) -> None:
         if self.dask is not None and self.jobs is not None:
-            raise RunError(f"--jobs: goes with processes of this machine, --dask has its own workers, got {self.jobs}")
+            raise RunError(
+                f"--jobs: is for processes of this machine and cannot be combined with --dask, got {self.jobs}"
+            )
 
     @property
     def at_once(self) -> int:
