@@ -116,7 +116,7 @@ class _Processes:
                 future = self._next(finished)
                 yield futures[future], future.result()
         except BrokenProcessPool:
-            advice = "what is finished is kept: the same command goes on; if memory ran out, with fewer --jobs"
+            advice = "what is finished is kept: repeat the same command; if memory ran out, with fewer --jobs"
             raise RunError(f"a worker process was killed; {advice}") from None
 
     def _next(self, finished: queue.SimpleQueue[_Future]) -> _Future:
