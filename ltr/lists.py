@@ -164,8 +164,7 @@ def check_nonnegative(lowest: float) -> None:
     """Raise ValueError if the lowest label of all real items is negative."""
     if lowest < 0:
         raise ValueError(
-            f"labels must be >= 0, got {lowest:g}: leave padding out by mask=, or shift labels that are meant to be"
-            " negative"
+            f"labels must be >= 0, got {lowest:g}: mark padding by mask=, or shift labels that are meant to be negative"
         )
 
 
@@ -177,9 +176,7 @@ def _check(scores: Tensor, labels: Tensor, mask: Tensor | None, weight: Tensor |
     if not scores.is_floating_point():
         raise TypeError(f"scores must be floating point, got {scores.dtype}")
     if torch._C._functorch.is_batchedtensor(scores):
-        raise TypeError(
-            "scores must be a plain tensor, got one under torch.func.vmap; leading axes are a batch as it is"
-        )
+        raise TypeError("scores must be a plain tensor, got one under torch.func.vmap; use leading axes for a batch")
     if labels.is_complex():
         raise TypeError(f"labels must be real numbers, got {labels.dtype}")
     if scores.ndim == 0:
@@ -191,7 +188,7 @@ def _check(scores: Tensor, labels: Tensor, mask: Tensor | None, weight: Tensor |
         raise TypeError(f"mask must be boolean, got {mask.dtype}")
     if mask is None and scores.ndim > 1 and scores.shape[-1] == 1 and scores.numel() > 1:
         raise ValueError(
-            f"scores of shape {tuple(scores.shape)} are {scores.numel()} lists of one item, of which nothing can be"
+            f"scores of shape {tuple(scores.shape)} are {scores.numel()} lists of one item, which leave nothing to"
             " ranked: squeeze(-1) scores and labels if their last axis is not the list, or pass mask= if it is"
         )
 

@@ -764,7 +764,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--require-proof", action="store_true", help="reject a file that proves no bound")
     parser.add_argument("--data", metavar="SHA256", help="reject a file about other data")
     parser.add_argument(
-        "--max-size", metavar="MIB", type=int, default=MAX_SIZE, help="most MiB that the file may have (%(default)s)"
+        "--max-size", metavar="MIB", type=int, default=MAX_SIZE, help="largest size of the file in MiB (%(default)s)"
     )
     options = parser.parse_args(arguments)
     if options.max_size < 1:

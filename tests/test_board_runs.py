@@ -221,7 +221,7 @@ USER_ERRORS = [
     (["board", "table.csv"], "table.csv: cannot be read or is damaged"),
     (["board", "runs", "--data", "tabel"], "--data: must be one of table (did you mean 'table'?), got 'tabel'"),
     (["board", "runs", "--logdir", "runs"], "holds other files than a board's"),
-    (["board", "runs", "--logdir", "table.csv"], "table.csv is no folder"),
+    (["board", "runs", "--logdir", "table.csv"], "table.csv is not a folder"),
     (["board", "unfinished"], "unfinished: no method has a result yet"),
 ]
 

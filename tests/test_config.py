@@ -78,7 +78,7 @@ BAD = [
     ("exact.top_k", "all", 'exact.top_k: must be an integer >= 2, or "full", got "all"'),
     ("exact.top_k", True, 'exact.top_k: must be an integer >= 2, or "full", got true'),
     ("exact.statistic", "dgc", "exact.statistic: statistic: unknown name 'dgc'; known are auc"),
-    ("exact.statistic", "weights(0,1)", "exact.statistic: must hold top_k = 50 weights, one a rank"),
+    ("exact.statistic", "weights(0,1)", "exact.statistic: must hold top_k = 50 weights, one per rank"),
     ("exact.C", float("inf"), "exact.C: must be a finite number, got inf"),
     ("exact.margin", 0, "exact.margin: must be > 0, got 0"),
     ("exact.rank", "sub", "exact.rank: must be 'resolved' or 'subrank' (did you mean 'subrank'?), got \"sub\""),

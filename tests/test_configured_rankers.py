@@ -136,7 +136,7 @@ def test_what_cannot_be_moved(tmp_path):
     ranker = TwoStageRanker(top_k=20).fit(data.X, data.y)
     with pytest.raises(ValueError, match="norm must be one of 'l2', 'max', got 'l1'"):
         ranker.recentred("l1")
-    with pytest.raises(ValueError, match="recentred goes with a ranker that was fitted"):
+    with pytest.raises(ValueError, match="recentred needs a fitted ranker"):
         TwoStageRanker().recentred()
     ranker.save(tmp_path / "ranker.pt")
     with pytest.raises(ValueError, match="files do not hold its problem"):

@@ -292,7 +292,7 @@ def test_a_small_penalty_finds_the_largest_margin(l2):
         ({"X": [[0.0], [1e-200]]}, "X: a column must be constant or span at least 1e-150, got 0.0 to 1e-200 in column"),
         ({"X": [0.0, 1.0]}, r"X: features must be 2-D with at least one row and column, got shape \(2,\)"),
         ({"X": np.zeros((2, 0))}, r"X: features must be 2-D with at least one row and column, got shape \(2, 0\)"),
-        ({"y": [0, 1, 0]}, r"y: one label a row is needed \(2\), got shape \(3,\)"),
+        ({"y": [0, 1, 0]}, r"y: labels must be one per row \(2\), got shape \(3,\)"),
         ({"y": [1, 2]}, "y: labels must be 0 or 1, got 2 in row 2"),
         ({"y": [0, None]}, "y: labels must be the numbers 0 and 1, got an array of object"),
         ({"y": [1, 1]}, "y: labels must hold both classes, got only 1"),

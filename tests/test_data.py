@@ -55,7 +55,7 @@ def test_dataset_counts_and_dtypes():
         ([[1.0], [2.0]], [-1, 1], None, "labels must be 0 or 1, got -1 in row 1"),
         ([[1.0], [2.0]], [0, math.nan], None, "labels must be 0 or 1, got nan in row 2"),
         ([[1.0], [2.0]], [1, 1], None, "labels must hold both classes, got only 1"),
-        ([[1.0], [2.0]], [0, 1, 1], None, r"one label a row is needed \(2\), got shape \(3,\)"),
+        ([[1.0], [2.0]], [0, 1, 1], None, r"labels must be one per row \(2\), got shape \(3,\)"),
         ([[1.0], [2.0]], ["no", "yes"], None, "labels must be the numbers 0 and 1"),
         ([1.0, 2.0], [0, 1], None, r"features must be 2-D.*got shape \(2,\)"),
         (np.zeros((2, 0)), [0, 1], None, r"at least one row and column, got shape \(2, 0\)"),

@@ -620,7 +620,7 @@ def test_a_certificate_whose_making_is_stopped_is_made_by_the_next_start(certifi
     monkeypatch.setattr("trainers.run.certificates.certify", interrupted)
     display = Calls()
     run_experiment(copy, display=display)
-    assert display.notes[-1] == "exact: no certificate yet, the same command makes it"
+    assert display.notes[-1] == "exact: no certificate yet; the same command makes it"
     assert not path.exists()
     monkeypatch.undo()
     run_experiment(copy)

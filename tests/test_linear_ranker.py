@@ -247,7 +247,7 @@ def test_parameters_are_checked_by_fit(options, message):
     ("X", "y", "message"),
     [
         ([[1.0], [float("nan")]], [0, 1], "X contains NaN"),
-        ([[1.0], [2.0]], [1, 1], "y must hold two different labels in some list, got none such"),
+        ([[1.0], [2.0]], [1, 1], "y must hold two different labels in at least one list, got none"),
         ([[1.0], [2.0]], [1, 0, 0], "inconsistent numbers of samples"),
         ([1.0, 2.0], [1, 0], "Expected 2D array, got 1D array"),
         ([[1.0, 2.0], [3.0]], [1, 0], "inhomogeneous"),

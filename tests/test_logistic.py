@@ -123,7 +123,7 @@ def test_bad_data():
         ranker.decision_function(X)
     with pytest.raises(ValueError, match="instance is not fitted yet"):
         ranker.to_state()
-    with pytest.raises(ValueError, match="y must hold two different labels in some list, got none such"):
+    with pytest.raises(ValueError, match="y must hold two different labels in at least one list, got none"):
         ranker.fit(X, np.ones(len(X)))
     with pytest.raises(ValueError, match="X contains NaN"):
         ranker.fit(np.where(np.arange(4) == 1, np.nan, X), y)

@@ -190,7 +190,7 @@ def test_reciprocal_rank_and_the_papers_statistic_agree_for_one_positive_only():
     [
         (lambda s, y: metrics.auc(s, y, ties="random"), "ties must be one of 'resolved', .* got 'random'"),
         (lambda s, y: metrics.auc(s, y + 1), "labels must be 0 and 1 for auc"),
-        (lambda s, y: metrics.dcg(s, y - 1), "labels must be >= 0, got -1: leave padding out by mask="),
+        (lambda s, y: metrics.dcg(s, y - 1), "labels must be >= 0, got -1: mark padding by mask="),
         (lambda s, y: metrics.dcg(s, y, gain="square"), "gain must be one of 'linear', 'exp2', got 'square'"),
         (lambda s, y: metrics.precision(s, y, k=0), r"k must be an integer from 1 to 2\*\*63 - 1, got 0"),
         (lambda s, y: metrics.recall(s, y, k=1.5), r"k must be an integer from 1 to 2\*\*63 - 1, got 1.5"),

@@ -381,7 +381,7 @@ def test_a_negative_label_is_refused_but_in_padding(name):
     measure = parse_measure(name)
     for marked in (labels, labels.double(), labels.to(torch.int8)):
         for qid in (None, torch.tensor([1, 1, 2, 2])):
-            with pytest.raises(ValueError, match=r"labels must be >= 0, got -1: leave padding out by mask="):
+            with pytest.raises(ValueError, match=r"labels must be >= 0, got -1: mark padding by mask="):
                 measure(scores, marked, qid=qid)
         alone = measure(scores[:3], labels[:3])
         assert torch.equal(measure(scores, marked, mask=marked >= 0), alone)

@@ -131,7 +131,7 @@ def test_pandas_types_of_its_own():
             {},
             "labels must be whole numbers, got a missing value in column 'y', row",
         ),
-        ({"q": [1, 2, 3]}, {}, "data set t: some query must hold two different labels, got none such"),
+        ({"q": [1, 2, 3]}, {}, "data set t: at least one query must have two different labels, got none"),
         ({"q": [1, 1, 1], "y": [2, 2, 2]}, {}, "labels must hold two different values, got only 2"),
         ({"q": [1, 1, 2]}, {"query": "y"}, "query column 'y' is also the label"),
         ({"q": [1, 1, 2]}, {"drop": ["q"]}, "query column 'q' is also dropped"),

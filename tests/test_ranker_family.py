@@ -136,7 +136,7 @@ def test_a_copy_scores_alike_and_holds_no_training_data(ranker, copied):
     if hasattr(ranker, "problem_"):
         assert ranker.problem_ is not None
         assert other.problem_ is None
-        with pytest.raises(ValueError, match="recentred goes with a ranker that was fitted here"):
+        with pytest.raises(ValueError, match="recentred needs a ranker fitted in this process"):
             other.recentred()
 
 
@@ -597,7 +597,7 @@ def test_bad_parameters_are_named_by_fit(ranker, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda X, y, qid: (X, y, qid[:-1]), r"qid: one query id a row is needed \(60\), got shape \(59,\)"),
+        (lambda X, y, qid: (X, y, qid[:-1]), r"qid: query ids must be one per row \(60\), got shape \(59,\)"),
         (lambda X, y, qid: (X, y, np.where(qid == "query 1", None, qid)), "query ids must not be missing"),
         (lambda X, y, qid: (X, y, np.linspace(0, 1, 60)), "query ids must be integers of 64 bits or texts"),
         (lambda X, y, qid: (X, y - 1, qid), "y must hold finite labels >= 0, 0 and 1 or graded, got -1"),
@@ -620,12 +620,12 @@ def test_bad_data_is_named(ranker, change, message):
         (lambda X, y, qid: TwoStageRanker("rankboost").fit(X, y > 1, qid), "RankBoost learns from one list"),
         (
             lambda X, y, qid: TwoStageRanker(LogisticRegression()).fit(X, y),
-            r"base must give one score a row, got shape \(60, 4\): of graded labels take a regressor or ranker",
+            r"base must give one score per row, got shape \(60, 4\): of graded labels take a regressor or ranker",
         ),
-        (lambda X, y, qid: LinearRanker().fit(X, y).score(X, y[:5]), r"y must have one label a row of X \(60\)"),
+        (lambda X, y, qid: LinearRanker().fit(X, y).score(X, y[:5]), r"y must have one label per row of X \(60\)"),
         (
             lambda X, y, qid: LinearRanker().fit(X, y).score(X, y, sample_weight=[1.0]),
-            r"sample_weight must have one weight a row of X \(60\), got shape \(1,\)",
+            r"sample_weight must have one weight per row of X \(60\), got shape \(1,\)",
         ),
         (
             lambda X, y, qid: LinearRanker().fit(X, y).score(X, y, sample_weight=-(X[:, 0] ** 2)),

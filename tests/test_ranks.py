@@ -99,7 +99,7 @@ def test_qid_numbers_lists_in_order_of_first_appearance():
         ),
         ({"scores": torch.tensor(1.0), "labels": torch.tensor(1)}, ValueError, "list axis"),
         ({"labels": torch.tensor([1.0, float("nan")])}, ValueError, "labels must be finite, got nan"),
-        ({"labels": torch.tensor([1, -1])}, ValueError, "labels must be >= 0, got -1: leave padding out by mask="),
+        ({"labels": torch.tensor([1, -1])}, ValueError, "labels must be >= 0, got -1: mark padding by mask="),
         (
             {"scores": torch.zeros(3, 1), "labels": torch.zeros(3, 1)},
             ValueError,

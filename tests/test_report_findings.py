@@ -277,9 +277,9 @@ def test_no_difference_is_said_plainly():
 def test_one_split_tests_nothing():
     results = sweep({"a": 1.0}, splits=1).results
     found = part(results, "Does the proven")
-    assert "Nothing can be said yet of the exact stage against its base ranker on the test sets" in found
+    assert "It is too early to compare the exact stage with its base ranker on the test sets" in found
     assert [cell for at, cell in enumerate(rows(found, "exact - base on test")[0]) if at > 4] == ["-"] * 3
-    assert advice(Evidence(results)).startswith("**It is too early to say whether reranking is worth it")
+    assert advice(Evidence(results)).startswith("**It is too early to say whether reranking helps")
 
 
 def test_too_few_splits_beside_enough():
@@ -318,7 +318,7 @@ def test_a_sweep_without_an_exact_stage_names_the_best_method():
     for split in range(3):
         made.first("a", split, 20.0)
         made.first("a", split, 21.0, method="hinge")
-    text = "**The sweep has no exact stage yet; the largest mean `dcg(base=e)` on test has hinge on a (21.00).**"
+    text = "**The sweep has no exact stage yet; the best mean `dcg(base=e)` on test is that of hinge on a (21.00).**"
     assert advice(Evidence(made.results)) == text
 
 

@@ -71,7 +71,7 @@ def test_all_wrong_lines_are_named(read):
         "line 4: mean must be a number, got 'x'",
         "line 5: std must be a number, got 'nan'",
         "line 6: varied must be key=value, several with ; between them, got 'K'",
-        "line 7: must have data and method where it has a mean",
+        "line 7: must name data and method if it has a mean",
         "line 8: must have a mean, or a note",
         "line 9: has more values than the header has names",
     ):

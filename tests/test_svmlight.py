@@ -125,7 +125,7 @@ def test_without_queries_labels_are_two_classes(tmp_path, positive, negative):
         ("1 qid:1 1:1\n2000 qid:1 1:2\n", None, "labels must be whole numbers from 0 to 1000, got 2000 in row 2"),
         ("1 qid:1 1:1\nnan qid:1 1:2\n", None, "labels must be whole numbers from 0 to 1000, got nan in row 2"),
         ("1 qid:1 1:1\n1 qid:1 1:2\n", None, "labels must hold two different values, got only 1"),
-        ("1 qid:1 1:1\n0 qid:2 1:2\n", None, "some query must hold two different labels, got none such"),
+        ("1 qid:1 1:1\n0 qid:2 1:2\n", None, "at least one query must have two different labels, got none"),
         ("1 1:1\n0 1:2\n", "1\n", "some.letor.query: query sizes must add up to the 2 rows of the data, got 1"),
         ("1 1:1\n0 1:2\n", "1\n2\n", "must add up to the 2 rows of the data, got 3; one id a row will not do"),
         ("1 1:1\n0 1:2\n", "2\n0\n", "query sizes must be whole numbers above 0, got '0' in line 2"),

@@ -264,7 +264,7 @@ def test_a_fitted_base_is_taken_as_it_is():
     assert ranker.base_ is base
     with pytest.raises(ValueError, match="LinearRanker instance is not fitted yet"):
         quick(base=LinearRanker()).fit(X, y, base_is_fitted=True)
-    with pytest.raises(ValueError, match="base_is_fitted goes with a ranker object, got base='logistic'"):
+    with pytest.raises(ValueError, match="base_is_fitted needs a ranker object as base, got base='logistic'"):
         quick().fit(X, y, base_is_fitted=True)
 
 
@@ -360,7 +360,7 @@ def test_a_missing_file_is_a_missing_file(tmp_path):
         ),
         (lambda X, y: quick(base=None).fit(X, y), "base must be a name or an estimator, got None"),
         (lambda X, y: quick(base=LinearRanker).fit(X, y), "base must be a name or an estimator, got <class"),
-        (lambda X, y: quick().fit(X, y * 0), "y must hold two different labels in some list, got none such"),
+        (lambda X, y: quick().fit(X, y * 0), "y must hold two different labels in at least one list, got none"),
         (lambda X, y: quick().fit(X, y - 1), "y must hold finite labels >= 0, 0 and 1 or graded, got -1"),
         (lambda X, y: quick().fit(np.where(X > 2, np.nan, X), y), "X contains NaN"),
         (lambda X, y: quick().fit(X, y[:-1]), "inconsistent numbers of samples"),

@@ -237,18 +237,21 @@ def test_features_are_standardised_within_queries(seed):
     ("call", "message"),
     [
         (lambda X, y, q: quick(gain="square").fit(X, y, q), "gain must be one of 'linear', 'exp2', got 'square'"),
-        (lambda X, y, q: quick().fit(X, y, q[:-1]), "qid: one query id a row is needed"),
+        (lambda X, y, q: quick().fit(X, y, q[:-1]), "qid: query ids must be one per row"),
         (
             lambda X, y, q: quick().fit(X, y, q / 2),
             "qid: query ids must be integers of 64 bits or texts, got an array of float64",
         ),
         (lambda X, y, q: quick().fit(X, y, np.where(q == q[2], np.nan, q)), "query ids must not be missing, got none"),
         (lambda X, y, q: quick().fit(X, y - 1, q), "y must hold finite labels >= 0, 0 and 1 or graded, got -1"),
-        (lambda X, y, q: quick().fit(X, y * 0 + 3, q), "y must hold two different labels in some list, got none such"),
+        (
+            lambda X, y, q: quick().fit(X, y * 0 + 3, q),
+            "y must hold two different labels in at least one list, got none",
+        ),
         (lambda X, y, q: quick().fit(np.where(X > 2, np.inf, X), y, q), "X contains infinity"),
         (lambda X, y, q: quick(statistic="auc").fit(X, y, q), "labels must be 0 and 1 for auc"),
         (lambda X, y, q: quick(base=RankBoostRanker()).fit(X, y, q), "RankBoost learns from one list with labels 0"),
-        (lambda X, y, q: quick().fit(X, y, q).predict(X, q[:-1]), "qid: one query id a row is needed"),
+        (lambda X, y, q: quick().fit(X, y, q).predict(X, q[:-1]), "qid: query ids must be one per row"),
         (lambda X, y, q: quick().fit(X, y, q, warm_starts=[[1.0]]), r"warm_starts: weights must have shape \(3,\)"),
     ],
 )

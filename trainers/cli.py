@@ -40,7 +40,7 @@ examples:
   ltr sweep configs/paper/all.toml --shard 2/5       the second of five machines' share of it
   ltr report runs/paper                              tables and figures of a sweep
 
-A run or sweep that was interrupted (Ctrl-C, crash) goes on when the same command is given again; what is
+A run or sweep that was interrupted (Ctrl-C, crash) continues when the same command is given again; what is
 finished is never computed twice. Named data sets other than the generated ones are read from the directory in the
 environment variable LTR_DATA; a table of your own is given by data.path and data.label.
 
@@ -157,8 +157,9 @@ def _parser() -> argparse.ArgumentParser:
     run = add(
         _run,
         "run",
-        "run the experiment of a config file, or go on with it",
-        "Surrogates, baselines, the exact stage, the table. The same command goes on with an unfinished run.",
+        "run the experiment of a config file, or continue it",
+        "Run the experiment of a config file: surrogates, baselines, the exact stage, the table. The same command "
+        "continues an unfinished run.",
         *("trainers.run.experiment", "trainers.display", *_DATA, "sklearn.linear_model"),
     )
     run("config", metavar="CONFIG", help="a TOML file")
@@ -170,15 +171,21 @@ def _parser() -> argparse.ArgumentParser:
         _sweep,
         "sweep",
         "compute the missing results of a sweep",
-        "A sweep is many experiments: data sets, splits, methods and options. Each result is a file, computed once; "
-        "the same command goes on with an unfinished sweep.",
+        "Run many experiments: data sets, splits, methods and options. Each result is a file, computed once; the same "
+        "command continues an unfinished sweep.",
         *("trainers.sweep.runner", "trainers.display", "rich.console", *_DATA),
     )
     sweep("config", metavar="CONFIG", help="a TOML file with [[grid]] tables")
     sweep("overrides", metavar="KEY=VALUE", nargs="*", help="set a key of the sweep or its experiments")
-    sweep("-j", "--jobs", type=_whole(1), metavar="N", help="results computed at a time (default: as threads allow)")
+    sweep(
+        "-j",
+        "--jobs",
+        type=_whole(1),
+        metavar="N",
+        help="number of results computed at a time (default: as threads allow)",
+    )
     sweep("--threads", type=_whole(1), default=1, metavar="N", help="threads for each result (default 1)")
-    sweep("--shard", default="1/1", metavar="I/N", help="compute part I of N, one part a machine")
+    sweep("--shard", default="1/1", metavar="I/N", help="compute part I of N, one part per machine")
     sweep("--dask", metavar="ADDRESS", help="compute on the workers of a Dask scheduler")
     sweep(
         "--from", dest="known", metavar="FOLDER", type=Path, help="take over results of a sweep, or of its cells.jsonl"
@@ -188,14 +195,14 @@ def _parser() -> argparse.ArgumentParser:
     report = add(
         _report,
         "report",
-        "make tables and figures of a sweep, finished or not",
-        "They are report.md, report.html (one file with everything in it), figures/ and cells.jsonl (all results in "
-        "one file, to report on or go on from).",
+        "make tables and figures of a sweep",
+        "Report on a sweep, finished or not: report.md, report.html (one file with everything in it), figures/ and "
+        "cells.jsonl (all results in one file, for further reports and sweeps).",
         "trainers.report.report",
     )
     report("runs", metavar="RUNS", help="a sweep's folder, the name of one in runs/, or a cells.jsonl")
     report("-o", "--output", metavar="DIR", type=Path, help="where to write (default: RUNS/report)")
-    report("--reference", metavar="CSV", type=Path, help="published values to set beside")
+    report("--reference", metavar="CSV", type=Path, help="published values to compare with")
     report("--markdown", metavar="FILE", type=Path, help="write the Markdown here too, with links to DIR")
     report("--title", help="title of the report")
 
@@ -203,8 +210,8 @@ def _parser() -> argparse.ArgumentParser:
         _board,
         "board",
         "compare runs and sweeps in TensorBoard",
-        "The methods on each data set stand side by side. The runs stay as they are; the same command again takes in "
-        "what is new.",
+        "Lay runs and sweeps out for comparison and start TensorBoard on them: the methods on each data set side by "
+        "side. The runs are not changed; repeat the command to include new results.",
         "trainers.board.server",
     )
     board("paths", metavar="RUNS", nargs="+", help="a run folder, a folder of runs, a sweep's folder or cells.jsonl")
@@ -222,9 +229,9 @@ def _parser() -> argparse.ArgumentParser:
         _predict,
         "predict",
         "rank new, unlabelled rows with a run",
-        "They come from a table or sparse file. Feature columns are found by name, others are carried along. Rows come "
-        "out from the top of the list down, with position (0 is the top), score, and the stage that placed them; query "
-        "by query where the run was on data by query.",
+        "Rank the rows of a table or sparse file with a run. Feature columns are found by name; other columns are "
+        "copied. Rows are written from the top of the list down, with position (0 is the top), score, and the stage "
+        "that placed them; query by query if the run's data had queries.",
         *("trainers.run.predict", *_DATA),
     )
     predict("run", metavar="RUN", help="a run folder, or the name of one in runs/")
@@ -242,8 +249,8 @@ def _parser() -> argparse.ArgumentParser:
         _verify,
         "verify",
         "check a certificate",
-        "It says what weights achieve, and a bound that no weights exceed; both are checked in exact arithmetic. "
-        "ltr/verify.py does the same by itself, where nothing but Python is installed.",
+        "Check a certificate in exact arithmetic: the value of its weights, and the bound that no weights exceed. The "
+        "file ltr/verify.py does the same on its own, with nothing but Python.",
         "ltr.verify",
     )
     verify("file", metavar="FILE", help="a certificate")
@@ -357,7 +364,7 @@ def _show(arguments: argparse.Namespace) -> int:
     folder = find_run(arguments.run)
     results = read_results(folder)
     if results is None or not results.rows:
-        raise RunError(f"run: {folder.path} has no results yet; go on with `ltr run {folder.config}`")
+        raise RunError(f"run: {folder.path} has no results yet; continue with `ltr run {folder.config}`")
     _print_table(results)
     return 0
 

@@ -7,8 +7,9 @@ import platform
 import subprocess
 from pathlib import Path
 
-import ltr
 from ltr.exact.weight_space.workers import available_threads
+
+import ltr
 from trainers.files import Json
 
 _PACKAGES = ("torch", "numpy", "pyscipopt", "scikit-learn", "cvxpy", "numba", "pandas", "tensorboard")

@@ -100,7 +100,7 @@ class Dataset:
         queries, ids = (None, None) if qid is None else checked_queries(qid, len(features), where)
         labels = checked_labels(y, len(features), where, graded=queries is not None)
         if queries is not None and not _some_query_has_a_pair(labels, queries):
-            raise DataError(f"{where}: some query must hold two different labels, got none such")
+            raise DataError(f"{where}: at least one query must have two different labels, got none")
         names = names or tuple(f"x{j}" for j in range(features.shape[1]))
         self.__dict__.update(name=name, X=features, y=labels, feature_names=names, qid=queries, query_ids=ids)
 
@@ -172,7 +172,7 @@ def checked_labels(y: ArrayLike, n: int, where: str = "y", *, graded: bool = Fal
         (f"whole numbers from 0 to {_LARGEST_LABEL}", "whole numbers") if graded else ("0 or 1", "the numbers 0 and 1")
     )
     if labels.shape != (n,):
-        raise DataError(f"{where}: one label a row is needed ({n}), got shape {labels.shape}")
+        raise DataError(f"{where}: labels must be one per row ({n}), got shape {labels.shape}")
     if labels.dtype.kind not in "biuf":
         raise DataError(f"{where}: labels must be {kinds}, got an array of {labels.dtype}")
     values = labels.astype(np.float64)
@@ -196,7 +196,7 @@ def checked_queries(qid: ArrayLike, n: int, where: str = "qid") -> tuple[IntArra
     # as objects: NumPy would make texts of integers beside them
     given = as_array(where, qid, object if isinstance(qid, list | tuple) else None)
     if given.shape != (n,):
-        raise DataError(f"{where}: one query id a row is needed ({n}), got shape {given.shape}")
+        raise DataError(f"{where}: query ids must be one per row ({n}), got shape {given.shape}")
     if given.dtype.kind in "fO":
         import pandas as pd
 

@@ -414,7 +414,7 @@ def _check_types(scorer: object, loss: object, options: object) -> None:
 def _check(scorer: nn.Module, loss: nn.Module, options: FitOptions, qid: ArrayLike | None) -> None:
     """Check that the arguments go together."""
     if options.batch_size == 1 and qid is None:
-        raise ValueError("batch_size must be at least 2 observations, got 1: one alone holds no pair")
+        raise ValueError("batch_size must be at least 2 observations, got 1: one alone makes no pair")
     if options.batch_size is not None and isinstance(loss, RankingLoss):
         sums = {"reduction": loss.reduction} | ({"pairs": loss.pairs} if qid is None else {})
         if "sum" in sums.values():

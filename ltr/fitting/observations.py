@@ -170,7 +170,7 @@ def _one(
 def _checked_labels(y: ArrayLike, rows: int) -> NDArray[np.float64]:
     labels = as_numbers("y", _plain(y)).copy()
     if labels.shape != (rows,):
-        raise ValueError(f"y must have one label a row of X ({rows}), got shape {labels.shape}")
+        raise ValueError(f"y must have one label per row of X ({rows}), got shape {labels.shape}")
     if not np.isfinite(labels).all():
         raise ValueError(f"y must be finite, got {labels[~np.isfinite(labels)][0]}")
     return labels
@@ -181,10 +181,10 @@ def _checked_lists(qid: ArrayLike, labels: NDArray[np.float64]) -> tuple[IntArra
     if not np.issubdtype(ids.dtype, np.integer):
         raise ValueError(f"qid must be integers, got {ids.dtype}")
     if ids.shape != labels.shape:
-        raise ValueError(f"qid must have one id a row of X ({labels.shape[0]}), got shape {ids.shape}")
+        raise ValueError(f"qid must have one id per row of X ({labels.shape[0]}), got shape {ids.shape}")
     groups = rows_of_lists(ids)
     if all(np.all(labels[rows] == labels[rows[0]]) for rows in groups):
-        raise ValueError("y must hold two different labels in some list of qid, got none such")
+        raise ValueError("y must hold two different labels in at least one list of qid, got none")
     return ids.astype(np.int64), groups
 
 

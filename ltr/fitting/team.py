@@ -75,8 +75,8 @@ class Team:
         self.gather(sums)
         if bool((sums != own).any()):
             raise ValueError(
-                "X, y and qid must be the same in every process of torch's default group, for each takes all rows and "
-                "works on a share of them; got different ones"
+                "X, y and qid must be the same in every process of torch's default group, because each takes all rows "
+                "and works on a share of them; got different ones"
             )
 
 

@@ -181,7 +181,7 @@ class Ranker(BaseEstimator):
         features, labels = validate_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
         labels, groups = _labels_and_lists(labels, qid, len(features))
         if labels_agree(labels, groups):
-            raise ValueError("y must hold two different labels in some list, got none such")
+            raise ValueError("y must hold two different labels in at least one list, got none")
         return _writable(checked_features(features)), labels, groups
 
     def _features(self, X: ArrayLike) -> FloatArray:
@@ -352,7 +352,7 @@ def _labels_and_lists(y: ArrayLike, qid: ArrayLike | None, n: int) -> tuple[Floa
     except (TypeError, ValueError):
         raise ValueError(f"y must hold numbers >= 0, got an array of {given.dtype}") from None
     if labels.shape != (n,):
-        raise ValueError(f"y must have one label a row of X ({n}), got shape {labels.shape}")
+        raise ValueError(f"y must have one label per row of X ({n}), got shape {labels.shape}")
     wrong = ~(np.isfinite(labels) & (labels >= 0))
     if wrong.any():
         raise ValueError(f"y must hold finite labels >= 0, 0 and 1 or graded, got {labels[wrong][0]:g}")
@@ -363,7 +363,7 @@ def _weights_of_lists(sample_weight: ArrayLike | None, lists: IntArray) -> Float
     """Return the mean weight of the rows of each list."""
     weights = np.ones(len(lists)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if weights.shape != lists.shape:
-        raise ValueError(f"sample_weight must have one weight a row of X ({len(lists)}), got shape {weights.shape}")
+        raise ValueError(f"sample_weight must have one weight per row of X ({len(lists)}), got shape {weights.shape}")
     wrong = ~(np.isfinite(weights) & (weights >= 0))
     if wrong.any():
         raise ValueError(f"sample_weight must hold finite weights >= 0, got {weights[wrong][0]:g}")

@@ -167,12 +167,12 @@ class ExactRanker(Ranker):
         """
         one_of("norm", norm, get_args(NormName))
         if not hasattr(self, "center_"):
-            raise ValueError("recentred goes with a ranker that was fitted: call fit first")
+            raise ValueError("recentred needs a fitted ranker: call fit first")
         moved = type(self)(**{**self.get_params(deep=False), "recentre": norm})
         moved.__dict__.update({**vars(self), "recentre": norm})
         if self.coef_ is not None:
             if self.problem_ is None:
-                raise ValueError("recentred goes with a ranker that was fitted here: files do not hold its problem")
+                raise ValueError("recentred needs a ranker fitted in this process: files do not contain its problem")
             moved._choose_weights()
         return moved
 

@@ -152,7 +152,7 @@ class TwoStageRanker(Ranker):
         starts = exact._checked_starts(labels, features.shape[1], warm_starts, constraints, on_progress)
         if base_is_fitted:
             if isinstance(self.base, str):
-                raise ValueError(f"base_is_fitted goes with a ranker object, got base={self.base!r}")
+                raise ValueError(f"base_is_fitted needs a ranker object as base, got base={self.base!r}")
             self.base_ = self.base
             if isinstance(self.base_, Ranker):
                 check_is_fitted(self.base_)
@@ -255,7 +255,7 @@ class TwoStageRanker(Ranker):
             ValueError: as for `ExactRanker.recentred`.
         """
         if not hasattr(self, "exact_"):
-            raise ValueError("recentred goes with a ranker that was fitted: call fit first")
+            raise ValueError("recentred needs a fitted ranker: call fit first")
         exact = self.exact_.recentred(norm)
         moved = TwoStageRanker(self.base, ExactRanker(**exact.get_params(deep=False)), self.top_k)
         moved.__dict__.update({**vars(self), "exact": moved.exact, "exact_": exact})
@@ -390,7 +390,7 @@ def _scores_of(base: Any, features: FloatArray) -> FloatArray:  # noqa: ANN401 (
         scores = scores[:, 1]
     if scores.shape != (len(features),):
         raise ValueError(
-            f"base must give one score a row, got shape {scores.shape}: of graded labels take a regressor or ranker"
+            f"base must give one score per row, got shape {scores.shape}: of graded labels take a regressor or ranker"
         )
     return scores
 

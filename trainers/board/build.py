@@ -132,7 +132,7 @@ def _default_folder(paths: Sequence[str], data: Sequence[str], split: int | None
     try:
         return cache_folder() / "boards" / f"{resolved[0].name}-{digest}"
     except RuntimeError:
-        raise RunError("--logdir: is needed, for there is no home directory to write to") from None
+        raise RunError("--logdir: is needed, because there is no home directory to write to") from None
 
 
 @contextlib.contextmanager
@@ -140,7 +140,7 @@ def _replacing(folder: Path) -> Iterator[Path]:
     """Yield a new folder to fill, which then takes the place of an old one."""
     folder = folder.resolve()
     if folder.exists() and not folder.is_dir():
-        raise RunError(f"--logdir: {folder} is no folder")
+        raise RunError(f"--logdir: {folder} is not a folder")
     if folder.is_dir() and any(folder.iterdir()) and not (folder / _MARKER).exists():
         raise RunError(f"--logdir: {folder} holds other files than a board's; remove it yourself, or choose another")
     unique = uuid.uuid4().hex[:8]

@@ -97,8 +97,8 @@ GUIDE = """\
 Each comparison is a data set (and a table of its sweep); names of runs and charts begin with it.
 
 * **CUSTOM SCALARS**: the methods side by side. Convex loss beside the true rank statistic while training; the final
-  statistic of surrogates and exact stage as level lines; precision among the first k of the list, where k is the step;
-  incumbent and bound of the exact stage over time, and the gap between them.
+  statistic of surrogates and exact stage as horizontal lines; precision among the first k of the list, where k is the step;
+  best value and bound of the exact stage over time, and the gap between them.
 * **HPARAMS**: a row for each method on each data set, with its options and final values. The left column filters and
   sorts.
 * **PR CURVES**: precision against recall. Scores are ranks: 1 at the top of the list, 0 at the bottom.
@@ -132,7 +132,7 @@ def _table(comparison: Comparison, tags: Mapping[str, str]) -> str:
     same = len(set(splits)) == 1
     names = [line.name + ("" if same else f" ({split})") for line, split in zip(comparison.lines, splits, strict=True)]
     table = markdown_table(["method", *columns], zip(names, *columns.values(), strict=True))
-    headline = comparison.title + (f", split: {splits[0]}" if same else ", split in brackets")
+    headline = comparison.title + (f", split: {splits[0]}" if same else ", splits in parentheses")
     return f"{headline}\n\n{table}\n"
 
 

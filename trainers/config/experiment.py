@@ -39,8 +39,8 @@ class Config(Section):
     """One experiment."""
 
     name: FileName = option(..., "name of the run and its folder; the config file's name when left out")
-    seed: Seed = option(0, "seed of the split, the trainings and the exact stage")
-    runs_dir: StrictStr = option("runs", "folder of the run folders", min_length=1, free=True)
+    seed: Seed = option(0, "seed of the split, the training and the exact stage")
+    runs_dir: StrictStr = option("runs", "folder that contains the run folders", min_length=1, free=True)
     data: DataConfig
     surrogate: SurrogateConfig = SurrogateConfig()
     baselines: BaselinesConfig = BaselinesConfig()

@@ -9,7 +9,7 @@
     experiments = ["uis.toml", "pima.toml"]
     splits = 10                         # seeds 0 to 9; or a list of seeds
     methods = ["rankboost", "exact"]    # all of the experiment when left out
-    recentre = "l2"                     # also measure the exact answers moved to the largest margin
+    recentre = "l2"                     # also measure the exact stage's weights after recentring
     [grid.set]
     exact.margin = 1e-5                 # any key of an experiment
     [grid.vary]
@@ -69,7 +69,7 @@ class GridConfig(Section):
         None, "a varied key: the report shows its best value only, by the mean on the test sets"
     )
     recentre: Literal["l2", "max"] | None = option(
-        None, "also measure the exact answers moved to the largest margin, by norm l2 or max"
+        None, "also measure the exact stage's weights after recentring, in norm l2 or max"
     )
     set: dict[str, Any] = option({}, "keys of the experiments to set")
     vary: dict[str, Any] = option({}, "keys of the experiments, each with a list of values")
@@ -84,7 +84,7 @@ class SweepConfig(Section):
     """A sweep: its name, its folder and its grids."""
 
     name: FileName = option(..., "name of the sweep and its folder; the config file's name when left out")
-    runs_dir: StrictStr = option("runs", "folder of the sweep's folder", min_length=1)
+    runs_dir: StrictStr = option("runs", "folder that contains the sweep's folder", min_length=1)
     grid: Annotated[tuple[GridConfig, ...], Field(strict=False), AfterValidator(_not_empty)] = option(
         ..., "the grids, one [[grid]] table each"
     )

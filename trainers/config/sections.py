@@ -146,19 +146,19 @@ class DataConfig(Section):
         None, "your own table (CSV) or sparse text, relative to the config file", min_length=1
     )
     test_path: StrictStr | None = option(None, "file of the test set; path is split when left out", min_length=1)
-    format: FormatName = option("auto", "table, svmlight (also libsvm, LETOR), or auto to tell by the file")
+    format: FormatName = option("auto", "table, svmlight (also libsvm, LETOR), or auto to decide by the file")
     label: StrictStr | None = option(
         None, "label column of your table: 0 and 1, with queries also 2, 3, ...", min_length=1
     )
     query: StrictStr | None = option(
-        None, "query column of your table; a file of sizes PATH.query does as well", min_length=1
+        None, "query column of your table; alternatively a file of sizes, PATH.query", min_length=1
     )
-    drop: Names = option((), "columns of your table that are no features, such as ids")
+    drop: Names = option((), "columns of your table that are not features, such as ids")
     features: Names | None = option(None, "feature columns of your table; all others when left out")
     train_fraction: float = option(0.5, "share of the rows (queries) used for training", gt=0, lt=1)
     split_seed: Seed | None = option(None, "seed of the split; the run's seed when left out")
     seed: Seed = option(0, "seed of generated data sets")
-    cache: bool = option(True, "keep what was parsed of a large sparse file, in LTR_CACHE", free=True)
+    cache: bool = option(True, "keep the parsed content of a large sparse file in LTR_CACHE", free=True)
 
     def clashes(self) -> Iterator[Clash]:
         """Require a data set by name or a file by path, and columns only with a table."""
@@ -211,14 +211,14 @@ class SurrogateConfig(Section):
 
     losses: Several[Loss] = option(
         ("ranknet", "hinge", "exponential", "logistic", "p_norm_push(p=2)"),
-        "losses to train on, also your own as `module:Class`; an empty list trains none; when left out, graded labels "
-        "have no logistic",
+        "losses to train on, also your own as `module:Class`; an empty list trains none; the default for graded labels "
+        "has no logistic",
     )
     scorer: Literal["linear", "mlp"] = option("linear", "the scoring function")
     hidden: Annotated[tuple[_Width, ...] | None, BeforeValidator(_split_integers)] = option(
         None, "widths of the hidden layers of an mlp; (64, 32) when left out", min_length=1, strict=False
     )
-    optimizer: Literal["lbfgs", "adam"] = option("lbfgs", "lbfgs for the convex fits, adam for the rest")
+    optimizer: Literal["lbfgs", "adam"] = option("lbfgs", "lbfgs for convex fits, adam for others")
     max_steps: StrictInt = option(1000, "largest number of optimizer steps", ge=1)
     learning_rate: float = option(0.01, "learning rate of adam", gt=0)
     batch_size: StrictInt | None = option(None, "rows (queries) of an adam batch; all when left out", ge=2)
@@ -263,7 +263,7 @@ class BaselinesConfig(Section):
 
     methods: Several[Literal["logistic_regression", "rankboost"]] = option(
         ("logistic_regression", "rankboost"),
-        "baselines to fit; an empty list fits none; when left out, lists by query have no rankboost",
+        "baselines to fit; an empty list fits none; the default for lists by query has no rankboost",
     )
     logistic_regression: LogisticRegressionConfig = LogisticRegressionConfig()
     rankboost: RankBoostConfig = RankBoostConfig()
@@ -276,7 +276,7 @@ LIMITS = tuple(field.name for field in dataclasses.fields(Limits))
 class ExactConfig(Section):
     """The exact reranker of the top of the base ranker's list."""
 
-    enabled: bool = option(True, "whether to rerank at all")
+    enabled: bool = option(True, "whether to rerank")
     base: Annotated[StrictStr, AfterValidator(_method)] = option(
         "logistic_regression", "any method of this run, by name"
     )
@@ -289,7 +289,7 @@ class ExactConfig(Section):
         1e-4, "score difference from which one row is above another; SCIP needs 1e-5 or more", gt=0, le=1
     )
     rank: Literal["resolved", "subrank"] = option("resolved", "how ties are ranked")
-    method: StrictStr = option("auto", "solver method; auto chooses")
+    method: StrictStr = option("auto", "exact method; auto chooses one")
     time_limit: float = option(60.0, "seconds for the search", gt=0)
     gap: float = option(0.0, "relative gap at which to stop; 0 asks for a proof", ge=0)
     node_limit: StrictInt | None = option(None, "largest number of branch-and-bound nodes", ge=1)
@@ -297,7 +297,7 @@ class ExactConfig(Section):
         None, "megabytes that a solve may add to the process; half of what is free when left out", gt=0
     )
     recentre: Literal["l2", "max"] | None = option(
-        None, "move the weights to the largest margin for the pairs won, by norm l2 or max; not when left out"
+        None, "move the weights to the largest margin over the pairs won, in norm l2 or max; off when left out"
     )
     certificate: bool = option(
         False, "write certificate.json, with a proof if it is small enough, for ltr verify", free=True
@@ -313,7 +313,7 @@ class ExactConfig(Section):
         """Check that a user's own rank weights fit the list, and that the method exists and fits the problem."""
         statistic = RankStatistic.parse(self.statistic)
         if isinstance(self.top_k, int) and statistic.length not in (None, self.top_k):
-            yield "statistic", f"must hold top_k = {self.top_k} weights, one a rank", self.statistic, ("top_k",)
+            yield "statistic", f"must hold top_k = {self.top_k} weights, one per rank", self.statistic, ("top_k",)
         if self.method == "auto":
             return
         if self.method not in METHODS:
@@ -336,8 +336,7 @@ class StatisticsConfig(Section):
 
     report: Several[Statistic] = option(
         ("dcg", "auc"),
-        "beside the statistic of the exact stage, which is always reported; when left out, "
-        "graded labels have dcg and mrr",
+        "statistics to report beside that of the exact stage; the default for graded labels is dcg and mrr",
     )
     gain: GainName = option("exp2", "gain of graded labels: exp2 is 2^label - 1, linear the label")
     empty: Literal["skip", 0, 1] = option(
@@ -355,5 +354,5 @@ class TrackingConfig(Section):
     """What is written while training, beside the JSON lines of every logged value."""
 
     tensorboard: bool = option(True, "write TensorBoard events", free=True)
-    every: StrictInt = option(1, "log every so many steps (the last always)", ge=1, free=True)
-    figures: bool = option(True, "draw the ranked list before and after reranking; not with queries", free=True)
+    every: StrictInt = option(1, "log every this many steps, and always the last", ge=1, free=True)
+    figures: bool = option(True, "draw the ranked list before and after reranking; never with queries", free=True)

@@ -92,7 +92,7 @@ def _parse(line: Mapping[str, str | None]) -> Published | Note:
             raise ValueError("must have a mean, or a note")
         return Note(data, method, note)
     if not data or not method:
-        raise ValueError("must have data and method where it has a mean")
+        raise ValueError("must name data and method if it has a mean")
     if part not in PARTS:
         raise ValueError(f"half must be train or test, got {part!r}")
     choice = tuple(_varied(text) for text in varied.split(";") if text.strip())

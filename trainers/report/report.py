@@ -84,17 +84,16 @@ def details(evidence: Evidence, reference: Reference | None = None) -> list[Sect
 
 
 def advice(evidence: Evidence) -> str:
-    """Say in one sentence whether reranking is worth it on these data."""
+    """Return one sentence on whether reranking helps on these data."""
     found, d = evidence.gains["test"], evidence.decimals
     if not evidence.exact:
         best = [_best_method(evidence, data) for data in dict.fromkeys(r["data"] for r in evidence.results.records)]
-        return (
-            f"**The sweep has no exact stage yet; the largest mean `{evidence.statistic}` on test has {listed(best)}.**"
-        )
+        mean = f"the best mean `{evidence.statistic}` on test is that of {listed(best)}"
+        return f"**The sweep has no exact stage yet; {mean}.**"
     if not any(one.tested for one in found.values()):
         return (
-            f"**It is too early to say whether reranking is worth it: a test takes {FEWEST_SPLITS} splits of a data "
-            "set with results of the exact stage and of its base ranker.**"
+            f"**It is too early to say whether reranking helps: a test needs {FEWEST_SPLITS} splits of a data set with "
+            "results of the exact stage and of its base ranker.**"
         )
     better, worse = (list(where(found, verdict, d).values()) for verdict in (Verdict.BETTER, Verdict.WORSE))
     if better and worse:

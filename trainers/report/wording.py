@@ -181,8 +181,8 @@ def verdict_text(family: Mapping[Pair, Paired], what: str, against: str, decimal
     tested = [found for found in family.values() if found.tested]
     if not tested:
         return (
-            f"Nothing can be said yet of {what} against {against}: "
-            f"a test takes {FEWEST_SPLITS} splits, and no comparison has as many."
+            f"It is too early to compare {what} with {against}: "
+            f"a test needs {FEWEST_SPLITS} splits, and no comparison has that many."
         )
     by = {v: where(family, v, decimals, varied) for v in (Verdict.BETTER, Verdict.WORSE, Verdict.UNDECIDED)}
     better, worse = by[Verdict.BETTER], by[Verdict.WORSE]
@@ -238,7 +238,7 @@ def resolution_text(family: Mapping[Pair, Paired]) -> str:
     if not widths:
         return ""
     return (
-        f"The 95% intervals extend {percent(float(np.median(widths))).removeprefix('+')} of the value to either side "
-        "in the median. Smaller effects cannot be told from none here, so “not shown to differ” does not mean equal. "
-        "More splits of the same rows would narrow the intervals little; more rows would."
+        f"The median 95% interval extends {percent(float(np.median(widths))).removeprefix('+')} of the value to either "
+        "side. Smaller effects cannot be detected here, so “not shown to differ” does not mean equal. More splits of "
+        "the same rows would narrow the intervals little; more rows would."
     )

@@ -94,11 +94,11 @@ def keep_certificate(
     with reading(folder.solution):
         problem, solution = _solved(folder)
     if not math.isfinite(solution.value):
-        note("exact: no certificate, for no weights are known")
+        note("exact: no certificate, because no weights are known")
         return
     certificate = certify(problem, solution, should_stop=should_stop)
     if should_stop():
-        note("exact: no certificate yet, the same command makes it")
+        note("exact: no certificate yet; the same command makes it")
         return
     certificate.write(folder.certificate)
     folder.certified()

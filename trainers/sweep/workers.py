@@ -43,7 +43,9 @@ class Workers:
 
     def __post_init__(self) -> None:
         if self.dask is not None and self.jobs is not None:
-            raise RunError(f"--jobs: goes with processes of this machine, --dask has its own workers, got {self.jobs}")
+            raise RunError(
+                f"--jobs: is for processes of this machine and cannot be combined with --dask, got {self.jobs}"
+            )
 
     @property
     def at_once(self) -> int:
@@ -85,7 +87,7 @@ class _Processes:
                 future = self._next(finished)
                 yield futures[future], future.result()
         except BrokenProcessPool:
-            advice = "what is finished is kept: the same command goes on; if memory ran out, with fewer --jobs"
+            advice = "what is finished is kept: repeat the same command; if memory ran out, with fewer --jobs"
             raise RunError(f"a worker process was killed; {advice}") from None
 
     def _next(self, finished: queue.SimpleQueue[_Future]) -> _Future:

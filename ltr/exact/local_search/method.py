@@ -1,4 +1,4 @@
-"""The local search as a method of `solve`, and what it offers to a solve under way."""
+"""The local search as a method of `solve`, and as the first step of other methods."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _SHARE = 0.25  # of the time for the weights without that limit, which say what 
 
 @dataclass(frozen=True)
 class LocalSearch:
-    """The heuristic alone: weights without a proof, the trivial bound.
+    """Local search alone: good weights, with no bound but the trivial one.
 
     Attributes:
-        restarts: ascents from perturbed local optima, after those from the starting points.
+        restarts: number of ascents from perturbed local optima, after those from the starting points.
     """
 
     restarts: int = RESTARTS
@@ -43,39 +43,39 @@ class LocalSearch:
             raise ValueError(f"restarts must be at least 0, got {self.restarts!r}")
 
     def check(self, problem: Problem) -> None:
-        """Every problem will do."""
+        """Accept every problem."""
 
     def prepare(self) -> None:
-        """Compile the search."""
+        """Compile the search, or load it from its cache on disk."""
         compile_search()
 
     def run(self, state: SolveState) -> Ending:
-        """Search."""
+        """Search until the restarts are done or a limit is reached."""
         search_locally(state, state.limits.time_limit, self.restarts)
         return Ending(Status.HEURISTIC)
 
 
 def compile_search() -> None:
-    """Have the local search compiled, or loaded from its cache on disk."""
+    """Compile the local search, or load it from its cache on disk."""
     from ltr.exact.local_search.search import compile_kernels
 
     compile_kernels()
 
 
 def search_locally(state: SolveState, seconds: float, restarts: int = RESTARTS, *, turn: int = 0) -> None:
-    """Offer the best weights that the local search finds in this time, starting from the best known.
+    """Offer the state the best weights that a local search finds, starting from the best known.
 
-    Where the number of non-zero weights is limited, it searches sets of so many features with the other weights fixed
-    to 0: first the features that matter most at the best weights without the limit, then exchanges.
+    If the number of non-zero weights is limited, it searches sets of that many features, with the other weights fixed
+    to 0: first the features that matter most at the best weights without the limit, then sets with some exchanged.
 
     Args:
-        state: gives the start and takes the result.
-        seconds: to search, compilation apart.
-        restarts: ascents after the first.
-        turn: 0, 1, 2, ... for searches of one solve, so that each makes other random choices.
+        state: solve under way; its weights are the start, and it receives the result.
+        seconds: time to search, without compilation.
+        restarts: number of ascents after the first.
+        turn: number of this search within the solve, from 0 up; each makes other random choices.
 
     Raises:
-        Stopped: when time is up or the caller asks for an end.
+        Stopped: time is up, or the caller asked the solve to end.
     """
     state.check()  # behind the import, which may outlast a short time limit
     problem, generator = state.problem, np.random.default_rng([state.limits.seed, turn])
@@ -96,12 +96,12 @@ def search_locally(state: SolveState, seconds: float, restarts: int = RESTARTS, 
 
 
 def _search(state: SolveState, columns: IntArray, seconds: float, restarts: int, turn: int) -> FloatArray:
-    """Search with the other weights fixed to 0 and no limit on their number; offers and returns what it finds."""
+    """Search with the weights outside `columns` fixed to 0; offer and return what is found."""
     from ltr.exact.local_search.search import local_search
 
     state.check()
     known = [state.weights] if math.isfinite(state.value) else []
-    # every start of the caller's gets an ascent of its own, once
+    # each of the caller's starts gets one ascent of its own
     known += [w for w in state.starts if turn == 0 and not np.array_equal(w, state.weights)]
     starts = [w[columns] for w in known if not np.delete(w, columns).any()]
     found = local_search(
@@ -124,7 +124,7 @@ def _search(state: SolveState, columns: IntArray, seconds: float, restarts: int,
 
 
 def _of_columns(problem: Problem, columns: IntArray) -> Problem:
-    """The problem of some of the features, without a limit on the number of weights."""
+    """Return the problem restricted to some features, without a limit on the number of weights."""
     if len(columns) == problem.d and problem.max_nonzeros is None:
         return problem
     sides = problem.constraints
@@ -139,7 +139,7 @@ def _of_columns(problem: Problem, columns: IntArray) -> Problem:
 
 
 def _importance(state: SolveState, seconds: float, restarts: int, turn: int) -> FloatArray:
-    """Size of each feature's part in the scores, at the best weights without a limit on their number."""
+    """Return how much each feature contributes to the scores at the best weights without a limit on their number."""
     weights = _search(state, np.arange(state.problem.d), seconds, restarts, turn)
     X = state.problem.X
     return np.asarray(np.abs(weights) * (X / (np.abs(X).max() or 1.0)).std(axis=0))  # squares that do not overflow
@@ -148,7 +148,7 @@ def _importance(state: SolveState, seconds: float, restarts: int, turn: int) -> 
 def _support(
     state: SolveState, importance: FloatArray, generator: np.random.Generator, tried: set[tuple[int, ...]]
 ) -> IntArray | None:
-    """The next features to search: the most important, then those of the best weights with one or two exchanged."""
+    """Return the next features to search: the most important, then those in use with up to two exchanged."""
     most = state.problem.max_nonzeros
     assert most is not None
     if not tried:

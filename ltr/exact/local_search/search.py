@@ -1,8 +1,8 @@
 """Local search for good weights: exact line searches from many starts, with no proof of optimality.
 
-A random perturbation of a local optimum and another ascent, over and over (iterated local search), finds the weights
-that the exact methods then improve or prove optimal. Every line search is exact over the whole line, so a step can
-cross regions of worse values; the method is a heuristic all the same.
+This is an iterated local search: perturb a local optimum at random, ascend again, and repeat. The exact methods then
+improve its weights or prove them optimal. Every line search is exact over the whole line, so a step can cross regions
+of worse values, but the method remains a heuristic.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _BYTES = PAIR_BYTES + 80  # for each pair: the tables, and a line search's break
 
 @dataclass(frozen=True)
 class LocalSearchResult:
-    """The best weights that a local search met.
+    """The best weights that a local search found.
 
     Attributes:
         weights: float64 of shape (d,), in [-1, 1]; all zero where no weights satisfy the side constraints.
@@ -52,7 +52,7 @@ class LocalSearchResult:
         evaluations: line searches done.
         seconds: wall time.
         interrupted: whether `should_stop` or Ctrl-C ended the search.
-        complete: False where starts and single features alone were tried, since there are too many pairs.
+        complete: False if only the starts and single features were tried, because there are too many pairs.
     """
 
     weights: FloatArray
@@ -135,7 +135,7 @@ def local_search(
 
 
 class _Over(Exception):  # noqa: N818 - a request, not an error
-    """The search has to end."""
+    """Raised where the search has to end."""
 
 
 class _Search:
@@ -157,7 +157,7 @@ class _Search:
         self._stop = np.zeros(1, dtype=np.uint8)
 
     def stop(self) -> None:
-        """Ask the search, from another thread, to end at once."""
+        """Ask the search to end at once, from another thread."""
         self._stop[0] = 1
 
     def run(self, given: list[FloatArray], restarts: int) -> None:
@@ -206,10 +206,10 @@ class _Search:
             self._check()
 
     def _try_simple(self, promise: Callable[[FloatArray], float]) -> FloatArray:
-        """Offer no feature, every single feature up and down, and the mean difference of the pairs; return the best.
+        """Offer w = 0, each feature alone with either sign, and the mean difference of the pairs; return the best.
 
         Args:
-            promise: a quick bound on the value of weights; those that promise more than is known are offered.
+            promise: quick upper bound on the value of weights, which are offered if it exceeds the best value.
         """
         axes = np.eye(self.problem.d)
         mean = self.problem.balance @ self.problem.X
@@ -225,7 +225,7 @@ class _Search:
         return best
 
     def _ascend(self, w: FloatArray) -> float:
-        """Climb from w, in place; returns the objective at the top as the kernels see it."""
+        """Ascend from w, in place; return the objective reached, as the kernels compute it."""
         memory = new_memory(self.problem.d)
         budget = max(1, _WORK // max(1, len(self.space.tables.owner)))
         while True:
@@ -240,13 +240,13 @@ class _Search:
         return float(value)
 
     def _at_most(self, w: FloatArray) -> float:
-        """The objective at w as the kernels see it, with pairs won that miss the margin by no more than rounding."""
+        """Return the objective at w as the kernels compute it, counting pairs within rounding of the margin as won."""
         tables = self.space.tables
         generous = tables._replace(limit=(1 - _ROUNDING) * tables.limit)
         return float(ascend(generous, w, self.space.project, 0, 1, 0, new_memory(self.problem.d), self.state)[0])
 
     def _offer(self, w: FloatArray) -> float:
-        """Make w the incumbent if it is better by the problem's own account; returns its value."""
+        """Make w the incumbent if the problem evaluates it as better; return its value."""
         if not self.problem.feasible(w):
             return -math.inf
         value = self.problem.evaluate(w)
@@ -266,7 +266,7 @@ class _Search:
         return self.space.move(w, step)
 
     def _elsewhere(self) -> FloatArray:
-        """A place to begin anew: a random direction, or a point between two elites or beyond."""
+        """Return a new start: a random direction, or a point on the line through two elites."""
         if len(self.elites) > 1 and self.rng.random() < 0.5:
             one, two = self.rng.choice(len(self.elites), size=2, replace=False)
             first, second = self.elites[one][1], self.elites[two][1]
@@ -285,7 +285,7 @@ class _Search:
 
 
 def compile_kernels() -> None:
-    """Have the kernels compiled (or loaded from the cache on disk) before the clock starts."""
+    """Compile the kernels, or load them from the cache on disk, before the clock starts."""
     if not ascend.signatures:
         problem = RerankProblem([[0.0], [1.0]], [0, 1])
         tables = search_tables(problem, problem.levels())
@@ -334,7 +334,7 @@ class SearchSpace:
         return dataclasses.replace(self, tables=search_tables(problem, levels)._replace(**kept))
 
     def move(self, w: FloatArray, step: FloatArray) -> FloatArray:
-        """The point w + step, shortened where a side constraint ends the way; scaled to the box where there is none."""
+        """Return w + step: shortened to satisfy the side constraints, or without any scaled to max |w_j| = 1."""
         if self.constraints is None:
             return to_surface(w + step)
         if len(self.project):
@@ -343,21 +343,21 @@ class SearchSpace:
         return w + (1.0 if t == 1.0 else max(0.0, _JUST * t)) * step
 
     def feasible_towards(self, w: FloatArray) -> FloatArray:
-        """A copy of w, or the last feasible point on the way to it from the centre."""
+        """Return a copy of w if it is feasible, else the last feasible point on the way to it from the centre."""
         holds = self.constraints is None or self.constraints.satisfied(w)
         return w.copy() if holds else self.move(self.centre, w - self.centre)
 
 
 def to_surface(w: FloatArray) -> FloatArray:
-    """A multiple of w with max |w_j| = 1; zero stays zero."""
+    """Return the multiple of w with max |w_j| = 1; zero stays zero."""
     largest = np.max(np.abs(w))
     return w / largest if largest > 0 else w
 
 
 def _middle(A: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]] | None:
-    """Centre of a largest ball in {A w <= b} and the box, the projection on the directions it may move in, tight rows.
+    """Return the centre of a largest ball in {A w <= b} and the box, the projection on its directions, the tight rows.
 
-    Rows that can only hold with equality are tight: they are found by linear programming and set apart.
+    Rows that can only hold with equality are tight; linear programs find them.
     """
     d = A.shape[1]
     if not linprog(np.zeros(d), A_ub=A, b_ub=b, bounds=(-1, 1)).success:

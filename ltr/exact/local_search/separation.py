@@ -1,14 +1,14 @@
-r"""Weights that come close to a perfect ranking, or have it, by one linear program.
+r"""Weights that rank perfectly or nearly so, from one linear program.
 
-Every level of `ltr.exact.levels` gets a threshold τ that its members should lie above and what its pairs put below
-them should lie below:
+Every level of `ltr.exact.levels` gets a threshold τ. Its members should score above τ, and the observations that its
+pairs put below them should score below τ:
 
     minimise  sum of s / (number on that side of the level)
     subject to  w·x - τ >= 1 - s  above,   w·x - τ <= s - 1  below,   s >= 0,   |w_j| <= 1 / unit,   A w <= b / unit.
 
-Where all s = 0, ``unit * w`` wins every pair with a margin of 2 unit, which no search along lines is sure to find.
-In d dimensions about 2d observations can be separated whatever their labels (Cover), so this is for lists that are
-short for their number of features.
+If all s = 0, ``unit * w`` wins every pair with a margin of 2 unit. A search along lines may miss such weights. In d
+dimensions about 2d observations can be separated whatever their labels (Cover), so this is for lists that are short
+for their number of features.
 
 Source: Cover, Geometrical and statistical properties of systems of linear inequalities (1965); Bennett & Mangasarian,
 Robust linear programming discrimination of two linearly inseparable sets (1992), for the program.
@@ -35,12 +35,12 @@ _LEAST_UNIT, _MOST_UNIT = 1e-6, 1.0
 
 
 def separating_weights(problem: Problem, levels: Levels, seconds: float) -> FloatArray | None:
-    """Return the weights of the program, at most 1 / unit; None where it is not worth its time or time is up.
+    """Return the weights of the program, at most 1 / unit; None if the list is too long or time is up.
 
     Args:
-        problem: gives features, margin and side constraints.
+        problem: problem whose features, margin and side constraints are used.
         levels: the levels of this problem.
-        seconds: for the program, which cannot be interrupted: never more than a second.
+        seconds: time for the program, which cannot be interrupted and never gets more than a second.
 
     Examples:
         >>> from ltr.exact.problem import RerankProblem
@@ -86,6 +86,6 @@ def separating_weights(problem: Problem, levels: Levels, seconds: float) -> Floa
 
 
 def _sides(level: IntArray, observation: NDArray[np.int32]) -> IntArray:
-    """The different (level, observation), one a row."""
+    """Return the distinct pairs (level, observation), one per row."""
     width = int(observation.max(initial=0)) + 1
     return np.column_stack(np.divmod(np.unique(level * width + observation), width))

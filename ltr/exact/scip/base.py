@@ -130,7 +130,7 @@ class Formulation:
         if form not in get_args(Form):
             raise ValueError(f"form must be one of {', '.join(get_args(Form))}, got {form!r}")
         if faces and not scalable(problem):
-            raise ValueError("faces need side constraints that survive scaling w up: b <= 0, got a b > 0")
+            raise ValueError("faces need side constraints that stay satisfied when w is scaled up (b <= 0), got b > 0")
         self.problem, self.form, self._state = problem, form, state
         self.unit = objective_unit(problem)
         self.feature_unit = feature_unit(problem)

@@ -7,12 +7,12 @@ be where
     J(T) = sum_j log(mean over pairs of |t_j·δ|) - log |det T|
 
 is smallest, and exp(J) is about the number of boxes needed. J is the negative log-likelihood of independent components
-with densities of Laplace, so the best coordinates are those of an independent component analysis: the ones in which
-differences are sparse. Binary features often are so as given; correlated ones are not.
+with Laplace densities, so the best coordinates are those of an independent component analysis: the ones in which
+differences are sparse. Binary features often have sparse differences as given; correlated features do not.
 
-Not all pairs count alike. Bounds are weak by pairs that are lost at the best weights known, but not on all of a box
-around them; so the mean is a weighted one, in which pairs with score differences near 0 count most, and lost ones more
-than won ones.
+Not all pairs count the same. Bounds are weak because of pairs that are lost at the best weights known but not on a
+whole box around them. So the mean is weighted: pairs with score differences near 0 count most, and lost pairs more than
+won ones.
 
 Source: Bell & Sejnowski, An information-maximization approach to blind separation (1995), for the likelihood.
 """
@@ -38,12 +38,12 @@ _STEPS = 500
 
 
 def apply_to(problem: Problem) -> bool:
-    """Whether other coordinates than the weights can do: side constraints and prices are about the weights."""
+    """Return whether coordinates other than the weights may be searched: without side constraints and prices."""
     return problem.d > 1 and problem.C == 0 and problem.constraints is None and problem.max_nonzeros is None
 
 
 def adapted(problem: Problem, w: FloatArray) -> tuple[FloatArray, float] | None:
-    """T with the least J found, and by how much J is below that of the weights themselves; None without one.
+    """Return the T with the smallest J found, and how much smaller J is than for the weights; None if none was found.
 
     Args:
         problem: one that other coordinates apply to.
@@ -82,7 +82,7 @@ def adapted(problem: Problem, w: FloatArray) -> tuple[FloatArray, float] | None:
 
 
 def _cost(entries: FloatArray, differences: FloatArray, weights: FloatArray) -> tuple[float, FloatArray]:
-    """J, smoothed, and its gradient."""
+    """Return a smoothed J and its gradient."""
     d = differences.shape[1]
     T = entries.reshape(d, d)
     sign, log_volume = np.linalg.slogdet(T)
