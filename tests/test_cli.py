@@ -18,6 +18,7 @@ import pytest
 
 import ltr
 from ltr.rankers import TwoStageRanker
+from tests.tiers import slow_but
 from trainers.cli import main
 from trainers.config import load_config
 from trainers.files import RunError
@@ -330,7 +331,19 @@ runpy.run_module("trainers", run_name="__main__", alter_sys=False)
 @pytest.mark.skipif(os.name == "nt", reason="sends signals as POSIX does")
 @pytest.mark.parametrize(
     "module",
-    ["trainers.cli", "ltr", "torch", "numpy.random", "pydantic", "trainers.config", "pandas", "sklearn.linear_model"],
+    slow_but(
+        [
+            "trainers.cli",
+            "ltr",
+            "torch",
+            "numpy.random",
+            "pydantic",
+            "trainers.config",
+            "pandas",
+            "sklearn.linear_model",
+        ],
+        quick=["trainers.cli", "torch", "trainers.config"],
+    ),
 )
 def test_ctrl_c_while_a_module_loads_ends_in_one_line(workplace, module):
     done = subprocess.run(

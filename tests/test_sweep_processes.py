@@ -19,7 +19,7 @@ from trainers.sweep.workers import Workers
 ROOT = Path(__file__).parents[1]
 LONG = 900  # seconds of a cell that nothing but a signal ends
 
-SHORT = '[[grid]]\nexperiments = ["small.toml"]\nsplits = 6\n'
+SHORT = '[[grid]]\nexperiments = ["small.toml"]\nsplits = 3\n'
 # a list that is not proven in any time
 HARD = '[[grid]]\nname = "hard"\nexperiments = ["hard.toml"]\nsplits = 1\nmethods = ["exact"]\n'
 
@@ -80,7 +80,7 @@ def reference(tmp_path_factory):
 
 def test_the_number_of_processes_changes_nothing(tmp_path, reference):
     outcome = run_sweep(write(tmp_path, sweep=SHORT), [f"runs_dir={tmp_path}"], workers=Workers(2))
-    assert (outcome.cells, outcome.before, outcome.failures) == (24, 0, [])
+    assert (outcome.cells, outcome.before, outcome.failures) == (12, 0, [])
     assert found_in(outcome.folder) == reference
 
 
@@ -116,11 +116,11 @@ def test_kills_and_signals_lose_nothing_that_is_finished(tmp_path, reference):
 
     # SIGTERM, which a scheduler of jobs sends to all processes, while the hard list is searched
     sweep = Started(path, "--jobs=1")
-    wait_until(lambda: len(files_of(sweep.folder)) == 25)
+    wait_until(lambda: len(files_of(sweep.folder)) == 13)
     os.killpg(sweep.process.pid, signal.SIGTERM)
     check_stopped(sweep)
     kept = kept_and_more(sweep.folder, kept)
-    assert len(kept) == 25
+    assert len(kept) == 13
 
     # nothing is left to compute but the hard list, which is now taken out
     path.write_text(SHORT)
