@@ -140,25 +140,37 @@ def row(folder, method):
     return json.loads((folder / method / "result.json").read_text())
 
 
-def test_a_run_whose_helper_breaks_keeps_its_steps_and_goes_on(tmp_path, capsys):
-    code, output = finished(torchrun(2, "run", tmp_path, *arguments(tmp_path, "broken"), CRASH="1"))
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory):
+    """The folder of a run whose helper broke, and what that run printed."""
+    path = tmp_path_factory.mktemp("broken")
+    code, output = finished(torchrun(2, "run", path, *arguments(path, "broken"), CRASH="1"))
     assert code != 0
+    return path, output
+
+
+def test_a_run_whose_helper_breaks_keeps_its_steps(broken):
+    path, output = broken
     assert "RuntimeError: no memory left" in output
     assert "ltr: error: surrogate: training on ranknet ended after step" in output
-    assert (tmp_path / "broken" / "ranknet" / "checkpoint.pt").exists()
+    assert (path / "broken" / "ranknet" / "checkpoint.pt").exists()
 
-    code, output = finished(torchrun(2, "run", tmp_path, *arguments(tmp_path, "broken")))
+
+@pytest.mark.slow
+def test_a_run_whose_helper_broke_goes_on(broken, capsys):
+    path, _ = broken
+    code, output = finished(torchrun(2, "run", path, *arguments(path, "broken")))
     assert code == 0, output
     assert output.count("run broken") == 1  # the table, once
 
-    assert main(["run", *arguments(tmp_path, "whole")]) == 0
+    assert main(["run", *arguments(path, "whole")]) == 0
     assert "run whole" in capsys.readouterr().out
     for method in ("ranknet", "hinge", "exact"):
-        one, other = (row(tmp_path / name, method) for name in ("broken", "whole"))
+        one, other = (row(path / name, method) for name in ("broken", "whole"))
         assert one["weights"] == other["weights"]
         assert one["status"] == other["status"]
         steps = [
-            [(r["step"], r["values"]) for r in read_log(tmp_path / name / method / "scalars.jsonl")]
+            [(r["step"], r["values"]) for r in read_log(path / name / method / "scalars.jsonl")]
             for name in ("broken", "whole")
         ]
         assert method == "exact" or steps[0] == steps[1]
