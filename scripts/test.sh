@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Install what is needed and pass every check: format, lint, types, tests and doctests.
+# Arguments go to pytest; with --slow it runs the slow tier of the tests, too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh dev
@@ -7,4 +8,4 @@ export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}" MPLBACKEND=Agg
 .venv/bin/ruff format --check .
 .venv/bin/ruff check .
 .venv/bin/mypy
-.venv/bin/python -m pytest -n auto --dist loadfile "$@"
+.venv/bin/python -m pytest -n auto --dist worksteal "$@"

@@ -1,14 +1,34 @@
-"""Where the tests find the paper's data (`LTR_DATA`, or a folder shared/data beside the checkout), and the cache."""
+"""Where the tests find the paper's data (`LTR_DATA`, or a folder shared/data beside the checkout), cache and tiers."""
 
 import os
 from pathlib import Path
 
 import pytest
 
+from tests import tiers
+
 BESIDE = Path(__file__).parents[2] / "shared" / "data"
 
 if BESIDE.is_dir():
     os.environ.setdefault("LTR_DATA", str(BESIDE))
+
+
+def pytest_addoption(parser):
+    parser.addoption("--slow", action="store_true", help="run the slow tier too: more random cases, longer searches")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: runs with --slow alone")
+    tiers.choose(config.getoption("--slow"))
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--slow"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("slow")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
 
 
 @pytest.fixture(autouse=True, scope="session")

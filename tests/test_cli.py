@@ -2,6 +2,7 @@
 
 import builtins
 import csv
+import importlib
 import io
 import json
 import os
@@ -18,6 +19,7 @@ import pytest
 
 import ltr
 from ltr.rankers import TwoStageRanker
+from tests.tiers import slow_but
 from trainers.cli import main
 from trainers.config import load_config
 from trainers.files import RunError
@@ -296,6 +298,7 @@ def test_a_damaged_file_of_a_run_is_named(finished, tmp_path, capsys, name, text
 
 @pytest.mark.parametrize("module", ["ltr", "trainers.run.experiment"])
 def test_ctrl_c_while_the_imports_run_ends_in_130(workplace, monkeypatch, capsys, module):
+    importlib.import_module("sklearn.datasets")  # its compiled modules do not load under another __import__
     genuine = builtins.__import__
 
     def interrupted(name, *arguments):
@@ -331,7 +334,19 @@ runpy.run_module("trainers", run_name="__main__", alter_sys=False)
 @pytest.mark.skipif(os.name == "nt", reason="sends signals as POSIX does")
 @pytest.mark.parametrize(
     "module",
-    ["trainers.cli", "ltr", "torch", "numpy.random", "pydantic", "trainers.config", "pandas", "sklearn.linear_model"],
+    slow_but(
+        [
+            "trainers.cli",
+            "ltr",
+            "torch",
+            "numpy.random",
+            "pydantic",
+            "trainers.config",
+            "pandas",
+            "sklearn.linear_model",
+        ],
+        quick=["trainers.cli", "torch", "trainers.config"],
+    ),
 )
 def test_ctrl_c_while_a_module_loads_ends_in_one_line(workplace, module):
     done = subprocess.run(

@@ -169,13 +169,21 @@ def test_statistics_of_extreme_size(statistic):
     assert_proves(p, cell_optimum(p.X, p.y, p.statistic, p.C, p.rank)[0])
 
 
-def test_several_nodes_and_rounds_end_at_the_kernels_optimum():
-    for options in ({}, {"C": 0.05}, {"max_nonzeros": 2}, {"statistic": "mrr"}):
-        p = medium(**options)
-        kernel, hosted = solve(p, KERNEL, Limits(time_limit=60)), solve(p, HOSTED, Limits(time_limit=60))
-        assert hosted.status is kernel.status is Status.OPTIMAL
-        assert hosted.value == pytest.approx(kernel.value, abs=1e-9)
-        assert hosted.nodes >= 9  # more than the root and the 8 faces of one round
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"C": 0.05},
+        {"max_nonzeros": 2},
+        pytest.param({}, marks=pytest.mark.slow),
+        pytest.param({"statistic": "mrr"}, marks=pytest.mark.slow),
+    ],
+)
+def test_several_nodes_and_rounds_end_at_the_kernels_optimum(options):
+    p = medium(**options)
+    kernel, hosted = solve(p, KERNEL, Limits(time_limit=60)), solve(p, HOSTED, Limits(time_limit=60))
+    assert hosted.status is kernel.status is Status.OPTIMAL
+    assert hosted.value == pytest.approx(kernel.value, abs=1e-9)
+    assert hosted.nodes >= 9  # more than the root and the 8 faces of one round
 
 
 def test_the_local_search_and_threads_change_no_proof():

@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 from ltr.losses import RankingLoss, parse_loss, transforms
 from tests.loss_reference import ALL_PAIRS, CASES, NO_PAIRS
 from tests.test_listwise import NAMES
+from tests.tiers import examples
 
 LOSSES = [*(case.name for case in CASES), *NAMES]
 FORMS = [({"short": RankingLoss.short}, transforms.COMPILED_FOR), (ALL_PAIRS, ()), (NO_PAIRS, ())]
 
 all_losses = pytest.mark.parametrize("name", LOSSES)
-many = settings(max_examples=70, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+many = settings(
+    max_examples=examples(40, slow=200), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
 
 
 def value_and_grad(loss, scores, *args, **kwargs):

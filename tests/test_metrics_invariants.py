@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 
 from ltr.metrics import evaluate, parse_measure, rank_lists
 from tests.reference import slow_weights
+from tests.tiers import examples
 
 TIES = ["resolved", "subrank", "average", "optimistic"]
-EVERY = settings(max_examples=200, derandomize=True, deadline=None)
-MANY = settings(EVERY, max_examples=70)  # for those that compute each value several times
+COUNT = examples(15, slow=40)  # short lists beside a long one
+EVERY = settings(max_examples=examples(70, slow=200), derandomize=True, deadline=None)
+MANY = settings(EVERY, max_examples=examples(40, slow=200))  # for those that compute each value several times
 
 # --- slow definitions: of (position, label) of the items, positions shared under subrank ---------------------------
 
@@ -298,7 +300,7 @@ def test_a_perfect_list_has_exactly_the_value_one(name, ties):
 # --- longer lists, and every way of sorting ----------------------------------------------------------------------
 
 
-def long_lists(seed, dtype=torch.float64, decimals=None, labels="binary", count=40):
+def long_lists(seed, dtype=torch.float64, decimals=None, labels="binary", count=COUNT):
     rng = np.random.default_rng(seed)
     sizes = np.r_[3000, rng.integers(0, 60, count)]
     scores = rng.normal(size=sizes.sum()) * 10.0 ** rng.integers(-200, 200, sizes.sum()) ** (dtype == torch.float64)

@@ -24,8 +24,9 @@ from ltr.exact.solve import METHODS
 from ltr.statistics import RankStatistic
 from tests.highs_subrank import highs_subrank
 from tests.reference import admits, cell_optimum, cell_optimum_pairs, random_instance, random_pairwise
+from tests.tiers import slow_but
 
-INSTANCES = range(200)
+INSTANCES = slow_but(range(200), quick=range(78))  # every combination of statistics, prices and ranks
 
 
 def alone(method, **options):

@@ -56,16 +56,24 @@ def alone():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Results of two processes, states that they left half way, and results of four, from the start and from there."""
+    """Results of two processes, and the states that they left half way."""
     path = tmp_path_factory.mktemp("processes")
-    for count in (2, 4):
-        code, output = finished(torchrun(count, "fits", path))
-        assert code == 0, output
+    code, output = finished(torchrun(2, "fits", path))
+    assert code == 0, output
     return path
 
 
-@pytest.mark.parametrize("count", [2, 4])
-def test_processes_make_the_same_fit_as_one_bit_for_bit(alone, folder, count):
+@pytest.fixture(scope="module")
+def folder_of_four(folder):
+    """The same folder with the results of four processes, from the start and from the states."""
+    code, output = finished(torchrun(4, "fits", folder))
+    assert code == 0, output
+    return folder
+
+
+@pytest.mark.parametrize("count", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_processes_make_the_same_fit_as_one_bit_for_bit(alone, request, count):
+    folder = request.getfixturevalue("folder" if count == 2 else "folder_of_four")
     for rank in range(count):
         results = torch.load(folder / f"whole-{count}-{rank}.pt")
         assert {name: same(results[name], alone[name]) for name in processes.CASES} == dict.fromkeys(
@@ -73,17 +81,24 @@ def test_processes_make_the_same_fit_as_one_bit_for_bit(alone, folder, count):
         )
 
 
-def test_a_fit_goes_on_with_another_number_of_processes(alone, folder):
-    states = torch.load(folder / "half.pt")
-    resumed = [processes.rest(states), *(torch.load(folder / f"rest-4-{rank}.pt") for rank in range(4))]
-    for results in resumed:
-        for name in processes.CASES:
-            assert torch.equal(results[name]["weights"], alone[name]["weights"]), name
-            assert results[name]["steps"] == alone[name]["steps"][processes.HALF :], name
+def assert_ends_alike(results, alone):
+    for name in processes.CASES:
+        assert torch.equal(results[name]["weights"], alone[name]["weights"]), name
+        assert results[name]["steps"] == alone[name]["steps"][processes.HALF :], name
+
+
+def test_a_fit_of_two_processes_goes_on_in_one(alone, folder):
+    assert_ends_alike(processes.rest(torch.load(folder / "half.pt")), alone)
+
+
+@pytest.mark.slow
+def test_a_fit_of_two_processes_goes_on_in_four(alone, folder_of_four):
+    for rank in range(4):
+        assert_ends_alike(torch.load(folder_of_four / f"rest-4-{rank}.pt"), alone)
 
 
 def test_a_shard_a_process_is_refused(folder):
-    for rank in range(4):
+    for rank in range(2):
         message = (folder / f"refused-{rank}.txt").read_text()
         assert message.startswith("X, y and qid must be the same in every process")
 
@@ -125,25 +140,37 @@ def row(folder, method):
     return json.loads((folder / method / "result.json").read_text())
 
 
-def test_a_run_whose_helper_breaks_keeps_its_steps_and_goes_on(tmp_path, capsys):
-    code, output = finished(torchrun(2, "run", tmp_path, *arguments(tmp_path, "broken"), CRASH="1"))
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory):
+    """The folder of a run whose helper broke, and what that run printed."""
+    path = tmp_path_factory.mktemp("broken")
+    code, output = finished(torchrun(2, "run", path, *arguments(path, "broken"), CRASH="1"))
     assert code != 0
+    return path, output
+
+
+def test_a_run_whose_helper_breaks_keeps_its_steps(broken):
+    path, output = broken
     assert "RuntimeError: no memory left" in output
     assert "ltr: error: surrogate: training on ranknet ended after step" in output
-    assert (tmp_path / "broken" / "ranknet" / "checkpoint.pt").exists()
+    assert (path / "broken" / "ranknet" / "checkpoint.pt").exists()
 
-    code, output = finished(torchrun(2, "run", tmp_path, *arguments(tmp_path, "broken")))
+
+@pytest.mark.slow
+def test_a_run_whose_helper_broke_goes_on(broken, capsys):
+    path, _ = broken
+    code, output = finished(torchrun(2, "run", path, *arguments(path, "broken")))
     assert code == 0, output
     assert output.count("run broken") == 1  # the table, once
 
-    assert main(["run", *arguments(tmp_path, "whole")]) == 0
+    assert main(["run", *arguments(path, "whole")]) == 0
     assert "run whole" in capsys.readouterr().out
     for method in ("ranknet", "hinge", "exact"):
-        one, other = (row(tmp_path / name, method) for name in ("broken", "whole"))
+        one, other = (row(path / name, method) for name in ("broken", "whole"))
         assert one["weights"] == other["weights"]
         assert one["status"] == other["status"]
         steps = [
-            [(r["step"], r["values"]) for r in read_log(tmp_path / name / method / "scalars.jsonl")]
+            [(r["step"], r["values"]) for r in read_log(path / name / method / "scalars.jsonl")]
             for name in ("broken", "whole")
         ]
         assert method == "exact" or steps[0] == steps[1]

@@ -19,7 +19,7 @@ from trainers.sweep.workers import Workers
 ROOT = Path(__file__).parents[1]
 LONG = 900  # seconds of a cell that nothing but a signal ends
 
-SHORT = '[[grid]]\nexperiments = ["small.toml"]\nsplits = 6\n'
+SHORT = '[[grid]]\nexperiments = ["small.toml"]\nsplits = 3\n'
 # a list that is not proven in any time
 HARD = '[[grid]]\nname = "hard"\nexperiments = ["hard.toml"]\nsplits = 1\nmethods = ["exact"]\n'
 
@@ -80,12 +80,23 @@ def reference(tmp_path_factory):
 
 def test_the_number_of_processes_changes_nothing(tmp_path, reference):
     outcome = run_sweep(write(tmp_path, sweep=SHORT), [f"runs_dir={tmp_path}"], workers=Workers(2))
-    assert (outcome.cells, outcome.before, outcome.failures) == (24, 0, [])
+    assert (outcome.cells, outcome.before, outcome.failures) == (12, 0, [])
     assert found_in(outcome.folder) == reference
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes in /proc")
-def test_kills_and_signals_lose_nothing_that_is_finished(tmp_path, reference):
+finds_processes = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes in /proc")
+
+
+@finds_processes
+def test_a_killed_worker_and_a_signal_lose_nothing_that_is_finished(tmp_path, reference):
+    path = write(tmp_path, sweep=SHORT + HARD, hard=hard(tmp_path))
+    kept = terminate(path, kill_the_worker(path, {}))
+    without_the_hard_list(path, kept, reference)
+
+
+@pytest.mark.slow
+@finds_processes
+def test_kills_and_signals_at_any_time_lose_nothing_that_is_finished(tmp_path, reference):
     path = write(tmp_path, sweep=SHORT + HARD, hard=hard(tmp_path))
 
     # kill -9 of the first process, as soon as there is something to lose: its worker ends as well
@@ -93,17 +104,7 @@ def test_kills_and_signals_lose_nothing_that_is_finished(tmp_path, reference):
     wait_until(lambda: files_of(sweep.folder))
     sweep.process.kill()
     assert sweep.end()[0] == -signal.SIGKILL
-    kept = stamps(sweep.folder)
-
-    # kill -9 of a worker
-    sweep = Started(path, "--jobs=1")
-    wait_until(lambda: len(files_of(sweep.folder)) > len(kept))
-    os.kill(sweep.worker(), signal.SIGKILL)
-    code, said = sweep.end()
-    assert code == 2
-    assert said.splitlines()[-1].startswith("ltr: error: a worker process was killed; what is finished is kept"), said
-    assert "Traceback" not in said
-    kept = kept_and_more(sweep.folder, kept)
+    kept = kill_the_worker(path, stamps(sweep.folder))
 
     # Ctrl-C, which a terminal sends to all processes, while the worker starts; and many times more
     sweep = Started(path, "--jobs=1", "--quiet")
@@ -113,20 +114,39 @@ def test_kills_and_signals_lose_nothing_that_is_finished(tmp_path, reference):
             os.killpg(sweep.process.pid, signal.SIGINT)
             time.sleep(0.01)
     check_stopped(sweep, quiet=True)
+    without_the_hard_list(path, terminate(path, kept), reference)
 
-    # SIGTERM, which a scheduler of jobs sends to all processes, while the hard list is searched
+
+def kill_the_worker(path, kept):
+    """End a sweep by kill -9 of its worker; what is finished then."""
     sweep = Started(path, "--jobs=1")
-    wait_until(lambda: len(files_of(sweep.folder)) == 25)
+    wait_until(lambda: len(files_of(sweep.folder)) > len(kept))
+    os.kill(sweep.worker(), signal.SIGKILL)
+    code, said = sweep.end()
+    assert code == 2
+    assert said.splitlines()[-1].startswith("ltr: error: a worker process was killed; what is finished is kept"), said
+    assert "Traceback" not in said
+    return kept_and_more(sweep.folder, kept)
+
+
+def terminate(path, kept):
+    """End a sweep by SIGTERM, which a scheduler of jobs sends to all processes, while the hard list is searched."""
+    sweep = Started(path, "--jobs=1")
+    wait_until(lambda: len(files_of(sweep.folder)) == 13)
     os.killpg(sweep.process.pid, signal.SIGTERM)
     check_stopped(sweep)
     kept = kept_and_more(sweep.folder, kept)
-    assert len(kept) == 25
+    assert len(kept) == 13
+    return kept
 
-    # nothing is left to compute but the hard list, which is now taken out
+
+def without_the_hard_list(path, kept, reference):
+    """Take the hard list out: nothing is left to compute, and all is found that an undisturbed sweep finds."""
     path.write_text(SHORT)
-    assert main(["sweep", str(path), f"runs_dir={tmp_path / 'runs'}", "-q"]) == 0
-    assert stamps(sweep.folder) == kept
-    found = found_in(sweep.folder)
+    folder = path.parent / "runs" / "sweep"
+    assert main(["sweep", str(path), f"runs_dir={path.parent / 'runs'}", "-q"]) == 0
+    assert stamps(folder) == kept
+    found = found_in(folder)
     assert {name: record for name, record in found.items() if not name.startswith("hard/")} == reference
 
 

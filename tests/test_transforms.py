@@ -16,6 +16,7 @@ from ltr.losses.functions import HINGE, LOGISTIC, SQUARED_HINGE, HingePower
 from ltr.losses.pairs import two_classes
 from ltr.losses.transforms import TwoClasses, pair_sums, transform
 from tests.loss_reference import ALL_PAIRS, NO_PAIRS, set_form
+from tests.tiers import slow_but
 
 FUNCTIONS = {
     "hinge": (HINGE, lambda z: F.relu(1 - z)),
@@ -265,7 +266,7 @@ def test_lower_precision_is_that_of_the_scores(name, dtype, monkeypatch):
     assert value.item() == pytest.approx(exact.item(), rel=1e-5)
 
 
-@pytest.mark.parametrize("name", PAIR_LOSSES)
+@pytest.mark.parametrize("name", slow_but(PAIR_LOSSES, quick=["ranknet", "exponential", "p_norm_push(p=2)"]))
 @pytest.mark.parametrize("form", [{}, NO_PAIRS, ALL_PAIRS], ids=["as it comes", "no pairs", "all pairs"])
 def test_function_transforms_and_compilers(name, form, monkeypatch):
     set_form(monkeypatch, form)

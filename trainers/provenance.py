@@ -7,9 +7,8 @@ import platform
 import subprocess
 from pathlib import Path
 
-from ltr.exact.weight_space.workers import available_threads
-
 import ltr
+from ltr.exact.weight_space import available_threads
 from trainers.files import Json
 
 _PACKAGES = ("torch", "numpy", "pyscipopt", "scikit-learn", "cvxpy", "numba", "pandas", "tensorboard")

@@ -1,0 +1,26 @@
+"""The two tiers of the suite: the quick one is always run, the slow one with ``--slow``, which `conftest` reads.
+
+A test of the slow tier is marked ``slow``. A test that is in both, over more cases in the slow one, asks for its number
+of examples here.
+"""
+
+import pytest
+
+_slow = False
+
+
+def choose(slow):
+    """Set whether the slow tier is run; before the tests are imported."""
+    global _slow
+    _slow = slow
+
+
+def examples(quick, slow):
+    """Number of random examples in the tier that is run."""
+    return slow if _slow else quick
+
+
+def slow_but(cases, quick):
+    """Parameters of which those in `quick` are in both tiers and the others in the slow one alone."""
+    kept = set(quick)
+    return [case if case in kept else pytest.param(case, marks=pytest.mark.slow) for case in cases]
