@@ -97,8 +97,8 @@ GUIDE = """\
 Each comparison is a data set (and a table of its sweep); names of runs and charts begin with it.
 
 * **CUSTOM SCALARS**: the methods side by side. Convex loss beside the true rank statistic while training; the final
-  statistic of surrogates and exact stage as horizontal lines; precision among the first k of the list, k being the step;
-  best value and bound of the exact stage over time, and the gap between them.
+  statistic of surrogates and exact stage as horizontal lines; precision among the first k of the
+  list, where k is the step; best value and bound of the exact stage over time, and the gap between them.
 * **HPARAMS**: a row for each method on each data set, with its options and final values. The left column filters and
   sorts.
 * **PR CURVES**: precision against recall. Scores are ranks: 1 at the top of the list, 0 at the bottom.
