@@ -147,8 +147,9 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
 
     def add(
-        act: Callable[[argparse.Namespace], int], name: str, summary: str, description: str, *modules: str
+        act: Callable[[argparse.Namespace], int], name: str, summary: str, more: str, *modules: str
     ) -> Callable[..., Any]:
+        description = f"{summary[0].upper()}{summary[1:]}. {more}"
         command = commands.add_parser(name, help=summary, description=description)
         command.set_defaults(act=act, modules=modules)
         return command.add_argument
@@ -157,8 +158,7 @@ def _parser() -> argparse.ArgumentParser:
         _run,
         "run",
         "run the experiment of a config file, or go on with it",
-        "Run the experiment of a config file: surrogates, baselines, the exact stage, the table. The same command goes "
-        "on with an unfinished run.",
+        "Surrogates, baselines, the exact stage, the table. The same command goes on with an unfinished run.",
         *("trainers.run.experiment", "trainers.display", *_DATA, "sklearn.linear_model"),
     )
     run("config", metavar="CONFIG", help="a TOML file")
@@ -170,8 +170,8 @@ def _parser() -> argparse.ArgumentParser:
         _sweep,
         "sweep",
         "compute the missing results of a sweep",
-        "Run many experiments: data sets, splits, methods and options. Each result is a file, computed once; the same "
-        "command goes on with an unfinished sweep.",
+        "A sweep is many experiments: data sets, splits, methods and options. Each result is a file, computed once; "
+        "the same command goes on with an unfinished sweep.",
         *("trainers.sweep.runner", "trainers.display", "rich.console", *_DATA),
     )
     sweep("config", metavar="CONFIG", help="a TOML file with [[grid]] tables")
@@ -188,9 +188,9 @@ def _parser() -> argparse.ArgumentParser:
     report = add(
         _report,
         "report",
-        "make tables and figures of a sweep",
-        "Make tables, figures and what they say of a sweep, finished or not: report.md, report.html (one file with "
-        "everything in it), figures/ and cells.jsonl (all results in one file, to report on or go on from).",
+        "make tables and figures of a sweep, finished or not",
+        "They are report.md, report.html (one file with everything in it), figures/ and cells.jsonl (all results in "
+        "one file, to report on or go on from).",
         "trainers.report.report",
     )
     report("runs", metavar="RUNS", help="a sweep's folder, the name of one in runs/, or a cells.jsonl")
@@ -203,8 +203,8 @@ def _parser() -> argparse.ArgumentParser:
         _board,
         "board",
         "compare runs and sweeps in TensorBoard",
-        "Lay runs and sweeps out for comparison and start TensorBoard on them: the methods on each data set side by "
-        "side. The runs stay as they are; the same command again takes in what is new.",
+        "The methods on each data set stand side by side. The runs stay as they are; the same command again takes in "
+        "what is new.",
         "trainers.board.server",
     )
     board("paths", metavar="RUNS", nargs="+", help="a run folder, a folder of runs, a sweep's folder or cells.jsonl")
@@ -215,16 +215,16 @@ def _parser() -> argparse.ArgumentParser:
     board("--port", type=_whole(0, 65535), help="its port (default: the first free from 6006 on; 0 is any)")
     board("--print", action="store_true", help="do not start TensorBoard, print its command")
 
-    show = add(_show, "show", "print a run's table", "Print the table of a run.", "trainers.run.results")
+    show = add(_show, "show", "print a run's table", "", "trainers.run.results")
     show("run", metavar="RUN", help="a run folder, or the name of one in runs/")
 
     predict = add(
         _predict,
         "predict",
         "rank new, unlabelled rows with a run",
-        "Rank the rows of a table or sparse file with a run. Feature columns are found by name, others are carried "
-        "along. Rows come out from the top of the list down, with position (0 is the top), score, and the stage that "
-        "placed them; query by query where the run was on data by query.",
+        "They come from a table or sparse file. Feature columns are found by name, others are carried along. Rows come "
+        "out from the top of the list down, with position (0 is the top), score, and the stage that placed them; query "
+        "by query where the run was on data by query.",
         *("trainers.run.predict", *_DATA),
     )
     predict("run", metavar="RUN", help="a run folder, or the name of one in runs/")
@@ -242,8 +242,8 @@ def _parser() -> argparse.ArgumentParser:
         _verify,
         "verify",
         "check a certificate",
-        "Check a certificate of weights, and of a bound that no weights exceed, in exact arithmetic. ltr/verify.py "
-        "does the same by itself, where nothing but Python is installed.",
+        "It says what weights achieve, and a bound that no weights exceed; both are checked in exact arithmetic. "
+        "ltr/verify.py does the same by itself, where nothing but Python is installed.",
         "ltr.verify",
     )
     verify("file", metavar="FILE", help="a certificate")
@@ -251,8 +251,8 @@ def _parser() -> argparse.ArgumentParser:
     verify("--data", metavar="SHA256", help="reject a certificate about other data")
     verify("--max-size", metavar="MIB", type=int, help="largest size of the file in MiB (256)")
 
-    description = "Every key of the config of an experiment, then of a sweep: default and meaning."
-    add(_options, "options", "list every key of a config", description, "trainers.config.grids")
+    more = "First those of an experiment, then those of a sweep, with default and meaning."
+    add(_options, "options", "list every key of a config", more, "trainers.config.grids")
     return parser
 
 
