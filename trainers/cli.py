@@ -158,8 +158,7 @@ def _parser() -> argparse.ArgumentParser:
         _run,
         "run",
         "run the experiment of a config file, or continue it",
-        "Run the experiment of a config file: surrogates, baselines, the exact stage, the table. The same command "
-        "continues an unfinished run.",
+        "Surrogates, baselines, the exact stage, the table. The same command continues an unfinished run.",
         *("trainers.run.experiment", "trainers.display", *_DATA, "sklearn.linear_model"),
     )
     run("config", metavar="CONFIG", help="a TOML file")
@@ -171,8 +170,8 @@ def _parser() -> argparse.ArgumentParser:
         _sweep,
         "sweep",
         "compute the missing results of a sweep",
-        "Run many experiments: data sets, splits, methods and options. Each result is a file, computed once; the same "
-        "command continues an unfinished sweep.",
+        "A sweep is many experiments: data sets, splits, methods and options. Each result is a file, computed once; "
+        "the same command continues an unfinished sweep.",
         *("trainers.sweep.runner", "trainers.display", "rich.console", *_DATA),
     )
     sweep("config", metavar="CONFIG", help="a TOML file with [[grid]] tables")
@@ -195,9 +194,9 @@ def _parser() -> argparse.ArgumentParser:
     report = add(
         _report,
         "report",
-        "make tables and figures of a sweep",
-        "Report on a sweep, finished or not: report.md, report.html (one file with everything in it), figures/ and "
-        "cells.jsonl (all results in one file, for further reports and sweeps).",
+        "make tables and figures of a sweep, finished or not",
+        "They are report.md, report.html (one file with everything in it), figures/ and cells.jsonl (all results in "
+        "one file, for further reports and sweeps).",
         "trainers.report.report",
     )
     report("runs", metavar="RUNS", help="a sweep's folder, the name of one in runs/, or a cells.jsonl")
@@ -210,8 +209,8 @@ def _parser() -> argparse.ArgumentParser:
         _board,
         "board",
         "compare runs and sweeps in TensorBoard",
-        "Lay runs and sweeps out for comparison and start TensorBoard on them: the methods on each data set side by "
-        "side. The runs are not changed; repeat the command to include new results.",
+        "The methods on each data set stand side by side. The runs are not changed; repeat the "
+        "command to include new results.",
         "trainers.board.server",
     )
     board("paths", metavar="RUNS", nargs="+", help="a run folder, a folder of runs, a sweep's folder or cells.jsonl")
@@ -229,9 +228,9 @@ def _parser() -> argparse.ArgumentParser:
         _predict,
         "predict",
         "rank new, unlabelled rows with a run",
-        "Rank the rows of a table or sparse file with a run. Feature columns are found by name; other columns are "
-        "copied. Rows are written from the top of the list down, with position (0 is the top), score, and the stage "
-        "that placed them; query by query if the run's data had queries.",
+        "They come from a table or sparse file. Feature columns are found by name, others are carried along. Rows come "
+        "out from the top of the list down, with position (0 is the top), score, and the stage that placed them; query "
+        "by query where the run was on data by query.",
         *("trainers.run.predict", *_DATA),
     )
     predict("run", metavar="RUN", help="a run folder, or the name of one in runs/")
@@ -249,8 +248,8 @@ def _parser() -> argparse.ArgumentParser:
         _verify,
         "verify",
         "check a certificate",
-        "Check a certificate in exact arithmetic: the value of its weights, and the bound that no weights exceed. The "
-        "file ltr/verify.py does the same on its own, with nothing but Python.",
+        "It says what weights achieve, and a bound that no weights exceed; both are checked in exact arithmetic. "
+        "ltr/verify.py does the same by itself, where nothing but Python is installed.",
         "ltr.verify",
     )
     verify("file", metavar="FILE", help="a certificate")
