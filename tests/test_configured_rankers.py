@@ -139,7 +139,7 @@ def test_what_cannot_be_moved(tmp_path):
     with pytest.raises(ValueError, match="recentred needs a fitted ranker"):
         TwoStageRanker().recentred()
     ranker.save(tmp_path / "ranker.pt")
-    with pytest.raises(ValueError, match="files do not hold its problem"):
+    with pytest.raises(ValueError, match="files do not contain its problem"):
         TwoStageRanker.load(tmp_path / "ranker.pt").recentred()
 
 

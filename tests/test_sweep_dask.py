@@ -95,5 +95,5 @@ def test_a_scheduler_that_does_not_answer(tmp_path, monkeypatch, address):
 
 
 def test_dask_has_its_own_number_of_workers():
-    with pytest.raises(RunError, match="--jobs: goes with processes of this machine, --dask has its own workers"):
+    with pytest.raises(RunError, match="--jobs: is for processes of this machine and cannot be combined with --dask"):
         Workers(3, 1, "tcp://127.0.0.1:8786")
