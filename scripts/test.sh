@@ -8,4 +8,4 @@ export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}" MPLBACKEND=Agg
 .venv/bin/ruff format --check .
 .venv/bin/ruff check .
 .venv/bin/mypy
-.venv/bin/python -m pytest -n auto --dist worksteal "$@"
+.venv/bin/python -m pytest -n auto --dist loadfile "$@"
