@@ -349,7 +349,7 @@ def test_rank_weights_of_ones_own_must_fit_the_list(tmp_path):
         exact={"top_k": 3, "statistic": "weights(0,1,2)"},
         surrogate={"losses": []},
     )
-    with pytest.raises(RunError, match=r"exact: statistic weights: 3 weights for a list of \d+"):
+    with pytest.raises(RunError, match=r"exact: statistic must hold one weight per rank, got 3 for a list of \d+ rows"):
         run_experiment(config)
 
 

@@ -30,6 +30,7 @@ from ltr.rankers import (
     Ranker,
     TwoStageRanker,
 )
+from ltr.statistics import RankStatistic
 from trainers.config import EXACT, Config
 from trainers.config.sections import LIMITS
 from trainers.files import Json
@@ -214,6 +215,7 @@ def _fit_exact(
         with quiet_surrogates():
             base.fit(train.X, train.y, qid=train.qid)
     ranker = two_stage_ranker(task.config, base, threads=threads)
+    _check_length(task, base)
     weights = [*starts.values(), *more_starts]
     ranker.fit(
         train.X,
@@ -248,6 +250,15 @@ def _fit_exact(
     if cell.recentre is not None and record["status"] != INTERRUPTED:
         record["recentred"] = _recentred(cell, task, ranker)
     return Fitted(ranker, _scores(task, ranker), record)
+
+
+def _check_length(task: Task, base: Ranker) -> None:
+    """Check that a user's own rank weights fit the list, which ties at its end make longer than K."""
+    wanted = RankStatistic.parse(task.config.exact.statistic).length
+    if wanted is not None:
+        length = int(task.reranked(task.scores_of(base)).sum())
+        if wanted != length:
+            raise ValueError(f"statistic must hold one weight per rank, got {wanted} for a list of {length} rows")
 
 
 def _recentred(cell: Cell, task: Task, ranker: TwoStageRanker) -> Json:
