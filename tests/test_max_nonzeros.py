@@ -207,7 +207,7 @@ def test_the_local_search_keeps_to_the_limit(most):
 
 def test_the_local_search_with_side_constraints_keeps_to_both():
     sides = LinearConstraints(-np.eye(10), np.zeros(10))  # no weight below 0
-    state = searched(wide(2, constraints=sides), seconds=0.5, restarts=10)
+    state = searched(wide(2, constraints=sides), seconds=10, restarts=10)
     assert np.count_nonzero(state.weights) <= 2
     assert (state.weights >= 0).all()
     assert math.isfinite(state.value)

@@ -268,7 +268,7 @@ def test_forms_and_faces_are_checked():
     with pytest.raises(ValueError, match="form must be one of faithful, strengthened, got 'loose'"):
         Subrank(SUBRANK, "loose")
     bounded = with_rank(SUBRANK, "subrank", constraints=LinearConstraints([[1.0]], [0.5]))
-    with pytest.raises(ValueError, match="b <= 0, got a b > 0"):
+    with pytest.raises(ValueError, match="b <= 0\\), got b > 0"):
         Subrank(bounded, faces=True)
     assert Subrank(bounded).covers_zero  # no faces where scaling up may break a rule
 
