@@ -526,8 +526,8 @@ def _time_section(evidence: Evidence) -> Iterator[Section]:
             header = ["data set", *(literal(v.label) for v in variants)]
             blocks += [Text(f"**{literal(table.heading)}**"), Table(header, rows)]
     note = (
-        "Median seconds over the splits: of the fit for first-stage rankers, of the search on the list for the exact "
-        "stage, without the fit of its base ranker."
+        "Median seconds over the splits. For a first-stage ranker this is the fit; for the exact stage it is the "
+        "search on the list, without the fit of its base ranker."
     )
     yield Section("Times", [Text(note), *blocks] if blocks else [])
 
