@@ -37,6 +37,20 @@ def one_of(name: str, value: _Text, allowed: Iterable[str]) -> _Text:
     return value
 
 
+def check_whole(name: str, value: object, least: int, otherwise: str = "") -> None:
+    """Raise ValueError unless a value is an integer of at least `least`; `otherwise` names what else is allowed."""
+    if not is_whole(value) or value < least:
+        raise ValueError(f"{name} must be an integer >= {least}{otherwise}, got {value!r:.80}")
+
+
+def check_number(name: str, value: object, *, least: float = 0.0, above: float | None = None) -> None:
+    """Raise ValueError unless a value is a finite number of at least `least`, or one above `above` if that is given."""
+    number = math.nan if isinstance(value, bool) else as_float(value)
+    if not (number >= least if above is None else number > above) or number == math.inf:
+        rule = f">= {least:g}" if above is None else f"> {above:g}"
+        raise ValueError(f"{name} must be a finite number {rule}, got {value!r:.80}")
+
+
 def check_cutoff(name: str, cutoff: object) -> None:
     """Raise ValueError unless the N of a cutoff ``@N`` is an integer of at least 1 that torch and NumPy can hold."""
     if not is_whole(cutoff) or not 1 <= cutoff < 2**63:

@@ -41,21 +41,13 @@ class Lists:
 
 @dataclass(frozen=True)
 class FlatLists:
-    """The real items of all lists in flat tensors, whatever the length of each list.
+    """The real items of all lists in flat tensors, whatever the length of each list."""
 
-    Attributes:
-        scores: floating point, at least float32, (items,).
-        labels: as they were given, but half precision raised to float32, (items,).
-        number: the number of each item's list, int64, (items,), in any order.
-        n: the length of each list, int64, (lists,).
-        batch: the shape of one value per list.
-    """
-
-    scores: Tensor
-    labels: Tensor
-    number: Tensor
-    n: Tensor
-    batch: torch.Size
+    scores: Tensor  # floating point, at least float32, (items,)
+    labels: Tensor  # as they were given, but half precision raised to float32, (items,)
+    number: Tensor  # the number of each item's list, int64, (items,), in any order
+    n: Tensor  # the length of each list, int64, (lists,)
+    batch: torch.Size  # the shape of one value per list
 
 
 def as_lists(scores: Tensor, labels: Tensor, *, mask: Tensor | None = None, weight: Tensor | None = None) -> Lists:
@@ -82,15 +74,11 @@ def as_lists(scores: Tensor, labels: Tensor, *, mask: Tensor | None = None, weig
     # one precision from here on: numbers too large for it become infinite, and are refused
     given, labels = labels.detach(), labels.detach().to(scores.dtype)
     weight = None if weight is None else weight.to(scores.dtype)
-    real = (
-        (scores.detach(), labels, weight, given)
-        if mask is None
-        else (scores.detach()[mask], labels[mask], None if weight is None else weight[mask], given[mask])
-    )
-    _check_finite("scores", real[0])
-    _check_labels(real[1], real[3])
-    if real[2] is not None and not (_all_finite(real[2]) and bool((real[2] >= 0).all())):
-        bad = real[2][~(torch.isfinite(real[2]) & (real[2] >= 0))]
+    real = ... if mask is None else mask
+    _check_finite("scores", scores.detach()[real])
+    _check_labels(labels[real], given[real])
+    if weight is not None and not (_all_finite(weight[real]) and bool((weight[real] >= 0).all())):
+        bad = weight[real][~(torch.isfinite(weight[real]) & (weight[real] >= 0))]
         raise ValueError(f"weight must be finite and nonnegative, got {float(bad[0]):g}")
     if mask is None:
         return Lists(scores, labels, torch.ones_like(scores, dtype=torch.bool), weight)

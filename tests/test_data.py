@@ -12,6 +12,7 @@ from ltr.data import (
     Dataset,
     dataset_names,
     gaussians,
+    grouped,
     half_split,
     load,
     read_rows,
@@ -106,6 +107,12 @@ def test_data_errors_are_value_errors():
 def test_an_infinite_grade_is_refused_without_a_warning():
     with pytest.raises(DataError, match="labels must be whole numbers from 0 to 1000, got inf in row 2"):
         checked_labels([0, math.inf, 1], 3, graded=True)
+
+
+def test_a_data_set_prints_in_one_short_line():
+    one, several = Dataset("toy", [[0.0, 1.0], [2.0, 3.0]], [0, 1]), grouped(queries=3)
+    assert repr(one) == "Dataset('toy', 2 rows, 2 features, 1 positives)"
+    assert repr(several) == f"Dataset('grouped', {several.n} rows, 5 features, {several.n_pos} positives, 3 queries)"
 
 
 # --- generated data ----------------------------------------------------------------------------------------------

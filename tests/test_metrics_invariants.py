@@ -334,7 +334,7 @@ def test_however_few_bits_there_are_the_order_is_the_same(monkeypatch, room):
     # with fewer bits, scores and then lists and scores are numbered before they are put together
     scores, y, qid = long_lists(1, decimals=1, labels="graded")
     expected = [sorted(zip((-scores[qid == q]).tolist(), y[qid == q].tolist(), strict=True)) for q in qid.unique()]
-    monkeypatch.setattr("ltr.metrics.sorting._ROOM", room)
+    monkeypatch.setattr("ltr.metrics.ranked._ROOM", room)
     ranked = rank_lists(scores, y, qid=qid)
     assert ranked.labels.tolist() == [y for items in expected for _, y in items if y]
     assert ranked.position.tolist() == [at for items in expected for at, (_, y) in enumerate(items) if y]

@@ -72,6 +72,7 @@ import math
 import torch
 
 from ltr.losses import PairFunction, PairwiseLoss
+from ltr.losses.functions import LOGISTIC
 from ltr.losses.transforms import binned_plan
 
 
@@ -91,13 +92,7 @@ class Twice(PairFunction):
         return 2 * (torch.xlogy(a / 2, a / 2) + torch.xlogy(1 - a / 2, 1 - a / 2))
 
     def plan(self, two):
-        return Doubled(binned_plan(self.half, two))
-
-    @property
-    def half(self):
-        from ltr.losses.functions import LOGISTIC
-
-        return LOGISTIC
+        return Doubled(binned_plan(LOGISTIC.derivative, two))
 
 
 class Doubled:

@@ -37,7 +37,7 @@ from ltr.rankers import (
     TwoStageRanker,
 )
 from ltr.rankers.base import linear_scores
-from ltr.rankers.top_lists import TopLists
+from ltr.rankers.exact import TopLists
 from tests.two_stages import exact, two_stage
 
 QUICK = {"node_limit": 50, "method": ReproducibleSearch(restarts=3)}

@@ -72,7 +72,7 @@ def test_sums_and_their_derivatives_equal_those_over_all_pairs(name, spread, tie
     two = two_class_lists(spread=spread, ties=ties)
     direction = torch.randn(two.scores.shape, dtype=torch.float64, generator=generator(1))
     found, expected = [], []
-    for results, sums in ((found, pair_sums(function, two)), (expected, all_pairs(pair_function, two))):
+    for results, sums in ((found, pair_sums(function.plan, two)), (expected, all_pairs(pair_function, two))):
         (slope,) = torch.autograd.grad(sums.sum(), two.scores, create_graph=True)
         results += [sums, slope]
         if name != "hinge":  # flat on both sides
@@ -93,7 +93,7 @@ def test_both_transforms_and_their_derivatives(name, up):
         upper.unsqueeze(-1) * lower.unsqueeze(-2) * pair_function(two.scores.unsqueeze(-1) - two.scores.unsqueeze(-2))
     )
     expected = torch.einsum("bik,bi->bk" if up else "bik,bk->bi", matrix, charges)
-    actual = transform(function, two, charges, up=up)
+    actual = transform(function.plan, two, charges, up=up)
     close(actual, expected)
     probe = torch.randn(actual.shape, dtype=torch.float64, generator=generator(4))
     for a, b in zip(
@@ -112,20 +112,20 @@ def test_outliers_do_not_spoil_the_others(name):
     scores[0, 1], scores[0, 2] = 1e12, -1e12  # upper and lower as they come, with pairs on either side
     for a, b in ((two.upper, two.lower), (two.lower, two.upper)):
         far = TwoClasses(scores, a, b)
-        close(pair_sums(function, far), all_pairs(pair_function, far), 1e-12)
+        close(pair_sums(function.plan, far), all_pairs(pair_function, far), 1e-12)
     one_sided = TwoClasses(scores, two.upper.index_fill(1, torch.tensor([2]), 0.0), two.lower)
     one_sided.lower[0, 1] = 0.0  # no pair is far on the side that costs
-    close(pair_sums(LOGISTIC, one_sided), all_pairs(FUNCTIONS["logistic"][1], one_sided), 1e-12)
+    close(pair_sums(LOGISTIC.plan, one_sided), all_pairs(FUNCTIONS["logistic"][1], one_sided), 1e-12)
 
 
 @functions
 def test_lists_do_not_touch_each_other(name):
     function, _ = FUNCTIONS[name]
     two = two_class_lists(6, (4, 50), spread=20.0)
-    together = pair_sums(function, two)
+    together = pair_sums(function.plan, two)
     for row in range(4):
         alone = TwoClasses(*(x[row : row + 1] for x in (two.scores, two.upper, two.lower)))
-        torch.testing.assert_close(pair_sums(function, alone)[0], together[row], rtol=1e-14, atol=0.0)
+        torch.testing.assert_close(pair_sums(function.plan, alone)[0], together[row], rtol=1e-14, atol=0.0)
 
 
 @functions
@@ -134,10 +134,13 @@ def test_lists_without_items_of_a_class(name):
     two = two_class_lists(7, (2, 9))
     for upper, lower in ((0, 1), (1, 0), (0, 0)):
         scores = two.scores.detach().clone().requires_grad_()
-        total = pair_sums(function, TwoClasses(scores, two.upper * upper, two.lower * lower)).sum()
+        total = pair_sums(function.plan, TwoClasses(scores, two.upper * upper, two.lower * lower)).sum()
         assert total == 0
         assert not torch.autograd.grad(total, scores)[0].any()
-    assert pair_sums(function, TwoClasses(*(x[:, :0] for x in (two.scores, two.upper, two.lower)))).tolist() == [0, 0]
+    assert pair_sums(function.plan, TwoClasses(*(x[:, :0] for x in (two.scores, two.upper, two.lower)))).tolist() == [
+        0,
+        0,
+    ]
 
 
 @settings(max_examples=100, deadline=None)
@@ -154,19 +157,19 @@ def test_any_scores(name, items):
     expected = all_pairs(pair_function, two)
     # powers of the hinge add and subtract powers of the scores; pairs won by more than 38 count as 0
     size = (1.0 + float(scores.max() - scores.min())) ** getattr(function, "power", 0)
-    torch.testing.assert_close(pair_sums(function, two), expected, rtol=1e-12, atol=1e-14 * size)
+    torch.testing.assert_close(pair_sums(function.plan, two), expected, rtol=1e-12, atol=1e-14 * size)
 
 
 def test_the_path_of_other_devices_is_the_same(monkeypatch):
     from ltr.losses import transforms
 
     two = two_class_lists(8, (3, 500), spread=5.0)
-    compiled = pair_sums(LOGISTIC, two)
+    compiled = pair_sums(LOGISTIC.plan, two)
     (slope,) = torch.autograd.grad(compiled.sum(), two.scores)
     monkeypatch.setattr(transforms, "COMPILED_FOR", ())
     monkeypatch.setattr(transforms, "_CHUNK", 128)
     monkeypatch.setattr(transforms, "_compiled", None)
-    plain = pair_sums(LOGISTIC, two)
+    plain = pair_sums(LOGISTIC.plan, two)
     close(plain, compiled)
     close(torch.autograd.grad(plain.sum(), two.scores)[0], slope)
 

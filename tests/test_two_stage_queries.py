@@ -8,7 +8,7 @@ import ltr
 from ltr.exact import Status
 from ltr.metrics import rank_statistic
 from ltr.rankers import LogisticRegressionRanker, RankBoostRanker
-from ltr.rankers.top_lists import TopLists, cut
+from ltr.rankers.exact import TopLists, cut
 from tests.two_stages import two_stage
 
 

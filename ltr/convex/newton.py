@@ -65,19 +65,12 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Objective:
-    """``F(w) = mean_k (mean_i φ(δ_ik·w))^p + 1/2 sum_j r_j w_j^2``.
+    """``F(w) = mean_k (mean_i φ(δ_ik·w))^p + 1/2 sum_j r_j w_j^2``."""
 
-    Attributes:
-        design: the rows δ_ik.
-        function: φ.
-        penalty: r, of shape (d,).
-        p: the power, at least 1.
-    """
-
-    design: Pairs
-    function: PairFunction
-    penalty: FloatArray
-    p: float = 1.0
+    design: Pairs  # the rows δ_ik
+    function: PairFunction  # φ
+    penalty: FloatArray  # r, of shape (d,)
+    p: float = 1.0  # the power, at least 1
 
     def value(self, w: FloatArray) -> float:
         """Return F(w), infinite where it overflows."""

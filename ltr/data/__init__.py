@@ -5,14 +5,12 @@
 table as they stand there. Every bad input is a `DataError` that names the file, column and row.
 """
 
-from ltr.data.dataset import DataError, Dataset
+from ltr.data.dataset import DataError, Dataset, half_split
 from ltr.data.files import FormatName, format_of, read_data, read_rows
-from ltr.data.frames import from_frame
 from ltr.data.generated import gaussians, grouped, roc_standin, theorem1
 from ltr.data.named import dataset_names, load, load_test
-from ltr.data.splits import half_split
 from ltr.data.svmlight import read_svmlight
-from ltr.data.tables import read_table, read_texts
+from ltr.data.tables import from_frame, read_table, read_texts
 
 __all__ = [
     "DataError",

@@ -25,8 +25,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["cache_folder", "cached"]
-
 Arrays = dict[str, NDArray[Any]]
 
 _WORTH = 1_000_000  # bytes of a source below which parsing is faster than it is noticed

@@ -16,17 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.checks import as_array, as_sequence
-
-__all__ = [
-    "DataError",
-    "Dataset",
-    "check_ranges",
-    "checked_features",
-    "checked_labels",
-    "checked_names",
-    "checked_queries",
-]
+from ltr.checks import as_array, as_sequence, is_whole
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -62,8 +52,8 @@ class Dataset:
 
     Examples:
         >>> data = Dataset("toy", [[0.0, 1.0], [2.0, 3.0]], [0, 1])
-        >>> data.n, data.d, data.n_pos, data.n_neg, data.feature_names
-        (2, 2, 1, 1, ('x0', 'x1'))
+        >>> data, data.feature_names
+        (Dataset('toy', 2 rows, 2 features, 1 positives), ('x0', 'x1'))
         >>> data = Dataset("toy", [[0.0], [2.0], [1.0]], [0, 4, 1], qid=["b", "b", "a"])
         >>> data.qid.tolist(), data.query_ids.tolist(), data.n_queries
         ([0, 0, 1], ['b', 'a'], 2)
@@ -88,21 +78,23 @@ class Dataset:
     ) -> None:
         where = f"data set {name}"
         given = as_array(f"{where}: X", X)
-        names = (
-            None
-            if feature_names is None
-            else checked_names(as_sequence(f"{where}: feature_names", feature_names, "names"), where)
-        )
+        names = None
+        if feature_names is not None:
+            names = checked_names(as_sequence(f"{where}: feature_names", feature_names, "names"), where)
         features = checked_features(given, names, where)
         if copy and np.may_share_memory(features, given):
             features = features.copy()
         check_ranges(features, names, where)
         queries, ids = (None, None) if qid is None else checked_queries(qid, len(features), where)
         labels = checked_labels(y, len(features), where, graded=queries is not None)
-        if queries is not None and not _some_query_has_a_pair(labels, queries):
+        if queries is not None and labels_agree(labels, queries):
             raise DataError(f"{where}: at least one query must have two different labels, got none")
         names = names or tuple(f"x{j}" for j in range(features.shape[1]))
         self.__dict__.update(name=name, X=features, y=labels, feature_names=names, qid=queries, query_ids=ids)
+
+    def __repr__(self) -> str:
+        lists = "" if self.query_ids is None else f", {self.n_queries} queries"
+        return f"Dataset({self.name!r}, {self.n} rows, {self.d} features, {self.n_pos} positives{lists})"
 
     @property
     def n(self) -> int:
@@ -230,10 +222,17 @@ def checked_names(names: Sequence[str], where: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _some_query_has_a_pair(labels: IntArray, queries: IntArray) -> bool:
-    order = np.lexsort((labels, queries))
-    same_query = queries[order][1:] == queries[order][:-1]
-    return bool(np.any(same_query & (labels[order][1:] != labels[order][:-1])))
+def labels_agree(labels: NDArray[Any], groups: IntArray | None) -> bool:
+    """Return whether all labels of each list are equal, so that there is nothing to learn from.
+
+    Examples:
+        >>> labels_agree(np.array([1.0, 0.0, 1.0]), np.array([0, 1, 0]))
+        True
+    """
+    if groups is None:
+        return bool(np.all(labels == labels[0]))
+    _, first, numbers = np.unique(groups, return_index=True, return_inverse=True)
+    return bool(np.all(labels == labels[first][numbers]))
 
 
 def check_ranges(features: FloatArray, names: Sequence[str] | None = None, where: str = "X") -> None:
@@ -250,3 +249,33 @@ def check_ranges(features: FloatArray, names: Sequence[str] | None = None, where
 
 def _column(names: Sequence[str] | None, at: int) -> str:
     return repr(names[at]) if names is not None else str(at + 1)
+
+
+def half_split(n: int, seed: int) -> tuple[IntArray, IntArray]:
+    """Rows of the training half and of the test half.
+
+    The first n // 2 entries of ``numpy.random.default_rng(seed).permutation(n)`` train, the others test; an odd
+    row goes to the test half. The split depends on n and seed alone, so that equally long data sets share it.
+    Run r of an experiment uses seed r, r = 0, 1, ...
+
+    Args:
+        n: number of rows, at least 2.
+        seed: a nonnegative integer.
+
+    Returns:
+        int64 index arrays of lengths n // 2 and n - n // 2, in the order of the permutation.
+
+    Raises:
+        DataError: n below 2, a seed that is not a nonnegative integer.
+
+    Examples:
+        >>> train, test = half_split(5, seed=0)
+        >>> len(train), len(test), sorted([*train.tolist(), *test.tolist()])
+        (2, 3, [0, 1, 2, 3, 4])
+    """
+    if not is_whole(n) or n < 2:
+        raise DataError(f"n must be an integer >= 2 to be split, got {n!r}")
+    if not is_whole(seed) or seed < 0:
+        raise DataError(f"seed must be an integer >= 0, got {seed!r}")
+    order = np.random.default_rng(seed).permutation(n)
+    return order[: n // 2], order[n // 2 :]

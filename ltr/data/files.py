@@ -14,8 +14,6 @@ from ltr.data.dataset import DataError, Dataset
 from ltr.data.svmlight import looks_like_svmlight, read_svmlight, read_svmlight_rows
 from ltr.data.tables import BINARY_SUFFIXES, read_table, read_table_rows
 
-__all__ = ["FormatName", "format_of", "read_data", "read_rows"]
-
 FormatName = Literal["auto", "table", "svmlight"]
 """Formats of data files; auto tells by the file."""
 

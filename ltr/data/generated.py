@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from ltr.data.dataset import Dataset
 
-__all__ = ["gaussians", "grouped", "roc_standin", "theorem1"]
-
 FloatArray = NDArray[np.float64]
 
 

@@ -45,8 +45,6 @@ from ltr.data.dataset import DataError, Dataset
 from ltr.data.generated import gaussians, grouped, roc_standin, theorem1
 from ltr.data.svmlight import read_svmlight
 
-__all__ = ["FILES", "LISTS_BY_QUERY", "NamedFile", "NamedLists", "dataset_names", "load", "load_test"]
-
 FloatArray = NDArray[np.float64]
 Rows = list[list[str]]
 Parser = Callable[[Sequence[str], Rows], tuple[FloatArray, FloatArray, list[str]]]
@@ -111,10 +109,8 @@ def load(name: str = "gaussians", *, data_dir: str | os.PathLike[str] | None = N
         hint = f"did you mean {close[0]!r}? " if close else "files of your own are read by read_table. "
         raise DataError(f"unknown data set {name!r}; {hint}Known are {', '.join(dataset_names())}")
     spec = FILES[name]
-    path = _find(name, spec.path, spec.source, data_dir)
-    content = path.read_bytes()
-    _check_sha256(name, path, content, spec.sha256, spec.source)
-    lines = csv.reader(content.decode("utf-8").splitlines(), delimiter=spec.separator, skipinitialspace=True)
+    text = _find(name, spec.path, spec.sha256, spec.source, data_dir).read_text(encoding="utf-8")
+    lines = csv.reader(text.splitlines(), delimiter=spec.separator, skipinitialspace=True)
     rows = [row for row in lines if row]
     columns = spec.columns or rows.pop(0)
     X, y, names = spec.parse(columns, rows)
@@ -147,20 +143,9 @@ def _load_lists(
     name: str, part: str, data_dir: str | os.PathLike[str] | None, features: Sequence[str] | None = None
 ) -> Dataset:
     spec = LISTS_BY_QUERY[name]
-    for file in (part, f"{part}.query"):
-        path = _find(name, file, spec.source, data_dir)
-        _check_sha256(name, path, path.read_bytes(), spec.sha256[file], spec.source)
-    data = read_svmlight(_find(name, part, spec.source, data_dir), features=features, cache=False)
+    path, _ = (_find(name, file, spec.sha256[file], spec.source, data_dir) for file in (part, f"{part}.query"))
+    data = read_svmlight(path, features=features, cache=False)
     return Dataset(name, data.X, data.y, data.feature_names, data.qid, copy=False)
-
-
-def _check_sha256(name: str, path: Path, content: bytes, expected: str, source: str) -> None:
-    digest = hashlib.sha256(content).hexdigest()
-    if digest != expected:
-        raise DataError(
-            f"{path}: this is not the documented file of {name}: its SHA-256 is {digest}, expected {expected}; "
-            f"restore it from {source}, or read it with read_table"
-        )
 
 
 def dataset_names() -> tuple[str, ...]:
@@ -173,25 +158,29 @@ def dataset_names() -> tuple[str, ...]:
     return (*_GENERATED, *FILES, *LISTS_BY_QUERY)
 
 
-def _find(name: str, file: str, source: str, data_dir: str | os.PathLike[str] | None) -> Path:
+def _find(name: str, file: str, sha256: str, source: str, data_dir: str | os.PathLike[str] | None) -> Path:
+    """Return where a file lies, once its content is known to be the documented one."""
     given = os.environ.get("LTR_DATA", "") if data_dir is None else os.fspath(data_dir)
-    origin = "LTR_DATA" if data_dir is None else "data_dir"
-    if given:
-        directory = Path(given).expanduser()
-        if not directory.is_dir():
-            raise DataError(f"{origin} must be a directory, got {given!r}")
-        if (directory / file).is_file():
-            return directory / file
-    elsewhere = _installed_copy() if name == "travel" else None
-    if elsewhere is not None:
-        return elsewhere
-    if not given:
-        built_in = " and ".join(_GENERATED)
+    path = Path(given).expanduser() / file
+    if given and not Path(given).expanduser().is_dir():
+        raise DataError(f"{'LTR_DATA' if data_dir is None else 'data_dir'} must be a directory, got {given!r}")
+    if not given or not path.is_file():
+        installed = _installed_copy() if name == "travel" else None
+        if installed is None and not given:
+            raise DataError(
+                f"data set {name} is read from files: set the environment variable LTR_DATA to their directory, or "
+                f"pass data_dir ({' and '.join(_GENERATED)} need no files)"
+            )
+        if installed is None:
+            raise DataError(f"{path}: no such file; data set {name} was found at {source}")
+        path = installed
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    if digest != sha256:
         raise DataError(
-            f"data set {name} is read from files: set the environment variable LTR_DATA to their directory, or pass "
-            f"data_dir ({built_in} need no files)"
+            f"{path}: this is not the documented file of {name}: its SHA-256 is {digest}, expected {sha256}; "
+            f"restore it from {source}, or read it with read_table"
         )
-    raise DataError(f"{directory / file}: no such file; data set {name} was found at {source}")
+    return path
 
 
 def _installed_copy() -> Path | None:

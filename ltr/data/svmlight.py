@@ -5,7 +5,7 @@ there is 0. Lines that are blank or comments are passed over.
 
 * A feature is named after its index, ``f1``, ``f2``, ..., from 0 or 1 (as the smallest index of the file has it) to the
   largest index. Where features are asked for by name, those that the file does not have are 0.
-* Queries are the ``qid:`` of the lines (any texts, in any order), or sizes in a file beside it (`ltr.data.queries`).
+* Queries are the ``qid:`` of the lines (any texts, in any order), or sizes in a file beside it (`ltr.data.tables`).
 * Without queries labels are 0 and 1, or libsvm's -1 and +1.
 
 Features are held as dense float64, as everything else here works on them: a file that would take more than 4 GB is
@@ -18,7 +18,7 @@ import itertools
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,10 +27,7 @@ from numpy.typing import NDArray
 
 from ltr.data.cache import Arrays, cached
 from ltr.data.dataset import DataError, Dataset, checked_features
-from ltr.data.frames import feature_names, is_number
-from ltr.data.queries import queries_beside
-
-__all__ = ["glimpse_svmlight", "looks_like_svmlight", "read_svmlight", "read_svmlight_rows"]
+from ltr.data.tables import feature_names, is_number, queries_beside
 
 FloatArray = NDArray[np.float64]
 
@@ -38,16 +35,12 @@ _PARSER = "svmlight-1"
 _LARGEST_DENSE = 4e9
 _LARGEST_INDEX = 2**31 - 1
 _NAME = re.compile(r"f(0|[1-9]\d{0,9})")
-_LINE = re.compile(rb"[-+.\d][-+.\deE]*(\s+qid:\S+)?(\s+\d+:\S+)+\s*(#.*)?")
+_LINE = re.compile(rb"[-+.\d][-+.\deE]*(\s+qid:\S+)?(\s+\d+:\S+)+")
 
 
 def looks_like_svmlight(path: str | os.PathLike[str]) -> bool:
     """Whether the first line that is neither blank nor a comment has the form of an observation."""
-    with Path(path).open("rb") as file:
-        for line in file:
-            if line.partition(b"#")[0].strip():
-                return _LINE.fullmatch(line.strip()) is not None
-    return False
+    return any(_LINE.fullmatch(text.strip()) for _, text in itertools.islice(_observations(Path(path)), 1))
 
 
 def glimpse_svmlight(path: str | os.PathLike[str], lines: int = 10_000) -> tuple[bool, float]:
@@ -56,12 +49,11 @@ def glimpse_svmlight(path: str | os.PathLike[str], lines: int = 10_000) -> tuple
     It takes a moment where the whole file takes minutes. What is malformed is passed over: reading the file names it.
     """
     queries, largest = False, -math.inf
-    with Path(path).open("rb") as file:
-        for line in itertools.islice(file, lines):
-            tokens = line.partition(b"#")[0].split(None, 2)
-            if tokens and is_number(label := tokens[0].decode("utf-8", errors="replace")):
-                largest = max(largest, float(label))
-                queries = queries or (len(tokens) > 1 and tokens[1].startswith(b"qid:"))
+    for _, text in itertools.islice(_observations(Path(path)), lines):
+        label, *rest = text.decode("utf-8", errors="replace").split(None, 2)
+        if is_number(label):
+            largest = max(largest, float(label))
+            queries = queries or "".join(rest[:1]).startswith("qid:")
     return queries, largest
 
 
@@ -148,7 +140,7 @@ def _read(path: str | os.PathLike[str], features: Sequence[str] | None, cache: b
 
 
 def _parse(file: Path) -> Arrays:
-    """Labels, ids of queries (none where lines have none), and the features in compressed rows."""
+    """Return the labels, the query ids (none where lines have none), and the features in compressed rows."""
     from sklearn.datasets import load_svmlight_file
 
     queries = _query_texts(file)
@@ -167,39 +159,42 @@ def _parse(file: Path) -> Arrays:
     }
 
 
-def _query_texts(file: Path) -> list[str]:
-    """The id in each observation's line; all have one or none has."""
-    found: list[str] = []
-    count = 0
+def _observations(file: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the number and the text of each line that is neither blank nor a comment, without its comment."""
     with file.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
-            tokens = line.partition(b"#")[0].split(None, 2)
-            if not tokens:
-                continue
-            count += 1
-            if len(tokens) > 1 and tokens[1].startswith(b"qid:"):
-                found.append(tokens[1][4:].decode("utf-8", errors="replace"))
-                if not found[-1]:
-                    raise DataError(f"{file}: qid: must be followed by an id, got none in line {number}")
-            if len(found) not in (0, count):
-                raise DataError(f"{file}: all lines must have a qid: or none, got line {number} unlike those before")
+            text = line.partition(b"#")[0]
+            if text.strip():
+                yield number, text
+
+
+def _query_texts(file: Path) -> list[str]:
+    """Return the query id of each observation, all of which have one or none."""
+    found: list[str] = []
+    for count, (number, text) in enumerate(_observations(file), start=1):
+        tokens = text.split(None, 2)
+        if len(tokens) > 1 and tokens[1].startswith(b"qid:"):
+            found.append(tokens[1][4:].decode("utf-8", errors="replace"))
+            if not found[-1]:
+                raise DataError(f"{file}: qid: must be followed by an id, got none in line {number}")
+        if len(found) not in (0, count):
+            raise DataError(f"{file}: all lines must have a qid: or none, got line {number} unlike those before")
     return found
 
 
 def _first_mistake(file: Path) -> str | None:
-    """Line, rule and value of the first token that is malformed."""
-    with file.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            tokens = line.partition(b"#")[0].decode("utf-8", errors="replace").split()
-            if tokens and not is_number(tokens[0]):
-                return f"a line must begin with a number, its label, got {tokens[0]!r} in line {number}"
-            before = -1
-            for token in tokens[2 if len(tokens) > 1 and tokens[1].startswith("qid:") else 1 :]:
-                index, colon, value = token.partition(":")
-                if not (colon and index.isdecimal() and is_number(value)):
-                    return f"features must read index:value, got {token!r} in line {number}"
-                if not before < int(index) <= _LARGEST_INDEX:
-                    rule = f"ascend within a line, to at most {_LARGEST_INDEX}"
-                    return f"indices of features must {rule}, got {index} in line {number}"
-                before = int(index)
+    """Describe the first malformed token of a file."""
+    for number, text in _observations(file):
+        tokens = text.decode("utf-8", errors="replace").split()
+        if not is_number(tokens[0]):
+            return f"a line must begin with a number, its label, got {tokens[0]!r} in line {number}"
+        before = -1
+        for token in tokens[2 if len(tokens) > 1 and tokens[1].startswith("qid:") else 1 :]:
+            index, colon, value = token.partition(":")
+            if not (colon and index.isdecimal() and is_number(value)):
+                return f"features must read index:value, got {token!r} in line {number}"
+            if not before < int(index) <= _LARGEST_INDEX:
+                rule = f"ascend within a line, to at most {_LARGEST_INDEX}"
+                return f"indices of features must {rule}, got {index} in line {number}"
+            before = int(index)
     return None

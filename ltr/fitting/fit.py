@@ -22,25 +22,30 @@ process alone that uses as many threads as each of them.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
+from ltr.checks import check_number, check_whole, one_of
 from ltr.compiling import clock
 from ltr.fitting.objective import Objective
 from ltr.fitting.observations import item_batches, list_batches
-from ltr.fitting.options import FitOptions
 from ltr.fitting.smoothing import SmoothedHinge, Smoothing, smoothed_hinge
 from ltr.losses import PairwiseLoss, parse_loss
 from ltr.losses.contract import RankingLoss
 from ltr.losses.functions import Hinge
 
+OptimizerName = Literal["lbfgs", "adam"]
+"""Optimizers of a fit."""
+DeviceName = Literal["cpu", "cuda", "auto"]
+"""Devices of a fit; auto is CUDA where there is one."""
 StopReason = Literal["", "tolerance", "stalled", "max_steps"]
 """Why a fit ended, see `Fit`; empty while it has not."""
 
@@ -54,6 +59,71 @@ _SCALE = 2.0**30  # torch's L-BFGS forgets curvature below an absolute 1e-10; a 
 _STATE = ("loss", "options", "index", "seconds", "stopped", "restarted", "width", "multipliers", "last_slack", "scorer",
           "optimizer", "best", "best_index", "best_objective")  # fmt: skip
 _RESUMED = ("optimizer", "learning_rate", "batch_size", "l2", "seed")
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """The options of a fit, each checked.
+
+    Attributes:
+        optimizer: ``"lbfgs"`` (full batch, strong Wolfe line search) or ``"adam"``.
+        max_steps: largest number of steps, at least 1. A step is one iteration of L-BFGS or one pass of Adam over
+            the data.
+        learning_rate: learning rate of Adam, > 0.
+        batch_size: observations in a mini-batch of Adam, at least 2, or lists (at least 1) when there is a qid; None
+            takes everything at once.
+        l2: factor of the L2 penalty, >= 0. With 0 a separable problem has no optimum.
+        tolerance: relative accuracy of the objective at which a fit has converged, > 0.
+        chunk_rows: features stay where they are given, in memory or in a memory-mapped array, and that many rows are on
+            the device at a time, scored twice where their gradient is needed; at least 1. None holds all on the
+            device. Also what processes deal out, 16384 rows where it is None.
+        seed: of batches and dropout, >= 0.
+        device: ``"cpu"``, ``"cuda"``, or ``"auto"`` for CUDA where there is one.
+
+    Raises:
+        ValueError: a field outside its range, named with the value received.
+
+    Examples:
+        >>> FitOptions(l2=-1.0)
+        Traceback (most recent call last):
+        ...
+        ValueError: l2 must be a finite number >= 0, got -1.0
+    """
+
+    optimizer: OptimizerName = "lbfgs"
+    max_steps: int = 1000
+    learning_rate: float = 0.01
+    batch_size: int | None = None
+    chunk_rows: int | None = None
+    l2: float = 1e-4
+    tolerance: float = 1e-8
+    seed: int = 0
+    device: DeviceName = "cpu"
+
+    def __post_init__(self) -> None:
+        one_of("optimizer", self.optimizer, get_args(OptimizerName))
+        one_of("device", self.device, get_args(DeviceName))
+        check_whole("max_steps", self.max_steps, 1)
+        check_whole("seed", self.seed, 0)
+        for name in ("batch_size", "chunk_rows"):
+            if getattr(self, name) is not None:
+                check_whole(name, getattr(self, name), 1)
+        for name in ("learning_rate", "tolerance"):
+            check_number(name, getattr(self, name), above=0)
+        check_number("l2", self.l2)
+        if self.batch_size is not None and self.optimizer != "adam":
+            raise ValueError(f"batch_size goes with optimizer 'adam', got {self.batch_size} with {self.optimizer!r}")
+
+    def torch_device(self) -> torch.device:
+        """Return the device.
+
+        Raises:
+            ValueError: ``"cuda"`` where torch sees no CUDA device.
+        """
+        cuda = torch.cuda.is_available()
+        if self.device == "cuda" and not cuda:
+            raise ValueError("device must be 'cpu' or 'auto' here, got 'cuda': torch finds no CUDA device")
+        return torch.device("cuda" if cuda and self.device != "cpu" else "cpu")
 
 
 class NoSlopeError(ValueError):
@@ -154,10 +224,11 @@ class Fit:
         self.scorer = scorer
         self.loss = loss
         self.options = FitOptions() if options is None else options
-        _check_types(scorer, loss, self.options)
         _check(scorer, loss, self.options, qid)
         self.device = self.options.torch_device()
-        self._objective = Objective(scorer, loss, X, y, qid, self.options)
+        self._objective = Objective(
+            scorer, loss, X, y, qid, l2=self.options.l2, device=self.device, chunk_rows=self.options.chunk_rows
+        )
         self.index = 0
         self.seconds = 0.0
         self._stopped: StopReason = ""
@@ -180,7 +251,7 @@ class Fit:
                 "(at weights 0 all scores are tied): fit a convex loss such as ranknet first and start from its weights"
             )
         self.best_index, self.best_objective = 0, objective
-        self.best: dict[str, Tensor] = _copy(dict(scorer.state_dict()))
+        self.best: dict[str, Tensor] = copy.deepcopy(dict(scorer.state_dict()))
 
     @property
     def stopped(self) -> StopReason:
@@ -218,9 +289,9 @@ class Fit:
             "multipliers": None if self._smoothed is None else self._smoothed.multipliers,
             "last_slack": self._last_slack,
             "widened": self._widened,
-            "scorer": _copy(dict(self.scorer.state_dict())),
-            "optimizer": _copy(self._optimizer.state_dict()),
-            "best": _copy(self.best),
+            "scorer": copy.deepcopy(dict(self.scorer.state_dict())),
+            "optimizer": copy.deepcopy(self._optimizer.state_dict()),
+            "best": copy.deepcopy(self.best),
             "best_index": self.best_index,
             "best_objective": self.best_objective,
         }
@@ -244,10 +315,10 @@ class Fit:
         if self._smoothed is not None:
             self._smoothed = self._smoothed.at(state["width"], state["multipliers"])
         self._last_slack, self._widened = state["last_slack"], state.get("widened", 0)
-        self._optimizer.load_state_dict(_copy(state["optimizer"]))
+        self._optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))
         self.index, self.seconds = state["index"], state["seconds"]
         self._stopped, self._restarted = state["stopped"], state["restarted"]
-        self.best = {name: tensor.to(self.device) for name, tensor in _copy(state["best"]).items()}
+        self.best = {name: tensor.to(self.device) for name, tensor in copy.deepcopy(state["best"]).items()}
         self.best_index, self.best_objective = state["best_index"], state["best_objective"]
 
     def _step(self) -> Step:
@@ -261,7 +332,7 @@ class Fit:
                 raise self._not_finite(step.objective)
             if step.objective < self.best_objective:
                 self.best_index, self.best_objective = self.index, step.objective
-                self.best = _copy(dict(self.scorer.state_dict()))
+                self.best = copy.deepcopy(dict(self.scorer.state_dict()))
             self.seconds = step.seconds
         except BaseException:
             self.load_state_dict(before)
@@ -401,7 +472,8 @@ def check_state(state: object) -> None:
         )
 
 
-def _check_types(scorer: object, loss: object, options: object) -> None:
+def _check(scorer: nn.Module, loss: nn.Module, options: FitOptions, qid: ArrayLike | None) -> None:
+    """Check the types of the arguments, and that they go together."""
     for name, value, kind, allowed in (
         ("scorer", scorer, nn.Module, "a torch module"),
         ("loss", loss, nn.Module, "a loss, its name or a torch module"),
@@ -409,10 +481,6 @@ def _check_types(scorer: object, loss: object, options: object) -> None:
     ):
         if not isinstance(value, kind):
             raise TypeError(f"{name} must be {allowed}, got {value!r}")
-
-
-def _check(scorer: nn.Module, loss: nn.Module, options: FitOptions, qid: ArrayLike | None) -> None:
-    """Check that the arguments go together."""
     if options.batch_size == 1 and qid is None:
         raise ValueError("batch_size must be at least 2 observations, got 1: one alone makes no pair")
     if options.batch_size is not None and isinstance(loss, RankingLoss):
@@ -427,14 +495,3 @@ def _check(scorer: nn.Module, loss: nn.Module, options: FitOptions, qid: ArrayLi
         raise ValueError("scorer must not drop units under L-BFGS: use optimizer 'adam' or dropout 0")
     if options.optimizer == "adam" and any(isinstance(m, nn.modules.batchnorm._NormBase) for m in scorer.modules()):
         raise ValueError("scorer must score each row by itself, got one that normalises batches: use LayerNorm")
-
-
-def _copy(value: Any) -> Any:  # noqa: ANN401 (a tree of any leaves)
-    """Return a deep copy of a tree of containers and tensors, because optimisers change theirs in place."""
-    if isinstance(value, Tensor):
-        return value.detach().clone()
-    if isinstance(value, dict):
-        return {key: _copy(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_copy(item) for item in value]
-    return value

@@ -22,7 +22,6 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from ltr.fitting.observations import Labelled, Rows
-from ltr.fitting.options import FitOptions
 from ltr.fitting.smoothing import Smoothing
 from ltr.fitting.team import Team, blocks_of
 
@@ -59,9 +58,11 @@ class Objective:
         X: ArrayLike,
         y: ArrayLike,
         qid: ArrayLike | None,
-        options: FitOptions,
+        *,
+        l2: float,
+        device: torch.device,
+        chunk_rows: int | None,
     ) -> None:
-        device, chunk_rows = options.torch_device(), options.chunk_rows
         self.scorer = scorer.to(device)
         self.loss = loss
         trainable = {name: p for name, p in scorer.named_parameters() if p.requires_grad}
@@ -69,7 +70,7 @@ class Objective:
             raise ValueError("scorer must have a parameter to train, got none")
         self.parameters = list(trainable.values())
         self.penalised = [p for name, p in trainable.items() if not name.endswith("bias")]
-        self.l2 = options.l2
+        self.l2 = l2
         dtype = self.parameters[0].dtype
         self._device, self._team = device, Team()
         self._chunk, self._keep_graphs = chunk_rows or _CHUNK, chunk_rows is None

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from ltr.checks import as_array, as_numbers, check_matrix
+from ltr.data.dataset import labels_agree
 from ltr.fitting.smoothing import HuberHinge
 from ltr.fitting.team import BLOCKS, Team
 from ltr.losses.contract import RankingLoss
@@ -79,12 +80,12 @@ class Labelled:
         team: Team,
     ) -> None:
         self.labels = _checked_labels(y, rows)
-        self.ids: IntArray | None = None
-        self.groups: list[IntArray] | None = None
-        if qid is not None:
-            self.ids, self.groups = _checked_lists(qid, self.labels)
-        if self.groups is None and np.all(self.labels == self.labels[0]):
-            raise ValueError(f"y must hold both classes, got only {self.labels[0]:g}")
+        self.ids = None if qid is None else _checked_ids(qid, rows)
+        self.groups = None if self.ids is None else rows_of_lists(self.ids)
+        if labels_agree(self.labels, self.ids):
+            if self.ids is None:
+                raise ValueError(f"y must hold both classes, got only {self.labels[0]:g}")
+            raise ValueError("y must hold two different labels in at least one list of qid, got none")
         self._y = torch.from_numpy(self.labels).to(device, dtype)
         self._qid = None if self.ids is None else torch.from_numpy(self.ids).to(device)
         self._device, self._chunk, self._team = device, chunk, team
@@ -176,16 +177,13 @@ def _checked_labels(y: ArrayLike, rows: int) -> NDArray[np.float64]:
     return labels
 
 
-def _checked_lists(qid: ArrayLike, labels: NDArray[np.float64]) -> tuple[IntArray, list[IntArray]]:
+def _checked_ids(qid: ArrayLike, rows: int) -> IntArray:
     ids = as_array("qid", _plain(qid))
     if not np.issubdtype(ids.dtype, np.integer):
         raise ValueError(f"qid must be integers, got {ids.dtype}")
-    if ids.shape != labels.shape:
-        raise ValueError(f"qid must have one id per row of X ({labels.shape[0]}), got shape {ids.shape}")
-    groups = rows_of_lists(ids)
-    if all(np.all(labels[rows] == labels[rows[0]]) for rows in groups):
-        raise ValueError("y must hold two different labels in at least one list of qid, got none")
-    return ids.astype(np.int64), groups
+    if ids.shape != (rows,):
+        raise ValueError(f"qid must have one id per row of X ({rows}), got shape {ids.shape}")
+    return ids.astype(np.int64)
 
 
 def item_batches(labels: NDArray[np.float64], size: int, generator: np.random.Generator) -> list[IntArray]:

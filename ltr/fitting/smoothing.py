@@ -63,14 +63,11 @@ def smoothed_hinge(
 ) -> Smoothing:
     """Return the first smoothed loss, in the form that suits the number of pairs, for scores of the type of `like`."""
     lists = [labels] if groups is None else [labels[rows] for rows in groups]
-    if sum(_pairs(values) for values in lists) > _MANY:
+    same = sum(int((np.unique(values, return_counts=True)[1] ** 2).sum()) for values in lists)
+    if (sum(len(values) ** 2 for values in lists) - same) // 2 > _MANY:
         return HuberHinge(loss, _WIDEST)
     pairs = HingePairs.of(loss, labels, groups, like)
     return SmoothedHinge(pairs, _WIDEST, torch.full_like(pairs.share, 0.5))
-
-
-def _pairs(labels: NDArray[np.float64]) -> int:
-    return (len(labels) ** 2 - int((np.unique(labels, return_counts=True)[1] ** 2).sum())) // 2
 
 
 class _PairSum(PairwiseLoss):
@@ -135,16 +132,11 @@ class HuberHinge:
 
 @dataclass(frozen=True, eq=False)
 class HingePairs:
-    """The comparable pairs of labelled lists and their weights in the hinge loss.
+    """The comparable pairs of labelled lists and their weights in the hinge loss."""
 
-    Attributes:
-        above, below: int64 of shape (pairs,), rows i and k with ``labels_i > labels_k`` in one list.
-        share: float of shape (pairs,), so that the loss is the sum of ``share * max(0, u)``.
-    """
-
-    above: Tensor
+    above: Tensor  # int64 of shape (pairs,), rows i and k with ``labels_i > labels_k`` in one list
     below: Tensor
-    share: Tensor
+    share: Tensor  # float of shape (pairs,), so that the loss is the sum of ``share * max(0, u)``
 
     @classmethod
     def of(
@@ -174,11 +166,6 @@ class HingePairs:
 class SmoothedHinge:
     """A function of the scores (n,): the sum over pairs of ``share * h(u; a)``.
 
-    Attributes:
-        pairs: the pairs.
-        width: mu, greater than 0.
-        multipliers: a, of shape (pairs,).
-
     Examples:
         >>> from ltr.losses import PairwiseHingeLoss
         >>> pairs = HingePairs.of(PairwiseHingeLoss(), np.array([1.0, 0.0]), None, torch.zeros(1))
@@ -189,8 +176,8 @@ class SmoothedHinge:
     """
 
     pairs: HingePairs
-    width: float
-    multipliers: Tensor
+    width: float  # mu, greater than 0
+    multipliers: Tensor  # a, of shape (pairs,)
 
     def __call__(self, scores: Tensor, labels: Tensor | None = None, *, qid: Tensor | None = None) -> Tensor:
         """Return the smoothed loss; labels and lists are those that the pairs were made from."""
@@ -236,20 +223,15 @@ Smoothing = HuberHinge | SmoothedHinge
 class Band(PairFunction):
     """A pair function that is 0 outside ``|v| < 1``.
 
-    Attributes:
-        half: h, greater than 0.
-        below: the function for v in (-1, 0).
-        above: the function for v in [0, 1).
-
     Examples:
         >>> band = Band(0.5, below=(1.0, 1.0, 0.0), above=(1.0, -1.0, 0.0))  # 1 - |v|
         >>> band(torch.tensor([0.25, 0.5, 0.75, 1.0, 1.25, 2.0])).tolist()
         [0.0, 0.0, 0.5, 1.0, 0.5, 0.0]
     """
 
-    half: float
-    below: Quadratic
-    above: Quadratic
+    half: float  # h, greater than 0
+    below: Quadratic  # the function for v in (-1, 0)
+    above: Quadratic  # the function for v in [0, 1)
 
     def __call__(self, z: Tensor) -> Tensor:
         """Return the function of score differences."""

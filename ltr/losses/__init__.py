@@ -8,13 +8,15 @@ pairwise losses; subclass `PairwiseLoss` for a loss of your own.
 from ltr.losses.contract import PairsName, RankingLoss, Reduction
 from ltr.losses.functions import PairFunction
 from ltr.losses.likelihoods import ListMLELoss, ListNetLoss, LogisticLoss, list_mle_loss, list_net_loss, logistic_loss
-from ltr.losses.p_norm_push import InnerName, PNormPushLoss, p_norm_push_loss
 from ltr.losses.pairwise import (
+    InnerName,
     PairwiseExponentialLoss,
     PairwiseHingeLoss,
     PairwiseLoss,
     PairwiseSquaredHingeLoss,
+    PNormPushLoss,
     RankNetLoss,
+    p_norm_push_loss,
     pairwise_exponential_loss,
     pairwise_hinge_loss,
     pairwise_squared_hinge_loss,

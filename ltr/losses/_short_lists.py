@@ -25,7 +25,6 @@ _LEAST = 1e-300  # smallest share of the weight: its product with an infinite va
 
 FloatArray = NDArray[Any]  # float32 or float64
 IntArray = NDArray[np.int64]
-Kernel = Callable[[FloatArray, FloatArray, NDArray[Any], bool, FloatArray, FloatArray], None]
 
 
 @njit(cache=True, nogil=True)
@@ -61,9 +60,9 @@ def _sort(
 
 
 @functools.lru_cache(maxsize=32)
-def pairwise(function: PairFunction) -> Kernel:
+def pairwise(function: PairFunction) -> Callable[..., None]:
     """Return the kernel of the mean or sum of a pair function."""
-    pair = _inlined(function)
+    pair = register_jitable(function.scalar)
 
     @njit(cache=_is_ours(function), nogil=True)
     def kernel(
@@ -108,13 +107,13 @@ def pairwise(function: PairFunction) -> Kernel:
                 for at in range(count):
                     slopes[row, order[at]] = slope[at] / steepest * size if steepest > 0.0 else 0.0
 
-    return cast(Kernel, kernel)
+    return cast(Callable[..., None], kernel)
 
 
 @functools.lru_cache(maxsize=32)
 def p_norm_push(function: PairFunction) -> Callable[..., None]:
     """Return the kernel of powers of inner sums or means of a pair function, in logarithms; it also takes the power."""
-    pair, exponential_from = _inlined(function), function.exponential_from
+    pair, exponential_from = register_jitable(function.scalar), function.exponential_from
 
     def log_pair(z: float) -> tuple[float, float]:
         if z > exponential_from:
@@ -183,11 +182,6 @@ def p_norm_push(function: PairFunction) -> Callable[..., None]:
                 slopes[row, order[at]] = slope[at] / total * unit
 
     return cast(Callable[..., None], kernel)
-
-
-def _inlined(function: PairFunction) -> Callable[[float], tuple[float, float]]:
-    """Return the pair function for a single difference, such that kernels can call it."""
-    return cast(Callable[[float], tuple[float, float]], register_jitable(function.scalar))
 
 
 def _is_ours(function: PairFunction) -> bool:

@@ -119,7 +119,7 @@ class Logistic(PairFunction):
 
     def plan(self, two: TwoClasses) -> Plan:
         """Put the items into bins."""
-        return binned_plan(self, two)
+        return binned_plan(self.derivative, two)
 
     @staticmethod
     def scalar(z: float) -> tuple[float, float]:

@@ -15,7 +15,6 @@ import abc
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -26,9 +25,6 @@ from ltr.losses.arithmetic import bounded, widened
 from ltr.losses.contract import RankingLoss
 from ltr.losses.transforms import TwoClasses
 
-if TYPE_CHECKING:
-    from ltr.losses._short_lists import Kernel
-
 
 class PairLoss(RankingLoss):
     """A loss of the comparable pairs of lists: over all pairs of short lists, by other sums for long ones."""
@@ -38,7 +34,7 @@ class PairLoss(RankingLoss):
         """Whether the kernel takes linear time, and so serves lists of any length."""
         return False
 
-    def kernel(self) -> Kernel | None:
+    def kernel(self) -> Callable[..., None] | None:
         """Return the compiled function that writes values and gradients on the CPU; None where there is none."""
         return None
 
@@ -120,17 +116,11 @@ def comparable_pairs(lists: Lists, *, finite: bool = False) -> tuple[Tensor, Ten
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Lists of two classes, taken from the items of other lists.
+    """Lists of two classes, taken from the items of other lists."""
 
-    Attributes:
-        two: scores (differentiable) and weights, (parts, items).
-        items: index of each item in the flattened lists, 0 in padding, (parts, items).
-        source: index of the list that each part is taken from, (parts,).
-    """
-
-    two: TwoClasses
-    items: Tensor
-    source: Tensor
+    two: TwoClasses  # scores (differentiable) and weights, (parts, items)
+    items: Tensor  # index of each item in the flattened lists, 0 in padding, (parts, items)
+    source: Tensor  # index of the list that each part is taken from, (parts,)
 
 
 def two_classes(lists: Lists, weight: Tensor) -> Iterator[Part]:

@@ -8,8 +8,13 @@ import re
 from ltr.checks import imported, without_spaces
 from ltr.losses.contract import RankingLoss
 from ltr.losses.likelihoods import ListMLELoss, ListNetLoss, LogisticLoss
-from ltr.losses.p_norm_push import PNormPushLoss
-from ltr.losses.pairwise import PairwiseExponentialLoss, PairwiseHingeLoss, PairwiseSquaredHingeLoss, RankNetLoss
+from ltr.losses.pairwise import (
+    PairwiseExponentialLoss,
+    PairwiseHingeLoss,
+    PairwiseSquaredHingeLoss,
+    PNormPushLoss,
+    RankNetLoss,
+)
 from ltr.losses.statistic import LambdaLoss, SmoothStatisticLoss
 
 LOSSES: dict[str, type[RankingLoss]] = {

@@ -7,14 +7,13 @@ weights of items, because positions count items; otherwise they keep `ltr.losses
 from __future__ import annotations
 
 import abc
-import math
 from dataclasses import replace
 from typing import get_args
 
 import torch
 from torch import Tensor
 
-from ltr.checks import as_float, one_of
+from ltr.checks import check_number, one_of
 from ltr.lists import Lists
 from ltr.losses.arithmetic import closed_up, widened, with_gradient_of
 from ltr.losses.contract import PairsName, RankingLoss, Reduction, as_function
@@ -118,8 +117,7 @@ class SmoothStatisticLoss(_StatisticLoss):
         temperature: float = 1.0,
     ) -> None:
         super().__init__(statistic=statistic, gain=gain, reduction=reduction, pairs=pairs)
-        if not 0 < as_float(temperature) < math.inf:
-            raise ValueError(f"temperature must be a finite number > 0, got {temperature!r}")
+        check_number("temperature", temperature, above=0)
         self.temperature = float(temperature)
 
     def _row_values(self, lists: Lists) -> Tensor:
@@ -140,7 +138,7 @@ class SmoothStatisticLoss(_StatisticLoss):
         if self.looks_at_pairs(lists):
             above = -LOGISTIC.derivative(scores.unsqueeze(-1) - scores.unsqueeze(-2), 1) * real.unsqueeze(-2)
             return above.sum(-1) - 0.5 * real
-        return -transform(LOGISTIC, TwoClasses(scores, real, real), real, order=1) - 0.5 * real
+        return -transform(LOGISTIC.plan, TwoClasses(scores, real, real), real, order=1) - 0.5 * real
 
 
 class LambdaLoss(_StatisticLoss):

@@ -34,15 +34,12 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-
-if TYPE_CHECKING:
-    from ltr.losses.functions import PairFunction
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -58,17 +55,11 @@ COMPILED_FOR = ("cpu",)  # devices for which sums over items are compiled
 
 @dataclass(frozen=True, eq=False)
 class TwoClasses:
-    """Lists whose pairs are those of an upper and a lower item.
+    """Lists whose pairs are those of an upper and a lower item."""
 
-    Attributes:
-        scores: (lists, items), float64.
-        upper: weight of each upper item, 0 elsewhere, (lists, items).
-        lower: weight of each lower item, 0 elsewhere, (lists, items).
-    """
-
-    scores: Tensor
-    upper: Tensor
-    lower: Tensor
+    scores: Tensor  # (lists, items), float64
+    upper: Tensor  # weight of each upper item, 0 elsewhere, (lists, items)
+    lower: Tensor  # weight of each lower item, 0 elsewhere, (lists, items)
 
 
 class Plan(abc.ABC):
@@ -79,18 +70,24 @@ class Plan(abc.ABC):
         """Return the transform of charges with the derivative of f of this order, without a gradient of its own."""
 
 
-def pair_sums(function: PairFunction, two: TwoClasses) -> Tensor:
+Prepare = Callable[[TwoClasses], Plan]
+"""The preparation of sums of a function f: the method `plan` of its `ltr.losses.functions.PairFunction`."""
+Derivative = Callable[[Tensor, int], Tensor]
+"""The derivative of a function at score differences, by its order; order 0 is the function itself."""
+
+
+def pair_sums(prepare: Prepare, two: TwoClasses) -> Tensor:
     """Return ``sum over upper i, lower k of upper_i lower_k f(s_i - s_k)`` of each list, (lists,)."""
-    return (two.upper * transform(function, two, two.lower)).sum(-1)
+    return (two.upper * transform(prepare, two, two.lower)).sum(-1)
 
 
-def transform(function: PairFunction, two: TwoClasses, charges: Tensor, *, order: int = 0, up: bool = False) -> Tensor:
+def transform(prepare: Prepare, two: TwoClasses, charges: Tensor, *, order: int = 0, up: bool = False) -> Tensor:
     """Return one of the two transforms of charges, differentiable in scores and charges, (lists, items).
 
     Items of the class that is summed over get 0, and charges of the other class do not matter. `order` takes a
     derivative of the function in its place. With binned sums an item may be both upper and lower.
     """
-    plan = function.plan(TwoClasses(two.scores.detach(), two.upper, two.lower))
+    plan = prepare(TwoClasses(two.scores.detach(), two.upper, two.lower))
     return _transform(two.scores, charges, plan, order, up)
 
 
@@ -213,8 +210,8 @@ def _running(values: Tensor, *, backwards: bool) -> Tensor:
 # --- smooth functions --------------------------------------------------------------------------------------------
 
 
-def binned_plan(function: PairFunction, two: TwoClasses) -> Plan:
-    """Prepare sums of a smooth function by putting the items into bins.
+def binned_plan(derivative: Derivative, two: TwoClasses) -> Plan:
+    """Prepare sums of a smooth function, given by its derivatives, by putting the items into bins.
 
     The function must tend to ``-z`` on the left and to 0 on the right as fast as ``log(1 + exp(-z))`` does, and have no
     singularity nearer to the real line than ±iπ.
@@ -234,7 +231,7 @@ def binned_plan(function: PairFunction, two: TwoClasses) -> Plan:
     place = 2.0 * (scores - floor) - 1.0
     key = step.cumsum(0).long()
     return _Bins(
-        function=function,
+        derivative=derivative,
         shape=two.scores.shape,
         upper=_Items(upper, bin_of[: len(upper)], place[: len(upper)]),
         lower=_Items(lower, bin_of[len(upper) :], place[len(upper) :]),
@@ -256,7 +253,7 @@ class _Items:
 
 @dataclass(frozen=True, eq=False)
 class _Bins(Plan):
-    function: PairFunction
+    derivative: Derivative
     shape: torch.Size
     upper: _Items
     lower: _Items
@@ -356,7 +353,7 @@ def _polynomials(t: Tensor) -> Tensor:
 
 def _near(plan: _Bins, moments: Tensor, order: int, up: bool) -> Tensor:
     """Return the effect of bins within reach: the matrix of their distance, in both directions."""
-    matrices = _matrices(plan.function, order).to(moments)
+    matrices = _matrices(plan.derivative, order).to(moments)
     effect = torch.zeros_like(moments)
     for distance in range(min(_REACH, plan.span) + 1):
         above = torch.searchsorted(plan.key, plan.key + distance).clamp(max=max(len(plan.key) - 1, 0))
@@ -400,11 +397,11 @@ def _far(plan: _Bins, moments: Tensor, order: int, up: bool) -> Tensor:
 
 
 @functools.lru_cache(maxsize=32)
-def _matrices(function: PairFunction, order: int) -> Tensor:
+def _matrices(derivative: Derivative, order: int) -> Tensor:
     """Return, for D = -_REACH .. _REACH, Chebyshev coefficients of f(D + x / 2 - y / 2), (2 _REACH + 1, x, y)."""
     angles = (torch.arange(_NODES, dtype=torch.float64) + 0.5) * math.pi / _NODES
     fit = torch.cos(torch.arange(_NODES)[:, None] * angles) * 2.0 / _NODES
     fit[0] *= 0.5
     nodes = torch.cos(angles)
     distance = torch.arange(-_REACH, _REACH + 1, dtype=torch.float64)[:, None, None]
-    return fit @ function.derivative(distance + 0.5 * nodes[:, None] - 0.5 * nodes, order) @ fit.T
+    return fit @ derivative(distance + 0.5 * nodes[:, None] - 0.5 * nodes, order) @ fit.T

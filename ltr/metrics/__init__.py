@@ -9,7 +9,17 @@ of that name); `compare` and its relatives say whether two rankers differ.
 """
 
 from ltr.metrics.collection import RankingMetrics
-from ltr.metrics.comparison import Comparison, Interval, compare, compare_all, holm, mean_interval
+from ltr.metrics.comparison import (
+    Comparison,
+    Interval,
+    ListComparison,
+    compare,
+    compare_all,
+    compare_on_list,
+    delong,
+    holm,
+    mean_interval,
+)
 from ltr.metrics.measures import (
     ListOptions,
     Measure,
@@ -26,7 +36,6 @@ from ltr.metrics.measures import (
     rank_statistic,
     recall,
 )
-from ltr.metrics.one_list import ListComparison, compare_on_list, delong
 from ltr.metrics.ranked import RankedLists, Ties, rank_lists
 
 __all__ = [

@@ -17,15 +17,12 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from ltr.checks import one_of
-from ltr.data.dataset import checked_features, checked_queries
+from ltr.data.dataset import checked_features, checked_queries, labels_agree
 from ltr.exact.limits import Limits
 from ltr.losses.contract import RankingLoss
 from ltr.metrics import normalized_rank_statistic, rank_statistic
-from ltr.rankers.earlier import current_state
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
-
-__all__ = ["Ranker", "all_or_nothing", "labels_agree", "linear_scores"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -242,7 +239,7 @@ class Ranker(BaseEstimator):
             ValueError: a state of another class, or one that lacks an entry or has one too many.
         """
         try:
-            state = current_state(state)
+            state = _current_state(state)
             ranker = _described(state)
             if not isinstance(ranker, cls):
                 raise ValueError(f"state must be of a {cls.__name__}, got one of a {type(ranker).__name__}")
@@ -281,19 +278,6 @@ def linear_scores(features: FloatArray, weights: FloatArray) -> FloatArray:
     return scores
 
 
-def labels_agree(labels: FloatArray, groups: IntArray | None) -> bool:
-    """Return whether all labels of each list are equal, so that there is nothing to learn from.
-
-    Examples:
-        >>> labels_agree(np.array([1.0, 0.0, 1.0]), np.array([0, 1, 0]))
-        True
-    """
-    if groups is None:
-        return bool(np.all(labels == labels[0]))
-    _, first, numbers = np.unique(groups, return_index=True, return_inverse=True)
-    return bool(np.all(labels == labels[first][numbers]))
-
-
 def _description(ranker: Ranker) -> dict[str, Any]:
     """Return class and parameters of a ranker as plain values, without parameters that are objects with code."""
     parameters = {
@@ -313,6 +297,39 @@ def _described(state: Mapping[str, Any]) -> Ranker:
         elif isinstance(value, dict):
             parameters[name] = _described(value) if "ranker" in value else Limits(**value)
     return Ranker._kinds[state["ranker"]](**parameters)
+
+
+def _current_state(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a state as it is, or one that the version before wrote in today's form."""
+    if "ranker" in state:
+        return state
+    kind, names = state.get("kind"), state.get("feature_names")
+    if kind == "surrogate":
+        ranker, parameters, d = "LinearRanker", state["fields"], len(state["standardize"]["mean"])
+        results = {"n_iter_" if name == "steps_" else name: value for name, value in state["results"].items()}
+        fitted = {"standardize": state["standardize"], "scorer": state["scorer"], **results}
+    elif kind == "logistic_regression":
+        ranker, d = "LogisticRegressionRanker", len(state["weights"])
+        parameters = {name: state[name] for name in ("C", "standardize", "max_iter")}
+        # the solver's iterations were not kept
+        fitted = {"coef_": np.array(state["weights"], dtype=float), "intercept_": state["bias"], "n_iter_": None}
+    elif kind == "rankboost":
+        ranker, d = "RankBoostRanker", state["d"]
+        parameters = {name: state[name] for name in ("rounds", "thresholds", "step")}
+        fitted = {f"{name}_": np.array(state[name], dtype=float) for name in ("cuts", "alphas", "losses")}
+        fitted["features_"] = np.array(state["features"], dtype=np.int64)
+    elif kind is None:
+        ranker, d, options = "TwoStageRanker", state["n_features"], dict(state["options"])
+        base, top_k = _current_state(state["base"]), options.pop("top_k")
+        options["limits"] = {f.name: options.pop(f.name) for f in dataclasses.fields(Limits) if f.name in options}
+        exact = {"ranker": "ExactRanker", "parameters": options}
+        found = {"coef_": state["weights"], "center_": state["center"], "note_": state["note"]}
+        parameters = {"base": {name: base[name] for name in exact}, "exact": exact, "top_k": top_k}
+        exact_state = {**exact, "n_features": d, "feature_names": names, "fitted": found}
+        fitted = {"base": base, "exact": exact_state, "threshold": state["threshold"]}
+    else:
+        raise KeyError(f"a ranker of kind {kind!r}")
+    return {"ranker": ranker, "parameters": parameters, "n_features": d, "feature_names": names, "fitted": fitted}
 
 
 _CODE = object()

@@ -1,4 +1,12 @@
-"""The exact engine as a ranker: the linear scorer with the largest rank statistic."""
+"""The exact engine as a ranker: the linear scorer with the largest rank statistic of lists or of their tops.
+
+A list (the rows of a query, or all rows) is cut at the K-th largest of its scores. Its top is every item with at least
+that score: more than K items where scores tie there, the whole list where it has no more than K.
+
+The features of the tops are centred and standardised, and columns that do not vary are left out. With queries only
+items of one query are compared, so each query is centred by itself and the deviation is the pooled one *within*
+queries: a feature of the query alone, which is the same for all its items, does not vary.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +17,10 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_numbers, as_sequence, check_callable, is_whole, one_of
+from ltr.data.dataset import labels_agree
 from ltr.exact import Limits, LinearConstraints, Problem, Progress, RerankProblem, Solution, solve
 from ltr.exact.largest_margin import NormName, maximise_margin
 from ltr.exact.local_search import search_locally
@@ -19,12 +28,9 @@ from ltr.exact.problem import RankName, check_constraints, check_price_and_margi
 from ltr.exact.solve import Solver, check_method
 from ltr.exact.state import Ending, SolveState
 from ltr.exact.weight_space import WeightSpaceSearch
-from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, labels_agree, linear_scores
-from ltr.rankers.top_lists import TopLists
+from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
-
-__all__ = ["ExactRanker", "ReproducibleSearch"]
 
 
 @dataclass(frozen=True)
@@ -284,7 +290,8 @@ class ExactRanker(Ranker):
         if self.recentre is not None:
             own = maximise_margin(problem, own, norm=self.recentre)
         candidates = [own, solution.weights, *(w for w in self.warm_starts_ if problem.feasible(w))]
-        plain = _without_margin(problem)
+        # a margin just wide enough to keep rounding from breaking ties
+        plain = dataclasses.replace(problem, margin=min(problem.margin, 1e-9), constraints=None)
         values = [plain.evaluate(w) for w in candidates]
         best = int(np.argmax(values))
         if values[best] <= values[0] + 1e-12:
@@ -299,13 +306,72 @@ class ExactRanker(Ranker):
         self.coef_ = lists.raw(candidates[best])
 
 
+def cut(scores: FloatArray, queries: IntArray | None, top_k: int | None) -> FloatArray:
+    """Return, for each row, the score from which items of its query belong to the top, (n,); -inf where all of them do.
+
+    Queries are numbered from 0 without gaps; None means that all rows are one list. A `top_k` of None takes whole
+    lists.
+
+    Examples:
+        >>> cut(np.array([3.0, 1.0, 2.0, 9.0]), np.array([0, 0, 0, 1]), 2).tolist()
+        [2.0, 2.0, 2.0, -inf]
+    """
+    if top_k is None or len(scores) == 0:
+        return np.full(len(scores), -np.inf)
+    queries = np.zeros(len(scores), dtype=np.int64) if queries is None else queries
+    sizes = np.bincount(queries)
+    starts = np.cumsum(sizes) - sizes
+    descending = scores[np.lexsort((-scores, queries))]
+    last = np.minimum(starts + top_k, len(scores)) - 1
+    return np.where(sizes > top_k, descending[last], -np.inf)[queries]
+
+
+@dataclass(frozen=True, eq=False)
+class TopLists:
+    """Standardised features of the items of some lists."""
+
+    Z: FloatArray  # features of the exact problem, (items, varying columns)
+    center: FloatArray  # mean of each raw column over the items, (d,)
+    scale: FloatArray  # divisor of each raw column, (d,)
+    varying: NDArray[np.bool_]  # whether each raw column varies and so is in `Z`, (d,)
+
+    @classmethod
+    def of(cls, X: FloatArray, queries: IntArray | None) -> TopLists:
+        """Standardise the features X, (items, d), of items of the given queries, or of one list."""
+        center = X.mean(axis=0)
+        centered = X - center if queries is None else X - _means(X, queries)
+        # in units of the largest entry, for squares of 1e-200 would be 0
+        reach = np.max(np.abs(centered), axis=0)
+        unit = np.where(reach > 0, reach, 1.0)
+        deviation = np.sqrt(np.mean((centered / unit) ** 2, axis=0)) * unit
+        varying = deviation > 1e-12 * np.max(np.abs(X), axis=0)  # more than the rounding of a constant column
+        scale = np.where(varying, deviation, 1.0)
+        return cls((centered / scale)[:, varying], center, scale, varying)
+
+    def standardised(self, weights: FloatArray) -> FloatArray:
+        """Return weights for `Z` that order as these weights for raw features, the largest of size 1."""
+        own = weights[self.varying] * self.scale[self.varying]
+        largest = float(np.max(np.abs(own), initial=0.0))
+        return own / largest if largest > 0 else own
+
+    def raw(self, weights: FloatArray) -> FloatArray:
+        """Return weights for raw features, (d,), that order as these weights for `Z`."""
+        own = np.zeros(len(self.scale))
+        own[self.varying] = weights / self.scale[self.varying]
+        return own
+
+
+def _means(X: FloatArray, queries: IntArray) -> FloatArray:
+    """Return, for each row, the mean of its query's rows, exact where these are equal."""
+    _, group = np.unique(queries, return_inverse=True)
+    base = X[np.unique(group, return_index=True)[1]]
+    rest = np.zeros_like(base)
+    np.add.at(rest, group, X - base[group])
+    return (base + rest / np.bincount(group)[:, None])[group]
+
+
 def _shares_of_pairs(labels: FloatArray, groups: IntArray) -> FloatArray:
     """Return, for each positive, 1 / (pairs in its list * lists with a pair)."""
     positives = np.bincount(groups, labels)
     pairs = positives * (np.bincount(groups) - positives)
     return np.where(pairs[groups] > 0, labels / np.maximum(pairs[groups], 1) / np.count_nonzero(pairs), 0.0)
-
-
-def _without_margin(problem: RerankProblem) -> RerankProblem:
-    """Return the same problem with a margin just wide enough to keep rounding from breaking ties."""
-    return dataclasses.replace(problem, margin=min(problem.margin, 1e-9), constraints=None)

@@ -25,8 +25,6 @@ from ltr.rankers.scorers import LinearScorer, MLPScorer, Standardize
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 
-__all__ = ["LinearRanker", "ScorerName"]
-
 ScorerName = Literal["linear", "mlp"]
 """Scoring functions of a `LinearRanker`."""
 

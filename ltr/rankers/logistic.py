@@ -8,13 +8,11 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr.checks import as_float, is_whole
+from ltr.checks import check_number, check_whole
 from ltr.data.dataset import check_ranges
 from ltr.rankers.base import FloatArray, Ranker, all_or_nothing, linear_scores
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
-
-__all__ = ["LogisticRegressionRanker"]
 
 
 @dataclass(eq=False, repr=False)
@@ -70,12 +68,10 @@ class LogisticRegressionRanker(Ranker):
         from sklearn.linear_model import LogisticRegression
 
         self._measure()
-        if isinstance(self.C, bool) or not 0 < as_float(self.C) < math.inf:
-            raise ValueError(f"C must be a finite number > 0, got {self.C!r}")
+        check_number("C", self.C, above=0)
         if not isinstance(self.standardize, bool | np.bool_):
             raise ValueError(f"standardize must be true or false, got {self.standardize!r}")
-        if not is_whole(self.max_iter) or self.max_iter < 1:
-            raise ValueError(f"max_iter must be an integer >= 1, got {self.max_iter!r}")
+        check_whole("max_iter", self.max_iter, 1)
         features, labels, _ = self._training_data(X, y, qid)
         mean, scale = np.zeros(features.shape[1]), np.ones(features.shape[1])
         if self.standardize:

@@ -38,13 +38,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import ClassifierTags, Tags
 
-from ltr.checks import check_callable, is_whole, one_of
+from ltr.checks import check_callable, check_whole, one_of
 from ltr.data.dataset import DataError
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
-
-__all__ = ["RankBoostRanker"]
 
 # |r| at or below this is rounding, not an improvement
 _NOTHING = 1e-12
@@ -148,9 +146,9 @@ class RankBoostRanker(Ranker):
 
     def _check_parameters(self) -> None:
         self._measure()
-        for name, value in (("rounds", self.rounds), ("thresholds", self.thresholds)):
-            if (name != "thresholds" or value is not None) and (not is_whole(value) or value < 1):
-                raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+        check_whole("rounds", self.rounds, 1)
+        if self.thresholds is not None:
+            check_whole("thresholds", self.thresholds, 1)
         one_of("step", self.step, ("bound", "exact"))
         check_callable("on_round", self.on_round)
 

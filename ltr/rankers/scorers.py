@@ -13,9 +13,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from ltr.checks import as_float, as_numbers, as_sequence, check_matrix, is_whole
-
-__all__ = ["LinearScorer", "MLPScorer", "Standardize"]
+from ltr.checks import as_float, as_numbers, as_sequence, check_matrix, check_whole
 
 
 class LinearScorer(nn.Module):
@@ -150,8 +148,7 @@ class Standardize(nn.Module):
 
 
 def _width(name: str, value: int) -> int:
-    if not is_whole(value) or value < 1:
-        raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+    check_whole(name, value, 1)
     return int(value)
 
 

@@ -18,6 +18,7 @@ Source: Rudin & Wang (2018), section 2.1.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -30,21 +31,18 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest, MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from ltr.checks import is_whole
-from ltr.data.dataset import checked_queries
-from ltr.exact import LinearConstraints, Progress, RerankProblem, Solution
+from ltr.checks import check_whole
+from ltr.data.dataset import checked_queries, labels_agree
+from ltr.exact import LinearConstraints, Progress
 from ltr.exact.largest_margin import NormName
 from ltr.losses import parse_loss
-from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, labels_agree
-from ltr.rankers.exact import ExactRanker
+from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
+from ltr.rankers.exact import ExactRanker, TopLists, cut
 from ltr.rankers.linear import LinearRanker
 from ltr.rankers.logistic import LogisticRegressionRanker
 from ltr.rankers.rankboost import RankBoostRanker
-from ltr.rankers.top_lists import TopLists, cut
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
-
-__all__ = ["TwoStageRanker", "make_ranker"]
 
 
 def make_ranker(name: str, *, seed: int = 0) -> Ranker:
@@ -144,8 +142,8 @@ class TwoStageRanker(Ranker):
             ValueError: an argument against its rule; a base ranker that gives all rows of each list the same score,
                 although `top_k` asks for the top of its order.
         """
-        if self.top_k is not None and (not is_whole(self.top_k) or self.top_k < 2):
-            raise ValueError(f"top_k must be an integer >= 2 or None for the full list, got {self.top_k!r}")
+        if self.top_k is not None:
+            check_whole("top_k", self.top_k, 2, " or None for the full list")
         exact = self._exact_stage()
         exact._check_parameters()
         features, labels, groups = self._training_data(X, y, qid)
@@ -176,25 +174,10 @@ class TwoStageRanker(Ranker):
             exact.note_ = f"{_why_nothing(exact, top_labels, top_groups)}: the base ranking is kept"
         return self
 
-    @property
-    def coef_(self) -> FloatArray | None:
-        """The exact stage's weights on the raw features, (d,); None where the base ranking is kept."""
-        return self.exact_.coef_
-
-    @property
-    def solution_(self) -> Solution | None:
-        """The solution of the exact stage."""
-        return self.exact_.solution_
-
-    @property
-    def problem_(self) -> RerankProblem | None:
-        """The problem that the exact stage solved."""
-        return self.exact_.problem_
-
-    @property
-    def note_(self) -> str:
-        """What happened beyond the usual."""
-        return self.exact_.note_
+    coef_ = property(operator.attrgetter("exact_.coef_"))
+    solution_ = property(operator.attrgetter("exact_.solution_"))
+    problem_ = property(operator.attrgetter("exact_.problem_"))
+    note_ = property(operator.attrgetter("exact_.note_"))
 
     @property
     def linear_weights(self) -> None:

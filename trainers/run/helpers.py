@@ -19,8 +19,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from ltr.fitting import FitOptions
-from ltr.fitting.options import DeviceName
+from ltr.fitting import DeviceName, FitOptions
 from ltr.fitting.team import Team, others
 from trainers.config import Config
 from trainers.methods import first_stage_ranker, quiet_surrogates

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ltr.data import DataError, format_of, read_rows, read_texts
 from ltr.data.dataset import checked_queries
-from ltr.data.frames import is_number
+from ltr.data.tables import is_number
 from ltr.rankers import TwoStageRanker
 from trainers.config import EXACT
 from trainers.files import RunError, reading

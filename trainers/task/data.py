@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data import DataError, Dataset, half_split, load, load_test, read_data
-from ltr.data.queries import side_file
 from ltr.data.svmlight import glimpse_svmlight
+from ltr.data.tables import side_file
 from trainers.config.sections import DataConfig
 
 FloatArray = NDArray[np.float64]

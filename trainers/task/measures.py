@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ltr.losses import logistic_loss, parse_loss
 from ltr.metrics import normalized_rank_statistic, rank_statistic
 from ltr.rankers import Ranker
-from ltr.rankers.top_lists import cut
+from ltr.rankers.exact import cut
 from ltr.statistics import RankStatistic
 from trainers.config import Config
 from trainers.config.sections import StatisticsConfig
