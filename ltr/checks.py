@@ -1,4 +1,4 @@
-"""Checks of arguments: whether a value is a number, an array or a sequence at all, before a rule of its own applies."""
+"""Checks of arguments: numbers, arrays, sequences and words, each with one clear error."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def is_whole(value: object) -> TypeGuard[int]:
 
 
 def one_of(name: str, value: _Text, allowed: Iterable[str]) -> _Text:
-    """Return a word if it is an allowed one; raise ValueError with all of them for any other value."""
+    """Return a word if it is allowed; raise ValueError, which lists all allowed ones, for any other value."""
     if value not in (words := tuple(allowed)):
         raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}, got {value!r:.80}")
     return value
@@ -75,7 +75,7 @@ def as_float(value: object) -> float:
 
 
 def as_array(name: str, values: ArrayLike, dtype: type | None = None) -> NDArray[Any]:
-    """Return values as an array, not copied if they are one; ValueError if their rows differ in length."""
+    """Return values as an array, without a copy if they are one; raise ValueError if their rows differ in length."""
     try:
         return np.asarray(values, dtype=dtype)
     except ValueError:
@@ -83,7 +83,7 @@ def as_array(name: str, values: ArrayLike, dtype: type | None = None) -> NDArray
 
 
 def as_numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    """Return values as float64, not copied if they are; ValueError if they are not real numbers."""
+    """Return values as float64, without a copy if they are; raise ValueError if they are not real numbers."""
     try:
         if np.iscomplexobj(values):
             raise TypeError("they are complex")
@@ -93,7 +93,7 @@ def as_numbers(name: str, values: ArrayLike) -> NDArray[np.float64]:
 
 
 def check_matrix(name: str, values: NDArray[Any]) -> None:
-    """Raise ValueError for what is no 2-D array of finite numbers with a row and a column."""
+    """Raise ValueError unless values are a 2-D array of finite numbers with at least one row and one column."""
     if values.ndim != 2 or 0 in values.shape:
         raise ValueError(f"{name} must be 2-D with at least one row and one column, got shape {values.shape}")
     for begin in range(0, len(values), _ROWS):
@@ -104,7 +104,7 @@ def check_matrix(name: str, values: NDArray[Any]) -> None:
 
 
 def as_sequence(name: str, values: Iterable[_Item], of: str) -> tuple[_Item, ...]:
-    """Return values as a tuple; ValueError for a text or for what cannot be iterated."""
+    """Return values as a tuple; raise ValueError for a text, or a value that is not iterable."""
     try:
         if isinstance(values, str | bytes):
             raise TypeError
@@ -114,7 +114,7 @@ def as_sequence(name: str, values: Iterable[_Item], of: str) -> tuple[_Item, ...
 
 
 def imported(what: str, module: str) -> ModuleType:
-    """Import the module of a name such as ``mymodule:MyLoss``; ValueError, which begins with `what`, says why not."""
+    """Import the module of a name such as ``mymodule:MyLoss``; the ValueError of one that fails begins with `what`."""
     try:
         return importlib.import_module(module)
     except Exception as error:

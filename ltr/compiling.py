@@ -23,18 +23,18 @@ _LOGGER = logging.getLogger("ltr")
 
 
 def njit(*, cache: bool, **options: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - numba's options and its dispatcher
-    """Return numba's decorator of that name, whose cache never stands in the way of compiling.
+    """Return numba's decorator of that name; a cache that cannot be read or written does not prevent compiling.
 
     Args:
         cache: whether to keep the compiled function on disk.
-        options: for numba.
+        options: options of numba's decorator.
     """
     import numba
     from numba.core import event
     from numba.core.caching import FunctionCache
 
     class Cache(FunctionCache):
-        """numba's cache; an entry that cannot be read is compiled again, one that cannot be written is left out."""
+        """Numba's cache; an entry that cannot be read is compiled again, one that cannot be written is left out."""
 
         def load_overload(self, sig: Any, target_context: Any) -> Any:  # noqa: ANN401
             try:
@@ -53,15 +53,15 @@ def njit(*, cache: bool, **options: Any) -> Callable[[Any], Any]:  # noqa: ANN40
                 _WATCH.in_memory(error.strerror or str(error))
 
     class Listener(event.Listener):
-        """Tells the watch when a kernel is compiled."""
+        """Tells the watch when a kernel of this package is compiled."""
 
         def on_start(self, event: Any) -> None:  # noqa: ANN401
-            if _is_kernel(event):
+            if event.data["dispatcher"].py_func.__module__.startswith("ltr."):
                 _PATIENCE.__enter__()
                 _WATCH.begin()
 
         def on_end(self, event: Any) -> None:  # noqa: ANN401
-            if _is_kernel(event):
+            if event.data["dispatcher"].py_func.__module__.startswith("ltr."):
                 _WATCH.end()
                 _PATIENCE.__exit__()
 
@@ -82,13 +82,8 @@ def njit(*, cache: bool, **options: Any) -> Callable[[Any], Any]:  # noqa: ANN40
 
 
 def clock() -> float:
-    """Seconds of a clock that stands still while kernels are compiled, whichever thread compiles them."""
+    """Return the seconds of a clock that stops while any thread compiles kernels."""
     return _WATCH.clock()
-
-
-def _is_kernel(event: Any) -> bool:  # noqa: ANN401 - numba's
-    """Whether it is one of this package that is compiled."""
-    return bool(event.data["dispatcher"].py_func.__module__.startswith("ltr."))
 
 
 class _Watch:
@@ -131,7 +126,7 @@ class _Watch:
 
 
 class _Patience:
-    """A context in which the main thread's SIGINT and SIGTERM wait; of nested ones, until the inner one ends."""
+    """A context in which the main thread's SIGINT and SIGTERM wait; in nested ones they wait for the inner one."""
 
     def __init__(self) -> None:
         self._depth = 0

@@ -77,9 +77,11 @@ def as_lists(scores: Tensor, labels: Tensor, *, mask: Tensor | None = None, weig
     real = ... if mask is None else mask
     _check_finite("scores", scores.detach()[real])
     _check_labels(labels[real], given[real])
-    if weight is not None and not (_all_finite(weight[real]) and bool((weight[real] >= 0).all())):
-        bad = weight[real][~(torch.isfinite(weight[real]) & (weight[real] >= 0))]
-        raise ValueError(f"weight must be finite and nonnegative, got {float(bad[0]):g}")
+    if weight is not None:
+        seen = weight[real]
+        if not (_all_finite(seen) and bool((seen >= 0).all())):
+            bad = seen[~(torch.isfinite(seen) & (seen >= 0))]
+            raise ValueError(f"weight must be finite and nonnegative, got {float(bad[0]):g}")
     if mask is None:
         return Lists(scores, labels, torch.ones_like(scores, dtype=torch.bool), weight)
     weight = None if weight is None else weight.masked_fill(~mask, 0.0)

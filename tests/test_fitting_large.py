@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from ltr.fitting import Fit, FitOptions
-from ltr.fitting.observations import list_batches, lists_in_blocks, rows_of_lists
+from ltr.fitting.observations import BLOCKS, blocks_of, list_batches, lists_in_blocks, rows_of_lists
 from ltr.fitting.smoothing import HingePairs, HuberHinge, SmoothedHinge
-from ltr.fitting.team import BLOCKS, blocks_of
 from ltr.losses import LambdaLoss, PairwiseHingeLoss, RankNetLoss, SmoothStatisticLoss, parse_loss
 from ltr.rankers.scorers import LinearScorer, MLPScorer
 

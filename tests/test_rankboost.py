@@ -7,7 +7,7 @@ import torch
 
 from ltr.losses import pairwise_exponential_loss
 from ltr.rankers import RankBoostRanker, Ranker, make_ranker
-from ltr.rankers.rankboost import candidate_cuts, pair_weights
+from ltr.rankers.baselines import candidate_cuts, pair_weights
 
 
 def problem(seed, n=40, d=3, values=6):

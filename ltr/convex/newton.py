@@ -150,13 +150,6 @@ def minimise(objective: Objective, start: FloatArray, *, steps: int = 500) -> Fl
 
     Second derivatives may jump, as those of the squared hinge do. `Objective.lower_bound` proves how good the weights
     returned are.
-
-    Examples:
-        >>> from ltr.losses.functions import LOGISTIC
-        >>> design = Pairs(np.array([[1.0], [1.0], [-1.0]]), np.zeros((1, 1)))
-        >>> w = minimise(Objective(design, LOGISTIC, np.zeros(1)), np.zeros(1))
-        >>> round(float(w[0]), 12) == round(float(np.log(2)), 12)  # two of three: log(2 / 1)
-        True
     """
     w, value = start, objective.value(start)
     for _ in range(steps):

@@ -158,7 +158,7 @@ def _checked_loss(loss: str | RankingLoss) -> tuple[RankingLoss, PairFunction, f
 
 
 def _scaled(features: FloatArray, *, centred: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """``(features - shift) / scale`` with shift and scale; a constant column becomes 0 (1 where not centred)."""
+    """Return ``(features - shift) / scale``, shift and scale; a constant column becomes 0 (1 where not centred)."""
     shift = features.mean(axis=0) if centred else np.zeros(features.shape[1])
     scale = features.std(axis=0)
     size = np.abs(features).max(axis=0)
@@ -185,7 +185,7 @@ def hinge_optimum(pairs: Pairs, penalty: FloatArray) -> tuple[FloatArray, float,
             return w, 0.0, "newton"
     best, lower, guess = w, -math.inf, hinge.value(w)
     slack = 1 - pairs.differences(w)
-    # the kinks of the optimum lie near those of the smoothed one; the certificate tells when that is not so
+    # the kinks of the optimum lie near those of the smoothed one; the certificate shows when that is not so
     for reach in (0.03, 0.1, 0.3, 1.0, math.inf):
         near = np.abs(slack) <= reach
         if near.sum() > KINK_LIMIT and lower > -math.inf:
@@ -209,7 +209,7 @@ def hinge_optimum(pairs: Pairs, penalty: FloatArray) -> tuple[FloatArray, float,
 def _kink_optimum(
     pairs: Pairs, penalty: FloatArray, near: NDArray[np.bool_], positive_side: NDArray[np.bool_], guess: float
 ) -> tuple[list[FloatArray], float] | None:
-    r"""The hinge's optimum if all pairs but the near ones stay on their side of the kink.
+    r"""Return the hinge's optimum if all pairs but the near ones stay on their side of the kink.
 
     With N pairs, of which those of L lie on the linear side for good, and distinct differences δ_m, c_m times each,
 

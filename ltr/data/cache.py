@@ -1,12 +1,12 @@
 r"""Parsed files kept on disk, so that a large text file is parsed once.
 
-The arrays of a file are kept under the SHA-256 of its content and a version of the parser: another content, whatever
-its name and time, is another entry, so nothing kept is ever stale. Entries stand in the directory `LTR_CACHE` (an
-environment variable), or in ``~/.cache/ltr`` (``~/Library/Caches/ltr`` on macOS, ``%LOCALAPPDATA%\ltr`` on Windows),
-and may be deleted at any time. A directory that cannot be written costs the speed alone.
+The arrays of a file are kept under the SHA-256 of its content and a version of the parser, so an entry is never stale.
+Entries are in the directory `LTR_CACHE` (an environment variable), or in ``~/.cache/ltr`` (``~/Library/Caches/ltr`` on
+macOS, ``%LOCALAPPDATA%\ltr`` on Windows), and may be deleted at any time. Where the directory cannot be written, files
+are parsed each time.
 
-Several users may share a directory. Each of them has entries of their own, and an entry is believed only if it belongs
-to the user who reads it, nobody else may write it, and its content has the SHA-256 that was noted with it.
+Several users may share a directory. Each user has separate entries. An entry is used only if it belongs to the user who
+reads it, nobody else may write it, and its content has the SHA-256 that was stored with it.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 
 Arrays = dict[str, NDArray[Any]]
 
-_WORTH = 1_000_000  # bytes of a source below which parsing is faster than it is noticed
+_WORTH = 1_000_000  # bytes of a source from which parsing takes a noticeable time
 
 
 def cache_folder() -> Path:
-    """The directory of the entries; it need not exist."""
+    """Return the directory of the entries, which need not exist."""
     if given := os.environ.get("LTR_CACHE"):
         return Path(given).expanduser()
     if sys.platform == "win32":
@@ -42,12 +42,12 @@ def cache_folder() -> Path:
 
 
 def cached(source: Path, parser: str, parse: Callable[[], Arrays]) -> Arrays:
-    """The arrays that `parse` makes of a file, from an entry where there is one; small files are parsed every time.
+    """Return the arrays that `parse` makes of a file, from an entry if there is one; small files are always parsed.
 
     Args:
         source: the file.
-        parser: name and version of the parser: with another text there is another entry.
-        parse: called where there is no entry; its arrays hold no Python objects.
+        parser: name and version of the parser, part of the entry's name.
+        parse: parser of the file, called where there is no entry; its arrays hold no Python objects.
     """
     if source.stat().st_size < _WORTH:
         return parse()
@@ -57,7 +57,7 @@ def cached(source: Path, parser: str, parse: Callable[[], Arrays]) -> Arrays:
         entry = cache_folder() / f"{digest}-{parser}{f'-{os.getuid()}' if _OWNERS else ''}.npz"
     except RuntimeError:  # a user without a home
         return parse()
-    # whatever is wrong with an entry, the source is still there
+    # where anything is wrong with an entry, the source is parsed
     with contextlib.suppress(Exception):
         return _read(entry, digest)
     arrays = parse()
@@ -72,12 +72,7 @@ _ABANDONED = 24 * 3600.0  # seconds after which nobody writes an entry any more
 
 
 def _read(entry: Path, source: str) -> Arrays:
-    """The arrays of an entry, if it is to be believed.
-
-    Raises:
-        PermissionError: an entry that another user made or could change.
-        ValueError: content that is not what was noted; others for files of other kinds.
-    """
+    """Return the arrays of an entry; raise an exception for one that is damaged or that others may write."""
     with entry.open("rb") as file:
         status = os.fstat(file.fileno())
         if _OWNERS and (status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
@@ -108,7 +103,7 @@ def _write(entry: Path, arrays: Arrays, source: str) -> None:
 
 
 def _digest(arrays: Arrays, source: str) -> str:
-    """One hash of the arrays and of what they were parsed from."""
+    """Return one hash of the arrays and of what they were parsed from."""
     digest = hashlib.sha256(source.encode())
     for name, array in sorted(arrays.items()):
         digest.update(f"{name}{array.dtype.str}{array.shape}".encode())

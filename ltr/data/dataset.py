@@ -1,9 +1,9 @@
 """Labelled observations, one list or several by query, and the rules every one of them is held to.
 
-Features are finite float64 of shape (n, d), each column with a name of its own. Labels of one list are 0 and 1, both
-present. Where rows belong to queries labels are grades, whole numbers from 0 to 1000 of which 0 is worth nothing, and
-some query holds two different ones; a query may hold a single row, and its rows stand anywhere. Sizes of features are
-bounded so that their squares, and variances, stay inside the floating point range.
+Features are finite float64 of shape (n, d), and the names of the columns differ. Labels of one list are 0 and 1, both
+present. Where rows belong to queries, labels are grades: whole numbers from 0 (irrelevant) to 1000, two different ones
+in at least one query. A query may have a single row, and its rows may be in any order. The size of features is bounded
+so that their squares, and variances, stay inside the floating point range.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Any data file: a table, or sparse text; which of the two is told by suffix and content."""
+"""Data files of either kind, tables and sparse text, which suffix and content tell apart."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ltr.data.svmlight import looks_like_svmlight, read_svmlight, read_svmlight_
 from ltr.data.tables import BINARY_SUFFIXES, read_table, read_table_rows
 
 FormatName = Literal["auto", "table", "svmlight"]
-"""Formats of data files; auto tells by the file."""
+"""Formats of data files; with auto, suffix and content of the file decide."""
 
 
 def format_of(path: str | os.PathLike[str]) -> FormatName:
-    """``"svmlight"`` for a text file whose first observation reads ``label [qid:ID] index:value``, else ``"table"``."""
+    """Return ``"svmlight"`` for a file whose first row reads ``label [qid:ID] index:value``, else ``"table"``."""
     file = Path(path)
     if file.suffix.lower() in BINARY_SUFFIXES or not os.path.isfile(file):  # noqa: PTH113 - Path's own may raise
         return "table"
@@ -36,7 +36,7 @@ def read_data(
     features: Sequence[str] | None = None,
     cache: bool = True,
 ) -> Dataset:
-    """The labelled observations of a file, in one list or by query.
+    """Return the labelled observations of a file, in one list or by query.
 
     Args:
         path: the file.
@@ -50,7 +50,7 @@ def read_data(
     Raises:
         DataError: a file or an option against the rules of its reader.
     """
-    if _known(path, format) == "table":
+    if _is_table(path, format):
         if label is None:
             raise DataError(f"{path}: a table needs the name of its label column, got none")
         return read_table(path, label=label, query=query, drop=drop, features=features)
@@ -69,29 +69,28 @@ def read_rows(
     separator: str | None = None,
     cache: bool = True,
 ) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
-    """Features (n, len(features)) and query ids, None without, of a file to predict on.
+    """Return features (n, len(features)) and query ids, None without, of a file to predict on.
 
     Args:
         path: the file.
         features: the features to take, in this order; a table must have them all, in a sparse file what is not there
             is 0. Others are ignored.
         format: as for `read_data`.
-        query: the query column of a table; a sparse file tells its queries itself.
+        query: the query column of a table; a sparse file has its own query ids.
         separator: one character between the fields of a text table.
         cache: as for `read_data`.
 
     Raises:
         DataError: as `read_data`.
     """
-    if _known(path, format) == "table":
+    if _is_table(path, format):
         return read_table_rows(path, features, query=query, separator=separator)
     if separator is not None:
         raise DataError(f"{path}: separator goes with tables, got {separator!r}")
     return read_svmlight_rows(path, features, cache=cache)
 
 
-def _known(path: str | os.PathLike[str], name: FormatName) -> FormatName:
-    """The format of a file: the one named, or the one that is found out."""
+def _is_table(path: str | os.PathLike[str], name: FormatName) -> bool:
     if name not in get_args(FormatName):
         raise DataError(f"format must be one of {', '.join(get_args(FormatName))}, got {name!r}")
-    return format_of(path) if name == "auto" else name
+    return (format_of(path) if name == "auto" else name) == "table"

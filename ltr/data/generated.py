@@ -87,7 +87,7 @@ def roc_standin(seed: int = 0) -> Dataset:
     205     0      (0, 0, 0, 0, 0)          0.8                 its negatives
     25      0      (3, 0.5, 0, 0, 0)        0.4                 spoil the top of that direction
     40      1      (-0.5, 2.5, 0, 1, 0)     0.4                 a clean top along the second feature
-    20      0      (-1, 1.5, 1, -1, 0)      0.4                 nearly so, told apart by the fourth
+    20      0      (-1, 1.5, 1, -1, 0)      0.4                 nearly so, but for the fourth
     20      1      (0.5, -1, 2.5, 0, 1)     0.4                 another clean top
     ======  =====  =======================  ==================  =======================================
 
@@ -114,9 +114,9 @@ def roc_standin(seed: int = 0) -> Dataset:
 def grouped(seed: int = 0, *, queries: int = 60, d: int = 5) -> Dataset:
     """Queries of 5 to 25 items with labels 0 to 4 that follow a linear score, the better at its top.
 
-    Item i of query q has the features x_i + m_q, where m_q, the query's own level, tells nothing. Labels are the grades
-    of ``w·x_i + noise``: the lower 50 percent of all items have 0, the next 25, 15, 7 and 3 percent 1 to 4. The noise
-    is three times as large where ``w·x_i`` is below 0: the top of a list can be ordered, its rest hardly.
+    Item i of query q has the features x_i + m_q, where m_q, the level of the query, says nothing about labels. Labels
+    are the grades of ``w·x_i + noise``: the lower 50 percent of all items have 0, the next 25, 15, 7 and 3 percent 1 to
+    4. The noise is three times as large where ``w·x_i`` is below 0: the top of a list can be ordered, its rest hardly.
 
     Args:
         seed: of everything.

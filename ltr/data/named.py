@@ -18,13 +18,13 @@ nhanes               OBESE = 1                   16: ID dropped, and WT, HT, BMI
 pima                 last column                 8; zeros that stand for missing values are kept
 haberman             status 2 (died)             3; six feature rows carry both labels
 polypharm            POLYPHARMACY = 1            12: all but ID; the year 2007 (so that YEAR is constant)
-glow500              FRACTURE = 1                13: SUB_ID dropped, for it tells the label
+glow500              FRACTURE = 1                13: SUB_ID dropped, which reveals the label
 grouped              generated, graded 0 to 4    5; 60 queries
 lightgbm_lambdarank  graded 0 to 4               300, sparse; 201 queries for training, 50 as a test part
 ===================  ==========================  ====================================================================
 
 The paper states d = 21, 13 and 14 for NHANES, Polypharm and GLOW500, and not which rows and columns it took: those
-three are our reading. Its ROC Flexibility data is no longer public: `roc_standin` stands in for it.
+three are our choice. Its ROC Flexibility data is no longer public: `roc_standin` stands in for it.
 """
 
 from __future__ import annotations
@@ -82,13 +82,13 @@ class NamedLists:
 
 
 def load(name: str = "gaussians", *, data_dir: str | os.PathLike[str] | None = None, seed: int = 0) -> Dataset:
-    """A data set by name; see the module for what each holds. Of one with a test part, the training part.
+    """Return a data set by name, or its training part if it has a test part; the module lists them.
 
     Args:
         name: one of `dataset_names()`.
         data_dir: directory of the files; the environment variable `LTR_DATA` by default. Generated data needs none.
             Travel is also found inside an installed statsmodels.
-        seed: of generated data; files are what they are.
+        seed: seed of generated data; it does not matter to files.
 
     Raises:
         DataError: an unknown name, no data directory, a missing file, a file that is not the documented one.
@@ -120,7 +120,7 @@ def load(name: str = "gaussians", *, data_dir: str | os.PathLike[str] | None = N
 
 
 def load_test(name: str, *, data_dir: str | os.PathLike[str] | None = None) -> Dataset | None:
-    """The test part of a named data set that comes with one, with the features of its training part; None else.
+    """Return the test part of a named data set, with the features of its training part; None without a test part.
 
     Args:
         name: one of `dataset_names()`.
@@ -149,7 +149,7 @@ def _load_lists(
 
 
 def dataset_names() -> tuple[str, ...]:
-    """The names that `load` knows, generated data first.
+    """Return the names that `load` knows, generated data first.
 
     Examples:
         >>> dataset_names()[:5]
@@ -184,7 +184,7 @@ def _find(name: str, file: str, sha256: str, source: str, data_dir: str | os.Pat
 
 
 def _installed_copy() -> Path | None:
-    """The travel data inside statsmodels, where that package is installed."""
+    """Return the file of the travel data inside statsmodels, where that package is installed."""
     package = importlib.util.find_spec("statsmodels")
     for folder in (package.submodule_search_locations or ()) if package is not None else ():
         path = Path(folder) / "datasets" / "modechoice" / "modechoice.csv"
@@ -194,7 +194,7 @@ def _installed_copy() -> Path | None:
 
 
 def _parse_plain(label: str, *, drop: Sequence[str] = (), positive: float = 1.0) -> Parser:
-    """A parser of numeric columns: the label is 1 where its column equals `positive`."""
+    """Return a parser of numeric columns: the label is 1 where its column equals `positive`."""
 
     def parse(columns: Sequence[str], rows: Rows) -> tuple[FloatArray, FloatArray, list[str]]:
         values = np.array(rows, dtype=np.float64)

@@ -20,7 +20,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ _LINE = re.compile(rb"[-+.\d][-+.\deE]*(\s+qid:\S+)?(\s+\d+:\S+)+")
 
 
 def looks_like_svmlight(path: str | os.PathLike[str]) -> bool:
-    """Whether the first line that is neither blank nor a comment has the form of an observation."""
+    """Return whether the first line that is neither blank nor a comment has the form of an observation."""
     return any(_LINE.fullmatch(text.strip()) for _, text in itertools.islice(_observations(Path(path)), 1))
 
 
@@ -60,7 +60,7 @@ def glimpse_svmlight(path: str | os.PathLike[str], lines: int = 10_000) -> tuple
 def read_svmlight(
     path: str | os.PathLike[str], *, features: Sequence[str] | None = None, cache: bool = True
 ) -> Dataset:
-    r"""The labelled observations of a file.
+    r"""Return the labelled observations of a file.
 
     Args:
         path: the file.
@@ -84,29 +84,24 @@ def read_svmlight(
         >>> data.y.tolist(), data.qid.tolist(), data.query_ids.tolist()
         ([2, 0, 1], [0, 0, 1], ['7', '9'])
     """
-    rows = _read(path, features, cache)
-    labels = rows.labels
-    if rows.queries is None and set(np.unique(labels)) <= {-1.0, 1.0}:
+    X, labels, names, queries = _read(path, features, cache)
+    if queries is None and set(np.unique(labels)) <= {-1.0, 1.0}:
         labels = (labels > 0).astype(np.float64)
-    return Dataset(Path(path).stem, rows.X, labels, rows.names, rows.queries, copy=False)
+    return Dataset(Path(path).stem, X, labels, names, queries, copy=False)
 
 
 def read_svmlight_rows(
     path: str | os.PathLike[str], features: Sequence[str], *, cache: bool = True
 ) -> tuple[FloatArray, NDArray[Any] | None]:
     """Return features (n, len(features)) and query ids (None without) of a file, whatever its labels say."""
-    rows = _read(path, features, cache)
-    return checked_features(rows.X, rows.names, str(path)), rows.queries
+    X, _, names, queries = _read(path, features, cache)
+    return checked_features(X, names, str(path)), queries
 
 
-class _Rows(NamedTuple):
-    X: FloatArray
-    labels: FloatArray
-    names: list[str]
-    queries: NDArray[Any] | None
-
-
-def _read(path: str | os.PathLike[str], features: Sequence[str] | None, cache: bool) -> _Rows:
+def _read(
+    path: str | os.PathLike[str], features: Sequence[str] | None, cache: bool
+) -> tuple[FloatArray, FloatArray, list[str], NDArray[Any] | None]:
+    """Return features, labels, names of the features, and query ids (None without)."""
     file = Path(path)
     if not file.is_file():
         raise DataError(f"{path}: {'is not a file' if file.exists() else 'no such file'}")
@@ -131,12 +126,10 @@ def _read(path: str | os.PathLike[str], features: Sequence[str] | None, cache: b
     X = np.zeros((len(labels), width))
     X[rows[place >= 0], place[place >= 0]] = parsed["values"][place >= 0]
     ids, beside = parsed["queries"], queries_beside(file, len(labels))
-    if len(ids) == 0:
-        return _Rows(X, labels, names, beside)
-    if beside is not None:
+    if len(ids) > 0 and beside is not None:
         sizes = f"{file.name}.query"
         raise DataError(f"{file}: queries must come from one place, got qid: in its lines and {sizes} beside it")
-    return _Rows(X, labels, names, ids)
+    return X, labels, names, ids if len(ids) > 0 else beside
 
 
 def _parse(file: Path) -> Arrays:

@@ -51,7 +51,7 @@ def from_frame(
     features: Sequence[str] | None = None,
     name: str = "frame",
 ) -> Dataset:
-    """A labelled table from a frame: pandas, polars, or a dict of columns.
+    """Return the data set in a frame: pandas, polars, or a dict of columns.
 
     Args:
         frame: anything with ``columns`` whose names ``frame[name]`` takes, or a mapping.
@@ -59,7 +59,7 @@ def from_frame(
         query: the column of the query of each row; None is one list.
         drop: columns to leave out.
         features: the columns to take, in this order; all but label, query and drop by default.
-        name: of the data set, for messages and reports.
+        name: name of the data set, for messages and reports.
 
     Raises:
         TypeError: something without columns.
@@ -92,13 +92,13 @@ def read_table(
     features: Sequence[str] | None = None,
     separator: str | None = None,
 ) -> Dataset:
-    r"""A labelled table from a file; the module says which files and which columns they have.
+    r"""Return the data set in a table's file; the module describes the files and their columns.
 
     Args:
         path: the file.
         label: the column of the labels, 0 and 1, with queries grades.
-        query: the column of the query of each row. Without it, a file of query sizes beside the table, if there is
-            one, tells the queries; else all rows are one list.
+        query: the column of the query of each row. Without it, queries come from a file of query sizes beside the
+            table; without that, too, all rows are one list.
         drop: columns to leave out.
         features: the columns to take, in this order; all but label, query and drop, in the file's order, by default.
         separator: one character between the fields of a text file.
@@ -129,14 +129,14 @@ def read_table(
 def read_table_rows(
     path: str | os.PathLike[str], features: Sequence[str], *, query: str | None, separator: str | None
 ) -> tuple[FloatArray, NDArray[Any] | None]:
-    """Return features (n, len(features)) and query ids of a table, None where no place tells the queries."""
+    """Return features (n, len(features)) and query ids of a table, None without queries."""
     columns = _read(path, separator, texts=query)
     X = features_of(columns, str(path), features)
     return X, queries_beside(path, len(X)) if query is None else ids_of(columns, str(path), query)
 
 
 def read_texts(path: str | os.PathLike[str], *, separator: str | None = None) -> dict[str, list[str]]:
-    r"""The fields of a text table by column, as they stand there, one for each row of the table.
+    r"""Return the fields of a text table by column, unchanged, one for each row of the table.
 
     Args:
         path: the file.
@@ -173,14 +173,14 @@ def dataset_of(
     features: Sequence[str] | None,
     queries: NDArray[Any] | None = None,
 ) -> Dataset:
-    """Return the data set in some columns, with `queries` for each row where no column tells them."""
+    """Return the data set in some columns, with `queries` for each row if no column has them."""
     _require(columns, where, (label,), "label column")
     _require(columns, where, drop, "column to drop")
     roles = {**dict.fromkeys(drop, "dropped"), label: "the label"}
     if query is not None:
-        _require(columns, where, (query,), "query column")
         if query in roles:
             raise DataError(f"{where}: query column {query!r} is also {roles[query]}")
+        queries = ids_of(columns, where, query)
         roles[query] = "the query"
     if features is None:
         features = [column for column in columns if column not in roles]
@@ -190,8 +190,6 @@ def dataset_of(
         if column in roles:
             raise DataError(f"{where}: feature column {column!r} is also {roles[column]}")
     X = features_of(columns, where, features)
-    if query is not None:
-        queries = ids_of(columns, where, query)
     labels = _column(where, label, columns[label])
     missing = np.isnan(labels)
     if missing.any():
@@ -203,7 +201,7 @@ def dataset_of(
 
 
 def ids_of(columns: Columns, where: str, query: str) -> NDArray[Any]:
-    """The query ids in a column."""
+    """Return the query ids in a column."""
     _require(columns, where, (query,), "query column")
     ids = np.asarray(columns[query])
     checked_queries(ids, len(ids), f"{where}: column {query!r}")
@@ -211,14 +209,14 @@ def ids_of(columns: Columns, where: str, query: str) -> NDArray[Any]:
 
 
 def features_of(columns: Columns, where: str, features: Sequence[str]) -> FloatArray:
-    """The features in some columns, in this order; all missing columns are named at once."""
+    """Return the features in some columns, in this order; one error names all missing columns."""
     names = feature_names(features)
     _require(columns, where, names, "feature column")
     return checked_features(np.column_stack([_column(where, name, columns[name]) for name in names]), names, where)
 
 
 def feature_names(features: Sequence[str]) -> tuple[str, ...]:
-    """The names of features asked for: at least one, each once."""
+    """Return the names of features asked for: at least one, each once."""
     if isinstance(features, str) or len(features) == 0:
         raise DataError(f"features must be a sequence of at least one column name, got {features!r}")
     return checked_names(features, "features")
@@ -236,7 +234,7 @@ def _require(columns: Columns, where: str, names: Sequence[str], role: str) -> N
 
 
 def _column(where: str, name: str, column: Any) -> FloatArray:  # noqa: ANN401 - Series or array
-    """A column as float64, missing values as NaN."""
+    """Return a column as float64, missing values as NaN."""
     import pandas as pd
 
     series = column if isinstance(column, pd.Series) else pd.Series(np.asarray(column))
@@ -256,7 +254,7 @@ def _column(where: str, name: str, column: Any) -> FloatArray:  # noqa: ANN401 -
 
 
 def is_number(text: str) -> bool:
-    """Whether a text reads as a number."""
+    """Return whether a text reads as a number."""
     try:
         float(text)
     except ValueError:
@@ -265,7 +263,7 @@ def is_number(text: str) -> bool:
 
 
 def side_file(path: str | os.PathLike[str]) -> Path | None:
-    """The file of query sizes beside a data file, None where there is none."""
+    """Return the file of query sizes beside a data file, None where there is none."""
     beside = Path(path)
     beside = beside.with_name(f"{beside.name}.query")
     return beside if beside.is_file() else None
@@ -336,7 +334,7 @@ def _read_text(file: Path, separator: str | None, *, as_text: bool, texts: str |
             if as_text:
                 options |= {"dtype": str, "na_filter": False}
             elif texts in names:
-                options |= {"converters": {texts: str.strip}}  # ids stay as they stand there: 007 is not 7, NA an id
+                options |= {"converters": {texts: str.strip}}  # ids stay unchanged: 007 is not 7, NA is an id
             frame = pd.read_csv(stream, sep=separator, header=None, names=list(names), **options)
             if not as_text and texts in names:
                 frame[texts] = frame[texts].replace("", None)
@@ -354,7 +352,7 @@ def _read_text(file: Path, separator: str | None, *, as_text: bool, texts: str |
 
 
 def _header(stream: TextIO) -> tuple[int, str]:
-    """The first line that is not blank, and the lines up to it; an empty string at the end of the file."""
+    """Return the number of the first line that is not blank, and the line; an empty one at the end of the file."""
     for number, line in enumerate(iter(stream.readline, ""), start=1):
         if line.strip():
             return number, line

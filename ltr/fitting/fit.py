@@ -345,12 +345,16 @@ class Fit:
         self._optimizer.step(self._closure)
         step, seen, slack = self._report(start)
         small = self.options.tolerance * abs(step.objective)
+        # the relative decrease up to which this step counts as failed: a loss that is not convex may jump or have
+        # kinks, and line searches that meet them take many evaluations and gain next to nothing, step after step
+        struggled = self._evaluations > _EASY_SEARCH and _not_convex(self.loss)
+        least = max(_NO_PROGRESS, self.options.tolerance) if struggled else _NO_PROGRESS
         if step.gap <= small:
             self._stopped = "tolerance"
         elif self._smoothed is not None and slack > small / 2 and step.gap - slack <= slack / 2:
             self._go_on_with(self._smoothed.sharper(self._objective.scores(), slack, self._last_slack, small / 2))
             self._last_slack = slack
-        elif before - seen > self._least_progress() * abs(before):
+        elif before - seen > least * abs(before):
             self._restarted = False
         elif not self._restarted:
             # a failed line search may be the fault of the curvature in memory: try steepest descent once
@@ -363,15 +367,6 @@ class Fit:
         else:
             self._stopped = "stalled"
         return step
-
-    def _least_progress(self) -> float:
-        """Return the relative decrease of the objective up to which the last step of L-BFGS counts as failed.
-
-        A loss that is not convex may jump or have kinks. Line searches that meet them take many evaluations and gain
-        next to nothing, step after step.
-        """
-        struggled = self._evaluations > _EASY_SEARCH and _not_convex(self.loss)
-        return max(_NO_PROGRESS, self.options.tolerance) if struggled else _NO_PROGRESS
 
     def _go_on_with(self, smoothed: Smoothing) -> None:
         """Minimise another smoothed hinge from here."""

@@ -21,9 +21,8 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from ltr.fitting.observations import Labelled, Rows
+from ltr.fitting.observations import Labelled, Rows, Team, blocks_of
 from ltr.fitting.smoothing import Smoothing
-from ltr.fitting.team import Team, blocks_of
 
 _CHUNK = 1 << 14  # rows of a chunk unless the user asks for fewer; large enough that the overhead of calls is small
 

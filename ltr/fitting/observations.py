@@ -1,4 +1,4 @@
-"""The observations of a fit: features brought to the device, labels and lists, the loss of scores, and mini-batches.
+"""The observations of a fit, and the processes that share them: features, labels and lists, losses, mini-batches.
 
 *Mini-batches* are of items that keep every class, or of whole lists. The mean over the positive-negative pairs of a
 batch of items estimates the mean over all pairs without bias, because each class is sampled uniformly. Losses that are
@@ -7,20 +7,104 @@ not means over pairs (the P-norm push) are estimated with a bias that vanishes a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from ltr.checks import as_array, as_numbers, check_matrix
 from ltr.data.dataset import labels_agree
 from ltr.fitting.smoothing import HuberHinge
-from ltr.fitting.team import BLOCKS, Team
 from ltr.losses.contract import RankingLoss
 
 IntArray = NDArray[np.int64]
+BLOCKS = 16
+"""Largest number of pieces that work is cut into; further processes would be idle."""
+
+
+class Team:
+    """The processes of torch's default group, which hold the same data and take the same steps; or one process alone.
+
+    Results do not depend on the number of processes, to the last bit. The group only adds up numbers that are 0 in all
+    processes but one. Methods raise ConnectionError when another process has ended.
+
+    Args:
+        alone: whether to ignore the group.
+
+    Attributes:
+        size: number of processes.
+        rank: index of this process, from 0.
+    """
+
+    def __init__(self, *, alone: bool = False) -> None:
+        together = not alone and dist.is_available() and dist.is_initialized()
+        self.size = dist.get_world_size() if together else 1
+        self.rank = dist.get_rank() if together else 0
+
+    def owns(self, block: int, blocks: int) -> bool:
+        """Return whether a block is this process's share; neighbouring blocks go to the same process."""
+        return block * self.size // max(blocks, self.size) == self.rank
+
+    def gather(self, tensor: Tensor) -> None:
+        """Put a tensor together, in place, of which each process holds a part, with 0 in the parts of others."""
+        if self.size > 1:
+            with others():
+                dist.all_reduce(tensor)
+
+    def follow(self, tensor: Tensor) -> None:
+        """Copy a tensor, in place, from the first process."""
+        if self.size > 1:
+            with others():
+                dist.broadcast(tensor, 0)
+
+    def agreed(self, value: float, device: torch.device) -> float:
+        """Return the value of the first process, because rounding may differ between devices."""
+        if self.size == 1:
+            return value
+        shared = torch.tensor(value, dtype=torch.float64, device=device)
+        self.follow(shared)
+        return float(shared)
+
+    def check_same(self, arrays: Sequence[NDArray[np.generic] | None], device: torch.device) -> None:
+        """Raise ValueError unless all processes hold the same arrays."""
+        if self.size == 1:
+            return
+        given = [np.ascontiguousarray(array) for array in arrays if array is not None]
+        own = zlib.crc32(b"".join(repr(array.shape).encode() + array.tobytes() for array in given))
+        sums = torch.zeros(self.size, dtype=torch.int64, device=device)
+        sums[self.rank] = own
+        self.gather(sums)
+        if bool((sums != own).any()):
+            raise ValueError(
+                "X, y and qid must be the same in every process of torch's default group, because each takes all rows "
+                "and works on a share of them; got different ones"
+            )
+
+
+def blocks_of(rows: int, chunk: int) -> list[list[slice]]:
+    """Cut rows into chunks and put these into at most 16 blocks of neighbours, whatever the number of processes.
+
+    Examples:
+        >>> blocks_of(5, 2)
+        [[slice(0, 2, None)], [slice(2, 4, None)], [slice(4, 5, None)]]
+    """
+    chunks = [slice(begin, min(begin + chunk, rows)) for begin in range(0, rows, chunk)]
+    count = min(len(chunks), BLOCKS)
+    return [chunks[len(chunks) * at // count : len(chunks) * (at + 1) // count] for at in range(count)]
+
+
+@contextlib.contextmanager
+def others() -> Iterator[None]:
+    """Return a context for communication that raises ConnectionError when another process does not answer."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise ConnectionError(f"a process that shares the fit has ended, or cannot be reached ({error})") from error
 
 
 class Rows:
@@ -201,14 +285,11 @@ def item_batches(labels: NDArray[np.float64], size: int, generator: np.random.Ge
     order = generator.permutation(len(labels))
     order = order[np.argsort(labels[order], kind="stable")]
     batches = [order[start::count] for start in generator.permutation(count)]
-    return [_with_a_pair(batch, labels, generator) for batch in batches]
-
-
-def _with_a_pair(batch: IntArray, labels: NDArray[np.float64], generator: np.random.Generator) -> IntArray:
-    if np.any(labels[batch] != labels[batch[0]]):
-        return batch
-    others = np.flatnonzero(labels != labels[batch[0]])
-    return np.append(batch, generator.choice(others))
+    for at, batch in enumerate(batches):
+        if labels_agree(labels[batch], None):
+            others = np.flatnonzero(labels != labels[batch[0]])
+            batches[at] = np.append(batch, generator.choice(others))
+    return batches
 
 
 def list_batches(groups: list[IntArray], size: int, generator: np.random.Generator) -> list[IntArray]:

@@ -98,16 +98,11 @@ class HuberHinge:
     multipliers: None = None
 
     def __init__(self, loss: PairwiseLoss, width: float) -> None:
-        self.loss, self.width = loss, width
+        self.loss, self.width, self.reduction = loss, width, loss.reduction
         half = width / 2
         self._value = _PairSum(Huber(half), loss)
         # |u| / 2 - u² / mu
         self._slack = _PairSum(Band(half, (0.0, -half / 2, -half / 2), (0.0, half / 2, -half / 2)), loss)
-
-    @property
-    def reduction(self) -> str:
-        """The reduction of the loss."""
-        return self.loss.reduction
 
     def __call__(self, scores: Tensor, labels: Tensor, *, qid: Tensor | None = None) -> Tensor:
         """Return the smoothed loss."""
@@ -164,16 +159,7 @@ class HingePairs:
 
 @dataclass(frozen=True, eq=False)
 class SmoothedHinge:
-    """A function of the scores (n,): the sum over pairs of ``share * h(u; a)``.
-
-    Examples:
-        >>> from ltr.losses import PairwiseHingeLoss
-        >>> pairs = HingePairs.of(PairwiseHingeLoss(), np.array([1.0, 0.0]), None, torch.zeros(1))
-        >>> hinge = SmoothedHinge(pairs, width=1.0, multipliers=torch.tensor([0.5]))
-        >>> scores = torch.tensor([0.75, 0.0])  # u = 0.25, α* = 0.75
-        >>> hinge(scores).item(), hinge.slack(scores).item()
-        (0.15625, 0.0625)
-    """
+    """A function of the scores (n,): the sum over pairs of ``share * h(u; a)``."""
 
     pairs: HingePairs
     width: float  # mu, greater than 0

@@ -134,27 +134,8 @@ def bounded_exp(x: Tensor, *, slope: float = 1.0, dtype: torch.dtype | None = No
     """
     dtype = x.dtype if dtype is None else dtype
     limit = math.log(torch.finfo(dtype).max) - math.log(slope) - 1.0
-    result: Tensor = _BoundedExp.apply(x, limit)
-    return result.to(dtype)
-
-
-class _BoundedExp(torch.autograd.Function):
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x: Tensor, limit: float) -> Tensor:
-        return torch.exp(x)
-
-    @staticmethod
-    def setup_context(ctx: torch.autograd.function.FunctionCtx, inputs: tuple[Tensor, float], output: Tensor) -> None:
-        x, limit = inputs
-        ctx.save_for_backward(x)
-        ctx.limit = limit  # type: ignore[attr-defined]
-
-    @staticmethod
-    def backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor) -> tuple[Tensor, None]:
-        (x,) = ctx.saved_tensors  # type: ignore[attr-defined]
-        return grad * torch.exp(x.clamp(max=ctx.limit)), None  # type: ignore[attr-defined]
+    near = torch.exp(x.clamp(max=limit))  # a straight line continues it
+    return with_gradient_of(torch.exp(x), near + near.detach() * torch.relu(x - limit)).to(dtype)
 
 
 def widened(scores: Tensor) -> Tensor:

@@ -24,15 +24,6 @@ def statistic_of(ranked: RankedLists, statistic: RankStatistic, gain: GainName, 
     return ranked.total(ranked.ordered(ties).gains(gain) * ranked.weights(partial(weights_at, statistic), ties))
 
 
-def normalized_of(ranked: RankedLists, statistic: RankStatistic, gain: GainName, ties: Ties, empty: float) -> Tensor:
-    """Return the rank statistic of each list over its value for the ideal order, `empty` where that is 0."""
-    value = statistic_of(ranked, statistic, gain, ties, empty)
-    if statistic.kind.share_of_pairs:
-        return value
-    best = statistic_of(ranked.ideal, statistic, gain, "resolved", empty)
-    return torch.where(best > 0, value / best, empty)
-
-
 def misranking_error_of(ranked: RankedLists, ties: Ties, empty: float) -> Tensor:
     """Return the share of positive-negative pairs in the wrong order, `empty` where there is no pair."""
     value = statistic_of(ranked, RankStatistic("auc"), "linear", ties, math.nan)

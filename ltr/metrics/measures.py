@@ -108,8 +108,11 @@ class StatisticMeasure(Measure):
 
     def of(self, ranked: RankedLists, *, ties: Ties = "resolved", empty: float = math.nan) -> Tensor:
         """Return the value of each list."""
-        value = formulas.normalized_of if self.normalized else formulas.statistic_of
-        return value(ranked, self.statistic, self.gain, ties, empty)
+        value = formulas.statistic_of(ranked, self.statistic, self.gain, ties, empty)
+        if not self.normalized or self.statistic.kind.share_of_pairs:
+            return value
+        best = formulas.statistic_of(ranked.ideal, self.statistic, self.gain, "resolved", empty)
+        return torch.where(best > 0, value / best, empty)
 
     def __str__(self) -> str:
         name, options, k = _parts(str(self.statistic))

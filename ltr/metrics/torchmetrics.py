@@ -23,6 +23,8 @@ except ModuleNotFoundError as error:
         "ltr.metrics.torchmetrics needs torchmetrics: install it, or the extra: pip install 'ltr[torchmetrics]'"
     ) from error
 
+__all__ = ["RankingMetric"]
+
 
 class RankingMetric(Metric):
     """The mean of a measure over lists, as a ``torchmetrics.Metric``.

@@ -23,10 +23,9 @@ Examples:
 """
 
 from ltr.rankers.base import Ranker
+from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
 from ltr.rankers.exact import ExactRanker, ReproducibleSearch
 from ltr.rankers.linear import LinearRanker
-from ltr.rankers.logistic import LogisticRegressionRanker
-from ltr.rankers.rankboost import RankBoostRanker
 from ltr.rankers.two_stage import TwoStageRanker, make_ranker
 
 __all__ = [

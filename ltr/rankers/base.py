@@ -179,12 +179,14 @@ class Ranker(BaseEstimator):
         labels, groups = _labels_and_lists(labels, qid, len(features))
         if labels_agree(labels, groups):
             raise ValueError("y must hold two different labels in at least one list, got none")
-        return _writable(checked_features(features)), labels, groups
+        # torch has no tensors on memory that may not be written
+        return np.require(checked_features(features), requirements="W"), labels, groups
 
     def _features(self, X: ArrayLike) -> FloatArray:
         """Check that the ranker is fitted and that X has the columns of the fit."""
         check_is_fitted(self)
-        return _writable(checked_features(validate_data(self, X, dtype=np.float64, order="C", reset=False)))
+        features = validate_data(self, X, dtype=np.float64, order="C", reset=False)
+        return np.require(checked_features(features), requirements="W")
 
     def _take_names(self, other: Ranker) -> None:
         """Record the features of another ranker, which passed its checked array on to this one."""
@@ -354,11 +356,6 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 (a tree of any leaves)
     if isinstance(value, Limits):
         return _plain(dataclasses.asdict(value))
     return _description(value) if isinstance(value, Ranker) else _CODE
-
-
-def _writable(features: FloatArray) -> FloatArray:
-    # torch has no tensors on memory that may not be written
-    return np.require(features, requirements="W")
 
 
 def _labels_and_lists(y: ArrayLike, qid: ArrayLike | None, n: int) -> tuple[FloatArray, IntArray | None]:

@@ -32,6 +32,8 @@ from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linea
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 
+__all__ = ["ExactRanker", "ReproducibleSearch"]
+
 
 @dataclass(frozen=True)
 class ReproducibleSearch:

@@ -25,12 +25,15 @@ from ltr.rankers.scorers import LinearScorer, MLPScorer, Standardize
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 
+__all__ = ["LinearRanker", "ScorerName"]
+
 ScorerName = Literal["linear", "mlp"]
 """Scoring functions of a `LinearRanker`."""
 
 _RESULTS = ("objective_", "n_iter_", "converged_")
 _CONVEX_STEPS, _TRIAL_STEPS = 100, 10  # of L-BFGS, for the starts of a loss that is not convex and from each of them
 _FACTORS = (1.0, 10.0, 100.0)  # by which RankNet's scores are multiplied until the loss has a slope
+_LAST_LAYER = ("weight", "bias", "output.weight", "output.bias")  # its parameters scale the scores
 _Parameters = dict[str, torch.Tensor]
 
 
@@ -255,8 +258,9 @@ class LinearRanker(Ranker):
         trials: list[Fit] = []
         for factor in _FACTORS:
             if not trials:
+                scaled = {name: factor * value if name in _LAST_LAYER else value for name, value in convex.items()}
                 with contextlib.suppress(NoSlopeError):
-                    trials.append(fitted(_scaled(convex, factor), loss, _TRIAL_STEPS))
+                    trials.append(fitted(scaled, loss, _TRIAL_STEPS))
         with contextlib.suppress(NoSlopeError):
             trials.append(fitted(new, loss, _TRIAL_STEPS))
         if not trials:
@@ -277,12 +281,6 @@ class LinearRanker(Ranker):
         with torch.random.fork_rng([]):
             torch.manual_seed(self.seed)
             return MLPScorer(d, as_sequence("hidden", self.hidden, "integers >= 1"))
-
-
-def _scaled(parameters: _Parameters, factor: float) -> _Parameters:
-    """Return the parameters of a scorer whose scores are those of the given one times a factor."""
-    last_layer = ("weight", "bias", "output.weight", "output.bias")
-    return {name: factor * value if name in last_layer else value for name, value in parameters.items()}
 
 
 def _warn(fit: Fit) -> None:

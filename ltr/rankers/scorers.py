@@ -15,6 +15,8 @@ from torch import Tensor, nn
 
 from ltr.checks import as_float, as_numbers, as_sequence, check_matrix, check_whole
 
+__all__ = ["LinearScorer", "MLPScorer", "Standardize"]
+
 
 class LinearScorer(nn.Module):
     """A linear score ``f(x) = w·x + b``, which starts at zero.

@@ -37,12 +37,13 @@ from ltr.exact import LinearConstraints, Progress
 from ltr.exact.largest_margin import NormName
 from ltr.losses import parse_loss
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
+from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
 from ltr.rankers.exact import ExactRanker, TopLists, cut
 from ltr.rankers.linear import LinearRanker
-from ltr.rankers.logistic import LogisticRegressionRanker
-from ltr.rankers.rankboost import RankBoostRanker
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
+
+__all__ = ["TwoStageRanker", "make_ranker"]
 
 
 def make_ranker(name: str, *, seed: int = 0) -> Ranker:
@@ -158,8 +159,13 @@ class TwoStageRanker(Ranker):
         else:
             self.base_ = self._fit_base(features, labels, groups, qid, 0 if exact.limits is None else exact.limits.seed)
         scores = _scores_of(self.base_, features)
-        if self.top_k is not None:
-            _check_order(scores, groups, self.base_)
+        if self.top_k is not None and labels_agree(scores, groups):
+            of = "" if groups is None else " of each query"
+            raise ValueError(
+                f"base must order the rows, but {type(self.base_).__name__} gives all rows{of} the same score, so that "
+                "all of them would be at the top: it has learnt nothing from these features. Take another base or "
+                'other options of it, or rerank full lists, which needs no order (top_k=None, in a config "full")'
+            )
         cuts = cut(scores, groups, self.top_k)
         self.threshold_: float | None = float(cuts[0]) if groups is None else None
         top = scores >= cuts
@@ -201,7 +207,7 @@ class TwoStageRanker(Ranker):
         Raises:
             ValueError: a ranker that is not fitted, other columns than in the fit, a `qid` after a fit without.
         """
-        return self._merged(*self._first_stage(self._features(X), qid))
+        return self._scores(self._features(X), qid)
 
     def predict(self, X: ArrayLike, qid: ArrayLike | None = None) -> FloatArray:
         """Return the scores of `decision_function`, which takes the same arguments."""
@@ -223,7 +229,7 @@ class TwoStageRanker(Ranker):
 
         The arguments are those of `decision_function`.
         """
-        _, scores, cuts, _ = self._first_stage(self._features(X), qid)
+        scores, cuts, _ = self._first_stage(self._features(X), qid)
         return scores >= cuts
 
     def recentred(self, norm: NormName = "l2") -> TwoStageRanker:
@@ -304,20 +310,18 @@ class TwoStageRanker(Ranker):
 
     def _first_stage(
         self, features: FloatArray, qid: ArrayLike | None
-    ) -> tuple[FloatArray, FloatArray, FloatArray, IntArray | None]:
-        """Return features, base scores, the score from which each row is reranked, and the number of its query."""
+    ) -> tuple[FloatArray, FloatArray, IntArray | None]:
+        """Return base scores, the score from which each row is reranked, and the number of its query."""
         scores = _scores_of(self.base_, features)
         if self.threshold_ is not None:
             if qid is not None:
                 raise ValueError("qid must be None: the ranker was fitted on one list, fit(X, y, qid) takes queries")
-            return features, scores, np.full(len(scores), self.threshold_), None
+            return scores, np.full(len(scores), self.threshold_), None
         queries = None if qid is None else checked_queries(qid, len(features))[0]
-        return features, scores, cut(scores, queries, self.top_k), queries
+        return scores, cut(scores, queries, self.top_k), queries
 
-    def _merged(
-        self, features: FloatArray, scores: FloatArray, cuts: FloatArray, queries: IntArray | None
-    ) -> FloatArray:
-        """Return the scores of `decision_function`."""
+    def _scores(self, features: FloatArray, qid: ArrayLike | None = None) -> FloatArray:
+        scores, cuts, queries = self._first_stage(features, qid)
         if self.coef_ is None:
             return scores
         top = scores >= cuts
@@ -328,13 +332,10 @@ class TwoStageRanker(Ranker):
         above = np.where(exact >= 0, 2.0 + exact, 1.0 + 1.0 / (1.0 - np.minimum(exact, 0.0)))
         return np.where(top, lift + above, scores)
 
-    def _scores(self, features: FloatArray) -> FloatArray:
-        return self._merged(*self._first_stage(features, None))
-
     def _scores_of_lists(self, X: ArrayLike, qid: ArrayLike | None) -> FloatArray:
         features = self._features(X)
         # after a fit on one list the scores hold for any list
-        return self._merged(*self._first_stage(features, None if self.threshold_ is not None else qid))
+        return self._scores(features, None if self.threshold_ is not None else qid)
 
     def _fitted_state(self) -> dict[str, Any]:
         if not isinstance(self.base_, Ranker):
@@ -384,17 +385,6 @@ def _linear_weights(base: Any, d: int) -> FloatArray | None:  # noqa: ANN401 (an
     if not isinstance(weights, np.ndarray) or weights.size != d:
         return None
     return weights.astype(np.float64).ravel()
-
-
-def _check_order(scores: FloatArray, queries: IntArray | None, base: Any) -> None:  # noqa: ANN401 (any estimator)
-    """Refuse a base ranker that orders nothing: with all scores tied every row would be at the top."""
-    if labels_agree(scores, queries):
-        of = "" if queries is None else " of each query"
-        raise ValueError(
-            f"base must order the rows, but {type(base).__name__} gives all rows{of} the same score, so that all of "
-            "them would be at the top: it has learnt nothing from these features. Take another base or other options "
-            'of it, or rerank full lists, which needs no order (top_k=None, in a config "full")'
-        )
 
 
 def _means_of_tops(values: FloatArray, top: NDArray[np.bool_], queries: IntArray | None) -> FloatArray | float:

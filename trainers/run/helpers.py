@@ -20,7 +20,7 @@ import torch
 import torch.distributed as dist
 
 from ltr.fitting import DeviceName, FitOptions
-from ltr.fitting.team import Team, others
+from ltr.fitting.observations import Team, others
 from trainers.config import Config
 from trainers.methods import first_stage_ranker, quiet_surrogates
 from trainers.task.data import split_of

@@ -1,7 +1,8 @@
-r"""RankBoost for two classes: boosted threshold rankers that minimise the exponential loss of the pairs.
+r"""The baselines, rankers to compare with: logistic regression, the paper's first stage, and RankBoost.
 
-The scoring function ``f(x) = sum over rounds t of alpha_t h_t(x)`` with weak rankers ``h_t(x) = [x_j > cut]``
-lowers, round by round, the mean over all positive-negative pairs
+*RankBoost* for two classes minimises the exponential loss of the pairs with boosted threshold rankers. The scoring
+function ``f(x) = sum over rounds t of alpha_t h_t(x)`` with weak rankers ``h_t(x) = [x_j > cut]`` lowers, round by
+round, the mean over all positive-negative pairs
 
     L(f) = (1 / (n_pos n_neg)) sum_i sum_k exp(-(f(x_i) - f(x_k))).
 
@@ -38,14 +39,91 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import ClassifierTags, Tags
 
-from ltr.checks import check_callable, check_whole, one_of
-from ltr.data.dataset import DataError
-from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
+from ltr.checks import check_callable, check_number, check_whole, one_of
+from ltr.data.dataset import DataError, check_ranges
+from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 
+__all__ = ["LogisticRegressionRanker", "RankBoostRanker"]
+
 # |r| at or below this is rounding, not an improvement
 _NOTHING = 1e-12
+
+
+@dataclass(eq=False, repr=False)
+class LogisticRegressionRanker(Ranker):
+    """Rank by the linear score of a logistic regression.
+
+    ``min over w, b of  ||w||^2 / 2 + C sum_i log(1 + exp(-s_i (w·z_i + b)))``, s_i = +-1, z_i the standardised
+    features. `C` is scikit-learn's: a large one, the default, regularises next to nothing. (The `C` of `ExactRanker`, a
+    price of weights, is another one.)
+
+    The model looks at one row at a time: rows with the lowest label are its negative class, all others its positive
+    class, and the list of a row makes no difference.
+
+    Args:
+        C: inverse strength of the regularisation, > 0.
+        standardize: whether `fit` divides each column by its standard deviation first, which changes what the
+            regularisation penalises. Constant columns get the weight 0.
+        max_iter: most iterations of the solver (L-BFGS), >= 1.
+        statistic, gain, normalize: what `score` reports, see `Ranker`.
+
+    Attributes:
+        coef_: weights on the raw features, (d,).
+        intercept_: score of a row of zeros.
+        n_iter_: iterations done.
+
+    Examples:
+        >>> X, y = [[0.0, 5.0], [1.0, 5.0], [2.0, 5.0], [3.0, 5.0]], [0, 1, 0, 1]
+        >>> ranker = LogisticRegressionRanker().fit(X, y)
+        >>> scores = ranker.decision_function(X)
+        >>> bool(scores[3] > scores[0]), bool(ranker.coef_[0] > 0), float(ranker.coef_[1])
+        (True, True, 0.0)
+    """
+
+    _FITTED = ("coef_", "intercept_", "n_iter_")
+
+    C: float = 1e4
+    standardize: bool = True
+    max_iter: int = 10_000
+    _: KW_ONLY
+    statistic: RankStatistic | str = "dcg"
+    gain: GainName = "exp2"
+    normalize: bool = False
+
+    @all_or_nothing
+    def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> LogisticRegressionRanker:
+        """Learn the weights.
+
+        Args:
+            X: features, (n, d), finite.
+            y: labels, (n,), 0 and 1 or graded.
+            qid: list of each row, (n,); it is checked and makes no difference.
+        """
+        from sklearn.linear_model import LogisticRegression
+
+        self._measure()
+        check_number("C", self.C, above=0)
+        if not isinstance(self.standardize, bool | np.bool_):
+            raise ValueError(f"standardize must be true or false, got {self.standardize!r}")
+        check_whole("max_iter", self.max_iter, 1)
+        features, labels, _ = self._training_data(X, y, qid)
+        mean, scale = np.zeros(features.shape[1]), np.ones(features.shape[1])
+        if self.standardize:
+            check_ranges(features)
+            mean, deviation = features.mean(axis=0), features.std(axis=0)
+            # rounding leaves a tiny deviation in some constant columns, their range is 0
+            scale = np.where(np.ptp(features, axis=0) > 0, deviation, math.inf)
+        model = LogisticRegression(C=self.C, max_iter=self.max_iter, tol=1e-6)
+        model.fit((features - mean) / scale, (labels > labels.min()).astype(np.int64))
+        self.coef_ = model.coef_[0] / scale
+        self.intercept_ = float(model.intercept_[0] - self.coef_ @ mean)
+        self.n_iter_ = int(model.n_iter_[0])
+        return self
+
+    def _scores(self, features: FloatArray) -> FloatArray:
+        return linear_scores(features, self.coef_) + self.intercept_
 
 
 @dataclass(eq=False, repr=False)
@@ -102,7 +180,12 @@ class RankBoostRanker(Ranker):
             y: labels, (n,), two different ones; rows with the larger one are the positives.
             qid: None; RankBoost learns from one list.
         """
-        self._check_parameters()
+        self._measure()
+        check_whole("rounds", self.rounds, 1)
+        if self.thresholds is not None:
+            check_whole("thresholds", self.thresholds, 1)
+        one_of("step", self.step, ("bound", "exact"))
+        check_callable("on_round", self.on_round)
         if qid is not None:
             raise DataError("qid: RankBoost learns from one list with labels 0 and 1; the loss exponential takes qid")
         features, labels, _ = self._training_data(X, y, None)
@@ -143,14 +226,6 @@ class RankBoostRanker(Ranker):
     def __getstate__(self) -> dict[str, Any]:
         # a callback does not belong in a copy of the model
         return {**super().__getstate__(), "on_round": None}
-
-    def _check_parameters(self) -> None:
-        self._measure()
-        check_whole("rounds", self.rounds, 1)
-        if self.thresholds is not None:
-            check_whole("thresholds", self.thresholds, 1)
-        one_of("step", self.step, ("bound", "exact"))
-        check_callable("on_round", self.on_round)
 
     def _alpha(self, r: float, V: float, U: float, half_pair: float) -> float:
         """Return the step of a weak ranker, by the notation of the module."""
