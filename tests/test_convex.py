@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from ltr import losses
-from ltr.convex import certified_optimum, optimum, programs
+from ltr.convex import certified_optimum, optimum
 
 NAMES = [
     "ranknet",
@@ -328,6 +328,6 @@ def test_sizes_that_are_refused(monkeypatch):
         certified_optimum("ranknet", X, y, l2=0.1)
     assert certified_optimum("logistic", X, y, l2=0.1).gap < 1e-9
     monkeypatch.undo()
-    monkeypatch.setattr(programs, "KINK_LIMIT", 0)
+    monkeypatch.setattr(optimum, "KINK_LIMIT", 0)
     with pytest.raises(ValueError, match=r"hinge: .* pairs within 0.03 of the kink, the limit is 0; use a larger l2"):
         certified_optimum("hinge", X, y, l2=0.1)
