@@ -103,7 +103,7 @@ _SETTLED = (285, 538, 1229, 7506)  # took too long or ended inexact once
 
 
 # 8261 met sides of 1e-300 where a step is no number
-@pytest.mark.parametrize("seed", [*range(0, examples(240, slow=3000), examples(4, slow=1)), *_SETTLED, 8261])
+@pytest.mark.parametrize("seed", [*range(0, examples(240, slow=2000), examples(4, slow=1)), *_SETTLED, 8261])
 def test_random_problems_against_all_vertices(seed):
     try:
         problem, method = reference.instance(seed)
