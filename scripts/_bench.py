@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from trainers.provenance import machine
+from trainers.report.pictures import drawing as draw
 from trainers.tables import markdown_table
 
 Json = dict[str, Any]
@@ -262,38 +263,27 @@ class Study:
 
     def _draw(self, records: Sequence[Json], path: Path) -> None:
         """Draw time and memory of single lists over their length, on logarithmic axes."""
-        import matplotlib.pyplot as plt
-
-        across = len(self.plot)
-        figure, axes = plt.subplots(
-            *((1, 2) if across == 1 else (2, across)),
-            figsize=(11, 4.2 if across == 1 else 6.4),
-            layout="constrained",
-            sharex=True,
-        )
-        above, below = axes.reshape(2, -1)
-        for times, memory, (title, curves) in zip(above, below, self.plot.items(), strict=True):
-            for curve in curves:
-                found = sorted(
-                    (r["shape"][0], r["seconds"], max(r["megabytes"], 0.1))
-                    for r in records
-                    if "value" in r and (r["form"], r["what"]) == curve[:2] and len(r["shape"]) == 1
-                )
-                if found:
-                    n, seconds, megabytes = zip(*found, strict=True)
-                    look = {"color": curve.colour, "markersize": 4}
-                    times.loglog(n, seconds, curve.style, label=curve.label, **look)
-                    memory.loglog(n, megabytes, curve.style, **look)
-            times.set(title=title, ylabel="seconds")
-            if times.lines:
-                times.legend(fontsize=7)
-            memory.set(ylabel="peak memory, MB")
-        for axis in axes.flat:
-            axis.grid(alpha=0.3)
-        for axis in axes.reshape(-1, max(2, across))[-1]:  # with no panel below
-            axis.set_xlabel("items of the list")
-        figure.savefig(path, dpi=120)
-        plt.close(figure)
+        figure, looks = draw.canvas(2.6 * len(self.plot) + 0.8), {}
+        panels = figure.subplots(len(self.plot), 2, squeeze=False, sharex=True)
+        for both, (title, curves) in zip(panels, self.plot.items(), strict=True):
+            for axes, what in zip(both, ("seconds", "megabytes"), strict=True):
+                draw.dress(axes, f"{title}: {what}")
+                for curve in curves:
+                    found = sorted(
+                        (record["shape"][0], max(record[what], 0.0 if what == "seconds" else 0.1))
+                        for record in records
+                        if "value" in record
+                        and (record["form"], record["what"]) == curve[:2]
+                        and len(record["shape"]) == 1
+                    )
+                    if found:
+                        (line,) = axes.loglog(*zip(*found, strict=True), curve.style, color=curve.colour, markersize=3)
+                        looks[curve.label] = line
+        for label, line in looks.items():
+            line.set_label(label)
+        draw.name_axes(figure, x="items of the list")
+        draw.legend(figure, looks.values())
+        figure.savefig(path)
 
 
 def _time(seconds: float) -> str:
