@@ -1,7 +1,7 @@
-"""What the benchmarks share: measurements in processes of their own, records of them, and tables put into pages.
+"""The harness of the benchmarks: measurements in separate processes, their records, and tables put into pages.
 
 A *request* is a JSON object that says what to measure. A script runs itself with ``--one REQUEST`` for each of them, so
-that the peak of memory is the measurement's own, and keeps the records in a file of JSON lines, so that nothing is
+that peak memory is that of this measurement alone. It keeps the records in a file of JSON lines, so that nothing is
 measured twice.
 """
 
@@ -31,9 +31,9 @@ from trainers.tables import markdown_table
 
 Json = dict[str, Any]
 Form = Callable[[str, Tensor, Tensor], Callable[[], float] | None]
-"""Makes, of what is measured, scores and labels, a call that returns a value; None where it cannot."""
+"""Takes the name of what is measured, scores and labels; returns a call that gives the value, or None."""
 
-_SECONDS, _CALLS = 0.5, 200  # for which a call is repeated, and how often at most
+_SECONDS, _CALLS = 0.5, 200  # a call is repeated for so many seconds, and at most so often
 _ABSENT = "not there"
 _KEY = ("form", "what", "shape", "dtype", "threads")
 
@@ -70,7 +70,7 @@ def apart(
         script: path of the script that measures.
         request: what to measure.
         threads: number of threads for OpenMP.
-        launcher: arguments of Python ahead of the script.
+        launcher: arguments of Python before the script.
         seconds: time after which the process is killed.
     """
     try:
@@ -92,11 +92,11 @@ def apart(
 
 
 class Records:
-    """The records in a file of JSON lines; indexed by a request, those of the same fields, in order.
+    """The records in a file of JSON lines. Indexing by a request gives the records with the same fields, in order.
 
     Args:
         path: the file.
-        fields: names of what tells one measurement from another.
+        fields: names of the fields that tell one measurement from another.
     """
 
     def __init__(self, path: Path, fields: Sequence[str]) -> None:
@@ -113,7 +113,7 @@ class Records:
         return [record for several in self._found.values() for record in several]
 
     def add(self, record: Json) -> None:
-        """Keep a record, on disk too."""
+        """Add a record, also to the file."""
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
         self[record].append(record)
@@ -186,7 +186,7 @@ class Study:
         """Measure what is missing, and write the table and the plot."""
         parser = command_line(self.about, f"runs/{self.name}")
         parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="threads of torch")
-        parser.add_argument("--rounds", type=int, default=1, help="how often all is measured; the best time counts")
+        parser.add_argument("--rounds", type=int, default=1, help="number of measurements; the best time counts")
         parser.add_argument("--longest", type=int, default=10_000_000, help="longest list that is measured")
         parser.add_argument("--image", type=Path, metavar="PNG", help="a second place for the plot")
         options = parsed(parser, self.measure)

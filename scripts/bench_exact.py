@@ -191,18 +191,8 @@ def row(case: Case, record: Json, limits: Sequence[float]) -> list[str]:
 
 
 def percent(gap: float) -> str:
-    """Return a gap as a percentage with two or three digits that count.
-
-    Examples:
-        >>> percent(0.0), percent(0.01234), percent(1.5), percent(0.00004), percent(math.inf)
-        ('0', '1.2%', '150%', '0.0040%', '-')
-    """
-    if not math.isfinite(gap):
-        return "-"
-    if gap <= 1e-9:  # within the tolerance of a proof
-        return "0"
-    digits = max(0, 1 - math.floor(math.log10(100 * gap)))
-    return f"{100 * gap:.{0 if gap >= 0.1 else min(digits, 6)}f}%"
+    """Return a gap as a percentage with two significant digits; ``0`` within the tolerance of a proof."""
+    return "-" if math.isinf(gap) else "0" if gap <= 1e-9 else f"{float(f'{100 * gap:.2g}'):g}%"
 
 
 def report(found: dict[Case, list[Json]], limits: Sequence[float]) -> str:

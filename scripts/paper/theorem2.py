@@ -175,25 +175,21 @@ def _draw_plane(axes: Axes, case: Case) -> None:
 def _draw_objectives(axes: Axes, case: Case) -> None:
     draw.dress(axes, "the objective against the direction of w")
     angles = (np.arange(1440) + 0.5) * 360 / 1440 - 90  # none of them exactly an axis
-    axial = np.array([-90, 0, 90, 180])
+    directions = np.column_stack([np.cos(np.radians(angles)), np.sin(np.radians(angles))])
+    axial = {-90: [0.0, -1.0], 0: [1.0, 0.0], 90: [0.0, 1.0], 180: [-1.0, 0.0]}
     solved = ((case.resolved, case.best, 0.004, 8.0), (case.subrank, case.substitute, -0.004, 4.5))
     for colour, (problem, answer, shift, size) in zip(_LOOKS.values(), solved, strict=True):
-        values = np.array([problem.evaluate(_direction(angle)) for angle in angles])
+        values = np.array([problem.evaluate(w) for w in directions])
         jumps = np.flatnonzero(np.abs(np.diff(values)) > 1e-9)
         heights = np.insert(values, jumps + 1, np.nan) + shift
         axes.plot(np.insert(angles, jumps + 1, angles[jumps]), heights, color=colour, linewidth=1.8)
-        at_axes = [problem.evaluate([float(round(v)) for v in _direction(angle)]) for angle in axial]
-        axes.plot(axial, at_axes, "o", color=colour, markersize=size)
+        axes.plot(list(axial), [problem.evaluate(w) for w in axial.values()], "o", color=colour, markersize=size)
         best = float(np.degrees(np.arctan2(answer.weights[1], answer.weights[0])))
         axes.plot(best, answer.value, "*", color=colour, markersize=13, markeredgecolor=draw.INK, zorder=5)
     axes.set_xlim(-98, 188)
     axes.margins(y=0.12)
-    axes.set_xticks(axial, ["(0, −1)", "(1, 0)", "(0, 1)", "(−1, 0)"])
+    axes.set_xticks(list(axial), ["(0, −1)", "(1, 0)", "(0, 1)", "(−1, 0)"])
     axes.set_xlabel("w; dots where one weight is 0 and free of its price", fontsize=draw.SMALL, color=draw.INK)
-
-
-def _direction(angle: float) -> list[float]:
-    return [float(np.cos(np.radians(angle))), float(np.sin(np.radians(angle)))]
 
 
 # --- definitions of rank, and other statements --------------------------------------------------------------------
