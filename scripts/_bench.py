@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -32,6 +32,9 @@ from trainers.tables import markdown_table
 Json = dict[str, Any]
 Form = Callable[[str, Tensor, Tensor], Callable[[], float] | None]
 """Takes the name of what is measured, scores and labels; returns a call that gives the value, or None."""
+
+Curve = tuple[str, str, str, str, str]
+"""A line of a plot: the form and what it computes; its label, style and colour."""
 
 _SECONDS, _CALLS = 0.5, 200  # a call is repeated for so many seconds, and at most so often
 _ABSENT = "not there"
@@ -154,16 +157,6 @@ def peak() -> float:
     return highest / (2**20 if sys.platform == "darwin" else 1024)
 
 
-class Curve(NamedTuple):
-    """A line of a plot: time and memory of a form over the length of one list."""
-
-    form: str
-    what: str
-    label: str
-    style: str
-    colour: str
-
-
 @dataclass
 class Study:
     """A script that compares the product's form of several computations with those of its peers.
@@ -265,29 +258,20 @@ class Study:
         """Draw time and memory of single lists over their length, on logarithmic axes."""
         figure, looks = draw.canvas(2.6 * len(self.plot) + 0.8), {}
         panels = figure.subplots(len(self.plot), 2, squeeze=False, sharex=True)
+        single = [record for record in records if "value" in record and len(record["shape"]) == 1]
         for both, (title, curves) in zip(panels, self.plot.items(), strict=True):
-            for axes, what in zip(both, ("seconds", "megabytes"), strict=True):
-                draw.dress(axes, f"{title}: {what}")
-                for curve in curves:
-                    found = sorted(
-                        (record["shape"][0], max(record[what], 0.0 if what == "seconds" else 0.1))
-                        for record in records
-                        if "value" in record
-                        and (record["form"], record["what"]) == curve[:2]
-                        and len(record["shape"]) == 1
-                    )
-                    if found:
-                        (line,) = axes.loglog(*zip(*found, strict=True), curve.style, color=curve.colour, markersize=3)
-                        looks[curve.label] = line
-        for label, line in looks.items():
-            line.set_label(label)
+            for axes, measured, least in zip(both, ("seconds", "megabytes"), (0.0, 0.1), strict=True):
+                draw.dress(axes, f"{title}: {measured}")
+                for form, what, label, style, colour in curves:
+                    own = [record for record in single if (record["form"], record["what"]) == (form, what)]
+                    if found := sorted((record["shape"][0], max(record[measured], least)) for record in own):
+                        axes.loglog(*zip(*found, strict=True), style, color=colour, markersize=3)
+                        (looks[label],) = axes.plot([], [], style, color=colour, markersize=3, label=label)
         draw.name_axes(figure, x="items of the list")
         draw.legend(figure, looks.values())
         figure.savefig(path)
 
 
 def _time(seconds: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} µs"
+    unit, size = ("s", 1.0) if seconds >= 1.0 else ("ms", 1e-3) if seconds >= 1e-3 else ("µs", 1e-6)
+    return f"{seconds / size:.3g} {unit}"

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from _bench import Curve, Form, Json, Study
+from _bench import Form, Json, Study
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -172,7 +172,7 @@ STUDY = Study(
     requests=_requests,
     plot={
         "value and gradient": [  # the plain form dotted in the colour of the loss
-            Curve(form, name, name if form == "ltr" else f"{name}, {form}", style, f"C{at}")
+            (form, name, name if form == "ltr" else f"{name}, {form}", style, f"C{at}")
             for at, name in enumerate(_NAMES)
             for form, style in (("ltr", "-o"), ("plain torch", ":s"))
         ]

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from _bench import Curve, Form, Json, Study
+from _bench import Form, Json, Study
 from torch import Tensor
 
 from ltr.metrics import parse_measure
@@ -158,7 +158,7 @@ STUDY = Study(
     _FORMS,
     data=_data,
     requests=_requests,
-    plot={m: [Curve(form, m, form, "-o", f"C{at}") for at, form in enumerate(_FORMS)] for m in _METRICS},
+    plot={m: [(form, m, form, "-o", f"C{at}") for at, form in enumerate(_FORMS)] for m in _METRICS},
     tolerance={"float64": 1e-4, "float32": 1e-4},  # some compute in single precision
     first=(30,),
 )
