@@ -500,7 +500,7 @@ def test_the_best_base_is_found():
     assert "lr ranks better than push (p < 0.001)" in text
     assert "No difference between the surrogates is shown" in text
     assert rows(text, "rank after reranking")[0][:2] == ["lr", "1.00"]
-    assert "\n\nAs bases of the exact stage: The bases do not rank alike" in page(made.results)
+    assert "\n\nComparing the base rankers of the exact stage: The bases do not rank alike" in page(made.results)
 
 
 def test_bases_that_tie_and_too_few_data_sets():
@@ -614,7 +614,7 @@ def test_more_time():
     assert (evidence.lengths["a"].limit, list(evidence.lengths["a"].longer)) == (20.0, [600.0])
     text = part(made.results, "Is a larger K")
     assert (
-        "Of 1 list that the usual limit left open, a longer one proves 1; the median gap goes from 8.00% to 0.00%"
+        "Of 1 list that the usual limit left open, a longer limit proves 1; the median gap goes from 8.00% to 0.00%"
         in text
     )
     assert "rises in 1, falls in 0 and stays the same in 0 in training; on test it rises in 0, falls in 1" in text
