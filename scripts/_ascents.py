@@ -10,7 +10,7 @@ All maximise ``sum over p of a[n - p - c_(p)]`` (see `ltr.exact.problem`) over w
 * *DirectRank*: Tan, Xia, Guo & Wang, "Direct optimization of ranking measures for learning to rank models" (KDD 2013).
   Each coordinate in random order is moved into the best of the intervals of its whole line, found by sorting the
   points where a pair changes and sweeping over them; a random start once no coordinate helps. Their likelihood of
-  top-τ permutations, against overfitting, is no part of it.
+  top-τ permutations, against overfitting, is left out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from ltr.exact import RerankProblem
 FloatArray = NDArray[np.float64]
 
 _STEP, _SCALE, _DOUBLINGS = 0.05, 2.0, 25  # RankLib's defaults
-_GAIN = 1e-9  # least gain that counts as one
+_GAIN = 1e-9  # smallest gain that counts
+_DIRECTIONS = 500
 
 
 class List(NamedTuple):
@@ -39,14 +40,14 @@ class List(NamedTuple):
 
     @classmethod
     def of(cls, problem: RerankProblem) -> List:
-        """The list of a problem."""
+        """Return the list of a problem."""
         X = np.ascontiguousarray(problem.X)
         return cls(X[problem.positives], X[problem.negatives], np.concatenate([[0.0], problem.a]), problem.margin)
 
 
 @njit(cache=True, nogil=True)
 def evaluate(given: List, w: FloatArray) -> float:
-    """The statistic at w."""
+    """Return the statistic at w."""
     negatives = np.sort(given.negatives @ w)
     scores = given.positives @ w
     n = len(scores) + len(negatives)
@@ -62,15 +63,15 @@ def evaluate(given: List, w: FloatArray) -> float:
 
 @njit(cache=True, nogil=True)
 def random_start(d: int, rng: np.random.Generator) -> FloatArray:
-    """A direction uniform on the sphere, scaled to ``max |w_j| = 1``."""
+    """Return a direction uniform on the sphere, scaled to ``max |w_j| = 1``."""
     w = rng.normal(0.0, 1.0, d)
     return w / np.max(np.abs(w))
 
 
 @njit(cache=True, nogil=True)
-def random_round(given: List, w: FloatArray, value: float, rounds: int, rng: np.random.Generator) -> float:
-    """Try random directions; the best is left in w and its value returned."""
-    for _ in range(rounds):
+def random_pass(given: List, w: FloatArray, value: float, rng: np.random.Generator) -> float:
+    """Try 500 random directions; the best is left in w and its value returned."""
+    for _ in range(_DIRECTIONS):
         trial = random_start(len(w), rng)
         reached = evaluate(given, trial)
         if reached > value:
@@ -89,7 +90,7 @@ def _moved(w: FloatArray, j: int, step: float) -> FloatArray:
 
 @njit(cache=True, nogil=True)
 def coordinate_pass(given: List, w: FloatArray, value: float, rng: np.random.Generator) -> float:
-    """One pass over the coordinates with doubled steps; w is moved and its value returned."""
+    """Pass over the coordinates with doubled steps; w is moved and its value returned."""
     for j in rng.permutation(len(w)):
         best, best_step = value, 0.0
         for sign in (-1.0, 1.0):
@@ -107,7 +108,7 @@ def coordinate_pass(given: List, w: FloatArray, value: float, rng: np.random.Gen
 
 @njit(cache=True, nogil=True)
 def direct_rank_pass(given: List, w: FloatArray, value: float, rng: np.random.Generator) -> float:
-    """One pass over the coordinates with exact line searches; w is moved and its value returned."""
+    """Pass over the coordinates with exact line searches; w is moved and its value returned."""
     for j in rng.permutation(len(w)):
         trial = _moved(w, j, _best_step(given, w, j))
         reached = evaluate(given, trial)
@@ -119,7 +120,7 @@ def direct_rank_pass(given: List, w: FloatArray, value: float, rng: np.random.Ge
 
 @njit(cache=True, nogil=True)
 def _best_step(given: List, w: FloatArray, j: int) -> float:
-    """The middle of the best interval of the line ``w + t e_j``."""
+    """Return the middle of the best interval of the line ``w + t e_j``."""
     rows, columns = len(given.positives), len(given.negatives)
     high, low = given.positives @ w, given.negatives @ w
     at = np.empty(rows * columns)

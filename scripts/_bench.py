@@ -1,7 +1,7 @@
-"""What the benchmarks share: measurements in processes of their own, records of them, and tables put into pages.
+"""The harness of the benchmarks: measurements in separate processes, their records, and tables put into pages.
 
 A *request* is a JSON object that says what to measure. A script runs itself with ``--one REQUEST`` for each of them, so
-that the peak of memory is the measurement's own, and keeps the records in a file of JSON lines, so that nothing is
+that peak memory is that of this measurement alone. It keeps the records in a file of JSON lines, so that nothing is
 measured twice.
 """
 
@@ -20,19 +20,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from trainers.provenance import machine
+from trainers.report.pictures import drawing as draw
 from trainers.tables import markdown_table
 
 Json = dict[str, Any]
 Form = Callable[[str, Tensor, Tensor], Callable[[], float] | None]
-"""Makes, of what is measured, scores and labels, a call that returns a value; None where it cannot."""
+"""Takes the name of what is measured, scores and labels; returns a call that gives the value, or None."""
 
-_SECONDS, _CALLS = 0.5, 200  # for which a call is repeated, and how often at most
+Curve = tuple[str, str, str, str, str]
+"""A line of a plot: the form and what it computes; its label, style and colour."""
+
+_SECONDS, _CALLS = 0.5, 200  # a call is repeated for so many seconds, and at most so often
 _ABSENT = "not there"
 _KEY = ("form", "what", "shape", "dtype", "threads")
 
@@ -69,7 +73,7 @@ def apart(
         script: path of the script that measures.
         request: what to measure.
         threads: number of threads for OpenMP.
-        launcher: arguments of Python ahead of the script.
+        launcher: arguments of Python before the script.
         seconds: time after which the process is killed.
     """
     try:
@@ -91,11 +95,11 @@ def apart(
 
 
 class Records:
-    """The records in a file of JSON lines; indexed by a request, those of the same fields, in order.
+    """The records in a file of JSON lines. Indexing by a request gives the records with the same fields, in order.
 
     Args:
         path: the file.
-        fields: names of what tells one measurement from another.
+        fields: names of the fields that tell one measurement from another.
     """
 
     def __init__(self, path: Path, fields: Sequence[str]) -> None:
@@ -112,7 +116,7 @@ class Records:
         return [record for several in self._found.values() for record in several]
 
     def add(self, record: Json) -> None:
-        """Keep a record, on disk too."""
+        """Add a record, also to the file."""
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
         self[record].append(record)
@@ -153,16 +157,6 @@ def peak() -> float:
     return highest / (2**20 if sys.platform == "darwin" else 1024)
 
 
-class Curve(NamedTuple):
-    """A line of a plot: time and memory of a form over the length of one list."""
-
-    form: str
-    what: str
-    label: str
-    style: str
-    colour: str
-
-
 @dataclass
 class Study:
     """A script that compares the product's form of several computations with those of its peers.
@@ -185,7 +179,7 @@ class Study:
         """Measure what is missing, and write the table and the plot."""
         parser = command_line(self.about, f"runs/{self.name}")
         parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="threads of torch")
-        parser.add_argument("--rounds", type=int, default=1, help="how often all is measured; the best time counts")
+        parser.add_argument("--rounds", type=int, default=1, help="number of measurements; the best time counts")
         parser.add_argument("--longest", type=int, default=10_000_000, help="longest list that is measured")
         parser.add_argument("--image", type=Path, metavar="PNG", help="a second place for the plot")
         options = parsed(parser, self.measure)
@@ -262,42 +256,22 @@ class Study:
 
     def _draw(self, records: Sequence[Json], path: Path) -> None:
         """Draw time and memory of single lists over their length, on logarithmic axes."""
-        import matplotlib.pyplot as plt
-
-        across = len(self.plot)
-        figure, axes = plt.subplots(
-            *((1, 2) if across == 1 else (2, across)),
-            figsize=(11, 4.2 if across == 1 else 6.4),
-            layout="constrained",
-            sharex=True,
-        )
-        above, below = axes.reshape(2, -1)
-        for times, memory, (title, curves) in zip(above, below, self.plot.items(), strict=True):
-            for curve in curves:
-                found = sorted(
-                    (r["shape"][0], r["seconds"], max(r["megabytes"], 0.1))
-                    for r in records
-                    if "value" in r and (r["form"], r["what"]) == curve[:2] and len(r["shape"]) == 1
-                )
-                if found:
-                    n, seconds, megabytes = zip(*found, strict=True)
-                    look = {"color": curve.colour, "markersize": 4}
-                    times.loglog(n, seconds, curve.style, label=curve.label, **look)
-                    memory.loglog(n, megabytes, curve.style, **look)
-            times.set(title=title, ylabel="seconds")
-            if times.lines:
-                times.legend(fontsize=7)
-            memory.set(ylabel="peak memory, MB")
-        for axis in axes.flat:
-            axis.grid(alpha=0.3)
-        for axis in axes.reshape(-1, max(2, across))[-1]:  # with no panel below
-            axis.set_xlabel("items of the list")
-        figure.savefig(path, dpi=120)
-        plt.close(figure)
+        figure, looks = draw.canvas(2.6 * len(self.plot) + 0.8), {}
+        panels = figure.subplots(len(self.plot), 2, squeeze=False, sharex=True)
+        single = [record for record in records if "value" in record and len(record["shape"]) == 1]
+        for both, (title, curves) in zip(panels, self.plot.items(), strict=True):
+            for axes, measured, least in zip(both, ("seconds", "megabytes"), (0.0, 0.1), strict=True):
+                draw.dress(axes, f"{title}: {measured}")
+                for form, what, label, style, colour in curves:
+                    own = [record for record in single if (record["form"], record["what"]) == (form, what)]
+                    if found := sorted((record["shape"][0], max(record[measured], least)) for record in own):
+                        axes.loglog(*zip(*found, strict=True), style, color=colour, markersize=3)
+                        (looks[label],) = axes.plot([], [], style, color=colour, markersize=3, label=label)
+        draw.name_axes(figure, x="items of the list")
+        draw.legend(figure, looks.values())
+        figure.savefig(path)
 
 
 def _time(seconds: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} µs"
+    unit, size = ("s", 1.0) if seconds >= 1.0 else ("ms", 1e-3) if seconds >= 1e-3 else ("µs", 1e-6)
+    return f"{seconds / size:.3g} {unit}"

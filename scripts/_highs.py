@@ -11,22 +11,17 @@ import math
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ltr.exact import Problem, Status
 from ltr.exact.local_search import compile_search, search_locally
-from ltr.exact.scip import Formulation, ResolvedRank, ScipSolver
+from ltr.exact.scip import ResolvedRank, ScipSolver
 from ltr.exact.state import Ending, SolveState
-
-if TYPE_CHECKING:
-    from highspy import Highs
-    from highspy.highs import HighsCallbackEvent
-
 
 _LONGEST_SEARCH = 2.0  # seconds, as before SCIP
 _TOLERANCE = 1e-9  # of feasibility and integrality, as small as the model needs (see `ltr.exact.scip`)
+_MODEL = ScipSolver(ResolvedRank, "faithful")
 
 
 @dataclass(frozen=True)
@@ -45,80 +40,63 @@ class HighsSolver:
         compile_search()
 
     def run(self, state: SolveState) -> Ending:
-        """Local search, then branch and bound, into the state."""
+        """Run the local search, then branch and bound."""
         import highspy
 
         if self.local_search > 0:
             search_locally(state, min(self.local_search * state.limits.time_limit, _LONGEST_SEARCH))
+        solver = highspy.Highs()
+        for option, value in {
+            "output_flag": False,
+            "threads": self.threads,
+            "random_seed": int(state.limits.seed),
+            "mip_rel_gap": state.limits.gap,
+            "mip_abs_gap": 0.0,
+            "mip_feasibility_tolerance": _TOLERANCE,
+            "primal_feasibility_tolerance": _TOLERANCE,
+        }.items():
+            solver.setOptionValue(option, value)
         formulation = _MODEL.build(state.problem, state)
         try:
-            solver = self._loaded(formulation, state)
-            unit, weights = formulation.unit, _columns(solver, [f"w_{j}" for j in range(state.problem.d)])
+            with tempfile.TemporaryDirectory() as folder:
+                path = str(Path(folder) / "model.mps")
+                formulation.model.writeProblem(path, verbose=False)
+                if solver.readModel(path) == highspy.HighsStatus.kError:
+                    raise RuntimeError("HiGHS cannot read the model")
+            column = {name: j for j, name in enumerate(solver.getLp().col_names_)}
+            values = formulation.complete(state.weights) if math.isfinite(state.value) else None
+            if values is not None:
+                start, complete = highspy.HighsSolution(), np.zeros(solver.getNumCol())
+                complete[[column[variable.name] for variable, _ in values]] = [value for _, value in values]
+                start.col_value = complete.tolist()
+                solver.setSolution(start)
         finally:
             formulation.model.free()
+        weights = [column[f"w_{j}"] for j in range(state.problem.d)]
 
-        def offer(event: HighsCallbackEvent) -> None:
-            state.offer(np.clip(np.asarray(event.data_out.mip_solution)[weights], -1.0, 1.0))
+        def offer(values: list[float]) -> None:
+            state.offer(np.clip(np.asarray(values)[weights], -1.0, 1.0))
 
-        def watch(event: HighsCallbackEvent) -> None:
+        def bound(dual: float) -> float | None:
+            return formulation.unit * float(dual) if abs(dual) < 1e19 else None
+
+        def watch(event: highspy.highs.HighsCallbackEvent) -> None:
             out = event.data_out
-            state.observe(math.inf, model_bound=_bound(unit, out.mip_dual_bound), nodes=max(0, out.mip_node_count))
+            state.observe(math.inf, model_bound=bound(out.mip_dual_bound), nodes=max(0, out.mip_node_count))
             if state.stop_requested() or state.remaining == 0:
                 event.interrupt()
 
-        solver.cbMipImprovingSolution += offer
+        solver.cbMipImprovingSolution += lambda event: offer(event.data_out.mip_solution)
         solver.cbMipLogging += watch
         solver.cbMipInterrupt += watch
         state.check()
         solver.setOptionValue("time_limit", state.remaining)
         solver.run()
-        info, status = solver.getInfo(), solver.getModelStatus()
-        state.nodes = max(0, info.mip_node_count)
-        state.model_bound = _bound(unit, info.mip_dual_bound)
+        state.nodes = max(0, solver.getInfo().mip_node_count)
+        state.model_bound = bound(solver.getInfo().mip_dual_bound)
         if solver.getSolution().value_valid:
-            state.offer(np.clip(np.asarray(solver.getSolution().col_value)[weights], -1.0, 1.0))
+            offer(solver.getSolution().col_value)
         note = "the model admits only weights without score differences strictly between 0 and the margin"
-        if status == highspy.HighsModelStatus.kOptimal:
+        if solver.getModelStatus() == highspy.HighsModelStatus.kOptimal:
             return Ending(Status.HEURISTIC, f"{note}; model_bound holds for those alone")
         return Ending(Status.TIME_LIMIT if state.remaining < 1 else Status.INTERRUPTED, note)
-
-    def _loaded(self, formulation: Formulation, state: SolveState) -> Highs:
-        """A HiGHS object with the model and its start."""
-        import highspy
-
-        solver = highspy.Highs()
-        for option, value in (
-            ("output_flag", False),
-            ("threads", self.threads),
-            ("random_seed", int(state.limits.seed)),
-            ("mip_rel_gap", state.limits.gap),
-            ("mip_abs_gap", 0.0),
-            ("mip_feasibility_tolerance", _TOLERANCE),
-            ("primal_feasibility_tolerance", _TOLERANCE),
-        ):
-            solver.setOptionValue(option, value)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.mps"
-            formulation.model.writeProblem(str(path), verbose=False)
-            if solver.readModel(str(path)) == highspy.HighsStatus.kError:
-                raise RuntimeError("HiGHS cannot read the model")
-        values = formulation.complete(state.weights) if math.isfinite(state.value) else None
-        if values is not None:
-            start = highspy.HighsSolution()
-            column = np.zeros(solver.getNumCol())
-            column[_columns(solver, [variable.name for variable, _ in values])] = [value for _, value in values]
-            start.col_value = column.tolist()
-            solver.setSolution(start)
-        return solver
-
-
-_MODEL = ScipSolver(ResolvedRank, "faithful")
-
-
-def _columns(solver: Highs, names: list[str]) -> list[int]:
-    at = {name: j for j, name in enumerate(solver.getLp().col_names_)}
-    return [at[name] for name in names]
-
-
-def _bound(unit: float, bound: float) -> float | None:
-    return unit * float(bound) if abs(bound) < 1e19 else None

@@ -21,7 +21,7 @@ import sys
 import textwrap
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import ltr
@@ -39,8 +39,8 @@ _FURTHER = {
 Link = Callable[[str], str]
 """Markdown for a name in single backticks."""
 
-_SECTION = re.compile(r"(Args|Attributes|Returns|Raises|Examples):")
-_ITEM = re.compile(r"(?P<name>[\w*][\w*, ]*): ?(?P<text>.*)")
+_SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Examples):\n((?:(?: .*)?\n)*)", re.MULTILINE)
+_ITEM = re.compile(r"(?P<names>[\w*][\w*, ]*): ?(?P<text>.*)")
 _RULE = re.compile(r"=+( +=+)+")
 _CODE = re.compile(r"``(?P<code>.+?)``|`(?P<name>[^`]+)`", re.DOTALL)
 
@@ -191,49 +191,38 @@ def _bases(value: type) -> Iterator[type]:
             yield base
 
 
+class _Verbatim(str):
+    """A text that `inspect` writes into a signature as it is, without quotes."""
+
+    __repr__ = str.__str__
+
+
 def _code(head: str, value: Callable[..., object]) -> str:
-    """The signature as a block of code, one argument a line where it is long."""
-    arguments, returns = _signature(value)
-    tail = f" -> {returns}" if returns and not head.startswith("class ") else ""
+    """Return the signature as a block of code, one argument per line where it is long."""
+    try:
+        signature = inspect.signature(value)
+    except ValueError:
+        return f"```python\n{head}()\n```"
+    hidden = {"self", "cls"} | ({"args", "kwds", "kwargs"} if inspect.isclass(value) else set())
+    arguments: list[str] = []
+    for parameter in signature.parameters.values():
+        if parameter.name in hidden:
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY and not any(text.startswith("*") for text in arguments):
+            arguments.append("*")
+        if isinstance(parameter.annotation, str):
+            parameter = parameter.replace(annotation=_Verbatim(parameter.annotation))
+        if parameter.default is not parameter.empty:
+            text = json.dumps(parameter.default) if isinstance(parameter.default, str) else repr(parameter.default)
+            parameter = parameter.replace(default=_Verbatim("..." if " at 0x" in text else text))
+        arguments.append(str(parameter))
+    returned = signature.return_annotation
+    without = inspect.isclass(value) or returned is signature.empty
+    tail = "" if without else f" -> {returned if isinstance(returned, str) else inspect.formatannotation(returned)}"
     text = f"{head}({', '.join(arguments)}){tail}"
     if len(text.splitlines()[-1]) > 100 and arguments:
         text = "\n".join([f"{head}(", *(f"    {argument}," for argument in arguments), f"){tail}"])
     return f"```python\n{text}\n```"
-
-
-def _signature(value: Callable[..., object]) -> tuple[list[str], str]:
-    """Arguments, and what is returned."""
-    try:
-        signature = inspect.signature(value)
-    except ValueError:
-        return [], ""
-    arguments: list[str] = []
-    star = False
-    hidden = {"self", "cls"} | ({"args", "kwds", "kwargs"} if inspect.isclass(value) else set())
-    for parameter in signature.parameters.values():
-        if parameter.name in hidden:
-            continue
-        if parameter.kind is parameter.KEYWORD_ONLY and not star:
-            arguments.append("*")
-        star = star or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
-        arguments.append(_argument(parameter))
-    return arguments, _annotation(signature.return_annotation)
-
-
-def _argument(parameter: inspect.Parameter) -> str:
-    stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
-    annotation = _annotation(parameter.annotation)
-    text = f"{stars}{parameter.name}{': ' if annotation else ''}{annotation}"
-    if parameter.default is parameter.empty:
-        return text
-    default = json.dumps(parameter.default) if isinstance(parameter.default, str) else repr(parameter.default)
-    return f"{text}{' = ' if annotation else '='}{'...' if ' at 0x' in default else default}"
-
-
-def _annotation(annotation: object) -> str:
-    if annotation is inspect.Signature.empty:
-        return ""
-    return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
 
 
 def _doc(module: str) -> str:
@@ -255,18 +244,16 @@ def as_markdown(docstring: str, link: Link) -> str:
     Sections get bold headings, arguments become lists, examples and formulas code. The prose is plain
     reStructuredText: paragraphs, lists, simple tables, indented blocks.
     """
-    parts = []
-    for title, body in _sections(inspect.cleandoc(docstring).splitlines()):
+    prose, *sections = _SECTION.split(inspect.cleandoc(docstring) + "\n")
+    parts = [_prose(prose, link)]
+    for title, indented, after in zip(sections[::3], sections[1::3], sections[2::3], strict=True):
+        body = textwrap.dedent(indented).strip("\n")
         if title == "Examples":
-            parts.append(f"**Examples**\n\n```python\n{_dedent(body)}\n```")
-        elif title in ("Args", "Attributes", "Raises"):
-            heading = "Arguments" if title == "Args" else title
-            parts.append(f"**{heading}**\n\n{_items(_dedent(body).splitlines(), link)}")
-        elif title:
-            parts.append(f"**{title}**\n\n{_prose(_dedent(body).splitlines(), link)}")
+            shown = f"```python\n{body}\n```"
         else:
-            parts.append(_prose(body, link))
-    return "\n\n".join(part for part in parts if part)
+            shown = _prose(body, link) if title == "Returns" else _items(body, link)
+        parts += [f"**{'Arguments' if title == 'Args' else title}**\n\n{shown}", _prose(after, link)]
+    return "\n\n".join(filter(None, parts))
 
 
 def first_sentence(docstring: str, link: Link) -> str:
@@ -286,83 +273,44 @@ def inline(text: str, link: Link) -> str:
     return _CODE.sub(lambda found: f"`{found['code']}`" if found["code"] else link(found["name"]), text)
 
 
-def _sections(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Title and lines of each section; the title of what is no section is empty."""
-    title, body = "", list[str]()
-    for line in lines:
-        found = _SECTION.fullmatch(line)
-        if found or (title and line and not line.startswith(" ")):  # text after a section ends it
-            yield title, body
-            title, body = (found[1], []) if found else ("", [line])
-        else:
-            body.append(line)
-    yield title, body
+def _items(body: str, link: Link) -> str:
+    """Return a list of names and their descriptions, which may go on in indented lines."""
+    items = []
+    for text in (" ".join(item.split()) for item in re.split(r"\n+(?! )", body)):
+        found = _ITEM.fullmatch(text)
+        names = ", ".join(f"`{name.strip()}`" for name in found["names"].split(",")) if found else ""
+        items.append(f"- {names}: {inline(found['text'], link)}" if found else f"- {inline(text, link)}")
+    return "\n".join(items)
 
 
-def _items(lines: Sequence[str], link: Link) -> str:
-    """A list of names and what they mean; what is indented goes on with the item above."""
-    items: list[list[str]] = []
-    for line in lines:
-        if line.startswith(" ") and items:
-            items[-1].append(line.strip())
-        elif line:
-            items.append([line])
-    return "\n".join(f"- {_item(' '.join(item), link)}" for item in items)
-
-
-def _item(text: str, link: Link) -> str:
-    found = _ITEM.fullmatch(text)
-    if found is None:
-        return inline(text, link)
-    names = ", ".join(f"`{name.strip()}`" for name in found["name"].split(","))
-    return f"{names}: {inline(found['text'], link)}"
-
-
-def _prose(lines: Sequence[str], link: Link) -> str:
-    """Paragraphs, lists, tables and indented blocks."""
+def _prose(text: str, link: Link) -> str:
+    """Return paragraphs, lists, tables and indented blocks."""
     parts: list[str] = []
-    rest = list(lines)
-    while rest:
-        if not rest[0].strip():
-            rest.pop(0)
-        elif _RULE.fullmatch(rest[0]):
-            rules = [at for at, line in enumerate(rest) if _RULE.fullmatch(line)]
-            end = rules[2] if len(rules) > 2 and "" not in rest[: rules[2]] else rules[1]
-            parts.append(_table(rest[: end + 1], link))
-            del rest[: end + 1]
-        elif rest[0].startswith("    "):
-            block = list(itertools.takewhile(lambda line: not line or line.startswith("    "), rest))
-            parts.append(f"```text\n{_dedent(block)}\n```")
-            del rest[: len(block)]
-        else:
-            paragraph = list(itertools.takewhile(str.strip, rest))
-            parts.append(re.sub(r"\s*::$", ":", inline("\n".join(paragraph), link)))
-            del rest[: len(paragraph)]
+    blocks = re.split(r"\n{2,}", text.strip("\n"))
+    for indented, several in itertools.groupby(blocks, lambda block: block.startswith("    ")):
+        if indented:
+            parts.append("```text\n" + textwrap.dedent("\n\n".join(several)) + "\n```")
+            continue
+        for block in several:
+            is_table = _RULE.fullmatch(block.partition("\n")[0])
+            parts.append(_table(block, link) if is_table else re.sub(r"\s*::$", ":", inline(block, link)))
     return "\n\n".join(part for part in parts if part != ":")
 
 
-def _table(lines: Sequence[str], link: Link) -> str:
-    """A simple table: columns lie below the stretches of its rules; a row with an empty first cell goes on above."""
-    starts = [found.start() for found in re.finditer("=+", lines[0])]
-    spans = list(zip(starts, [*starts[1:], None], strict=True))
-    rows: list[list[str]] = []
+def _table(block: str, link: Link) -> str:
+    """Return a simple table: its rules mark the columns, and a row with an empty first cell continues the one above."""
+    rule, *lines = block.splitlines()
+    starts = [found.start() for found in re.finditer("=+", rule)]
+    rows = [] if lines.count(rule) == 2 else [[""] * len(starts)]
     for line in lines:
-        if _RULE.fullmatch(line):
-            continue
-        cells = [line[start:end].strip() for start, end in spans]
+        cells = [line[start:end].strip() for start, end in itertools.pairwise([*starts, None])]
         if rows and not cells[0]:
             rows[-1] = [f"{above} {cell}".strip() for above, cell in zip(rows[-1], cells, strict=True)]
-        else:
+        elif line != rule:
             rows.append(cells)
-    if sum(_RULE.fullmatch(line) is not None for line in lines) == 2:
-        rows.insert(0, [""] * len(spans))
     rows = [[inline(cell, link).replace("|", "\\|") for cell in cells] for cells in rows]
-    rows.insert(1, ["---"] * len(spans))
+    rows.insert(1, ["---"] * len(starts))
     return "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
-
-
-def _dedent(lines: Sequence[str]) -> str:
-    return textwrap.dedent("\n".join(lines)).strip("\n")
 
 
 def main(argv: list[str] | None = None) -> int:

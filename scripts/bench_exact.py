@@ -1,10 +1,9 @@
 """Measure the methods of the exact stage: seconds to a proof, the gap over time, memory.
 
-For every list (see `_lists`) and method one solve in a process of its own, from one warm start that all methods share
-(the best of a local search of two seconds), within the largest of the limits; compilation comes before the clock. The
-methods are as `ltr.exact.solve` runs them, so each begins with a short local search of its own. Results go to
-``results.jsonl`` in the folder `--out`, one line a solve; what stands there is not computed again. A Markdown table and
-a plot are written beside it.
+Each list (see `_lists`) is solved by each method in a process of its own, from a warm start that all methods share (the
+best of a local search of two seconds), within the largest of the limits. Compilation is not timed. The methods are as
+`ltr.exact.solve` runs them, so each begins with a short local search of its own. Results go to ``results.jsonl`` in the
+folder `--out`, one line per solve, and are not computed again. A Markdown table and a plot are written beside it.
 
     LTR_DATA=path/to/data python scripts/bench_exact.py --out runs/bench --data travel --top 50 100
     python scripts/bench_exact.py --out runs/bench --table-only --docs docs/exact.md --image docs/images/exact_gap.png
@@ -19,8 +18,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+import numpy as np
 from _bench import Json, Records, apart, command_line, parsed, peak, publish
 from _highs import HighsSolver
 from _lists import HIGH_DIMENSION, TINY, Case, cases, standard_cases
@@ -31,10 +31,8 @@ from ltr.exact.local_search.search import local_search
 from ltr.exact.solve import Solver
 from ltr.exact.weight_space import available_threads
 from trainers.provenance import machine
+from trainers.report.pictures import drawing as draw
 from trainers.tables import markdown_table
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 class Method(NamedTuple):
@@ -57,7 +55,7 @@ _METHODS = {
 _START = 2.0  # seconds of local search for the warm start
 _GRACE = 300.0  # seconds beyond the limit after which a process is killed
 _STEP = 0.99  # of the gap, at which the trace keeps a point
-_FIRST, _LEAST = 1e-2, 1e-4  # seconds and gap where the axes of the plot begin
+_FIRST, _LEAST = 1e-2, 1e-2  # seconds and percent where the axes of the plot begin
 _KEY = ("data", "top", "method", "threads", "time_limit")
 
 
@@ -145,10 +143,13 @@ def measure_all(results: Records, chosen: Iterable[Case], options: argparse.Name
 
 def chosen_records(results: Records, case: Case, methods: Sequence[str]) -> list[Json]:
     """Return the last records of a case with the longest time limit of each method, in the order of methods."""
-    known = [found for found in results.all() if (found["data"], found["top"]) == (case.data, case.top)]
     ordered: list[Json] = []
     for method in methods:
-        found = {(r["threads"], r["time_limit"]): r for r in known if r.get("method") == method}
+        found = {
+            (record["threads"], record["time_limit"]): record
+            for record in results.all()
+            if (record["data"], record["top"], record.get("method")) == (case.data, case.top, method)
+        }
         longest = max((limit for _, limit in found), default=0.0)
         ordered += [record for (_, limit), record in sorted(found.items()) if limit == longest]
     return ordered
@@ -190,18 +191,8 @@ def row(case: Case, record: Json, limits: Sequence[float]) -> list[str]:
 
 
 def percent(gap: float) -> str:
-    """Return a gap as a percentage with two or three digits that count.
-
-    Examples:
-        >>> percent(0.0), percent(0.01234), percent(1.5), percent(0.00004), percent(math.inf)
-        ('0', '1.2%', '150%', '0.0040%', '-')
-    """
-    if not math.isfinite(gap):
-        return "-"
-    if gap <= 1e-9:  # within the tolerance of a proof
-        return "0"
-    digits = max(0, 1 - math.floor(math.log10(100 * gap)))
-    return f"{100 * gap:.{0 if gap >= 0.1 else min(digits, 6)}f}%"
+    """Return a gap as a percentage with two significant digits; ``0`` within the tolerance of a proof."""
+    return "-" if math.isinf(gap) else "0" if gap <= 1e-9 else f"{float(f'{100 * gap:.2g}'):g}%"
 
 
 def report(found: dict[Case, list[Json]], limits: Sequence[float]) -> str:
@@ -215,10 +206,10 @@ def report(found: dict[Case, list[Json]], limits: Sequence[float]) -> str:
     machines = sorted({r["machine"] for records in found.values() for r in records if "machine" in r})
     notes = [f"Measured on {'; '.join(machines)}."] if machines else []
     notes += [
-        "Of `lightgbm_lambdarank` the third column is rows/queries. Memory is the growth of the process's peak while it"
-        " solves.",
-        "A star: the bound is that of the paper's model, which holds for weights without score differences strictly"
-        " between 0 and the margin, and not for all.",
+        "For `lightgbm_lambdarank`, pos/neg is rows/queries. Memory is the growth of the process's peak memory during"
+        " the solve.",
+        r"\* The bound is that of the paper's model, and holds only for weights without score differences strictly"
+        " between 0 and the margin.",
     ]
     text = "\n".join(notes)
     return f"{markdown_table(columns, rows, left=2)}\n\n{text}\n"
@@ -229,70 +220,34 @@ def report(found: dict[Case, list[Json]], limits: Sequence[float]) -> str:
 
 def plot(panels: dict[str, list[Json]], path: Path) -> None:
     """Draw the gap over time, one panel for each list, one line for each method."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-    from matplotlib.ticker import NullFormatter
-
-    across = min(4, len(panels))
-    down = math.ceil(len(panels) / across)
-    size = (3.0 * across + 0.8, 2.5 * down + 0.7)
-    figure, axes = plt.subplots(
-        down, across, figsize=size, sharex=True, sharey=True, squeeze=False, layout="constrained"
-    )
-    every = [record for records in panels.values() for record in records]
-    largest = max((gap for record in every for _, gap in _gaps(record)), default=1.0) or 1.0
-    for axis, (name, records) in zip(axes.flat, panels.items(), strict=False):
-        for record in records:
-            _line(axis, record)
-        # shared axes: a limit left open would be that of the first panel
-        axis.set(xscale="log", yscale="log", ylim=(_LEAST, 1.5 * largest))
-        axis.set_title(name, fontsize=9)
-        axis.grid(visible=True, color="#e5e5e5", linewidth=0.6)
-        axis.tick_params(labelsize=8)
-        axis.yaxis.set_major_formatter(lambda gap, _: f"{100 * gap:g}%")
-        axis.yaxis.set_minor_formatter(NullFormatter())
-        axis.xaxis.set_major_formatter(lambda seconds, _: f"{seconds:g}")
-        axis.spines[["top", "right"]].set_visible(False)
-    for axis in axes.flat[len(panels) :]:
-        axis.set_visible(False)
-    for axis in axes.flat[max(0, len(panels) - across) : len(panels)]:  # with no panel below
-        axis.tick_params(labelbottom=True)
-        axis.set_xlabel("seconds", fontsize=9)
-    figure.supylabel("gap (a dot: proven optimal)", fontsize=9)
-    lines = {line.get_label(): line for axis in axes.flat for line in axis.get_lines()}
-    shown = [method.label for method in _METHODS.values() if method.label in lines]
-    figure.legend(
-        [lines[label] for label in shown],
-        shown,
-        loc="outside lower center",
-        ncols=min(len(shown), across),
-        frameon=False,
-        fontsize=9,
-    )
+    figure, every = draw.panels(list(panels))
+    shown = {record["method"]: _METHODS[record["method"]] for records in panels.values() for record in records}
+    steps = {name: [_steps(record) for record in records] for name, records in panels.items()}
+    last, top = np.max([point for several in steps.values() for points in several for point in points], axis=0)
+    for axes, (name, records) in zip(every, panels.items(), strict=True):
+        for record, points in zip(records, steps[name], strict=True):
+            method, above = _METHODS[record["method"]], 3 if record["method"] in ("weight_space", "hosted") else 2
+            look = {"color": method.colour, "linewidth": 1.6, "zorder": above}
+            (line,) = axes.step(*zip(*points, strict=True), where="post", **look)
+            line.set_dashes(method.dashes)
+            if record["status"] == "optimal":
+                axes.plot(*points[-1], "o", color=method.colour, markersize=4, clip_on=False)
+        axes.set(yscale="log", ylim=(_LEAST, 1.5 * top))
+        draw.log_time(axes, _FIRST, last)
+        draw.gap_axis(axes.yaxis, _LEAST, top)
+    draw.name_axes(figure, x="seconds", y="gap")
+    draw.legend(figure, [draw.entry(m.label, color=m.colour) for m in _METHODS.values() if m in shown.values()])
     figure.savefig(path, dpi=130)
-    plt.close(figure)
 
 
-def _line(axis: Axes, record: Json) -> None:
-    """Draw the steps of one trace; where the gap closes, down to the axis and a dot."""
-    points, method = _gaps(record), _METHODS[record["method"]]
-    times, gaps = [t for t, _ in points], [max(gap, _LEAST) for _, gap in points]
-    above = 3 if record["method"] in ("weight_space", "hosted") else 2
-    look = {"color": method.colour, "linewidth": 1.6}
-    (line,) = axis.step(times, gaps, where="post", label=method.label, zorder=above, **look)
-    line.set_dashes(method.dashes)
-    if record["status"] == "optimal":
-        axis.vlines(times[-1], _LEAST, gaps[-2] if len(gaps) > 1 else gaps[-1], **look)
-        axis.plot(times[-1], _LEAST, "o", color=method.colour, markersize=5, clip_on=False)
-
-
-def _gaps(record: Json) -> list[tuple[float, float]]:
-    """Return seconds and gap of each point of a trace."""
-    return [
-        (max(seconds, _FIRST), (bound - value) / abs(value)) for seconds, value, bound, _ in record["trace"] if value
+def _steps(record: Json) -> list[tuple[float, float]]:
+    """Return seconds and gap in percent of each point of a trace; a gap that was closed ends at the axis."""
+    points = [
+        (max(seconds, _FIRST), max(100 * (bound - value) / abs(value), _LEAST))
+        for seconds, value, bound, _ in record["trace"]
+        if value
     ]
+    return [*points, (points[-1][0], _LEAST)] if record["status"] == "optimal" else points
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

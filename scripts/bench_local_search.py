@@ -1,9 +1,8 @@
 """Compare the local search with coordinate ascent, DirectRank and random search at equal wall time.
 
-For every list (see `_lists`), time and seed each method runs alone on one core; compilation comes before the clock.
-Prints a Markdown table: mean and best value over the seeds, and the share of runs that reach the best value known, of
-all runs of the list and of the results of ``bench_exact.py`` where they are given. The baselines are those of
-`_ascents`.
+For each list (see `_lists`), time and seed, each method runs alone on one core; compilation is not timed. Prints a
+Markdown table with the mean and the best value over the seeds, and the share of runs that reach the best value known
+from all runs of the list and, if given, from the results of ``bench_exact.py``. The baselines are in `_ascents`.
 
     LTR_DATA=path/to/data python scripts/bench_local_search.py --out runs/bench --known runs/bench/results.jsonl
 """
@@ -18,7 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from _ascents import List, coordinate_pass, direct_rank_pass, evaluate, random_round, random_start
+from _ascents import List, coordinate_pass, direct_rank_pass, evaluate, random_pass, random_start
 from _bench import Records, command_line, publish
 from _lists import TINY, Case, FloatArray, cases
 
@@ -31,28 +30,16 @@ from trainers.tables import markdown_table
 Ascent = Callable[[List, FloatArray, float, np.random.Generator], float]
 Search = Callable[[RerankProblem, float, int, Sequence[FloatArray]], float]
 
-_ROUNDS = 500  # random directions between two looks at the clock
 _EQUAL = 1e-9  # values closer than this are one value
 
 
 def by_local_search(problem: RerankProblem, seconds: float, seed: int, starts: Sequence[FloatArray]) -> float:
-    """The value that the toolkit's own search reaches."""
+    """Return the value that the toolkit's own search reaches."""
     return local_search(problem, seed=seed, starts=starts, restarts=10**7, time_limit=seconds).value
 
 
-def by_random_search(problem: RerankProblem, seconds: float, seed: int, starts: Sequence[FloatArray]) -> float:
-    """The value of the best of the starts and of random directions."""
-    began = time.perf_counter()
-    given, rng = List.of(problem), np.random.default_rng(seed)
-    best = max([random_start(problem.d, rng), *starts], key=lambda w: evaluate(given, w)).copy()
-    value = evaluate(given, best)
-    while time.perf_counter() - began < seconds:
-        value = random_round(given, best, value, _ROUNDS, rng)
-    return problem.evaluate(best)
-
-
 def by_ascents(step: Ascent) -> Search:
-    """A search that climbs from each start, then from random ones, a pass over the coordinates at a time."""
+    """Return a search that climbs from each start, then from random ones, one pass at a time."""
 
     def search(problem: RerankProblem, seconds: float, seed: int, starts: Sequence[FloatArray]) -> float:
         began = time.perf_counter()
@@ -78,7 +65,7 @@ METHODS: dict[str, Search] = {
     "local_search": by_local_search,
     "DirectRank": by_ascents(direct_rank_pass),
     "coordinate ascent": by_ascents(coordinate_pass),
-    "random search": by_random_search,
+    "random search": by_ascents(random_pass),
 }
 
 

@@ -3,10 +3,10 @@
 Plain torch is the shortest form that one would write: a matrix of all pairs, or for ListNet torch's own functions.
 Labels are 0 and 1, or 0 to 4 where a row says "graded".
 
-Every measurement runs in a process of its own, so that its peak of memory is its own; imports, compilation and a first
-call come before the clock, and the best of several calls counts. No table is written where what a form computes differs
-from the product's value. Peers (``allrank``, ``pytorchltr``, ``libauc``) are measured where they can be imported. A
-Markdown table and a plot are written beside ``losses.jsonl``, which holds what is not measured again.
+Every measurement runs in a process of its own, so that peak memory is that of this measurement alone. Imports,
+compilation and a first call are not timed, and the best of several calls counts. No table is written if a form's value
+differs from the product's. Peers (``allrank``, ``pytorchltr``, ``libauc``) are measured if they can be imported.
+Results are kept in ``losses.jsonl`` and not measured again; a Markdown table and a plot are written beside it.
 
     python scripts/bench_losses.py --out runs/losses
     python scripts/bench_losses.py --out runs/losses --docs docs/losses.md --image docs/images/losses.png
@@ -17,14 +17,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from _bench import Curve, Form, Json, Study
+from _bench import Form, Json, Study
 from torch import Tensor
 from torch.nn import functional as F
 
 from ltr.losses import parse_loss
 
 _NAMES = ("exponential", "p_norm_push(p=2)", "hinge", "squared_hinge", "ranknet", "list_net", "lambda(statistic=dcg)")
-_OF_MATRICES = ("lambda(statistic=dcg)",)  # which look at all pairs whatever the length of a list
+_OF_MATRICES = ("lambda(statistic=dcg)",)  # compute all pairs at any length of a list
 _GRADED, _GRADES = ", graded", 5
 _GRADED_LONG = (1_000, 100_000)  # half of the items of one list whose labels are graded
 _LONG = (100, 300, 1_000, 3_000, 10_000, 100_000, 1_000_000)  # positives of one list, and as many negatives
@@ -163,15 +163,6 @@ def _has_matrix(name: str, form: str) -> bool:
     return name in _OF_MATRICES or (form != "ltr" and name != "list_net")
 
 
-def _curves() -> list[Curve]:
-    """Return the lines of the plot: each loss, and its plain form dotted in the same colour."""
-    return [
-        Curve(form, name, name if form == "ltr" else f"{name}, {form}", style, f"C{at}")
-        for at, name in enumerate(_NAMES)
-        for form, style in (("ltr", "-o"), ("plain torch", ":s"))
-    ]
-
-
 STUDY = Study(
     "losses",
     __file__,
@@ -179,7 +170,13 @@ STUDY = Study(
     _FORMS,
     data=_data,
     requests=_requests,
-    plot={"value and gradient": _curves()},
+    plot={
+        "value and gradient": [  # the plain form dotted in the colour of the loss
+            (form, name, name if form == "ltr" else f"{name}, {form}", style, f"C{at}")
+            for at, name in enumerate(_NAMES)
+            for form, style in (("ltr", "-o"), ("plain torch", ":s"))
+        ]
+    },
     tolerance={"float64": 1e-10, "float32": 1e-4},
     first=(20, 1_000),  # both forms of a kernel
 )

@@ -3,10 +3,10 @@
 Plain torch is the shortest form that is right where there are no ties. Labels are 0 and 1, or 0 to 4 where a row says
 "graded".
 
-Every measurement runs in a process of its own, so that its peak of memory is its own; imports, compilation, the making
-of a peer's own data structures and a first small call come before the clock, and the best of several calls counts. No
-table is written where answers differ. Peers are measured where they can be imported. A Markdown table and a plot are
-written beside ``metrics.jsonl``, which holds what is not measured again.
+Every measurement runs in a process of its own, so that peak memory is that of this measurement alone. Imports,
+compilation, a peer's own data structures and a first small call are not timed, and the best of several calls counts. No
+table is written if answers differ. Peers are measured if they can be imported. Results are kept in ``metrics.jsonl``
+and not measured again; a Markdown table and a plot are written beside it.
 
     python scripts/bench_metrics.py --out runs/metrics
     python scripts/bench_metrics.py --out runs/metrics --docs docs/metrics.md --image docs/images/metrics.png
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from _bench import Curve, Form, Json, Study
+from _bench import Form, Json, Study
 from torch import Tensor
 
 from ltr.metrics import parse_measure
@@ -28,7 +28,7 @@ _METRICS = ("ndcg", "mrr", "auc")
 _GRADED = ", graded"
 _LONG = (100, 1_000, 10_000, 100_000, 1_000_000)
 _GRADED_LONG = (1_000, 100_000)
-_LONGEST = {"auc": 10_000_000}
+_LONGER = {"auc": (10_000_000,)}
 _BATCH = (8_000, 40)
 _RANX_LONGEST = 100_000  # it keeps a name for every item
 
@@ -141,19 +141,14 @@ def _data(what: str, shape: list[int], dtype: str) -> tuple[Tensor, Tensor]:
 
 def _requests(longest: int) -> list[Json]:
     """Return what is measured."""
-    found: list[Json] = []
-    for metric in _METRICS:
-        lengths = {metric: (*_LONG, _LONGEST.get(metric, 0))}
-        if metric != "auc":
-            lengths[metric + _GRADED] = _GRADED_LONG
-        for what, sizes in lengths.items():
-            shapes = [([n], "float64") for n in sizes if 0 < n <= longest] + [(list(_BATCH), "float32")]
-            found += [
-                {"form": form, "what": what, "shape": shape, "dtype": dtype}
-                for shape, dtype in shapes
-                for form in _FORMS
-            ]
-    return found
+    lengths = {metric: (*_LONG, *_LONGER.get(metric, ())) for metric in _METRICS}
+    lengths |= {metric + _GRADED: _GRADED_LONG for metric in _METRICS if metric != "auc"}
+    return [
+        {"form": form, "what": what, "shape": shape, "dtype": dtype}
+        for what, sizes in lengths.items()
+        for shape, dtype in [*(([n], "float64") for n in sizes if n <= longest), (list(_BATCH), "float32")]
+        for form in _FORMS
+    ]
 
 
 STUDY = Study(
@@ -163,7 +158,7 @@ STUDY = Study(
     _FORMS,
     data=_data,
     requests=_requests,
-    plot={m: [Curve(form, m, form, "-o", f"C{at}") for at, form in enumerate(_FORMS)] for m in _METRICS},
+    plot={m: [(form, m, form, "-o", f"C{at}") for at, form in enumerate(_FORMS)] for m in _METRICS},
     tolerance={"float64": 1e-4, "float32": 1e-4},  # some compute in single precision
     first=(30,),
 )

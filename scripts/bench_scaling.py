@@ -1,8 +1,8 @@
 """Measure the training of surrogates on many rows: seconds and memory, by loss, number of processes, and chunks.
 
-Every measurement runs in processes of its own. Peak memory is what the fit adds to the highest of all before it, data
-and imports included there, in the process where it is largest. What is measured is kept in ``scaling.jsonl`` and not
-measured again. All forms of a fit must reach the same objective, or no table is written.
+Every measurement runs in processes of its own. Memory is what the fit adds to the peak before it, which includes data
+and imports, in the process where it adds most. Results are kept in ``scaling.jsonl`` and not measured again. No table
+is written unless all forms of a fit reach the same objective.
 
     python scripts/bench_scaling.py --out runs/scaling --docs docs/scaling.md
 """
@@ -50,7 +50,7 @@ def _data(rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def measure(request: Json) -> Json:
-    """One fit; in every process of a group, of which the first one answers."""
+    """Return the record of one fit; in a group, every process fits and the first one answers."""
     torch.set_num_threads(request["threads"])
     if request["processes"] > 1:
         dist.init_process_group("gloo")
@@ -96,19 +96,6 @@ def forms(task: str, rows: int) -> list[Json]:
     return [{"rows": rows, "loss": "ranknet", "steps": _STEPS} | _TASKS[task] | form for form in _FORMS.values()]
 
 
-def run(records: Records) -> None:
-    """Measure what is missing."""
-    for request in [*optima(), *(one for task in _TASKS for n in _ROWS for one in forms(task, n))]:
-        if not records[request]:
-            print(request, flush=True)
-            several = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={request['processes']}"]
-            launcher = several if request["processes"] > 1 else []
-            record = apart(__file__, request, threads=request["threads"], launcher=launcher)
-            if record["status"] == "failed":
-                raise SystemExit(record["message"])
-            records.add(record)
-
-
 def losses_table(records: Records) -> str:
     """Return what training to the optimum takes, by loss."""
     rows = []
@@ -134,10 +121,18 @@ def forms_table(records: Records) -> str:
 
 
 def main() -> None:
-    """Measure, and write the tables."""
+    """Measure what is missing, and write the tables."""
     options = parsed(command_line(__doc__, "runs/scaling"), measure)
     records = Records(options.out / "scaling.jsonl", _KEY)
-    run(records)
+    for request in [*optima(), *(one for task in _TASKS for n in _ROWS for one in forms(task, n))]:
+        if not records[request]:
+            print(request, flush=True)
+            several = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={request['processes']}"]
+            launcher = several if request["processes"] > 1 else []
+            record = apart(__file__, request, threads=request["threads"], launcher=launcher)
+            if record["status"] == "failed":
+                raise SystemExit(record["message"])
+            records.add(record)
     tables = f"{losses_table(records)}\n\n{forms_table(records)}"
     publish(options, "scaling", f"{machine()}; torch {torch.__version__}.\n\n{tables}\n")
 

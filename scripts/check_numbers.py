@@ -1,12 +1,12 @@
-"""Write a table of the package's numbers on fixed lists, or compare two such tables.
+"""Write a table of the library's numbers on fixed inputs, or compare two such tables.
 
     python scripts/check_numbers.py --write FILE
     python scripts/check_numbers.py --compare BEFORE AFTER
 
 The table holds losses with their gradients, metrics, surrogates after a few steps of training, exact solutions, centred
-weights and certificates. Floats are written so that they read back to the last bit. Everything is seeded, runs on one
-thread and ends by a count of nodes or restarts, so that two runs on one machine give the same table: whatever differs
-after a change of the code was changed by it.
+weights and certificates. Floats keep their last bit. Everything is seeded, runs on one thread and ends after a number
+of nodes or restarts, so two runs on one machine give the same table: a difference after a change of the code is due to
+that change.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import json
 import math
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,13 @@ import numba
 import numpy as np
 import torch
 
-from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, Solution, certify, solve
+from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, certify, solve
 from ltr.exact.largest_margin import maximise_margin
 from ltr.exact.problem import Problem
 from ltr.exact.scip.hosted import HostedSearch
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.losses import parse_loss
+from ltr.losses.parsing import LOSSES as KNOWN_LOSSES
 from ltr.metrics import evaluate
 from ltr.rankers import LinearRanker
 from ltr.statistics import RankStatistic
@@ -37,17 +38,10 @@ from ltr.statistics import RankStatistic
 Table = dict[str, Any]
 
 LOSSES = (
-    "ranknet",
+    *KNOWN_LOSSES,  # each with its default options
     "ranknet(pairs=sum)",
-    "hinge",
-    "squared_hinge",
-    "exponential",
-    "logistic",
     "p_norm_push(p=2)",
     "p_norm_push(p=4,inner=logistic)",
-    "list_net",
-    "list_mle",
-    "lambda(statistic=dcg)",
     "lambda(statistic=mrr@5,gain=exp2)",
     "smooth(statistic=dcg@10)",
     "smooth(statistic=dcg,temperature=0.1,gain=exp2)",
@@ -70,10 +64,10 @@ STATISTICS = (
     "power(p=0.5)@4",
 )
 MEASURES = (
+    *STATISTICS,
     "ndcg",
     "ndcg@5",
     "ndcg(gain=exp2)@10",
-    "mrr",
     "mrr@3",
     "map",
     "precision@5",
@@ -82,18 +76,16 @@ MEASURES = (
     "normalized(pauc@4)",
     "normalized(power(p=2))",
     "dcg(base=e,gain=exp2)@10",
-    *(name for name in STATISTICS if not name.startswith("mrr")),
 )
 BINARY_MEASURES = ("auc", "pairwise_misranking_error")
 TIES = ("resolved", "subrank", "average", "optimistic")
-
 
 METHODS = {
     "weight_space": WeightSpaceSearch(threads=1, coordinates="given", local_search=0),
     "adapted": WeightSpaceSearch(threads=1, coordinates="adapted", local_search=0),
     "hosted": HostedSearch(threads=1, local_search=0),
 }
-"""Methods that do the same work every time, where those of that name do not."""
+"""Methods in place of those of the same name, so that the same work is done every time."""
 
 
 # --- lists ------------------------------------------------------------------------------------------------------
@@ -129,10 +121,10 @@ def lists() -> Iterator[tuple[str, bool, torch.Tensor, torch.Tensor, dict[str, t
     yield "large scores", True, 1e4 * scores(30), labels(30), {}
 
 
-def attempted(action: Any) -> Any:  # noqa: ANN401
-    """Return what an action gives, or the type of the error that refuses it."""
+def attempted(action: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
+    """Return what an action gives, or the type of the error that it raises."""
     try:
-        return action()
+        return action(*arguments)
     except (ValueError, TypeError) as error:
         return f"refused: {type(error).__name__}"
 
@@ -142,22 +134,22 @@ def attempted(action: Any) -> Any:  # noqa: ANN401
 
 def loss_values() -> Table:
     """Return the value and the gradient of each loss on each input."""
-    table: Table = {}
-    for title, binary, scores, labels, inputs in lists():
-        for name in LOSSES + BINARY_LOSSES if binary else LOSSES:
 
-            def run(name: str = name, s: torch.Tensor = scores, y: torch.Tensor = labels, i: Table = inputs) -> Table:
-                variable, loss = s.clone().requires_grad_(), parse_loss(name)
-                loss.reduction = "none"
-                value = loss(variable, y, **i)
-                value.sum().backward()
-                gradient = variable.grad.flatten().tolist()
-                # of long lists the first items and a sum of all: enough to notice a difference
-                short = gradient if len(gradient) <= 100 else [*gradient[:50], math.fsum(gradient[::3])]
-                return {"value": value.tolist(), "gradient": short}
+    def one(name: str, scores: torch.Tensor, labels: torch.Tensor, inputs: Table) -> Table:
+        variable, loss = scores.clone().requires_grad_(), parse_loss(name)
+        loss.reduction = "none"
+        value = loss(variable, labels, **inputs)
+        value.sum().backward()
+        gradient = variable.grad.flatten().tolist()
+        # of long lists the first items and a sum of all: enough to notice a difference
+        short = gradient if len(gradient) <= 100 else [*gradient[:50], math.fsum(gradient[::3])]
+        return {"value": value.tolist(), "gradient": short}
 
-            table[f"{name}: {title}"] = attempted(run)
-    return table
+    return {
+        f"{name}: {title}": attempted(one, name, scores, labels, inputs)
+        for title, binary, scores, labels, inputs in lists()
+        for name in (LOSSES + BINARY_LOSSES if binary else LOSSES)
+    }
 
 
 def metric_values() -> Table:
@@ -174,18 +166,20 @@ def metric_values() -> Table:
 
 def statistic_values() -> Table:
     """Return weights, best value and affine map of each statistic."""
+
+    def one(statistic: RankStatistic, n: int) -> Table:
+        n_pos = max(1, n // 3)
+        return {
+            "weights": statistic.weights(n).tolist(),
+            "best": statistic.best(n, n_pos),
+            "affine": statistic.affine(n_pos, n - n // 3),
+            "convex": statistic.is_convex(n),
+        }
+
     table: Table = {}
     for name in (*STATISTICS, "auc", "weights(0,0.5,0.5,1,2,3,5,8,13)"):
         statistic = RankStatistic.parse(name)
-        for n in (1, 2, 9, 40):
-            table[f"{name}, n={n}"] = attempted(
-                lambda s=statistic, n=n: {
-                    "weights": s.weights(n).tolist(),
-                    "best": s.best(n, max(1, n // 3)),
-                    "affine": s.affine(max(1, n // 3), n - n // 3),
-                    "convex": s.is_convex(n),
-                }
-            )
+        table |= {f"{name}, n={n}": attempted(one, statistic, n) for n in (1, 2, 9, 40)}
         table[f"{name}, text"] = [str(statistic), repr(statistic)]
     return table
 
@@ -199,11 +193,11 @@ def training() -> Table:
     grades = np.digitize(score, [-0.5, 0.5, 1.5])
     qid = np.repeat(np.arange(8), 10)
 
-    def weights(name: str, y: np.ndarray, qid: np.ndarray | None = None) -> Any:  # noqa: ANN401
-        return attempted(lambda: LinearRanker(name, max_steps=6).fit(X, y, qid=qid).linear_weights.tolist())
+    def weights(name: str, y: np.ndarray, qid: np.ndarray | None = None) -> list[float]:
+        return LinearRanker(name, max_steps=6).fit(X, y, qid=qid).linear_weights.tolist()
 
-    table: Table = {name: weights(name, y) for name in LOSSES + BINARY_LOSSES}
-    return table | {f"{name}, queries": weights(name, grades, qid) for name in LOSSES}
+    table: Table = {name: attempted(weights, name, y) for name in LOSSES + BINARY_LOSSES}
+    return table | {f"{name}, queries": attempted(weights, name, grades, qid) for name in LOSSES}
 
 
 def problems() -> Iterator[tuple[str, Problem, tuple[str, ...], int]]:
@@ -244,12 +238,6 @@ def problems() -> Iterator[tuple[str, Problem, tuple[str, ...], int]]:
     yield "preferences, weighted", PairwiseProblem(X[:12, :2], pairs, weights=weights, C=0.5), ("weight_space",), 20_000
 
 
-def certified(problem: Problem, solution: Solution) -> Table:
-    """Return what a certificate of the solution claims, and the independent checker's verdict."""
-    found = certify(problem, solution, time_limit=3600, max_boxes=5000, max_checks=10_000_000)
-    return {"claim": found.claim, "bound": found.bound, "boxes": found.boxes, "verdict": found.verify()}
-
-
 def exact_values() -> Table:
     """Return solutions, centred weights and certificates of small problems."""
     table: Table = {}
@@ -263,7 +251,9 @@ def exact_values() -> Table:
                 for norm in ("l2", "max"):
                     table[f"{title}, centred {norm}"] = maximise_margin(problem, found.weights, norm=norm).tolist()
                 if problem.d <= 2:
-                    table[f"{title}, certificate"] = certified(problem, found)
+                    proof = certify(problem, found, time_limit=3600, max_boxes=5000, max_checks=10_000_000)
+                    claims = {"claim": proof.claim, "bound": proof.bound, "boxes": proof.boxes}
+                    table[f"{title}, certificate"] = claims | {"verdict": proof.verify()}
     return table
 
 
@@ -281,41 +271,23 @@ TABLES = {
 
 def leaves(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401
     """Yield every number and text of a table with its place."""
-    if isinstance(value, dict):
-        for key, entry in value.items():
+    if isinstance(value, dict | list | tuple):
+        for key, entry in value.items() if isinstance(value, dict) else enumerate(value):
             yield from leaves(entry, f"{at} / {key}" if at else str(key))
-    elif isinstance(value, list | tuple):
-        for place, entry in enumerate(value):
-            yield from leaves(entry, f"{at}[{place}]")
     else:
         yield at, value
 
 
-def difference(before: Any, after: Any) -> str:  # noqa: ANN401
-    """Return how two entries differ, empty where they are the same to the last bit."""
-    if isinstance(before, float) and isinstance(after, float):
-        if before.hex() == after.hex():
-            return ""
-        size = max(abs(before), abs(after))
-        relative = abs(before - after) / size if size > 0 else math.nan
-        return f"{before!r} -> {after!r}, relative {relative:.2g}"
-    return "" if type(before) is type(after) and before == after else f"{before!r} -> {after!r}"
-
-
 def compare(before: Path, after: Path) -> int:
     """Print every difference between two tables and return how many there are."""
-    first, second = (dict(leaves(json.loads(path.read_text("utf-8")))) for path in (before, after))
-    found = 0
-    for place in [*first, *(key for key in second if key not in first)]:
-        if place not in first or place not in second:
-            text = "is missing " + ("before" if place not in first else "after")
-        else:
-            text = difference(first[place], second[place])
-        if text:
-            found += 1
-            print(f"{place}: {text}")
-    print(f"{found} of {len(first.keys() | second.keys())} entries differ")
-    return found
+    # floats as Python writes them: equal to the last bit, -0.0 and NaN told apart from others
+    first, second = ({at: repr(v) for at, v in leaves(json.loads(path.read_text("utf-8")))} for path in (before, after))
+    places = first | second
+    different = [place for place in places if first.get(place) != second.get(place)]
+    for place in different:
+        print(f"{place}: {first.get(place, 'missing')} -> {second.get(place, 'missing')}")
+    print(f"{len(different)} of {len(places)} entries differ")
+    return len(different)
 
 
 def main() -> int:

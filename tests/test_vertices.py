@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+import re
 import warnings
 from fractions import Fraction
 
@@ -13,8 +15,9 @@ from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem,
 from ltr.exact.state import SolveState
 from ltr.exact.vertices import _simplest, _simplest_binary, _solve, largest_value, offer_simple
 from ltr.exact.weight_space import WeightSpaceSearch
-from scripts import check_random
+from tests import vertex_reference as reference
 from tests.reference import graded_problem
+from tests.tiers import examples
 
 SIX = [[0, 1], [0, 1], [0, 1], [1, 1], [1, 1], [0, 0]]
 
@@ -58,16 +61,16 @@ def test_the_largest_value_of_a_box_is_that_of_a_fine_grid():
         best = max(problem.evaluate(w) for w in inside)
         assert found is not None
         assert found >= best - 1e-12
-        exact = max(check_random.Objective(problem)(w) for w in _vertices_inside(problem, low, high))
+        exact = max(reference.Objective(problem)(w) for w in _vertices_inside(problem, low, high))
         assert found == pytest.approx(exact, abs=1e-12)
 
 
 def _vertices_inside(problem, low, high):
-    rows = check_random.planes(problem, check_random.comparisons(problem))
+    rows = reference.planes(problem, reference.comparisons(problem))
     for j, ends in enumerate(zip(low.tolist(), high.tolist(), strict=True)):
         unit = [Fraction(int(j == other)) for other in range(problem.d)]
         rows = [*rows, *((*unit, Fraction(end)) for end in ends)]
-    for w in check_random.vertices(problem, rows):
+    for w in reference.vertices(problem, rows):
         if all(Fraction(a) <= v <= Fraction(b) for a, v, b in zip(low.tolist(), w, high.tolist(), strict=True)):
             yield w
 
@@ -91,7 +94,7 @@ def test_an_edge_attains_the_bound():
     X = [[0, 0, 0], [1, 1, 0], [0, 0, 1], [1, 1, 0], [0, 0, -1], [0, 0, 1], [0, 0, 0]]
     pairs = [(1, 0), (2, 6), (2, 3), (1, 4)]
     problem = PairwiseProblem(X, [*pairs, (5, 4)], margin=1.0)
-    best, _ = check_random.optimum(problem)
+    best, _ = reference.optimum(problem)
     solution = solve(problem, limits=Limits(time_limit=30))
     assert (solution.status, solution.value) == (Status.OPTIMAL, best)
 
@@ -100,11 +103,30 @@ _SETTLED = (285, 538, 1229, 7506)  # took too long or ended inexact once
 
 
 # 8261 met sides of 1e-300 where a step is no number
-@pytest.mark.parametrize("seed", [*range(0, 240, 4), *_SETTLED, 8261])
+@pytest.mark.parametrize("seed", [*range(0, examples(240, slow=2000), examples(4, slow=1)), *_SETTLED, 8261])
 def test_random_problems_against_all_vertices(seed):
-    _, outcome, seen = check_random.check(seed, time_limit=20.0 if seed in _SETTLED else 2.0)
-    assert outcome not in check_random.FAILURES, seen
-    assert seed not in _SETTLED or outcome == "ok", seen
+    try:
+        problem, method = reference.instance(seed)
+        solution = solve(problem, method, Limits(time_limit=20.0 if seed in _SETTLED else 2.0))
+    except ValueError as error:
+        if not re.search("the value of a perfect order must be|for SCIP with these features", str(error)):
+            raise
+        return
+    best, attained = reference.optimum(problem)
+    if solution.status is Status.INFEASIBLE:
+        assert best == -math.inf
+        return
+    # a proof in floating point is right up to 1e-9 of the statistic's size
+    room = 1e-9 * max(abs(best) if math.isfinite(best) else 0.0, abs(problem.trivial_bound))
+    assert solution.value == problem.evaluate(solution.weights) or not math.isfinite(solution.value)
+    assert solution.value <= best + room
+    assert solution.bound >= best - room
+    if solution.status is Status.OPTIMAL:
+        assert solution.value >= best - room
+    elif solution.status is Status.INEXACT and solution.value < best - room:
+        for w in itertools.chain.from_iterable(map(reference.rounded, attained)):
+            assert problem.evaluate(w) < best - room or not problem.feasible(w), f"{w} settles it"
+    assert seed not in _SETTLED or solution.status is Status.OPTIMAL
 
 
 # --- comparisons both ways -------------------------------------------------------------------------------------
@@ -116,7 +138,7 @@ def test_observations_compared_both_ways_close_boxes_at_once():
     solution = solve(problem, WeightSpaceSearch(local_search=0.0), Limits(time_limit=30))
     assert solution.status is Status.OPTIMAL
     assert solution.nodes < 5000
-    assert solution.value == pytest.approx(check_random.optimum(problem)[0], abs=1e-9)
+    assert solution.value == pytest.approx(reference.optimum(problem)[0], abs=1e-9)
 
 
 def test_any_gap_may_be_asked_for():

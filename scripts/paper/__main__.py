@@ -95,9 +95,9 @@ def render(template: str, context: dict[str, Any], figures: str = "paper/figures
         loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters |= {
-        "show": show, "number": number, "percent": percent, "change": change, "share": share, "listed": listed,
-        "codes": lambda names: listed([f"`{name}`" for name in names]), "anchor": anchor, "point": point,
-        "resolution": resolution_text,
+        "show": show, "number": number, "percent": percent, "share": share, "listed": listed, "anchor": anchor,
+        "change": lambda value: (_MINUS if value < 0 else "") + percent(abs(value)), "point": point,
+        "codes": lambda names: listed([f"`{name}`" for name in names]), "resolution": resolution_text,
     }  # fmt: skip
     environment.globals |= {
         "picture": lambda name, figure, caption: show(Picture(name, figure, caption)),
@@ -131,11 +131,6 @@ def percent(value: float) -> str:
         ('0.46%', '97%', 'over 99%', '100%', '9.5e-07%')
     """
     return "over 99%" if 0.99 < value < 1 else f"{float(f'{100 * value:.2g}'):g}%"
-
-
-def change(value: float) -> str:
-    """Return a relative change as a percentage, with a minus where it is a loss."""
-    return ("" if value >= 0 else _MINUS) + percent(abs(value))
 
 
 def point(values: Sequence[float]) -> str:

@@ -60,9 +60,7 @@ def logarithm(evidence: Evidence, reference: Reference) -> dict[str, Any]:
             continue
         positives = {part: max(size[part][1] for size in sizes) for part in PARTS}
         best = {
-            part: [
-                RankStatistic.parse(name).best(sizes[0][part][0], positives[part]) for name in ("dcg", "dcg(base=e)")
-            ]
+            part: [RankStatistic.parse(name).best(sizes[0][part][0], positives[part]) for name in _LOGARITHMS]
             for part in PARTS
         }
         value = max((v for v in reference.values if v.data == data), key=lambda v: v.mean / best[v.part][0])

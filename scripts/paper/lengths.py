@@ -21,7 +21,7 @@ from trainers.report.tables import comparison_table
 from trainers.report.wording import Pair, counted, fixed, gap_text, listed, signed
 
 AS_GOOD = "as good"
-SPLICE = "splice"  # the bound proves that no linear order of the longer list reaches the shorter one's ranker
+MERGED = "merged"  # the bound proves that no linear order of the longer list reaches the shorter one's merged ranker
 PRICE = "price C"  # the longer list is solved, and the price of its weights covers what is missing
 OPEN = "open"  # the search was stopped, and its bound leaves room
 UNKNOWN = "unknown"  # there is no bound to compare
@@ -65,7 +65,7 @@ def _kind(evidence: Evidence, longer: Json, short_value: float, long_value: floa
     if math.isnan(reachable):
         return UNKNOWN
     if short_value > reachable + slack:
-        return SPLICE
+        return MERGED
     return PRICE if proven(longer) else OPEN
 
 
@@ -95,7 +95,7 @@ def larger(evidence: Evidence) -> dict[str, Any] | None:
             by_limit.setdefault(0.0 if limit == lengths.limit else limit, []).extend(found)
             by = Counter(case.kind for case in found)
             most = fixed(max(case.missing for case in found), evidence.decimals)
-            kinds = [by[AS_GOOD], by[SPLICE], by[PRICE], by[OPEN] + by[UNKNOWN]]
+            kinds = [by[AS_GOOD], by[MERGED], by[PRICE], by[OPEN] + by[UNKNOWN]]
             rows.append([lengths.data, f"{limit:g}", str(len(found)), *map(str, kinds), most])
             full |= {  # the last of the full lists proven within several limits, beside the smallest K
                 (case.data, case.split): case
@@ -106,11 +106,11 @@ def larger(evidence: Evidence) -> dict[str, Any] | None:
         return None
     usual = by_limit.pop(0.0)
     whole, solved = (largest_against_smallest(evidence, several, solved=solved) for solved in (False, True))
-    header = ["data set", "seconds", "pairs", AS_GOOD, SPLICE, PRICE, OPEN, "most missing"]
+    header = ["data set", "seconds", "pairs", AS_GOOD, MERGED, PRICE, OPEN, "most missing"]
     return {
         "usual": usual,
         "worse": sum(case.kind != AS_GOOD for case in usual),
-        "splice": sum(case.kind == SPLICE for case in usual),
+        "merged": sum(case.kind == MERGED for case in usual),
         "limits": dict(sorted(by_limit.items())),
         "cases_table": Table(header, rows),
         "values_table": _values_table(evidence, several),
@@ -144,16 +144,16 @@ def orders_text(found: Sequence[Case]) -> str:
     )
     if not worse:
         return text
-    done = sum(case.kind == SPLICE and case.proven for case in found)
+    done = sum(case.kind == MERGED and case.proven for case in found)
     reasons = {
-        SPLICE: "the bound proves that no linear order of the longer list reaches the spliced ranker, whatever the "
+        MERGED: "the bound proves that no linear order of the longer list reaches the merged ranker, whatever the "
         f"time ({done} of these lists are solved)",
         PRICE: "the longer list is solved, and the price of its weights covers the difference",
         OPEN: "the search was stopped and its bound leaves room, so that lack of time may be the cause",
         UNKNOWN: "there is no bound to decide by",
     }
     parts = "; ".join(f"in {by[kind]} {reason}" for kind, reason in reasons.items() if by[kind])
-    return f"{text} Of the latter, {parts}. Lack of time is ruled out in {by[SPLICE] + by[PRICE]} of {worse}."
+    return f"{text} Of the latter, {parts}. Lack of time is ruled out in {by[MERGED] + by[PRICE]} of {worse}."
 
 
 def full_text(found: Sequence[Case], decimals: int) -> str:
@@ -164,9 +164,10 @@ def full_text(found: Sequence[Case], decimals: int) -> str:
         own = [case for case in worse if (case.data, case.kind) == (data, kind)]
         most = fixed(max(case.missing for case in own), decimals)
         splits = listed([str(case.split) for case in sorted(own, key=lambda case: case.split)])
-        names.append(f"{data} by the {kind} (splits {splits}; {most} below K = {own[0].shorter} at most)")
-    text = f"{counted(len(found), 'full list')} are proven beside the smallest K; {len(worse) or 'none'} of them are "
-    return f"{text}worse on the whole training set{': ' if names else ''}{'; '.join(names)}."
+        names.append(f"{data} ({kind}; splits {splits}; at most {most} below K = {own[0].shorter})")
+    text = f"Of {counted(len(found), 'full list')} proven beside the smallest K, {len(worse) or 'none'} "
+    verb = "is" if len(worse) == 1 else "are"
+    return f"{text}{verb} worse on the whole training set{': ' if names else ''}{'; '.join(names)}."
 
 
 def largest_against_smallest(evidence: Evidence, several: list[Lengths], *, solved: bool) -> dict[Pair, Paired]:

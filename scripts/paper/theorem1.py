@@ -25,9 +25,6 @@ from ltr.rankers import ExactRanker, TwoStageRanker, make_ranker
 from ltr.rankers.scorers import LinearScorer
 from trainers.report.pictures import drawing as draw
 
-Rankings = Mapping[str, Mapping[str, float]]
-"""By the name of a ranking, its statistics by name."""
-
 CLAIMS = {"auc": 1, "pauc@100": 1, "dcg": 1, "mrr": 1, "hinge": 1, "dcg@100": 2, "pauc@10": 2, "exponential": 2}
 """The statistics and losses of the theorem, and which solution it says they prefer."""
 FIRST_HIT = "mrr of the first positive"
@@ -41,7 +38,7 @@ EXACT = tuple(name for name in CLAIMS if name not in CONVEX)
 
 _STATISTICS = ("auc", "pauc@100", "dcg", "mrr", "dcg@100", "pauc@10", "dcg@10", "power(p=4)", "wta")
 _SMOOTH = ("smooth(statistic=dcg)", "smooth(statistic=dcg@100)")
-_FAR = -40.0  # place of the lowest clump in an example of our own
+_LOWEST, _FAR = -5.0, -40.0  # the lowest clump is below the one; our own example moves it to the other
 _SMALLEST, _LARGEST = 1e-2, 8.0  # factors of x between which preferences are compared
 _TOP_K = 100  # items that the exact stage reranks in two stages
 _L2 = 1e-6  # so that the distance to the optimum is bounded
@@ -75,7 +72,7 @@ def first_theorem(seeds: Sequence[int] = (0, 1, 2), make: Callable[[int], Datase
         "trained": [(train(name, data), train(name, far)) for name in CONVEX],
         "means": [float(set_.X[positive, 0].mean() - set_.X[~positive, 0].mean()) for set_ in (data, far)],
         "losses": loss_curves({"the theorem's data": data, f"the lowest clump at −{-_FAR:g}": far}),
-        "lowest": int(lowest(data).sum()),
+        "lowest": int((x < _LOWEST).sum()),
         "solved": solved,
         "right": [n for n, s in solved.items() if s.status is Status.OPTIMAL and s.weights[0] * sign[n] > 0],
         "rankings": found,
@@ -142,14 +139,9 @@ def turning_scale(name: str, data: Dataset) -> float | None:
 
 def moved(data: Dataset) -> Dataset:
     """Return the data with its lowest clump, the positives near -10, at -40: no two observations change their order."""
-    X, low = data.X.copy(), lowest(data)
+    X, low = data.X.copy(), data.X[:, 0] < _LOWEST
     X[low] += _FAR - np.round(X[low].mean())
     return Dataset(data.name, X, data.y)
-
-
-def lowest(data: Dataset) -> np.ndarray:
-    """Return which observations belong to the lowest clump."""
-    return data.X[:, 0] < -5
 
 
 def scores_and_labels(data: Dataset) -> tuple[Tensor, Tensor]:
@@ -196,7 +188,7 @@ def solve_exactly(name: str, data: Dataset) -> Solution:
     return solve(RerankProblem(data.X, data.y, name), WeightSpaceSearch(threads=1), limits=Limits(time_limit=_TIME))
 
 
-def rankings(data: Dataset) -> Rankings:
+def rankings(data: Dataset) -> dict[str, dict[str, float]]:
     """Return the theorem's statistics of both solutions, of RankNet with its top reranked, and of RankBoost."""
     x = data.X[:, 0]
     two_stage = TwoStageRanker("ranknet", ExactRanker(f"dcg@{_TOP_K}", method=WeightSpaceSearch(threads=1)), _TOP_K)

@@ -1,4 +1,4 @@
-"""The paper's statements on ranks: when an optimum by Subranks is one by ResolvedRanks (section 4), and smaller ones.
+"""The paper's statements on ranks: when an optimum by Subranks is also one by ResolvedRanks (section 4), and others.
 
 With H the objective by ResolvedRanks and G the one by Subranks, G(w) <= H(w) for all w, with equality where no two
 positives have the same score. Let w maximise H.
@@ -10,7 +10,7 @@ maximises H. The proof is on the page. Without a price, it is enough that no two
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,14 +40,14 @@ COUNTEREXAMPLES = {
     "two features": ([[1.0, 0.0], [1.0, 1.0], [0.0, 0.5], [0.0, -0.5]], [1, 1, 0, 0], 0.2),
     "one feature": ([[2.0], [1.0], [0.0]], [1, 1, 0], 0.55),
 }
-"""Lists without duplicates on which the theorem fails, as X, y and C: by a shared value, and by weights of 0."""
+"""Lists without duplicates on which the theorem fails, as X, y and C: through a shared value, and through w = 0."""
 
 LABELS = (1, 1, 0, 0, 0, 1, 1, 0, 1)
 SCORES = (6.2, 6.2, 5.8, 4.6, 3.1, 3.1, 2.3, 1.7, 1.7)
 PRINTED = {"Subrank": (7, 7, 6, 5, 3, 3, 2, 0, 0), "ResolvedRank": (8, 7, 6, 5, 4, 3, 2, 1, 0)}
 """The ranks that the paper prints for its example of ties."""
 
-_N, _D, _MARGIN = 8, 3, 1e-4  # of random lists
+_N, _D = 8, 3  # observations and features of random lists
 _SAME = 1e-9  # values that differ by less are one
 _TIME = 600.0
 _LOOKS = {"ResolvedRank": "#0072b2", "Subrank": "#e69f00"}
@@ -62,79 +62,43 @@ class Case:
     subrank: RerankProblem
     best: Solution  # of `resolved`
     substitute: Solution  # of `subrank`
-
-    @property
-    def proven(self) -> bool:
-        """Whether both are optimal."""
-        return self.best.status is Status.OPTIMAL and self.substitute.status is Status.OPTIMAL
-
-    @property
-    def shortfall(self) -> float:
-        """The distance, by ResolvedRanks, from the Subrank optimum found to the ResolvedRank optimum."""
-        return self.best.value - self.resolved.evaluate(self.substitute.weights)
-
-    @property
-    def fails(self) -> bool:
-        """Whether the Subrank optimum found is no ResolvedRank optimum: the theorem's conclusion is wrong."""
-        return self.shortfall > _SAME
-
-    @property
-    def apart(self) -> bool:
-        """Whether the two optima have different values."""
-        return self.best.value - self.substitute.value > _SAME
-
-    @property
-    def duplicates(self) -> bool:
-        """Whether two observations are the same, which the paper's condition excludes."""
-        return _repeats(self.resolved.X)
-
-    @property
-    def condition(self) -> bool:
-        """Whether the corrected condition holds at the ResolvedRank optimum found."""
-        support = self.best.weights != 0 if self.resolved.C > 0 else np.ones(self.resolved.d, dtype=bool)
-        return not _repeats(self.resolved.X[self.resolved.positives][:, support])
+    proven: bool  # whether both are optimal
+    shortfall: float  # distance, by ResolvedRanks, from the Subrank optimum found to the ResolvedRank optimum
+    fails: bool  # whether the Subrank optimum found is not a ResolvedRank optimum, against the theorem's conclusion
+    apart: bool  # whether the two optima have different values
+    duplicates: bool  # whether two observations are the same, which the paper's condition excludes
+    condition: bool  # whether the corrected condition holds at the ResolvedRank optimum found
 
 
-def settle(X: ArrayLike, y: ArrayLike, C: float, statistic: str = "dcg", margin: float = _MARGIN) -> Case:
+def settle(X: ArrayLike, y: ArrayLike, C: float) -> Case:
     """Solve a list by both rank definitions, at the price C of a non-zero weight."""
-    resolved, sub = (RerankProblem(X, y, statistic, C, margin, rank=rank) for rank in ("resolved", "subrank"))
-    best, substitute = (
-        solve(p, WeightSpaceSearch(threads=1), limits=Limits(time_limit=_TIME)) for p in (resolved, sub)
+    problems = [RerankProblem(X, y, C=C, rank=rank) for rank in ("resolved", "subrank")]
+    best, other = answers = [solve(p, WeightSpaceSearch(threads=1), Limits(time_limit=_TIME)) for p in problems]
+    resolved = problems[0]
+    shortfall = best.value - resolved.evaluate(other.weights)
+    support = best.weights != 0 if C > 0 else np.ones(resolved.d, dtype=bool)
+    return Case(
+        *problems,
+        *answers,
+        proven=all(answer.status is Status.OPTIMAL for answer in answers),
+        shortfall=shortfall,
+        fails=shortfall > _SAME,
+        apart=best.value - other.value > _SAME,
+        duplicates=_repeats(resolved.X),
+        condition=not _repeats(resolved.X[resolved.positives][:, support]),
     )
-    return Case(resolved, sub, best, substitute)
 
 
-@dataclass
-class Tally:
-    """Counts over many lists."""
-
-    lists: int = 0
-    proven: int = 0  # lists with a proof of both optima
-    condition: int = 0  # lists in which the corrected condition holds
-    apart: int = 0  # lists in which the values of the optima differ
-    fails: int = 0  # lists in which the Subrank optimum found is no ResolvedRank optimum
-    against: int = 0  # lists that fail or are apart although the corrected condition holds
-    zero: int = 0  # lists in which the ResolvedRank optimum found is w = 0
-    worst: float = 0.0  # the largest shortfall
-
-    def add(self, case: Case) -> None:
-        """Count a list."""
-        self.lists += 1
-        self.proven += case.proven
-        self.condition += case.condition
-        self.apart += case.apart
-        self.fails += case.fails
-        self.against += case.condition and (case.fails or case.apart)
-        self.zero += not case.best.weights.any()
-        self.worst = max(self.worst, case.shortfall)
-
-
-def tally(family: str, C: float, count: int, seed: int = 0) -> Tally:
-    """Solve random lists of a family at a price, and count; the lists are the same at every price."""
-    counts = Tally()
-    for X, y in instances(family, count, seed):
-        counts.add(settle(X, y, C))
-    return counts
+def tally(cases: Iterable[Case]) -> dict[str, float]:
+    """Return how many cases there are of each kind, and the largest shortfall."""
+    found = list(cases)
+    kinds = {name: sum(getattr(case, name) for case in found) for name in ("proven", "condition", "apart", "fails")}
+    return kinds | {
+        "lists": len(found),
+        "against": sum(case.condition and (case.fails or case.apart) for case in found),  # the corrected theorem
+        "zero": sum(not case.best.weights.any() for case in found),
+        "worst": max((case.shortfall for case in found), default=0.0),
+    }
 
 
 def instances(family: str, count: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -155,12 +119,16 @@ def _repeats(X: np.ndarray) -> bool:
 
 
 def second_theorem(lists: int = 30, seed: int = 0) -> dict[str, Any]:
-    """Compute all that the page says about the theorem: two counterexamples, and random lists of each family."""
+    """Compute what the page says about the theorem: two counterexamples, and random lists of each family."""
     found = {name: settle(X, y, C) for name, (X, y, C) in COUNTEREXAMPLES.items()}
-    tallies = {(name, C): tally(family, C, lists, seed) for name, family in FAMILIES.items() for C in PRICES}
+    tallies = {
+        (name, C): tally(settle(X, y, C) for X, y in instances(family, lists, seed))
+        for name, family in FAMILIES.items()
+        for C in PRICES
+    }
 
-    def total(what: str, prices: tuple[float, ...] = PRICES) -> int:
-        return sum(getattr(own, what) for (_, C), own in tallies.items() if C in prices)
+    def total(what: str, prices: tuple[float, ...] = PRICES) -> float:
+        return sum(own[what] for (_, C), own in tallies.items() if C in prices)
 
     return {
         "cases": found,
@@ -207,25 +175,21 @@ def _draw_plane(axes: Axes, case: Case) -> None:
 def _draw_objectives(axes: Axes, case: Case) -> None:
     draw.dress(axes, "the objective against the direction of w")
     angles = (np.arange(1440) + 0.5) * 360 / 1440 - 90  # none of them exactly an axis
-    axial = np.array([-90, 0, 90, 180])
+    directions = np.column_stack([np.cos(np.radians(angles)), np.sin(np.radians(angles))])
+    axial = {-90: [0.0, -1.0], 0: [1.0, 0.0], 90: [0.0, 1.0], 180: [-1.0, 0.0]}
     solved = ((case.resolved, case.best, 0.004, 8.0), (case.subrank, case.substitute, -0.004, 4.5))
     for colour, (problem, answer, shift, size) in zip(_LOOKS.values(), solved, strict=True):
-        values = np.array([problem.evaluate(_direction(angle)) for angle in angles])
+        values = np.array([problem.evaluate(w) for w in directions])
         jumps = np.flatnonzero(np.abs(np.diff(values)) > 1e-9)
         heights = np.insert(values, jumps + 1, np.nan) + shift
         axes.plot(np.insert(angles, jumps + 1, angles[jumps]), heights, color=colour, linewidth=1.8)
-        at_axes = [problem.evaluate([float(round(v)) for v in _direction(angle)]) for angle in axial]
-        axes.plot(axial, at_axes, "o", color=colour, markersize=size)
+        axes.plot(list(axial), [problem.evaluate(w) for w in axial.values()], "o", color=colour, markersize=size)
         best = float(np.degrees(np.arctan2(answer.weights[1], answer.weights[0])))
         axes.plot(best, answer.value, "*", color=colour, markersize=13, markeredgecolor=draw.INK, zorder=5)
     axes.set_xlim(-98, 188)
     axes.margins(y=0.12)
-    axes.set_xticks(axial, ["(0, −1)", "(1, 0)", "(0, 1)", "(−1, 0)"])
+    axes.set_xticks(list(axial), ["(0, −1)", "(1, 0)", "(0, 1)", "(−1, 0)"])
     axes.set_xlabel("w; dots where one weight is 0 and free of its price", fontsize=draw.SMALL, color=draw.INK)
-
-
-def _direction(angle: float) -> list[float]:
-    return [float(np.cos(np.radians(angle))), float(np.sin(np.radians(angle)))]
 
 
 # --- definitions of rank, and other statements --------------------------------------------------------------------
@@ -236,9 +200,9 @@ def ranks_of(scores: Tensor, labels: Tensor) -> Mapping[str, Tensor]:
     return {"RankCV": rank_cv(scores), "Subrank": subrank(scores), "ResolvedRank": resolved_rank(scores, labels)}
 
 
-def values_of(scores: Tensor, labels: Tensor, statistic: str = "dcg") -> Mapping[str, float]:
-    """Return a statistic of a list by each definition of rank."""
-    measure, n = RankStatistic.parse(statistic), len(scores)
+def values_of(scores: Tensor, labels: Tensor) -> Mapping[str, float]:
+    """Return the DCG of a list by each definition of rank."""
+    measure, n = RankStatistic.parse("dcg"), len(scores)
     ranks = {name: own + (name != "RankCV") for name, own in ranks_of(scores, labels).items()}
     return {name: measure.value(own[labels == 1].numpy(), n) for name, own in ranks.items()}
 

@@ -1,16 +1,16 @@
-"""Ask other systems for the values of metrics and store them for the tests.
+"""Compute the values of metrics with other libraries, and store them in ``golden_metrics.json`` for the tests.
 
-Needs scikit-learn, torchmetrics, pytrec_eval, ir_measures and allRank; one that is not there is named and its stored
-values are kept. The lists are generated here; those marked tied have equal scores.
+Needs scikit-learn, torchmetrics, pytrec_eval, ir_measures and allRank. If one is not installed, a message says so and
+its stored values are kept. The lists are generated here; those marked tied have equal scores.
 
-    python scripts/golden_metrics.py tests/golden_metrics.json
+    python tests/golden_metrics.py
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import logging
+import warnings
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -142,11 +142,8 @@ SYSTEMS: dict[str, tuple[str, Callable[[list[Json]], Values]]] = {
 }
 
 
-def main() -> None:
-    """Ask the systems that are there."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("path", type=Path, help="JSON file to write")
-    path = parser.parse_args().path
+def main():
+    path = Path(__file__).with_suffix(".json")
     logging.disable(logging.WARNING)
     chosen = lists()
     stored = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
@@ -155,15 +152,10 @@ def main() -> None:
         try:
             known[name] = {"version": version(package), "values": values(chosen)}
         except ImportError as error:
-            print(f"{name}: left out, {error}")
-    lines = [
-        '{"lists": [',
-        ",\n".join(json.dumps(x) for x in chosen),
-        '], "systems": {',
-        ",\n".join(f"{json.dumps(name)}: {json.dumps(known[name])}" for name in SYSTEMS if name in known),
-        "}}",
-    ]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            warnings.warn(f"{name} is left out: {error}", stacklevel=1)
+    rows = ",\n".join(json.dumps(x) for x in chosen)
+    systems = ",\n".join(f"{json.dumps(name)}: {json.dumps(known[name])}" for name in SYSTEMS if name in known)
+    path.write_text(f'{{"lists": [\n{rows}\n], "systems": {{\n{systems}\n}}}}\n', encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,45 +1,29 @@
-r"""Check `solve` on thousands of random tiny problems against an optimum found by another way.
+r"""The optimum of tiny problems by enumeration of all vertices, and random problems to compare `solve` with.
 
 Every set ``{w : w·δ >= margin * steps}`` is closed, and winning one more comparison never lowers the objective. So the
 objective is upper semicontinuous, constant on the open faces of the arrangement of all planes ``w·δ = margin * steps``,
 ``w_j = 0``, ``w_j = ±1`` and the rows of the side constraints, and never smaller on the boundary of a face than inside.
 The optimum is therefore attained at a vertex of the arrangement. With d <= 3 features and a handful of observations all
-vertices can be enumerated in rational arithmetic, and that is what this script does: it shares no code with the solver
-but the weights of the statistics.
-
-Checked for every instance: no exception and no warning; the value is that of the weights; no value above the optimum
-and no bound below it; `optimal` only at the optimum; and no `inexact` where the optimum is attained by a vertex in
-float64, rounded one way or the other.
-
-    python scripts/check_random.py --instances 20000 --jobs 2
+vertices can be enumerated in rational arithmetic. No code is shared with the solver but the weights of the statistics.
 """
 
 from __future__ import annotations
 
-import argparse
 import collections
-import functools
 import itertools
 import math
-import multiprocessing
-import sys
-import time
-import traceback
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 
-from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
+from ltr.exact import LinearConstraints, PairwiseProblem, RerankProblem
 from ltr.exact.problem import Problem
 from ltr.exact.weight_space import WeightSpaceSearch
 
 Plane = tuple[Fraction, ...]  # a_1 .. a_d, b of a·w = b
 Point = tuple[Fraction, ...]
-
-TOLERANCE = 1e-9  # of the statistic's size, as a proof in floating point has
 
 
 # --- the optimum by vertices -----------------------------------------------------------------------------------
@@ -312,88 +296,3 @@ def method_for(rng: np.random.Generator, problem: Problem) -> str | WeightSpaceS
     if problem.binary:
         return "resolved" if problem.rank == "resolved" else "subrank"
     return "auto"
-
-
-# --- checks ----------------------------------------------------------------------------------------------------
-
-
-def check(seed: int, time_limit: float) -> tuple[int, str, str]:
-    """Solve one instance; return its seed, what came of it in a word, and what was seen."""
-    problem: Problem | None = None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            try:
-                problem, method = instance(seed)
-            except ValueError as error:  # a refusal that names its rule
-                if "the value of a perfect order must be" not in str(error):
-                    raise
-                return seed, "refused", str(error)
-            try:
-                solution = solve(problem, method, Limits(time_limit=time_limit))
-            except ValueError as error:
-                if "for SCIP with these features" not in str(error):
-                    raise
-                return seed, "refused", str(error)
-        best, attained = optimum(problem)
-    except Exception:
-        return seed, "exception", traceback.format_exc(limit=-4)
-    room = TOLERANCE * max(abs(best) if math.isfinite(best) else 0.0, abs(problem.trivial_bound))
-    seen = f"{method}: {solution.status.value} value {solution.value!r} bound {solution.bound!r}, optimum {best!r}"
-    seen += f" at {[str(v) for v in attained[0]] if attained else None}; {solution.message}"
-    if solution.status is Status.INFEASIBLE:
-        return seed, "ok" if best == -math.inf else "wrong infeasible", seen
-    if solution.value != problem.evaluate(solution.weights) and math.isfinite(solution.value):
-        return seed, "wrong value", seen
-    if solution.value > best + room:
-        return seed, "value above the optimum", seen
-    if solution.bound < best - room:
-        return seed, "bound below the optimum", seen
-    if solution.status is Status.OPTIMAL:
-        return seed, "ok" if solution.value >= best - room else "wrong optimum", seen
-    if solution.value >= best - room:
-        return seed, f"optimum found, {solution.status.value}", seen
-    settled = any(
-        problem.evaluate(w) >= best - room and problem.feasible(w) for vertex in attained for w in rounded(vertex)
-    )
-    return seed, f"{solution.status.value}{' though a vertex settles it' if settled else ', no float64 vertex'}", seen
-
-
-FAILURES = (
-    "exception",
-    "wrong infeasible",
-    "wrong value",
-    "value above the optimum",
-    "bound below the optimum",
-    "wrong optimum",
-    "inexact though a vertex settles it",
-)
-
-
-def main() -> int:
-    """Run the instances; the exit code tells whether one failed."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--instances", type=int, default=20_000)
-    parser.add_argument("--first", type=int, default=0, help="first seed")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--time-limit", type=float, default=5.0, help="seconds per instance")
-    parser.add_argument("--show", type=int, default=5, help="instances shown per outcome other than ok")
-    arguments = parser.parse_args()
-    seeds = range(arguments.first, arguments.first + arguments.instances)
-    outcomes: dict[str, list[tuple[int, str]]] = collections.defaultdict(list)
-    began = time.monotonic()
-    with multiprocessing.Pool(arguments.jobs) as pool:
-        each = functools.partial(check, time_limit=arguments.time_limit)
-        for done, (seed, outcome, seen) in enumerate(pool.imap_unordered(each, seeds, chunksize=8), start=1):
-            outcomes[outcome].append((seed, seen))
-            if outcome != "ok" and len(outcomes[outcome]) <= arguments.show:
-                print(f"seed {seed}: {outcome}\n    {seen}", flush=True)
-            if done % 1000 == 0:
-                print(f"{done} instances after {time.monotonic() - began:.0f} s", flush=True)
-    for outcome, found in sorted(outcomes.items(), key=lambda item: -len(item[1])):
-        print(f"{len(found):6d}  {outcome}")
-    return int(any(outcome in outcomes for outcome in FAILURES))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
