@@ -10,8 +10,6 @@ import psutil
 
 from ltr.checks import as_float, is_whole
 
-__all__ = ["MEGABYTE", "Limits", "Memory"]
-
 MEGABYTE = 2**20
 _SHARE = 0.5  # of the memory that is free, where no limit is given
 _PAUSE = 0.05  # seconds between two looks at the process

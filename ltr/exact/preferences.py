@@ -13,8 +13,6 @@ from ltr.checks import as_array, as_numbers
 from ltr.exact.levels import Levels, Tick, preference_levels
 from ltr.exact.problem import FloatArray, IntArray, LinearConstraints, Problem, finite_features, set_fields
 
-__all__ = ["PairwiseProblem", "multipartite_pairs"]
-
 
 @dataclass(frozen=True, eq=False, init=False)
 class PairwiseProblem(Problem):

@@ -59,8 +59,6 @@ from ltr.exact.levels import FloatArray, IntArray, Levels, Tick, ranked_appearan
 from ltr.exact.scores import Scores
 from ltr.statistics import RankStatistic
 
-__all__ = ["SIDE_TOLERANCE", "LinearConstraints", "Problem", "RerankProblem"]
-
 RankName = Literal["resolved", "subrank"]
 GainName = Literal["exp2", "linear"]
 Gain = GainName | Callable[[FloatArray], ArrayLike]

@@ -24,8 +24,6 @@ from ltr.exact.limits import MEGABYTE, Limits, Memory
 from ltr.exact.problem import FloatArray, Problem
 from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
 
-__all__ = ["Ending", "Interrupts", "SolveState", "Stopped", "scalable"]
-
 _SNAP = 1e-9  # weights this small are solver noise
 _CONTRADICTION = 1e-6  # a bound this far below a value is wrong, not rounded; relative to the statistic's size
 _PROOF = 1e-9  # a solver's claim of optimality holds where value and bound agree so far, likewise

@@ -26,8 +26,6 @@ from ltr.exact.levels import Levels, value
 from ltr.exact.problem import SIDE_TOLERANCE, FloatArray, Problem
 from ltr.exact.state import SolveState
 
-__all__ = ["largest_value", "offer_simple"]
-
 Point = tuple[Fraction, ...]
 
 _WORK = 200_000  # largest number of operations on fractions per box

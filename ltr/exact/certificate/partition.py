@@ -31,8 +31,6 @@ from numpy.typing import NDArray
 from ltr.compiling import njit
 from ltr.exact.problem import SIDE_TOLERANCE, FloatArray, IntArray
 
-__all__ = ["CHECKS", "DONE", "FULL", "PAUSED", "WORDS", "Path", "Store", "Tables", "advance", "largest_total"]
-
 DONE, PAUSED, LIMIT, FULL, STUCK = range(5)  # why `advance` returns; LIMIT: words or checks used up, FULL: the store
 DEPTH, WORDS, CHECKS = 0, 1, 2  # entries of `Path.at`
 

@@ -28,8 +28,6 @@ from ltr.exact.certificate.partition import (
 )
 from ltr.exact.problem import FloatArray, IntArray, Problem
 
-__all__ = ["MOST_PAIRS", "Recorder", "pair_count"]
-
 MOST_PAIRS = 4_000_000
 """Largest number of pairs that a recorder holds, at about 100 bytes each."""
 

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from ltr.compiling import njit
 from ltr.exact.problem import SIDE_TOLERANCE
 
-__all__ = ["State", "Tables", "ascend", "clip", "line_search", "new_memory", "uniform", "value_of_scores"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 IndexArray = NDArray[np.int32]  # of pairs: half the memory to read for every line

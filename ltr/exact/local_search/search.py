@@ -25,8 +25,6 @@ from ltr.exact.local_search._line_search import State, Tables, ascend, clip, new
 from ltr.exact.local_search.separation import separating_weights
 from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
 
-__all__ = ["LocalSearchResult", "SearchSpace", "compile_kernels", "local_search", "search_tables", "to_surface"]
-
 FloatArray = NDArray[np.float64]
 
 _TIGHT = 1e-9  # room of a row, relative to its size, from which it is an inequality

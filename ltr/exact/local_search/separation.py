@@ -24,8 +24,6 @@ from scipy.optimize import linprog
 from ltr.exact.levels import Levels
 from ltr.exact.problem import Problem
 
-__all__ = ["separating_weights"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 

@@ -38,6 +38,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast, get_args
 
 import numpy as np
+import pyscipopt
 from numpy.typing import NDArray
 
 from ltr.exact.problem import (
@@ -51,8 +52,6 @@ from ltr.exact.problem import (
 )
 from ltr.exact.solution import Status
 from ltr.exact.state import SolveState, Stopped, scalable
-
-__all__ = ["Form", "Formulation", "Guard", "RankFormulation", "assign", "feature_unit", "linear", "side_rows", "spread"]
 
 # pyscipopt has no types of its own
 Model: TypeAlias = Any
@@ -75,9 +74,7 @@ _BLOCK = 64  # comparisons between two checks of the clock
 
 def linear(coefficients: Iterable[float], variables: Iterable[Variable]) -> Expression:
     """Return the expression ``sum of coefficient * variable`` without terms that are 0."""
-    from pyscipopt import quicksum
-
-    return quicksum(float(c) * v for c, v in zip(coefficients, variables, strict=True) if c != 0)
+    return pyscipopt.quicksum(float(c) * v for c, v in zip(coefficients, variables, strict=True) if c != 0)
 
 
 class Formulation:
@@ -124,8 +121,6 @@ class Formulation:
         faces: bool | None = None,
         state: SolveState | None = None,
     ) -> None:
-        from pyscipopt import Model
-
         self.check(problem)
         if form not in get_args(Form):
             raise ValueError(f"form must be one of {', '.join(get_args(Form))}, got {form!r}")
@@ -136,7 +131,7 @@ class Formulation:
         self.feature_unit = feature_unit(problem)
         self.margin = problem.margin / self.feature_unit
         self.tight = form == "strengthened"
-        self.model = Model(f"{self.name}_{form}")
+        self.model: Model = pyscipopt.Model(f"{self.name}_{form}")
         self.model.hideOutput()
         self.guard = Guard()
         self.pairs: IntArray = np.zeros((0, 2), dtype=np.int64)

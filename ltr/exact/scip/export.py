@@ -6,10 +6,7 @@ import contextlib
 from pathlib import Path
 
 from ltr.exact.problem import Problem
-from ltr.exact.scip import Auc, Formulation, Pairwise, ResolvedLattice, ResolvedPairs, ScipSolver, Subrank
-from ltr.exact.solve import METHODS
-
-__all__ = ["build_model", "write_model"]
+from ltr.exact.scip import METHODS, Auc, Formulation, Pairwise, ResolvedLattice, ResolvedPairs, ScipSolver, Subrank
 
 _SUFFIXES = (".cip", ".lp", ".mps")
 
@@ -26,7 +23,14 @@ def build_model(problem: Problem, method: str = "auto") -> Formulation:
         >>> formulation.model.getNVars() > 0
         True
     """
-    return _solver(problem, method).build(problem)
+    if method == "auto":
+        method = _model(problem).name
+    solver = METHODS.get(method)
+    if not isinstance(solver, ScipSolver):
+        known = [key for key, value in METHODS.items() if isinstance(value, ScipSolver)]
+        raise ValueError(f"method must be one of auto, {', '.join(known)} to have a model, got {method!r}")
+    solver.check(problem)
+    return solver.build(problem)
 
 
 def write_model(problem: Problem, path: str | Path, method: str = "auto") -> Path:
@@ -50,17 +54,6 @@ def write_model(problem: Problem, path: str | Path, method: str = "auto") -> Pat
     model.writeProblem(str(target.absolute()), verbose=False)
     model.free()
     return target
-
-
-def _solver(problem: Problem, method: str) -> ScipSolver:
-    if method == "auto":
-        method = _model(problem).name
-    solver = METHODS.get(method)
-    if not isinstance(solver, ScipSolver):
-        known = [key for key, value in METHODS.items() if isinstance(value, ScipSolver)]
-        raise ValueError(f"method must be one of auto, {', '.join(known)} to have a model, got {method!r}")
-    solver.check(problem)
-    return solver
 
 
 def _model(problem: Problem) -> type[Formulation]:

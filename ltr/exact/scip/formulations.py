@@ -63,8 +63,6 @@ from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import FloatArray, IntArray, Problem
 from ltr.exact.scip.base import Assignment, Expression, Formulation, RankFormulation, Variable, assign, linear
 
-__all__ = ["Auc", "Pairwise", "ResolvedRank", "Subrank"]
-
 
 class _Ranks(RankFormulation):
     """The variables t_il of both formulations and the objective."""

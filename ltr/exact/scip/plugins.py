@@ -1,4 +1,4 @@
-"""What runs inside SCIP: constraint handlers, an event handler that watches, and a heuristic that offers weights."""
+"""What runs inside SCIP: a base of constraint handlers, an event handler that watches, and a heuristic."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 from pyscipopt import SCIP_EVENTTYPE, SCIP_HEURTIMING, SCIP_RESULT, Conshdlr, Eventhdlr, Heur
 
 from ltr.exact.largest_margin import deepest
-from ltr.exact.problem import FloatArray
 from ltr.exact.scip.base import (
     Assignment,
     Constraints,
@@ -22,17 +21,13 @@ from ltr.exact.scip.base import (
     Variable,
     interrupt,
 )
-from ltr.exact.scip.resolved_pairs import PositionCost
 from ltr.exact.state import SolveState
 from ltr.exact.vertices import offer_simple
-
-__all__ = ["Constraint", "Rounding", "Tangents", "Watcher", "add_solution", "dual_bound", "offer_solution"]
 
 _SUPPORT = 1e-9
 _BLUR = 1e-7  # that a weight of SCIP's may be off where it meets the margin exactly
 _SHARE = 0.1  # of the solving time for the heuristic
 _INFINITE = 1e19
-_WORTHWHILE = 1e-6  # smallest excess, relative to the statistic, that is cut off before it has to be
 
 
 def dual_bound(formulation: Formulation, state: SolveState) -> float:
@@ -105,67 +100,6 @@ class Constraint(Conshdlr):
         """Check a solution."""
         holds = self.guard.run(self.model, lambda: self.holds(solution), default=False)
         return {"result": SCIP_RESULT.FEASIBLE if holds else SCIP_RESULT.INFEASIBLE}
-
-
-class Tangents(Constraint):
-    """The constraint ``theta <= cost.total - cost(P)``, described by its tangents."""
-
-    def __init__(self, guard: Guard, theta: Variable, P: list[Variable], cost: PositionCost) -> None:
-        super().__init__(guard, theta)
-        self._P, self._cost = P, cost
-
-    def include(self, model: Model, name: str = "tangents", **parameters: Any) -> None:  # noqa: ANN401 (as above)
-        """Add the handler and its constraint to a model."""
-        super().include(model, name, sepafreq=1, enfopriority=-100, chckpriority=-100, propfreq=-1, **parameters)
-
-    def _excess(self, solution: ScipSolution) -> tuple[FloatArray, float]:
-        above = np.array([self.model.getSolVal(solution, v) for v in self._P])
-        limit = self._cost.total - self._cost.value(above)
-        value = self.model.getSolVal(solution, self.theta)
-        return above, 0.0 if self.model.isFeasLE(value, limit) else value - limit
-
-    def holds(self, solution: ScipSolution) -> bool:
-        """Return whether a solution satisfies the constraint."""
-        return self._excess(solution)[1] <= 0
-
-    def _cut(self, least: float = 0.0) -> bool:
-        above, excess = self._excess(None)
-        if excess <= least:
-            return False
-        for slope, constant in self._cost.tangents(above):
-            row = self.model.createEmptyRowUnspec("tangent", lhs=None, rhs=self._cost.total - constant, local=False)
-            self.model.cacheRowExtensions(row)
-            self.model.addVarToRow(row, self.theta, 1.0)
-            for variable, g in zip(self._P, slope.tolist(), strict=True):
-                if g != 0:
-                    self.model.addVarToRow(row, variable, g)
-            self.model.flushRowExtensions(row)
-            self.model.addCut(row, forcecut=True)
-            self.model.releaseRow(row)
-        return True
-
-    def conssepalp(self, *_: object) -> dict[str, Any]:
-        """Cut off the relaxation where it is far from the constraint."""
-        cut = self.guard.run(self.model, lambda: self._cut(_WORTHWHILE * self._cost.total), default=False)
-        return {"result": SCIP_RESULT.SEPARATED if cut else SCIP_RESULT.DIDNOTFIND}
-
-    def consenfolp(self, *_: object) -> dict[str, Any]:
-        """Cut off the relaxation where it violates the constraint."""
-        if self.guard.run(self.model, lambda: self.holds(None), default=False):
-            return {"result": SCIP_RESULT.FEASIBLE}
-        cut = self.guard.run(self.model, self._cut, default=False)
-        return {"result": SCIP_RESULT.SEPARATED if cut else SCIP_RESULT.INFEASIBLE}
-
-    def consenfops(self, *_: object) -> dict[str, Any]:
-        """Ask for the relaxation where the pseudo solution violates the constraint."""
-        holds = self.guard.run(self.model, lambda: self.holds(None), default=False)
-        return {"result": SCIP_RESULT.FEASIBLE if holds else SCIP_RESULT.SOLVELP}
-
-    def conslock(self, constraint: Constraints, locktype: int, nlockspos: int, nlocksneg: int) -> None:
-        """Say that raising theta or lowering a P_k may break the constraint."""
-        self.model.addVarLocksType(self.theta, locktype, nlocksneg, nlockspos)
-        for variable in self._P:
-            self.model.addVarLocksType(variable, locktype, nlockspos, nlocksneg)
 
 
 class Watcher(Eventhdlr):

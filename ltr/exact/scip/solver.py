@@ -23,15 +23,15 @@ from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
+from pyscipopt import SCIP_PARAMSETTING
 
 from ltr.exact.limits import Limits
 from ltr.exact.local_search import compile_search, search_locally
 from ltr.exact.problem import Problem
 from ltr.exact.scip.base import Form, Formulation, Guard, Model, feature_unit, spread
+from ltr.exact.scip.plugins import Rounding, Watcher, add_solution, dual_bound, offer_solution
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState
-
-__all__ = ["LONGEST_SEARCH", "STATUS", "ScipSolver", "attempt", "configure", "optimize"]
 
 STATUS: dict[str, Status | None] = {
     "optimal": Status.OPTIMAL,
@@ -63,8 +63,6 @@ _LEAST_MARGIN = 1e-8  # in units of the largest difference
 
 def configure(model: Model, limits: Limits, feastol: float) -> None:
     """Set the tolerances, the seed and all limits but time, and turn off the separators."""
-    from pyscipopt import SCIP_PARAMSETTING
-
     parameters = {
         "numerics/feastol": feastol,
         "numerics/dualfeastol": min(feastol, 1e-7),
@@ -165,10 +163,6 @@ class ScipSolver:
             formulation.model.free()
 
     def _search(self, formulation: Formulation, state: SolveState) -> Ending:
-        from pyscipopt import SCIP_PARAMSETTING
-
-        from ltr.exact.scip.plugins import Rounding, Watcher, add_solution
-
         model = formulation.model
         configure(model, state.limits, self.feastol)
         model.setHeuristics(SCIP_PARAMSETTING.FAST)  # the local search leaves the slow ones little to find
@@ -187,8 +181,6 @@ class ScipSolver:
         return self._optimize(formulation, state)
 
     def _optimize(self, formulation: Formulation, state: SolveState) -> Ending:
-        from ltr.exact.scip.plugins import dual_bound, offer_solution
-
         claim = optimize(formulation.model, state)
         if claim != "infeasible":
             bound = dual_bound(formulation, state)

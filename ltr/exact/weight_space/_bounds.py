@@ -79,25 +79,6 @@ from ltr.exact.weight_space._boxes import (
 )
 from ltr.exact.weight_space.space import NARROW, FloatArray, IntArray, Space, Work
 
-__all__ = [
-    "CLOSED",
-    "GAVE_UP",
-    "OPEN",
-    "branching_scores",
-    "candidate_value",
-    "decided_by_half",
-    "descend",
-    "dual",
-    "find_conflicts",
-    "hinge_bound",
-    "hinge_slopes",
-    "lower_budgets",
-    "pack",
-    "pair_losses",
-    "probe",
-    "unit_losses",
-]
-
 OPEN, CLOSED, GAVE_UP = 0, 1, 2
 _STEPS = 5
 _DESCENT = 20

@@ -16,32 +16,6 @@ import numpy as np
 from ltr.compiling import njit
 from ltr.exact.weight_space.space import LOOSE, UPDATES, Boxes, Flags, FloatArray, IndexArray, Space, Work
 
-__all__ = [
-    "assign",
-    "compact_open_pairs",
-    "compiled",
-    "copy_entry",
-    "copy_open_pairs",
-    "count_decided",
-    "fast",
-    "interval_bounds",
-    "level_path",
-    "mark_decided",
-    "mark_used",
-    "member_path",
-    "norm_interval",
-    "push_root",
-    "raise_count",
-    "set_interval",
-    "side_term",
-    "split",
-    "tighten",
-    "tighten_to_constraints",
-    "tighten_to_forced_pairs",
-    "tighten_to_hinge_bound",
-    "update_decided",
-]
-
 _DENSE = 0.6  # share of open pairs below which a box gets a list of its own
 _DENSE_CANDIDATES = 0.7  # share of candidates left below which their columns are copied
 _DEAD = np.float32(-3e38)  # below every reach: no conflict

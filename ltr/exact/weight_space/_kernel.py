@@ -54,8 +54,6 @@ from ltr.exact.weight_space._boxes import (
 )
 from ltr.exact.weight_space.space import NARROW, Boxes, FloatArray, IntArray, Space, Work
 
-__all__ = ["search"]
-
 _ROUNDS = 4  # of tightening a box
 _WORTH_A_LOOK = 0.3  # share of the best score from which a split is tried out
 _MANY = 256  # pairs in a list from which probing is worth its time

@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 
 from ltr.exact.problem import Problem
 
-__all__ = ["SYSTEMS", "adapted", "apply_to"]
-
 FloatArray = NDArray[np.float64]
 
 SYSTEMS = ("given", "adapted")

@@ -34,19 +34,6 @@ from ltr.exact.weight_space._kernel import search as search_box
 from ltr.exact.weight_space.coordinates import adapted, apply_to
 from ltr.exact.weight_space.space import BEYOND, TOLERANCE, Boxes, Searchable, Space, Work, memory_needed, space_of
 
-__all__ = [
-    "MOMENT",
-    "CutoffSchedule",
-    "Outcome",
-    "WorkerPool",
-    "compile_kernels",
-    "offer_candidate",
-    "out_of_reach",
-    "prove",
-    "quantum",
-    "settle_narrow",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Found = Callable[[FloatArray], None]

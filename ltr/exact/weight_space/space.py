@@ -52,22 +52,6 @@ from ltr.exact.levels import PAIR_BYTES, Levels
 from ltr.exact.problem import SIDE_TOLERANCE, Problem
 from ltr.exact.state import scalable
 
-__all__ = [
-    "BEYOND",
-    "LOOSE",
-    "NARROW",
-    "SLACK",
-    "TOLERANCE",
-    "UPDATES",
-    "Boxes",
-    "ConflictingPairs",
-    "Searchable",
-    "Space",
-    "Work",
-    "memory_needed",
-    "space_of",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 IndexArray = NDArray[np.int32]
