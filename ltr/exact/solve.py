@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr.checks import as_sequence, check_callable
-from ltr.exact.limits import Limits
 from ltr.exact.local_search import LocalSearch
 from ltr.exact.problem import FloatArray, Problem
 from ltr.exact.solution import Progress, Solution, Status
-from ltr.exact.state import Ending, Interrupts, SolveState, Stopped
+from ltr.exact.state import Ending, Interrupts, Limits, SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch
 
 __all__ = ["METHODS", "Solver", "choose_method", "solve"]

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from ltr import verify
 from ltr.checks import as_float, is_whole
-from ltr.exact.preferences import PairwiseProblem
-from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
+from ltr.exact.problem import LinearConstraints, PairwiseProblem, Problem, RerankProblem
 from ltr.exact.solution import Solution
 from ltr.statistics import RankStatistic
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ltr.exact.limits import MEGABYTE
 from ltr.exact.problem import FloatArray, IntArray, LinearConstraints, Problem, set_fields
 from ltr.exact.solution import Status
-from ltr.exact.state import Ending, SolveState, Stopped
+from ltr.exact.state import MEGABYTE, Ending, SolveState, Stopped
 
 __all__ = ["RESTARTS", "LocalSearch", "compile_search", "search_locally"]
 
@@ -84,7 +83,10 @@ def search_locally(state: SolveState, seconds: float, restarts: int = RESTARTS, 
         return
     compile_search()
     until = time.monotonic() + seconds
-    importance = _importance(state, _SHARE * seconds, max(1, restarts // _SUPPORTS), turn)
+    each, X = max(1, restarts // _SUPPORTS), problem.X
+    weights = _search(state, np.arange(problem.d), _SHARE * seconds, each, turn)
+    # what each feature contributes to the scores without the limit, from squares that do not overflow
+    importance = np.abs(weights) * (X / (np.abs(X).max() or 1.0)).std(axis=0)
     tried: set[tuple[int, ...]] = set()
     for k in range(_SUPPORTS):
         columns = _support(state, importance, generator, tried)
@@ -92,7 +94,7 @@ def search_locally(state: SolveState, seconds: float, restarts: int = RESTARTS, 
         if columns is None or (left <= 0 and k > 0):
             return
         tried.add(tuple(columns.tolist()))
-        _search(state, columns, left / (_SUPPORTS - k), max(1, restarts // _SUPPORTS), turn)
+        _search(state, columns, left / (_SUPPORTS - k), each, turn)
 
 
 def _search(state: SolveState, columns: IntArray, seconds: float, restarts: int, turn: int) -> FloatArray:
@@ -136,13 +138,6 @@ def _of_columns(problem: Problem, columns: IntArray) -> Problem:
         max_nonzeros=None,
     )
     return smaller
-
-
-def _importance(state: SolveState, seconds: float, restarts: int, turn: int) -> FloatArray:
-    """Return how much each feature contributes to the scores at the best weights without a limit on their number."""
-    weights = _search(state, np.arange(state.problem.d), seconds, restarts, turn)
-    X = state.problem.X
-    return np.asarray(np.abs(weights) * (X / (np.abs(X).max() or 1.0)).std(axis=0))  # squares that do not overflow
 
 
 def _support(

@@ -41,6 +41,7 @@ import numpy as np
 import pyscipopt
 from numpy.typing import NDArray
 
+from ltr.checks import one_of
 from ltr.exact.problem import (
     SIDE_TOLERANCE,
     FloatArray,
@@ -122,8 +123,7 @@ class Formulation:
         state: SolveState | None = None,
     ) -> None:
         self.check(problem)
-        if form not in get_args(Form):
-            raise ValueError(f"form must be one of {', '.join(get_args(Form))}, got {form!r}")
+        one_of("form", form, get_args(Form))
         if faces and not scalable(problem):
             raise ValueError("faces need side constraints that stay satisfied when w is scaled up (b <= 0), got b > 0")
         self.problem, self.form, self._state = problem, form, state
@@ -136,7 +136,7 @@ class Formulation:
         self.guard = Guard()
         self.pairs: IntArray = np.zeros((0, 2), dtype=np.int64)
         self.z: list[Variable] = []
-        self.w = self._add_weights()
+        self.w = [self.model.addVar(f"w_{j}", lb=-1.0, ub=1.0) for j in range(problem.d)]
         self.gamma = self._add_support()
         self._add_side_constraints()
         self.face = self._add_faces() if (self.tight and scalable(problem) if faces is None else faces) else []
@@ -147,8 +147,8 @@ class Formulation:
         self.model.addObjoffset(offset)
 
     @classmethod
-    def check(cls, problem: Problem) -> None:
-        """Raise ValueError for a problem that the model is not for."""
+    def check(cls, problem: Problem) -> Problem:
+        """Return the problem; ValueError if the model is not for it."""
         raise NotImplementedError
 
     @classmethod
@@ -165,9 +165,6 @@ class Formulation:
         raise NotImplementedError
 
     # --- families of variables and constraints -----------------------------------------------------------------
-
-    def _add_weights(self) -> list[Variable]:
-        return [self.model.addVar(f"w_{j}", lb=-1.0, ub=1.0) for j in range(self.problem.d)]
 
     def _add_support(self) -> list[Variable]:
         most = self.problem.max_nonzeros
@@ -293,12 +290,7 @@ class RankFormulation(Formulation):
     rank: ClassVar[RankName] = "resolved"
 
     @classmethod
-    def check(cls, problem: Problem) -> None:
-        """Raise ValueError for a problem that the model is not for."""
-        cls.checked(problem)
-
-    @classmethod
-    def checked(cls, problem: Problem) -> RerankProblem:
+    def check(cls, problem: Problem) -> RerankProblem:
         """Return the problem; ValueError unless it is one list with labels 0 and 1 and the model's kind of ranks."""
         if not problem.binary or problem.rank != cls.rank:
             rule = f"a RerankProblem with one list of labels 0 and 1 and rank={cls.rank!r}"

@@ -50,8 +50,7 @@ from pyscipopt import SCIP_PARAMSETTING, SCIP_PROPTIMING, SCIP_RESULT, Model
 from ltr.exact.local_search import search_locally
 from ltr.exact.problem import FloatArray, Problem
 from ltr.exact.scip.base import Constraints, Guard, ScipSolution, Variable, linear, objective_unit, side_rows
-from ltr.exact.scip.plugins import Constraint
-from ltr.exact.scip.solver import LONGEST_SEARCH, STATUS, attempt, configure, optimize
+from ltr.exact.scip.solver import LONGEST_SEARCH, STATUS, Constraint, attempt, configure, optimize
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, Interrupts, SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch, available_threads

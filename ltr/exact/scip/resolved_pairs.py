@@ -42,7 +42,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pyscipopt import SCIP_RESULT
 
-from ltr.exact.problem import FloatArray, Problem
+from ltr.exact.problem import FloatArray, Problem, RerankProblem
 from ltr.exact.scip.base import (
     Assignment,
     Constraints,
@@ -56,7 +56,7 @@ from ltr.exact.scip.base import (
     assign,
     linear,
 )
-from ltr.exact.scip.plugins import Constraint
+from ltr.exact.scip.solver import Constraint
 
 _WORTHWHILE = 1e-6  # smallest excess, relative to the statistic, that is cut off before it has to be
 _NEAR = 1e-6  # a position this close to an integer has a tangent on either side
@@ -180,7 +180,7 @@ class ResolvedPairs(RankFormulation):
     @classmethod
     def for_problem(cls, problem: Problem) -> type[Formulation]:
         """Return the tangent model where the rank weights are convex, else the lattice model."""
-        given = cls.checked(problem)
+        given = cls.check(problem)
         return ResolvedTangents if given.statistic.is_convex(given.n) else ResolvedLattice
 
     def _build(self) -> tuple[Expression, float]:
@@ -197,11 +197,12 @@ class ResolvedTangents(ResolvedPairs):
     lazy = True
 
     @classmethod
-    def check(cls, problem: Problem) -> None:
-        """Raise ValueError for a problem of another kind or with rank weights that are not convex."""
-        given = cls.checked(problem)
+    def check(cls, problem: Problem) -> RerankProblem:
+        """Return the problem; ValueError for another kind, or rank weights that are not convex."""
+        given = super().check(problem)
         if not given.statistic.is_convex(given.n):
             raise ValueError(f"the tangent model needs convex rank weights, got statistic {given.statistic}")
+        return given
 
     def _add_statistic(self) -> tuple[Expression, float]:
         problem = self.problem
