@@ -74,12 +74,12 @@ _EPSILON = 1e-9
 _OUTWARD = 1e-9  # SCIP's tolerance of feasibility, by which bounds of nodes are widened
 _OUTWARD_MANY = 1e-7  # of the statistic's size: many times SCIP's tolerance of bounds
 _ALONE = 7  # boxes that become a region of their own, at most
-_FIRST = 1_000_000  # pairs looked at in one node at first
-_SHARE = 1 / 32  # and later on, of all pairs looked at so far
+_FIRST = 1_000_000  # pairs examined in one node at first
+_SHARE = 1 / 32  # and later on, of all pairs examined so far
 _MANY = 1_000_000  # restarts: as many as fit the time
 _ROUNDING = 1e-11  # of the statistic's size
-_PIECE = 0.25  # seconds of local search between two looks at the user
-_WORTHWHILE = 20_000_000  # pairs looked at between two local searches, at least: half a second
+_PIECE = 0.25  # seconds of local search between two checks for Ctrl-C
+_WORTHWHILE = 20_000_000  # pairs examined between two local searches, at least: half a second
 
 
 @dataclass(frozen=True)
@@ -176,10 +176,10 @@ class Host:
         self.closed, self.pending = -math.inf, state.bound
         self._interrupts, self._workers = interrupts, WorkerPool(self.searchable, threads, self._found, self._settle)
         self._size = state.size  # for the tolerance of cutoffs
-        self._spent = 0  # pairs looked at
+        self._spent = 0  # pairs examined
         self._schedule: CutoffSchedule | None = None
         self._round = (0, 0.0)  # work and seconds at the beginning of the round
-        # the local search: its share of the time, when it last ended, the pairs looked at until then, and its number
+        # the local search: its share of the time, when it last ended, the pairs examined until then, and its number
         self._local_share, self._looked, self._looked_spent, self._turn = local_share, state.seconds, 0, 0
         self._told = -math.inf
         self.model = Model("weight_space")

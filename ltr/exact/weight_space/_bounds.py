@@ -80,9 +80,9 @@ _PROBES = 4  # upper half, lower half, upper quarter, lower quarter
 _ROOM = 2.0**-20
 _TINY, _NOT_LOST = 1e-30, np.float32(1e30)
 _QUARTER = np.float32(1 / 1.5)  # there are 1.5 half widths from the better end of a coordinate to the worse quarter
-_LONG = 64  # pairs a member has in a row, on average, from which sums are faster
-_EVEN = 0.02  # share of the required loss added to what each half loses: one that loses nothing may do
-_JUST = 1.0 - 1e-6  # of a quarter, which single precision knows no better
+_LONG = 64  # average number of pairs of one member in a row from which sums are faster
+_EVEN = 0.02  # share of the required loss added to the loss of each half, so that a half may lose nothing
+_JUST = 1.0 - 1e-6  # share of a quarter that is cut off, with room for single precision
 # byte j of the word is bit j of the index
 _BYTES = np.array([sum(((bits >> j) & 1) << (8 * j) for j in range(8)) for bits in range(256)], np.uint64)
 _BYTE, _FULL = np.uint32(255), 255
@@ -138,7 +138,7 @@ def unit_losses(space: Space, work: Work, t: int, begin: int, size: int, require
 
 @fast
 def pair_losses(work: Work, t: int, begin: int, size: int) -> None:
-    """Write what each open pair loses when it is lost to `scale`."""
+    """Write the unit loss of each open pair to `scale`."""
     at = work.at[t]
     scale, positive, is_open = work.scale[:size], work.positive[begin : begin + size], work.open[at : at + size]
     unit_loss = work.unit_loss
@@ -197,7 +197,7 @@ def find_conflicts(work: Work, t: int) -> int:
 
 @compiled
 def pack(work: Work, t: int, begin: int, found: int) -> float:
-    """Pack the pair losses in `scale` into the listed conflicts; return what these lose and leave the rest."""
+    """Pack the pair losses in `scale` into the listed conflicts; return their loss and leave the rest in `scale`."""
     links = work.conflict_begin[work.pair_list[t], 1]
     left, touched, total = work.scale, work.touched, 0.0
     touched[:] = 0.0

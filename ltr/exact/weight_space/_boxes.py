@@ -16,7 +16,7 @@ import numpy as np
 from ltr.compiling import njit
 from ltr.exact.weight_space.space import LOOSE, UPDATES, Boxes, Flags, FloatArray, IndexArray, Space, Work
 
-_DENSE = 0.6  # share of open pairs below which a box gets a list of its own
+_DENSE = 0.6  # share of open pairs below which a box gets its own list
 _DENSE_CANDIDATES = 0.7  # share of candidates left below which their columns are copied
 _DEAD = np.float32(-3e38)  # below every reach: no conflict
 _WORTHWHILE = 0.9  # share of a width below which a box is updated
@@ -376,7 +376,7 @@ def update_decided(space: Space, work: Work, t: int, begin: int, size: int) -> N
 
 @compiled
 def keep_conflicts(work: Work, pair_list: int, place: IndexArray) -> None:
-    """Conflicting pairs of the pair list after `pair list`, whose pairs have moved to `place` (-1: decided)."""
+    """Copy the conflicts of a pair list to the next list, whose pairs have moved to `place` (-1: decided)."""
     conflicts, number = work.conflicts, work.conflict_count[pair_list]
     first, links = work.conflict_begin[pair_list, 0], work.conflict_begin[pair_list, 1]
     one, other = conflicts.one[links : links + number], conflicts.other[links : links + number]
@@ -393,7 +393,7 @@ def keep_conflicts(work: Work, pair_list: int, place: IndexArray) -> None:
             conflicts.one[links_to + k], conflicts.other[links_to + k] = place[one[c]], place[other[c]]
             conflicts.apart[links_to + k] = conflicts.apart[links + c]
         first, number, to = to, kept, to + kept
-    else:  # the same columns, some of them of conflicting pairs that are no more
+    else:  # the same columns, some of them of pairs that are decided by now
         for c in range(number):
             q, p = place[one[c]], place[other[c]]
             conflicts.one[links_to + c], conflicts.other[links_to + c] = max(q, 0), max(p, 0)
@@ -405,7 +405,7 @@ def keep_conflicts(work: Work, pair_list: int, place: IndexArray) -> None:
 
 @compiled
 def push_root(space: Space, work: Work, roots: Boxes, root: int) -> None:
-    """Put a box to begin with on the empty stack."""
+    """Put a root on the empty stack."""
     columns, pairs = space.columns.shape
     for j in range(columns):
         work.low[0, j], work.high[0, j] = roots.low[root, j], roots.high[root, j]

@@ -26,7 +26,7 @@ from ltr.exact.problem import FloatArray, Problem
 SYSTEMS = ("given", "adapted")
 
 _CONDITION = 1e-6  # smallest share of the largest variance that an axis may have
-_PAIRS = 2000  # looked at, evenly spaced
+_PAIRS = 2000  # pairs examined, evenly spaced
 _WON = 0.3  # weight of a pair that the best weights win
 _SMOOTH = 1e-3  # |t| is the root of t² + this²
 _STEPS = 500

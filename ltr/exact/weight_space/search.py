@@ -35,28 +35,32 @@ from ltr.exact.weight_space.space import BEYOND, TOLERANCE, Boxes, Searchable, S
 Found = Callable[[FloatArray], None]
 Settle = Callable[[Boxes], int]
 
-_GROWTH, _LEAST_GROWTH = 3.0, 1.3  # of the work from cutoff to cutoff
+_GROWTH, _LEAST_GROWTH = 3.0, 1.3  # factors by which the work grows from cutoff to cutoff
 _FILL = 0.8  # share of the time left that a cutoff may take
 _LAST_GROWTH = 16.0  # expected on the way to `_PAIRS` lost pairs, below which the next cutoff is the value
-MOMENT = 1e-3  # seconds, the shortest that are told apart
-_POWER, _LEAST_POWER, _MOST_POWER = 2.0, 0.4, 4.5  # of 1 / distance in the work: assumed at first, and limits
+MOMENT = 1e-3  # shortest time that is measured, in seconds
+_POWER, _LEAST_POWER, _MOST_POWER = (
+    2.0,
+    0.4,
+    4.5,
+)  # exponent of 1 / distance in the work: first guess, limits
 _PAIRS = 4
 _MOST_TERMS = 50_000_000  # pairs times coordinates: a box takes tenths of a second, and bounds hardly move
-_LONG = 2_000_000  # pairs looked at on one cutoff, from which better coordinates are looked for
-_CLEARLY = 0.2  # of `adapted`'s gain, a logarithm of boxes, from which they are taken
+_LONG = 2_000_000  # pairs examined at one cutoff from which better coordinates are tried
+_CLEARLY = 0.2  # gain of `adapted`, a logarithm of boxes, from which they are used
 _AROUND = 0.01  # half-width of the first box around the best weights
-_LEAST_AROUND = 1_000_000  # pairs looked at
-_WORTHWHILE = 500_000  # pairs looked at on a cutoff, from which better weights are looked for
+_LEAST_AROUND = 1_000_000  # pairs examined around them, at least
+_WORTHWHILE = 500_000  # pairs examined at a cutoff from which better weights are searched for
 _LEAST_SECONDS = 0.1
-_PAUSE = 5.0  # seconds on one cutoff after which better weights are looked for, twice as many where there were none
+_PAUSE = 5.0  # seconds at one cutoff before a search for better weights; doubled where it finds none
 _MANY = 1_000_000  # restarts: as many as fit the time
-_DOUBT = 1e-6  # of the margin
+_DOUBT = 1e-6  # share of the margin by which a candidate may miss it
 _WIDENED = 1e-13  # added to a narrow box on every side
-_PIECE = 4_000_000  # pairs looked at between two looks at the clock: about a tenth of a second
-_FIRST = 500_000  # and before threads are started
-_TOGETHER = 8  # boxes a piece, at most
-_NARROW_BOXES = 16  # boxes too narrow to split that a piece hands over at most
-_POLL = 0.05  # seconds between two looks at the clock
+_PIECE = 4_000_000  # pairs examined between two checks of the clock: about a tenth of a second
+_FIRST = 500_000  # pairs examined before threads are started
+_TOGETHER = 8  # most boxes of one task
+_NARROW_BOXES = 16  # most boxes too narrow to split that a task returns
+_POLL = 0.05  # seconds between two checks of the clock
 _NEVER = -(2**62)
 _NARROW = "the boxes left are too narrow to decide"
 
@@ -79,7 +83,7 @@ def prove(state: SolveState, threads: int, coordinates: str | None = None, local
 
     Args:
         state: its best weights, where it has any, are what the search starts from.
-        threads: to use; fewer where memory does not suffice.
+        threads: number of threads; fewer where memory does not suffice.
         coordinates: one of `SYSTEMS`; None for the adapted ones where they gain anything.
         local_search: share of the time spent on better weights, between two cutoffs and during long ones.
 
@@ -149,7 +153,7 @@ class CutoffSchedule:
         quantum: a distance of a few pairs, at which the next cutoff is the value itself.
 
     Attributes:
-        distance: that of the next cutoff; 0 for the value itself, which ends the proof.
+        distance: distance of the next cutoff; 0 for the value itself, which ends the proof.
     """
 
     def __init__(self, gap: float, quantum: float) -> None:
@@ -165,7 +169,7 @@ class CutoffSchedule:
         """Set the next distance.
 
         Args:
-            spent: work of the last cutoff.
+            spent: pairs examined at the last cutoff.
             room: time left, as a multiple of what the last cutoff took.
         """
         if self._work > 0 and 0 < self.distance < self._last:
@@ -313,7 +317,7 @@ class Outcome:
         left: boxes that the allowance did not suffice for.
         unresolved: the largest bound of boxes too narrow to split that could not be settled either, far below all
             values where there were none.
-        spent: pairs looked at.
+        spent: pairs examined.
     """
 
     cutoff: int
@@ -348,7 +352,7 @@ class WorkerPool:
 
         Args:
             searchable: the space.
-            threads: to use.
+            threads: number of threads.
             found: receives the coordinates of every better candidate.
             settle: receives every box too narrow to split, and returns what its values do not exceed, as an integer.
         """
@@ -369,10 +373,10 @@ class WorkerPool:
         """Search boxes until everything in them is at most the cutoff, or the allowance is used up.
 
         Args:
-            boxes: to search.
+            boxes: boxes to search.
             cutoff: bound at which a box is closed, an integer of the space.
             check: called several times a second; what it raises ends the search.
-            allowance: work, in pairs looked at, after which the boxes that are left are returned.
+            allowance: work, in pairs examined, after which the boxes that are left are returned.
         """
         least = 2 * self.searchable.space.columns.size
         pending = [boxes.rows(slice(row, row + 1)) for row in range(len(boxes.bound))]
