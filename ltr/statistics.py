@@ -6,7 +6,7 @@ A rank statistic (the paper's conditional linear rank statistic) of a list of n 
 
 with rank 1 at the bottom of the list and n at the top; position = n - rank counts from 0 at the top. Metrics, smooth
 losses, exact problems and bounds all take a `RankStatistic`, and everything that differs from one statistic to another
-stands in one function here. `register_statistic` adds a statistic of your own, which then works wherever these do.
+is in one function here. `register_statistic` adds a statistic of your own, which then works wherever these do.
 
 Source: Rudin & Wang, *Direct Learning to Rank and Rerank* (2018), section 2.2.
 """
@@ -149,9 +149,9 @@ def register_statistic(name: str, *, cutoff: Cutoff = "may") -> Callable[[_Funct
     one_of(f"statistic {name}: cutoff", cutoff, get_args(Cutoff))
 
     def register(function: _Function) -> _Function:
-        owner = _KINDS[name].function.__module__ if name in _KINDS else function.__module__
-        if owner != function.__module__:
-            raise ValueError(f"statistic {name}: the name is taken by {owner}")
+        module = _KINDS[name].function.__module__ if name in _KINDS else function.__module__
+        if module != function.__module__:
+            raise ValueError(f"statistic {name}: the name is taken by {module}")
         return _row(name, cutoff=cutoff, checked=True)(function)
 
     return register

@@ -3,16 +3,16 @@
     python ltr/verify.py FILE [--require-proof] [--data SHA256] [--max-size MIB]
 
 The program needs Python and nothing else. Every number of a file is a float64 and stands for itself; nothing is rounded
-but in messages. The verdict is one line, and the exit code
+except in messages. The verdict is one line, and the exit code
 
-    0  accepted: the file is right, and the line says of which problem what is shown
+    0  accepted: the file is right, and the line says what it shows about which problem
     1  rejected: the file is wrong, and the line names the place
     2  the file cannot be read or is not JSON, or the command line is wrong
     3  the file could not be checked: it needs more memory than there is or than the program allows itself
 
 **The problem.** Over weights w in [-1, 1]^d with A w <= b and at most max_nonzeros of them other than 0, maximise
 ``statistic(w) - C * #{j : w_j != 0}``. A pair (i, k) is won where ``w·δ >= margin * s``, δ = x_i - x_k, margin > 0, and
-lost elsewhere; s = 1 but where said otherwise. In a file of the kind "pairwise" the statistic is the sum of the weights
+lost elsewhere; s = 1 unless stated otherwise. In a file of the kind "pairwise" the statistic is the sum of the weights
 of the pairs won.
 
 A file of the kind "graded" gives each observation a gain >= 0 and a list, by its number qid. Of one list let n be the
@@ -109,9 +109,9 @@ ONE = 1 << 60  # the weight 1: ends of intervals are integers in this unit
 ROUNDING = Fraction(1e-12)  # of the value and of "optimal", relative to the statistic's size
 FEASIBLE = Fraction(1e-9)  # how far the weights may exceed a side constraint, relative to the size of its terms
 ULPS = 8  # how far, in units of 2**-52, an a_l may be from the one computed here
-MAX_SIZE = 256  # of a file, in MiB: Python needs up to twenty times as much memory for it
+MAX_SIZE = 256  # largest size of a file in MiB: Python needs up to twenty times as much memory for it
 ROOM = 8_000_000  # open pairs that all boxes together may hold, at about 170 bytes each
-COUNTERS = 8  # that take the room of an open pair
+COUNTERS = 8  # counters that take as much memory as one open pair
 
 
 class CertificateError(ValueError):
@@ -166,7 +166,7 @@ def parse(text: str) -> dict[str, Json]:
 
 
 def unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    """Return a JSON object, in which no name may stand twice."""
+    """Return a JSON object, in which no name may occur twice."""
     fields: dict[str, Json] = {}
     for name, value in pairs:
         require(name not in fields, f"{name!r:.40}", "stands twice in one object")
@@ -456,7 +456,7 @@ class Problem:
         self.perfect = sum(whole)
 
     def pairs(self) -> Iterator[Pair]:
-        """Yield all pairs, (i, k, s, counter, weight); the weight is 1 but for the kind "pairwise"."""
+        """Yield all pairs, (i, k, s, counter, weight); the weight is 1 except for the kind "pairwise"."""
         yield from self.edges
         for first, everyone, ranked, _, _ in self.lists:
             for q, i in enumerate(ranked):

@@ -23,8 +23,8 @@ import numpy as np
 import psutil
 
 from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, solve
-from ltr.exact.limits import MEGABYTE
 from ltr.exact.problem import Problem
+from ltr.exact.state import MEGABYTE
 
 BEYOND, SHARE = 1.0, 1.2
 MODES = {  # time limit in seconds, memory limit in megabytes, seconds until Ctrl-C

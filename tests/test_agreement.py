@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from ltr.exact.limits import Limits
 from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, RerankProblem
 from ltr.exact.scip import Auc
 from ltr.exact.scip.hosted import HostedSearch
 from ltr.exact.solution import Status
 from ltr.exact.solve import METHODS, solve
+from ltr.exact.state import Limits
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.statistics import RankStatistic
 from tests.margin_reference import nearby, satisfies, vertex_optimum, vertex_values

@@ -233,7 +233,7 @@ def test_a_statistic_that_is_0_on_every_list_stays_0_when_normalised():
         ({"gain": lambda y: y[:1]}, r"gain must return one number per label \(2\), got shape \(1,\)"),
         ({"qid": [1]}, r"qid must hold one integer per row of X \(2\), got int64 of shape \(1,\)"),
         ({"qid": [0.0, 1.0]}, "qid must hold one integer .* got float64"),
-        ({"rank": "average"}, "rank must be 'resolved' or 'subrank', got 'average'"),
+        ({"rank": "average"}, "rank must be one of 'resolved', 'subrank', got 'average'"),
         ({"C": -1}, "C must be a number from 0 to 1e300, got -1"),
         ({"margin": 0}, "margin must be a finite number > 0, got 0"),
         ({"statistic": "weights(0, 1)", "qid": [0, 1]}, "2 weights for a list of 1"),

@@ -5,13 +5,12 @@ import signal
 import numpy as np
 import pytest
 
-from ltr.exact.limits import Limits
-from ltr.exact.preferences import PairwiseProblem
-from ltr.exact.problem import LinearConstraints, RerankProblem
+from ltr.exact.problem import LinearConstraints, PairwiseProblem, RerankProblem
 from ltr.exact.scip import ResolvedPairs, ScipSolver
 from ltr.exact.scip.hosted import HostedSearch
 from ltr.exact.solution import Status
 from ltr.exact.solve import solve
+from ltr.exact.state import Limits
 from ltr.exact.weight_space import WeightSpaceSearch
 from tests.reference import (
     cell_optimum,

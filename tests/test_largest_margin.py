@@ -11,8 +11,7 @@ from sklearn.svm import SVC
 
 from ltr.exact import largest_margin as module
 from ltr.exact.largest_margin import deepest, maximise_margin
-from ltr.exact.preferences import PairwiseProblem
-from ltr.exact.problem import LinearConstraints, RerankProblem
+from ltr.exact.problem import LinearConstraints, PairwiseProblem, RerankProblem
 from tests.reference import graded_problem, random_instance, random_pairwise
 from tests.tiers import examples
 
@@ -386,7 +385,7 @@ def test_too_many_iterations_leave_the_weights_as_they_are(monkeypatch):
 @pytest.mark.parametrize(
     ("w", "norm", "message"),
     [
-        ([1.0, 0.0], "l1", "norm must be 'l2' or 'max', got 'l1'"),
+        ([1.0, 0.0], "l1", "norm must be one of 'l2', 'max', got 'l1'"),
         ([1.0], "l2", r"w must have shape \(2,\), got \(1,\)"),
         ([1.0, np.nan], "l2", "w must be finite"),
     ],

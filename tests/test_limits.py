@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from ltr.exact import Limits, PairwiseProblem, RerankProblem, Status, solve
-from ltr.exact.limits import MEGABYTE, Memory
 from ltr.exact.local_search import LocalSearch
 from ltr.exact.local_search import search as local_search
 from ltr.exact.scip import base
-from ltr.exact.state import SolveState, Stopped
+from ltr.exact.state import MEGABYTE, Memory, SolveState, Stopped
 from ltr.exact.weight_space import search as weight_space_search
 from tests.reference import graded_problem
 

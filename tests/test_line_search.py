@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from ltr.exact.local_search import _line_search
 from ltr.exact.local_search.search import search_tables
-from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
-from ltr.exact.problem import RerankProblem
+from ltr.exact.problem import PairwiseProblem, RerankProblem, multipartite_pairs
 from tests.reference import (
     exact_scores,
     random_graded,

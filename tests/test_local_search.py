@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from ltr.exact.local_search._line_search import ascend, clip, new_memory
-from ltr.exact.local_search.search import local_search, search_tables
-from ltr.exact.local_search.separation import separating_weights
-from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
-from ltr.exact.problem import LinearConstraints, RerankProblem
+from ltr.exact.local_search.search import local_search, search_tables, separating_weights
+from ltr.exact.problem import LinearConstraints, PairwiseProblem, RerankProblem, multipartite_pairs
 from tests.reference import (
     cell_optimum,
     cell_optimum_graded,
@@ -58,13 +56,13 @@ def test_an_ascent_never_falls_and_can_be_cut_into_pieces():
         tables, free = search_tables(problem, problem.levels()), np.zeros((0, 0))
         start = np.random.default_rng(seed).uniform(-1, 1, size=problem.d)
         whole, source = start.copy(), state(seed)
-        value, left = ascend(tables, whole, free, 4, 1, 10**6, new_memory(5), source)
+        value, left = ascend(tables, whole, free, 4, 10**6, new_memory(5), source)
         assert left > 0
         assert value >= problem.evaluate(start) - 1e-9
         assert problem.evaluate(whole) == pytest.approx(value)
         piece, source, memory, values = start.copy(), state(seed), new_memory(5), []
         while True:
-            v, left = ascend(tables, piece, free, 4, 1, 2, memory, source)
+            v, left = ascend(tables, piece, free, 4, 2, memory, source)
             values.append(v)
             if left > 0:
                 break

@@ -4,15 +4,13 @@ import math
 import numpy as np
 import pytest
 
-from ltr.exact.limits import Limits
 from ltr.exact.local_search import search_locally
-from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
-from ltr.exact.problem import LinearConstraints, RerankProblem
+from ltr.exact.problem import LinearConstraints, PairwiseProblem, RerankProblem, multipartite_pairs
 from ltr.exact.scip import Auc, Pairwise, ResolvedPairs, ScipSolver, Subrank
 from ltr.exact.scip.hosted import HostedSearch
 from ltr.exact.solution import Status
 from ltr.exact.solve import solve
-from ltr.exact.state import SolveState
+from ltr.exact.state import Limits, SolveState
 from ltr.exact.weight_space import WeightSpaceSearch
 from tests.reference import (
     cell_optimum,

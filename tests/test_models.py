@@ -18,8 +18,8 @@ from ltr.exact.scip import (
     ScipSolver,
     Subrank,
 )
-from ltr.exact.scip.plugins import add_solution
 from ltr.exact.scip.resolved_pairs import PositionCost
+from ltr.exact.scip.solver import add_solution
 from ltr.exact.solve import METHODS
 from ltr.statistics import RankStatistic
 from tests.highs_subrank import highs_subrank
@@ -265,7 +265,7 @@ def test_resolved_picks_tangents_for_convex_weights_only():
 
 
 def test_forms_and_faces_are_checked():
-    with pytest.raises(ValueError, match="form must be one of faithful, strengthened, got 'loose'"):
+    with pytest.raises(ValueError, match="form must be one of 'faithful', 'strengthened', got 'loose'"):
         Subrank(SUBRANK, "loose")
     bounded = with_rank(SUBRANK, "subrank", constraints=LinearConstraints([[1.0]], [0.5]))
     with pytest.raises(ValueError, match="b <= 0\\), got b > 0"):

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
-from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, RerankProblem
+from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, PairwiseProblem, RerankProblem, multipartite_pairs
 from tests.reference import (
     STATISTICS,
     exact_scores,
@@ -279,7 +278,7 @@ X2, Y2 = [[0.0, 1.0], [1.0, 0.0]], [0, 1]
         (lambda: RerankProblem(X2, Y2, C=np.nan), "C must be a number from 0 to 1e300, got nan"),
         (lambda: RerankProblem(X2, Y2, margin=0.0), "margin must be a finite number > 0, got 0.0"),
         (lambda: RerankProblem(X2, Y2, margin=np.inf), "margin must be a finite number > 0, got inf"),
-        (lambda: RerankProblem(X2, Y2, rank="cv"), "rank must be 'resolved' or 'subrank', got 'cv'"),
+        (lambda: RerankProblem(X2, Y2, rank="cv"), "rank must be one of 'resolved', 'subrank', got 'cv'"),
         (lambda: RerankProblem(X2, Y2, constraints=LinearConstraints([[1.0]], [0.0])), "A must have 2 columns, got 1"),
         (lambda: LinearConstraints([[1.0, 0.0]], [0.0, 1.0]), r"A must be \(rows, d\) and b \(rows,\), got \(1, 2\)"),
         (lambda: LinearConstraints(np.zeros((1, 1, 1)), [0.0]), r"A must be \(rows, d\)"),

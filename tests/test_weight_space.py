@@ -285,7 +285,7 @@ def test_the_trace_tells_of_bounds_on_the_way():
     ("options", "message"),
     [
         ({"threads": 0}, "threads must be at least 1, got 0"),
-        ({"coordinates": "polar"}, "coordinates must be one of given, adapted, got 'polar'"),
+        ({"coordinates": "polar"}, "coordinates must be one of 'given', 'adapted', got 'polar'"),
         ({"local_search": 1.0}, "local_search must be a share of the time from 0 to below 1, got 1.0"),
     ],
 )

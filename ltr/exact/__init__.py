@@ -4,14 +4,16 @@
 makes a file of it that ``ltr verify`` checks.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from ltr.exact.certificate import Certificate, certify
-from ltr.exact.limits import Limits
-from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
-from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
-from ltr.exact.scip.export import build_model, write_model
+from ltr.exact.problem import LinearConstraints, PairwiseProblem, Problem, RerankProblem, multipartite_pairs
 from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
 from ltr.exact.solve import METHODS, Solver, solve
-from ltr.exact.state import Ending, SolveState
+from ltr.exact.state import Ending, Limits, SolveState
+
+if TYPE_CHECKING:
+    from ltr.exact.scip import build_model, write_model
 
 __all__ = [
     "METHODS",
@@ -35,3 +37,11 @@ __all__ = [
     "solve",
     "write_model",
 ]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 (functions that load SCIP)
+    if name in ("build_model", "write_model"):
+        from ltr.exact import scip
+
+        return getattr(scip, name)
+    raise AttributeError(f"module 'ltr.exact' has no attribute {name!r}")

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr.checks import one_of
 from ltr.exact.levels import PAIR_BYTES, FloatArray, IndexArray
-from ltr.exact.limits import Memory
 from ltr.exact.problem import IntArray, Problem
+from ltr.exact.state import Memory
 
 __all__ = ["NormName", "deepest", "maximise_margin", "middle_of_cell"]
 
@@ -69,8 +70,7 @@ def maximise_margin(problem: Problem, w: ArrayLike, *, norm: NormName = "l2") ->
         >>> maximise_margin(problem, [1.0, 0.01]).round(9).tolist()  # the bisector of (2, 0) and (0, 2)
         [1.0, 1.0]
     """
-    if norm not in ("l2", "max"):
-        raise ValueError(f"norm must be 'l2' or 'max', got {norm!r}")
+    one_of("norm", norm, get_args(NormName))
     weights = problem.in_box(w).copy()
     if _BYTES * problem.pair_count > Memory().left:
         return weights

@@ -49,17 +49,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "NO_PAIRS",
-    "PAIR_BYTES",
-    "Levels",
-    "Tick",
-    "preference_levels",
-    "ranked_appearances",
-    "ranked_levels",
-    "value",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 IndexArray = NDArray[np.int32]

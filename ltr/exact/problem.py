@@ -54,12 +54,10 @@ from typing import Any, Literal, NoReturn, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr.checks import as_array, as_float, as_numbers, is_whole
-from ltr.exact.levels import FloatArray, IntArray, Levels, Tick, ranked_appearances, ranked_levels
+from ltr.checks import as_array, as_float, as_numbers, check_matrix, is_whole, one_of
+from ltr.exact.levels import FloatArray, IntArray, Levels, Tick, preference_levels, ranked_appearances, ranked_levels
 from ltr.exact.scores import Scores
 from ltr.statistics import RankStatistic
-
-__all__ = ["SIDE_TOLERANCE", "LinearConstraints", "Problem", "RerankProblem"]
 
 RankName = Literal["resolved", "subrank"]
 GainName = Literal["exp2", "linear"]
@@ -363,10 +361,9 @@ class RerankProblem(Problem):
         labels = as_numbers("y", y).copy()
         if labels.shape != features.shape[:1]:
             raise ValueError(f"y must have one label per row of X ({features.shape[0]}), got shape {labels.shape}")
-        check_rank(rank)
-        set_fields(self, X=features, y=labels, qid=_list_ids(qid, len(labels)), rank=rank)
-        set_fields(self, gain=gain, normalise=normalise, gains=_gains(labels, gain))
-        set_fields(self, statistic=RankStatistic.parse(statistic))
+        one_of("rank", rank, get_args(RankName))
+        set_fields(self, X=features, y=labels, qid=_list_ids(qid, len(labels)), rank=rank, gain=gain)
+        set_fields(self, normalise=normalise, gains=_gains(labels, gain), statistic=RankStatistic.parse(statistic))
         if not self.gains.any() or (qid is None and np.all(self.gains == 1)):
             raise ValueError(f"y must hold both classes, got only {self.gains[0]:g}")
         if normalise:
@@ -508,6 +505,122 @@ class RerankProblem(Problem):
         return f"a RerankProblem{data} with statistic '{self.statistic}' and rank={self.rank!r}"
 
 
+@dataclass(frozen=True, eq=False, init=False)
+class PairwiseProblem(Problem):
+    """Find the weights that agree with the most pairwise preferences.
+
+    ``max over w in [-1, 1]^d of  sum over pairs of  weight * 1[w·(x_above - x_below) >= margin]  -  C ||w||_0``.
+
+    Args:
+        X: observations, (n, d), finite.
+        pairs: edges (above, below), row numbers of X, integers of shape (pairs, 2).
+        weights: weight of each edge, > 0; 1 by default.
+        C, margin, constraints, max_nonzeros: as for `RerankProblem`.
+
+    Source: Rudin & Wang (2018), appendix A.2. `multipartite_pairs` gives the edges of ordered classes.
+
+    Examples:
+        >>> problem = PairwiseProblem([[0.0], [1.0], [2.0]], [(2, 0), (1, 2)])
+        >>> problem.evaluate([1.0])
+        1.0
+    """
+
+    X: FloatArray
+    pairs: IntArray
+    weights: FloatArray
+    C: float
+    margin: float
+    constraints: LinearConstraints | None
+    max_nonzeros: int | None
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        pairs: ArrayLike,
+        *,
+        weights: ArrayLike | None = None,
+        C: float = 0.0,
+        margin: float = 1e-4,
+        constraints: LinearConstraints | None = None,
+        max_nonzeros: int | None = None,
+    ) -> None:
+        features = finite_features(X)
+        n = features.shape[0]
+        edges = as_array("pairs", pairs)
+        if edges.ndim != 2 or edges.shape[1] != 2 or not np.issubdtype(edges.dtype, np.integer):
+            raise ValueError(f"pairs must be integers of shape (pairs, 2), got {edges.dtype} of shape {edges.shape}")
+        if len(edges) == 0:
+            raise ValueError("pairs must hold at least one edge, got none")
+        wrong = (edges < 0).any(axis=1) | (edges >= n).any(axis=1) | (edges[:, 0] == edges[:, 1])
+        if wrong.any():
+            raise ValueError(f"pairs must join two different rows of 0..{n - 1}, got {edges[wrong][0].tolist()}")
+        price = np.ones(len(edges)) if weights is None else as_numbers("weights", weights).copy()
+        if price.shape != (len(edges),):
+            raise ValueError(f"weights must hold one number for each of {len(edges)} edges, got shape {price.shape}")
+        wrong = ~(np.isfinite(price) & (price > 0))
+        if wrong.any():
+            raise ValueError(f"weights must be finite numbers > 0, got {float(price[wrong][0])!r}")
+        set_fields(self, X=features, pairs=edges.astype(np.int64), weights=price)
+        self._set_common(C, margin, constraints, max_nonzeros)
+
+    @classmethod
+    def from_matrix(
+        cls,
+        X: ArrayLike,
+        matrix: ArrayLike,
+        **options: Any,  # noqa: ANN401 (those of the class)
+    ) -> PairwiseProblem:
+        """Return the problem of a matrix (n, n) whose entry (i, k) >= 0 is the weight of "i should rank above k".
+
+        Examples:
+            >>> PairwiseProblem.from_matrix([[0.0], [1.0]], [[0, 0], [2, 0]]).evaluate([1.0])
+            2.0
+        """
+        pi = as_numbers("matrix", matrix)
+        n = len(finite_features(X))
+        if pi.shape != (n, n):
+            raise ValueError(f"matrix must have shape ({n}, {n}), got {pi.shape}")
+        wrong = ~(np.isfinite(pi) & (pi >= 0))
+        if wrong.any():
+            raise ValueError(f"matrix must hold finite numbers >= 0, got {float(pi[wrong][0])!r}")
+        return cls(X, np.argwhere(pi), weights=pi[pi != 0], **options)
+
+    @property
+    def trivial_bound(self) -> float:
+        """The total weight of all pairs."""
+        return math.fsum(self.weights)
+
+    def statistic_value(self, w: ArrayLike) -> float:
+        """Return the weight of the pairs won at w, without the price of the weights."""
+        wins = self.scores(self.in_box(w)).wins(self.pairs[:, 0], self.pairs[:, 1])
+        return math.fsum(self.weights[wins])
+
+    def appearances(self) -> tuple[IntArray, IntArray]:
+        """Count the pairs in which each observation is the upper one and the lower one, (n,) each."""
+        above, below = (np.bincount(self.pairs[:, side], minlength=self.n) for side in (0, 1))
+        return above, below
+
+    def levels(self, tick: Tick = lambda: None) -> Levels:
+        """Return the pairs, each with a table of its weight."""
+        return preference_levels(self.pairs, self.weights)
+
+    def content(self) -> dict[str, Any]:
+        """Return the problem as a certificate file describes it."""
+        edges = {"pairs": self.pairs.tolist(), "pair_weights": self.weights.tolist()}
+        return {"kind": "pairwise", **self._common_content(), **edges}
+
+
+def multipartite_pairs(classes: ArrayLike) -> IntArray:
+    """Return the edges (above, below) of all pairs of observations of different classes, the higher class above.
+
+    Examples:
+        >>> multipartite_pairs([0, 2, 1]).tolist()
+        [[1, 0], [1, 2], [2, 0]]
+    """
+    labels = np.asarray(classes)
+    return np.argwhere(labels[:, None] > labels[None, :])
+
+
 def _count_beaten(scores: Scores, members: IntArray) -> IntArray:
     """Return how many of the members each member beats by one margin."""
     n = len(members)
@@ -553,11 +666,7 @@ def _satisfied_exactly(row: FloatArray, limit: float, w: FloatArray, tolerance: 
 def finite_features(X: ArrayLike) -> FloatArray:
     """Return a copy of the features as float64 of shape (n, d); ValueError for one that is not finite or too large."""
     features = as_numbers("X", X).copy()
-    if features.ndim != 2 or features.shape[0] < 1 or features.shape[1] < 1:
-        raise ValueError(f"X must be 2-D with at least one row and one column, got shape {features.shape}")
-    if not np.isfinite(features).all():
-        row, column = np.argwhere(~np.isfinite(features))[0]
-        raise ValueError(f"X must be finite, got {float(features[row, column])!r} at row {row}, column {column}")
+    check_matrix("X", features)
     largest = _LARGEST / features.shape[1]
     if np.abs(features).max() > largest:
         row, column = np.argwhere(np.abs(features) > largest)[0]
@@ -591,12 +700,6 @@ def check_best_value(problem: Problem) -> None:
     if best != 0 and not _LEAST_VALUE <= best <= _LARGEST_VALUE:
         rule = "0 or from 1e-300 to 1e300, so that no sum overflows or loses its digits"
         raise ValueError(f"the value of a perfect order must be {rule}, got {best:g}: scale weights or gains")
-
-
-def check_rank(rank: str) -> None:
-    """Raise ValueError for an unknown definition of rank."""
-    if rank not in get_args(RankName):
-        raise ValueError(f"rank must be 'resolved' or 'subrank', got {rank!r}")
 
 
 def check_constraints(constraints: LinearConstraints, d: int) -> None:

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from ltr.exact.levels import FloatArray, IntArray
 
-__all__ = ["Scores"]
-
 _TINY = float(np.finfo(np.float64).smallest_subnormal)
 _DIGITS = 53
 

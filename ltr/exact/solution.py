@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Progress", "Solution", "Status", "TracePoint", "relative_gap"]
-
 
 class Status(enum.Enum):
     """How a solve ended; `advice` says what to do about it.

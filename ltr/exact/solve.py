@@ -9,21 +9,17 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr.checks import as_sequence, check_callable
-from ltr.exact.limits import Limits
 from ltr.exact.local_search import LocalSearch
 from ltr.exact.problem import FloatArray, Problem
-from ltr.exact.scip import Auc, Pairwise, ResolvedPairs, ResolvedRank, ScipSolver, Subrank
-from ltr.exact.scip.hosted import HostedSearch
 from ltr.exact.solution import Progress, Solution, Status
-from ltr.exact.state import Ending, Interrupts, SolveState, Stopped
+from ltr.exact.state import Ending, Interrupts, Limits, SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch
 
 __all__ = ["METHODS", "Solver", "choose_method", "solve"]
@@ -43,21 +39,32 @@ class Solver(Protocol):
         """Offer weights to the state and prove bounds until done or `SolveState.check` raises `Stopped`."""
 
 
-METHODS: MappingProxyType[str, Solver] = MappingProxyType(
-    {
-        "local_search": LocalSearch(),
-        "weight_space": WeightSpaceSearch(),
-        "hosted": HostedSearch(),
-        "resolved": ScipSolver(ResolvedPairs),
-        "resolved_faithful": ScipSolver(ResolvedRank, "faithful"),
-        "subrank": ScipSolver(Subrank),
-        "subrank_faithful": ScipSolver(Subrank, "faithful"),
-        "auc": ScipSolver(Auc),
-        "auc_faithful": ScipSolver(Auc, "faithful"),
-        "pairwise": ScipSolver(Pairwise),
-        "pairwise_faithful": ScipSolver(Pairwise, "faithful"),
-    }
-)
+_MODELS = ("resolved", "subrank", "auc", "pairwise")
+_ROWS: dict[str, Solver | None] = {
+    "local_search": LocalSearch(),
+    "weight_space": WeightSpaceSearch(),
+    # those of `ltr.exact.scip.METHODS`: SCIP is loaded when one of them is taken
+    "hosted": None,
+    **dict.fromkeys(f"{model}{form}" for model in _MODELS for form in ("", "_faithful")),
+}
+
+
+class _Methods(Mapping[str, Solver]):
+    def __getitem__(self, name: str) -> Solver:
+        if (solver := _ROWS[name]) is None:
+            from ltr.exact import scip
+
+            return scip.METHODS[name]
+        return solver
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_ROWS)
+
+    def __len__(self) -> int:
+        return len(_ROWS)
+
+
+METHODS: Mapping[str, Solver] = _Methods()
 """The methods by name."""
 
 _PROVABLE = 8  # features up to which lists of some 50 observations are proven in seconds
@@ -115,7 +122,6 @@ def solve(
         >>> solution.status, round(solution.value, 4), solution.gap
         (<Status.OPTIMAL: 'optimal'>, 0.6309, 0.0)
     """
-    started = time.monotonic()
     if not isinstance(limits, Limits):
         raise ValueError(f"limits must be a Limits, such as Limits(time_limit=60), got {limits!r:.80}")
     check_method(method)
@@ -126,6 +132,7 @@ def solve(
         name, reason = choose_method(problem)
         note = f"auto chose {name}: {reason}"
     solver = METHODS[name] if isinstance(method, str) else method
+    started = time.monotonic()
     solver.check(problem)
     check_callable("on_progress", on_progress)
     check_callable("should_stop", should_stop)

@@ -18,14 +18,16 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
+import psutil
 from numpy.typing import ArrayLike
 
-from ltr.exact.limits import MEGABYTE, Limits, Memory
+from ltr.checks import as_float, is_whole
 from ltr.exact.problem import FloatArray, Problem
 from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
 
-__all__ = ["Ending", "Interrupts", "SolveState", "Stopped", "scalable"]
-
+MEGABYTE = 2**20
+_SHARE = 0.5  # of the memory that is free, where no limit is given
+_PAUSE = 0.05  # seconds between two looks at the process
 _SNAP = 1e-9  # weights this small are solver noise
 _CONTRADICTION = 1e-6  # a bound this far below a value is wrong, not rounded; relative to the statistic's size
 _PROOF = 1e-9  # a solver's claim of optimality holds where value and bound agree so far, likewise
@@ -33,6 +35,73 @@ _ROUNDING = 1e-12  # without a claim they have to agree so far
 _PACE = 0.1  # seconds between trace points that only lower the bound
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _PATIENCE = 3  # presses after which Ctrl-C raises whatever runs
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of a solve: time, gap, nodes and memory; and its seed.
+
+    Args:
+        time_limit: seconds for everything: warm starts, building the model, solving it. Compilation in the first solve
+            on a machine does not count.
+        gap: relative gap, (bound - value) / |value|, at which to stop; 0 asks for a full proof.
+        node_limit: most branch-and-bound nodes; None for no limit.
+        memory_limit: most megabytes (of 2^20 bytes) that the solve may add to the process; None is half of what the
+            machine has free. Where the pairs of the problem do not fit, the answer is the best of the warm starts and
+            single features, with the bound of a perfect order.
+        seed: seed of the local search and of the solver's random choices, from 0 to 2^31 - 1.
+
+    Raises:
+        ValueError: a field outside its range.
+
+    Examples:
+        >>> Limits(time_limit=5, gap=0.01)
+        Limits(time_limit=5, gap=0.01, node_limit=None, memory_limit=None, seed=0)
+    """
+
+    time_limit: float = 60.0
+    gap: float = 0.0
+    node_limit: int | None = None
+    memory_limit: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not as_float(self.time_limit) > 0:
+            raise ValueError(f"time_limit must be a number of seconds > 0, got {self.time_limit!r}")
+        if not 0 <= as_float(self.gap) < math.inf:
+            raise ValueError(f"gap must be a finite number >= 0, got {self.gap!r}")
+        if self.node_limit is not None and not as_float(self.node_limit) >= 1:
+            raise ValueError(f"node_limit must be at least 1, got {self.node_limit!r}")
+        if self.memory_limit is not None and not as_float(self.memory_limit) > 0:
+            raise ValueError(f"memory_limit must be a number of megabytes > 0, got {self.memory_limit!r}")
+        if not is_whole(self.seed) or not 0 <= self.seed < 2**31:
+            raise ValueError(f"seed must be an integer from 0 to 2**31 - 1, got {self.seed!r}")
+
+
+class Memory:
+    """A limit on the memory that is added to the process from here on.
+
+    Args:
+        limit: megabytes (of 2^20 bytes); None is half of what the machine has free.
+    """
+
+    def __init__(self, limit: float | None = None) -> None:
+        self._process = psutil.Process()
+        self._began, self._looked, self._used = self._process.memory_info().rss, -math.inf, 0.0
+        self.limit = _SHARE * psutil.virtual_memory().available if limit is None else limit * MEGABYTE
+
+    @property
+    def left(self) -> float:
+        """Bytes that may still be added, as seen a moment ago."""
+        now = time.monotonic()
+        if now - self._looked >= _PAUSE:
+            self._looked, self._used = now, float(self._process.memory_info().rss - self._began)
+        return self.limit - max(0.0, self._used)
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether more was added than the limit allows."""
+        return self.left < 0
 
 
 @dataclass(frozen=True)

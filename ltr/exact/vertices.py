@@ -26,8 +26,6 @@ from ltr.exact.levels import Levels, value
 from ltr.exact.problem import SIDE_TOLERANCE, FloatArray, Problem
 from ltr.exact.state import SolveState
 
-__all__ = ["largest_value", "offer_simple"]
-
 Point = tuple[Fraction, ...]
 
 _WORK = 200_000  # largest number of operations on fractions per box
@@ -50,7 +48,7 @@ def largest_value(state: SolveState, problem: Problem, low: FloatArray, high: Fl
 
     Examples:
         >>> from ltr.exact.problem import RerankProblem
-        >>> from ltr.exact.limits import Limits
+        >>> from ltr.exact.state import Limits
         >>> problem = RerankProblem([[0.0], [1.0]], [0, 1], margin=0.5)
         >>> state = SolveState(problem, Limits())
         >>> largest_value(state, problem, np.array([0.4]), np.array([0.5])), state.weights.tolist()
@@ -132,6 +130,7 @@ class _Box:
 
     def vertices(self) -> Iterator[Point]:
         """Yield the points of the box where as many planes intersect as weights are free, some of them repeatedly."""
+        most = self._problem.max_nonzeros
         for chosen in itertools.combinations(self._planes, len(self._free)):
             solution = _solve(chosen)
             if solution is None:
@@ -139,14 +138,9 @@ class _Box:
             known = self._fixed | dict(zip(self._free, solution, strict=True))
             w = tuple(known[j] for j in range(self._problem.d))
             inside = all(a <= v <= b for a, v, b in zip(self._low, w, self._high, strict=True))
-            if inside and self._allowed(w):
+            few = most is None or sum(1 for v in w if v) <= most
+            if inside and few and all(_dot(row, w) <= row[-1] for row in self._constraints):
                 yield w
-
-    def _allowed(self, w: Point) -> bool:
-        most = self._problem.max_nonzeros
-        if most is not None and sum(1 for v in w if v) > most:
-            return False
-        return all(_dot(row, w) <= row[-1] for row in self._constraints)
 
     def objective(self, w: Point) -> float:
         """Return the objective at a point of the box."""

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from ltr.checks import one_of
 from ltr.data.dataset import checked_features, checked_queries, labels_agree
-from ltr.exact.limits import Limits
+from ltr.exact.state import Limits
 from ltr.losses.contract import RankingLoss
 from ltr.metrics import normalized_rank_statistic, rank_statistic
 from ltr.ranks import GainName

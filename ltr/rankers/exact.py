@@ -24,7 +24,7 @@ from ltr.data.dataset import labels_agree
 from ltr.exact import Limits, LinearConstraints, Problem, Progress, RerankProblem, Solution, solve
 from ltr.exact.largest_margin import NormName, maximise_margin
 from ltr.exact.local_search import search_locally
-from ltr.exact.problem import RankName, check_constraints, check_price_and_margin, check_rank
+from ltr.exact.problem import RankName, check_constraints, check_price_and_margin
 from ltr.exact.solve import Solver, check_method
 from ltr.exact.state import Ending, SolveState
 from ltr.exact.weight_space import WeightSpaceSearch
@@ -203,7 +203,7 @@ class ExactRanker(Ranker):
         """Check every parameter whose rule does not depend on the data."""
         self._measure()
         check_price_and_margin(self.C, self.margin)
-        check_rank(self.rank)
+        one_of("rank", self.rank, get_args(RankName))
         if self.method != "reproducible":
             check_method(self.method)
         if self.limits is not None and not isinstance(self.limits, Limits):

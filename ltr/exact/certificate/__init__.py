@@ -1,5 +1,309 @@
-"""Certificates of solutions: `certificate` has the file, `recorder` and `partition` find the proof that it holds."""
+"""Certificates: weights and a proof that no others are better, as a file that a small program checks.
 
-from ltr.exact.certificate.certificate import Certificate, certify
+`certify` records the problem, the weights of a solution, and a partition of weight space into boxes in each of which
+the objective stays below a bound. `ltr.verify` defines the meaning of such a file and checks it in exact arithmetic; it
+shares no code with the solvers and needs nothing but Python.
+"""
 
-__all__ = ["Certificate", "certify"]
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr import verify
+from ltr.checks import as_float, is_whole
+from ltr.exact.problem import LinearConstraints, PairwiseProblem, Problem, RerankProblem
+from ltr.exact.solution import Solution
+from ltr.statistics import RankStatistic
+
+Content = dict[str, Any]
+
+_ROUNDING = 1e-13  # relative room above the value, for sums of rank weights that differ by rounding only
+_HALVINGS = 12  # the bounds tried halve the distance from the trivial bound to the value so many times
+
+
+class Certificate:
+    """The content of a certificate file: a problem, weights, their value, and a proven or claimed bound.
+
+    Attributes:
+        content: the content of the file, with the fields that `ltr.verify` defines.
+
+    Examples:
+        >>> from ltr.exact.solve import solve
+        >>> problem = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1])
+        >>> certificate = certify(problem, solve(problem, "local_search"))
+        >>> certificate.claim, certificate.partition
+        ('optimal', ('.', '.'))
+        >>> certificate.verify()
+        'optimal: the weights have the value 1.63092975357; no weights exceed 1.630929753571..., proven by 2 boxes; ...'
+    """
+
+    def __init__(self, content: Content) -> None:
+        self.content = content
+
+    @property
+    def claim(self) -> str:
+        """What the file shows: ``"optimal"``, ``"bound"`` (proven, but above the value) or ``"value"`` (no proof)."""
+        return str(self.content["claim"])
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """The weights, (d,)."""
+        return np.array(self.content["weights"], dtype=np.float64)
+
+    @property
+    def value(self) -> float:
+        """The objective at the weights."""
+        return float(self.content["value"])
+
+    @property
+    def claimed_bound(self) -> float:
+        """The bound stated by the solver."""
+        return float(self.content["claimed_bound"])
+
+    @property
+    def partition(self) -> tuple[str, ...] | None:
+        """The partition that proves the bound, one text per root; None without a proof."""
+        proof = self.content["proof"]
+        return None if proof is None else tuple(proof["partition"])
+
+    @property
+    def bound(self) -> float:
+        """The bound that the partition proves, or the claimed one without a proof."""
+        proof = self.content["proof"]
+        return self.claimed_bound if proof is None else float(proof["bound"])
+
+    @property
+    def boxes(self) -> int:
+        """Number of boxes in the partition, 0 without a proof."""
+        return sum(len(text.split(" ")) for text in self.partition or ())
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the data, see `ltr.verify.data_digest`."""
+        return str(self.content["problem"]["sha256"])
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The problem, made from the data in the file."""
+        content = self.content["problem"]
+        sides = content["constraints"]
+        options = {
+            "C": content["C"],
+            "margin": content["margin"],
+            "constraints": None if sides is None else LinearConstraints(sides["A"], sides["b"]),
+            "max_nonzeros": content["max_nonzeros"],
+        }
+        if content["kind"] == "pairwise":
+            return PairwiseProblem(content["X"], content["pairs"], weights=content["pair_weights"], **options)
+        options |= {"statistic": content["statistic"], "rank": content["rank"], "qid": content.get("qid")}
+        gains = content["y"] if content["kind"] == "rerank" else content["gains"]
+        problem = RerankProblem(content["X"], gains, gain="linear", **options)
+        if content["kind"] == "graded" and problem.binary and content["statistic"] == "auc":
+            return dataclasses.replace(problem, statistic=RankStatistic("wrs"))  # auc is the sum of ranks there
+        return problem
+
+    def verify(self) -> str:
+        """Check everything in exact arithmetic, as ``ltr verify`` does, and return the verdict in words.
+
+        Raises:
+            CertificateError: the certificate is wrong; the message says what and where.
+        """
+        return verify.check(self.content)[1]
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the file atomically: whole or not at all."""
+        target = Path(path)
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        try:
+            with temporary.open("w", encoding="utf-8") as file:
+                file.write(_text(self.content) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Certificate:
+        """Read a file and check its fields and data, but neither its value nor its proof (see `verify`).
+
+        Raises:
+            OSError: the file cannot be opened.
+            CertificateError: the file is not a certificate; the message says where.
+        """
+        try:
+            content = verify.parse(Path(path).read_text(encoding="utf-8"))
+            verify.Problem(content["problem"])
+        except verify.CertificateError as error:
+            raise verify.CertificateError(f"{path}: {error}") from None
+        except ValueError as error:
+            raise verify.CertificateError(f"{path}: cannot be read: {error}") from None
+        return cls(content)
+
+
+def certify(
+    problem: Problem,
+    solution: Solution,
+    *,
+    max_boxes: int = 50_000,
+    max_checks: int = 100_000_000,
+    time_limit: float = 30.0,
+    should_stop: Callable[[], bool] | None = None,
+) -> Certificate:
+    """Return a certificate of a solution's weights, with a proof of the lowest bound that can be proven within limits.
+
+    The first bound tried is the value itself, up to rounding, whatever the solver claims. Where that takes too many
+    boxes, `certify` tries the claimed bound and others between the value and the trivial bound. Where these fail too,
+    the certificate has no proof: it shows the value and quotes the solver's bound as a claim. Pairs of opposite
+    differences that matter at the optimum (Subranks of tied positives, features that are small whole numbers) are hard:
+    boxes along w·δ = 0 must shrink to the size of the margin, which takes too many of them in three dimensions. No
+    proof is tried for a problem of more than four million pairs, which would take gigabytes of memory.
+
+    Args:
+        problem: a `RerankProblem` or `PairwiseProblem`.
+        solution: a solution of this problem, from any method.
+        max_boxes: largest number of boxes in a partition.
+        max_checks: largest number of checks of a pair in a box that the verifier has to make, a few million per
+            second.
+        time_limit: seconds for finding the partition; the best one found in that time is used.
+        should_stop: called several times per second; True ends the search for a better partition.
+
+    Raises:
+        TypeError: the problem is of another type.
+        ValueError: max_boxes or max_checks is below 0, time_limit is not above 0, or the solution has no feasible
+            weights or belongs to another problem; or a registered statistic has lists of several lengths.
+
+    Examples:
+        >>> from ltr.exact.solve import solve
+        >>> problem = RerankProblem([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [0.5, 3.0]], [1, 0, 1, 0], C=0.01)
+        >>> certificate = certify(problem, solve(problem, "local_search"))
+        >>> certificate.claim, certificate.value == problem.evaluate(certificate.weights)
+        ('optimal', True)
+    """
+    for name, number in (("max_boxes", max_boxes), ("max_checks", max_checks)):
+        if not is_whole(number) or number < 0:
+            raise ValueError(f"{name} must be an integer >= 0, got {number!r}")
+    if not as_float(time_limit) > 0:
+        raise ValueError(f"time_limit must be > 0, got {time_limit!r}")
+    from ltr.exact.certificate.recorder import MOST_PAIRS, Recorder, pair_count  # loads numba
+
+    content = problem.content()
+    if isinstance(problem, RerankProblem):
+        content["statistic"] = _known_name(problem.statistic, [len(members) for members in problem.lists])
+    described = {**content, "sha256": verify.data_digest(content)}
+    exact = verify.Problem(described)
+    weights = problem.in_box(solution.weights)
+    value, attained = _values(problem, exact, weights, solution.value)
+    size = max(abs(exact.size()), abs(attained))
+    zero = [0.0] * exact.d
+    best = max(attained, Fraction(value), exact.value(zero) if exact.excess(zero) == 0 else attained)
+    least = _up(best + Fraction(_ROUNDING) * size)  # of all feasible weights, w = 0 among them
+    claimed = max(float(solution.bound), value)
+    proof, claim = None, "value"
+    if pair_count(exact) <= MOST_PAIRS:
+        recorder = Recorder(problem, exact)
+        recorder.record(least, 0, 0, lambda: False)  # compiles
+        deadline = time.monotonic() + time_limit
+
+        def over() -> bool:
+            return time.monotonic() > deadline or (should_stop is not None and bool(should_stop()))
+
+        bounds = _bounds(least, claimed, problem.trivial_bound)
+        proof = _lowest(bounds, lambda bound: recorder.record(bound, max_boxes, max_checks, over), over)
+    if proof is not None:
+        claim = "optimal" if Fraction(proof["bound"]) - attained <= verify.ROUNDING * size else "bound"
+    return Certificate(
+        {
+            "format": verify.FORMAT,
+            "version": verify.VERSION,
+            "claim": claim,
+            "value": value,
+            "claimed_bound": claimed,
+            "weights": weights.tolist(),
+            "problem": described,
+            "proof": proof,
+        }
+    )
+
+
+def _values(
+    problem: Problem, exact: verify.Problem, weights: NDArray[np.float64], stated: float
+) -> tuple[float, Fraction]:
+    """Return the objective at the weights, as the problem computes it and exactly."""
+    few = np.count_nonzero(weights) <= exact.most
+    if not (math.isfinite(stated) and few and exact.excess(weights.tolist()) <= verify.FEASIBLE):
+        raise ValueError("solution must have feasible weights")
+    value, attained = problem.evaluate(weights), exact.value(weights.tolist())
+    if abs(stated - value) > 1e-9 * max(abs(exact.size()), abs(attained)):
+        raise ValueError(f"solution must be of this problem, got value {stated!r} where it is {value!r}")
+    return value, attained
+
+
+def _known_name(statistic: RankStatistic, lengths: list[int]) -> str:
+    """Return the name of a statistic, or its weights where the checker, which imports nothing, does not know the name.
+
+    Raises:
+        ValueError: an unknown name for lists of several lengths, which no weights are for.
+    """
+    try:
+        verify.parse_statistic(str(statistic))
+    except ValueError:
+        if len(set(lengths)) > 1:
+            rule = (
+                "a certificate holds the weights of a statistic of your own, for which all lists must be of one length"
+            )
+            raise ValueError(f"{rule}, got lists of {min(lengths)} to {max(lengths)} for {statistic}") from None
+        return str(RankStatistic.from_weights(statistic.weights(lengths[0])))
+    return str(statistic)
+
+
+def _bounds(least: float, claimed: float, trivial: float) -> list[float]:
+    """Return the bounds to try, ascending: the least, the claimed one, and some that halve the way to either end."""
+    shares = [2.0**-k for k in range(_HALVINGS, 0, -1)] + [1 - 2.0**-k for k in range(2, 5)]
+    between = {least + share * (trivial - least) for share in shares}
+    return [least, *sorted(bound for bound in {claimed, *between} if least < bound < trivial)]
+
+
+def _lowest(
+    bounds: list[float], record: Callable[[float], list[str] | None], over: Callable[[], bool]
+) -> Content | None:
+    """Return the proof of the lowest bound that can be recorded, by bisection: higher bounds are easier to prove."""
+    best = None
+    failed, holds, at = -1, len(bounds), 0
+    while holds - failed > 1 and not over():
+        partition = record(bounds[at])
+        if partition is None:
+            failed = at
+        else:
+            holds, best = at, {"bound": bounds[at], "partition": partition}
+        at = (failed + holds) // 2
+    return best
+
+
+def _up(value: Fraction) -> float:
+    """Return a float64 not below a number: the smallest one, or the next."""
+    rounded = float(value)
+    return rounded if rounded >= value else math.nextafter(rounded, math.inf)
+
+
+def _text(value: Any, indent: str = "") -> str:  # noqa: ANN401 (any JSON)
+    """Return JSON with one field per line, and one entry per line in lists of lists and of texts."""
+    deeper = indent + " "
+    if isinstance(value, dict):
+        lines = [f"{deeper}{json.dumps(name)}: {_text(entry, deeper)}" for name, entry in value.items()]
+        return "{\n" + ",\n".join(lines) + f"\n{indent}}}"
+    if isinstance(value, list) and value and isinstance(value[0], list | str):
+        return "[\n" + ",\n".join(f"{deeper}{json.dumps(entry, allow_nan=False)}" for entry in value) + f"\n{indent}]"
+    return json.dumps(value, allow_nan=False)

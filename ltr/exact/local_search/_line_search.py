@@ -14,34 +14,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.compiling import njit
+from ltr.exact.levels import FloatArray, IndexArray, IntArray
 from ltr.exact.problem import SIDE_TOLERANCE
 
-__all__ = ["State", "Tables", "ascend", "clip", "line_search", "new_memory", "uniform", "value_of_scores"]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-IndexArray = NDArray[np.int32]  # of pairs: half the memory to read for every line
 State = NDArray[np.uint64]
 
 TIE = 1e-11  # values closer than this, relative to their size, are the same value
-_MASK = (1 << 20) - 1  # of pairs between two looks at `stop`: some hundredths of a second
+_MASK = (1 << 20) - 1  # pairs between two checks of `stop`, as a bit mask: some hundredths of a second
 _NARROW = 1e-11  # share of a segment below which an interval is too short to step into reliably
 _PARALLEL = 1e-14  # slope of a side constraint, relative to its terms, from which a line is not along it
 
 
 class Tables(NamedTuple):
-    """A problem as the kernels read it; pairs, members and levels are those of `ltr.exact.levels.Levels`.
+    """A problem as the kernels read it; pairs, positives and levels are those of `ltr.exact.levels.Levels`.
 
     Attributes:
         columns: features, one row a feature, (d, n).
         above: upper observation of each pair, (pairs,).
         below: lower observation, (pairs,).
         limit: score difference from which a pair is won, (pairs,).
-        owner: member that counts the pair when it is lost, (pairs,).
-        home: where the level of each member has its worths, and its counters or -1, (members, 2).
-        shared: the same and the largest count, for each level of several members, (shared levels, 3).
-        worth: all tables of worths.
-        slots: number of counters.
+        positive: positive that counts the pair when it is lost, (pairs,).
+        places: `Levels.table` and `Levels.counts_at` of the level of each positive, (positives, 2).
+        shared: the same and the largest count, for each level of several positives, (shared levels, 3).
+        contribution: all statistic tables.
+        counts_size: as `Levels.counts_size`.
         shift: constant part of the value.
         C: as in the problem.
         sides: whether there are side constraints.
@@ -54,11 +50,11 @@ class Tables(NamedTuple):
     above: IndexArray
     below: IndexArray
     limit: FloatArray
-    owner: IndexArray
-    home: IntArray
+    positive: IndexArray
+    places: IntArray
     shared: IntArray
-    worth: FloatArray
-    slots: int
+    contribution: FloatArray
+    counts_size: int
     shift: float
     C: float
     sides: bool
@@ -69,7 +65,7 @@ class Tables(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def uniform(state: State) -> float:
-    """Uniform on [0, 1) by splitmix64 from a state that the caller owns: no global generator is touched."""
+    """Return a number uniform on [0, 1), by splitmix64 from the caller's state."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
     z = state[0]
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -80,42 +76,42 @@ def uniform(state: State) -> float:
 
 @njit(cache=True, nogil=True)
 def _value_of_counts(tables: Tables, counts: IntArray, fewer: IntArray) -> float:
-    """The value of the members' counts; fills `fewer`, which is 0 before (its meaning is in `ltr.exact.levels`)."""
-    home, shared, worth = tables.home, tables.shared, tables.worth
+    """Return the value of the positives' counts; fill `fewer`, which is 0 before (`ltr.exact.levels` explains it)."""
+    places, shared, contribution = tables.places, tables.shared, tables.contribution
     value = tables.shift
     for i in range(counts.shape[0]):
-        at, slot = home[i, 0] + counts[i], home[i, 1]
-        if slot < 0:
-            value += worth[at]
+        at, counts_at = places[i, 0] + counts[i], places[i, 1]
+        if counts_at < 0:
+            value += contribution[at]
         else:
-            fewer[slot + counts[i] + 1] += 1
+            fewer[counts_at + counts[i] + 1] += 1
     for row in range(shared.shape[0]):
-        at, slot = shared[row, 0], shared[row, 1]
+        at, counts_at = shared[row, 0], shared[row, 1]
         p = 0
         for m in range(shared[row, 2] + 1):
-            for _ in range(fewer[slot + m + 1]):
-                value += worth[at + p + m]
+            for _ in range(fewer[counts_at + m + 1]):
+                value += contribution[at + p + m]
                 p += 1
-            fewer[slot + m + 1] = p
+            fewer[counts_at + m + 1] = p
     return value
 
 
 @njit(cache=True, nogil=True)
 def value_of_scores(tables: Tables, f: FloatArray) -> float:
-    """The statistic of scores f = X w, compared in float64."""
-    above, below, limit, owner = tables.above, tables.below, tables.limit, tables.owner
-    counts = np.zeros(tables.home.shape[0], np.int64)
+    """Return the statistic of scores f = X w, compared in float64."""
+    above, below, limit, positive = tables.above, tables.below, tables.limit, tables.positive
+    counts = np.zeros(tables.places.shape[0], np.int64)
     for q in range(below.shape[0]):
         if f[below[q]] > f[above[q]] - limit[q]:
-            counts[owner[q]] += 1
-    return _value_of_counts(tables, counts, np.zeros(tables.slots, np.int64))
+            counts[positive[q]] += 1
+    return _value_of_counts(tables, counts, np.zeros(tables.counts_size, np.int64))
 
 
 @njit(cache=True, nogil=True)
 def _sort(
     keys: FloatArray, items: IntArray, low: float, high: float, stop: NDArray[np.uint8]
 ) -> tuple[FloatArray, IntArray]:
-    """Keys in (low, high) sorted, and their items: as many buckets as keys, then each bucket by itself."""
+    """Return keys in (low, high), sorted, and their items: as many buckets as keys, then each bucket by itself."""
     m = keys.shape[0]
     bucket = np.empty(m, np.int64)
     start = np.zeros(m + 2, np.int64)
@@ -158,20 +154,20 @@ def _sort(
 def line_search(
     tables: Tables, f: FloatArray, g: FloatArray, low: float, high: float, state: State
 ) -> tuple[float, float]:
-    """The best value of the statistic at scores f + t g over low < t < high, and a t that has it.
+    """Return the best value of the statistic at scores f + t g over low < t < high, and a t that attains it.
 
-    The t is the middle of an interval between breakpoints; of several best intervals one is drawn with probability
-    proportional to its length. Intervals shorter than a tiny share of the segment are stepped over. Returns
-    (-inf, low) where the segment is empty or the search was stopped.
+    t is the middle of an interval between breakpoints; of several best intervals one is drawn with probability
+    proportional to its length. Intervals shorter than a tiny share of the segment are skipped. The answer is (-inf,
+    low) where the segment is empty or the search was stopped.
     """
     best, at, room = -np.inf, low, 0.0
     if not high > low:
         return best, at
     # plain names, no helper in the loops: compiled code counts references on access to a tuple and on calls
-    above, below, limit, owner = tables.above, tables.below, tables.limit, tables.owner
-    home, worth, stop = tables.home, tables.worth, tables.stop
-    counts = np.zeros(home.shape[0], np.int64)
-    fewer = np.zeros(tables.slots, np.int64)
+    above, below, limit, positive = tables.above, tables.below, tables.limit, tables.positive
+    places, contribution, stop = tables.places, tables.contribution, tables.stop
+    counts = np.zeros(places.shape[0], np.int64)
+    fewer = np.zeros(tables.counts_size, np.int64)
     breaks = np.empty(below.shape[0], np.float64)
     inside = np.empty(below.shape[0], np.int64)  # q where the pair is won from its breakpoint on, else ~q
     m = 0
@@ -179,15 +175,15 @@ def line_search(
         if (q & _MASK) == 0 and stop[0] != 0:
             return best, at
         i, k = above[q], below[q]
-        need, slope = limit[q] - f[i] + f[k], g[i] - g[k]
+        required, slope = limit[q] - f[i] + f[k], g[i] - g[k]
         rising = slope >= 0.0
-        t = need / slope if slope != 0.0 else (-np.inf if need <= 0.0 else np.inf)
+        t = required / slope if slope != 0.0 else (-np.inf if required <= 0.0 else np.inf)
         won = (t <= low) == rising  # just behind low
         breaks[m] = t
         inside[m] = q if rising else ~q
         m += 1 if low < t < high else 0  # a branch would be mispredicted too often
         if not won:
-            counts[owner[q]] += 1
+            counts[positive[q]] += 1
     value = _value_of_counts(tables, counts, fewer)
     breaks, inside = _sort(breaks[:m], inside[:m], low, high, stop)
     if stop[0] != 0:
@@ -209,16 +205,16 @@ def line_search(
                     at = 0.5 * (last + following)
         if e < m:
             q = inside[e]
-            up = 1 if q < 0 else 0  # a lost pair raises its owner's count by 1, a won one lowers it
+            up = 1 if q < 0 else 0  # a lost pair raises the count of its positive by 1, a won one lowers it
             q = ~q if q < 0 else q
-            i = owner[q]
+            i = positive[q]
             c = counts[i] + up
             counts[i] = c + up - 1
-            here, slot = home[i, 0] + c, home[i, 1]
-            if slot >= 0:
-                here += fewer[slot + c] - up
-                fewer[slot + c] += 1 - 2 * up
-            change = worth[here] - worth[here - 1]
+            here, counts_at = places[i, 0] + c, places[i, 1]
+            if counts_at >= 0:
+                here += fewer[counts_at + c] - up
+                fewer[counts_at + c] += 1 - 2 * up
+            change = contribution[here] - contribution[here - 1]
             value += change if up else -change
             last = following
     return best, at
@@ -226,7 +222,7 @@ def line_search(
 
 @njit(cache=True, nogil=True)
 def clip(tables: Tables, w: FloatArray, v: FloatArray, low: float, high: float) -> tuple[float, float]:
-    """The part of low <= t <= high on which w + t v satisfies the box and the side constraints."""
+    """Return the part of low <= t <= high on which w + t v satisfies the box and the side constraints."""
     d = w.shape[0]
     for j in range(d):
         if v[j] != 0.0:
@@ -273,7 +269,7 @@ def _non_zero(w: FloatArray) -> int:
 
 @njit(cache=True, nogil=True)
 def _along(w: FloatArray, t: float, v: FloatArray) -> FloatArray:
-    """W + t v: a loop, for array expressions are slow to compile."""
+    """Return w + t v: a loop, because array expressions are slow to compile."""
     target = np.empty(w.shape[0], np.float64)
     for j in range(w.shape[0]):
         target[j] = w[j] + t * v[j]
@@ -291,10 +287,9 @@ def _largest(w: FloatArray) -> int:
 
 @njit(cache=True, nogil=True)
 def _step_to(tables: Tables, w: FloatArray, f: FloatArray, target: FloatArray) -> None:
-    """Move w, and its scores f, to the target, scaled to max |w_j| = 1 where no side constraint could mind.
+    """Move w and its scores f to the target, scaled to max |w_j| = 1 if there are no side constraints.
 
-    Larger differences lose no pair, and where a won pair costs another gain a place the value does not fall either
-    (`ltr.exact.problem`), so the scaling never costs.
+    Scaling up never lowers the value (`ltr.exact.problem`).
     """
     largest = abs(target[_largest(target)])
     if largest == 0.0 or tables.sides:
@@ -306,9 +301,10 @@ def _step_to(tables: Tables, w: FloatArray, f: FloatArray, target: FloatArray) -
 
 @njit(cache=True, nogil=True)
 def _coordinate(tables: Tables, w: FloatArray, f: FloatArray, value: float, j: int, state: State) -> float:
-    """Best w_j, the others fixed up to one common factor; changes w and f, returns the new value.
+    """Search for the best w_j with the others fixed up to one common factor; change w and f, return the new value.
 
-    Three segments: w_j in [-1, 1] with the others fixed, then w_j = 1 and w_j = -1 with the others shrunk to 0.
+    There are three segments: w_j in [-1, 1] with the others fixed, then w_j = 1 and w_j = -1 with the others scaled
+    down to 0.
     """
     d = w.shape[0]
     axis = np.zeros(d, np.float64)
@@ -354,7 +350,7 @@ def _coordinate(tables: Tables, w: FloatArray, f: FloatArray, value: float, j: i
 
 @njit(cache=True, nogil=True)
 def _direction(tables: Tables, w: FloatArray, f: FloatArray, value: float, v: FloatArray, state: State) -> float:
-    """Best point on the line through w along v inside the box; changes w and f, returns the new value."""
+    """Move w to the best point on the line through w along v inside the box; change f too, return the new value."""
     low, high = clip(tables, w, v, -np.inf, np.inf)
     if not np.isfinite(high - low):
         return value
@@ -371,7 +367,7 @@ def _direction(tables: Tables, w: FloatArray, f: FloatArray, value: float, v: Fl
 
 @njit(cache=True, nogil=True)
 def _inside(project: FloatArray, v: FloatArray) -> FloatArray:
-    """The direction nearest to v that keeps the equality constraints, v itself where there are none."""
+    """Return the direction nearest to v that keeps the equality constraints, v itself where there are none."""
     if project.shape[0] == 0:
         return v
     inside = np.zeros(v.shape[0], np.float64)
@@ -382,10 +378,10 @@ def _inside(project: FloatArray, v: FloatArray) -> FloatArray:
 
 @njit(cache=True, nogil=True)
 def _random_direction(tables: Tables, w: FloatArray, project: FloatArray, state: State) -> FloatArray:
-    """A direction on about 2 to d coordinates, inside the equality constraints.
+    """Return a direction on about 2 to d coordinates, inside the equality constraints.
 
     With C > 0 it stays on the support of w: a dense step would pay for every feature at once. Without side
-    constraints w and its multiples are one ranking, so the largest |w_j| can be left as it is.
+    constraints w and its multiples rank alike, so the largest |w_j| is kept as it is.
     """
     d = w.shape[0]
     top = _largest(w)
@@ -401,7 +397,7 @@ def _random_direction(tables: Tables, w: FloatArray, project: FloatArray, state:
 
 
 def new_memory(d: int) -> IntArray:
-    """What `ascend` remembers between calls: place in the round, lines since the last gain, order of coordinates."""
+    """Return the memory of `ascend`: place in the round, lines since the last gain, order of coordinates."""
     return np.concatenate([[0, 0], np.arange(d)])
 
 
@@ -411,16 +407,14 @@ def ascend(
     w: FloatArray,
     project: FloatArray,
     extra: int,
-    patience: int,
     lines: int,
     memory: IntArray,
     state: State,
 ) -> tuple[float, int]:
-    """Line searches along every coordinate in random order and `extra` random directions, round after round.
+    """Search along coordinates in random order and `extra` random directions, round after round; change w in place.
 
-    Changes w in place. Moves between equal values are made, so that plateaus are walked; the ascent ends after
-    `patience` rounds without a gain. It returns early after `lines` line searches; call it again with the same w and
-    memory to go on.
+    Moves between equal values are made, so that the ascent crosses plateaus. It ends after a round without a gain. It
+    returns early after `lines` line searches; call it again with the same w and memory to go on.
 
     Args:
         tables: the problem.
@@ -428,10 +422,9 @@ def ascend(
         project: orthogonal projection on the directions that keep the equality constraints, (d, d); (0, 0) when
             there are none.
         extra: random directions in a round.
-        patience: rounds without a gain that end the ascent.
         lines: most line searches of this call.
         memory: from `new_memory`.
-        state: of the random numbers.
+        state: state of the random numbers, see `uniform`.
 
     Returns:
         (objective at w, line searches left): none left means that the ascent may go on.
@@ -442,7 +435,7 @@ def ascend(
     value = value_of_scores(tables, f) - tables.C * _non_zero(w)
     order = memory[2:]
     length = d + extra + (1 if tables.sides else 0)
-    while memory[1] < patience * length:
+    while memory[1] < length:
         if lines <= 0:
             return value, 0
         lines -= 1

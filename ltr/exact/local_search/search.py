@@ -8,7 +8,6 @@ of worse values, but the method remains a heuristic.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterable
@@ -17,28 +16,27 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from scipy.optimize import linprog
 
-from ltr.exact.levels import NO_PAIRS, PAIR_BYTES, Levels
-from ltr.exact.limits import Memory
+from ltr.exact.levels import NO_PAIRS, PAIR_BYTES, FloatArray, IndexArray, IntArray, Levels
 from ltr.exact.local_search._line_search import State, Tables, ascend, clip, new_memory
-from ltr.exact.local_search.separation import separating_weights
-from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
+from ltr.exact.problem import Problem, RerankProblem
+from ltr.exact.state import Memory
 
-__all__ = ["LocalSearchResult", "SearchSpace", "compile_kernels", "local_search", "search_tables", "to_surface"]
-
-FloatArray = NDArray[np.float64]
-
-_TIGHT = 1e-9  # room of a row, relative to its size, from which it is an inequality
-_NOISE = 1e-12  # of what is 0 but for rounding
+_TIGHT = 1e-9  # room of a row, relative to its size, up to which it is an equality
+_NOISE = 1e-12  # size of numbers that are 0 but for rounding
 _JUST = 1.0 - 1e-12  # of the way to a side constraint: rounding would lead beyond it
 _EXTRA = 8  # random directions a round
 _STALE = 30  # ascents without a gain before the search leaves its place
 _ELITES = 8
 _ROUNDING = 1e-9  # of a margin
 _MANY, _MOST = 200_000, 20_000_000  # pairs; a line search of the most takes some seconds
-_WORK = 2_000_000  # pairs looked at before the clock is read: about a tenth of a second
-_POLL = 0.02  # seconds between two looks at the clock and the caller's wish
+_WORK = 2_000_000  # pairs examined before the clock is read: about a tenth of a second
+_POLL = 0.02  # seconds between two checks of the clock and of `should_stop`
+_ROWS = 10  # rows of the separating program, for each feature, from which it takes too long
+_SHORTEST, _LONGEST = 1e-3, 1.0  # seconds for the program
+_LEAST_UNIT, _MOST_UNIT = 1e-6, 1.0
 _BYTES = PAIR_BYTES + 80  # for each pair: the tables, and a line search's breakpoints and their order
 
 
@@ -52,15 +50,13 @@ class LocalSearchResult:
         evaluations: line searches done.
         seconds: wall time.
         interrupted: whether `should_stop` or Ctrl-C ended the search.
-        complete: False if only the starts and single features were tried, because there are too many pairs.
     """
 
     weights: FloatArray
     value: float
     evaluations: int
     seconds: float
-    interrupted: bool = False
-    complete: bool = True
+    interrupted: bool
 
 
 def local_search(
@@ -78,16 +74,15 @@ def local_search(
     The result is never worse than any start; nor, unless the time limit cuts the search short, than any single feature,
     than w = 0, or than weights of a linear program that separates short lists of many features. Starts that violate the
     side constraints are first drawn towards the middle of the feasible set. With the same arguments the result is the
-    same, unless the time limit cuts the search short. Compiling, once in a process or
-    from the cache on disk, is not counted as search time.
+    same, unless the time limit cuts the search short. Compiling is not counted as search time.
 
     Args:
         problem: a `RerankProblem` or `PairwiseProblem`.
-        seed: of all random choices.
+        seed: seed of all random choices.
         starts: weights (d,) to start from, such as those of surrogate rankers.
-        restarts: ascents after those from the starts.
-        time_limit: seconds.
-        memory_limit: most megabytes to add to the process; None is half of what is free. Where the pairs of the
+        restarts: number of ascents after those from the starts.
+        time_limit: seconds to search.
+        memory_limit: megabytes that may be added to the process; None is half of what is free. Where the pairs of the
             problem take more, or are more than 20 million, starts and single features are compared and nothing is
             searched.
         should_stop: asked several times a second; True ends the search.
@@ -130,8 +125,7 @@ def local_search(
             search.stop()
         running.result()
     value, weights = search.best
-    seconds = time.perf_counter() - began
-    return LocalSearchResult(weights, value, search.lines, seconds, search.interrupted, fits)
+    return LocalSearchResult(weights, value, search.lines, time.perf_counter() - began, search.interrupted)
 
 
 class _Over(Exception):  # noqa: N818 - a request, not an error
@@ -142,23 +136,23 @@ class _Search:
     """State of one run: the incumbent, the elites, the clock; it ends at the value of a perfect ranking."""
 
     def __init__(self, problem: Problem, seed: int, deadline: float, pairs: int, fits: bool) -> None:
-        self.problem = problem
+        self.problem, self.deadline = problem, deadline
         self.rng = np.random.default_rng(seed)
         self.state: State = self.rng.integers(0, 2**63, size=1).astype(np.uint64)
-        self.deadline = deadline
         self.interrupted = False
         self.lines = 0
         perfect = problem.trivial_bound
         self.enough = perfect - 1e-12 * abs(perfect)
         self.best: tuple[float, FloatArray] = (-math.inf, np.zeros(problem.d))
         self.elites: list[tuple[float, FloatArray]] = []
-        self.space: SearchSpace
         self._many, self._fits = pairs > _MANY, fits
-        self._stop = np.zeros(1, dtype=np.uint8)
+        self._tables = search_tables(problem, NO_PAIRS)
+        # a point in the middle of the feasible set, and the projection on directions that keep equality constraints
+        self._centre, self._project = np.zeros(problem.d), np.zeros((0, 0))
 
     def stop(self) -> None:
         """Ask the search to end at once, from another thread."""
-        self._stop[0] = 1
+        self._tables.stop[0] = 1
 
     def run(self, given: list[FloatArray], restarts: int) -> None:
         """Search; a search that was asked to end keeps what it has found."""
@@ -166,25 +160,29 @@ class _Search:
             self._offer(w)
         with contextlib.suppress(_Over):
             self._check()
-            space = SearchSpace.of(self.problem, self._stop)
-            if space is not None:
-                self.space = space
-                self._search(given, restarts)
+            if self.problem.constraints is not None:
+                middle = _middle(self._tables.A, self._tables.b)
+                if middle is None:
+                    return
+                self._centre, self._project, tight = middle
+                self._tables = self._tables._replace(A=self._tables.A[~tight], b=self._tables.b[~tight])
+            self._explore(given, restarts)
 
-    def _search(self, given: list[FloatArray], restarts: int) -> None:
-        starts = [self.space.feasible_towards(w) for w in given]
+    def _explore(self, given: list[FloatArray], restarts: int) -> None:
+        starts = [self._feasible_towards(w) for w in given]
         for w in starts:
             self._offer(w)
         self._check()
-        # the problem's own account is the faster one where there are many pairs
+        # the problem evaluates weights faster than the kernels where there are many pairs
         simple = self._try_simple(self._offer) if self._many else None
         if not self._fits:
             return
         levels = self.problem.levels(self._check)
-        self.space = self.space.with_pairs(self.problem, levels)
+        tables = self._tables
+        self._tables = search_tables(self.problem, levels)._replace(A=tables.A, b=tables.b, stop=tables.stop)
         separating = separating_weights(self.problem, levels, self.deadline - time.perf_counter())
         if separating is not None:
-            starts.append(self.space.feasible_towards(to_surface(separating)))
+            starts.append(self._feasible_towards(to_surface(separating)))
             self._offer(starts[-1])
         if simple is None:
             simple = self._try_simple(self._at_most)
@@ -215,7 +213,7 @@ class _Search:
         mean = self.problem.balance @ self.problem.X
         best, largest = axes[0], -math.inf
         for start in (np.zeros(self.problem.d), *axes, *-axes, to_surface(mean)):
-            w = self.space.feasible_towards(start)
+            w = self._feasible_towards(start)
             value = promise(w)
             if value > self.best[0]:
                 self._offer(w)
@@ -227,9 +225,9 @@ class _Search:
     def _ascend(self, w: FloatArray) -> float:
         """Ascend from w, in place; return the objective reached, as the kernels compute it."""
         memory = new_memory(self.problem.d)
-        budget = max(1, _WORK // max(1, len(self.space.tables.owner)))
+        budget = max(1, _WORK // max(1, len(self._tables.positive)))
         while True:
-            value, left = ascend(self.space.tables, w, self.space.project, _EXTRA, 1, budget, memory, self.state)
+            value, left = ascend(self._tables, w, self._project, _EXTRA, budget, memory, self.state)
             self.lines += budget - left
             if left > 0 or self._over():
                 break
@@ -241,9 +239,8 @@ class _Search:
 
     def _at_most(self, w: FloatArray) -> float:
         """Return the objective at w as the kernels compute it, counting pairs within rounding of the margin as won."""
-        tables = self.space.tables
-        generous = tables._replace(limit=(1 - _ROUNDING) * tables.limit)
-        return float(ascend(generous, w, self.space.project, 0, 1, 0, new_memory(self.problem.d), self.state)[0])
+        generous = self._tables._replace(limit=(1 - _ROUNDING) * self._tables.limit)
+        return float(ascend(generous, w, self._project, 0, 0, new_memory(self.problem.d), self.state)[0])
 
     def _offer(self, w: FloatArray) -> float:
         """Make w the incumbent if the problem evaluates it as better; return its value."""
@@ -263,21 +260,35 @@ class _Search:
         if self.problem.C > 0:
             drop = chosen[self.rng.random(len(chosen)) < 0.5]
             step[drop] = -w[drop]
-        return self.space.move(w, step)
+        return self._move(w, step)
 
     def _elsewhere(self) -> FloatArray:
         """Return a new start: a random direction, or a point on the line through two elites."""
         if len(self.elites) > 1 and self.rng.random() < 0.5:
             one, two = self.rng.choice(len(self.elites), size=2, replace=False)
             first, second = self.elites[one][1], self.elites[two][1]
-            return self.space.move(first, self.rng.uniform(-0.5, 1.0) * (second - first))
+            return self._move(first, self.rng.uniform(-0.5, 1.0) * (second - first))
         w = self.rng.normal(size=self.problem.d)
         if self.problem.C > 0:
             w *= self.rng.random(self.problem.d) < self.rng.uniform(0.2, 1.0)
-        return self.space.feasible_towards(to_surface(w))
+        return self._feasible_towards(to_surface(w))
+
+    def _move(self, w: FloatArray, step: FloatArray) -> FloatArray:
+        """Return w + step: shortened to satisfy the side constraints, or without any scaled to max |w_j| = 1."""
+        if self.problem.constraints is None:
+            return to_surface(w + step)
+        if len(self._project):
+            step = self._project @ step
+        _, t = clip(self._tables, w, step, 0.0, 1.0)
+        return w + (1.0 if t == 1.0 else max(0.0, _JUST * t)) * step
+
+    def _feasible_towards(self, w: FloatArray) -> FloatArray:
+        """Return a copy of w if it is feasible, else the last feasible point on the way to it from the centre."""
+        holds = self.problem.constraints is None or self.problem.constraints.satisfied(w)
+        return w.copy() if holds else self._move(self._centre, w - self._centre)
 
     def _over(self) -> bool:
-        return bool(self._stop[0]) or self.best[0] >= self.enough or time.perf_counter() > self.deadline
+        return bool(self._tables.stop[0]) or self.best[0] >= self.enough or time.perf_counter() > self.deadline
 
     def _check(self) -> None:
         if self._over():
@@ -291,61 +302,7 @@ def compile_kernels() -> None:
         tables = search_tables(problem, problem.levels())
         state = np.zeros(1, dtype=np.uint64)
         clip(tables, np.zeros(1), np.ones(1), 0.0, 1.0)
-        ascend(tables, np.ones(1), np.zeros((0, 0)), 1, 1, 4, new_memory(1), state)
-
-
-@dataclass(frozen=True)
-class SearchSpace:
-    """The problem as the kernels read it, and the feasible set.
-
-    Attributes:
-        tables: for the kernels, without the rows that `project` keeps.
-        constraints: the problem's.
-        centre: a point in the middle of the feasible set, (d,).
-        project: orthogonal projection on the directions that keep the equality constraints; (0, 0) without any.
-    """
-
-    tables: Tables
-    constraints: LinearConstraints | None
-    centre: FloatArray
-    project: FloatArray
-
-    @classmethod
-    def of(cls, problem: Problem, stop: NDArray[np.uint8]) -> SearchSpace | None:
-        """Return the space without pairs; None where no weights satisfy the side constraints.
-
-        Args:
-            problem: gives features and side constraints.
-            stop: flag that ends line searches, see `Tables`.
-        """
-        tables = search_tables(problem, NO_PAIRS)._replace(stop=stop)
-        if problem.constraints is None:
-            return cls(tables, None, np.zeros(problem.d), np.zeros((0, 0)))
-        middle = _middle(tables.A, tables.b)
-        if middle is None:
-            return None
-        centre, project, tight = middle
-        tables = tables._replace(A=tables.A[~tight], b=tables.b[~tight])
-        return cls(tables, problem.constraints, centre, project)
-
-    def with_pairs(self, problem: Problem, levels: Levels) -> SearchSpace:
-        """Return the space with the pairs of the problem's levels."""
-        kept = {name: getattr(self.tables, name) for name in ("A", "b", "stop")}
-        return dataclasses.replace(self, tables=search_tables(problem, levels)._replace(**kept))
-
-    def move(self, w: FloatArray, step: FloatArray) -> FloatArray:
-        """Return w + step: shortened to satisfy the side constraints, or without any scaled to max |w_j| = 1."""
-        if self.constraints is None:
-            return to_surface(w + step)
-        if len(self.project):
-            step = self.project @ step
-        _, t = clip(self.tables, w, step, 0.0, 1.0)
-        return w + (1.0 if t == 1.0 else max(0.0, _JUST * t)) * step
-
-    def feasible_towards(self, w: FloatArray) -> FloatArray:
-        """Return a copy of w if it is feasible, else the last feasible point on the way to it from the centre."""
-        holds = self.constraints is None or self.constraints.satisfied(w)
-        return w.copy() if holds else self.move(self.centre, w - self.centre)
+        ascend(tables, np.ones(1), np.zeros((0, 0)), 1, 4, new_memory(1), state)
 
 
 def to_surface(w: FloatArray) -> FloatArray:
@@ -379,29 +336,28 @@ def _middle(A: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray, NDArr
         return centre, np.zeros((0, 0)), tight
     inverse = np.linalg.pinv(A[tight])
     centre = np.clip(centre - inverse @ (A[tight] @ centre - b[tight]), -1.0, 1.0)
-    return _without_noise(centre), _without_noise(np.eye(d) - inverse @ A[tight]), tight
-
-
-def _without_noise(x: FloatArray) -> FloatArray:
-    """A side constraint on the sign of one weight tells 0 from what is 0 but for rounding."""
-    return np.where(np.abs(x) < _NOISE, 0.0, x)
+    # a side constraint on the sign of one weight tells 0 from what is 0 but for rounding
+    centre, project = (np.where(np.abs(x) < _NOISE, 0.0, x) for x in (centre, np.eye(d) - inverse @ A[tight]))
+    return centre, project, tight
 
 
 def search_tables(problem: Problem, levels: Levels) -> Tables:
     """Return a problem with these levels as the kernels read it."""
     constraints = problem.constraints
     A, b = (np.zeros((0, problem.d)), np.zeros(0)) if constraints is None else constraints.scaled
+    with np.errstate(over="ignore"):  # beyond what any scores differ by, as infinity is
+        limit = problem.margin * levels.steps.astype(np.float64)
     places = np.column_stack([levels.table, levels.counts_at, levels.most_lost])
     return Tables(
         columns=np.array(problem.X.T, order="C"),
         above=levels.above,
         below=levels.below,
-        limit=_limits(problem, levels),
-        owner=levels.positive,
-        home=np.ascontiguousarray(places[levels.level, :2]),
+        limit=limit,
+        positive=levels.positive,
+        places=np.ascontiguousarray(places[levels.level, :2]),
         shared=places[levels.counts_at >= 0],
-        worth=levels.contribution,
-        slots=levels.counts_size,
+        contribution=levels.contribution,
+        counts_size=levels.counts_size,
         shift=levels.shift,
         C=problem.C,
         sides=constraints is not None,
@@ -411,6 +367,67 @@ def search_tables(problem: Problem, levels: Levels) -> Tables:
     )
 
 
-def _limits(problem: Problem, levels: Levels) -> FloatArray:
-    with np.errstate(over="ignore"):  # beyond what any scores differ by, as infinity is
-        return problem.margin * levels.steps.astype(np.float64)
+def separating_weights(problem: Problem, levels: Levels, seconds: float) -> FloatArray | None:
+    """Return weights that rank perfectly or nearly so, from one linear program; None if the list is too long for it.
+
+    Every level of `ltr.exact.levels` gets a threshold τ. Its positives should score above τ, and the observations that
+    its pairs put below them should score below τ:
+
+        minimise  sum of s / (number on that side of the level) subject to  w·x - τ >= 1 - s  above,   w·x - τ <= s - 1
+        below,   s >= 0,   |w_j| <= 1 / unit,   A w <= b / unit.
+
+    If all s = 0, ``unit * w`` wins every pair with a margin of 2 unit. A search along lines may miss such weights. In d
+    dimensions about 2d observations can be separated whatever their labels (Cover), so this is for lists that are short
+    for their number of features.
+
+    Source: Cover, Geometrical and statistical properties of systems of linear inequalities (1965); Bennett &
+    Mangasarian, Robust linear programming discrimination of two linearly inseparable sets (1992), for the program.
+
+    Args:
+        problem: problem whose features, margin and side constraints are used.
+        levels: the levels of this problem.
+        seconds: time for the program, which cannot be interrupted and never gets more than a second.
+
+    Returns:
+        Weights of a size of at most 1 / unit, (d,); None if time is up, too.
+    """
+    d = problem.d
+    if problem.n > _ROWS * d or seconds < _SHORTEST:
+        return None
+    level = levels.level[levels.positive]
+    upper, lower = _sides(level, levels.above), _sides(level, levels.below)
+    rows = len(upper) + len(lower)
+    if not 0 < rows <= _ROWS * d:
+        return None
+    unit = min(max(problem.margin, _LEAST_UNIT), _MOST_UNIT)
+    thresholds = len(levels.table)
+    sign = np.repeat([1.0, -1.0], [len(upper), len(lower)])
+    side, observation = np.concatenate([upper, lower]).T
+    margin = sparse.hstack(
+        [
+            sparse.csr_array(-sign[:, None] * problem.X[observation]),
+            sparse.csr_array((sign, (np.arange(rows), side)), shape=(rows, thresholds)),
+            -sparse.eye_array(rows),
+        ]
+    )
+    A, b = np.zeros((0, d)), np.zeros(0)
+    if problem.constraints is not None:
+        A, b = np.array(problem.constraints.A), problem.constraints.b / unit
+    size = np.array([np.bincount(one[:, 0], minlength=thresholds) for one in (upper, lower)])
+    found = linprog(
+        np.concatenate([np.zeros(d + thresholds), 1 / size[(sign < 0).astype(int), side]]),
+        A_ub=sparse.vstack(
+            [margin, sparse.hstack([sparse.csr_array(A), sparse.csr_array((len(b), thresholds + rows))])]
+        ),
+        b_ub=np.concatenate([np.full(rows, -1.0), b]),
+        bounds=[(-1 / unit, 1 / unit)] * d + [(None, None)] * thresholds + [(0, None)] * rows,
+        method="highs",
+        options={"time_limit": min(seconds, _LONGEST)},
+    )
+    return None if found.x is None else found.x[:d]
+
+
+def _sides(level: IntArray, observation: IndexArray) -> IntArray:
+    """Return the distinct pairs (level, observation), one per row."""
+    width = int(observation.max(initial=0)) + 1
+    return np.column_stack(np.divmod(np.unique(level * width + observation), width))

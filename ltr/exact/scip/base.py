@@ -38,8 +38,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast, get_args
 
 import numpy as np
+import pyscipopt
 from numpy.typing import NDArray
 
+from ltr.checks import one_of
 from ltr.exact.problem import (
     SIDE_TOLERANCE,
     FloatArray,
@@ -51,8 +53,6 @@ from ltr.exact.problem import (
 )
 from ltr.exact.solution import Status
 from ltr.exact.state import SolveState, Stopped, scalable
-
-__all__ = ["Form", "Formulation", "Guard", "RankFormulation", "assign", "feature_unit", "linear", "side_rows", "spread"]
 
 # pyscipopt has no types of its own
 Model: TypeAlias = Any
@@ -75,9 +75,7 @@ _BLOCK = 64  # comparisons between two checks of the clock
 
 def linear(coefficients: Iterable[float], variables: Iterable[Variable]) -> Expression:
     """Return the expression ``sum of coefficient * variable`` without terms that are 0."""
-    from pyscipopt import quicksum
-
-    return quicksum(float(c) * v for c, v in zip(coefficients, variables, strict=True) if c != 0)
+    return pyscipopt.quicksum(float(c) * v for c, v in zip(coefficients, variables, strict=True) if c != 0)
 
 
 class Formulation:
@@ -124,11 +122,8 @@ class Formulation:
         faces: bool | None = None,
         state: SolveState | None = None,
     ) -> None:
-        from pyscipopt import Model
-
         self.check(problem)
-        if form not in get_args(Form):
-            raise ValueError(f"form must be one of {', '.join(get_args(Form))}, got {form!r}")
+        one_of("form", form, get_args(Form))
         if faces and not scalable(problem):
             raise ValueError("faces need side constraints that stay satisfied when w is scaled up (b <= 0), got b > 0")
         self.problem, self.form, self._state = problem, form, state
@@ -136,12 +131,12 @@ class Formulation:
         self.feature_unit = feature_unit(problem)
         self.margin = problem.margin / self.feature_unit
         self.tight = form == "strengthened"
-        self.model = Model(f"{self.name}_{form}")
+        self.model: Model = pyscipopt.Model(f"{self.name}_{form}")
         self.model.hideOutput()
         self.guard = Guard()
         self.pairs: IntArray = np.zeros((0, 2), dtype=np.int64)
         self.z: list[Variable] = []
-        self.w = self._add_weights()
+        self.w = [self.model.addVar(f"w_{j}", lb=-1.0, ub=1.0) for j in range(problem.d)]
         self.gamma = self._add_support()
         self._add_side_constraints()
         self.face = self._add_faces() if (self.tight and scalable(problem) if faces is None else faces) else []
@@ -152,8 +147,8 @@ class Formulation:
         self.model.addObjoffset(offset)
 
     @classmethod
-    def check(cls, problem: Problem) -> None:
-        """Raise ValueError for a problem that the model is not for."""
+    def check(cls, problem: Problem) -> Problem:
+        """Return the problem; ValueError if the model is not for it."""
         raise NotImplementedError
 
     @classmethod
@@ -170,9 +165,6 @@ class Formulation:
         raise NotImplementedError
 
     # --- families of variables and constraints -----------------------------------------------------------------
-
-    def _add_weights(self) -> list[Variable]:
-        return [self.model.addVar(f"w_{j}", lb=-1.0, ub=1.0) for j in range(self.problem.d)]
 
     def _add_support(self) -> list[Variable]:
         most = self.problem.max_nonzeros
@@ -298,12 +290,7 @@ class RankFormulation(Formulation):
     rank: ClassVar[RankName] = "resolved"
 
     @classmethod
-    def check(cls, problem: Problem) -> None:
-        """Raise ValueError for a problem that the model is not for."""
-        cls.checked(problem)
-
-    @classmethod
-    def checked(cls, problem: Problem) -> RerankProblem:
+    def check(cls, problem: Problem) -> RerankProblem:
         """Return the problem; ValueError unless it is one list with labels 0 and 1 and the model's kind of ranks."""
         if not problem.binary or problem.rank != cls.rank:
             rule = f"a RerankProblem with one list of labels 0 and 1 and rank={cls.rank!r}"

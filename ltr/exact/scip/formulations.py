@@ -59,11 +59,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.exact.largest_margin import deepest
-from ltr.exact.preferences import PairwiseProblem
-from ltr.exact.problem import FloatArray, IntArray, Problem
+from ltr.exact.problem import FloatArray, IntArray, PairwiseProblem, Problem, RerankProblem
 from ltr.exact.scip.base import Assignment, Expression, Formulation, RankFormulation, Variable, assign, linear
-
-__all__ = ["Auc", "Pairwise", "ResolvedRank", "Subrank"]
 
 
 class _Ranks(RankFormulation):
@@ -106,15 +103,12 @@ class Subrank(_Ranks):
             self._add_one_way(self.comparison)
         return statistic
 
-    def _beaten(self, i: int) -> Expression:
-        won = [self.comparison[i, k] for k in range(self.problem.n) if (i, k) in self.comparison]
-        return linear([1.0] * len(won), won)
-
     def _add_rank_reached(self) -> None:
         widths = np.diff(self.reached, prepend=1)
         for i, row in self._rows():
             self.tick()
-            beaten = self._beaten(i)
+            won = [self.comparison[i, k] for k in range(self.problem.n) if (i, k) in self.comparison]
+            beaten = linear([1.0] * len(won), won)
             if not self.tight:
                 for rank, t in row:
                     self.model.addCons((rank - 1) * t - beaten <= 0, name=f"rank_reached_{i}_{rank}")
@@ -230,18 +224,19 @@ class _Agreement(Formulation):
         return assign(self.z, wins)
 
 
-class Auc(_Agreement, RankFormulation):
+class Auc(RankFormulation, _Agreement):
     """The AUC model of one list with labels 0 and 1, statistic ``auc`` or ``wrs``, and ``rank="resolved"``."""
 
     name = "auc"
 
     @classmethod
-    def check(cls, problem: Problem) -> None:
-        """Refuse a problem of another kind, or with rank weights that are not in equal steps."""
-        a = cls.checked(problem).a
-        steps = np.diff(a)
-        if not (steps[0] > 0 and np.ptp(steps) <= 8 * np.finfo(np.float64).eps * a[-1]):
+    def check(cls, problem: Problem) -> RerankProblem:
+        """Return the problem; ValueError for another kind, or rank weights that are not in equal steps."""
+        given = super().check(problem)
+        steps = np.diff(given.a)
+        if not (steps[0] > 0 and np.ptp(steps) <= 8 * np.finfo(np.float64).eps * given.a[-1]):
             raise ValueError(f"the auc model needs statistic 'auc' or 'wrs', got {problem.describe()}")
+        return given
 
     def _preferences(self) -> tuple[IntArray, FloatArray, float]:
         pairs = self._problem_pairs()
@@ -257,10 +252,11 @@ class Pairwise(_Agreement):
     problem: PairwiseProblem
 
     @classmethod
-    def check(cls, problem: Problem) -> None:
-        """Refuse a problem of another kind."""
+    def check(cls, problem: Problem) -> Problem:
+        """Return the problem; ValueError for another kind."""
         if not isinstance(problem, PairwiseProblem):
             raise ValueError(f"the pairwise model needs a PairwiseProblem, got {problem.describe()}")
+        return problem
 
     def _preferences(self) -> tuple[IntArray, FloatArray, float]:
         pairs, at = np.unique(self._problem_pairs(), axis=0, return_inverse=True)

@@ -14,7 +14,7 @@ of convex functions is convex, hence θ <= sum_l a_l - cost(P) is described by t
 
     θ <= sum_l a_l - sum_k [b(s_k) + (b(s_k + 1) - b(s_k)) (π_k + P_k - s_k)],    π any permutation, s_k any position,
 
-which a constraint handler (`ltr.exact.scip.plugins.Tangents`) adds where a solution violates them. Every tangent is
+which a constraint handler (`Tangents`) adds where a solution violates them. Every tangent is
 valid everywhere, so the cuts are global; one that is tight at an integral P makes the constraint exact there, and there
 are finitely many of those.
 
@@ -36,15 +36,29 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from pyscipopt import SCIP_RESULT
 
-from ltr.exact.problem import FloatArray, Problem
-from ltr.exact.scip.base import Assignment, Expression, Formulation, RankFormulation, Variable, assign, linear
+from ltr.exact.problem import FloatArray, Problem, RerankProblem
+from ltr.exact.scip.base import (
+    Assignment,
+    Constraints,
+    Expression,
+    Formulation,
+    Guard,
+    Model,
+    RankFormulation,
+    ScipSolution,
+    Variable,
+    assign,
+    linear,
+)
+from ltr.exact.scip.solver import Constraint
 
-__all__ = ["PositionCost", "ResolvedLattice", "ResolvedPairs", "ResolvedTangents"]
-
+_WORTHWHILE = 1e-6  # smallest excess, relative to the statistic, that is cut off before it has to be
 _NEAR = 1e-6  # a position this close to an integer has a tangent on either side
 
 
@@ -97,6 +111,67 @@ class PositionCost:
         return found
 
 
+class Tangents(Constraint):
+    """The constraint ``theta <= cost.total - cost(P)``, described by its tangents."""
+
+    def __init__(self, guard: Guard, theta: Variable, P: list[Variable], cost: PositionCost) -> None:
+        super().__init__(guard, theta)
+        self._P, self._cost = P, cost
+
+    def include(self, model: Model, name: str = "tangents", **parameters: Any) -> None:  # noqa: ANN401 (as above)
+        """Add the handler and its constraint to a model."""
+        super().include(model, name, sepafreq=1, enfopriority=-100, chckpriority=-100, propfreq=-1, **parameters)
+
+    def _excess(self, solution: ScipSolution) -> tuple[FloatArray, float]:
+        above = np.array([self.model.getSolVal(solution, v) for v in self._P])
+        limit = self._cost.total - self._cost.value(above)
+        value = self.model.getSolVal(solution, self.theta)
+        return above, 0.0 if self.model.isFeasLE(value, limit) else value - limit
+
+    def holds(self, solution: ScipSolution) -> bool:
+        """Return whether a solution satisfies the constraint."""
+        return self._excess(solution)[1] <= 0
+
+    def _cut(self, least: float = 0.0) -> bool:
+        above, excess = self._excess(None)
+        if excess <= least:
+            return False
+        for slope, constant in self._cost.tangents(above):
+            row = self.model.createEmptyRowUnspec("tangent", lhs=None, rhs=self._cost.total - constant, local=False)
+            self.model.cacheRowExtensions(row)
+            self.model.addVarToRow(row, self.theta, 1.0)
+            for variable, g in zip(self._P, slope.tolist(), strict=True):
+                if g != 0:
+                    self.model.addVarToRow(row, variable, g)
+            self.model.flushRowExtensions(row)
+            self.model.addCut(row, forcecut=True)
+            self.model.releaseRow(row)
+        return True
+
+    def conssepalp(self, *_: object) -> dict[str, Any]:
+        """Cut off the relaxation where it is far from the constraint."""
+        cut = self.guard.run(self.model, lambda: self._cut(_WORTHWHILE * self._cost.total), default=False)
+        return {"result": SCIP_RESULT.SEPARATED if cut else SCIP_RESULT.DIDNOTFIND}
+
+    def consenfolp(self, *_: object) -> dict[str, Any]:
+        """Cut off the relaxation where it violates the constraint."""
+        if self.guard.run(self.model, lambda: self.holds(None), default=False):
+            return {"result": SCIP_RESULT.FEASIBLE}
+        cut = self.guard.run(self.model, self._cut, default=False)
+        return {"result": SCIP_RESULT.SEPARATED if cut else SCIP_RESULT.INFEASIBLE}
+
+    def consenfops(self, *_: object) -> dict[str, Any]:
+        """Ask for the relaxation where the pseudo solution violates the constraint."""
+        holds = self.guard.run(self.model, lambda: self.holds(None), default=False)
+        return {"result": SCIP_RESULT.FEASIBLE if holds else SCIP_RESULT.SOLVELP}
+
+    def conslock(self, constraint: Constraints, locktype: int, nlockspos: int, nlocksneg: int) -> None:
+        """Say that raising theta or lowering a P_k may break the constraint."""
+        self.model.addVarLocksType(self.theta, locktype, nlocksneg, nlockspos)
+        for variable in self._P:
+            self.model.addVarLocksType(variable, locktype, nlockspos, nlocksneg)
+
+
 class ResolvedPairs(RankFormulation):
     """The common part of both models; `for_problem` chooses between them."""
 
@@ -105,7 +180,7 @@ class ResolvedPairs(RankFormulation):
     @classmethod
     def for_problem(cls, problem: Problem) -> type[Formulation]:
         """Return the tangent model where the rank weights are convex, else the lattice model."""
-        given = cls.checked(problem)
+        given = cls.check(problem)
         return ResolvedTangents if given.statistic.is_convex(given.n) else ResolvedLattice
 
     def _build(self) -> tuple[Expression, float]:
@@ -122,15 +197,14 @@ class ResolvedTangents(ResolvedPairs):
     lazy = True
 
     @classmethod
-    def check(cls, problem: Problem) -> None:
-        """Raise ValueError for a problem of another kind or with rank weights that are not convex."""
-        given = cls.checked(problem)
+    def check(cls, problem: Problem) -> RerankProblem:
+        """Return the problem; ValueError for another kind, or rank weights that are not convex."""
+        given = super().check(problem)
         if not given.statistic.is_convex(given.n):
             raise ValueError(f"the tangent model needs convex rank weights, got statistic {given.statistic}")
+        return given
 
     def _add_statistic(self) -> tuple[Expression, float]:
-        from ltr.exact.scip.plugins import Tangents
-
         problem = self.problem
         self.cost = PositionCost(self.a)
         self.P = [self._add_positives_above(k) for k in problem.negatives.tolist()]

@@ -2,8 +2,8 @@
 
 *Tolerances.* SCIP decides every comparison up to a feasibility tolerance, 1e-6 by default: of the order of the margin.
 With that, weights that win nothing pass as winners. Here it is 1e-9, and every value is recomputed by the problem.
-Weights that miss a side constraint by it are not taken as they come: `ltr.exact.scip.plugins` then looks for the middle
-of their cell.
+Weights that miss a side constraint by it are not taken as they come: `offer_solution` then looks for the middle of
+their cell.
 
 *Cuts.* A cutting plane of a big-M row holds the margin as a coefficient's last digits, margin / M relative to the
 others, and SCIP rounds cuts. Measured on random lists with margin / M near 3e-8, one solve in fifty ended with a bound
@@ -17,21 +17,45 @@ of extreme size after they are brought to an ordinary one, see `ltr.exact.scip.b
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
+from pyscipopt import (
+    SCIP_EVENTTYPE,
+    SCIP_HEURTIMING,
+    SCIP_PARAMSETTING,
+    SCIP_RESULT,
+    Conshdlr,
+    Eventhdlr,
+    Heur,
+)
 
-from ltr.exact.limits import Limits
+from ltr.checks import one_of
+from ltr.exact.largest_margin import deepest
 from ltr.exact.local_search import compile_search, search_locally
 from ltr.exact.problem import Problem
-from ltr.exact.scip.base import Form, Formulation, Guard, Model, feature_unit, spread
+from ltr.exact.scip.base import (
+    Assignment,
+    Constraints,
+    Form,
+    Formulation,
+    Guard,
+    Model,
+    ScipEvent,
+    ScipSolution,
+    Variable,
+    feature_unit,
+    interrupt,
+    spread,
+)
 from ltr.exact.solution import Status
-from ltr.exact.state import Ending, SolveState
-
-__all__ = ["LONGEST_SEARCH", "STATUS", "ScipSolver", "attempt", "configure", "optimize"]
+from ltr.exact.state import Ending, Limits, SolveState
+from ltr.exact.vertices import offer_simple
 
 STATUS: dict[str, Status | None] = {
     "optimal": Status.OPTIMAL,
@@ -57,14 +81,16 @@ STATUS: dict[str, Status | None] = {
 LONGEST_SEARCH = 2.0
 """Longest time for the first local search, in seconds."""
 
+_SUPPORT = 1e-9
+_BLUR = 1e-7  # that a weight of SCIP's may be off where it meets the margin exactly
+_SHARE = 0.1  # of the solving time for the heuristic
+_INFINITE = 1e19
 _LONGEST_REPAIR = 1.0  # seconds
 _LEAST_MARGIN = 1e-8  # in units of the largest difference
 
 
 def configure(model: Model, limits: Limits, feastol: float) -> None:
     """Set the tolerances, the seed and all limits but time, and turn off the separators."""
-    from pyscipopt import SCIP_PARAMSETTING
-
     parameters = {
         "numerics/feastol": feastol,
         "numerics/dualfeastol": min(feastol, 1e-7),
@@ -128,8 +154,7 @@ class ScipSolver:
     rounding: bool = True
 
     def __post_init__(self) -> None:
-        if self.form not in get_args(Form):
-            raise ValueError(f"form must be one of {', '.join(get_args(Form))}, got {self.form!r}")
+        one_of("form", self.form, get_args(Form))
         if not 0 < self.feastol <= 1e-6:
             raise ValueError(f"feastol must be above 0 and at most 1e-6, got {self.feastol!r}")
         if not 0 <= self.local_search < 1:
@@ -165,10 +190,6 @@ class ScipSolver:
             formulation.model.free()
 
     def _search(self, formulation: Formulation, state: SolveState) -> Ending:
-        from pyscipopt import SCIP_PARAMSETTING
-
-        from ltr.exact.scip.plugins import Rounding, Watcher, add_solution
-
         model = formulation.model
         configure(model, state.limits, self.feastol)
         model.setHeuristics(SCIP_PARAMSETTING.FAST)  # the local search leaves the slow ones little to find
@@ -178,17 +199,13 @@ class ScipSolver:
         model.setParam("misc/catchctrlc", threading.current_thread() is threading.main_thread())
         model.includeEventhdlr(Watcher(formulation, state), "watcher", "incumbents and bounds")
         if self.rounding:
-            Rounding(formulation, state).include()
+            about = ("rounding_weights", "evaluates the weights of the relaxation", "w")
+            model.includeHeur(Rounding(formulation, state), *about, timingmask=SCIP_HEURTIMING.AFTERLPNODE)
         if np.isfinite(state.value):
             values = formulation.complete(state.weights)
             if values is not None:
                 add_solution(model, values)
         formulation.guard.check()
-        return self._optimize(formulation, state)
-
-    def _optimize(self, formulation: Formulation, state: SolveState) -> Ending:
-        from ltr.exact.scip.plugins import dual_bound, offer_solution
-
         claim = optimize(formulation.model, state)
         if claim != "infeasible":
             bound = dual_bound(formulation, state)
@@ -208,16 +225,13 @@ class ScipSolver:
         ):
             # SCIP's best was one by its tolerance only: look for weights around those that do win
             search_locally(state, _LONGEST_REPAIR)
-        return self._ending(formulation, state, status)
-
-    def _ending(self, formulation: Formulation, state: SolveState, status: Status) -> Ending:
         notes = [_margin_note(state.problem)]
         if status is Status.INFEASIBLE and formulation.exact and not formulation.covers_zero:
             state.prove(state.zero_value)  # all that the model leaves out
         if not formulation.exact:
             kind = f"weights without score differences strictly between 0 and {state.problem.margin:g}"
-            bound = "none exist" if status is Status.INFEASIBLE else "model_bound holds for those alone"
-            notes.append(f"the model admits only {kind}; {bound}")
+            found = "none exist" if status is Status.INFEASIBLE else "model_bound holds for those alone"
+            notes.append(f"the model admits only {kind}; {found}")
             if status in (Status.OPTIMAL, Status.GAP_LIMIT, Status.INFEASIBLE):
                 status = Status.HEURISTIC
         return Ending(status, "; ".join(note for note in notes if note))
@@ -231,3 +245,143 @@ def _margin_note(problem: Problem) -> str:
     return (
         f"margin {problem.margin:g} is close to the solver's tolerance: prefer at least {least:.1g} with these features"
     )
+
+
+# --- what runs inside SCIP ---------------------------------------------------------------------------------------
+
+
+def dual_bound(formulation: Formulation, state: SolveState) -> float:
+    """The dual bound of a model under way, infinite while SCIP has none.
+
+    Where the model leaves out w = 0 its bound is raised to the value there.
+    """
+    bound = float(formulation.model.getDualbound())
+    if not math.isfinite(bound) or abs(bound) > _INFINITE:
+        return math.inf
+    bound *= formulation.unit
+    return bound if formulation.covers_zero else max(bound, state.zero_value)
+
+
+def offer_solution(formulation: Formulation, state: SolveState, solution: ScipSolution) -> None:
+    """Offer the weights of a SCIP solution.
+
+    Where they fall short of its objective, simple ratios next to them are tried, which may be what SCIP's tolerance
+    blurs, and the middle of their cell.
+    """
+    model = formulation.model
+    w = np.array([model.getSolVal(solution, v) for v in formulation.w])
+    objective = formulation.unit * float(model.getSolObjVal(solution))
+    least = objective - 1e-9 * max(formulation.unit, abs(objective))
+    if state.offer(w) >= least:
+        return
+    offer_simple(state, np.clip(w - _BLUR, -1.0, 1.0), np.clip(w + _BLUR, -1.0, 1.0))
+    if state.value >= least:
+        return
+    claimed = np.array([model.getSolVal(solution, z) > 0.5 for z in formulation.z], dtype=bool)
+    if claimed.any():
+        X, pairs = formulation.problem.X, formulation.pairs[claimed]
+        middle = deepest(formulation.problem, X[pairs[:, 0]] - X[pairs[:, 1]], np.abs(w) > _SUPPORT)
+        if middle is not None:
+            state.offer(middle)
+
+
+def add_solution(model: Model, values: Assignment, heuristic: Heur | None = None) -> bool:
+    """Hand a full assignment to SCIP, before or while it solves; whether SCIP found it feasible and kept it."""
+    solution = model.createOrigSol(heuristic)  # presolve may have replaced variables of the model
+    for variable, value in values:
+        model.setSolVal(solution, variable, value)
+    if heuristic is not None:
+        return bool(model.trySol(solution, printreason=False))
+    if not model.checkSol(solution, printreason=False, original=True):
+        model.freeSol(solution)
+        return False
+    return bool(model.addSol(solution))
+
+
+class Constraint(Conshdlr):
+    """A handler of the one constraint ``theta <= statistic``, whose callbacks a guard runs.
+
+    A subclass has `holds`, and callbacks for propagation, separation and enforcement.
+    """
+
+    def __init__(self, guard: Guard, theta: Variable) -> None:
+        self.guard, self.theta = guard, theta
+
+    def include(self, model: Model, name: str, **parameters: Any) -> None:  # noqa: ANN401 (SCIP's, of any type)
+        """Add the handler and its constraint to a model."""
+        model.includeConshdlr(self, name, "theta <= statistic", eagerfreq=1, needscons=True, **parameters)
+        model.addPyCons(model.createCons(self, "statistic"))
+
+    def holds(self, solution: ScipSolution) -> bool:
+        """Return whether a solution satisfies the constraint; None stands for the relaxation at hand."""
+        raise NotImplementedError
+
+    def conscheck(self, constraints: Constraints, solution: ScipSolution, *_: object) -> dict[str, Any]:
+        """Check a solution."""
+        holds = self.guard.run(self.model, lambda: self.holds(solution), default=False)
+        return {"result": SCIP_RESULT.FEASIBLE if holds else SCIP_RESULT.INFEASIBLE}
+
+
+class Watcher(Eventhdlr):
+    """Tells the state of every new incumbent and bound, and stops SCIP when the caller asks."""
+
+    _events = (
+        SCIP_EVENTTYPE.BESTSOLFOUND,
+        SCIP_EVENTTYPE.DUALBOUNDIMPROVED,
+        SCIP_EVENTTYPE.NODESOLVED,
+        SCIP_EVENTTYPE.LPSOLVED,
+    )
+
+    def __init__(self, formulation: Formulation, state: SolveState) -> None:
+        self.formulation, self.state = formulation, state
+
+    def eventinit(self) -> None:
+        """Subscribe."""
+        for event in self._events:
+            self.model.catchEvent(event, self)
+
+    def eventexec(self, event: ScipEvent) -> None:
+        """React to one event."""
+        kind = event.getType()
+        self.formulation.guard.run(self.model, lambda: self._react(kind), default=None)
+
+    def _react(self, kind: int) -> None:
+        if kind == SCIP_EVENTTYPE.BESTSOLFOUND:
+            # getPrimalbound() is still the previous incumbent's here
+            offer_solution(self.formulation, self.state, self.model.getBestSol())
+        # once SCIP has decided to stop it drops the node at hand: the bound of what is left is not one of the problem
+        if self.model.getStageName() == "SOLVING" and self.model.getStatus() == "unknown":
+            bound, nodes = dual_bound(self.formulation, self.state), int(self.model.getNTotalNodes())
+            self.state.observe(bound if self.formulation.exact else math.inf, model_bound=bound, nodes=nodes)
+        if self.state.stop_requested():
+            interrupt(self.model)
+
+
+class Rounding(Heur):
+    """Evaluates the weights of the LP relaxation, and hands the best weights known to SCIP in full."""
+
+    def __init__(self, formulation: Formulation, state: SolveState) -> None:
+        self.formulation, self.state = formulation, state
+        self._spent, self._since = 0.0, time.monotonic()
+        self._refused = -math.inf
+
+    def heurexec(self, heurtiming: int, nodeinfeasible: bool) -> dict[str, Any]:
+        """Run once, unless the share of time is used up."""
+        now = time.monotonic()
+        if nodeinfeasible or self._spent > _SHARE * (now - self._since) + 0.01:
+            return {"result": SCIP_RESULT.DIDNOTRUN}
+        found = self.formulation.guard.run(self.model, self._try, default=False)
+        self._spent += time.monotonic() - now
+        return {"result": SCIP_RESULT.FOUNDSOL if found else SCIP_RESULT.DIDNOTFIND}
+
+    def _try(self) -> bool:
+        self.state.offer(np.clip([self.model.getSolVal(None, v) for v in self.formulation.w], -1.0, 1.0))
+        best = self.state.value
+        primal = self.formulation.unit * float(self.model.getPrimalbound())
+        if best <= max(primal, self._refused) + 1e-9 * max(self.formulation.unit, abs(best)):
+            return False
+        values = self.formulation.complete(self.state.weights)
+        if values is not None and add_solution(self.model, values, self):
+            return True
+        self._refused = best
+        return False

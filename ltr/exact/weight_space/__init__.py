@@ -17,16 +17,17 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from ltr.checks import one_of
 from ltr.exact.local_search import compile_search, search_locally
 from ltr.exact.problem import Problem
 from ltr.exact.state import Ending, SolveState
+from ltr.exact.weight_space.coordinates import SYSTEMS, apply_to
 
 __all__ = ["WeightSpaceSearch", "available_threads"]
 
 
 _LONGEST_SEARCH = 0.15  # seconds, before the first boxes; more follow between cutoffs
 _RESTARTS = 100
-_COORDINATES = ("given", "adapted")
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class WeightSpaceSearch:
     """Local search, then branch and bound over boxes of weight space until the value is proven.
 
     Attributes:
-        threads: to use; None is one for each processor that the process may use.
+        threads: number of threads; None is one for each processor that the process may use.
         coordinates: `given` for the weights themselves, `adapted` for those that suit the pairs; None begins with the
             first and changes to the others where they promise fewer boxes.
         local_search: share of the time given to the local search, at first, between cutoffs and during long ones; 0
@@ -51,15 +52,13 @@ class WeightSpaceSearch:
     def __post_init__(self) -> None:
         if self.threads is not None and not self.threads >= 1:
             raise ValueError(f"threads must be at least 1, got {self.threads!r}")
-        if self.coordinates is not None and self.coordinates not in _COORDINATES:
-            raise ValueError(f"coordinates must be one of {', '.join(_COORDINATES)}, got {self.coordinates!r}")
+        if self.coordinates is not None:
+            one_of("coordinates", self.coordinates, SYSTEMS)
         if not 0 <= self.local_search < 1:
             raise ValueError(f"local_search must be a share of the time from 0 to below 1, got {self.local_search!r}")
 
     def check(self, problem: Problem) -> None:
         """Every problem will do; adapted coordinates only where side constraints and price allow other ones."""
-        from ltr.exact.weight_space.coordinates import apply_to
-
         if self.coordinates == "adapted" and not apply_to(problem):
             raise ValueError(
                 "coordinates 'adapted' are for two or more features without price, side constraints and max_nonzeros, "

@@ -1,19 +1,19 @@
 r"""Compiled: what closes a box beyond its own bound: unit losses, conflicts, the hinge bound and probing.
 
-**Unit losses.** In a box with bound B and a cutoff T, any point worth more than T loses open pairs whose losses add up
+**Unit losses.** In a box with bound B and a cutoff T, a point with a value above T loses open pairs whose losses add up
 to less than the *required loss* ``required = B - T``. Raising the count of a member of a level from m to m + 1 moves
-the place ``p = fewer[m + 1] - 1``, so it loses ``worth[p + m] - worth[p + m + 1] >= step[p + m]``, where `step` does
-not increase. Raise the members one after the other: those raised before have only made `fewer` smaller, so every
-single step loses at least the `step` it would have lost alone, and all together at least the sum over members of
+the place ``p = fewer[m + 1] - 1``, so it loses ``contribution[p + m] - contribution[p + m + 1] >= step[p + m]``, where
+`step` does not increase. Raise the members one after the other: those raised before have only made `fewer` smaller, so
+every single step loses at least the `step` it would have lost alone, and all together at least the sum over members of
 
     loss_i(x) = sum over m = c_i .. c_i + x - 1 of  step[fewer[m + 1] - 1 + m],      x = pairs that i loses.
 
 As `step` is nonincreasing, loss_i(x) / x is too. Let X be the largest x, among the open pairs of i, at which
-loss_i(x) < required. A point worth more than T has x <= X, hence ``loss_i(x) >= u_i x`` with the *unit loss*
+loss_i(x) < required. A point with a value above T has x <= X, hence ``loss_i(x) >= u_i x`` with the *unit loss*
 ``u_i = loss_i(X) / X``. The pairs of a member with X = 0 are *forced*: all its open pairs have to be won.
 
 **Conflicts.** Of two pairs in conflict (`ltr.exact.weight_space.space`) one is lost at every point of the box. With
-z_q = 1 where pair q is lost and u_q its unit loss, a point worth more than the cutoff loses
+z_q = 1 where pair q is lost and u_q its unit loss, a point with a value above the cutoff loses
 
     sum of u_q z_q >= sum over conflicts of y  +  sum of (u_q - sum of y over the conflicts of q) z_q
 
@@ -22,11 +22,11 @@ into the conflicts. (The largest packing is the dual of the linear program of th
 greedy one will do.) What is left of the unit losses goes into the hinge bound.
 
 *Budgets.* Conflicts without a pair of member i lose at least ``packed - touched_i``, so i itself loses less than
-``required - packed + touched_i`` at a point worth more than the cutoff. This *budget* takes the place of the required
-loss in the unit loss of i, which it raises, as the first pairs lost lose most; and with it the packing.
+``required - packed + touched_i`` at a point with a value above the cutoff. This *budget* takes the place of the
+required loss in the unit loss of i, which it raises, as the first pairs lost lose most; and with it the packing.
 
 **The hinge bound.** An open pair with lower interval bound l < 0 is lost at x only where ``max(0, -x·e) / -l`` is above
-0, and that is at most 1. So for every point x of the box that is worth more than T, with ``s_q = u_member(q) / -l_q``,
+0, and that is at most 1. So for every point x of the box with a value above T, and with ``s_q = u_member(q) / -l_q``,
 
     required > sum of u_member(q) [q lost at x] >= h(x) = sum over q of s_q max(0, -x·e_q).
 
@@ -34,8 +34,8 @@ h is convex. For any x', with g = sum of s_q e_q over the pairs with x'·e_q < 0
 
     min of h over the box >= phi = - max over the box of g·x,
 
-and the same holds for averages of such g. A box with phi >= required holds nothing worth more than T and is closed.
-Otherwise what is worth more than T satisfies ``g·x > -required``, which caps the width of the box in coordinate j at
+and the same holds for averages of such g. A box with phi >= required has no value above T and is closed.
+Otherwise points with a value above T satisfy ``g·x > -required``, which caps the width of the box in coordinate j at
 ``(max g·x + required) / |g_j|``. The descent on h is a projected subgradient method with Polyak's step towards
 `required_loss`; it gives up at a point with h < required, for then no g closes the box.
 
@@ -48,8 +48,8 @@ least
 
     sum over i of  loss_i(x_i),      loss_i(x) = sum over m = c_i .. c_i + x - 1 of  step[fewer[m + 1] - 1 + m],
 
-so a part that loses the box's bound minus the cutoff, or more, holds nothing worth more than the cutoff and is cut
-off. Where neither half of any coordinate goes, the box is best split where both halves lose much.
+so a part that loses the box's bound minus the cutoff, or more, has no value above the cutoff and is cut off. Where
+neither half of any coordinate goes, the box is best split where both halves lose much.
 
 *Counting.* A pair with upper interval bound u over the box has the upper bound ``u - h |e_j|`` in the half of
 coordinate j that is the worse one for it, h half the width, and ``u - 1.5 h |e_j|`` in the worse quarter. The sign of
@@ -67,36 +67,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ltr.exact.weight_space._boxes import (
-    assign,
-    compiled,
-    fast,
-    level_path,
-    member_path,
-    raise_count,
-    side_term,
-    tighten,
-)
+from ltr.exact.weight_space import _boxes
+from ltr.exact.weight_space._boxes import compiled, fast
 from ltr.exact.weight_space.space import NARROW, FloatArray, IntArray, Space, Work
-
-__all__ = [
-    "CLOSED",
-    "GAVE_UP",
-    "OPEN",
-    "branching_scores",
-    "candidate_value",
-    "decided_by_half",
-    "descend",
-    "dual",
-    "find_conflicts",
-    "hinge_bound",
-    "hinge_slopes",
-    "lower_budgets",
-    "pack",
-    "pair_losses",
-    "probe",
-    "unit_losses",
-]
 
 OPEN, CLOSED, GAVE_UP = 0, 1, 2
 _STEPS = 5
@@ -107,9 +80,9 @@ _PROBES = 4  # upper half, lower half, upper quarter, lower quarter
 _ROOM = 2.0**-20
 _TINY, _NOT_LOST = 1e-30, np.float32(1e30)
 _QUARTER = np.float32(1 / 1.5)  # there are 1.5 half widths from the better end of a coordinate to the worse quarter
-_LONG = 64  # pairs a member has in a row, on average, from which sums are faster
-_EVEN = 0.02  # share of the required loss added to what each half loses: one that loses nothing may do
-_JUST = 1.0 - 1e-6  # of a quarter, which single precision knows no better
+_LONG = 64  # average number of pairs of one member in a row from which sums are faster
+_EVEN = 0.02  # share of the required loss added to the loss of each half, so that a half may lose nothing
+_JUST = 1.0 - 1e-6  # share of a quarter that is cut off, with room for single precision
 # byte j of the word is bit j of the index
 _BYTES = np.array([sum(((bits >> j) & 1) << (8 * j) for j in range(8)) for bits in range(256)], np.uint64)
 _BYTE, _FULL = np.uint32(255), 255
@@ -124,20 +97,20 @@ def unit_losses(space: Space, work: Work, t: int, begin: int, size: int, require
     unit_loss, losable, path, budget = work.unit_loss, work.losable, work.path, work.budget
     losable[:] = 0
     at = work.at[t]
-    owner, is_open = work.owner[begin : begin + size], work.open[at : at + size]
-    i, run = owner[0] if size > 0 else np.int32(0), np.int64(0)
-    for q in range(size):  # pairs of one owner follow each other
-        if owner[q] != i:
+    positive, is_open = work.positive[begin : begin + size], work.open[at : at + size]
+    i, run = positive[0] if size > 0 else np.int32(0), np.int64(0)
+    for q in range(size):  # the pairs of a positive follow each other
+        if positive[q] != i:
             losable[i] += run
-            i, run = owner[q], np.int64(0)
+            i, run = positive[q], np.int64(0)
         run += is_open[q]
     losable[i] += run
     forced = 0
     counts = work.counts[t]
     for level in range(space.table.shape[0]):
-        shared = space.slot[level] >= 0
+        shared = space.counts_at[level] >= 0
         if shared:
-            level_path(space, work, t, level)
+            _boxes.level_path(space, work, t, level)
         for i in range(space.start[level], space.start[level + 1]):
             unit_loss[i] = 0.0
             work.forced[i] = 0
@@ -145,7 +118,7 @@ def unit_losses(space: Space, work: Work, t: int, begin: int, size: int, require
             if most == 0:
                 continue
             if not shared:
-                member_path(space, work, level, c, c + most)
+                _boxes.member_path(space, work, level, c, c + most)
             x, beyond = 0, most + 1
             while beyond - x > 1:  # the largest x that the budget affords
                 middle = (x + beyond) >> 1
@@ -165,12 +138,12 @@ def unit_losses(space: Space, work: Work, t: int, begin: int, size: int, require
 
 @fast
 def pair_losses(work: Work, t: int, begin: int, size: int) -> None:
-    """Write what each open pair loses when it is lost to `scale`."""
+    """Write the unit loss of each open pair to `scale`."""
     at = work.at[t]
-    scale, owner, is_open = work.scale[:size], work.owner[begin : begin + size], work.open[at : at + size]
+    scale, positive, is_open = work.scale[:size], work.positive[begin : begin + size], work.open[at : at + size]
     unit_loss = work.unit_loss
     for q in range(size):
-        scale[q] = unit_loss[np.uint32(owner[q])] * is_open[q]
+        scale[q] = unit_loss[np.uint32(positive[q])] * is_open[q]
 
 
 @fast
@@ -224,7 +197,7 @@ def find_conflicts(work: Work, t: int) -> int:
 
 @compiled
 def pack(work: Work, t: int, begin: int, found: int) -> float:
-    """Pack the pair losses in `scale` into the listed conflicts; return what these lose and leave the rest."""
+    """Pack the pair losses in `scale` into the listed conflicts; return their loss and leave the rest in `scale`."""
     links = work.conflict_begin[work.pair_list[t], 1]
     left, touched, total = work.scale, work.touched, 0.0
     touched[:] = 0.0
@@ -235,7 +208,7 @@ def pack(work: Work, t: int, begin: int, found: int) -> float:
         total += y
         left[q] -= y
         left[p] -= y
-        i, m = work.owner[begin + q], work.owner[begin + p]
+        i, m = work.positive[begin + q], work.positive[begin + p]
         touched[i] += y
         touched[m] += y if i != m else 0.0
     return total * (1.0 - 1e-12)
@@ -257,10 +230,10 @@ def branching_scores(work: Work, t: int, begin: int, size: int, d: int, out: Flo
     """Write the sum over open pairs of ``|e_j| / (upper - lower)`` for each coordinate to `out`."""
     at = work.at[t]
     share, is_open = work.value[:size], work.open[at : at + size]
-    upper, lower, owner = work.upper[at : at + size], work.lower[at : at + size], work.owner[begin : begin + size]
+    upper, lower, positive = work.upper[at : at + size], work.lower[at : at + size], work.positive[begin : begin + size]
     unit_loss = work.unit_loss
     for q in range(size):
-        counts = 1.0 if unit_loss[np.uint32(owner[q])] > 0.0 else 1e-6
+        counts = 1.0 if unit_loss[np.uint32(positive[q])] > 0.0 else 1e-6
         share[q] = counts * is_open[q] / (upper[q] - lower[q] + 1e-300)
     j = 0
     while j + 4 <= d:
@@ -404,16 +377,16 @@ def hinge_bound(
             outcome = GAVE_UP
             break
         _values(work, begin, size, columns, x)
-        h, hinge_slopes = _hinges(work, size)
+        h, slopes = _hinges(work, size)
         if h < required_loss:
             outcome = GAVE_UP
             break
         _slope(work, begin, size, columns, g)
-        phi = dual(work, t, g) - hinge_slopes * space.error
+        phi = dual(work, t, g) - slopes * space.error
         if phi > largest:
             largest = phi
-            assign(best, g)
-        total += hinge_slopes
+            _boxes.assign(best, g)
+        total += slopes
         for j in range(columns):
             mean[j] += g[j]
         if step > 0:
@@ -427,7 +400,7 @@ def hinge_bound(
             break
         if not _step(work, t, x, g, _RELAXATION * (h - 0.9 * required_loss)):
             break
-    assign(work.point[t], x)
+    _boxes.assign(work.point[t], x)
     return outcome, largest
 
 
@@ -473,19 +446,19 @@ def candidate_value(space: Space, work: Work, t: int, begin: int, size: int) -> 
     for row in range(space.A.shape[0]):
         activity = 0.0
         for j in range(space.A.shape[1]):
-            activity += side_term(space.A[row, j] * x[j])
+            activity += _boxes.side_term(space.A[row, j] * x[j])
         if activity > space.b[row]:
             return -(2**62)
     counts, fewer, at = work.trial_counts, work.trial_fewer, work.at[t]
-    assign(counts, work.counts[t])
-    assign(fewer, work.fewer[t])
+    _boxes.assign(counts, work.counts[t])
+    _boxes.assign(fewer, work.fewer[t])
     value = work.bound[t]
     _values(work, begin, size, space.columns.shape[0], x)
     for q in range(size):
         if work.open[at + q] == 0:
             continue
         if work.value[q] > -work.slack[begin + q]:
-            value += raise_count(space, counts, fewer, work.owner[begin + q])
+            value += _boxes.raise_count(space, counts, fewer, work.positive[begin + q])
     return value
 
 
@@ -497,7 +470,7 @@ def _roofs(work: Work, t: int, begin: int, size: int) -> int:
     """Write upper bounds of the open pairs in single precision; return the number of runs of one member."""
     at = work.at[t]
     upper, lower, is_open = work.upper[at : at + size], work.lower[at : at + size], work.open[at : at + size]
-    owner = work.owner[begin : begin + size]
+    positive = work.positive[begin : begin + size]
     roof, quarter = work.roof[:size], work.roof_quarter[:size]
     for q in range(size):
         span = upper[q] - lower[q]
@@ -506,7 +479,7 @@ def _roofs(work: Work, t: int, begin: int, size: int) -> int:
         roof[q], quarter[q] = x, x * _QUARTER
     runs = 1
     for q in range(1, size):
-        runs += owner[q] != owner[q - 1]
+        runs += positive[q] != positive[q - 1]
     return runs
 
 
@@ -536,18 +509,18 @@ def _add(work: Work, member: int, side: int, first: int, sums: int) -> None:
 
 @compiled
 def _count_marks(work: Work, begin: int, size: int, first: int) -> None:
-    lost, owner = work.lost[:size], work.owner[begin : begin + size]
+    lost, positive = work.lost[:size], work.positive[begin : begin + size]
     none = np.uint64(0)
     a, b, c, d = none, none, none, none
-    i, run = owner[0], 0
+    i, run = positive[0], 0
     for q in range(size):
-        if owner[q] != i or run == _FULL:
+        if positive[q] != i or run == _FULL:
             _add(work, i, 0, first, a)
             _add(work, i, 1, first, b)
             _add(work, i, 2, first, c)
             _add(work, i, 3, first, d)
             a, b, c, d = none, none, none, none
-            i, run = owner[q], 0
+            i, run = positive[q], 0
         marks = lost[q]
         a += _BYTES[marks & _BYTE]
         b += _BYTES[(marks >> np.uint32(8)) & _BYTE]
@@ -581,13 +554,13 @@ def _sum(work: Work, begin: int, end: int, pair_list: int, member: int, j: int) 
 
 @compiled
 def _count_runs(work: Work, begin: int, size: int, d: int) -> None:
-    owner, start = work.owner[begin : begin + size], 0
+    positive, start = work.positive[begin : begin + size], 0
     for q in range(1, size + 1):
-        if q < size and owner[q] == owner[start]:
+        if q < size and positive[q] == positive[start]:
             continue
         for j in range(d):
             if work.half[j] > np.float32(0.0):
-                _sum(work, start, q, begin, owner[start], j)
+                _sum(work, start, q, begin, positive[start], j)
         start = q
 
 
@@ -597,13 +570,13 @@ def _losses(space: Space, work: Work, t: int, d: int, loss: IntArray) -> None:
     loss[:] = 0
     path, counts = work.path, work.counts[t]
     for level in range(space.table.shape[0]):
-        shared = space.slot[level] >= 0
+        shared = space.counts_at[level] >= 0
         if shared:
-            level_path(space, work, t, level)
+            _boxes.level_path(space, work, t, level)
         for i in range(space.start[level], space.start[level + 1]):
             c = counts[i]
             if not shared:
-                member_path(space, work, level, c, space.most[level])
+                _boxes.member_path(space, work, level, c, space.most[level])
             for side in range(_PROBES):
                 for j in range(d):
                     loss[side, j] += path[c + work.more[side, j, i]] - path[c]
@@ -640,7 +613,7 @@ def probe(space: Space, work: Work, t: int, begin: int, size: int, required_loss
         to_low = middle if below >= required_loss else low + (quarter if loss[3, j] >= required_loss else 0.0)
         to_high = middle if above >= required_loss else high - (quarter if loss[2, j] >= required_loss else 0.0)
         if to_low > low or to_high < high:
-            tighten(space, work, t, begin, size, j, to_low, to_high)
+            _boxes.tighten(space, work, t, begin, size, j, to_low, to_high)
             went = 1
         x, y = float(above) / float(required_loss), float(below) / float(required_loss)
         score = (x + _EVEN) * (y + _EVEN)

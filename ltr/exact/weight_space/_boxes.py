@@ -5,7 +5,7 @@ The pair with column e has the interval bounds ``upper = max x·e`` and ``lower 
 coordinate changes, both follow by one multiply-add each, and so do the counts of lost pairs and the bound. The loops
 run over contiguous slices, so that they are vectorised: a box with few open pairs gets a list of its own.
 
-*Bound tightening* reduces a box to where something worth more than the cutoff can be: to the side constraints, to where
+*Bound tightening* reduces a box to where values above the cutoff are possible: to the side constraints, to where
 its forced pairs can be won, and to what a hinge bound leaves.
 """
 
@@ -16,36 +16,10 @@ import numpy as np
 from ltr.compiling import njit
 from ltr.exact.weight_space.space import LOOSE, UPDATES, Boxes, Flags, FloatArray, IndexArray, Space, Work
 
-__all__ = [
-    "assign",
-    "compact_open_pairs",
-    "compiled",
-    "copy_entry",
-    "copy_open_pairs",
-    "count_decided",
-    "fast",
-    "interval_bounds",
-    "level_path",
-    "mark_decided",
-    "mark_used",
-    "member_path",
-    "norm_interval",
-    "push_root",
-    "raise_count",
-    "set_interval",
-    "side_term",
-    "split",
-    "tighten",
-    "tighten_to_constraints",
-    "tighten_to_forced_pairs",
-    "tighten_to_hinge_bound",
-    "update_decided",
-]
-
-_DENSE = 0.6  # share of open pairs below which a box gets a list of its own
+_DENSE = 0.6  # share of open pairs below which a box gets its own list
 _DENSE_CANDIDATES = 0.7  # share of candidates left below which their columns are copied
 _DEAD = np.float32(-3e38)  # below every reach: no conflict
-_WORTHWHILE = 0.9  # share of a width from which a cap is worth an update
+_WORTHWHILE = 0.9  # share of a width below which a box is updated
 _ROOM = 1e-14  # added to caps, for coordinates up to 1
 
 # no reference counts (_nrt): nothing here allocates, and counting them in every loop costs more than the loops
@@ -116,10 +90,10 @@ def mark_decided(work: Work, t: int, size: int, changed: Flags) -> None:
 def raise_count(space: Space, counts: IndexArray, fewer: IndexArray, member: int) -> int:
     """Count one more observation above a member; return the change of the value, which is at most 0."""
     level = space.level[member]
-    c, slot, p = counts[member], space.slot[level], 0
-    if slot >= 0:
-        fewer[slot + c + 1] -= 1
-        p = fewer[slot + c + 1]
+    c, counts_at, p = counts[member], space.counts_at[level], 0
+    if counts_at >= 0:
+        fewer[counts_at + c + 1] -= 1
+        p = fewer[counts_at + c + 1]
     counts[member] = c + 1
     at = space.table[level] + p + c
     return space.contribution[at + 1] - space.contribution[at]
@@ -127,11 +101,11 @@ def raise_count(space: Space, counts: IndexArray, fewer: IndexArray, member: int
 
 @compiled
 def level_path(space: Space, work: Work, t: int, level: int) -> None:
-    """Fill `path`: raising a member of a level with a slot from c to m loses at least ``path[m] - path[c]``."""
-    fewer, slot, table, total = work.fewer[t], space.slot[level], space.table[level], np.int64(0)
+    """Fill `path`: raising a member of a level with a counts_at from c to m loses at least ``path[m] - path[c]``."""
+    fewer, counts_at, table, total = work.fewer[t], space.counts_at[level], space.table[level], np.int64(0)
     work.path[0] = 0
     for m in range(space.most[level]):
-        p = fewer[slot + m + 1] - 1
+        p = fewer[counts_at + m + 1] - 1
         if p >= 0:
             total += space.step[table + p + m]
         work.path[m + 1] = total
@@ -139,7 +113,7 @@ def level_path(space: Space, work: Work, t: int, level: int) -> None:
 
 @compiled
 def member_path(space: Space, work: Work, level: int, first: int, last: int) -> None:
-    """Fill `path` for the one member of a level without a slot, from the count `first` to `last`."""
+    """Fill `path` for the one member of a level without a counts_at, from the count `first` to `last`."""
     table, total = space.table[level], np.int64(0)
     work.path[first] = 0
     for m in range(first, last):
@@ -161,7 +135,7 @@ def count_decided(space: Space, work: Work, t: int, begin: int, size: int, chang
                 continue
             work.open[at + q] = 0
             if work.upper[at + q] < 0.0:
-                work.bound[t] += raise_count(space, counts, fewer, work.owner[begin + q])
+                work.bound[t] += raise_count(space, counts, fewer, work.positive[begin + q])
 
 
 @compiled
@@ -233,6 +207,7 @@ def norm_interval(space: Space, low: FloatArray, high: FloatArray) -> tuple[floa
 
 @fast
 def _gather(source: FloatArray, begin: int, index: IndexArray, kept: int, to: int) -> None:
+    """Copy the entries ``begin + index`` of an array to its places from `to` on."""
     old, new, take = source[begin:to], source[to : to + kept], index[:kept]
     for q in range(kept):
         new[q] = old[np.uint32(take[q])]
@@ -255,7 +230,7 @@ def copy_open_pairs(work: Work, t: int, columns: int) -> None:
     _gather(work.slack, begin, index, kept, to)
     for k in range(kept):
         q = index[k]
-        work.owner[to + k] = work.owner[begin + q]
+        work.positive[to + k] = work.positive[begin + q]
         work.upper[at + k] = work.upper[at + q]
         work.lower[at + k] = work.lower[at + q]
     padded = (kept + 7) & ~7
@@ -264,7 +239,7 @@ def copy_open_pairs(work: Work, t: int, columns: int) -> None:
             work.columns[j, to + k] = 0.0
         for j in range(columns - 1):
             work.single[j, to + k] = np.float32(0.0)
-        work.owner[to + k], work.slack[to + k] = 0, 0.0
+        work.positive[to + k], work.slack[to + k] = 0, 0.0
         work.upper[at + k], work.lower[at + k] = 1.0, -1.0
     for k in range(padded):
         work.open[at + k] = np.uint8(k < kept)
@@ -301,7 +276,7 @@ def tighten_to_forced_pairs(space: Space, work: Work, t: int, begin: int, size: 
     for j in range(d):
         low[j], high[j] = work.low[t, j], work.high[t, j]
     for q in range(size):
-        if work.open[at + q] == 0 or work.forced[work.owner[begin + q]] == 0:
+        if work.open[at + q] == 0 or work.forced[work.positive[begin + q]] == 0:
             continue
         room = work.upper[at + q]
         for j in range(d):
@@ -399,17 +374,9 @@ def update_decided(space: Space, work: Work, t: int, begin: int, size: int) -> N
 # --- lists of open pairs
 
 
-@fast
-def _gather_candidates(work: Work, j: int, first: int, number: int, kept: int, to: int) -> None:
-    old, new = work.conflicts.columns[j, first : first + number], work.conflicts.columns[j, to : to + kept]
-    take = work.listed[:kept]
-    for c in range(kept):
-        new[c] = old[np.uint32(take[c])]
-
-
 @compiled
 def keep_conflicts(work: Work, pair_list: int, place: IndexArray) -> None:
-    """Conflicting pairs of the pair list after `pair list`, whose pairs have moved to `place` (-1: decided)."""
+    """Copy the conflicts of a pair list to the next list, whose pairs have moved to `place` (-1: decided)."""
     conflicts, number = work.conflicts, work.conflict_count[pair_list]
     first, links = work.conflict_begin[pair_list, 0], work.conflict_begin[pair_list, 1]
     one, other = conflicts.one[links : links + number], conflicts.other[links : links + number]
@@ -420,13 +387,13 @@ def keep_conflicts(work: Work, pair_list: int, place: IndexArray) -> None:
     to, links_to = work.conflict_end[pair_list, 0], work.conflict_end[pair_list, 1]
     if kept < _DENSE_CANDIDATES * number:
         for j in range(work.low.shape[1]):
-            _gather_candidates(work, j, first, number, kept, to)
+            _gather(conflicts.columns[j], first, work.listed, kept, to)
         for k in range(kept):
             c = work.listed[k]
             conflicts.one[links_to + k], conflicts.other[links_to + k] = place[one[c]], place[other[c]]
             conflicts.apart[links_to + k] = conflicts.apart[links + c]
         first, number, to = to, kept, to + kept
-    else:  # the same columns, some of them of conflicting pairs that are no more
+    else:  # the same columns, some of them of pairs that are decided by now
         for c in range(number):
             q, p = place[one[c]], place[other[c]]
             conflicts.one[links_to + c], conflicts.other[links_to + c] = max(q, 0), max(p, 0)
@@ -438,14 +405,14 @@ def keep_conflicts(work: Work, pair_list: int, place: IndexArray) -> None:
 
 @compiled
 def push_root(space: Space, work: Work, roots: Boxes, root: int) -> None:
-    """Put a box to begin with on the empty stack."""
+    """Put a root on the empty stack."""
     columns, pairs = space.columns.shape
     for j in range(columns):
         work.low[0, j], work.high[0, j] = roots.low[root, j], roots.high[root, j]
         work.used[0, j] = roots.used[root, j]
         work.point[0, j] = 0.5 * (work.low[0, j] + work.high[0, j])
         assign(work.columns[j, :pairs], space.columns[j])
-    assign(work.owner[:pairs], space.owner)
+    assign(work.positive[:pairs], space.positive)
     assign(work.slack[:pairs], space.slack)
     for j in range(space.single.shape[0]):
         assign(work.single[j, :pairs], space.single[j])
@@ -464,11 +431,11 @@ def push_root(space: Space, work: Work, roots: Boxes, root: int) -> None:
     work.fewer[0, :] = 0
     bound = np.int64(0)
     for level in range(space.table.shape[0]):
-        members, slot = space.start[level + 1] - space.start[level], space.slot[level]
+        members, counts_at = space.start[level + 1] - space.start[level], space.counts_at[level]
         for p in range(members):
             bound += space.contribution[space.table[level] + p]
-        if slot >= 0:
-            work.fewer[0, slot + 1 : slot + space.most[level] + 2] = members
+        if counts_at >= 0:
+            work.fewer[0, counts_at + 1 : counts_at + space.most[level] + 2] = members
     for j in range(columns - 1):
         bound -= space.price * work.used[0, j]
     work.bound[0] = bound

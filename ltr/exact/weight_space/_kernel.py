@@ -19,53 +19,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from ltr.exact.weight_space._bounds import (
-    CLOSED,
-    GAVE_UP,
-    branching_scores,
-    candidate_value,
-    decided_by_half,
-    descend,
-    find_conflicts,
-    hinge_bound,
-    hinge_slopes,
-    lower_budgets,
-    pack,
-    pair_losses,
-    probe,
-    unit_losses,
-)
-from ltr.exact.weight_space._boxes import (
-    assign,
-    compact_open_pairs,
-    compiled,
-    copy_entry,
-    count_decided,
-    mark_used,
-    norm_interval,
-    push_root,
-    set_interval,
-    side_term,
-    split,
-    tighten_to_constraints,
-    tighten_to_forced_pairs,
-    tighten_to_hinge_bound,
-    update_decided,
-)
-from ltr.exact.weight_space.space import NARROW, Boxes, FloatArray, IntArray, Space, Work
-
-__all__ = ["search"]
+from ltr.exact.weight_space import _bounds, _boxes
+from ltr.exact.weight_space._boxes import compiled
+from ltr.exact.weight_space.space import NARROW, Boxes, Flags, FloatArray, IntArray, Space, Work
 
 _ROUNDS = 4  # of tightening a box
-_WORTH_A_LOOK = 0.3  # share of the best score from which a split is tried out
-_MANY = 256  # pairs in a list from which probing is worth its time
+_LOOK = 0.3  # share of the best score from which a split is tried out
+_MANY = 256  # pairs in a list from which probing pays
 _PROMISING = 0.3  # share of the required loss that halves lose from which conflicts and hinge bounds are tried
-_PACKINGS = 2  # of prices into conflicts once more, with the budgets that the last has left
-_WORTH_A_PACKING = 0.3  # share of the required loss that conflicts must take for another packing
-_CLEARLY = 1.1  # growth from which another one follows
+_PACKINGS = 2  # times that unit losses are packed into conflicts again, with the budgets that the last packing left
+_PACK_AGAIN = 0.3  # share of the required loss that conflicts must take for another packing
+_CLEARLY = 1.1  # growth of the packed losses from which another packing follows
 _TRIALS, _SMALL_TRIALS = 63, 7  # boxes between two candidates, powers of two less 1
 _SMALL = 1e-3  # width of a box that more candidates are taken from
-_FIXED = 128  # pairs that take as long as what is done for every box
+_FIXED = 128  # pairs that take as long as the fixed work on a box
 _NEVER = -(2**62)
 
 
@@ -73,27 +40,27 @@ _NEVER = -(2**62)
 def _scale_margin(space: Space, work: Work, t: int, begin: int, size: int) -> None:
     """Bring the margin's interval up to date with the box."""
     d = space.T.shape[1]
-    low, high = norm_interval(space, work.low[t], work.high[t])
+    low, high = _boxes.norm_interval(space, work.low[t], work.high[t])
     width = work.high[t, d] - work.low[t, d]
     if high >= low and high - low < 0.95 * width:
-        set_interval(work, t, begin, size, d, low, high)
-        update_decided(space, work, t, begin, size)
+        _boxes.set_interval(work, t, begin, size, d, low, high)
+        _boxes.update_decided(space, work, t, begin, size)
 
 
 @compiled
 def _conflicts_loss(space: Space, work: Work, t: int, begin: int, size: int, required_loss: int, short: float) -> float:
     """Return what the conflicts of box t lose, up to `short`; what is left of the pair losses stays in `scale`."""
-    found = find_conflicts(work, t)
-    pair_losses(work, t, begin, size)
-    packed = pack(work, t, begin, found)
+    found = _bounds.find_conflicts(work, t)
+    _bounds.pair_losses(work, t, begin, size)
+    packed = _bounds.pack(work, t, begin, found)
     for _ in range(_PACKINGS):
-        if packed >= short or packed < _WORTH_A_PACKING * short:
+        if packed >= short or packed < _PACK_AGAIN * short:
             break
         before = packed
-        lower_budgets(work, required_loss, packed)
-        unit_losses(space, work, t, begin, size, required_loss)
-        pair_losses(work, t, begin, size)
-        packed = pack(work, t, begin, found)
+        _bounds.lower_budgets(work, required_loss, packed)
+        _bounds.unit_losses(space, work, t, begin, size, required_loss)
+        _bounds.pair_losses(work, t, begin, size)
+        packed = _bounds.pack(work, t, begin, found)
         if packed < _CLEARLY * before:
             break
     return packed
@@ -102,50 +69,50 @@ def _conflicts_loss(space: Space, work: Work, t: int, begin: int, size: int, req
 @compiled
 def _reduce(space: Space, work: Work, t: int, begin: int, size: int, cutoff: int, tally: IntArray) -> tuple[int, int]:
     """Close or tighten box t; return `CLOSED`, `OPEN` or `GAVE_UP` (no hinge bound closes it), and where to split."""
-    outcome, coordinate, promise = GAVE_UP, -1, 1.0
+    outcome, coordinate, promise = _bounds.GAVE_UP, -1, 1.0
     for left in range(_ROUNDS - 1, -1, -1):
         if space.stop[0] != 0:
             break
         if work.bound[t] <= cutoff:
-            return CLOSED, -1
+            return _bounds.CLOSED, -1
         required_loss = work.bound[t] - cutoff
         if size >= _MANY:
-            went, coordinate, promise = probe(space, work, t, begin, size, required_loss)
+            went, coordinate, promise = _bounds.probe(space, work, t, begin, size, required_loss)
             if went < 0:
-                return CLOSED, -1
+                return _bounds.CLOSED, -1
             if went > 0:
-                update_decided(space, work, t, begin, size)
+                _boxes.update_decided(space, work, t, begin, size)
                 continue
         work.budget[:] = required_loss
-        forced = unit_losses(space, work, t, begin, size, required_loss)
+        forced = _bounds.unit_losses(space, work, t, begin, size, required_loss)
         if forced == 0 and promise < _PROMISING:
             break
         if forced > 0 and left > 0:  # at last conflicts are looked at, however much that still narrows the box
-            tightened = tighten_to_forced_pairs(space, work, t, begin, size)
+            tightened = _boxes.tighten_to_forced_pairs(space, work, t, begin, size)
             if tightened < 0:
-                return CLOSED, -1
+                return _bounds.CLOSED, -1
             if tightened > 0:
-                update_decided(space, work, t, begin, size)
+                _boxes.update_decided(space, work, t, begin, size)
                 continue
         short = float(required_loss) * (1.0 + 1e-15)
         short -= _conflicts_loss(space, work, t, begin, size, required_loss, short)
         if short <= 0.0:
-            return CLOSED, -1
-        hinge_slopes(work, t, size)
+            return _bounds.CLOSED, -1
+        _bounds.hinge_slopes(work, t, size)
         tally[1] += 1
         best = work.small[5]
-        outcome, phi = hinge_bound(space, work, t, begin, size, short, best)
-        if outcome == CLOSED:
+        outcome, phi = _bounds.hinge_bound(space, work, t, begin, size, short, best)
+        if outcome == _bounds.CLOSED:
             tally[2] += 1
-            return CLOSED, -1
+            return _bounds.CLOSED, -1
         if phi == -np.inf:
             break
-        # what is worth more satisfies g·x > -short, and max g·x is at most -phi
+        # points with a value above the cutoff satisfy g·x > -short, and max g·x is at most -phi
         room = (short - phi) * (1.0 + 1e-12)
-        if not tighten_to_hinge_bound(space, work, t, begin, size, best, room):
+        if not _boxes.tighten_to_hinge_bound(space, work, t, begin, size, best, room):
             break
-        update_decided(space, work, t, begin, size)
-    return CLOSED if work.bound[t] <= cutoff else outcome, coordinate
+        _boxes.update_decided(space, work, t, begin, size)
+    return _bounds.CLOSED if work.bound[t] <= cutoff else outcome, coordinate
 
 
 @compiled
@@ -156,7 +123,7 @@ def _split_side(space: Space, work: Work, t: int) -> int:
         most = 0.0
         for j in range(space.A.shape[1]):
             a = space.A[row, j]
-            most += side_term(a * (work.high[t, j] if a > 0.0 else work.low[t, j]))
+            most += _boxes.side_term(a * (work.high[t, j] if a > 0.0 else work.low[t, j]))
         if most <= space.b[row]:
             continue
         for j in range(space.A.shape[1]):
@@ -171,7 +138,7 @@ def _branch_on(space: Space, work: Work, t: int, begin: int, size: int) -> int:
     """Return the coordinate to split where probing does not tell, -1 where no width is left."""
     d = space.T.shape[1]
     score = work.small[6]
-    branching_scores(work, t, begin, size, d, score)
+    _bounds.branching_scores(work, t, begin, size, d, score)
     widest = 0.0
     for j in range(d):
         width = work.high[t, j] - work.low[t, j]
@@ -179,8 +146,8 @@ def _branch_on(space: Space, work: Work, t: int, begin: int, size: int) -> int:
         widest = max(widest, score[j])
     best, largest = -1, 0.0
     for j in range(d):
-        if score[j] > _WORTH_A_LOOK * widest:
-            score[j] *= decided_by_half(work, t, begin, size, j)
+        if score[j] > _LOOK * widest:
+            score[j] *= _bounds.decided_by_half(work, t, begin, size, j)
             if score[j] > largest:
                 best, largest = j, score[j]
     if best < 0 and space.sparse:
@@ -194,43 +161,39 @@ def _branch_on(space: Space, work: Work, t: int, begin: int, size: int) -> int:
 def _halve(space: Space, work: Work, t: int, begin: int, size: int, j: int) -> int:
     """Replace box t by its halves along j; return how many boxes are on the stack."""
     child = t + 1
-    copy_entry(work, t, child, size, False)
-    split(work, t, child, begin, size, j)
-    count_decided(space, work, child, begin, size, work.changed_too)
-    count_decided(space, work, t, begin, size, work.changed)
+    _boxes.copy_entry(work, t, child, size, False)
+    _boxes.split(work, t, child, begin, size, j)
+    _boxes.count_decided(space, work, child, begin, size, work.changed_too)
+    _boxes.count_decided(space, work, t, begin, size, work.changed)
     return child + 1
 
 
 @compiled
 def _part(space: Space, work: Work, t: int, begin: int, size: int, j: int) -> int:
     """Replace box t by its parts with weight j above, below and equal to 0; return how many boxes are on the stack."""
-    top = t + 1
-    if work.high[t, j] > 0.0:
-        copy_entry(work, t, top, size, True)
-        mark_used(space, work, top, j)
-        set_interval(work, top, begin, size, j, max(work.low[t, j], 0.0), work.high[t, j])
-        update_decided(space, work, top, begin, size)
-        top += 1
-    if work.low[t, j] < 0.0:
-        copy_entry(work, t, top, size, True)
-        mark_used(space, work, top, j)
-        set_interval(work, top, begin, size, j, work.low[t, j], min(work.high[t, j], 0.0))
-        update_decided(space, work, top, begin, size)
-        top += 1
-    set_interval(work, t, begin, size, j, 0.0, 0.0)
-    update_decided(space, work, t, begin, size)
+    top, low, high = t + 1, work.low[t, j], work.high[t, j]
+    for above in (True, False):
+        if high > 0.0 if above else low < 0.0:
+            _boxes.copy_entry(work, t, top, size, True)
+            _boxes.mark_used(space, work, top, j)
+            _boxes.set_interval(
+                work, top, begin, size, j, max(low, 0.0) if above else low, high if above else min(high, 0.0)
+            )
+            _boxes.update_decided(space, work, top, begin, size)
+            top += 1
+    _boxes.set_interval(work, t, begin, size, j, 0.0, 0.0)
+    _boxes.update_decided(space, work, t, begin, size)
     return top
 
 
 @compiled
-def _hand_back(work: Work, entries: int, left: Boxes, row: int) -> int:
-    for t in range(entries):
-        assign(left.low[row], work.low[t])
-        assign(left.high[row], work.high[t])
-        assign(left.used[row], work.used[t])
-        left.bound[row] = work.bound[t]
-        row += 1
-    return row
+def _put(boxes: Boxes, row: int, low: FloatArray, high: FloatArray, used: Flags, bound: int) -> int:
+    """Write a box to a row; return the next row."""
+    _boxes.assign(boxes.low[row], low)
+    _boxes.assign(boxes.high[row], high)
+    _boxes.assign(boxes.used[row], used)
+    boxes.bound[row] = bound
+    return row + 1
 
 
 @compiled
@@ -245,7 +208,7 @@ def search(
     best: FloatArray,
     tally: IntArray,
 ) -> tuple[int, int, int, int]:
-    """Search boxes for weights that are worth more than the cutoff.
+    """Search boxes for weights with a value above the cutoff.
 
     Args:
         space: the problem.
@@ -267,14 +230,10 @@ def search(
     deepest, columns = work.low.shape[0] - 4, space.columns.shape[0]
     for root in range(roots.bound.shape[0]):
         if spent >= allowance or space.stop[0] != 0:
-            assign(left.low[handed], roots.low[root])
-            assign(left.high[handed], roots.high[root])
-            assign(left.used[handed], roots.used[root])
-            left.bound[handed] = roots.bound[root]
-            handed += 1
+            handed = _put(left, handed, roots.low[root], roots.high[root], roots.used[root], roots.bound[root])
             continue
-        push_root(space, work, roots, root)
-        spent += space.owner.shape[0] * columns // 2
+        _boxes.push_root(space, work, roots, root)
+        spent += space.positive.shape[0] * columns // 2
         boxes += 1
         entries = 1
         while entries > 0:
@@ -282,26 +241,27 @@ def search(
             if work.bound[t] <= cutoff:
                 entries -= 1
                 continue
-            compact_open_pairs(space, work, t)
+            _boxes.compact_open_pairs(space, work, t)
             pair_list = work.pair_list[t]
             begin, size = work.begin[pair_list], work.size[pair_list]
             room = work.at[t] + 4 * size + 8 < work.upper.shape[0]
             if space.stop[0] != 0:
                 spent = max(spent, allowance)
             if spent >= allowance or t >= deepest or not room:
-                handed = _hand_back(work, entries, left, handed)
+                for entry in range(entries):
+                    handed = _put(left, handed, work.low[entry], work.high[entry], work.used[entry], work.bound[entry])
                 spent = max(spent, allowance)  # `left` has room for one stack
                 break
             spent += (size + _FIXED) * columns // 8
             if not space.fixed:
                 _scale_margin(space, work, t, begin, size)
             if space.A.shape[0] > 0 or space.support < space.T.shape[1]:
-                if not tighten_to_constraints(space, work, t, begin, size):
+                if not _boxes.tighten_to_constraints(space, work, t, begin, size):
                     entries -= 1
                     continue
-                update_decided(space, work, t, begin, size)
+                _boxes.update_decided(space, work, t, begin, size)
             outcome, j = _reduce(space, work, t, begin, size, cutoff, tally)
-            if outcome == CLOSED:
+            if outcome == _bounds.CLOSED:
                 entries -= 1
                 continue
             if space.stop[0] != 0:
@@ -312,23 +272,19 @@ def search(
             looks += 1
             small = j >= 0 and work.high[t, j] - work.low[t, j] < _SMALL
             if j < 0 or (looks & _TRIALS) == 0 or (small and (looks & _SMALL_TRIALS) == 0):
-                pair_losses(work, t, begin, size)
-                hinge_slopes(work, t, size)
-                descend(space, work, t, begin, size)
-                value = candidate_value(space, work, t, begin, size)
+                _bounds.pair_losses(work, t, begin, size)
+                _bounds.hinge_slopes(work, t, size)
+                _bounds.descend(space, work, t, begin, size)
+                value = _bounds.candidate_value(space, work, t, begin, size)
                 if value > found:
                     found = value
-                    assign(best, work.small[0])
+                    _boxes.assign(best, work.small[0])
                     cutoff = max(cutoff, value)
                 if bound <= cutoff:
                     entries -= 1
                     continue
             if j < 0:
-                assign(narrow.low[narrowed], work.low[t])
-                assign(narrow.high[narrowed], work.high[t])
-                assign(narrow.used[narrowed], work.used[t])
-                narrow.bound[narrowed] = bound
-                narrowed += 1
+                narrowed = _put(narrow, narrowed, work.low[t], work.high[t], work.used[t], bound)
                 entries -= 1
                 if narrowed == narrow.bound.shape[0]:
                     spent = max(spent, allowance)

@@ -20,18 +20,13 @@ Source: Bell & Sejnowski, An information-maximization approach to blind separati
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ltr.exact.problem import Problem
-
-__all__ = ["SYSTEMS", "adapted", "apply_to"]
-
-FloatArray = NDArray[np.float64]
+from ltr.exact.problem import FloatArray, Problem
 
 SYSTEMS = ("given", "adapted")
 
 _CONDITION = 1e-6  # smallest share of the largest variance that an axis may have
-_PAIRS = 2000  # looked at, evenly spaced
+_PAIRS = 2000  # pairs examined, evenly spaced
 _WON = 0.3  # weight of a pair that the best weights win
 _SMOOTH = 1e-3  # |t| is the root of t² + this²
 _STEPS = 500
@@ -48,14 +43,6 @@ def adapted(problem: Problem, w: FloatArray) -> tuple[FloatArray, float] | None:
     Args:
         problem: one that other coordinates apply to.
         w: the best weights known, (d,).
-
-    Examples:
-        >>> from ltr.exact.problem import RerankProblem
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.laplace(size=(60, 2)) @ [[1.0, 0.9], [0.0, 0.1]]
-        >>> T, gain = adapted(RerankProblem(X, rng.integers(0, 2, 60)), np.array([1.0, 0.0]))
-        >>> bool(gain > 0.5)
-        True
     """
     levels = problem.levels()
     if len(levels.above) == 0:

@@ -1,13 +1,14 @@
 r"""The proof: cutoffs that fall step by step, each proved by a pool of threads that closes every box.
 
-Closing every box at a cutoff proves that no weights are worth more. The work grows as the cutoff comes down to the best
-value known, by a factor that is measured on the way, and each cutoff is set where the work is expected to grow
+Closing every box at a cutoff proves that no weights have a larger value. The work grows as the cutoff comes down to the
+best value known, by a factor that is measured on the way, and each cutoff is set where the work is expected to grow
 `_GROWTH`-fold (`CutoffSchedule`). So the last one, which proves the value itself, takes most of the time, and each one
 before it has left a bound.
 
-*Subranks.* At any weights they are worth no more than ResolvedRanks (`ltr.verify` has the proof). The bound of a box
-can be larger all the same, because of two positives that are not decided each counts as the winner. ResolvedRanks need
-no such pairs, so their boxes are searched first. Where the optima agree, as they do unless positives tie, that is all.
+*Subranks.* At any weights the statistic with Subranks is at most the one with ResolvedRanks (`ltr.verify` has the
+proof). The bound of a box can be larger all the same, because each of two undecided positives counts as the winner.
+ResolvedRanks need no pairs of two positives, so their boxes are searched first. Where the optima agree, as they do
+unless positives tie, that suffices.
 """
 
 from __future__ import annotations
@@ -18,62 +19,48 @@ import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from types import TracebackType
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr.exact.largest_margin import middle_of_cell
-from ltr.exact.limits import MEGABYTE
 from ltr.exact.local_search import search_locally
-from ltr.exact.problem import Problem, RerankProblem
+from ltr.exact.problem import FloatArray, IntArray, Problem, RerankProblem
 from ltr.exact.solution import Status
-from ltr.exact.state import Ending, SolveState, Stopped
+from ltr.exact.state import MEGABYTE, Ending, SolveState, Stopped
 from ltr.exact.vertices import largest_value, offer_simple
 from ltr.exact.weight_space._kernel import search as search_box
 from ltr.exact.weight_space.coordinates import adapted, apply_to
 from ltr.exact.weight_space.space import BEYOND, TOLERANCE, Boxes, Searchable, Space, Work, memory_needed, space_of
 
-__all__ = [
-    "MOMENT",
-    "CutoffSchedule",
-    "Outcome",
-    "WorkerPool",
-    "compile_kernels",
-    "offer_candidate",
-    "out_of_reach",
-    "prove",
-    "quantum",
-    "settle_narrow",
-]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Found = Callable[[FloatArray], None]
 Settle = Callable[[Boxes], int]
 
-_GROWTH, _LEAST_GROWTH = 3.0, 1.3  # of the work from cutoff to cutoff
+_GROWTH, _LEAST_GROWTH = 3.0, 1.3  # factors by which the work grows from cutoff to cutoff
 _FILL = 0.8  # share of the time left that a cutoff may take
 _LAST_GROWTH = 16.0  # expected on the way to `_PAIRS` lost pairs, below which the next cutoff is the value
-MOMENT = 1e-3  # seconds, the shortest that are told apart
-_POWER, _LEAST_POWER, _MOST_POWER = 2.0, 0.4, 4.5  # of 1 / distance in the work: assumed at first, and limits
+MOMENT = 1e-3  # shortest time that is measured, in seconds
+_POWER, _LEAST_POWER, _MOST_POWER = (
+    2.0,
+    0.4,
+    4.5,
+)  # exponent of 1 / distance in the work: first guess, limits
 _PAIRS = 4
 _MOST_TERMS = 50_000_000  # pairs times coordinates: a box takes tenths of a second, and bounds hardly move
-_LONG = 2_000_000  # pairs looked at on one cutoff, from which better coordinates are looked for
-_CLEARLY = 0.2  # of `adapted`'s gain, a logarithm of boxes, from which they are taken
+_LONG = 2_000_000  # pairs examined at one cutoff from which better coordinates are tried
+_CLEARLY = 0.2  # gain of `adapted`, a logarithm of boxes, from which they are used
 _AROUND = 0.01  # half-width of the first box around the best weights
-_LEAST_AROUND = 1_000_000  # pairs looked at
-_WORTHWHILE = 500_000  # pairs looked at on a cutoff, from which better weights are looked for
+_LEAST_AROUND = 1_000_000  # pairs examined around them, at least
+_WORTHWHILE = 500_000  # pairs examined at a cutoff from which better weights are searched for
 _LEAST_SECONDS = 0.1
-_PAUSE = 5.0  # seconds on one cutoff after which better weights are looked for, twice as many where there were none
+_PAUSE = 5.0  # seconds at one cutoff before a search for better weights; doubled where it finds none
 _MANY = 1_000_000  # restarts: as many as fit the time
-_DOUBT = 1e-6  # of the margin
+_DOUBT = 1e-6  # share of the margin by which a candidate may miss it
 _WIDENED = 1e-13  # added to a narrow box on every side
-_PIECE = 4_000_000  # pairs looked at between two looks at the clock: about a tenth of a second
-_FIRST = 500_000  # and before threads are worth their start
-_TOGETHER = 8  # boxes a piece, at most
-_NARROW_BOXES = 16  # boxes too narrow to split that a piece hands over at most
-_POLL = 0.05  # seconds between two looks at the clock
+_PIECE = 4_000_000  # pairs examined between two checks of the clock: about a tenth of a second
+_FIRST = 500_000  # pairs examined before threads are started
+_TOGETHER = 8  # most boxes of one task
+_NARROW_BOXES = 16  # most boxes too narrow to split that a task returns
+_POLL = 0.05  # seconds between two checks of the clock
 _NEVER = -(2**62)
 _NARROW = "the boxes left are too narrow to decide"
 
@@ -96,7 +83,7 @@ def prove(state: SolveState, threads: int, coordinates: str | None = None, local
 
     Args:
         state: its best weights, where it has any, are what the search starts from.
-        threads: to use; fewer where memory does not suffice.
+        threads: number of threads; fewer where memory does not suffice.
         coordinates: one of `SYSTEMS`; None for the adapted ones where they gain anything.
         local_search: share of the time spent on better weights, between two cutoffs and during long ones.
 
@@ -149,7 +136,7 @@ def _prove(state: SolveState, problem: Problem, threads: int, coordinates: str |
 
 
 class _Attained(Exception):  # noqa: N818 - good news, not an error
-    """Raised once the best weights are worth the bound."""
+    """Raised once the best weights attain the bound."""
 
 
 class _Undecided(Exception):  # noqa: N818 - a way on, not an error
@@ -166,12 +153,7 @@ class CutoffSchedule:
         quantum: a distance of a few pairs, at which the next cutoff is the value itself.
 
     Attributes:
-        distance: that of the next cutoff; 0 for the value itself, which ends the proof.
-
-    Examples:
-        >>> schedule = CutoffSchedule(gap=1.0, quantum=0.01)
-        >>> schedule.distance, schedule.advance(spent=1000, room=100.0), schedule.distance < 0.5
-        (0.75, None, True)
+        distance: distance of the next cutoff; 0 for the value itself, which ends the proof.
     """
 
     def __init__(self, gap: float, quantum: float) -> None:
@@ -187,7 +169,7 @@ class CutoffSchedule:
         """Set the next distance.
 
         Args:
-            spent: work of the last cutoff.
+            spent: pairs examined at the last cutoff.
             room: time left, as a multiple of what the last cutoff took.
         """
         if self._work > 0 and 0 < self.distance < self._last:
@@ -221,7 +203,7 @@ class _Search:
             self.searchable, self.coordinates = space_of(self._problem, found[0], self.state.check), "adapted"
 
     def cutoff(self, value: float) -> int:
-        """Return the cutoff, as an integer of the space, for what is worth more than a value."""
+        """Return the cutoff, as an integer of the space, for weights above a value."""
         return self.searchable.cutoff(value, self.state.size)
 
     def lower(self, cutoff: int) -> tuple[int, bool]:
@@ -298,7 +280,7 @@ class _Search:
                 self._boxes += workers.boxes
 
     def attained(self) -> None:
-        """Raise `_Attained` where the best weights are worth the bound."""
+        """Raise `_Attained` where the best weights attain the bound."""
         if self.state.closed(claimed=False):
             raise _Attained
 
@@ -335,7 +317,7 @@ class Outcome:
         left: boxes that the allowance did not suffice for.
         unresolved: the largest bound of boxes too narrow to split that could not be settled either, far below all
             values where there were none.
-        spent: pairs looked at.
+        spent: pairs examined.
     """
 
     cutoff: int
@@ -370,7 +352,7 @@ class WorkerPool:
 
         Args:
             searchable: the space.
-            threads: to use.
+            threads: number of threads.
             found: receives the coordinates of every better candidate.
             settle: receives every box too narrow to split, and returns what its values do not exceed, as an integer.
         """
@@ -383,9 +365,7 @@ class WorkerPool:
     def __enter__(self) -> WorkerPool:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
@@ -393,10 +373,10 @@ class WorkerPool:
         """Search boxes until everything in them is at most the cutoff, or the allowance is used up.
 
         Args:
-            boxes: to search.
+            boxes: boxes to search.
             cutoff: bound at which a box is closed, an integer of the space.
             check: called several times a second; what it raises ends the search.
-            allowance: work, in pairs looked at, after which the boxes that are left are returned.
+            allowance: work, in pairs examined, after which the boxes that are left are returned.
         """
         least = 2 * self.searchable.space.columns.size
         pending = [boxes.rows(slice(row, row + 1)) for row in range(len(boxes.bound))]
@@ -413,11 +393,8 @@ class WorkerPool:
         try:
             while (pending and done.spent < allowance) or running:
                 while pending and done.spent < allowance and len(running) < self._threads:
-                    running.add(
-                        self._pool.submit(
-                            self._search, _pop(pending), max(done.cutoff, self.least_cutoff), max(_PIECE, least)
-                        )
-                    )
+                    current = max(done.cutoff, self.least_cutoff)
+                    running.add(self._pool.submit(self._search, _pop(pending), current, max(_PIECE, least)))
                 finished, running = wait(running, timeout=_POLL, return_when=FIRST_COMPLETED)
                 for future in finished:
                     done = self._take(future.result(), done)
@@ -429,24 +406,13 @@ class WorkerPool:
 
     def _search(self, boxes: Boxes, cutoff: int, allowance: int) -> _Piece:
         space = self.searchable.space
-        work = self._idle.pop() if self._idle else self._workspace()
+        work = self._idle.pop() if self._idle else _workspace(space)
         columns = space.columns.shape[0]
         left, narrow = Boxes.empty(len(boxes.bound) + work.low.shape[0], columns), Boxes.empty(_NARROW_BOXES, columns)
         best, tally = np.zeros(columns), np.zeros(4, np.int64)
         handed, reached, value, narrowed = search_box(space, work, boxes, cutoff, allowance, left, narrow, best, tally)
         narrow = narrow.rows(slice(0, narrowed))
         return _Piece(reached, value, best, left.rows(slice(0, handed)), narrow, tally, work)
-
-    def _workspace(self) -> Work:
-        """Return memory for a thread, its largest part touched row by row: that can take longer than many boxes do."""
-        space = self.searchable.space
-        work, pairs = Work.of(space), space.columns.shape[1]
-        for rows in (work.columns, work.single):
-            for row in rows:
-                if space.stop[0] != 0:  # the search will hand its boxes back at once
-                    return work
-                row[:pairs] = 0.0
-        return work
 
     def _take(self, piece: _Piece, done: Outcome) -> Outcome:
         self._idle.append(piece.work)
@@ -469,6 +435,16 @@ def compile_kernels() -> None:
     """Have the search compiled, or loaded from its cache on disk."""
     with WorkerPool(space_of(RerankProblem([[0.0], [1.0]], [0, 1])), 1, lambda x: None) as workers:
         workers.close(workers.searchable.roots, 0, lambda: None)
+
+
+def _workspace(space: Space) -> Work:
+    """Return memory for a thread, its largest part touched row by row: that can take longer than many boxes do."""
+    work = Work.of(space)
+    for row in (*work.columns, *work.single):
+        if space.stop[0] != 0:  # the search will hand its boxes back at once
+            break
+        row[: space.columns.shape[1]] = 0.0
+    return work
 
 
 def _pop(pending: list[Boxes]) -> Boxes:

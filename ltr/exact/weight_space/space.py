@@ -9,8 +9,8 @@ so the margin is one more coordinate, of which a box knows an interval. On the f
 interval is [1, 1]; the same holds for a search of the whole box [-1, 1]^d, where the margin is not scaled. Columns are
 divided by powers of two that bring their largest term to about 1: that changes no sign, and nothing overflows.
 
-**Integers.** Statistic tables are held as integers, ``ceil(worth * 2^k)``, so that sums are exact whatever their order
-and the bound of a box can be kept up to date pair by pair. Rounding up keeps an upper bound one; the price C is
+**Integers.** Statistic tables are held as integers, ``ceil(contribution * 2^k)``, so that sums are exact whatever their
+order and the bound of a box can be kept up to date pair by pair. Rounding up keeps an upper bound one; the price C is
 rounded down.
 
 **Rounding.** The interval bounds of ``(v, s)·e`` over a box are floats, updated once for every change of the box. Each
@@ -43,35 +43,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.exact.levels import PAIR_BYTES, Levels
+from ltr.exact.levels import PAIR_BYTES, FloatArray, IndexArray, IntArray, Levels
 from ltr.exact.problem import SIDE_TOLERANCE, Problem
 from ltr.exact.state import scalable
 
-__all__ = [
-    "BEYOND",
-    "LOOSE",
-    "NARROW",
-    "SLACK",
-    "TOLERANCE",
-    "UPDATES",
-    "Boxes",
-    "ConflictingPairs",
-    "Searchable",
-    "Space",
-    "Work",
-    "memory_needed",
-    "space_of",
-]
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-IndexArray = NDArray[np.int32]
 Flags = NDArray[np.uint8]
+_Arrays = TypeVar("_Arrays")
 
 UPDATES = 100
 SLACK = 2.0**-43  # 1024 half-units: (UPDATES + 8 + columns) * 3 * 2 of them, and room
@@ -87,6 +69,14 @@ _WIDE, _FEW, _MANY = 12, 2_000, 6_000  # features from which only few pairs get 
 _ALWAYS = 1e-30  # above max x·f, which is -2 margin and may have underflowed to 0
 _ROUGHLY = 0.5  # relative error of distances: the nearest neighbours but a few
 _PAIR_LISTS, _STACK = 2, 6  # lists and interval bounds of a thread, in all pairs: deep boxes have few open ones
+
+
+def _zeros(kind: Callable[..., _Arrays], *shapes: tuple[Any, str], **fields: Any) -> _Arrays:  # noqa: ANN401
+    """Return a named tuple of zeros, of the types annotated; each shape comes with the names that have it."""
+    hints = get_type_hints(kind)
+    for shape, names in shapes:
+        fields |= {name: np.zeros(shape, get_args(get_args(hints[name])[1])[0]) for name in names.split()}
+    return kind(**fields)
 
 
 class ConflictingPairs(NamedTuple):
@@ -106,12 +96,7 @@ class ConflictingPairs(NamedTuple):
     @classmethod
     def empty(cls, columns: int, conflicts: int) -> ConflictingPairs:
         """Return room for so many candidates."""
-        return cls(
-            np.zeros((columns, conflicts), np.float32),
-            np.zeros(conflicts, np.int32),
-            np.zeros(conflicts, np.int32),
-            np.zeros(conflicts, np.float32),
-        )
+        return _zeros(cls, ((columns, conflicts), "columns"), (conflicts, "one other apart"))
 
 
 class Space(NamedTuple):
@@ -120,12 +105,12 @@ class Space(NamedTuple):
     columns: FloatArray  # pair differences and the margin, one row a coordinate, of a size of about 1, (d + 1, pairs)
     slack: FloatArray  # rounding allowance of each pair, (pairs,)
     single: NDArray[np.float32]  # columns in single precision without the margin's, rows of 0 up to a multiple of 8
-    owner: IndexArray  # as `Levels.positive`
+    positive: IndexArray  # as `Levels.positive`
     level: IntArray  # this and the next three as in `Levels`
     start: IntArray
     most: IntArray
     table: IntArray
-    slot: IntArray  # as `Levels.counts_at`
+    counts_at: IntArray  # as `Levels.counts_at`
     contribution: IntArray  # the tables as integers, rounded up
     step: IntArray  # at each entry, the least that raising a count loses there or before, a nonincreasing function
     T: FloatArray  # weights of the coordinates, w = T v, (d, d)
@@ -136,7 +121,7 @@ class Space(NamedTuple):
     error: float  # rounding error of a sum over pairs, relative to the sum of its multipliers
     fixed: bool  # whether the margin coordinate is known; else it is the norm of T v
     sparse: bool  # whether zeros count, so that a split sets them apart
-    slots: int  # as `Levels.counts_size`
+    counts_size: int  # as `Levels.counts_size`
     conflicts: ConflictingPairs  # candidates for pairs that cannot both be won
     stop: Flags  # set to 1 by another thread to have a search hand back its boxes at once, (1,)
 
@@ -158,12 +143,7 @@ class Boxes(NamedTuple):
     @classmethod
     def empty(cls, boxes: int, columns: int) -> Boxes:
         """Return room for so many boxes."""
-        return cls(
-            np.zeros((boxes, columns)),
-            np.zeros((boxes, columns)),
-            np.zeros((boxes, columns), np.uint8),
-            np.zeros(boxes, np.int64),
-        )
+        return _zeros(cls, ((boxes, columns), "low high used"), (boxes, "bound"))
 
     def rows(self, at: slice | IntArray) -> Boxes:
         """Return copies of some of the boxes."""
@@ -184,7 +164,7 @@ class Work(NamedTuple):
     used: Flags  # 1 where a weight is known not to be 0, (depth, d + 1)
     point: FloatArray  # where the last descent of the hinge bound ended, (depth, d + 1)
     counts: IndexArray  # lost pairs of each member, (depth, members)
-    fewer: IndexArray  # members with fewer lost pairs, as in `Levels`, (depth, slots)
+    fewer: IndexArray  # members with fewer lost pairs, as in `Levels`, (depth, counts_size)
     bound: IntArray  # upper bound of the box, (depth,)
     pair_list: IntArray  # its list of open pairs, (depth,)
     at: IntArray  # where its interval bounds begin, (depth,)
@@ -195,7 +175,7 @@ class Work(NamedTuple):
     open: Flags  # 1 where the pair is not decided
     # the pairs of all lists, one behind the other
     columns: FloatArray  # as in `Space`, (d + 1, pairs)
-    owner: IndexArray
+    positive: IndexArray
     slack: FloatArray
     single: NDArray[np.float32]
     begin: IntArray  # where each list begins
@@ -224,7 +204,7 @@ class Work(NamedTuple):
     touched: FloatArray  # what conflicts took from its pairs
     path: IntArray  # loss from no lost pair to m of them, (most + 2,)
     trial_counts: IndexArray  # counts at a candidate
-    trial_fewer: IndexArray  # the same as `fewer`, (slots,)
+    trial_fewer: IndexArray  # the same as `fewer`, (counts_size,)
     small: FloatArray  # seven vectors of coordinates, (7, d + 1)
     # scratch of probing
     roof: NDArray[np.float32]  # upper interval bounds, rounded up, one a pair
@@ -238,57 +218,31 @@ class Work(NamedTuple):
     def of(cls, space: Space, depth: int = 400) -> Work:
         """Return room for a search of the space, with so many boxes on the stack."""
         columns, pairs = space.columns.shape
-        members, slots = len(space.level), max(1, space.slots)
+        members, counts_size = len(space.level), max(1, space.counts_size)
         pair_lists, stack = 5 * pairs + 1024, 12 * pairs + 100_000
         scratch, conflicts, eights = 8 * (pairs // 8 + 3), len(space.conflicts.one), len(space.single)
-        return cls(
-            low=np.zeros((depth, columns)),
-            high=np.zeros((depth, columns)),
-            used=np.zeros((depth, columns), np.uint8),
-            point=np.zeros((depth, columns)),
-            counts=np.zeros((depth, members), np.int32),
-            fewer=np.zeros((depth, slots), np.int32),
-            bound=np.zeros(depth, np.int64),
-            pair_list=np.zeros(depth, np.int64),
-            at=np.zeros(depth, np.int64),
-            updates=np.zeros(depth, np.int64),
-            upper=np.zeros(stack),
-            lower=np.zeros(stack),
-            open=np.zeros(stack, np.uint8),
-            columns=np.zeros((columns, pair_lists)),
-            owner=np.zeros(pair_lists, np.int32),
-            slack=np.zeros(pair_lists),
-            single=np.zeros((eights, pair_lists), np.float32),
-            begin=np.zeros(depth, np.int64),
-            size=np.zeros(depth, np.int64),
+        return _zeros(
+            cls,
+            ((depth, columns), "low high used point"),
+            ((depth, members), "counts"),
+            ((depth, counts_size), "fewer"),
+            (depth, "bound pair_list at updates begin size conflict_count"),
+            ((depth, 2), "conflict_begin conflict_end"),
+            (stack, "upper lower open"),
+            ((columns, pair_lists), "columns"),
+            (pair_lists, "positive slack"),
+            ((eights, pair_lists), "single"),
+            (scratch, "scale value changed changed_too gather place roof roof_quarter lost"),
+            (conflicts + 16, "listed reach"),
+            (8 * (conflicts // 8 + 3), "in_conflict"),
+            (members, "unit_loss forced losable budget touched trial_counts"),
+            (int(space.most.max()) + 2, "path"),
+            (counts_size, "trial_fewer"),
+            ((7, columns), "small"),
+            (eights, "half"),
+            ((4, eights, members), "more"),
+            ((4, eights), "loss"),
             conflicts=ConflictingPairs.empty(columns, 5 * conflicts + 1024),
-            conflict_begin=np.zeros((depth, 2), np.int64),
-            conflict_end=np.zeros((depth, 2), np.int64),
-            conflict_count=np.zeros(depth, np.int64),
-            scale=np.zeros(scratch),
-            value=np.zeros(scratch),
-            changed=np.zeros(scratch, np.uint8),
-            changed_too=np.zeros(scratch, np.uint8),
-            gather=np.zeros(scratch, np.int32),
-            place=np.zeros(scratch, np.int32),
-            listed=np.zeros(conflicts + 16, np.int32),
-            reach=np.zeros(conflicts + 16, np.float32),
-            in_conflict=np.zeros(8 * (conflicts // 8 + 3), np.uint8),
-            unit_loss=np.zeros(members),
-            forced=np.zeros(members, np.uint8),
-            losable=np.zeros(members, np.int64),
-            budget=np.zeros(members, np.int64),
-            touched=np.zeros(members),
-            path=np.zeros(int(space.most.max()) + 2, np.int64),
-            trial_counts=np.zeros(members, np.int32),
-            trial_fewer=np.zeros(slots, np.int32),
-            small=np.zeros((7, columns)),
-            roof=np.zeros(scratch, np.float32),
-            roof_quarter=np.zeros(scratch, np.float32),
-            lost=np.zeros(scratch, np.uint32),
-            half=np.zeros(eights, np.float32),
-            more=np.zeros((4, eights, members), np.int32),
-            loss=np.zeros((4, eights), np.int64),
         )
 
 
@@ -315,7 +269,7 @@ class Searchable(NamedTuple):
         return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
     def cutoff(self, value: float, size: float) -> int:
-        """Return an integer that no weights worth as little exceed.
+        """Return an integer that no weights of at most this value exceed.
 
         Args:
             value: a value of the objective.
@@ -361,12 +315,12 @@ def space_of(problem: Problem, T: FloatArray | None = None, tick: Callable[[], N
         columns=columns,
         slack=SLACK * size,
         single=single,
-        owner=levels.positive,
+        positive=levels.positive,
         level=levels.level,
         start=levels.start,
         most=levels.most_lost,
         table=levels.table,
-        slot=levels.counts_at,
+        counts_at=levels.counts_at,
         contribution=contribution,
         step=_steps(contribution, levels),
         T=system,
@@ -378,7 +332,7 @@ def space_of(problem: Problem, T: FloatArray | None = None, tick: Callable[[], N
         error=(pairs + d + 16) * 2.0**-51 * float(size.max(initial=0.0)),
         fixed=T is None,
         sparse=problem.C > 0 or most < d,
-        slots=levels.counts_size,
+        counts_size=levels.counts_size,
         conflicts=conflicting_pairs(columns, SLACK * size, reach, levels.above, levels.below),
         stop=np.zeros(1, np.uint8),
     )
@@ -404,7 +358,7 @@ def _integers(levels: Levels, problem: Problem) -> tuple[IntArray, int, int]:
     perfect, price = abs(problem.trivial_bound), problem.price
     largest = max(perfect + abs(levels.shift) + price * problem.d, float(np.max(levels.contribution, initial=0.0)))
     exponent = _BITS - math.frexp(largest)[1] if largest > 0 else 0
-    # a float times a power of two is exact, and so is the ceiling: a worth has 53 bits
+    # a float times a power of two is exact, and so is the ceiling: a contribution has 53 bits
     contribution = np.ceil(np.ldexp(levels.contribution, exponent)).astype(np.int64)
     return contribution, math.floor(math.ldexp(price, exponent)), exponent
 
