@@ -155,6 +155,7 @@ class StopsAt(Display):
     """Stops the run at a step of a method."""
 
     def __init__(self, method, step):
+        super().__init__()
         self.place = method, step
 
     def step(self, method, index, values):

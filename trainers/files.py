@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 
 Json = dict[str, Any]
 
@@ -61,12 +62,10 @@ def writing(path: Path, what: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        advice = "; what is finished is kept: make room and give the same command again" if full else ""
         text = f"{what}: cannot write {path}" if what else f"cannot write {path}"
-        raise RunError(f"{text}: {error.strerror or error}{_ADVICE_ON.get(error.errno or 0, '')}") from None
-
-
-_KEPT = "; what is finished is kept: make room and give the same command again"
-_ADVICE_ON = dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _KEPT)
+        raise RunError(f"{text}: {error.strerror or error}{advice}") from None
 
 
 def write_atomic(path: Path, data: bytes) -> None:
@@ -122,17 +121,9 @@ def remove_leftovers(folder: Path, pattern: str = "**/.*.tmp", *, locked: bool =
 
 def _abandoned(path: Path, host: str | None, process: str | None) -> bool:
     age = time.time() - path.stat().st_mtime
-    if age > _LONG:
-        return True
-    if age < _RECENT or host != _WRITER or process is None or os.name == "nt":
-        return False
-    try:
-        os.kill(int(process), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        pass
-    return False
+    if age < _RECENT or host != _WRITER or process is None or age > _LONG:
+        return age > _LONG
+    return not psutil.pid_exists(int(process))
 
 
 LOCK = ".lock"

@@ -12,16 +12,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainValidator,
-    StrictInt,
-    StrictStr,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, StrictInt, StrictStr
 
 from ltr.data import FormatName, dataset_names, format_of
 from ltr.data.named import LISTS_BY_QUERY
@@ -48,7 +39,7 @@ def option(default: Any, description: str, *, free: bool = False, **rules: Any) 
 
 
 Clash = tuple[str, str, object, tuple[str, ...]]
-"""A clash between fields: field, rule, value, and the other fields that it follows from."""
+"""Fields that do not go together: a field, the rule it breaks, its value, and the other fields that it follows from."""
 
 
 def _statistic(text: str) -> str:
@@ -63,7 +54,7 @@ def _loss(text: str) -> str:
 
 
 def _method(text: str) -> str:
-    """Return a method's name: that of a loss in its usual spelling, any other as it is."""
+    """Return a method's name; that of a loss in its usual spelling."""
     try:
         return _loss(text)
     except ValueError:

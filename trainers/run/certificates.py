@@ -92,7 +92,14 @@ def keep_certificate(
         state = "not as this run wrote it" if folder.certificate.exists() else "missing"
         note(f"exact: {folder.certificate.name} is {state}: it is made again")
     with reading(folder.solution):
-        problem, solution = _solved(folder)
+        found = json.loads(folder.solution.read_text(encoding="utf-8"))["certificate"]
+        options = {name: found[name] for name in ("statistic", "C", "margin", "rank")}
+        with reading(folder.problem), np.load(folder.problem) as arrays:
+            gains, qid = (arrays["gains"], arrays["qid"]) if "gains" in arrays else (arrays["y"], None)
+            problem = RerankProblem(arrays["X"], gains, qid=qid, gain="linear", **options)
+        value, bound = (-math.inf if found[name] is None else float(found[name]) for name in ("value", "bound"))
+        weights = np.asarray(found["weights"], dtype=np.float64)
+        solution = Solution(weights, value, bound, Status(found["status"]), found["seconds"], found["method"])
     if not math.isfinite(solution.value):
         note("exact: no certificate, because no weights are known")
         return
@@ -102,15 +109,3 @@ def keep_certificate(
         return
     certificate.write(folder.certificate)
     folder.certified()
-
-
-def _solved(folder: MethodFolder) -> tuple[RerankProblem, Solution]:
-    """Read the list that was reranked and its solution from the files of a finished stage."""
-    found = json.loads(folder.solution.read_text(encoding="utf-8"))["certificate"]
-    options = {name: found[name] for name in ("statistic", "C", "margin", "rank")}
-    with reading(folder.problem), np.load(folder.problem) as arrays:
-        gains, qid = (arrays["gains"], arrays["qid"]) if "gains" in arrays else (arrays["y"], None)
-        problem = RerankProblem(arrays["X"], gains, qid=qid, gain="linear", **options)
-    value, bound = (-math.inf if found[name] is None else float(found[name]) for name in ("value", "bound"))
-    weights = np.asarray(found["weights"], dtype=np.float64)
-    return problem, Solution(weights, value, bound, Status(found["status"]), found["seconds"], found["method"])

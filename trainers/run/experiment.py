@@ -7,6 +7,7 @@ at least theirs.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 
 import torch
@@ -66,27 +67,20 @@ def run_experiment(
         with writing(run.path, "runs_dir"):
             write_overview(context, None)
             try:
-                _run_all(context, records)
+                with contextlib.suppress(KeyboardInterrupt):
+                    for method in config.methods:
+                        if method not in config.surrogate.losses:
+                            context.helpers.release()
+                        records.append(_run_or_read(context, method, records))
+                        if records[-1]["status"] == INTERRUPTED:
+                            break
+                        stop.check()
             finally:
-                # however the run ended, what is finished is worth a table
+                # however the run ended, there is a table of what is finished
                 results = _results(context, records)
                 write_results(run, results)
                 write_overview(context, results)
     return results
-
-
-def _run_all(context: Context, records: list[Json]) -> None:
-    """Append the record of each method until all are done or the user stops the run."""
-    try:
-        for method in context.config.methods:
-            if method not in context.config.surrogate.losses:
-                context.helpers.release()
-            records.append(_run_or_read(context, method, records))
-            if records[-1]["status"] == INTERRUPTED:
-                return
-            context.stop.check()
-    except KeyboardInterrupt:
-        return
 
 
 def _run_or_read(context: Context, method: str, records: Sequence[Json]) -> Json:
@@ -103,7 +97,9 @@ def _run_or_read(context: Context, method: str, records: Sequence[Json]) -> Json
             # options that the config allows, but not with these data
             raise RunError(f"{method}: {error}") from error
         except (MemoryError, RuntimeError) as error:
-            if not _is_out_of_memory(error):
+            # torch has no type of its own for the processor's memory
+            of_torch = isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+            if not (isinstance(error, MemoryError) or of_torch):
                 raise
             advice = "what is finished is kept: take fewer rows, features or hidden units, or more memory"
             raise RunError(f"{method}: not enough memory; {advice}") from error
@@ -113,11 +109,6 @@ def _run_or_read(context: Context, method: str, records: Sequence[Json]) -> Json
     if method == EXACT and context.config.exact.certificate and record["status"] != INTERRUPTED:
         keep_certificate(folder, context.display.note, lambda: context.stop.raised, again=again)
     return record
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    # torch has no type of its own for the processor's memory
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 
 def _summary(row: Row) -> str:

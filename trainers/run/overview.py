@@ -28,14 +28,12 @@ from trainers.task.measures import ranked_labels, statistic_of
 Charts = dict[str, dict[str, list[object]]]
 """Kind and tags of the charts, by category and title."""
 
-_FOLDER = "results"
-"""Name of the TensorBoard run that belongs to no method."""
 _NEGATIVE, _POSITIVE = "#dfe3e8", "#b5341c"
 _BEFORE, _AFTER = "#5b6770", "#1f6fb2"
 
 
 def write_overview(context: Context, results: Results | None) -> None:
-    """Write layout of the charts, table and pictures, as a TensorBoard run of its own and as PNG files."""
+    """Write charts, table and pictures as a TensorBoard run of their own, and the pictures also as PNG files."""
     options = context.config.tracking
     figures = _figures(context) if results is not None and options.figures else {}
     for name, figure in figures.items():
@@ -45,23 +43,21 @@ def write_overview(context: Context, results: Results | None) -> None:
     if not options.tensorboard:
         return
     write_events(
-        context.run.path / _FOLDER,
+        context.run.path / "results",  # the TensorBoard run that belongs to no method
         chart_layout(context.reported, context.top, context.config.exact.statistic),
         texts={} if results is None else {f"results/{tag}": text for tag, text in markdown_tables(results).items()},
         figures={f"ranked_list/{name}": figure for name, figure in figures.items()},
     )
 
 
-def write_events(
-    folder: Path, charts: Charts, *, texts: Mapping[str, str] | None = None, figures: Mapping[str, Figure] | None = None
-) -> None:
+def write_events(folder: Path, charts: Charts, *, texts: Mapping[str, str], figures: Mapping[str, Figure]) -> None:
     """Write a TensorBoard run of charts, texts and pictures; what the folder held before is replaced."""
     folder.mkdir(parents=True, exist_ok=True)
     writer = new_writer(folder)
     writer.add_custom_scalars(charts)
-    for tag, text in (texts or {}).items():
+    for tag, text in texts.items():
         writer.add_text(tag, text)
-    for tag, figure in (figures or {}).items():
+    for tag, figure in figures.items():
         writer.add_figure(tag, figure, close=False)
     writer.close()
 
@@ -85,13 +81,12 @@ def _figures(context: Context) -> dict[str, Figure]:
     return figures
 
 
-def chart_layout(statistics: Sequence[str], top: str, on_list: str | None = None) -> Charts:
+def chart_layout(statistics: Sequence[str], top: str, on_list: str) -> Charts:
     """Return custom charts: the convex loss beside the first statistic, and incumbent and bound of the exact stage.
 
-    The exact stage maximises `on_list` on the reranked list `top`; by default that is the first of the statistics.
+    The exact stage maximises `on_list` on the reranked list `top`.
     """
     first = statistics[0]
-    on_list = on_list or first
     beside = {
         "convex loss": _lines(["loss/convex"]),
         f"{first} on the training set": _lines([f"train/{first}"]),

@@ -40,7 +40,11 @@ def answer(folder: Path, cell: Cell, threads: int) -> Answer:
     with _ONE_AT_A_TIME:
         try:
             record = read_cell(folder, cell.id)  # another process may have been faster
-            starts = {} if record is not None else {name: _start(folder, name) for name in cell.starts}
+            starts = {}
+            for name in cell.starts if record is None else ():
+                if (start := read_cell(folder, name)) is None:
+                    raise CellError(f"starts from {name}, which has no result")
+                starts[name] = start
         except (CellError, RunError) as error:  # a damaged file concerns its cell only
             return Answer(f"{cell.id}: {error}")
         if record is None:
@@ -55,12 +59,6 @@ def answer(folder: Path, cell: Cell, threads: int) -> Answer:
             with writing(folder, "runs_dir"):
                 write_cell(folder, record)
     return Answer.of(record)
-
-
-def _start(folder: Path, name: str) -> Json:
-    if (record := read_cell(folder, name)) is None:
-        raise CellError(f"starts from {name}, which has no result")
-    return record
 
 
 class _CurveWatch(Watch):
@@ -110,26 +108,17 @@ _split = functools.lru_cache(maxsize=4)(split_of)
 
 
 def _data(cell: Cell) -> Split:
-    split = _read(cell)
-    if not _is_of(cell, split):
-        _split.cache_clear()  # a process that lives long, as Dask's do, may remember files that have changed since
-        split = _read(cell)
-    if not _is_of(cell, split):
-        advice = "the same `ltr sweep` plans anew; all workers must read the same files"
-        raise RunError(f"{cell.data}: the data on {platform.node()} are not those that the sweep began with; {advice}")
-    return split
-
-
-def _is_of(cell: Cell, split: Split) -> bool:
-    return cell.on_data(split.facts["sha256"]).id == cell.id
-
-
-def _read(cell: Cell) -> Split:
-    try:
-        return _split(cell.config.data, cell.split)
-    except DataError as error:
+    for _ in range(2):
         try:
-            data_sha256(cell.config.data)
-        except DataError as unreadable:
-            raise RunError(f"{cell.data}, on {platform.node()}: {unreadable}") from None
-        raise CellError(str(error)) from None  # the data are there, but this split of them cannot be used
+            split = _split(cell.config.data, cell.split)
+        except DataError as error:
+            try:
+                data_sha256(cell.config.data)
+            except DataError as unreadable:
+                raise RunError(f"{cell.data}, on {platform.node()}: {unreadable}") from None
+            raise CellError(str(error)) from None  # the data are there, but this split of them cannot be used
+        if cell.on_data(split.facts["sha256"]).id == cell.id:
+            return split
+        _split.cache_clear()  # a process that lives long, as Dask's do, may remember files that have changed since
+    advice = "the same `ltr sweep` plans anew; all workers must read the same files"
+    raise RunError(f"{cell.data}: the data on {platform.node()} are not those that the sweep began with; {advice}")

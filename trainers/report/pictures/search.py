@@ -11,10 +11,9 @@ from matplotlib.axes import Axes
 from ltr.exact.solution import relative_gap
 from trainers.files import Json
 from trainers.records import nothing_proven
-from trainers.report.evidence import Evidence
+from trainers.report.evidence import Along, Evidence, FloatArray, Series, SweepTable, in_order, proven, settled
 from trainers.report.page import Picture
 from trainers.report.pictures import drawing as draw
-from trainers.report.series import Along, FloatArray, Series, SweepTable, in_order, proven, settled
 from trainers.report.wording import counted_range
 from trainers.tables import NOTHING_PROVEN
 
@@ -22,7 +21,7 @@ FIRST = 1e-3
 """Seconds at which logarithmic axes begin: the resolution of traces. Anything earlier is drawn there."""
 
 _INCUMBENT, _BOUND, _START = "#0072b2", "#d55e00", "#6f7a85"
-_LISTS = 4  # draw.panels of a data set, as in the paper
+_LISTS = 4  # panels of a data set, as in the paper
 
 Traced = dict[str, dict[object, list[Json]]]
 """By data set and K: the records with a trace."""

@@ -12,11 +12,23 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from trainers.config import EXACT
 from trainers.records import unpack_labels
-from trainers.report.evidence import Evidence
+from trainers.report.evidence import (
+    BASE,
+    PARTS,
+    Along,
+    Evidence,
+    K,
+    Row,
+    Series,
+    SweepTable,
+    Variant,
+    in_order,
+    key_name,
+    settled,
+)
 from trainers.report.page import Picture
 from trainers.report.paired import Paired
 from trainers.report.pictures import drawing as draw
-from trainers.report.series import BASE, PARTS, Along, K, Row, Series, SweepTable, Variant, in_order, key_name, settled
 from trainers.report.tables import Reached
 from trainers.report.wording import counted_range
 from trainers.run.overview import RankedList, ranked_list_figure
@@ -115,7 +127,7 @@ def _method_picture(evidence: Evidence, group: SweepTable) -> Picture:
 
 
 class _Looks:
-    """Colour, marker and label of each variant of a group; lengths of the list are draw.shades of one colour."""
+    """Colour, marker and label of each variant of a group; lengths of the list are shades of one colour."""
 
     def __init__(self, evidence: Evidence, group: SweepTable) -> None:
         self._methods = draw.method_looks(evidence.methods, evidence.base)
@@ -137,7 +149,7 @@ class _Looks:
         return {"color": colour, "marker": marker}
 
     def entries(self) -> list[Line2D]:
-        """Return the entries of the draw.legend; what looks alike on different data sets has one."""
+        """Return the entries of the legend; what looks alike on different data sets has one."""
         look = {"linestyle": "", "markersize": 5.5}
         return [draw.entry(_joined(labels), color=c, marker=m, **look) for (c, m), labels in self._seen.items()]
 
