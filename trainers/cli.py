@@ -312,9 +312,8 @@ def _sweep(arguments: argparse.Namespace) -> int:
         )
     failed = len(outcome.failures)
     if not arguments.quiet:
-        computed = f"{outcome.cells - outcome.before - failed} results computed"
-        if outcome.before:
-            computed += f", {outcome.before} finished earlier"
+        earlier = f", {outcome.before} finished earlier" if outcome.before else ""
+        computed = f"{outcome.cells - outcome.before - failed} results computed{earlier}"
         text = f"{computed}; ltr report {outcome.folder} makes tables and figures of them"
         console.print(text, highlight=False, soft_wrap=True)
     for failure in outcome.failures[:20]:
@@ -332,10 +331,8 @@ def _report(arguments: argparse.Namespace) -> int:
     sweep = find_sweep(arguments.runs)
     folder = arguments.output or (sweep.parent if sweep.is_file() else sweep) / "report"
     reference = None if arguments.reference is None else read_reference(arguments.reference)
-    written = write_report(
-        read_sweep(sweep), folder, title=arguments.title, reference=reference, markdown=arguments.markdown
-    )
-    for path in written.files:
+    options = {"title": arguments.title, "reference": reference, "markdown": arguments.markdown}
+    for path in write_report(read_sweep(sweep), folder, **options).files:
         sys.stdout.write(f"{path}\n")
     return 0
 

@@ -55,9 +55,9 @@ class Display:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def note(self, text: str | Text) -> None:
+    def note(self, text: str) -> None:
         """Show a note."""
-        self._console.print(Text.assemble(text), soft_wrap=True)
+        self._say(text)
 
     def begin(self, method: str, total: int | None) -> None:
         """Show that a method starts; `total` is its largest number of steps, None without steps."""
@@ -79,7 +79,7 @@ class Display:
     def end(self, method: str, text: str) -> None:
         """Show how a method ended."""
         self._clear()
-        self.note(Text.assemble((f"{method}: ", "bold"), text))
+        self._say(Text.assemble((f"{method}: ", "bold"), text))
 
     def begin_sweep(self, total: int, missing: Sequence[Cell], who: str, at_once: int, threads: int) -> None:
         """Show that a sweep starts: `missing` of `total` cells are computed, `at_once` at a time."""
@@ -88,7 +88,7 @@ class Display:
         earlier = f", {self._done} of them finished earlier" if self._done else ""
         each = "1 thread" if threads == 1 else f"{threads} threads"
         cells = "1 result" if total == 1 else f"{total} results"
-        self.note(f"{cells}{earlier}; {len(missing)} to compute {who}, {each} each")
+        self._say(f"{cells}{earlier}; {len(missing)} to compute {who}, {each} each")
         self._start(self._remaining.text, total, self._done)
 
     def finished(self, cell: Cell, answer: Answer) -> None:
@@ -120,7 +120,10 @@ class Display:
             self._bar.update(task, completed=done, parts=parts, description=description)
         if not self._console.is_terminal and time.monotonic() - self._last >= pause:
             self._last = time.monotonic()
-            self.note(line)
+            self._say(line)
+
+    def _say(self, text: str | Text) -> None:
+        self._console.print(Text.assemble(text), soft_wrap=True)
 
     def _clear(self) -> None:
         for task in self._bar.task_ids:

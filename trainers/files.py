@@ -100,7 +100,6 @@ def replacing(path: Path) -> Iterator[Path]:
 
 _WRITER = "".join(c for c in platform.node() if c.isalnum())[:40] or "host"
 _LEFTOVER = re.compile(r"\..+\.((?P<host>\w+)-(?P<process>\d+)-)?[0-9a-f]{32}\.tmp|\..+\.\d+\.tmp")
-_RECENT, _LONG = 60.0, 24 * 3600.0  # seconds since a file was written
 
 
 def remove_leftovers(folder: Path, pattern: str = "**/.*.tmp", *, locked: bool = False) -> None:
@@ -114,16 +113,13 @@ def remove_leftovers(folder: Path, pattern: str = "**/.*.tmp", *, locked: bool =
     """
     with contextlib.suppress(OSError):
         for path in folder.glob(pattern):
-            found = _LEFTOVER.fullmatch(path.name)
-            if found is not None and (locked or _abandoned(path, found["host"], found["process"])):
+            if (found := _LEFTOVER.fullmatch(path.name)) is None:
+                continue
+            age = time.time() - path.stat().st_mtime
+            own = found["host"] == _WRITER and found["process"] is not None
+            ended = age >= 60 and own and not psutil.pid_exists(int(found["process"]))
+            if locked or ended or age > 24 * 3600:
                 path.unlink(missing_ok=True)
-
-
-def _abandoned(path: Path, host: str | None, process: str | None) -> bool:
-    age = time.time() - path.stat().st_mtime
-    if age < _RECENT or host != _WRITER or process is None or age > _LONG:
-        return age > _LONG
-    return not psutil.pid_exists(int(process))
 
 
 LOCK = ".lock"

@@ -129,7 +129,6 @@ def import_libraries() -> None:
 
 
 def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
-    """Fit a surrogate or a baseline."""
     train, interrupted = task.split.train, False
 
     def on_step(step: Step, ranker: LinearRanker) -> None:
@@ -196,7 +195,6 @@ def _fit_exact(
     more_starts: Sequence[Sequence[float]],
     threads: int | None,
 ) -> Fitted:
-    """Rerank the top of the base ranker's list."""
     train = task.split.train
     if base is None:
         base = first_stage_ranker(task.config, task.config.exact.base)

@@ -162,7 +162,19 @@ class DataConfig(Section):
             yield "path", "must not be given beside name: the data come from one place", self.path, ("name",)
         elif self.path is not None and self.label is None and self.file_format != "svmlight":
             yield "label", "is required with path: the column that holds 0 and 1", None, ("path", "format")
-        yield from self._misplaced()
+        if self.path is None:
+            for field in ("test_path", "label", "query", "drop", "features"):
+                if value := getattr(self, field):
+                    yield field, "goes with path only: a named data set knows its columns", value, ("path",)
+        elif self.file_format == "svmlight":
+            for field in ("label", "query", "drop"):
+                if value := getattr(self, field):
+                    yield field, "goes with tables only: a sparse file has no such columns", value, ("path", "format")
+        if self.test_path is not None or self.name in LISTS_BY_QUERY:
+            for field in ("train_fraction", "split_seed"):
+                if (value := getattr(self, field)) != type(self).model_fields[field].default:
+                    rule = "goes with data that are split: here the test set is given"
+                    yield field, rule, value, ("test_path", "name")
         if self.features and (both := sorted(set(self.features) & set(self.drop))):
             yield "drop", f"must not name the feature {both[0]!r}", list(self.drop), ("features",)
         for field in ("label", "query"):
@@ -175,23 +187,6 @@ class DataConfig(Section):
     def file_format(self) -> FormatName:
         """Format of the file at path."""
         return format_of(self.path) if self.format == "auto" and self.path is not None else self.format
-
-    def _misplaced(self) -> Iterator[Clash]:
-        """Yield keys that go with data of another kind."""
-        if self.path is None:
-            for field in ("test_path", "label", "query", "drop", "features"):
-                if value := getattr(self, field):
-                    yield field, "goes with path only: a named data set knows its columns", value, ("path",)
-        elif self.file_format == "svmlight":
-            for field in ("label", "query", "drop"):
-                if value := getattr(self, field):
-                    yield field, "goes with tables only: a sparse file has no such columns", value, ("path", "format")
-        if self.test_path is not None or self.name in LISTS_BY_QUERY:
-            whole = type(self)()
-            for field in ("train_fraction", "split_seed"):
-                if (value := getattr(self, field)) != getattr(whole, field):
-                    rule = "goes with data that are split: here the test set is given"
-                    yield field, rule, value, ("test_path", "name")
 
 
 _Width = Annotated[StrictInt, Field(ge=1, le=65_536)]

@@ -281,31 +281,6 @@ def _rows(results: SweepResults, grids: Sequence[Json]) -> dict[str, Row]:
     return {data: {variant: row[variant] for variant in order if variant in row} for data, row in rows.items()}
 
 
-def joined(tables: Iterable[SweepTable]) -> list[SweepTable]:
-    """Return the tables that are begun, merging those that have the same options on different data sets."""
-    found: list[SweepTable] = []
-    for new in tables:
-        for at, old in enumerate(found):
-            comparable = old.exact and new.exact and old.keys == new.keys and not set(old.rows) & set(new.rows)
-            if comparable and (new.asked <= old.asked or old.asked <= new.asked):
-                found[at] = SweepTable(old.name, old.title, {**old.rows, **new.rows})
-                break
-        else:
-            found.append(new)
-    return [table for table in found if table.rows]
-
-
-def without_repeats(tables: Sequence[SweepTable]) -> list[SweepTable]:
-    """Return the tables without those that another one repeats on more splits, whatever the time limit."""
-
-    def repeated(series: Series) -> bool:
-        others = [row[series.variant] for t in tables if series.variant in (row := t.rows.get(series.data, {}))]
-        more = [other for other in others if len(other.splits) > len(series.splits)]
-        return any(_asked(series, [TIME_LIMIT]) == _asked(other, [TIME_LIMIT]) for other in more)
-
-    return [table for table in tables if not table.exact or not all(map(repeated, table.exact_series))]
-
-
 def _asked(series: Series, without: Iterable[str]) -> frozenset[str]:
     return frozenset(other_options(record, without) for record in series.records.values())
 
@@ -350,12 +325,28 @@ class Evidence:
     @cached_property
     def groups(self) -> list[SweepTable]:
         """The tables that are begun, merging those that have the same options on different data sets."""
-        return joined(self.tables)
+        found: list[SweepTable] = []
+        for new in (table for table in self.tables if table.rows):
+            for at, old in enumerate(found):
+                comparable = old.exact and new.exact and old.keys == new.keys and not set(old.rows) & set(new.rows)
+                if comparable and (new.asked <= old.asked or old.asked <= new.asked):
+                    found[at] = SweepTable(old.name, old.title, {**old.rows, **new.rows})
+                    break
+            else:
+                found.append(new)
+        return found
 
     @cached_property
     def main_groups(self) -> list[SweepTable]:
-        """The groups without those that another one repeats on more splits."""
-        return without_repeats(self.groups)
+        """The groups without those that another one repeats on more splits, whatever the time limit."""
+
+        def repeated(series: Series) -> bool:
+            rows = (group.rows.get(series.data, {}) for group in self.groups)
+            others = [row[series.variant] for row in rows if series.variant in row]
+            more = [other for other in others if len(other.splits) > len(series.splits)]
+            return any(_asked(series, [TIME_LIMIT]) == _asked(other, [TIME_LIMIT]) for other in more)
+
+        return [group for group in self.groups if not group.exact or not all(map(repeated, group.exact_series))]
 
     @cached_property
     def exact(self) -> list[Json]:
@@ -378,9 +369,8 @@ class Evidence:
     def lengths(self) -> dict[str, Lengths]:
         """The exact results by data set and K, from the variants in which nothing else but the time limit varies."""
         groups: dict[str, dict[str, dict[float, dict[Length, dict[int, Json]]]]] = defaultdict(dict)
-        plain = (
-            s for t in self.tables for s in t.exact_series if {key for key, _ in s.variant.varied} <= {K, TIME_LIMIT}
-        )
+        every = (series for table in self.tables for series in table.exact_series)
+        plain = (series for series in every if dict(series.variant.varied).keys() <= {K, TIME_LIMIT})
         for record in (record for series in plain for record in series.records.values()):
             length, limit = record["options"]["top_k"], float(record["options"]["time_limit"])
             of_options = groups[record["data"]].setdefault(other_options(record, [K, TIME_LIMIT]), {})
@@ -396,12 +386,11 @@ class Evidence:
 
     def by_length(self, groups: Sequence[SweepTable]) -> Iterator[Along]:
         """Yield the exact series of some groups by K; where the sweep never varies K, those of single variants."""
-        if any(K in group.keys for group in self.groups):
-            for group in groups:
-                yield from group.along(K)
-            return
+        varied = any(K in group.keys for group in self.groups)
         for group in groups:
-            if group.exact and all(len(row) == 1 for row in group.exact.values()):
+            if varied:
+                yield from group.along(K)
+            elif group.exact and all(len(row) == 1 for row in group.exact.values()):
                 rows = {series.data: {series.option("top_k"): series} for series in group.exact_series}
                 yield Along(group, K, (), rows)
 
@@ -437,21 +426,11 @@ class Evidence:
         return paired(values, b.values(part, self.statistic), overlap, fewest)
 
     def over(
-        self,
-        make: Callable[[Series], tuple[Series, Series] | None],
-        part: str,
-        *,
-        recentred: bool = False,
-        independent: bool = False,
+        self, make: Callable[[Series], tuple[Series, Series] | None], part: str, **options: bool
     ) -> dict[Pair, Paired]:
         """Compare the two series that `make` gives for an exact one, for each data set and K, as a family."""
         found = {pair: make(series) for pair, series in self.main.items()}
-        compared = {
-            pair: self.compare(*two, part, recentred=recentred, independent=independent)
-            for pair, two in found.items()
-            if two is not None
-        }
-        return family(compared)
+        return family({p: self.compare(two[0], two[1], part, **options) for p, two in found.items() if two is not None})
 
     @cached_property
     def gains(self) -> dict[str, dict[Pair, Paired]]:
@@ -463,13 +442,10 @@ def _lengths(data: str, of_options: dict[str, dict[float, dict[Length, dict[int,
     """Choose the options with the most results and divide them by time limit."""
     by_limit = max(of_options.values(), key=lambda limits: sum(map(_size, limits.values())))
     limit = min(by_limit, key=lambda seconds: (-_size(by_limit[seconds]), seconds))
-    series = {
-        seconds: {
-            length: Series(data, Variant(EXACT, ((K, length),)), found[length])
-            for length in sorted(found, key=in_order)
-        }
-        for seconds, found in sorted(by_limit.items())
-    }
+    series = {}
+    for seconds, found in sorted(by_limit.items()):
+        ordered = sorted(found, key=in_order)
+        series[seconds] = {length: Series(data, Variant(EXACT, ((K, length),)), found[length]) for length in ordered}
     return Lengths(data, limit, series[limit], {seconds: of for seconds, of in series.items() if seconds > limit})
 
 

@@ -285,13 +285,11 @@ class OptionTable:
 
     def compared(self, evidence: Evidence, part: str) -> dict[say.Pair, Paired]:
         """Compare each value with the reference, as one family."""
-        return family(
-            {
-                (data, value): evidence.compare(series, self.series[data, self.reference[data]], part)
-                for (data, value), series in self.series.items()
-                if value != self.reference[data]
-            }
-        )
+        found = {}
+        for (data, value), series in self.series.items():
+            if value != (reference := self.reference[data]):
+                found[data, value] = evidence.compare(series, self.series[data, reference], part)
+        return family(found)
 
 
 def option_tables(evidence: Evidence) -> list[OptionTable]:
@@ -423,11 +421,8 @@ def _check_section(evidence: Evidence) -> Iterator[Section]:
         bounds = f"In {len(crossed)} the bound is below the value{_errors(crossed)}." if crossed else ""
         blocks.append(Text(f"**Solver.** {starts} {bounds or 'No bound is below its value.'}"))
         by = Counter(record["status"] for record in exact)
-        others = [
-            f"{status}: {_named([r for r in exact if r['status'] == status])}"
-            for status in by
-            if status not in ("optimal", "time_limit")
-        ]
+        rest = [status for status in by if status not in ("optimal", "time_limit")]
+        others = [f"{status}: {_named([r for r in exact if r['status'] == status])}" for status in rest]
         usual = say.listed([f"{by[status]} {status}" for status in ("optimal", "time_limit") if by[status]])
         more = f" Others: {'; '.join(others)}." if others else ""
         blocks.append(Text(f"**Statuses.** {usual or 'others only'}.{more}"))
@@ -479,10 +474,9 @@ def _time_section(evidence: Evidence) -> Iterator[Section]:
     for table in evidence.tables:
         if table.rows:
             variants = table.variants
-            rows = [
-                [literal(data), *(_median_seconds(row[v]) if v in row else say.ABSENT for v in variants)]
-                for data, row in table.rows.items()
-            ]
+            rows = []
+            for data, row in table.rows.items():
+                rows.append([literal(data), *(_median_seconds(row[v]) if v in row else say.ABSENT for v in variants)])
             header = ["data set", *(literal(v.label) for v in variants)]
             blocks += [Text(f"**{literal(table.heading)}**"), Table(header, rows)]
     note = (

@@ -54,26 +54,15 @@ def save_solution(folder: MethodFolder, task: Task, ranker: TwoStageRanker) -> N
 def _claim(problem: RerankProblem, solution: Solution) -> Json:
     """Return what a reader needs to check the claim on the list in problem.npz."""
     sizes = {"positives": len(problem.positives)} | ({} if problem.binary else {"lists": len(problem.lists)})
+    found = ("method", "message", "value", "bound", "gap", "seconds", "nodes", "weights")
     return {
         "claim": "no weights in [-1, 1]^d have a larger objective than bound on the list in problem.npz",
         "statistic": str(problem.statistic),
-        "rank": problem.rank,
-        "C": problem.C,
-        "margin": problem.margin,
-        "n": problem.n,
+        **{name: getattr(problem, name) for name in ("rank", "C", "margin", "n", "d", "trivial_bound")},
         **sizes,
-        "d": problem.d,
-        "method": solution.method,
         "status": solution.status.value,
         "advice": solution.status.advice,
-        "message": solution.message,
-        "value": solution.value,
-        "bound": solution.bound,
-        "gap": solution.gap,
-        "trivial_bound": problem.trivial_bound,
-        "seconds": solution.seconds,
-        "nodes": solution.nodes,
-        "weights": solution.weights,
+        **{name: getattr(solution, name) for name in found},
         "trace": [asdict(point) for point in solution.trace],
     }
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -75,9 +73,11 @@ def _figures(context: Context) -> dict[str, Figure]:
         ("test", base.test, after.test, context.split.test.y),
     ):
         reranked = int((before >= threshold).sum())
-        ranked = RankedList(f"{name} set", ranked_labels(before, y), ranked_labels(later, y), reranked)
+        orders = ranked_labels(before, y), ranked_labels(later, y)
         values = (statistic_of(before, y, exact.statistic), statistic_of(later, y, exact.statistic))
-        figures[name] = ranked_list_figure(ranked, base=exact.base, statistic=exact.statistic, values=values)
+        figures[name] = ranked_list_figure(
+            f"{name} set", *orders, reranked, base=exact.base, statistic=exact.statistic, values=values
+        )
     return figures
 
 
@@ -110,74 +110,59 @@ def _lines(tags: Iterable[str]) -> list[object]:
     return ["Multiline", [f"^{re.escape(event_tag(tag))}$" for tag in tags]]
 
 
-@dataclass(frozen=True)
-class RankedList:
-    """One list in two orders."""
-
-    title: str  # name of the list, such as "training set"
-    before: NDArray[np.int64]  # labels from the top of the list, ordered by the base ranker, shape (n,)
-    after: NDArray[np.int64]  # labels from the top of the list, ordered after reranking, shape (n,)
-    reranked: int  # number of reranked positions
-
-
 def ranked_list_figure(
-    ranked: RankedList, *, base: str, statistic: str, values: tuple[float | None, float | None]
+    title: str,
+    before: NDArray[np.int64],
+    after: NDArray[np.int64],
+    reranked: int,
+    *,
+    base: str,
+    statistic: str,
+    values: tuple[float | None, float | None],
 ) -> Figure:
-    """Draw two strips of labels, before and after reranking, and the positives found down to each position.
+    """Draw a list in two orders, as strips of labels, and the positives found down to each position.
 
     The figure is small, its letters large: TensorBoard shows it a third of a page wide.
+
+    Args:
+        title: name of the list, such as "training set".
+        before: labels from the top of the list, ordered by the base ranker, shape (n,).
+        after: labels from the top of the list, ordered after reranking, shape (n,).
+        reranked: number of reranked positions.
+        base: name of the base ranker.
+        statistic: name of the statistic.
+        values: the statistic before and after, None where it is undefined.
     """
     figure = Figure(figsize=(6.4, 5.4), layout="constrained", dpi=110)
     FigureCanvasAgg(figure)
     strips, curve = figure.subplots(2, 1, height_ratios=[1.0, 1.9], sharex=True)
-    shown = min(len(ranked.before), max(2 * ranked.reranked, 40))
-    _draw_strips(strips, ranked, shown, base)
-    _draw_curves(curve, ranked, shown, base)
-    before, after = values
-    change = "" if before is None or after is None else f": {statistic} {number(before)} → {number(after)}"
-    figure.suptitle(f"{ranked.title}{change}", fontsize=14)
-    return figure
-
-
-def _draw_strips(axes: Any, ranked: RankedList, shown: int, base: str) -> None:  # noqa: ANN401
-    colours = ListedColormap([_NEGATIVE, _POSITIVE])
-    picture = np.stack([ranked.before[:shown], ranked.after[:shown]])
-    axes.imshow(
-        picture,
-        aspect="auto",
-        cmap=colours,
-        vmin=0,
-        vmax=1,
-        interpolation="nearest",
-        extent=(-0.5, shown - 0.5, 1.5, -0.5),
-    )
-    axes.axhline(0.5, color="white", linewidth=4)
-    axes.set_yticks([0, 1], [base.replace("_", "\n"), "reranked"], fontsize=11)
-    axes.legend(
+    shown = min(len(before), max(2 * reranked, 40))
+    picture = np.stack([before[:shown], after[:shown]])
+    colours, extent = ListedColormap([_NEGATIVE, _POSITIVE]), (-0.5, shown - 0.5, 1.5, -0.5)
+    strips.imshow(picture, aspect="auto", cmap=colours, vmin=0, vmax=1, interpolation="nearest", extent=extent)
+    strips.axhline(0.5, color="white", linewidth=4)
+    strips.set_yticks([0, 1], [base.replace("_", "\n"), "reranked"], fontsize=11)
+    strips.legend(
         handles=[Patch(color=_POSITIVE, label="positive"), Patch(color=_NEGATIVE, label="negative")],
         loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False, fontsize=11,
     )  # fmt: skip
-    axes.tick_params(length=0)
-    for side in axes.spines.values():
+    strips.tick_params(length=0)
+    for side in strips.spines.values():
         side.set_visible(False)
-    _mark_cut(axes, ranked, shown)
-
-
-def _draw_curves(axes: Any, ranked: RankedList, shown: int, base: str) -> None:  # noqa: ANN401
-    positions = np.arange(shown)
-    for labels, colour, name in ((ranked.before, _BEFORE, base), (ranked.after, _AFTER, "reranked")):
-        axes.step(positions, np.cumsum(labels[:shown]), where="mid", color=colour, label=name, linewidth=1.8)
-    axes.set_xlabel("position (0 is the top of the list)", fontsize=11)
-    axes.set_ylabel("positives down to here", fontsize=11)
-    axes.set_xlim(-0.5, shown - 0.5)
-    axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.grid(alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
-    _mark_cut(axes, ranked, shown, label=f"end of the reranked top {ranked.reranked}")
-    axes.legend(frameon=False, loc="lower right", fontsize=11)
-
-
-def _mark_cut(axes: Any, ranked: RankedList, shown: int, label: str | None = None) -> None:  # noqa: ANN401
-    if ranked.reranked < shown:
-        axes.axvline(ranked.reranked - 0.5, color="black", linestyle="--", linewidth=1.2, label=label)
+    for labels, colour, name in zip(picture, (_BEFORE, _AFTER), (base, "reranked"), strict=True):
+        curve.step(np.arange(shown), np.cumsum(labels), where="mid", color=colour, label=name, linewidth=1.8)
+    curve.set_xlabel("position (0 is the top of the list)", fontsize=11)
+    curve.set_ylabel("positives down to here", fontsize=11)
+    curve.set_xlim(-0.5, shown - 0.5)
+    curve.set_ylim(bottom=0)
+    curve.yaxis.set_major_locator(MaxNLocator(integer=True))
+    curve.grid(alpha=0.25)
+    curve.spines[["top", "right"]].set_visible(False)
+    if reranked < shown:
+        cut = {"color": "black", "linestyle": "--", "linewidth": 1.2}
+        strips.axvline(reranked - 0.5, **cut)
+        curve.axvline(reranked - 0.5, **cut, label=f"end of the reranked top {reranked}")
+    curve.legend(frameon=False, loc="lower right", fontsize=11)
+    change = "" if None in values else f": {statistic} {number(values[0])} → {number(values[1])}"
+    figure.suptitle(f"{title}{change}", fontsize=14)
+    return figure

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields
 
 import numpy as np
 from rich.cells import cell_len
-from rich.console import RenderableType
+from rich.console import JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -139,10 +139,8 @@ def _change(before: float, after: float) -> str:
 def tables(results: Results) -> dict[str, Columns]:
     """Return the columns as two tables that fit a page: the first statistic, and the others if any."""
     first, *others = results.statistics
-    found = {"methods": results.columns([first])}
-    if others:
-        found["other statistics"] = [pair for pair in results.columns(others) if pair[0].startswith(_OTHERS)]
-    return found
+    own = [pair for pair in results.columns(others) if pair[0].startswith(("method", "train ", "test "))]
+    return {"methods": results.columns([first])} | ({"other statistics": own} if others else {})
 
 
 def rich_tables(results: Results, width: int) -> list[RenderableType]:
@@ -156,9 +154,6 @@ def rich_tables(results: Results, width: int) -> list[RenderableType]:
     ]
 
 
-_OTHERS = ("method", "train ", "test ")
-
-
 def _stacked(columns: Columns, title: str, width: int) -> Iterator[Table]:
     """Yield a table, or several of fewer columns that fit the width, each with the methods."""
     methods, *rest = columns
@@ -167,31 +162,24 @@ def _stacked(columns: Columns, title: str, width: int) -> Iterator[Table]:
         widths = [3 + max(map(cell_len, (heading, *cells))) for heading, cells in (methods, *rest)]  # with borders
         while taken < len(rest) and 1 + sum(widths[: taken + 2]) <= width:
             taken += 1
-        yield _rich_table([methods, *rest[:taken]], title)
+        table, shown = Table(title=title or None), [methods, *rest[:taken]]
+        for heading, cells in shown:
+            # names and headings are folded where they do not fit, before numbers; nothing is cut
+            least = None if heading == "method" else max(map(cell_len, cells))
+            side: JustifyMethod = "left" if heading in ("method", "status") else "right"
+            table.add_column(heading, justify=side, overflow="fold", min_width=least)
+        for row in zip(*(cells for _, cells in shown), strict=True):
+            table.add_row(*map(Text, row), style="bold" if row[0] == EXACT else None)
+        yield table
         rest, title = rest[taken:], ""
-
-
-def _rich_table(columns: Columns, title: str) -> Table:
-    table = Table(title=title or None)
-    for at, (heading, cells) in enumerate(columns):
-        # names and headings are folded where they do not fit, before numbers; nothing is cut
-        table.add_column(
-            heading,
-            justify="left" if heading in ("method", "status") else "right",
-            overflow="fold",
-            min_width=None if at == 0 else max(map(cell_len, cells)),
-        )
-    for row in zip(*(cells for _, cells in columns), strict=True):
-        table.add_row(*map(Text, row), style="bold" if row[0] == EXACT else None)
-    return table
 
 
 def markdown_tables(results: Results) -> dict[str, str]:
     """Return the tables in Markdown by title; caption and conclusions follow the first."""
-    texts = {
-        title: markdown_table([heading for heading, _ in columns], zip(*(cells for _, cells in columns), strict=True))
-        for title, columns in tables(results).items()
-    }
+    texts = {}
+    for title, columns in tables(results).items():
+        headings, cells = zip(*columns, strict=True)
+        texts[title] = markdown_table(headings, zip(*cells, strict=True))
     lines = [*results.caption.splitlines(), *results.conclusions]
     texts["methods"] += "\n\n" + "".join(f"{line}\n\n" for line in lines)
     return texts
@@ -212,9 +200,8 @@ def write_results(folder: RunFolder, results: Results) -> None:
     writer.writeheader()
     writer.writerows(flat)
     write_atomic(folder.path / "results.csv", text.getvalue().encode())
-    body = "\n".join(
-        f"## {title.capitalize()}\n\n{text.rstrip()}\n" for title, text in markdown_tables(results).items()
-    )
+    shown = markdown_tables(results).items()
+    body = "\n".join(f"## {title.capitalize()}\n\n{table.rstrip()}\n" for title, table in shown)
     write_atomic(folder.path / "results.md", f"# Run {results.name}\n\n{body}".encode())
 
 

@@ -62,8 +62,6 @@ def answer(folder: Path, cell: Cell, threads: int) -> Answer:
 
 
 class _CurveWatch(Watch):
-    """Collects the points of a curve."""
-
     def __init__(self, first: str) -> None:
         self.curve: list[list[float | None]] = []
         self._tags = ("loss/convex", f"train/{first}", f"test/{first}")

@@ -23,9 +23,8 @@ from trainers.provenance import origin
 from trainers.records import ADVICE, CELLS, INDEX, cell_file, read_cell, read_sweep, write_cell
 from trainers.stopping import stopped_once
 from trainers.sweep.workers import Workers, open_pool
-from trainers.task.data import Labels, Split, data_sha256, split_of
+from trainers.task.data import Labels, Split, check_lists, data_sha256, follow_labels, split_of
 from trainers.task.measures import too_long
-from trainers.task.queries import check_lists, follow_labels
 
 
 @dataclass(frozen=True)

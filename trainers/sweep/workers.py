@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.process_executor import BrokenProcessPool
@@ -46,19 +46,12 @@ class Workers:
             raise RunError(f"--jobs: {rule}, got {self.jobs}")
 
 
-class Pool(Protocol):
-    """Workers that are ready."""
+def open_pool(workers: Workers, cells: int) -> contextlib.AbstractContextManager[_Processes | _DaskWorkers]:
+    """Return a context with workers for a number of cells; those of this machine end with it, whatever ends it.
 
-    at_once: int  # number of cells at the same time
-    name: str  # name of the workers, for the user
-
-    def answers(self, folder: Path, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Answer]]:
-        """Yield each cell with its answer, once that is known."""
-        ...
-
-
-def open_pool(workers: Workers, cells: int) -> contextlib.AbstractContextManager[Pool]:
-    """Return a context with workers for a number of cells; those of this machine end with it, whatever ends it."""
+    Its ``answers`` yields each cell with its answer, once that is known. ``at_once`` is the number of cells at the same
+    time, ``name`` the name of the workers for the user.
+    """
     if workers.dask is None:
         jobs = max(1, available_threads() // workers.threads) if workers.jobs is None else workers.jobs
         return _processes(min(jobs, cells), workers.threads)

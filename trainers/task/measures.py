@@ -58,18 +58,16 @@ class Task:
 
     def statistics(self, scores: Scores) -> Statistics:
         """Return the reported statistics, ``{"train": {...}, "test": {...}}``; None where undefined."""
-        return {
-            name: {
-                shown: self._statistic(values, part, statistic)
-                for shown, statistic in zip(self.reported, self.config.reported, strict=True)
-            }
-            for (name, part), values in zip(self.split.parts, (scores.train, scores.test), strict=True)
-        }
-
-    def _statistic(self, scores: FloatArray, part: Part, name: str) -> float | None:
-        if part.qid is None:
-            return statistic_of(scores, part.y, name)
-        return mean_share(scores, part, name, self.config.statistics)
+        found: Statistics = {}
+        for (name, part), values in zip(self.split.parts, (scores.train, scores.test), strict=True):
+            reached = (
+                statistic_of(values, part.y, statistic)
+                if part.qid is None
+                else mean_share(values, part, statistic, self.config.statistics)
+                for statistic in self.config.reported
+            )
+            found[name] = dict(zip(self.reported, reached, strict=True))
+        return found
 
     def statistic_on_top(self, base: Scores, scores: Scores) -> float | None:
         """Return the exact stage's statistic on what it reranks, the top of `base`; a sum where there are queries."""
