@@ -132,8 +132,8 @@ def plan(grids: Sequence[Grid], sha256: Mapping[str, str]) -> Plan:
     for grid in grids:
         for variant, seed in itertools.product(grid.variants, grid.config.seeds):
             group = first.setdefault((variant.config.name, seed), {})
-            exact = EXACT in _methods(grid, variant)
-            for method in variant.config.methods if exact else _methods(grid, variant):
+            asked = _methods(grid, variant)
+            for method in variant.config.methods if EXACT in asked else asked:
                 if method != EXACT:
                     cell = cell_of(variant.config, seed, method, sha256[variant.config.name])
                     group.setdefault(cell.id, cell)

@@ -81,7 +81,15 @@ def build_board(
         if name not in known:
             raise RunError(f"--data: must be one of {', '.join(known)}{nearest(name, known)}, got {name!r}")
     comparisons = [one for one in comparisons if not data or one.data in data]
-    target = folder or _default_folder(paths, data, split)
+    if (target := folder) is None:
+        # outside the folders of the runs, in which TensorBoard on ``runs`` would show it
+        resolved = [Path(path).resolve() for path in paths]
+        what = json.dumps([[str(path) for path in resolved], list(data), split])
+        name = f"{resolved[0].name}-{hashlib.sha256(what.encode()).hexdigest()[:8]}"
+        try:
+            target = cache_folder() / "boards" / name
+        except RuntimeError:
+            raise RunError("--logdir: is needed, because there is no home directory to write to") from None
     with _replacing(target) as new:
         for comparison in comparisons:
             write_comparison(new, comparison)
@@ -120,17 +128,6 @@ def _pictures(sweeps: Sequence[SweepResults], data: Sequence[str]) -> dict[str, 
             drawn = [block for block in section.blocks if isinstance(block, Picture)]
             found |= {f"{prefix}/{block.name}": block.figure for block in drawn}
     return found
-
-
-def _default_folder(paths: Sequence[str], data: Sequence[str], split: int | None) -> Path:
-    """Return a folder outside those of the runs, in which TensorBoard on ``runs`` would show it."""
-    resolved = [Path(path).resolve() for path in paths]
-    what = json.dumps([[str(path) for path in resolved], list(data), split])
-    digest = hashlib.sha256(what.encode()).hexdigest()[:8]
-    try:
-        return cache_folder() / "boards" / f"{resolved[0].name}-{digest}"
-    except RuntimeError:
-        raise RunError("--logdir: is needed, because there is no home directory to write to") from None
 
 
 @contextlib.contextmanager

@@ -215,7 +215,13 @@ def _lines_of_run(run: RunFolder, config: Config, suffix: str, note: Callable[[s
     data = run.facts["data"]
     lines = []
     for method in config.methods:
-        logged = _logged(MethodFolder(run.path / method))
+        logged: dict[str, list[tuple[int, float]]] = {}  # steps and values by tag
+        log = MethodFolder(run.path / method).log
+        with reading(log):
+            for entry in read_log(log):
+                for tag, value in entry["values"].items():
+                    if value is not None:
+                        logged.setdefault(tag, []).append((int(entry["step"]), float(value)))
         if not logged and method not in records:
             continue
         sections = {EXACT: config.exact} | dict.fromkeys(config.surrogate.losses, config.surrogate)
@@ -237,17 +243,6 @@ def _lines_of_run(run: RunFolder, config: Config, suffix: str, note: Callable[[s
         found = [records[method]] if method in records else []
         lines.append(Line(f"{method}{suffix}", parameters, found, curves, trace))
     return lines
-
-
-def _logged(folder: MethodFolder) -> dict[str, list[tuple[int, float]]]:
-    """Return steps and values by tag."""
-    logged: dict[str, list[tuple[int, float]]] = {}
-    with reading(folder.log):
-        for entry in read_log(folder.log):
-            for tag, value in entry["values"].items():
-                if value is not None:
-                    logged.setdefault(tag, []).append((int(entry["step"]), float(value)))
-    return logged
 
 
 def comparisons_of_sweep(results: SweepResults, split: int | None = None) -> list[Comparison]:

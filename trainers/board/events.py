@@ -35,6 +35,7 @@ from torch.utils.tensorboard.writer import SummaryWriter
 
 from trainers.board.comparisons import PARTS, Comparison, Line, Points, precision_curve, rank_scores, stairs
 from trainers.config import EXACT
+from trainers.report.pictures.drawing import NAMES
 from trainers.run.tracking import event_tag
 from trainers.tables import NOTHING_PROVEN, markdown_table, number
 
@@ -172,7 +173,7 @@ def roc_figure(comparison: Comparison, part: str) -> Figure | None:
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, loc="lower right", fontsize=9, title="method (area)", title_fontsize=9)
-    axes.set_title(f"{comparison.name}: ROC, {'training' if part == 'train' else 'test'} set", fontsize=13)
+    axes.set_title(f"{comparison.name}: ROC, {NAMES[part]}", fontsize=13)
     return figure
 
 
@@ -180,8 +181,6 @@ SHOWN_AT_FIRST = 40
 """TensorBoard shows no run at first where there are more."""
 _UNFOLDED = 3
 """Comparisons whose charts are unfolded at first, where the runs are shown; TensorBoard loads what is unfolded."""
-
-_SETS = {"train": "training set", "test": "test set"}
 
 
 def tag_of(comparison: Comparison, what: str) -> str:
@@ -209,18 +208,18 @@ def _level(value: float, last: int) -> Points:
 def charts_of(comparison: Comparison) -> dict[str, dict[str, list[str]]]:
     """Return titles and tags of the charts by category; charts without a series are left out."""
     statistic, *others = comparison.statistics or [comparison.statistic]
-    final = {part: f"final {statistic}, {_SETS[part]}" for part in PARTS}
-    first = {part: f"precision among the first k, {_SETS[part]}" for part in PARTS}
+    final = {part: f"final {statistic}, {NAMES[part]}" for part in PARTS}
+    first = {part: f"precision among the first k, {NAMES[part]}" for part in PARTS}
     charts = {
         "convex loss while training": ["loss"],
-        **{f"{statistic} while training, {_SETS[part]}": [f"{part}/{statistic}"] for part in PARTS},
+        **{f"{statistic} while training, {NAMES[part]}": [f"{part}/{statistic}"] for part in PARTS},
         **{final[part]: [f"final/{part}/{statistic}"] for part in PARTS},
         first["test"]: ["precision/test"],
         "exact stage: incumbent and bound (step = ms)": ["incumbent", "bound"],
         "exact stage: relative gap (step = ms)": ["gap"],
         first["train"]: ["precision/train"],
     }
-    more = {f"final {name}, {_SETS[part]}": [f"final/{part}/{name}"] for name in others for part in PARTS}
+    more = {f"final {name}, {NAMES[part]}": [f"final/{part}/{name}"] for name in others for part in PARTS}
     there = {tag for line in comparison.lines for tag in scalars_of(comparison, line)}
     kept = {}
     for title, several in ((comparison.title, charts), (f"{comparison.title}: other statistics", more)):

@@ -13,9 +13,6 @@ from pydantic import BaseModel, ValidationError
 NOTHING = object()
 """Value of a key that is missing."""
 
-_LONGEST_VALUE = 100
-_LONGEST_RULE = 1000
-
 
 @dataclass(frozen=True)
 class Finding:
@@ -32,7 +29,7 @@ class Finding:
         text = repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False, default=str)
         got = "" if value is NOTHING else f", got {shortened(text)}"
         origin = " on the command line" if self.from_command_line else ""
-        return f"{where}{shortened(self.rule, _LONGEST_RULE)}{got}{origin}"
+        return f"{where}{shortened(self.rule, 1000)}{got}{origin}"
 
 
 class ConfigError(ValueError):
@@ -126,6 +123,6 @@ def _fields_at(model: type[BaseModel], location: Sequence[int | str]) -> list[st
     return list(model.model_fields)
 
 
-def shortened(text: str, longest: int = _LONGEST_VALUE) -> str:
+def shortened(text: str, longest: int = 100) -> str:
     """Return a text, with dots at its end where it is too long for a message."""
     return text if len(text) <= longest else text[: longest - 3] + "..."

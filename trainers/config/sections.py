@@ -82,10 +82,7 @@ def _split_integers(value: object) -> object:
     parts = _split(value)
     if not isinstance(parts, list):
         return parts
-    return [int(p) if isinstance(p, str) and p.isdecimal() and len(p) < _DIGITS else p for p in parts]
-
-
-_DIGITS = 19  # of integers of 64 bits
+    return [int(p) if isinstance(p, str) and p.isdecimal() and len(p) < 19 else p for p in parts]  # of 64 bits
 
 
 def _whole_or(word: str, least: int) -> PlainValidator:
@@ -129,21 +126,18 @@ class Section(BaseModel):
         yield from ()
 
 
+_Name = Annotated[StrictStr, Field(min_length=1)] | None
+
+
 class DataConfig(Section):
     """Where the observations come from, and how they are split into a training set and a test set."""
 
-    name: StrictStr | None = option(None, "a known data set: gaussians, travel, pima, ...", min_length=1)
-    path: StrictStr | None = option(
-        None, "your own table (CSV) or sparse text, relative to the config file", min_length=1
-    )
-    test_path: StrictStr | None = option(None, "file of the test set; path is split when left out", min_length=1)
+    name: _Name = option(None, "a known data set: gaussians, travel, pima, ...")
+    path: _Name = option(None, "your own table (CSV) or sparse text, relative to the config file")
+    test_path: _Name = option(None, "file of the test set; path is split when left out")
     format: FormatName = option("auto", "table, svmlight (also libsvm, LETOR), or auto to decide by the file")
-    label: StrictStr | None = option(
-        None, "label column of your table: 0 and 1, with queries also 2, 3, ...", min_length=1
-    )
-    query: StrictStr | None = option(
-        None, "query column of your table; alternatively a file of sizes, PATH.query", min_length=1
-    )
+    label: _Name = option(None, "label column of your table: 0 and 1, with queries also 2, 3, ...")
+    query: _Name = option(None, "query column of your table; alternatively a file of sizes, PATH.query")
     drop: Names = option((), "columns of your table that are not features, such as ids")
     features: Names | None = option(None, "feature columns of your table; all others when left out")
     train_fraction: float = option(0.5, "share of the rows (queries) used for training", gt=0, lt=1)

@@ -110,11 +110,6 @@ Row = Mapping[Variant, Series]
 """The series of a data set."""
 
 
-def statistic_of_sweep(results: SweepResults) -> str:
-    """Return the statistic that the exact stage maximises, which records report first."""
-    return next(iter(results.records[0]["train"]))
-
-
 def key_name(key: str) -> str:
     """Return a short name of a config's key.
 
@@ -275,7 +270,7 @@ def _rows(results: SweepResults, grids: Sequence[Json]) -> dict[str, Row]:
         several = [Series(data, variant, records) for records in choices.values()]
         most = max(len(series.records) for series in several)
         full = [series for series in several if len(series.records) == most]
-        means = [mean_of(series.values("test", statistic_of_sweep(results))) for series in full]
+        means = [mean_of(series.values("test", next(iter(results.records[0]["train"])))) for series in full]
         rows.setdefault(data, {})[variant] = full[int(np.argmax(np.nan_to_num(means, nan=-math.inf)))]
     order = SweepTable("", "", rows).variants  # the same in every row
     return {data: {variant: row[variant] for variant in order if variant in row} for data, row in rows.items()}
@@ -309,7 +304,7 @@ class Evidence:
     @cached_property
     def statistic(self) -> str:
         """The statistic that the exact stage maximises and in which methods are compared."""
-        return statistic_of_sweep(self.results)
+        return next(iter(self.results.records[0]["train"]))
 
     @cached_property
     def decimals(self) -> int:

@@ -235,9 +235,11 @@ def gain_table(evidence: Evidence) -> Table:
         "mean gap",
     ]  # fmt: skip
     found = evidence.gains["test"]
+    splits = say.counted_range((one.splits for one in found.values()), "split")
     caption = (
-        f"`{evidence.statistic}` on the test sets, {say.splits_text(found)}: means, and the difference with its 95% "
-        f"interval. p: {say.tests_text(found)}. Proven: answers that no linear ranker of the list can beat."
+        f"`{evidence.statistic}` on the test sets, {splits}{'' if ' to ' in splits else ' each'}: means, and the "
+        f"difference with its 95% interval. p: {say.tests_text(found)}. Proven: answers that no linear ranker of the "
+        "list can beat."
     )
     return Table(header, rows, caption)
 

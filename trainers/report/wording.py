@@ -213,12 +213,6 @@ def verdict_text(family: Mapping[Pair, Paired], what: str, against: str, decimal
     return " ".join(sentences)
 
 
-def splits_text(family: Mapping[Pair, Paired]) -> str:
-    """Return how many splits comparisons have, such as ``10 splits each`` or ``4 to 10 splits``."""
-    text = counted_range((found.splits for found in family.values()), "split")
-    return text if " to " in text else f"{text} each"
-
-
 def tests_text(family: Mapping[Pair, Paired]) -> str:
     """Name the test on which conclusions rest."""
     number = max((found.of for found in family.values()), default=0)

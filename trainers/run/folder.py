@@ -240,7 +240,15 @@ def _check_is_run(folder: RunFolder) -> None:
 
 
 def _check_config(folder: RunFolder, config: Config, undecided: Collection[str] = ()) -> None:
-    before = _begun_with(folder)
+    try:
+        tree = read_toml(folder.config)
+        whole = flat(tomllib.loads(resolved_toml(parse_config(tree, source=str(folder.config)))))
+    except ConfigError as error:
+        raise RunError(f"{folder.config}: is damaged ({error.findings[0]}); {_ADVICE}") from None
+    before = flat(tree)
+    if missing := [key for key in whole if key not in before]:
+        keys = ", ".join(missing[:3]) + (", ..." if missing[3:] else "")
+        raise RunError(f"{folder.config}: was cut off or is of another version: it lacks {keys}; {_ADVICE}")
     now = flat(tomllib.loads(resolved_toml(config)))
     findings = []
     for key in dict.fromkeys((*before, *now)):
@@ -251,16 +259,3 @@ def _check_config(folder: RunFolder, config: Config, undecided: Collection[str] 
             findings.append(Finding(key, rule, now.get(key, "the default")))
     if findings:
         raise ConfigError(f"the config differs from that of the run to continue; {_ADVICE}", findings)
-
-
-def _begun_with(folder: RunFolder) -> dict[str, Any]:
-    """Return the keys of the config that a run was begun with."""
-    try:
-        tree = read_toml(folder.config)
-        whole = flat(tomllib.loads(resolved_toml(parse_config(tree, source=str(folder.config)))))
-    except ConfigError as error:
-        raise RunError(f"{folder.config}: is damaged ({error.findings[0]}); {_ADVICE}") from None
-    if missing := [key for key in whole if key not in flat(tree)]:
-        keys = ", ".join(missing[:3]) + (", ..." if missing[3:] else "")
-        raise RunError(f"{folder.config}: was cut off or is of another version: it lacks {keys}; {_ADVICE}")
-    return flat(tree)

@@ -48,18 +48,6 @@ class Context(Task):
         """Results to compute, by method."""
         return {cell.method: cell for cell in plan_of_run(self.config, self.split.facts["sha256"]).cells.values()}
 
-    def hyperparameters(self, method: str) -> dict[str, bool | int | float | str]:
-        """Return what TensorBoard compares methods and runs by: the same keys for every method."""
-        config = self.config
-        return {
-            "method": method,
-            "data": config.data.name or Path(str(config.data.path)).stem,
-            "seed": config.seed,
-            **{name: getattr(config.surrogate, name) for name in ("scorer", "optimizer", "l2")},
-            **{name: getattr(config.exact, name) for name in ("statistic", "base", "C", "margin")},
-            "top_k": str(config.exact.top_k),
-        }
-
 
 def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
     """Fit a method of a run, log it, leave its folder finished, and return its record.
@@ -101,7 +89,17 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
             if exact or record["steps"] is None:
                 # methods without steps draw level lines as long as the longest training
                 tracker.level(max((before["steps"] or 0 for before in records), default=0), final)
-            tracker.finish(context.hyperparameters(method), final)
+            # what TensorBoard compares methods and runs by: the same keys for every method
+            data = config.data.name or Path(str(config.data.path)).stem
+            parameters: dict[str, bool | int | float | str] = {
+                "method": method,
+                "data": data,
+                "seed": config.seed,
+                "top_k": str(config.exact.top_k),
+            }
+            parameters |= {name: getattr(config.surrogate, name) for name in ("scorer", "optimizer", "l2")}
+            parameters |= {name: getattr(config.exact, name) for name in ("statistic", "base", "C", "margin")}
+            tracker.finish(parameters, final)
     buffer = io.BytesIO()
     np.savez(buffer, train=fitted.scores.train, test=fitted.scores.test)
     write_atomic(folder.scores, buffer.getvalue())

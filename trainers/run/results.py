@@ -178,8 +178,8 @@ def markdown_tables(results: Results) -> dict[str, str]:
     """Return the tables in Markdown by title; caption and conclusions follow the first."""
     texts = {}
     for title, columns in tables(results).items():
-        headings, cells = zip(*columns, strict=True)
-        texts[title] = markdown_table(headings, zip(*cells, strict=True))
+        headings = [heading for heading, _ in columns]
+        texts[title] = markdown_table(headings, zip(*(cells for _, cells in columns), strict=True))
     lines = [*results.caption.splitlines(), *results.conclusions]
     texts["methods"] += "\n\n" + "".join(f"{line}\n\n" for line in lines)
     return texts

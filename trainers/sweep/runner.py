@@ -15,9 +15,9 @@ from pathlib import Path
 from ltr.data import DataError
 from trainers.config import EXACT, Config
 from trainers.config.errors import ConfigError, Finding
-from trainers.config.grids import Grid, SweepConfig, load_sweep
+from trainers.config.grids import Grid, load_sweep
 from trainers.display import Display
-from trainers.files import Json, RunError, locked, read_json, remove_leftovers, write_json, writing
+from trainers.files import RunError, locked, read_json, remove_leftovers, write_json, writing
 from trainers.plan import Cell, Plan, plan
 from trainers.provenance import origin
 from trainers.records import ADVICE, CELLS, INDEX, cell_file, read_cell, read_sweep, write_cell
@@ -94,7 +94,15 @@ def run_sweep(
             remove_leftovers(config.folder)
         with locked(config.folder, f".lock-{shard.number}-of-{shard.count}"):
             with writing(config.folder, "runs_dir"):
-                _write_index(config, whole, origin() if earlier is None else earlier.origin)
+                # the index stays where the plan is the same as before
+                index, before = {"name": config.name, "grids": whole.index}, read_json(config.folder / INDEX, ADVICE)
+                foreign = (path for path in config.folder.iterdir() if not path.name.startswith("."))
+                if before is None and not (config.folder / CELLS).is_dir() and any(foreign):
+                    advice = "remove it yourself, or choose another name"
+                    raise RunError(f"name: {config.folder} holds other files than a sweep's; {advice}")
+                if before is None or {key: before.get(key) for key in index} != json.loads(json.dumps(index)):
+                    begun_with = origin() if earlier is None else earlier.origin
+                    write_json(config.folder / INDEX, {**index, "origin": begun_with})
                 if earlier is not None:
                     found = (record for record in earlier.records if record["id"] in whole.cells)
                     taken = [record for record in found if not cell_file(config.folder, record["id"]).exists()]
@@ -139,18 +147,6 @@ def part(cells: Sequence[Cell], shard: Shard) -> list[Cell]:
         if least == shard.number - 1:
             mine.add(key)
     return [cell for cell in cells if (cell.data, cell.split) in mine]
-
-
-def _write_index(config: SweepConfig, whole: Plan, begun_with: Json) -> None:
-    """Write which results make which table, and the origin; the file stays where the plan is the same as before."""
-    folder = config.folder
-    before = read_json(folder / INDEX, ADVICE)
-    begun = before is not None or (folder / CELLS).is_dir()
-    if not begun and any(not p.name.startswith(".") for p in folder.iterdir()):
-        raise RunError(f"name: {folder} holds other files than a sweep's; remove it yourself, or choose another name")
-    index = {"name": config.name, "grids": whole.index}
-    if before is None or {key: before.get(key) for key in index} != json.loads(json.dumps(index)):
-        write_json(folder / INDEX, {**index, "origin": begun_with})
 
 
 def examine(grids: Sequence[Grid], source: str = "sweep") -> tuple[Plan, list[str]]:

@@ -60,12 +60,10 @@ class Task:
         """Return the reported statistics, ``{"train": {...}, "test": {...}}``; None where undefined."""
         found: Statistics = {}
         for (name, part), values in zip(self.split.parts, (scores.train, scores.test), strict=True):
-            reached = (
-                statistic_of(values, part.y, statistic)
-                if part.qid is None
-                else mean_share(values, part, statistic, self.config.statistics)
-                for statistic in self.config.reported
-            )
+            if part.qid is None:
+                reached = [statistic_of(values, part.y, one) for one in self.config.reported]
+            else:
+                reached = [mean_share(values, part, one, self.config.statistics) for one in self.config.reported]
             found[name] = dict(zip(self.reported, reached, strict=True))
         return found
 
@@ -94,12 +92,8 @@ class Task:
 
 def by_tag(statistics: Mapping[str, Mapping[str, float | None]]) -> dict[str, float]:
     """Return statistics under their tags, such as ``train/dcg``; undefined ones are left out."""
-    return {
-        f"{part}/{name}": value
-        for part in ("train", "test")
-        for name, value in statistics[part].items()
-        if value is not None
-    }
+    every = ((f"{part}/{name}", value) for part in ("train", "test") for name, value in statistics[part].items())
+    return {tag: value for tag, value in every if value is not None}
 
 
 def too_long(config: Config, split: Split) -> str:

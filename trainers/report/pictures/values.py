@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -106,7 +107,9 @@ def method_pictures(evidence: Evidence) -> Iterator[Picture]:
 
 def _method_picture(evidence: Evidence, group: SweepTable) -> Picture:
     figure, grid = draw.panels(list(group.rows), height=2.0, foot=1.2)
-    methods = draw.method_looks(evidence.methods, evidence.base)
+    others = [method for method in evidence.methods if method != evidence.base]
+    methods = dict(zip(others, itertools.cycle(draw.LOOKS), strict=False))
+    methods |= {} if evidence.base is None else {evidence.base: ("#3b4148", "s")}  # a dark square
     shades = draw.shades(max(1, *(len(_lengths(row)) for row in group.rows.values())))
     labels: dict[tuple[str, str], dict[str, None]] = {}  # by look; what looks alike has one entry of the legend
     for axes, row in zip(grid, group.rows.values(), strict=True):
