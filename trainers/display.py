@@ -20,8 +20,7 @@ from trainers.plan import Cell
 from trainers.records import Answer
 from trainers.tables import NOTHING_PROVEN
 
-_STEPS, _CELLS = 2.0, 10.0
-"""Seconds between lines about steps of a method and about finished cells of a sweep."""
+_STEPS, _CELLS = 2.0, 10.0  # seconds between lines on steps of a method and on finished cells of a sweep
 
 
 class Display:

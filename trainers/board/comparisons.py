@@ -23,18 +23,16 @@ from trainers.config import EXACT, Config, load_config
 from trainers.config.errors import ConfigError
 from trainers.files import Json, RunError, reading
 from trainers.records import SweepResults, nothing_proven, thinned, unpack_labels
-from trainers.report.evidence import Series, key_name, tables_of
+from trainers.report.evidence import PARTS, FloatArray, Series, key_name, tables_of
 from trainers.run.folder import MethodFolder, RunFolder
 from trainers.run.results import read_run
 from trainers.run.tracking import read_log
+from trainers.task.data import IntArray
 from trainers.task.measures import share_name
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Points = Sequence[tuple[int, float]]
 """Steps, ascending, and values."""
 
-PARTS = ("train", "test")
 _MOST = 100  # positions of a precision curve
 
 
@@ -159,8 +157,7 @@ def rank_scores(lists: Sequence[IntArray]) -> tuple[IntArray, FloatArray]:
     return np.concatenate([*lists, none]), np.concatenate(scores)
 
 
-_POINTS = 120
-"""Largest number of points of a curve or trace that is a mean over splits."""
+_POINTS = 120  # most points of a curve or trace that is a mean over splits
 
 
 def comparisons_of_runs(runs: Sequence[RunFolder], note: Callable[[str], None]) -> list[Comparison]:

@@ -99,10 +99,8 @@ def write_overview(folder: Path, comparisons: Sequence[Comparison], pictures: Ma
 
 
 _METRICS = "values/"
-_SHOWN = 5
-"""Number of parameters that TensorBoard shows at first: those marked as differing, then by name."""
-_PARAMETERS = ("data", "method", "K", "table", "run", "margin", "C", "base", "l2")
-"""Parameters, the most important first."""
+_SHOWN = 5  # parameters that TensorBoard shows at first: those marked as differing, then by name
+_PARAMETERS = ("data", "method", "K", "table", "run", "margin", "C", "base", "l2")  # the most important first
 
 
 def _columns_summary(comparisons: Sequence[Comparison]) -> Summary:

@@ -21,10 +21,8 @@ def read_toml(path: Path) -> Tree:
         return parse_toml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         rule = "no such config file"
-    except UnicodeDecodeError as error:
-        rule = f"cannot be read: {error}"
-    except OSError as error:
-        rule = f"cannot be read: {error.strerror or error}"
+    except (OSError, UnicodeDecodeError) as error:
+        rule = f"cannot be read: {getattr(error, 'strerror', None) or error}"
     except ValueError as error:
         rule = f"is not valid TOML: {error}"
     raise ConfigError(str(path), [Finding("", rule)])

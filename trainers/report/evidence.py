@@ -155,9 +155,6 @@ def _number(value: object) -> float:
     return math.nan if value is None else float(value)  # type: ignore[arg-type]
 
 
-# --- tables -------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class SweepTable:
     """The results of all grids with one name."""
@@ -279,8 +276,6 @@ def _rows(results: SweepResults, grids: Sequence[Json]) -> dict[str, Row]:
 def _asked(series: Series, without: Iterable[str]) -> frozenset[str]:
     return frozenset(other_options(record, without) for record in series.records.values())
 
-
-# --- evidence -----------------------------------------------------------------------------------------------------
 
 Length = int | str
 

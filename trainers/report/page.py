@@ -162,7 +162,11 @@ def to_html(page: Page, images: Mapping[Picture, bytes]) -> str:
     """Return a page as one HTML file with its style and pictures (PNG) inside, without scripts."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"inline": lambda text: Markup(inline_html(text)), "plain": plain_text}
-    environment.filters["breakable"] = _breakable
+    # a line may break after an underscore of a long name, but not within ``K = 50``
+    breakable = re.compile(r"_(?=[^<>]*(<|$))")
+    environment.filters["breakable"] = lambda html: Markup(
+        breakable.sub("_<wbr>", html).replace(" = ", "&nbsp;=&nbsp;")
+    )
     folder = resources.files("trainers.report")
     template = environment.from_string(folder.joinpath("page.html.jinja").read_text(encoding="utf-8"))
     return template.render(
@@ -172,8 +176,3 @@ def to_html(page: Page, images: Mapping[Picture, bytes]) -> str:
         width=lambda picture: round(picture.figure.get_figwidth() * _CSS_PIXELS),
         height=lambda picture: round(picture.figure.get_figheight() * _CSS_PIXELS),
     )
-
-
-def _breakable(html: Markup) -> Markup:
-    """Allow a line break after an underscore of a long name, and none within ``K = 50``."""
-    return Markup(re.sub(r"_(?=[^<>]*(<|$))", "_<wbr>", html).replace(" = ", "&nbsp;=&nbsp;"))

@@ -12,7 +12,6 @@ from urllib.parse import quote
 
 import numpy as np
 
-from trainers.config import EXACT
 from trainers.files import RunError, remove_leftovers, write_atomic, write_json, writing
 from trainers.records import SweepResults, is_sweep, write_export
 from trainers.report.evidence import Evidence, mean_of
@@ -83,9 +82,14 @@ def advice(evidence: Evidence) -> str:
     """Return one sentence on whether reranking helps on these data."""
     found, d = evidence.gains["test"], evidence.decimals
     if not evidence.exact:
-        best = [_best_method(evidence, data) for data in dict.fromkeys(r["data"] for r in evidence.results.records)]
-        mean = f"the best mean `{evidence.statistic}` on test is that of {listed(best)}"
-        return f"**The sweep has no exact stage yet; {mean}.**"
+        best = []
+        for data in dict.fromkeys(record["data"] for record in evidence.results.records):
+            rows = (table.rows.get(data, {}) for table in evidence.tables)
+            means = {v.label: mean_of(s.values("test", evidence.statistic)) for row in rows for v, s in row.items()}
+            label, mean = max(means.items(), key=lambda item: item[1] if np.isfinite(item[1]) else -np.inf)
+            best.append(f"{literal(label)} on {literal(data)} ({fixed(mean, d)})")
+        text = f"the best mean `{evidence.statistic}` on test is that of {listed(best)}"
+        return f"**The sweep has no exact stage yet; {text}.**"
     if not any(one.tested for one in found.values()):
         needed = f"{FEWEST_SPLITS} splits of a data set with results of the exact stage and of its base ranker"
         return f"**It is too early to say whether reranking helps: a test needs {needed}.**"
@@ -101,14 +105,6 @@ def advice(evidence: Evidence) -> str:
         f"**Keep the base ranker: reranking is not shown to change `{evidence.statistic}` on the test sets (its "
         f"largest mean gain, on {literal(pair[0])} at K = {pair[1]}, is {effect(most, d)}).**"
     )
-
-
-def _best_method(evidence: Evidence, data: str) -> str:
-    rows = [table.rows[data] for table in evidence.tables if data in table.rows]
-    first = ((v, s) for row in rows for v, s in row.items() if v.method != EXACT)
-    means = {variant.label: mean_of(series.values("test", evidence.statistic)) for variant, series in first}
-    best = max(means, key=lambda label: means[label] if np.isfinite(means[label]) else -np.inf)
-    return f"{literal(best)} on {literal(data)} ({fixed(means[best], evidence.decimals)})"
 
 
 def state(evidence: Evidence) -> str:

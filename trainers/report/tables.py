@@ -53,9 +53,6 @@ def section(make: Make) -> Make:
     return make
 
 
-# --- values -------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Reached:
     """The values of a variant on one data set."""
@@ -168,9 +165,6 @@ def _loss_section(evidence: Evidence) -> Iterator[Section]:
     yield Section("Loss and statistic", [Table(header, rows, caption, left=2)] if rows else [])
 
 
-# --- the exact stage ----------------------------------------------------------------------------------------------
-
-
 @section
 def _exact_section(evidence: Evidence) -> Iterator[Section]:
     """What the exact stage proved on its lists, and what it gained over its base rankers."""
@@ -242,9 +236,6 @@ def gain_table(evidence: Evidence) -> Table:
         "list can beat."
     )
     return Table(header, rows, caption)
-
-
-# --- options ------------------------------------------------------------------------------------------------------
 
 
 def comparison_table(
@@ -385,9 +376,6 @@ def _recentring_section(evidence: Evidence) -> Iterator[Section]:
     more = {"on train": lambda pair: say.signed(train[pair].difference, d) if pair in train else say.ABSENT}
     table = comparison_table(test, evidence, "recentred - found", more=more, decimals=d)
     yield Section("Does recentring help?", [*blocks, table])
-
-
-# --- checks, times and data ---------------------------------------------------------------------------------------
 
 
 def below_a_start(records: Iterable[Json]) -> list[Json]:

@@ -135,9 +135,6 @@ def counted_range(numbers: Iterable[int], noun: str) -> str:
     return counted(found[0], noun) if len(found) == 1 else f"{found[0]} to {found[-1]} {noun}s"
 
 
-# --- families of comparisons --------------------------------------------------------------------------------------
-
-
 def effect(found: Paired, decimals: int) -> str:
     """Return a difference with its interval, such as ``+0.53 [+0.12, +0.94] or +1.7%``."""
     ends = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 
 import numpy as np
@@ -14,19 +14,9 @@ from ltr.exact.certificate import certify
 from ltr.exact.problem import RerankProblem
 from ltr.exact.solution import Solution, Status
 from ltr.rankers import TwoStageRanker
-from trainers.files import Json, read_json, reading, replacing, write_atomic, write_json
+from trainers.files import Json, reading, replacing, write_atomic, write_json
 from trainers.run.folder import MethodFolder
 from trainers.task.measures import Task
-
-
-def earlier_weights(folder: MethodFolder, feature_names: Sequence[str]) -> list[list[float]]:
-    """Return the incumbent of an exact stage that was stopped, if there is one."""
-    earlier = read_json(folder.solution)
-    if earlier is None:
-        return []
-    with reading(folder.solution):
-        weights = earlier["weights"]
-        return [] if weights is None else [[float(weights[name]) for name in feature_names]]
 
 
 def save_solution(folder: MethodFolder, task: Task, ranker: TwoStageRanker) -> None:

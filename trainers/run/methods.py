@@ -24,7 +24,7 @@ from trainers.files import Json, RunError, read_json, reading, replacing, write_
 from trainers.methods import INTERRUPTED, Watch, fit
 from trainers.plan import Cell, plan_of_run
 from trainers.records import is_trivial
-from trainers.run.certificates import earlier_weights, save_solution
+from trainers.run.certificates import save_solution
 from trainers.run.folder import MethodFolder, RunFolder
 from trainers.run.helpers import Helpers
 from trainers.run.tracking import Tracker
@@ -74,7 +74,10 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
         options["base"] = load_ranker(context.run.method(config.exact.base))
         linear = (record for record in records if record["weights"] is not None)
         options["starts"] = {context.cells[record["method"]].id: record["weights"] for record in linear}
-        options["more_starts"] = earlier_weights(folder, context.split.feature_names)
+        if (earlier := read_json(folder.solution)) is not None:  # the incumbent of an exact stage that was stopped
+            with reading(folder.solution):
+                if (weights := earlier["weights"]) is not None:
+                    options["more_starts"] = [[float(weights[name]) for name in context.split.feature_names]]
     with Tracker(folder.path, folder.log, tensorboard=config.tracking.tensorboard, keep=keep) as tracker:
         steps = {"rankboost": config.baselines.rankboost.rounds}
         context.display.begin(method, config.surrogate.max_steps if surrogate else steps.get(method))

@@ -114,7 +114,10 @@ def _csv(
         found.insert(0, ours[0])
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    shown = _quoted if quote_formulas and found else str
+
+    def shown(text: str) -> str:
+        return f"'{text}" if quote_formulas and _is_formula(text) else text
+
     writer.writerow([*ours, *map(shown, own)])
     lists = np.zeros(len(scores), dtype=np.int64) if queries is None else queries
     top = 0
@@ -137,7 +140,3 @@ def _is_formula(text: str) -> bool:
         [True, True, True, True, False, False, False, False, False]
     """
     return text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) and text.strip("=+-@") != "" and not is_number(text)
-
-
-def _quoted(text: str) -> str:
-    return f"'{text}" if _is_formula(text) else text

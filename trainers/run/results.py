@@ -27,8 +27,7 @@ from trainers.tables import NOTHING_PROVEN, markdown_table, number
 from trainers.task.data import Split, split_of
 from trainers.task.measures import ranked_labels
 
-Columns = list[tuple[str, list[str]]]
-"""Headings and cells."""
+Columns = list[tuple[str, list[str]]]  # headings and cells
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ class CellError(ValueError):
     """The reason why one cell has no result; others are not concerned."""
 
 
+# numbers of threads and random states belong to the process, and a Dask worker may have several threads
 _ONE_AT_A_TIME = threading.Lock()
-"""Numbers of threads and random states belong to the process, and a Dask worker may have several threads."""
 
 
 def answer(folder: Path, cell: Cell, threads: int) -> Answer:

@@ -23,10 +23,8 @@ from ltr.rankers.top_lists import cut
 from ltr.statistics import RankStatistic
 from trainers.config import Config
 from trainers.config.sections import StatisticsConfig
-from trainers.task.data import Part, Split
+from trainers.task.data import FloatArray, IntArray, Part, Split
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Statistics = dict[str, dict[str, float | None]]
 """Statistics by name, of ``train`` and ``test``."""
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from ltr.exact.solution import relative_gap
 from trainers.files import Json
@@ -23,8 +22,7 @@ FIRST = 1e-3
 _INCUMBENT, _BOUND, _START = "#0072b2", "#d55e00", "#6f7a85"
 _LISTS = 4  # panels of a data set, as in the paper
 
-Traced = dict[str, dict[object, list[Json]]]
-"""By data set and K: the records with a trace."""
+Traced = dict[str, dict[object, list[Json]]]  # by data set and K: the records with a trace
 
 
 def _traced(series: Series) -> list[Json]:
@@ -123,7 +121,14 @@ def _trace_picture(evidence: Evidence, data: str, records: list[Json]) -> Pictur
     figure, grid = draw.panels([_ending(record) for record in records], foot=0.8)
     last = _last_second(records)
     for axes, record in zip(grid, records, strict=True):
-        _draw_trace(axes, record)
+        seconds, incumbent, bound = _steps_of(record)
+        axes.fill_between(seconds, incumbent, bound, step="post", color="#eef1f4", linewidth=0)
+        axes.step(seconds, bound, where="post", color=_BOUND, linewidth=1.7, label="bound")
+        axes.step(seconds, incumbent, where="post", color=_INCUMBENT, linewidth=1.7, label="incumbent")
+        if starts := (record["list"] or {}).get("starts"):
+            axes.axhline(max(starts.values()), color=_START, linewidth=1.1, linestyle="--")
+        if settled(record):
+            axes.plot(seconds[-1:], incumbent[-1:], marker="o", markersize=6, color=draw.INK, linestyle="")
         draw.log_time(axes, FIRST, last)
         draw.ticks(axes.yaxis, 5)
     draw.name_axes(figure, x="seconds", y="objective")
@@ -141,17 +146,6 @@ def _trace_picture(evidence: Evidence, data: str, records: list[Json]) -> Pictur
         "its answer optimal."
     )
     return Picture(f"over_time_{data}", figure, caption)
-
-
-def _draw_trace(axes: Axes, record: Json) -> None:
-    seconds, incumbent, bound = _steps_of(record)
-    axes.fill_between(seconds, incumbent, bound, step="post", color="#eef1f4", linewidth=0)
-    axes.step(seconds, bound, where="post", color=_BOUND, linewidth=1.7, label="bound")
-    axes.step(seconds, incumbent, where="post", color=_INCUMBENT, linewidth=1.7, label="incumbent")
-    if starts := (record["list"] or {}).get("starts"):
-        axes.axhline(max(starts.values()), color=_START, linewidth=1.1, linestyle="--")
-    if settled(record):
-        axes.plot(seconds[-1:], incumbent[-1:], marker="o", markersize=6, color=draw.INK, linestyle="")
 
 
 def _ending(record: Json) -> str:

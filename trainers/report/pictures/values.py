@@ -33,25 +33,21 @@ from trainers.report.tables import Reached
 from trainers.report.wording import counted_range
 from trainers.run.overview import ranked_list_figure
 
+# by K: the exact stage against its base ranker on training and test sets, and whether all lists are proven
 Gains = dict[Any, tuple[dict[str, Paired], bool]]
-"""By K: the exact stage against its base ranker on training and test sets, and whether all lists are proven."""
 
 
 def gain_pictures(evidence: Evidence) -> Iterator[Picture]:
     """Draw the gain of the exact stage by K."""
     for lines in evidence.by_length(evidence.main_groups):
-        rows = {data: _gains(evidence, row) for data, row in lines.rows.items()}
-        if rows := {data: row for data, row in rows.items() if row}:
+        rows: dict[str, Gains] = {}
+        for data, value, series in ((data, *one) for data, row in lines.rows.items() for one in row.items()):
+            both = {part: evidence.compare(*evidence.with_base(series), part, fewest=2) for part in PARTS}
+            if known := {part: gain for part, gain in both.items() if gain.mean_b > 0}:
+                proven = all(settled(record) for record in series.records.values())
+                rows.setdefault(data, {})[value] = known, proven
+        if rows:
             yield _gain_picture(evidence, lines, rows)
-
-
-def _gains(evidence: Evidence, row: Mapping[Any, Series]) -> Gains:
-    found: Gains = {}
-    for value, series in row.items():
-        both = {part: evidence.compare(*evidence.with_base(series), part, fewest=2) for part in PARTS}
-        if known := {part: gain for part, gain in both.items() if gain.mean_b > 0}:
-            found[value] = known, all(settled(record) for record in series.records.values())
-    return found
 
 
 def _gain_picture(evidence: Evidence, lines: Along, rows: dict[str, Gains]) -> Picture:
