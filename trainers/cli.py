@@ -313,7 +313,8 @@ def _sweep(arguments: argparse.Namespace) -> int:
     failed = len(outcome.failures)
     if not arguments.quiet:
         earlier = f", {outcome.before} finished earlier" if outcome.before else ""
-        text = f"{outcome.cells - outcome.before - failed} results computed{earlier}; ltr report {outcome.folder} makes tables and figures of them"
+        done = outcome.cells - outcome.before - failed
+        text = f"{done} results computed{earlier}; ltr report {outcome.folder} makes tables and figures of them"
         console.print(text, highlight=False, soft_wrap=True)
     for failure in outcome.failures[:20]:
         _complain(f"error: {failure}")

@@ -31,10 +31,9 @@ def save_solution(folder: MethodFolder, task: Task, ranker: TwoStageRanker) -> N
         "weights": None if ranker.coef_ is None else dict(zip(names, ranker.coef_.tolist(), strict=True)),
         "center": dict(zip(names, ranker.exact_.center_.tolist(), strict=True)),
     }
-    if ranker.solution_ is not None and ranker.problem_ is not None:
-        value["certificate"] = _claim(ranker.problem_, ranker.solution_)
+    if ranker.solution_ is not None and (problem := ranker.problem_) is not None:
+        value["certificate"] = _claim(problem, ranker.solution_)
         buffer = io.BytesIO()
-        problem = ranker.problem_
         kind = {"y": problem.gains.astype(np.int64)} if problem.binary else {"gains": problem.gains, "qid": problem.qid}
         np.savez(buffer, X=problem.X, **kind, weights=ranker.solution_.weights)
         write_atomic(folder.problem, buffer.getvalue())
