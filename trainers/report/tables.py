@@ -367,7 +367,7 @@ def _recentring_section(evidence: Evidence) -> Iterator[Section]:
     test, train = (recentring(evidence, part) for part in ("test", "train"))
     if not test:
         return
-    text = "A recentred answer wins the same comparisons as the exact answer by the largest possible margin, and so "
+    text = "A recentred answer wins the same comparisons as the exact answer, by the largest possible margin, and so "
     blocks: list[Block] = [Text(text + "has the same objective.")]
     for part, found in (("test", test), ("training", train)):
         against = f"the same answer as found on the {part} sets"
