@@ -16,10 +16,8 @@ from tests.board_events import charts, curves, events, hparams, tags, tensor
 from trainers.board import build
 from trainers.board import events as board_events
 from trainers.board.build import Board, build_board
-from trainers.board.comparisons import comparisons_of_sweep
-from trainers.board.events import roc_figure
-from trainers.board.layout import layout_of
-from trainers.board.lines import mean_curve
+from trainers.board.comparisons import comparisons_of_sweep, mean_curve
+from trainers.board.events import layout_of, roc_figure
 from trainers.board.server import command, links
 from trainers.files import RunError, write_json
 from trainers.records import cell_file, pack_labels, read_sweep, thinned, unpack_labels, write_cell, write_export

@@ -23,9 +23,8 @@ from trainers.run.methods import load_scores
 from trainers.run.predict import predict_csv
 from trainers.run.results import read_results
 from trainers.run.tracking import read_log
-from trainers.task.data import Labels, Part, split_of
+from trainers.task.data import Labels, Part, follow_labels, split_of
 from trainers.task.measures import mean_share, sum_over_queries
-from trainers.task.queries import follow_labels
 
 
 def config_for(folder, **sections):
@@ -155,6 +154,7 @@ class StopsAt(Display):
     """Stops the run at a step of a method."""
 
     def __init__(self, method, step):
+        super().__init__()
         self.place = method, step
 
     def step(self, method, index, values):

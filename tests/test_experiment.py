@@ -215,6 +215,7 @@ class Calls(Display):
     """Counts what starts."""
 
     def __init__(self):
+        super().__init__()
         self.begun, self.notes = [], []
 
     def note(self, text):

@@ -11,10 +11,9 @@ from scripts.paper.theorem1 import first_theorem
 from scripts.paper.theorem2 import lemma_one, rank_definitions, second_theorem
 from tests.sweep_results import entry, exact, grid, record, sweep
 from tests.test_paper_theorem import thinned
-from trainers.records import read_export, write_export
-from trainers.report.evidence import Evidence
+from trainers.records import read_sweep, write_export
+from trainers.report.evidence import Evidence, Variant
 from trainers.report.reference import Published, Reference, read_reference
-from trainers.report.series import Variant
 
 PUBLISHED = Path(__file__).parents[1] / "configs" / "paper" / "published.csv"
 
@@ -110,7 +109,7 @@ def test_links_within_the_page_lead_to_headings(docs):
 
 def test_the_page_can_be_made_again_of_the_results_beside_it(docs, tmp_path, capsys):
     cells = docs / "paper" / "cells.jsonl"
-    assert len(read_export(cells).records) == len(results().records)
+    assert len(read_sweep(cells).records) == len(results().records)
     old = tmp_path / "docs" / "paper" / "figures" / "old.png"
     old.parent.mkdir(parents=True)
     old.touch()

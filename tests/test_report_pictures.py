@@ -15,13 +15,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 
 from trainers.records import SweepResults, pack_labels, unpack_labels
-from trainers.report.evidence import Evidence
+from trainers.report.evidence import Evidence, K, Series, Variant, in_order
 from trainers.report.page import Picture, Text
 from trainers.report.pictures import pictures
 from trainers.report.pictures.drawing import COLOURS
 from trainers.report.pictures.search import FIRST, gap_pictures, median_gap, trace_pictures
 from trainers.report.pictures.values import gain_pictures, list_pictures, method_pictures, option_pictures
-from trainers.report.series import K, Series, Variant, in_order
 
 STATISTIC = "dcg"
 BASE = "logistic_regression"

@@ -8,10 +8,9 @@ import pytest
 from tests.sweep_results import entry, exact, grid, record, sweep
 from trainers.config.grids import load_sweep
 from trainers.files import RunError
-from trainers.report.evidence import Evidence
+from trainers.report.evidence import Evidence, Variant
 from trainers.report.page import Table, Text
 from trainers.report.reference import Note, read_reference, reference_section
-from trainers.report.series import Variant
 
 CONFIGS = Path(__file__).parents[1] / "configs" / "paper"
 HEADER = "data,method,varied,half,mean,std,note\n"

@@ -11,9 +11,8 @@ from scipy import stats
 from ltr.statistics import RankStatistic
 from tests.sweep_results import STATISTIC, entry, exact, grid, record, small, sweep
 from trainers.records import Answer, nothing_proven
-from trainers.report.evidence import Evidence
+from trainers.report.evidence import Evidence, tables_of
 from trainers.report.page import Table
-from trainers.report.series import tables_of
 from trainers.report.tables import SECTIONS, line_of
 
 

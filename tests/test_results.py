@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from ltr.exact.solution import TracePoint
-from trainers.board.layout import _cell
-from trainers.board.lines import Line
-from trainers.display import display_for
+from trainers.board.comparisons import Line
+from trainers.board.events import _cell
+from trainers.display import Display
 from trainers.run.folder import RunFolder
 from trainers.run.results import Results, Row, markdown_tables, read_results, rich_tables, write_results
 
@@ -124,7 +124,7 @@ def test_a_wide_terminal_has_one_table_for_each_group_of_statistics():
 def test_a_bar_shows_whole_numbers_or_none(width):
     text = io.StringIO()
     console = Console(file=text, width=width, force_terminal=True, color_system=None, legacy_windows=False)
-    with display_for(console, quiet=False) as display:
+    with Display(console) as display:
         display.begin("logistic_regression", None)
         display.progress(TracePoint(1.0, 12.528841, 12.987654, 123456), False)
         display._bar.refresh()

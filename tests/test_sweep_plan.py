@@ -11,7 +11,7 @@ from trainers.config import EXACT, parse_config
 from trainers.config.grids import Grid, GridConfig, Variant, load_sweep
 from trainers.plan import plan
 from trainers.records import SweepResults
-from trainers.report.series import tables_of
+from trainers.report.evidence import tables_of
 from trainers.sweep.runner import Shard, part
 
 SHA = "0" * 64

@@ -8,7 +8,7 @@ from rich.console import Console
 from tests.sweeping import ONE_SPLIT, run_here, write
 from trainers import display as module
 from trainers.config import parse_config
-from trainers.display import Remaining, display_for
+from trainers.display import Display, Remaining
 from trainers.plan import cell_of
 from trainers.records import Answer
 
@@ -87,7 +87,7 @@ def shown(monkeypatch, count=100, every=1.0, **console):
     clock, text = Clock(), io.StringIO()
     monkeypatch.setattr(module, "time", clock)
     cells = [exact(split) for split in range(count)]
-    with display_for(Console(file=text, width=120, **console), quiet=False) as display:
+    with Display(Console(file=text, width=120, **console)) as display:
         display.begin_sweep(count + 7, cells, "2 at a time", 2, 1)
         for cell in cells:
             clock.now += every
@@ -120,7 +120,7 @@ def test_a_terminal_has_a_bar(monkeypatch):
 def test_a_sweep_tells_its_progress(tmp_path):
     text = io.StringIO()
     sweep = f'{ONE_SPLIT}methods = ["hinge"]\n'
-    run_here(write(tmp_path, sweep=sweep), display=display_for(Console(file=text, width=120), quiet=False))
+    run_here(write(tmp_path, sweep=sweep), display=Display(Console(file=text, width=120)))
     lines = text.getvalue().splitlines()
     assert lines[0] == "1 result; 1 to compute here, 1 thread each"
     assert lines[1].startswith("1/1, 0:00:00 left; small, split 0, hinge: converged, ")

@@ -14,10 +14,10 @@ from trainers.config import load_config
 from trainers.config.errors import ConfigError
 from trainers.display import Display
 from trainers.files import RunError
-from trainers.records import pack_labels, read_cell, read_export, read_sweep, unpack_labels, write_export
+from trainers.plan import plan
+from trainers.records import pack_labels, read_cell, read_sweep, unpack_labels, write_export
 from trainers.run.experiment import run_experiment
 from trainers.sweep import runner
-from trainers.sweep.data import Examined
 from trainers.sweep.runner import Shard
 from trainers.sweep.workers import Workers
 
@@ -269,7 +269,7 @@ def test_data_that_change_between_two_starts_are_read_anew(tmp_path):
 def test_data_that_only_the_workers_lack_stop_it(tmp_path, monkeypatch):
     path = write(tmp_path, sweep=ONE_SPLIT)
     (tmp_path / "table.csv").unlink()
-    monkeypatch.setattr(runner, "examine", lambda grids, source: Examined(tuple(grids), {"small": "0" * 64}, []))
+    monkeypatch.setattr(runner, "examine", lambda grids, source: (plan(grids, {"small": "0" * 64}), []))
     with pytest.raises(RunError, match=r"small, on .*: .*table.csv: no such file"):
         run_here(path)
     assert files_of(tmp_path / "runs" / "sweep") == {}
@@ -340,17 +340,18 @@ def test_two_processes_do_not_compute_one_sweep(finished):
 def test_an_export_reads_back_as_what_was_written(finished, tmp_path):
     results = read_sweep(finished[1])
     write_export(tmp_path / "cells.jsonl", results)
-    for again in (read_export(tmp_path / "cells.jsonl"), read_sweep(tmp_path / "cells.jsonl")):
-        assert (again.name, again.grids, again.origin) == (results.name, results.grids, results.origin)
-        assert again.records == [
-            {key: value for key, value in record.items() if key != "curve"} for record in results.records
-        ]
-        write_export(tmp_path / "again.jsonl", again)
-        assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "cells.jsonl").read_bytes()
+    again = read_sweep(tmp_path / "cells.jsonl")
+    assert (again.name, again.grids, again.origin) == (results.name, results.grids, results.origin)
+    assert again.records == [
+        {key: value for key, value in record.items() if key != "curve"} for record in results.records
+    ]
+    write_export(tmp_path / "again.jsonl", again)
+    assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "cells.jsonl").read_bytes()
 
 
 class Notes(Display):
     def __init__(self):
+        super().__init__()
         self.notes, self.done = [], []
 
     def note(self, text):

@@ -9,7 +9,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.hparams import plugin_data_pb2
 
-from trainers.run.overview import RankedList, chart_layout, ranked_list_figure, write_events
+from trainers.run.overview import chart_layout, ranked_list_figure, write_events
 from trainers.run.tracking import Tracker, event_tag, read_log
 from trainers.tables import markdown_table
 
@@ -134,8 +134,8 @@ def test_hyperparameters_stand_in_the_same_run_as_the_curves(tmp_path):
 
 
 def test_the_charts_put_the_loss_beside_the_statistic_and_the_bound_above_the_incumbent(tmp_path):
-    charts = chart_layout(["dcg(base=e)@10", "auc"], "top 50")
-    write_events(tmp_path, charts, texts={"table": markdown_table(["a"], [["1"]])})
+    charts = chart_layout(["dcg(base=e)@10", "auc"], "top 50", "dcg(base=e)@10")
+    write_events(tmp_path, charts, texts={"table": markdown_table(["a"], [["1"]])}, figures={})
     event = events(tmp_path).Tensors("custom_scalars__config__")[0]
     layout = layout_pb2.Layout.FromString(event.tensor_proto.string_val[0])
     tags = {chart.title: list(chart.multiline.tag) for category in layout.category for chart in category.chart}
@@ -148,10 +148,12 @@ def test_the_charts_put_the_loss_beside_the_statistic_and_the_bound_above_the_in
 def test_the_overview_holds_table_and_picture_and_is_replaced(tmp_path):
     rng = np.random.default_rng(0)
     before = (rng.random(90) < 0.4).astype(int)
-    ranked = RankedList("training set", before, np.r_[np.sort(before[:30])[::-1], before[30:]], 30)
+    ranked = "training set", before, np.r_[np.sort(before[:30])[::-1], before[30:]], 30
     for _ in range(2):
-        figure = ranked_list_figure(ranked, base="ranknet", statistic="dcg", values=(1.0, 2.0))
-        write_events(tmp_path, chart_layout(["dcg"], "top 30"), texts={"table": "| a |"}, figures={"lists": figure})
+        figure = ranked_list_figure(*ranked, base="ranknet", statistic="dcg", values=(1.0, 2.0))
+        write_events(
+            tmp_path, chart_layout(["dcg"], "top 30", "dcg"), texts={"table": "| a |"}, figures={"lists": figure}
+        )
     accumulator = events(tmp_path)
     assert len(accumulator.Images("lists")) == 1
     assert len(accumulator.Tensors("table/text_summary")) == 1

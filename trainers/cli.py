@@ -51,7 +51,13 @@ not be checked (memory), 130 interrupted
 
 def command() -> int:
     """Run the command line as a process of its own and return its exit code; Ctrl-C cannot disturb the way out."""
-    threading.excepthook = _thread_failed
+
+    def failed(failure: threading.ExceptHookArgs) -> None:
+        # no traceback of TensorBoard's writer on a full disk: the run reports the same error
+        if not issubclass(failure.exc_type, OSError):
+            threading.__excepthook__(failure)
+
+    threading.excepthook = failed
     return exit_code(lambda loaded: main(loaded=loaded), _interrupted)  # a second Ctrl-C is answered as the first
 
 
@@ -68,12 +74,6 @@ def main(argv: Sequence[str] | None = None, *, loaded: Callable[[], None] | None
         return _main(argv, loaded)
     except KeyboardInterrupt:
         return _interrupted()
-
-
-def _thread_failed(failure: threading.ExceptHookArgs) -> None:
-    """Leave out the traceback of TensorBoard's writer on a full disk: the run reports the same error."""
-    if not issubclass(failure.exc_type, OSError):
-        threading.__excepthook__(failure)
 
 
 def _interrupted() -> int:
@@ -158,7 +158,8 @@ def _parser() -> argparse.ArgumentParser:
         _run,
         "run",
         "run the experiment of a config file, or continue it",
-        "Surrogates, baselines, the exact stage, the table. The same command continues an unfinished run.",
+        "It trains the surrogates and baselines, runs the exact stage and prints the table. The same command continues "
+        "an unfinished run.",
         *("trainers.run.experiment", "trainers.display", *_DATA, "sklearn.linear_model"),
     )
     run("config", metavar="CONFIG", help="a TOML file")
@@ -176,26 +177,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     sweep("config", metavar="CONFIG", help="a TOML file with [[grid]] tables")
     sweep("overrides", metavar="KEY=VALUE", nargs="*", help="set a key of the sweep or its experiments")
-    sweep(
-        "-j",
-        "--jobs",
-        type=_whole(1),
-        metavar="N",
-        help="number of results computed at a time (default: as threads allow)",
-    )
+    jobs = "number of results computed at a time (default: as threads allow)"
+    sweep("-j", "--jobs", type=_whole(1), metavar="N", help=jobs)
     sweep("--threads", type=_whole(1), default=1, metavar="N", help="threads for each result (default 1)")
     sweep("--shard", default="1/1", metavar="I/N", help="compute part I of N, one part per machine")
     sweep("--dask", metavar="ADDRESS", help="compute on the workers of a Dask scheduler")
-    sweep(
-        "--from", dest="known", metavar="FOLDER", type=Path, help="take over results of a sweep, or of its cells.jsonl"
-    )
+    known = "take over results from another sweep's folder or cells.jsonl"
+    sweep("--from", dest="known", metavar="FOLDER", type=Path, help=known)
     sweep("-q", "--quiet", action="store_true", help="no progress")
 
     report = add(
         _report,
         "report",
         "make tables and figures of a sweep, finished or not",
-        "They are report.md, report.html (one file with everything in it), figures/ and cells.jsonl (all results in "
+        "It writes report.md, report.html (one file with everything in it), figures/ and cells.jsonl (all results in "
         "one file, for further reports and sweeps).",
         "trainers.report.report",
     )
@@ -214,8 +209,8 @@ def _parser() -> argparse.ArgumentParser:
         "trainers.board.server",
     )
     board("paths", metavar="RUNS", nargs="+", help="a run folder, a folder of runs, a sweep's folder or cells.jsonl")
-    board("--data", action="append", default=[], metavar="NAME", help="only this data set (repeatable)")
-    board("--split", type=_whole(0), metavar="N", help="this split of sweeps, not the mean over all")
+    board("--data", action="append", default=[], metavar="NAME", help="show only this data set (repeatable)")
+    board("--split", type=_whole(0), metavar="N", help="show this split of sweeps, not the mean over all")
     board("--logdir", type=Path, metavar="DIR", help="folder of the board (default: in LTR_CACHE)")
     board("--host", help="where TensorBoard listens (default: this machine alone)")
     board("--port", type=_whole(0, 65535), help="its port (default: the first free from 6006 on; 0 is any)")
@@ -228,9 +223,9 @@ def _parser() -> argparse.ArgumentParser:
         _predict,
         "predict",
         "rank new, unlabelled rows with a run",
-        "They come from a table or sparse file. Feature columns are found by name, others are carried along. Rows come "
-        "out from the top of the list down, with position (0 is the top), score, and the stage that placed them; query "
-        "by query where the run was on data by query.",
+        "The rows come from a table or sparse file. Feature columns are found by name; other columns are kept. The "
+        "output is CSV from the top of the list down, with position (0 is the top), score, and the stage that placed "
+        "the row; query by query where the run's data had queries.",
         *("trainers.run.predict", *_DATA),
     )
     predict("run", metavar="RUN", help="a run folder, or the name of one in runs/")
@@ -248,8 +243,8 @@ def _parser() -> argparse.ArgumentParser:
         _verify,
         "verify",
         "check a certificate",
-        "It says what weights achieve, and a bound that no weights exceed; both are checked in exact arithmetic. "
-        "ltr/verify.py does the same by itself, where nothing but Python is installed.",
+        "A certificate says what value some weights achieve, and may prove a bound that no weights exceed; both are "
+        "checked in exact arithmetic. ltr/verify.py does the same where nothing but Python is installed.",
         "ltr.verify",
     )
     verify("file", metavar="FILE", help="a certificate")
@@ -257,7 +252,7 @@ def _parser() -> argparse.ArgumentParser:
     verify("--data", metavar="SHA256", help="reject a certificate about other data")
     verify("--max-size", metavar="MIB", type=int, help="largest size of the file in MiB (256)")
 
-    more = "First those of an experiment, then those of a sweep, with default and meaning."
+    more = "The keys of an experiment come first, then those of a sweep, each with its default and meaning."
     add(_options, "options", "list every key of a config", more, "trainers.config.grids")
     return parser
 
@@ -278,7 +273,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
     from trainers.config import load_config
-    from trainers.display import display_for
+    from trainers.display import Display
     from trainers.run.experiment import run_experiment
     from trainers.run.helpers import assist, is_helper, together
 
@@ -289,7 +284,7 @@ def _run(arguments: argparse.Namespace) -> int:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process says when to stop
             assist(config, helpers)
             return 0
-        with display_for(console, quiet=arguments.quiet) as display:
+        with Display(None if arguments.quiet else console) as display:
             results = run_experiment(config, fresh=arguments.fresh, display=display, helpers=helpers)
     if results.rows:
         _print_table(results)
@@ -301,12 +296,12 @@ def _run(arguments: argparse.Namespace) -> int:
 def _sweep(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from trainers.display import display_for
+    from trainers.display import Display
     from trainers.sweep.runner import Shard, run_sweep
     from trainers.sweep.workers import Workers
 
     console = Console(stderr=True)
-    with display_for(console, quiet=arguments.quiet) as display:
+    with Display(None if arguments.quiet else console) as display:
         outcome = run_sweep(
             arguments.config,
             arguments.overrides,
@@ -317,20 +312,15 @@ def _sweep(arguments: argparse.Namespace) -> int:
         )
     failed = len(outcome.failures)
     if not arguments.quiet:
-        computed = f"{outcome.cells - outcome.before - failed} results computed"
-        if outcome.before:
-            computed += f", {outcome.before} finished earlier"
-        text = f"{computed}; ltr report {outcome.folder} makes tables and figures of them"
+        earlier = f", {outcome.before} finished earlier" if outcome.before else ""
+        done = outcome.cells - outcome.before - failed
+        text = f"{done} results computed{earlier}; ltr report {outcome.folder} makes tables and figures of them"
         console.print(text, highlight=False, soft_wrap=True)
-    for failure in outcome.failures[:_FAILURES]:
+    for failure in outcome.failures[:20]:
         _complain(f"error: {failure}")
-    if failed > _FAILURES:
-        _complain(f"error: {failed} results are missing, the first {_FAILURES} are named above")
+    if failed > 20:
+        _complain(f"error: {failed} results are missing, the first 20 are named above")
     return 2 if failed else 0
-
-
-_FAILURES = 20
-"""Largest number of failures that are named."""
 
 
 def _report(arguments: argparse.Namespace) -> int:
@@ -341,18 +331,26 @@ def _report(arguments: argparse.Namespace) -> int:
     sweep = find_sweep(arguments.runs)
     folder = arguments.output or (sweep.parent if sweep.is_file() else sweep) / "report"
     reference = None if arguments.reference is None else read_reference(arguments.reference)
-    written = write_report(
-        read_sweep(sweep), folder, title=arguments.title, reference=reference, markdown=arguments.markdown
-    )
-    for path in written.files:
+    options = {"title": arguments.title, "reference": reference, "markdown": arguments.markdown}
+    for path in write_report(read_sweep(sweep), folder, **options).files:
         sys.stdout.write(f"{path}\n")
     return 0
 
 
 def _board(arguments: argparse.Namespace) -> int:
-    from trainers.board.server import run_board
+    from trainers.board.build import build_board
+    from trainers.board.server import command, serve
 
-    return run_board(arguments, _complain)
+    if not arguments.print:
+        _complain("writing the board, which takes half a minute for thousands of results")
+    board = build_board(
+        arguments.paths, folder=arguments.logdir, data=arguments.data, split=arguments.split, note=_complain
+    )
+    if arguments.print:
+        sys.stdout.write(f"{command(board, arguments.host, arguments.port)}\n")
+    else:
+        serve(board, _complain, host=arguments.host, port=arguments.port)
+    return 0
 
 
 def _show(arguments: argparse.Namespace) -> int:
@@ -427,10 +425,9 @@ def _print_table(results: Results) -> None:
 
 def _stdout(console: type[Console]) -> Console:
     """Return a console on stdout that does not fold tables in pipes and files."""
-    found = console() if sys.stdout.isatty() else console(width=200)
-    found.on_broken_pipe = _raise_broken_pipe  # type: ignore[method-assign]  # its own ends in exit code 1
-    return found
 
+    class Stdout(console):  # type: ignore[misc, valid-type]
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # rich's own ends in exit code 1
 
-def _raise_broken_pipe() -> None:
-    raise BrokenPipeError
+    return Stdout(width=None if sys.stdout.isatty() else 200)

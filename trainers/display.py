@@ -1,4 +1,4 @@
-"""What a run and a sweep show while they work: a bar on a terminal, a line now and then elsewhere, or nothing."""
+"""What a run and a sweep show while they work."""
 
 from __future__ import annotations
 
@@ -10,15 +10,7 @@ from typing import Self
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
 from rich.table import Column
 from rich.text import Text
 
@@ -28,102 +20,78 @@ from trainers.plan import Cell
 from trainers.records import Answer
 from trainers.tables import NOTHING_PROVEN
 
-_STEPS, _CELLS = 2.0, 10.0
-"""Seconds between lines about steps of a method and about finished cells of a sweep."""
+_STEPS, _CELLS = 2.0, 10.0  # seconds between lines on steps of a method and on finished cells of a sweep
 
 
 class Display:
-    """Shows nothing; its methods receive what a run or a sweep reports.
+    """Shows what is running: a bar on a terminal, lines elsewhere. Lines on what has ended stay.
 
-    An exception raised in one of them reaches the run: ``KeyboardInterrupt`` stops it as Ctrl-C does.
+    An exception raised in one of its methods reaches the run: ``KeyboardInterrupt`` stops it as Ctrl-C does.
+
+    Args:
+        console: where it shows; nowhere when None.
     """
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return
-
-    def note(self, text: str) -> None:
-        """Receive a note."""
-
-    def begin(self, method: str, total: int | None) -> None:
-        """Receive the start of a method; `total` is its largest number of steps, None without steps."""
-
-    def step(self, method: str, index: int, values: Mapping[str, float]) -> None:
-        """Receive a step of a method, which is done and logged."""
-
-    def progress(self, point: TracePoint, trivial: bool) -> None:
-        """Receive a new incumbent or bound; `trivial` where the bound is still that of a perfect order."""
-
-    def end(self, method: str, text: str) -> None:
-        """Receive the end of a method."""
-
-    def begin_sweep(self, total: int, missing: Sequence[Cell], who: str, at_once: int, threads: int) -> None:
-        """Receive the start of a sweep: `missing` of `total` cells are computed, `at_once` at a time."""
-
-    def finished(self, cell: Cell, answer: Answer) -> None:
-        """Receive the answer on a cell of a sweep."""
-
-
-def display_for(console: Console, *, quiet: bool) -> Display:
-    """Return the display that suits the console."""
-    return Display() if quiet else _Shown(console)
-
-
-class _Shown(Display):
-    """Shows a bar for what is running on a terminal, lines elsewhere; lines about what has ended stay."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = Console(quiet=True) if console is None else console
         self._bar = Progress(
             TextColumn("[bold]{task.description}", table_column=Column(no_wrap=True)),
             BarColumn(bar_width=12, table_column=Column(min_width=12)),
             MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=9)),
             TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=7)),
             _PartsColumn(Column(ratio=1, no_wrap=True)),
-            console=console,
+            console=self._console,
             transient=True,
             expand=True,
-            disable=not console.is_terminal,
+            disable=console is None or not console.is_terminal,
         )
         self._last = -math.inf
         self._done = self._total = 0
 
+    def __enter__(self) -> Self:
+        return self
+
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
-    def note(self, text: str | Text) -> None:
-        self._console.print(Text.assemble(text), soft_wrap=True)
+    def note(self, text: str) -> None:
+        """Show a note."""
+        self._say(text)
 
     def begin(self, method: str, total: int | None) -> None:
+        """Show that a method starts; `total` is its largest number of steps, None without steps."""
         self._start(method, total)
 
     def step(self, method: str, index: int, values: Mapping[str, float]) -> None:
+        """Show a step of a method, which is done and logged."""
         first = [next((tag for tag in values if tag.startswith(kind)), None) for kind in ("loss/", "train/", "test/")]
         parts = [f"{tag} {values[tag]:.5g}" for tag in first if tag is not None]
         self._show(index, parts, f"{method}: step {index}, {', '.join(parts)}", _STEPS)
 
     def progress(self, point: TracePoint, trivial: bool) -> None:
+        """Show a new incumbent or bound; `trivial` where the bound is still that of a perfect order."""
         gap = NOTHING_PROVEN if trivial else f"gap {point.gap:.2%}" if math.isfinite(point.gap) else "gap -"
         parts = [f"best {point.incumbent:.5g}", f"bound {point.bound:.5g}", gap]
         line = f"exact: {point.seconds:.1f} s, {', '.join(parts)}, {point.nodes} nodes"
         self._show(point.nodes, parts, line, _STEPS)
 
     def end(self, method: str, text: str) -> None:
+        """Show how a method ended."""
         self._clear()
-        self.note(Text.assemble((f"{method}: ", "bold"), text))
+        self._say(Text.assemble((f"{method}: ", "bold"), text))
 
     def begin_sweep(self, total: int, missing: Sequence[Cell], who: str, at_once: int, threads: int) -> None:
+        """Show that a sweep starts: `missing` of `total` cells are computed, `at_once` at a time."""
         self._remaining = Remaining(missing, at_once)
         self._done, self._total = total - len(missing), total
         earlier = f", {self._done} of them finished earlier" if self._done else ""
         each = "1 thread" if threads == 1 else f"{threads} threads"
         cells = "1 result" if total == 1 else f"{total} results"
-        self.note(f"{cells}{earlier}; {len(missing)} to compute {who}, {each} each")
-        self._start(f"{self._left} left", total, self._done)
+        self._say(f"{cells}{earlier}; {len(missing)} to compute {who}, {each} each")
+        self._start(self._remaining.text, total, self._done)
 
     def finished(self, cell: Cell, answer: Answer) -> None:
+        """Show the answer on a cell of a sweep."""
         self._remaining.finished(cell, None if answer.failure else answer.seconds)
         parts = [cell.data, f"split {cell.split}", f"{cell.method}: {answer.status or 'failed'}"]
         if not answer.failure:
@@ -133,13 +101,9 @@ class _Shown(Display):
                 parts.append(NOTHING_PROVEN)
             elif answer.gap is not None:
                 parts.append(f"gap {answer.gap:.2%}")
-        left = f"{self._left} left"
+        left = self._remaining.text
         line = f"{self._done}/{self._total}, {left}; {', '.join(parts)}"
         self._show(self._done, parts, line, 0.0 if self._done == self._total else _CELLS, description=left)
-
-    @property
-    def _left(self) -> str:
-        return str(datetime.timedelta(seconds=round(self._remaining.seconds)))
 
     def _start(self, description: str, total: int | None, done: int = 0) -> None:
         self._clear()
@@ -155,7 +119,10 @@ class _Shown(Display):
             self._bar.update(task, completed=done, parts=parts, description=description)
         if not self._console.is_terminal and time.monotonic() - self._last >= pause:
             self._last = time.monotonic()
-            self.note(line)
+            self._say(line)
+
+    def _say(self, text: str | Text) -> None:
+        self._console.print(Text.assemble(text), soft_wrap=True)
 
     def _clear(self) -> None:
         for task in self._bar.task_ids:
@@ -169,14 +136,11 @@ class _PartsColumn(ProgressColumn):
         return _Parts(task.fields["parts"])
 
 
-class _Parts:
-    def __init__(self, parts: Sequence[str]) -> None:
-        self._parts = parts
-
+class _Parts(tuple[str, ...]):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        shown = self._parts
+        shown = list(self)
         while shown and cell_len(", ".join(shown)) > options.max_width:
-            shown = shown[:-1]
+            shown.pop()
         yield Text(", ".join(shown), no_wrap=True)
 
 
@@ -207,15 +171,17 @@ class Remaining:
         each = [cell.cost * self._share(cell) for cell in self._left.values()]
         return max(sum(each) / self._at_once, max(each, default=0.0))
 
+    @property
+    def text(self) -> str:
+        """The estimate as text, such as ``0:01:30 left``."""
+        return f"{datetime.timedelta(seconds=round(self.seconds))} left"
+
     def _share(self, cell: Cell) -> float:
-        own, *others = _kinds(cell)
-        if own in self._seen:
-            count, shares = self._seen[own]
-            return shares / count
-        for kind in others:  # a few quick cells say little about others: one more counts as if it took its limit
+        for at, kind in enumerate(_kinds(cell)):
             if kind in self._seen:
                 count, shares = self._seen[kind]
-                return (shares + 1.0) / (count + 1)
+                # a few quick cells say little about other kinds: one more counts as if it took its limit
+                return (shares + 1.0) / (count + 1) if at else shares / count
         return 1.0
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 
 Json = dict[str, Any]
 
@@ -61,12 +62,10 @@ def writing(path: Path, what: str = "") -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        advice = "; what is finished is kept: make room and give the same command again" if full else ""
         text = f"{what}: cannot write {path}" if what else f"cannot write {path}"
-        raise RunError(f"{text}: {error.strerror or error}{_ADVICE_ON.get(error.errno or 0, '')}") from None
-
-
-_KEPT = "; what is finished is kept: make room and give the same command again"
-_ADVICE_ON = dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _KEPT)
+        raise RunError(f"{text}: {error.strerror or error}{advice}") from None
 
 
 def write_atomic(path: Path, data: bytes) -> None:
@@ -101,7 +100,6 @@ def replacing(path: Path) -> Iterator[Path]:
 
 _WRITER = "".join(c for c in platform.node() if c.isalnum())[:40] or "host"
 _LEFTOVER = re.compile(r"\..+\.((?P<host>\w+)-(?P<process>\d+)-)?[0-9a-f]{32}\.tmp|\..+\.\d+\.tmp")
-_RECENT, _LONG = 60.0, 24 * 3600.0  # seconds since a file was written
 
 
 def remove_leftovers(folder: Path, pattern: str = "**/.*.tmp", *, locked: bool = False) -> None:
@@ -115,24 +113,13 @@ def remove_leftovers(folder: Path, pattern: str = "**/.*.tmp", *, locked: bool =
     """
     with contextlib.suppress(OSError):
         for path in folder.glob(pattern):
-            found = _LEFTOVER.fullmatch(path.name)
-            if found is not None and (locked or _abandoned(path, found["host"], found["process"])):
+            if (found := _LEFTOVER.fullmatch(path.name)) is None:
+                continue
+            age = time.time() - path.stat().st_mtime
+            own = found["host"] == _WRITER and found["process"] is not None
+            ended = age >= 60 and own and not psutil.pid_exists(int(found["process"]))
+            if locked or ended or age > 24 * 3600:
                 path.unlink(missing_ok=True)
-
-
-def _abandoned(path: Path, host: str | None, process: str | None) -> bool:
-    age = time.time() - path.stat().st_mtime
-    if age > _LONG:
-        return True
-    if age < _RECENT or host != _WRITER or process is None or os.name == "nt":
-        return False
-    try:
-        os.kill(int(process), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        pass
-    return False
 
 
 LOCK = ".lock"

@@ -1,8 +1,8 @@
 """The methods of an experiment, fitted: config and data in, a ranker and its record out.
 
-`fit` is the one place where runs and sweeps fit a method, measure it and log its curve. What they do differently while
-it works stands in their `Watch`: a run writes every point to its log, shows it, keeps checkpoints and can stop between
-two steps; a sweep collects the points.
+`fit` is the one place where runs and sweeps fit a method, measure it and log its curve. What they do differently
+meanwhile is in their `Watch`: a run writes every point to its log, shows it, keeps checkpoints and can stop between two
+steps; a sweep collects the points.
 """
 
 from __future__ import annotations
@@ -20,16 +20,8 @@ from typing import Any
 from ltr.compiling import clock
 from ltr.exact import METHODS
 from ltr.exact.solution import Status, TracePoint
-from ltr.exact.solve import Solver
 from ltr.fitting import Fit, Step
-from ltr.rankers import (
-    ExactRanker,
-    LinearRanker,
-    LogisticRegressionRanker,
-    RankBoostRanker,
-    Ranker,
-    TwoStageRanker,
-)
+from ltr.rankers import ExactRanker, LinearRanker, LogisticRegressionRanker, RankBoostRanker, Ranker, TwoStageRanker
 from ltr.statistics import RankStatistic
 from trainers.config import EXACT, Config
 from trainers.config.sections import LIMITS
@@ -137,7 +129,6 @@ def import_libraries() -> None:
 
 
 def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
-    """Fit a surrogate or a baseline."""
     train, interrupted = task.split.train, False
 
     def on_step(step: Step, ranker: LinearRanker) -> None:
@@ -173,7 +164,12 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
     scores = task.scores_of(ranker)
     record: Json = {"status": "fitted", "seconds": seconds, "steps": None}
     if isinstance(ranker, RankBoostRanker):
-        _log_rounds(task, ranker, rounds, watch)
+        # its scores after each round are known once it is fitted
+        stages = (ranker.staged_decision_function(part.X) for _, part in task.split.parts)
+        for index, (train_scores, test_scores) in enumerate(zip(*stages, strict=True), start=1):
+            if watch.wants(index, len(rounds)):
+                reached = by_tag(task.statistics(Scores(train_scores, test_scores)))
+                watch.log(index, {"loss/convex": float(ranker.losses_[index]), **reached}, rounds[index - 1])
         record |= {"steps": len(rounds), "loss": float(ranker.losses_[-1])}
     else:
         record["loss"] = own_loss(method, scores.train, train)
@@ -190,15 +186,6 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
     return Fitted(ranker, scores, record | {"weights": None if weights is None else weights.tolist()})
 
 
-def _log_rounds(task: Task, ranker: RankBoostRanker, moments: Sequence[float], watch: Watch) -> None:
-    """Log the curve of RankBoost, whose scores after each round are known once it is fitted."""
-    stages = (ranker.staged_decision_function(part.X) for _, part in task.split.parts)
-    for index, (train, test) in enumerate(zip(*stages, strict=True), start=1):
-        if watch.wants(index, len(moments)):
-            values = {"loss/convex": float(ranker.losses_[index]), **by_tag(task.statistics(Scores(train, test)))}
-            watch.log(index, values, moments[index - 1])
-
-
 def _fit_exact(
     task: Task,
     cell: Cell,
@@ -208,14 +195,17 @@ def _fit_exact(
     more_starts: Sequence[Sequence[float]],
     threads: int | None,
 ) -> Fitted:
-    """Rerank the top of the base ranker's list."""
     train = task.split.train
     if base is None:
         base = first_stage_ranker(task.config, task.config.exact.base)
         with quiet_surrogates():
             base.fit(train.X, train.y, qid=train.qid)
     ranker = two_stage_ranker(task.config, base, threads=threads)
-    _check_length(task, base)
+    wanted = RankStatistic.parse(task.config.exact.statistic).length
+    if (
+        wanted is not None and (length := int(task.reranked(task.scores_of(base)).sum())) != wanted
+    ):  # by ties at its end
+        raise ValueError(f"statistic must hold one weight per rank, got {wanted} for a list of {length} rows")
     weights = [*starts.values(), *more_starts]
     ranker.fit(
         train.X,
@@ -245,28 +235,18 @@ def _fit_exact(
                 "trivial_bound": problem.trivial_bound,
                 "starts": {name: problem.evaluate(w) for name, w in zip(starts, given, strict=False)},
             },
-            "trace": _trace(solution.trace),
+            "trace": [
+                [round(point.seconds, 3), point.incumbent, point.bound, point.nodes]
+                for point in thinned([point for point in solution.trace if math.isfinite(point.incumbent)])
+            ],
         }
     if cell.recentre is not None and record["status"] != INTERRUPTED:
-        record["recentred"] = _recentred(cell, task, ranker)
+        started = clock()
+        moved = ranker.recentred(cell.recentre)  # type: ignore[arg-type]
+        recentred: Json = {"norm": cell.recentre, "seconds": clock() - started}
+        scores = _scores(task, moved)
+        record["recentred"] = recentred | task.statistics(scores) | _ranked(task, scores)
     return Fitted(ranker, _scores(task, ranker), record)
-
-
-def _check_length(task: Task, base: Ranker) -> None:
-    """Check that a user's own rank weights fit the list, which ties at its end make longer than K."""
-    wanted = RankStatistic.parse(task.config.exact.statistic).length
-    if wanted is not None:
-        length = int(task.reranked(task.scores_of(base)).sum())
-        if wanted != length:
-            raise ValueError(f"statistic must hold one weight per rank, got {wanted} for a list of {length} rows")
-
-
-def _recentred(cell: Cell, task: Task, ranker: TwoStageRanker) -> Json:
-    started = clock()
-    moved = ranker.recentred(cell.recentre)  # type: ignore[arg-type]
-    seconds = clock() - started
-    scores = _scores(task, moved)
-    return {"norm": cell.recentre, "seconds": seconds, **task.statistics(scores), **_ranked(task, scores)}
 
 
 def _scores(task: Task, ranker: TwoStageRanker) -> Scores:
@@ -279,12 +259,6 @@ def _ranked(task: Task, scores: Scores) -> Json:
         return {}
     values = zip(task.split.parts, (scores.train, scores.test), strict=True)
     return {"ranked": {name: pack_labels(ranked_labels(of, part.y)) for (name, part), of in values}}
-
-
-def _trace(points: Sequence[TracePoint]) -> list[list[float | int]]:
-    """Return seconds, incumbent, bound and nodes of some of the points."""
-    kept = thinned([point for point in points if math.isfinite(point.incumbent)])
-    return [[round(p.seconds, 3), p.incumbent, p.bound, p.nodes] for p in kept]
 
 
 def first_stage_ranker(
@@ -316,14 +290,10 @@ def two_stage_ranker(config: Config, base: Ranker, *, threads: int | None = None
     """Return the exact stage on top of a base ranker, not yet fitted."""
     section = config.exact
     options = section.model_dump(exclude={"enabled", "base", "certificate", "top_k", *LIMITS})
-    options["method"] = _on_threads(options["method"], threads)
+    if threads is not None:
+        # an object has the number of threads; auto chooses weight_space for every problem
+        solver = METHODS["weight_space" if section.method == "auto" else section.method]
+        if hasattr(solver, "threads"):
+            options["method"] = dataclasses.replace(solver, threads=threads)  # type: ignore[type-var]
     exact = ExactRanker(**options, gain=config.statistics.gain, limits=section.limits(config.seed))
     return TwoStageRanker(base, exact, None if section.top_k == "full" else int(section.top_k))
-
-
-def _on_threads(method: str, threads: int | None) -> str | Solver:
-    """Return the method by name, or as an object that has the number of threads."""
-    if threads is None:
-        return method
-    solver = METHODS["weight_space" if method == "auto" else method]  # what auto chooses for every problem
-    return dataclasses.replace(solver, threads=threads) if hasattr(solver, "threads") else method  # type: ignore[type-var]

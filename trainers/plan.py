@@ -17,7 +17,6 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from trainers.config import EXACT, Config, free_keys
 from trainers.config.grids import Grid, GridConfig, Variant
@@ -68,17 +67,12 @@ class Cell:
         )
 
     def on_data(self, sha256: str) -> Cell:
-        """Return this cell on data of that hash, with another id where the hash is another."""
+        """Return this cell on data with this hash; another hash gives another id."""
         return cell_of(self.config, self.split, self.method, sha256, self.starts, self.recentre)
 
 
 def cell_of(
-    config: Config,
-    split: int,
-    method: str,
-    sha256: str,
-    starts: Collection[str] = (),
-    recentre: str | None = None,
+    config: Config, split: int, method: str, sha256: str, starts: Collection[str] = (), recentre: str | None = None
 ) -> Cell:
     """Return the cell of a method on a split of data with a hash; an exact one has the ids of its `starts`."""
     config = config.model_copy(update={"seed": split})
@@ -138,8 +132,8 @@ def plan(grids: Sequence[Grid], sha256: Mapping[str, str]) -> Plan:
     for grid in grids:
         for variant, seed in itertools.product(grid.variants, grid.config.seeds):
             group = first.setdefault((variant.config.name, seed), {})
-            exact = EXACT in _methods(grid, variant)
-            for method in variant.config.methods if exact else _methods(grid, variant):
+            asked = _methods(grid, variant)
+            for method in variant.config.methods if EXACT in asked else asked:
                 if method != EXACT:
                     cell = cell_of(variant.config, seed, method, sha256[variant.config.name])
                     group.setdefault(cell.id, cell)
@@ -153,18 +147,15 @@ def plan(grids: Sequence[Grid], sha256: Mapping[str, str]) -> Plan:
                 extra = (starts, grid.config.recentre) if method == EXACT else ()
                 cell = cell_of(config, seed, method, sha256[config.name], *extra)
                 cells.setdefault(cell.id, cell)
-                concerned = {key: _shown(value) for key, value in variant.varied.items() if cell.concerns(key)}
+                # a list as its text, which can be a key
+                values = {key: json.dumps(v) if isinstance(v, list) else v for key, v in variant.varied.items()}
+                concerned = {key: value for key, value in values.items() if cell.concerns(key)}
                 entry = {"id": cell.id, "data": cell.data, "split": seed, "method": method, "varied": concerned}
                 entry |= {} if cell.base is None else {"base": cell.base}
                 entries.setdefault((cell.id, method), entry)
         names = {name: getattr(grid.config, name) for name in ("name", "title", "best_of")}
         index.append({**names, "varied": list(flat(grid.config.vary)), "cells": list(entries.values())})
     return Plan(cells, index)
-
-
-def _shown(value: Any) -> Any:  # noqa: ANN401  (any of TOML)
-    """Return a varied value as tables name it: a list as its text, which can be a key."""
-    return json.dumps(value) if isinstance(value, list) else value
 
 
 def _methods(grid: Grid, variant: Variant) -> tuple[str, ...]:

@@ -6,21 +6,23 @@ import importlib.metadata
 import platform
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import ltr
 from ltr.exact.weight_space import available_threads
 from trainers.files import Json
 
 _PACKAGES = ("torch", "numpy", "pyscipopt", "scikit-learn", "cvxpy", "numba", "pandas", "tensorboard")
+_NO_COMMIT = {"git_commit": None, "git_dirty": None}
 
 
 def origin() -> Json:
-    """Return the machine, versions of packages, and the git commit."""
+    """Return the machine, versions of packages, and the git commit of this code, else of the current folder."""
     return {
         "machine": machine(),
         "python": platform.python_version(),
         "versions": {"ltr": ltr.__version__} | {name: importlib.metadata.version(name) for name in _PACKAGES},
-        **_git_facts(),
+        **next((facts for folder in (Path(__file__).parent, Path.cwd()) if (facts := _git_facts(folder))), _NO_COMMIT),
     }
 
 
@@ -34,19 +36,12 @@ def machine() -> str:
     return f"{name}, {available_threads()} cores"
 
 
-def _git_facts() -> Json:
-    """Return the commit of the repository of this code, else of the current folder; None without either."""
-    for folder in (Path(__file__).parent, Path.cwd()):
-        commit = _git(folder, "rev-parse", "HEAD")
-        if commit:
-            changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
-            return {"git_commit": commit, "git_dirty": bool(changes)}
-    return {"git_commit": None, "git_dirty": None}
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
+def _git_facts(folder: Path) -> Json | None:
+    """Return the commit of the repository of a folder; None without one."""
+    options: dict[str, Any] = {"cwd": folder, "capture_output": True, "text": True, "timeout": 10, "check": True}
     try:
-        done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=10, check=True)
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], **options).stdout.strip()
+        changes = subprocess.run(["git", "status", "--porcelain", "--untracked-files=no"], **options).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip()
+    return {"git_commit": commit, "git_dirty": bool(changes)}

@@ -117,8 +117,8 @@ def pack_labels(labels: NDArray[np.int64]) -> str:
 
 def unpack_labels(text: str) -> NDArray[np.int64]:
     """Read the labels that `pack_labels` wrote."""
-    packed = base64.b64decode(text.partition(":")[0])
-    return np.unpackbits(np.frombuffer(packed, dtype=np.uint8), count=_count(text)).astype(np.int64)
+    packed = np.frombuffer(base64.b64decode(text.partition(":")[0]), dtype=np.uint8)
+    return np.unpackbits(packed, count=_count(text)).astype(np.int64)
 
 
 def _count(text: str) -> int:
@@ -224,39 +224,32 @@ class SweepResults:
 
 
 def is_sweep(path: Path) -> bool:
-    """Return whether a path is a sweep's folder or a file, of a sweep's results."""
+    """Return whether a path is a sweep's folder, or a file, which then should hold a sweep's results."""
     return path.is_file() or (path / INDEX).exists()
 
 
 def read_sweep(path: Path) -> SweepResults:
     """Read the results in a sweep's folder, or in a file that `write_export` wrote."""
     if not path.is_dir():
-        return read_export(path)
+        advice = "a folder of a sweep is needed, or the cells.jsonl that `ltr report` makes of one"
+        with reading(path, advice):
+            index, *records = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+            for record in records:
+                check_record(record)
+            _check_index(index)
+            return SweepResults(index["name"], index["grids"], index["origin"], records)
     index = read_json(path / INDEX, ADVICE)
     if index is None:
         raise RunError(f"{path}: holds no sweep (no {INDEX}); `ltr sweep CONFIG` makes one")
     with reading(path / INDEX, ADVICE):
         _check_index(index)
-        found: dict[str, Json | None] = {}
-        for cell_id in (cell["id"] for grid in index["grids"] for cell in grid["cells"]):
-            if cell_id not in found:
-                found[cell_id] = read_cell(path, cell_id)
-        for record in [record for record in found.values() if record is not None]:
-            for cell_id in (record.get("list") or {}).get("starts", ()):
-                if cell_id not in found:
-                    found[cell_id] = read_cell(path, cell_id)
+        named = dict.fromkeys(cell["id"] for grid in index["grids"] for cell in grid["cells"])
+        found = {cell_id: read_cell(path, cell_id) for cell_id in named}
+        lists = [record.get("list") or {} for record in found.values() if record is not None]
+        starts = dict.fromkeys(cell_id for one in lists for cell_id in one.get("starts", ()))
+        found |= {cell_id: read_cell(path, cell_id) for cell_id in starts if cell_id not in found}
         records = [record for record in found.values() if record is not None]
         return SweepResults(index["name"], index["grids"], index["origin"], records)
-
-
-def read_export(path: Path) -> SweepResults:
-    """Read the results in a file that `write_export` wrote."""
-    with reading(path, advice="a folder of a sweep is needed, or the cells.jsonl that `ltr report` makes of one"):
-        head, *records = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-        for record in records:
-            check_record(record)
-        _check_index(head)
-        return SweepResults(head["name"], head["grids"], head["origin"], records)
 
 
 def _check_index(index: Json) -> None:

@@ -12,7 +12,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Any, Self
+from typing import Self
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -33,15 +33,14 @@ class StopFlag:
     def __init__(self, *, forced: bool = True) -> None:
         self.raised = False
         self._forced = forced
-        self._previous: list[Any] = []
+        self._handling = _handling(self._on_signal)
 
     def __enter__(self) -> Self:
-        self._previous = _handle(self._on_signal)
+        self._handling.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        _put_back(self._previous)
-        self._previous = []
+        self._handling.__exit__(None, None, None)
 
     def check(self) -> None:
         """Raise KeyboardInterrupt when the flag is up."""
@@ -76,11 +75,8 @@ def stopped_once() -> Iterator[None]:
             signal.signal(other, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    before = _handle(stop)
-    try:
+    with _handling(stop):
         yield
-    finally:
-        _put_back(before)
 
 
 def exit_code(work: Callable[[Callable[[], None]], int], interrupted: Callable[[], int]) -> int:
@@ -111,12 +107,9 @@ def exit_code(work: Callable[[Callable[[], None]], int], interrupted: Callable[[
     try:
         code = work(loaded)
         over = True
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Exception) as error:
         over = True
-        code = interrupted()
-    except Exception:
-        over = True
-        if not interrupts:
+        if not interrupts and not isinstance(error, KeyboardInterrupt):
             raise
         code = interrupted()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Python's own end puts back what kills
@@ -135,15 +128,17 @@ def is_first() -> bool:
     return "TORCHELASTIC_RUN_ID" not in os.environ or os.environ["LOCAL_RANK"] == "0"
 
 
-def _handle(handler: Callable[[int, FrameType | None], None]) -> list[Any]:
-    """Install a handler of the signals and return the previous ones; do nothing in threads other than the main one."""
+@contextlib.contextmanager
+def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Return a context with a handler of the signals; in threads other than the main one nothing changes."""
     if threading.current_thread() is not threading.main_thread():
-        return []
-    return [signal.signal(number, handler) for number in _SIGNALS]
-
-
-def _put_back(before: list[Any]) -> None:
-    for number, previous in zip(_SIGNALS, before, strict=False):
-        # a handler that was not installed from Python reads as None
-        default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
-        signal.signal(number, default if previous is None else previous)
+        yield
+        return
+    before = {number: signal.signal(number, handler) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, previous in before.items():
+            # a handler that was not installed from Python reads as None
+            default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+            signal.signal(number, default if previous is None else previous)

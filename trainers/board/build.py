@@ -17,11 +17,10 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from ltr.data.cache import cache_folder
-from trainers.board.comparisons import comparisons_of_runs, comparisons_of_sweep
+from trainers.board.comparisons import Comparison, comparisons_of_runs, comparisons_of_sweep
 from trainers.board.events import write_comparison, write_overview
-from trainers.board.lines import Comparison
 from trainers.config.errors import nearest
-from trainers.files import Json, RunError, write_json
+from trainers.files import RunError, write_json
 from trainers.records import SweepResults, is_sweep, read_sweep
 from trainers.report.evidence import Evidence
 from trainers.report.page import Picture
@@ -65,7 +64,7 @@ def build_board(
         folder: folder of the board; one in the cache directory, by the paths and choices, when None.
         data: names of the data sets to show; all when empty.
         split: split of sweeps to show; means over all when None.
-        note: is told what is left out, and why.
+        note: receives a text on each thing that is left out, with the reason.
 
     Raises:
         RunError: there is nothing to show, a file is damaged, or the folder holds something else.
@@ -82,7 +81,15 @@ def build_board(
         if name not in known:
             raise RunError(f"--data: must be one of {', '.join(known)}{nearest(name, known)}, got {name!r}")
     comparisons = [one for one in comparisons if not data or one.data in data]
-    target = folder or _default_folder(paths, data, split)
+    if (target := folder) is None:
+        # outside the folders of the runs, in which TensorBoard on ``runs`` would show it
+        resolved = [Path(path).resolve() for path in paths]
+        what = json.dumps([[str(path) for path in resolved], list(data), split])
+        name = f"{resolved[0].name}-{hashlib.sha256(what.encode()).hexdigest()[:8]}"
+        try:
+            target = cache_folder() / "boards" / name
+        except RuntimeError:
+            raise RunError("--logdir: is needed, because there is no home directory to write to") from None
     with _replacing(target) as new:
         for comparison in comparisons:
             write_comparison(new, comparison)
@@ -112,27 +119,15 @@ def _pictures(sweeps: Sequence[SweepResults], data: Sequence[str]) -> dict[str, 
     found: dict[str, Figure] = {}
     for results in sweeps:
         prefix = f"report on {results.name}" if len(sweeps) > 1 else "report"
-        grids = [{**grid, "cells": [one for one in grid["cells"] if _shown(one, data)]} for grid in results.grids]
-        records = [record for record in results.records if _shown(record, data)]
-        for section in pictures(Evidence(replace(results, grids=grids, records=records))):
+        if data:
+            grids = [
+                {**grid, "cells": [cell for cell in grid["cells"] if cell["data"] in data]} for grid in results.grids
+            ]
+            results = replace(results, grids=grids, records=[one for one in results.records if one["data"] in data])
+        for section in pictures(Evidence(results)):
             drawn = [block for block in section.blocks if isinstance(block, Picture)]
             found |= {f"{prefix}/{block.name}": block.figure for block in drawn}
     return found
-
-
-def _shown(of: Json, data: Sequence[str]) -> bool:
-    return not data or of["data"] in data
-
-
-def _default_folder(paths: Sequence[str], data: Sequence[str], split: int | None) -> Path:
-    """Return a folder outside those of the runs, in which TensorBoard on ``runs`` would show it."""
-    resolved = [Path(path).resolve() for path in paths]
-    what = json.dumps([[str(path) for path in resolved], list(data), split])
-    digest = hashlib.sha256(what.encode()).hexdigest()[:8]
-    try:
-        return cache_folder() / "boards" / f"{resolved[0].name}-{digest}"
-    except RuntimeError:
-        raise RunError("--logdir: is needed, because there is no home directory to write to") from None
 
 
 @contextlib.contextmanager
@@ -149,7 +144,7 @@ def _replacing(folder: Path) -> Iterator[Path]:
         new.mkdir(parents=True)
         # what a killed `ltr board` left a day ago or earlier
         for left in folder.parent.glob(f".{glob.escape(folder.name)}.{'[0-9a-f]' * 8}.*"):
-            if left.suffix in (".new", ".old") and time.time() - left.stat().st_mtime > _DAY:
+            if left.suffix in (".new", ".old") and time.time() - left.stat().st_mtime > 24 * 3600:
                 shutil.rmtree(left, ignore_errors=True)
         yield new
         if folder.exists():
@@ -162,9 +157,6 @@ def _replacing(folder: Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(new, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
-
-
-_DAY = 24 * 3600.0
 
 
 def _find(texts: Sequence[str]) -> list[Path]:

@@ -1,29 +1,163 @@
-"""The comparisons of a board: what runs on the same data have in common, and the tables of a sweep."""
+"""The contents of a board: for each data set the methods to compare, with their curves and final values.
+
+What runs on the same data have in common makes a comparison, and so does each table of a sweep on a data set. A method
+is shown on one split, or as the mean over several. Curves are then means of step functions: each split keeps a value
+until its next one, and its last value after it has ended.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import matplotlib.image
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ltr.exact.solution import relative_gap
-from trainers.board.lines import PARTS, Comparison, Line, Points, mean_curve
 from trainers.config import EXACT, Config, load_config
 from trainers.config.errors import ConfigError
 from trainers.files import Json, RunError, reading
-from trainers.records import SweepResults, thinned
-from trainers.report.series import Series, key_name, tables_of
+from trainers.records import SweepResults, nothing_proven, thinned, unpack_labels
+from trainers.report.evidence import PARTS, FloatArray, Series, key_name, tables_of
 from trainers.run.folder import MethodFolder, RunFolder
 from trainers.run.results import read_run
 from trainers.run.tracking import read_log
+from trainers.task.data import IntArray
 from trainers.task.measures import share_name
 
-_POINTS = 120
-"""Largest number of points of a curve or trace that is a mean over splits."""
-_LOSS, _TRACE = "loss/convex", "exact/"
+Points = Sequence[tuple[int, float]]
+"""Steps, ascending, and values."""
+
+_MOST = 100  # positions of a precision curve
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """One method on one data set: a TensorBoard run."""
+
+    name: str  # name of the TensorBoard run
+    parameters: Mapping[str, str | float]  # options that distinguish it from others
+    records: Sequence[Json]  # one a split; none of a method that is not finished
+    curves: Mapping[str, Points]  # ``loss``, ``train/dcg``, ... against the steps of the training
+    trace: Mapping[str, Points]  # ``incumbent``, ``bound`` and ``gap`` of the exact stage against milliseconds
+
+    @cached_property
+    def final(self) -> dict[str, FloatArray]:
+        """Values of the finished method, one a split, NaN where undefined, by tag.
+
+        The tags are ``train/dcg``, ``test/dcg``, ..., ``loss``, ``seconds``; the exact stage also has ``value``,
+        ``bound`` and ``gap``.
+        """
+        statistics = dict.fromkeys(known for record in self.records for known in record["test"])
+        found = {f"{part}/{name}": [r[part].get(name) for r in self.records] for part in PARTS for name in statistics}
+        if self.records:
+            found |= {what: [record.get(what) for record in self.records] for what in ("loss", "seconds")}
+        if self.records and self.records[0]["method"] == EXACT:
+            lists = [record.get("list") or {} for record in self.records]
+            found |= {what: [one.get(what) for one in lists] for what in ("value", "bound", "gap")}
+        return {tag: np.array(values, dtype=np.float64) for tag, values in found.items()}
+
+    @property
+    def unproven(self) -> int:
+        """Number of splits where the bound is that of a perfect order, above the value."""
+        return sum(map(nothing_proven, self.records))
+
+    @cached_property
+    def ranked(self) -> dict[str, list[IntArray]]:
+        """Labels 0 and 1 from the top of the list down, for each split, by ``train`` and ``test``."""
+        packed = [record["ranked"] for record in self.records if record.get("ranked")]
+        return {part: [unpack_labels(ranked[part]) for ranked in packed] for part in PARTS} if packed else {}
+
+    def known(self, tag: str) -> FloatArray:
+        """Return a final value on the splits where it is defined."""
+        values = self.final.get(tag, np.zeros(0))
+        return values[np.isfinite(values)]
+
+    @property
+    def means(self) -> dict[str, float]:
+        """Defined final values as means over splits."""
+        return {tag: float(known.mean()) for tag in self.final if len(known := self.known(tag))}
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Methods on one data set."""
+
+    name: str  # begins with the data set's; TensorBoard's names of runs and tags begin with it
+    data: str  # name of the data set
+    title: str  # heading of the charts
+    statistic: str  # statistic that the exact stage maximises, whose curves are drawn
+    lines: Sequence[Line]  # the methods
+    images: Mapping[str, FloatArray] = field(default_factory=dict)  # (height, width, channels) between 0 and 1
+
+    @property
+    def statistics(self) -> list[str]:
+        """Names of the statistics, that of the charts first."""
+        tags = dict.fromkeys(tag for line in self.lines for tag in (*line.final, *line.curves))
+        found = dict.fromkeys(tag.partition("/")[2] for tag in tags if tag.startswith("test/"))
+        return sorted(found, key=lambda name: name != self.statistic)
+
+    @property
+    def longest(self) -> int:
+        """The last step of all trainings, 1 without any."""
+        return max((points[-1][0] for line in self.lines for points in line.curves.values() if points), default=1)
+
+
+def mean_curve(curves: Iterable[Points]) -> Points:
+    """Return the mean of step functions, from where all have begun, at every step of one of them.
+
+    Examples:
+        >>> mean_curve([[(1, 0.0), (3, 2.0)], [(2, 4.0)]])
+        [(2, 2.0), (3, 3.0)]
+    """
+    series = [pd.Series(dict(points)) for points in curves if points]
+    if not series:
+        return []
+    frame = pd.concat(series, axis=1).sort_index().ffill().dropna()
+    return list(zip(frame.index.tolist(), np.mean([frame[at] for at in frame], axis=0).tolist(), strict=True))
+
+
+def stairs(points: Points) -> Points:
+    """Return a step function for drawing with straight lines: each value is repeated one step before the next.
+
+    Examples:
+        >>> stairs([(1, 5.0), (4, 6.0), (5, 7.0)])
+        [(1, 5.0), (3, 5.0), (4, 6.0), (5, 7.0)]
+    """
+    ends = [(b - 1, value) for (a, value), (b, after) in itertools.pairwise(points) if b - a > 1 and value != after]
+    return sorted([*points, *ends])
+
+
+def precision_curve(lists: Sequence[IntArray]) -> Points:
+    """Return the share of positives among the first 1, 2, 3, ... of the list, as the mean over lists.
+
+    Examples:
+        >>> precision_curve([np.array([1, 0, 1, 0]), np.array([0, 0, 1, 1])])
+        [(1, 0.5), (2, 0.25), (3, 0.5), (4, 0.5)]
+    """
+    first = np.arange(1, min([_MOST, *(len(labels) for labels in lists)]) + 1)
+    precision = np.mean([np.cumsum(labels[: len(first)]) / first for labels in lists], axis=0)
+    return list(zip(first.tolist(), precision.tolist(), strict=True))
+
+
+def rank_scores(lists: Sequence[IntArray]) -> tuple[IntArray, FloatArray]:
+    """Join lists into labels and scores, where an item's score is 1 at the top of its list and 0 at the bottom.
+
+    Examples:
+        >>> rank_scores([np.array([1, 0, 1])])
+        (array([1, 0, 1]), array([1. , 0.5, 0. ]))
+    """
+    none = np.zeros(0, dtype=np.int64)
+    scores = [np.linspace(1.0, 0.0, len(labels)) for labels in (*lists, none)]
+    return np.concatenate([*lists, none]), np.concatenate(scores)
+
+
+_POINTS = 120  # most points of a curve or trace that is a mean over splits
 
 
 def comparisons_of_runs(runs: Sequence[RunFolder], note: Callable[[str], None]) -> list[Comparison]:
@@ -48,7 +182,11 @@ def comparisons_of_runs(runs: Sequence[RunFolder], note: Callable[[str], None]) 
             except RunError as error:
                 note(f"{run.path} is left out: {error}")
                 continue
-            images |= {f"ranked list, {name}{suffix}": image for name, image in _images(run)}
+            for name in ("training", "test"):
+                path = run.path / f"ranked_list_{name}.png"
+                if path.exists():
+                    with reading(path):
+                        images[f"ranked list, {name}{suffix}"] = matplotlib.image.imread(path)
         if lines:
             run, config = members[0]
             first = config.reported[0]
@@ -69,12 +207,18 @@ def _names(runs: Sequence[RunFolder]) -> list[str]:
 
 
 def _lines_of_run(run: RunFolder, config: Config, suffix: str, note: Callable[[str], None]) -> list[Line]:
-    """Return the methods of a run that have begun, with every logged value."""
+    """Return a line for each method of a run that has begun, with every logged value."""
     records = {record["method"]: record for record in read_run(run, note).records}
     data = run.facts["data"]
     lines = []
     for method in config.methods:
-        logged = _logged(MethodFolder(run.path / method))
+        logged: dict[str, list[tuple[int, float]]] = {}  # steps and values by tag
+        log = MethodFolder(run.path / method).log
+        with reading(log):
+            for entry in read_log(log):
+                for tag, value in entry["values"].items():
+                    if value is not None:
+                        logged.setdefault(tag, []).append((int(entry["step"]), float(value)))
         if not logged and method not in records:
             continue
         sections = {EXACT: config.exact} | dict.fromkeys(config.surrogate.losses, config.surrogate)
@@ -82,45 +226,20 @@ def _lines_of_run(run: RunFolder, config: Config, suffix: str, note: Callable[[s
         parameters = {"data": data["name"], "method": method}
         parameters |= {"run": suffix.removeprefix(", ")} if suffix else {}
         parameters |= {**_parameters(method, options), "split": str(data.get("split_seed", "given"))}
-        trained = {"loss": logged[_LOSS]} if _LOSS in logged else {}
-        trained |= {
-            tag: points for tag, points in logged.items() if tag.startswith(tuple(f"{part}/" for part in PARTS))
-        }
-        lines.append(
-            Line(
-                f"{method}{suffix}",
-                parameters,
-                [records[method]] if method in records else [],
-                {tag: points for tag, points in trained.items() if not _is_level(points)},
-                {tag.removeprefix(_TRACE): points for tag, points in logged.items() if tag.startswith(_TRACE)},
-            )
-        )
+        curves: dict[str, Points] = {}
+        trace: dict[str, Points] = {}
+        for tag, points in logged.items():
+            if tag.startswith("exact/"):
+                trace[tag.removeprefix("exact/")] = points
+            # methods without steps draw lines: a board draws its own, of one length for all
+            elif not (points[0][0] == 0 and len(points) <= 2 and points[0][1] == points[-1][1]):
+                if tag == "loss/convex":
+                    curves["loss"] = points
+                elif tag.startswith(("train/", "test/")):
+                    curves[tag] = points
+        found = [records[method]] if method in records else []
+        lines.append(Line(f"{method}{suffix}", parameters, found, curves, trace))
     return lines
-
-
-def _logged(folder: MethodFolder) -> dict[str, list[tuple[int, float]]]:
-    """Return steps and values by tag."""
-    logged: dict[str, list[tuple[int, float]]] = {}
-    with reading(folder.log):
-        for entry in read_log(folder.log):
-            for tag, value in entry["values"].items():
-                if value is not None:
-                    logged.setdefault(tag, []).append((int(entry["step"]), float(value)))
-    return logged
-
-
-def _is_level(points: Points) -> bool:
-    """Return whether a method without steps drew a line: a board draws its own, of one length for all."""
-    return points[0][0] == 0 and len(points) <= 2 and points[0][1] == points[-1][1]
-
-
-def _images(run: RunFolder) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """Yield the pictures of ranked lists that the run has drawn."""
-    for name in ("training", "test"):
-        path = run.path / f"ranked_list_{name}.png"
-        if path.exists():
-            with reading(path):
-                yield name, matplotlib.image.imread(path)
 
 
 def comparisons_of_sweep(results: SweepResults, split: int | None = None) -> list[Comparison]:
@@ -147,9 +266,9 @@ def _line_of_series(series: Series, table: str | None) -> Line:
     records = [series.records[split] for split in splits]
     shown = _parameters(variant.method, records[0]["options"])
     varied = {key_name(key): str(value) for key, value in variant.varied if key not in _SHOWN_KEYS}
-    parameters: dict[str, str | float] = {"table": table} if table is not None else {}
-    split = {"split": str(splits[0]) if len(splits) == 1 else f"mean of {len(splits)}"}
-    parameters = {"data": series.data, "method": variant.method, **parameters, **shown, **varied, **split}
+    parameters: dict[str, str | float] = {"data": series.data, "method": variant.method}
+    parameters |= ({} if table is None else {"table": table}) | shown | varied
+    parameters["split"] = str(splits[0]) if len(splits) == 1 else f"mean of {len(splits)}"
     return Line(variant.label, parameters, records, _curves(records), _trace(records))
 
 
@@ -182,12 +301,12 @@ def _trace(records: Sequence[Json]) -> dict[str, Points]:
     found: dict[str, list[Points]] = {"incumbent": [], "bound": [], "gap": []}
     for record in records:
         # the last of the points of one millisecond
-        trace = record.get("trace") or ()
-        at = {round(1000 * seconds): (value, bound) for seconds, value, bound, *_ in trace}
-        gaps = {step: relative_gap(*both) for step, both in at.items()}
-        found["incumbent"].append([(step, value) for step, (value, _) in at.items()])
-        found["bound"].append([(step, bound) for step, (_, bound) in at.items()])
-        found["gap"].append([(step, gap) for step, gap in gaps.items() if np.isfinite(gap)])
+        at = {
+            round(1000 * s): (value, bound, relative_gap(value, bound))
+            for s, value, bound, *_ in record.get("trace") or ()
+        }
+        for column, what in enumerate(found):
+            found[what].append([(step, one[column]) for step, one in at.items() if np.isfinite(one[column])])
     return _means(found)
 
 

@@ -1,7 +1,17 @@
 """A board's TensorBoard runs: one for each line, and one for charts, columns, tables and pictures.
 
-The columns of the HPARAMS tab are parameters of the lines and their final values, which are scalars under tags that all
-comparisons share, such as ``values/test/dcg``.
+==============================================  ======================================================
+tag, behind the comparison's name               value, step
+==============================================  ======================================================
+``loss``, ``train/dcg``, ``test/dcg``           while training; methods without steps draw a level line
+``final/train/dcg``, ``final/test/dcg``, ...    the finished method's, a level line
+``precision/train``, ``precision/test``         share of positives among the first k; the step is k
+``incumbent``, ``bound``, ``gap``               the exact stage's; the step is the time in milliseconds
+``precision and recall/train``, ``.../test``    for the items above a position
+==============================================  ======================================================
+
+Brackets in tags are square, see `trainers.run.tracking.event_tag`. The columns of the HPARAMS tab are parameters of the
+lines and their final values, which are scalars under tags that all comparisons share, such as ``values/test/dcg``.
 """
 
 from __future__ import annotations
@@ -17,14 +27,17 @@ from matplotlib.figure import Figure
 from matplotlib.rcsetup import cycler
 from sklearn.metrics import auc, roc_curve
 from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.hparams import api_pb2, metadata
 from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData, SessionEndInfo, SessionStartInfo
 from torch.utils.tensorboard.summary import custom_scalars
 from torch.utils.tensorboard.writer import SummaryWriter
 
-from trainers.board.layout import GUIDE, layout_of, scalars_of, tables_of, tag_of
-from trainers.board.lines import PARTS, Comparison, Line, rank_scores
+from trainers.board.comparisons import PARTS, Comparison, Line, Points, precision_curve, rank_scores, stairs
 from trainers.config import EXACT
+from trainers.report.pictures.drawing import NAMES
+from trainers.run.tracking import event_tag
+from trainers.tables import NOTHING_PROVEN, markdown_table, number
 
 OVERVIEW = "overview"
 """Name of the TensorBoard run of layout, columns, tables and pictures."""
@@ -35,21 +48,16 @@ _UNSAFE = re.compile(r'[<>:"/\\|?*\x00-\x1f]')
 
 def write_comparison(folder: Path, comparison: Comparison) -> None:
     """Write a TensorBoard run for each line of a comparison."""
-    for line in _by_colour(comparison.lines):
-        of_comparison, of_line = (_UNSAFE.sub("_", name) for name in (comparison.name, line.name))
-        with SummaryWriter(str(folder / of_comparison / of_line)) as writer:
-            _write_line(writer, comparison, line)
-
-
-def _by_colour(lines: Sequence[Line]) -> list[Line]:
-    """Return the lines in the order of their colours: TensorBoard gives seven to runs as they begin.
-
-    With eight to fourteen lines those in the middle share theirs with no other: the exact stage is among them.
-    """
+    # TensorBoard gives seven colours to runs as they begin; with eight to fourteen lines those in the middle share
+    # theirs with no other, so the exact stage stands there
+    lines = comparison.lines
     exact = [line for line in lines if line.parameters.get("method") == EXACT]
     others = [line for line in lines if line not in exact]
     before = max(0, len(lines) - _COLOURS)
-    return [*others[:before], *exact, *others[before:]]
+    for line in (*others[:before], *exact, *others[before:]):
+        of_comparison, of_line = (_UNSAFE.sub("_", name) for name in (comparison.name, line.name))
+        with SummaryWriter(str(folder / of_comparison / of_line)) as writer:
+            _write_line(writer, comparison, line)
 
 
 def _write_line(writer: SummaryWriter, comparison: Comparison, line: Line) -> None:
@@ -63,8 +71,8 @@ def _write_line(writer: SummaryWriter, comparison: Comparison, line: Line) -> No
             raised = np.minimum(scores + 1e-9, 1.0)
             writer.add_pr_curve(tag_of(comparison, f"precision and recall/{part}"), labels, raised)
     if line.final:
-        for tag, value in _metrics_of(line).items():
-            writer.add_scalar(tag, value, 0)
+        for tag, value in line.means.items():
+            writer.add_scalar(f"{_METRICS}{tag}", value, 0)
         for summary in _row_summaries(line):
             writer._get_file_writer().add_summary(summary)
 
@@ -91,15 +99,8 @@ def write_overview(folder: Path, comparisons: Sequence[Comparison], pictures: Ma
 
 
 _METRICS = "values/"
-_SHOWN = 5
-"""Number of parameters that TensorBoard shows at first: those marked as differing, then by name."""
-_PARAMETERS = ("data", "method", "K", "table", "run", "margin", "C", "base", "l2")
-"""Parameters, the most important first."""
-
-
-def _metrics_of(line: Line) -> dict[str, float]:
-    """Return the final values of a line by the tags that all comparisons share."""
-    return {f"{_METRICS}{tag}": value for tag, value in line.means.items()}
+_SHOWN = 5  # parameters that TensorBoard shows at first: those marked as differing, then by name
+_PARAMETERS = ("data", "method", "K", "table", "run", "margin", "C", "base", "l2")  # the most important first
 
 
 def _columns_summary(comparisons: Sequence[Comparison]) -> Summary:
@@ -117,19 +118,14 @@ def _columns_summary(comparisons: Sequence[Comparison]) -> Summary:
         if any(isinstance(value, str) for value in values):
             info.type = api_pb2.DATA_TYPE_STRING
             info.domain_discrete.extend(sorted(map(str, values)))
-    for tag in _ordered_metrics(comparisons):
-        name = tag.removeprefix(_METRICS).replace("/", " ")
-        experiment.metric_infos.add(name=api_pb2.MetricName(tag=tag), display_name=name)
-    return _summary(metadata.EXPERIMENT_TAG, HParamsPluginData(experiment=experiment))
-
-
-def _ordered_metrics(comparisons: Sequence[Comparison]) -> list[str]:
-    """Return all metrics, the most important first: TensorBoard shows five at first."""
-    found = {tag for comparison in comparisons for line in comparison.lines for tag in _metrics_of(line)}
+    found = {tag for line in lines for tag in line.means}
     statistics = dict.fromkeys(comparison.statistic for comparison in comparisons)
     leading = [f"{part}/{statistic}" for statistic in statistics for part in reversed(PARTS)]
-    order = [f"{_METRICS}{what}" for what in (*leading, "gap", "bound", "seconds", "value", "loss")]
-    return [tag for tag in order if tag in found] + sorted(found - set(order))
+    order = [*leading, "gap", "bound", "seconds", "value", "loss"]  # TensorBoard shows five at first
+    for tag in [tag for tag in order if tag in found] + sorted(found - set(order)):
+        name = api_pb2.MetricName(tag=f"{_METRICS}{tag}")
+        experiment.metric_infos.add(name=name, display_name=tag.replace("/", " "))
+    return _summary(metadata.EXPERIMENT_TAG, HParamsPluginData(experiment=experiment))
 
 
 def _row_summaries(line: Line) -> list[Summary]:
@@ -175,5 +171,127 @@ def roc_figure(comparison: Comparison, part: str) -> Figure | None:
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, loc="lower right", fontsize=9, title="method (area)", title_fontsize=9)
-    axes.set_title(f"{comparison.name}: ROC, {'training' if part == 'train' else 'test'} set", fontsize=13)
+    axes.set_title(f"{comparison.name}: ROC, {NAMES[part]}", fontsize=13)
     return figure
+
+
+SHOWN_AT_FIRST = 40
+"""TensorBoard shows no run at first where there are more."""
+_UNFOLDED = 3
+"""Comparisons whose charts are unfolded at first, where the runs are shown; TensorBoard loads what is unfolded."""
+
+
+def tag_of(comparison: Comparison, what: str) -> str:
+    """Return the tag of something in a comparison."""
+    return event_tag(f"{comparison.name}/{what}")
+
+
+def scalars_of(comparison: Comparison, line: Line) -> dict[str, Points]:
+    """Return the series of a line by tag."""
+    final = line.means
+    stepped = {"loss", *(f"{part}/{comparison.statistic}" for part in PARTS)}
+    stepped |= {tag for other in comparison.lines for tag in other.curves}
+    found: dict[str, Points] = {tag: _level(final[tag], comparison.longest) for tag in final if tag in stepped}
+    found |= line.curves
+    found |= {what: stairs(points) for what, points in line.trace.items()}
+    found |= {f"final/{tag}": _level(value, 1) for tag, value in final.items() if tag.startswith(PARTS)}
+    found |= {f"precision/{part}": precision_curve(lists) for part, lists in line.ranked.items()}
+    return {tag_of(comparison, what): points for what, points in found.items() if points}
+
+
+def _level(value: float, last: int) -> Points:
+    return [(0, value), (last, value)]
+
+
+def charts_of(comparison: Comparison) -> dict[str, dict[str, list[str]]]:
+    """Return titles and tags of the charts by category; charts without a series are left out."""
+    statistic, *others = comparison.statistics or [comparison.statistic]
+    final = {part: f"final {statistic}, {NAMES[part]}" for part in PARTS}
+    first = {part: f"precision among the first k, {NAMES[part]}" for part in PARTS}
+    charts = {
+        "convex loss while training": ["loss"],
+        **{f"{statistic} while training, {NAMES[part]}": [f"{part}/{statistic}"] for part in PARTS},
+        **{final[part]: [f"final/{part}/{statistic}"] for part in PARTS},
+        first["test"]: ["precision/test"],
+        "exact stage: incumbent and bound (step = ms)": ["incumbent", "bound"],
+        "exact stage: relative gap (step = ms)": ["gap"],
+        first["train"]: ["precision/train"],
+    }
+    more = {f"final {name}, {NAMES[part]}": [f"final/{part}/{name}"] for name in others for part in PARTS}
+    there = {tag for line in comparison.lines for tag in scalars_of(comparison, line)}
+    kept = {}
+    for title, several in ((comparison.title, charts), (f"{comparison.title}: other statistics", more)):
+        tags = {chart: [tag_of(comparison, what) for what in whats] for chart, whats in several.items()}
+        if drawn := {chart: named for chart, named in tags.items() if not there.isdisjoint(named)}:
+            kept[title] = drawn
+    return kept
+
+
+def layout_of(comparisons: Sequence[Comparison]) -> layout_pb2.Layout:
+    """Return the charts of the CUSTOM SCALARS tab."""
+    layout = layout_pb2.Layout()
+    unfolded = _UNFOLDED if sum(len(one.lines) for one in comparisons) < SHOWN_AT_FIRST else 0
+    for at, comparison in enumerate(comparisons):
+        for place, (title, charts) in enumerate(charts_of(comparison).items()):
+            category = layout.category.add(title=title, closed=place > 0 or at >= unfolded)
+            for chart_title, tags in charts.items():
+                # TensorBoard takes the tags of a chart as regular expressions
+                category.chart.add(title=chart_title).multiline.tag.extend(f"^{re.escape(tag)}$" for tag in tags)
+    return layout
+
+
+_FORMS = {"gap": "{:.2%}", "loss": "{:.4g}", "seconds": "{:.2f}"}
+
+GUIDE = """\
+Each comparison is a data set (and a table of its sweep); names of runs and charts begin with it.
+
+* **CUSTOM SCALARS**: the methods side by side. Convex loss beside the true rank statistic while training; the final
+  statistic of surrogates and exact stage as horizontal lines; precision among the first k of the
+  list, where k is the step; best value and bound of the exact stage over time, and the gap between them.
+* **HPARAMS**: a row for each method on each data set, with its options and final values; filter and sort them on the
+  left.
+* **PR CURVES**: precision against recall. Scores are ranks: 1 at the top of the list, 0 at the bottom.
+* **IMAGES**: ROC curves, ranked lists, and the figures of the report on a sweep. **TEXT**: the tables.
+
+With several splits all values are means over them, but precision and recall are computed on all their lists together.
+In a mean over time, a split that has ended counts with its last value.
+"""
+
+
+def tables_of(comparison: Comparison) -> dict[str, str]:
+    """Return the final values of a comparison as Markdown, in tables narrow enough for TensorBoard.
+
+    Values are means over splits, ± the standard deviation between them.
+    """
+    first, *others = comparison.statistics or [comparison.statistic]
+    main = {f"{part} {first}": f"{part}/{first}" for part in PARTS}
+    main |= {"value on list": "value", "bound": "bound", "gap": "gap", "convex loss": "loss", "seconds": "seconds"}
+    more = {f"{part} {other}": f"{part}/{other}" for other in others for part in PARTS}
+    tables = {"results": main, "results, other statistics": more}
+    return {name: text for name, tags in tables.items() if (text := _table(comparison, tags))}
+
+
+def _table(comparison: Comparison, tags: Mapping[str, str]) -> str:
+    """Return a table of final values, with tags by heading; empty without any value."""
+    columns = {heading: [_cell(line, tag) for line in comparison.lines] for heading, tag in tags.items()}
+    columns = {heading: cells for heading, cells in columns.items() if any(cells)}
+    if not columns:
+        return ""
+    splits = [str(line.parameters.get("split", "")) for line in comparison.lines]
+    same = len(set(splits)) == 1
+    names = [line.name + ("" if same else f" ({split})") for line, split in zip(comparison.lines, splits, strict=True)]
+    table = markdown_table(["method", *columns], zip(names, *columns.values(), strict=True))
+    headline = comparison.title + (f", split: {splits[0]}" if same else ", splits in parentheses")
+    return f"{headline}\n\n{table}\n"
+
+
+def _cell(line: Line, tag: str) -> str:
+    known, mean, form = line.known(tag), line.means.get(tag), _FORMS.get(tag)
+    text = number(mean, form)
+    if len(known) > 1:
+        form = form or "{:.3f}"
+        text = f"{number(mean, form)} ± {number(float(known.std(ddof=1)), form)}"
+    if tag == "gap" and line.unproven:
+        splits = len(line.final[tag])
+        text += f" ({NOTHING_PROVEN}{'' if line.unproven == splits else f' in {line.unproven} of {splits}'})"
+    return text

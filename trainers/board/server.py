@@ -1,20 +1,18 @@
-"""The command ``ltr board``: a board, and TensorBoard on it in the foreground."""
+"""TensorBoard on a board, in the foreground."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import io
 import logging
 import re
 import shlex
-import sys
 import threading
 from collections.abc import Callable
 from urllib.parse import quote
 
-from trainers.board.build import Board, build_board
-from trainers.board.layout import SHOWN_AT_FIRST
+from trainers.board.build import Board
+from trainers.board.events import SHOWN_AT_FIRST
 from trainers.files import RunError
 from trainers.report.wording import counted
 
@@ -27,15 +25,14 @@ def command(board: Board, host: str | None = None, port: int | None = None) -> s
 
 
 def links(board: Board, url: str) -> dict[str, str]:
-    """Return links to the charts without smoothing, one a data set where there are too many runs to show at once."""
+    """Return links to the charts without smoothing: one link, or one per data set where there are too many runs."""
     if board.runs < SHOWN_AT_FIRST:
         return {", ".join(board.data): f"{url}?smoothing=0#custom_scalars&_smoothingWeight=0"}
-    return {name: _link(name, url) for name in board.data}
-
-
-def _link(name: str, url: str) -> str:
-    pattern = quote(f"^{re.escape(name)}[,/ ]", safe="")
-    return f"{url}?smoothing=0&runFilter={pattern}#custom_scalars&_smoothingWeight=0&regexInput={pattern}"
+    patterns = {name: quote(f"^{re.escape(name)}[,/ ]", safe="") for name in board.data}
+    return {
+        name: f"{url}?smoothing=0&runFilter={pattern}#custom_scalars&_smoothingWeight=0&regexInput={pattern}"
+        for name, pattern in patterns.items()
+    }
 
 
 def serve(board: Board, say: Callable[[str], None], *, host: str | None = None, port: int | None = None) -> None:
@@ -69,17 +66,3 @@ def serve(board: Board, say: Callable[[str], None], *, host: str | None = None, 
         threading.Event().wait()
     except KeyboardInterrupt:
         return
-
-
-def run_board(arguments: argparse.Namespace, complain: Callable[[str], None]) -> int:
-    """Write the board and start TensorBoard on it, until Ctrl-C; returns the exit code."""
-    if not arguments.print:
-        complain("laying the results out, which takes half a minute for thousands")
-    board = build_board(
-        arguments.paths, folder=arguments.logdir, data=arguments.data, split=arguments.split, note=complain
-    )
-    if arguments.print:
-        sys.stdout.write(f"{command(board, arguments.host, arguments.port)}\n")
-    else:
-        serve(board, complain, host=arguments.host, port=arguments.port)
-    return 0

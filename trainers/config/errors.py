@@ -13,24 +13,23 @@ from pydantic import BaseModel, ValidationError
 NOTHING = object()
 """Value of a key that is missing."""
 
-_LONGEST_VALUE = 100
-_LONGEST_RULE = 1000
-
 
 @dataclass(frozen=True)
 class Finding:
-    """One error in a config: its path, the rule it breaks, and the value received."""
+    """One error in a config."""
 
-    path: str
-    rule: str
-    value: object = NOTHING
+    path: str  # dotted path of the key
+    rule: str  # what the value must be
+    value: object = NOTHING  # value received
     from_command_line: bool = False
 
     def __str__(self) -> str:
         where = f"{shortened(self.path)}: " if self.path else ""
-        got = "" if self.value is NOTHING else f", got {_shown(self.value)}"
+        value = self.value
+        text = repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False, default=str)
+        got = "" if value is NOTHING else f", got {shortened(text)}"
         origin = " on the command line" if self.from_command_line else ""
-        return f"{where}{shortened(self.rule, _LONGEST_RULE)}{got}{origin}"
+        return f"{where}{shortened(self.rule, 1000)}{got}{origin}"
 
 
 class ConfigError(ValueError):
@@ -93,6 +92,7 @@ _RULES = {
     "less_than_equal": "must be <= {le:.10g}",
     "too_short": "must hold at least {min_length} entry",
     "string_too_short": "must not be empty",
+    "value_error": "{error}",
 }
 
 
@@ -105,13 +105,9 @@ def _rule(item: Any, model: type[BaseModel]) -> str:  # noqa: ANN401  (pydantic'
         return f"unknown key{hint}"
     if kind == "literal_error":
         received = item["input"]
-        hint = nearest(received, _quoted(context["expected"])) if isinstance(received, str) else ""
+        hint = nearest(received, context["expected"].split("'")[1::2]) if isinstance(received, str) else ""
         return f"must be {context['expected']}{hint}"
-    if kind == "value_error":
-        return str(context["error"])
-    if kind in _RULES:
-        return _RULES[kind].format(**context)
-    return str(item["msg"])
+    return _RULES[kind].format(**context) if kind in _RULES else str(item["msg"])
 
 
 def _fields_at(model: type[BaseModel], location: Sequence[int | str]) -> list[str]:
@@ -127,15 +123,6 @@ def _fields_at(model: type[BaseModel], location: Sequence[int | str]) -> list[st
     return list(model.model_fields)
 
 
-def _quoted(expected: str) -> list[str]:
-    return expected.split("'")[1::2]
-
-
-def _shown(value: object) -> str:
-    text = repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False, default=str)
-    return shortened(text)
-
-
-def shortened(text: str, longest: int = _LONGEST_VALUE) -> str:
+def shortened(text: str, longest: int = 100) -> str:
     """Return a text, with dots at its end where it is too long for a message."""
     return text if len(text) <= longest else text[: longest - 3] + "..."

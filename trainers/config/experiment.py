@@ -36,7 +36,7 @@ EXACT = "exact"
 
 
 class Config(Section):
-    """One experiment."""
+    """The config of one experiment."""
 
     name: FileName = option(..., "name of the run and its folder; the config file's name when left out")
     seed: Seed = option(0, "seed of the split, the training and the exact stage")
@@ -146,12 +146,8 @@ def resolved_toml(config: Config) -> str:
 def describe_keys(model: type[BaseModel] = Config, prefix: str = "") -> Iterator[tuple[str, str, str]]:
     """Yield every key of a config with its default in TOML and its meaning."""
     for key, field in _fields(model, prefix):
-        default = field.default
-        text = (
-            ""
-            if default is None or default == {} or field.is_required()
-            else dump_toml({"x": default}).removeprefix("x = ").strip()
-        )
+        none = field.is_required() or field.default in (None, {})
+        text = "" if none else dump_toml({"x": field.default}).removeprefix("x = ").strip()
         yield key, text, field.description or ""
 
 

@@ -56,7 +56,7 @@ _MOST_SPLITS = 100_000
 
 
 class GridConfig(Section):
-    """A grid: experiments, and the keys that are varied in them."""
+    """The config of a grid: experiments, and the keys that are varied in them."""
 
     name: FileName = option("methods", "name of the table that the grid belongs to")
     title: StrictStr = option("", "title of that table")
@@ -81,7 +81,7 @@ class GridConfig(Section):
 
 
 class SweepConfig(Section):
-    """A sweep: its name, its folder and its grids."""
+    """The config of a sweep: its name, its folder and its grids."""
 
     name: FileName = option(..., "name of the sweep and its folder; the config file's name when left out")
     runs_dir: StrictStr = option("runs", "folder that contains the sweep's folder", min_length=1)
@@ -100,15 +100,15 @@ class Variant:
     """One experiment of a grid with one choice of what is varied."""
 
     varied: dict[str, Any]  # chosen values by dotted key
-    config: Config  # the whole experiment
+    config: Config  # config of the experiment with these values
 
 
 @dataclass(frozen=True)
 class Grid:
     """A grid with all its variants."""
 
-    config: GridConfig
-    variants: tuple[Variant, ...]
+    config: GridConfig  # the grid as it is written
+    variants: tuple[Variant, ...]  # its experiments with every combination of values
 
 
 def load_sweep(path: str | Path, overrides: Sequence[str] = ()) -> tuple[SweepConfig, tuple[Grid, ...]]:
@@ -124,16 +124,18 @@ def load_sweep(path: str | Path, overrides: Sequence[str] = ()) -> tuple[SweepCo
     path = Path(path)
     tree = read_toml(path)
     own: list[str] = []
-    everywhere: list[str] = []
+    everywhere: dict[str, str] = {}
     findings: list[Finding] = []
     for text in overrides:
-        key = _key(text)
+        key = text.partition("=")[0].strip()
         if nonsense := apply_overrides({}, [text])[2]:
             findings += nonsense
         elif rule := _IN_FILE.get(key.partition(".")[0]):
             findings.append(Finding(key, rule, text, from_command_line=True))
+        elif key in SweepConfig.model_fields:
+            own.append(text)
         else:
-            (own if key in SweepConfig.model_fields else everywhere).append(text)
+            everywhere[key] = text
     tree, given, _ = apply_overrides(tree, own)
     tree.setdefault("name", path.stem)
     if "grid" not in tree:
@@ -148,20 +150,21 @@ def load_sweep(path: str | Path, overrides: Sequence[str] = ()) -> tuple[SweepCo
         reader = _Reader(grid, f"grid[{at}]", path.parent, everywhere)
         grids.append(Grid(grid, tuple(reader.variants())))
         findings += reader.findings
-    findings += _same_names(grids)
+    data: dict[str, Tree] = {}
+    for at, variant in ((at, variant) for at, grid in enumerate(grids) for variant in grid.variants):
+        found, name = variant.config.data.model_dump(exclude={"cache"}), variant.config.name
+        if data.setdefault(name, found) != found:  # they would share a row of the tables
+            rule = f"two experiments called {name!r} have different data; give one of them another name"
+            findings.append(Finding(f"grid[{at}].experiments", rule))
     if findings:
         raise ConfigError(str(path), list({str(finding): finding for finding in findings}.values()))
     return config, tuple(grids)
 
 
-def _key(override: str) -> str:
-    return override.partition("=")[0].strip()
-
-
 class _Reader:
     """Reader of a grid's experiments; `findings` collects what is wrong."""
 
-    def __init__(self, grid: GridConfig, where: str, folder: Path, everywhere: Sequence[str]) -> None:
+    def __init__(self, grid: GridConfig, where: str, folder: Path, everywhere: Mapping[str, str]) -> None:
         self.findings: list[Finding] = []
         self._grid, self._where, self._folder, self._everywhere = grid, where, folder, everywhere
         tree = unflat(flat(grid.set))
@@ -176,13 +179,20 @@ class _Reader:
         for key in self._vary:
             if key in self._set:
                 self._find(f"vary.{key}", "must not be set as well", self._vary[key])
-        for text in self._everywhere:
-            if _key(text) in self._vary:
-                self.findings.append(Finding(_key(text), f"is varied by {self._where}", text, from_command_line=True))
+        for key, text in self._everywhere.items():
+            if key in self._vary:
+                self.findings.append(Finding(key, f"is varied by {self._where}", text, from_command_line=True))
         if self.findings:
             return
         found = [variant for name in self._grid.experiments for variant in self._of_experiment(name)]
-        self._check_names(found)
+        best_of, varied = self._grid.best_of, ", ".join(self._vary) or "none is"
+        if best_of is not None and best_of not in self._vary:
+            self._find("best_of", f"must be a varied key ({varied})", best_of)
+        known = list(dict.fromkeys(method for variant in found for method in variant.config.methods))
+        for method in self._grid.methods or ():
+            if known and method not in known:
+                hint = nearest(method, known) or f"; they have {', '.join(known)}"
+                self._find("methods", f"must be methods of the experiments{hint}", method)
         yield from found
 
     def _find(self, path: str, rule: str, value: object = NOTHING) -> None:
@@ -200,7 +210,7 @@ class _Reader:
             return
         for values in itertools.product(*self._vary.values()):
             choice = dict(zip(self._vary, values, strict=True))
-            whole, given, findings = apply_overrides(merged(tree, unflat(choice)), self._everywhere)
+            whole, given, findings = apply_overrides(merged(tree, unflat(choice)), self._everywhere.values())
             whole.setdefault("name", file.stem)
             make_absolute(whole.get("data"), Path())  # what is relative came from the command line
             try:
@@ -220,17 +230,6 @@ class _Reader:
                 return Finding(f"{self._where}.{table}.{finding.path}", finding.rule, finding.value)
         where = ": ".join(part for part in (f"{self._where}.experiments", name, finding.path) if part)
         return Finding(where, finding.rule, finding.value)
-
-    def _check_names(self, variants: Sequence[Variant]) -> None:
-        """Check the names in a grid that must be those of methods or of varied keys."""
-        best_of, varied = self._grid.best_of, ", ".join(self._vary) or "none is"
-        if best_of is not None and best_of not in self._vary:
-            self._find("best_of", f"must be a varied key ({varied})", best_of)
-        known = list(dict.fromkeys(method for variant in variants for method in variant.config.methods))
-        for method in self._grid.methods or ():
-            if known and method not in known:
-                hint = nearest(method, known) or f"; they have {', '.join(known)}"
-                self._find("methods", f"must be methods of the experiments{hint}", method)
 
 
 _SEED = "must be left out: splits are the seeds"
@@ -263,15 +262,3 @@ def _wrong_keys(table: str, leaves: Mapping[str, Any]) -> Iterator[tuple[str, st
             yield key, rule, value
         elif not isinstance(value, list) or not value:
             yield key, "must be a list of at least one value", value
-
-
-def _same_names(grids: Sequence[Grid]) -> Iterator[Finding]:
-    """Find experiments of one name with different data, which would share a row of the tables."""
-    data: dict[str, Tree] = {}
-    for at, grid in enumerate(grids):
-        for variant in grid.variants:
-            config = variant.config
-            own = config.data.model_dump(exclude={"cache"})
-            if data.setdefault(config.name, own) != own:
-                rule = f"two experiments called {config.name!r} have different data; give one of them another name"
-                yield Finding(f"grid[{at}].experiments", rule)

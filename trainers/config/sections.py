@@ -12,16 +12,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainValidator,
-    StrictInt,
-    StrictStr,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, StrictInt, StrictStr
 
 from ltr.data import FormatName, dataset_names, format_of
 from ltr.data.named import LISTS_BY_QUERY
@@ -48,7 +39,7 @@ def option(default: Any, description: str, *, free: bool = False, **rules: Any) 
 
 
 Clash = tuple[str, str, object, tuple[str, ...]]
-"""A clash between fields: field, rule, value, and the other fields that it follows from."""
+"""Fields that do not go together: a field, the rule it breaks, its value, and the other fields that it follows from."""
 
 
 def _statistic(text: str) -> str:
@@ -63,7 +54,7 @@ def _loss(text: str) -> str:
 
 
 def _method(text: str) -> str:
-    """Return a method's name: that of a loss in its usual spelling, any other as it is."""
+    """Return a method's name; that of a loss in its usual spelling."""
     try:
         return _loss(text)
     except ValueError:
@@ -91,10 +82,7 @@ def _split_integers(value: object) -> object:
     parts = _split(value)
     if not isinstance(parts, list):
         return parts
-    return [int(p) if isinstance(p, str) and p.isdecimal() and len(p) < _DIGITS else p for p in parts]
-
-
-_DIGITS = 19  # of integers of 64 bits
+    return [int(p) if isinstance(p, str) and p.isdecimal() and len(p) < 19 else p for p in parts]  # of 64 bits
 
 
 def _whole_or(word: str, least: int) -> PlainValidator:
@@ -138,21 +126,18 @@ class Section(BaseModel):
         yield from ()
 
 
+_Name = Annotated[StrictStr, Field(min_length=1)] | None
+
+
 class DataConfig(Section):
     """Where the observations come from, and how they are split into a training set and a test set."""
 
-    name: StrictStr | None = option(None, "a known data set: gaussians, travel, pima, ...", min_length=1)
-    path: StrictStr | None = option(
-        None, "your own table (CSV) or sparse text, relative to the config file", min_length=1
-    )
-    test_path: StrictStr | None = option(None, "file of the test set; path is split when left out", min_length=1)
+    name: _Name = option(None, "a known data set: gaussians, travel, pima, ...")
+    path: _Name = option(None, "your own table (CSV) or sparse text, relative to the config file")
+    test_path: _Name = option(None, "file of the test set; path is split when left out")
     format: FormatName = option("auto", "table, svmlight (also libsvm, LETOR), or auto to decide by the file")
-    label: StrictStr | None = option(
-        None, "label column of your table: 0 and 1, with queries also 2, 3, ...", min_length=1
-    )
-    query: StrictStr | None = option(
-        None, "query column of your table; alternatively a file of sizes, PATH.query", min_length=1
-    )
+    label: _Name = option(None, "label column of your table: 0 and 1, with queries also 2, 3, ...")
+    query: _Name = option(None, "query column of your table; alternatively a file of sizes, PATH.query")
     drop: Names = option((), "columns of your table that are not features, such as ids")
     features: Names | None = option(None, "feature columns of your table; all others when left out")
     train_fraction: float = option(0.5, "share of the rows (queries) used for training", gt=0, lt=1)
@@ -171,7 +156,19 @@ class DataConfig(Section):
             yield "path", "must not be given beside name: the data come from one place", self.path, ("name",)
         elif self.path is not None and self.label is None and self.file_format != "svmlight":
             yield "label", "is required with path: the column that holds 0 and 1", None, ("path", "format")
-        yield from self._misplaced()
+        if self.path is None:
+            for field in ("test_path", "label", "query", "drop", "features"):
+                if value := getattr(self, field):
+                    yield field, "goes with path only: a named data set knows its columns", value, ("path",)
+        elif self.file_format == "svmlight":
+            for field in ("label", "query", "drop"):
+                if value := getattr(self, field):
+                    yield field, "goes with tables only: a sparse file has no such columns", value, ("path", "format")
+        if self.test_path is not None or self.name in LISTS_BY_QUERY:
+            for field in ("train_fraction", "split_seed"):
+                if (value := getattr(self, field)) != type(self).model_fields[field].default:
+                    rule = "goes with data that are split: here the test set is given"
+                    yield field, rule, value, ("test_path", "name")
         if self.features and (both := sorted(set(self.features) & set(self.drop))):
             yield "drop", f"must not name the feature {both[0]!r}", list(self.drop), ("features",)
         for field in ("label", "query"):
@@ -184,23 +181,6 @@ class DataConfig(Section):
     def file_format(self) -> FormatName:
         """Format of the file at path."""
         return format_of(self.path) if self.format == "auto" and self.path is not None else self.format
-
-    def _misplaced(self) -> Iterator[Clash]:
-        """Yield keys that go with data of another kind."""
-        if self.path is None:
-            for field in ("test_path", "label", "query", "drop", "features"):
-                if value := getattr(self, field):
-                    yield field, "goes with path only: a named data set knows its columns", value, ("path",)
-        elif self.file_format == "svmlight":
-            for field in ("label", "query", "drop"):
-                if value := getattr(self, field):
-                    yield field, "goes with tables only: a sparse file has no such columns", value, ("path", "format")
-        if self.test_path is not None or self.name in LISTS_BY_QUERY:
-            whole = type(self)()
-            for field in ("train_fraction", "split_seed"):
-                if (value := getattr(self, field)) != getattr(whole, field):
-                    rule = "goes with data that are split: here the test set is given"
-                    yield field, rule, value, ("test_path", "name")
 
 
 _Width = Annotated[StrictInt, Field(ge=1, le=65_536)]

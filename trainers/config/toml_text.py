@@ -6,7 +6,7 @@ import copy
 import json
 import os
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,8 @@ def read_toml(path: Path) -> Tree:
         return parse_toml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         rule = "no such config file"
-    except UnicodeDecodeError as error:
-        rule = f"cannot be read: {error}"
-    except OSError as error:
-        rule = f"cannot be read: {error.strerror or error}"
+    except (OSError, UnicodeDecodeError) as error:
+        rule = f"cannot be read: {getattr(error, 'strerror', None) or error}"
     except ValueError as error:
         rule = f"is not valid TOML: {error}"
     raise ConfigError(str(path), [Finding("", rule)])
@@ -48,7 +46,8 @@ def parse_toml(text: str) -> Tree:
     for _ in range(_DEPTH):
         if any(isinstance(value, int) and not -(2**63) <= value < 2**63 for value in level):
             raise ValueError(_TOO_LONG)
-        level = [entry for value in level for entry in _entries(value)]
+        nested = (v.values() if isinstance(v, dict) else v for v in level if isinstance(v, dict | list))
+        level = [entry for entries in nested for entry in entries]
     if level:
         raise ValueError(_TOO_DEEP)
     return tree
@@ -59,10 +58,6 @@ _TOO_DEEP = f"tables and lists must not be nested deeper than {_DEPTH} levels"
 _TOO_LONG = "integers must fit into 64 bits"
 
 
-def _entries(value: object) -> Iterable[Any]:
-    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-
-
 def read_experiment(path: Path, below: tuple[Path, ...] = ()) -> Tree:
     """Read the tree of an experiment's TOML file, on top of that of the file it `extends`, if any.
 
@@ -71,9 +66,8 @@ def read_experiment(path: Path, below: tuple[Path, ...] = ()) -> Tree:
     extend this one.
     """
     if path.resolve() in below:
-        raise ConfigError(
-            str(below[0]), [Finding("extends", "must not come back to a file that extends it", str(path))]
-        )
+        rule = "must not come back to a file that extends it"
+        raise ConfigError(str(below[0]), [Finding("extends", rule, str(path))])
     tree = read_toml(path)
     make_absolute(tree.get("data"), path.parent)
     parent = tree.pop("extends", None)
@@ -160,11 +154,8 @@ def apply_overrides(tree: Tree, overrides: Iterable[str]) -> tuple[Tree, dict[st
         path, equals, value = text.partition("=")
         keys = [key.strip() for key in path.split(".")]
         if not equals or not all(keys) or len(keys) > _DEPTH:
-            findings.append(
-                Finding(
-                    "", f"an override must read section.key=value, as in exact.top_k=100, got {shortened(repr(text))}"
-                )
-            )
+            rule = "an override must read section.key=value, as in exact.top_k=100"
+            findings.append(Finding("", f"{rule}, got {shortened(repr(text))}"))
             continue
         node = result
         for depth, key in enumerate(keys[:-1]):
@@ -174,7 +165,11 @@ def apply_overrides(tree: Tree, overrides: Iterable[str]) -> tuple[Tree, dict[st
                 break
             node = child
         else:
-            node[keys[-1]] = _value(value.strip())
+            try:
+                parsed = parse_toml(f"value = {value.strip()}")
+            except ValueError:
+                parsed = {}
+            node[keys[-1]] = parsed["value"] if set(parsed) == {"value"} else value.strip()
             given[".".join(keys)] = text
     return result, given, findings
 
@@ -191,27 +186,16 @@ def dump_toml(tree: Mapping[str, Any]) -> str:
         top_k = 50
         C = 0.0
     """
-    lines: list[str] = []
-    _dump_table(tree, (), lines)
-    return "\n".join(lines).strip() + "\n"
+    return "\n".join(_lines(tree)).strip() + "\n"
 
 
-def _dump_table(table: Mapping[str, Any], path: tuple[str, ...], lines: list[str]) -> None:
+def _lines(table: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[str]:
     plain = {k: v for k, v in table.items() if not isinstance(v, Mapping) and v is not None}
     if path and (plain or not table):
-        lines.extend(["", f"[{'.'.join(path)}]"])
+        yield from ("", f"[{'.'.join(path)}]")
     for key, value in plain.items():
         # JSON of a scalar or list is TOML once DEL, which JSON leaves bare, is escaped
-        literal = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-        lines.append(f"{key} = {literal}")
+        yield f"{key} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f")
     for key, value in table.items():
         if isinstance(value, Mapping):
-            _dump_table(value, (*path, key), lines)
-
-
-def _value(text: str) -> object:
-    try:
-        parsed = parse_toml(f"value = {text}")
-    except ValueError:
-        return text
-    return parsed["value"] if set(parsed) == {"value"} else text
+            yield from _lines(value, (*path, key))

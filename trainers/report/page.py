@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import io
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
@@ -161,29 +161,18 @@ def _line(text: str) -> str:
 def to_html(page: Page, images: Mapping[Picture, bytes]) -> str:
     """Return a page as one HTML file with its style and pictures (PNG) inside, without scripts."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {
-        "inline": lambda text: Markup(inline_html(text)),
-        "plain": plain_text,
-        "breakable": _breakable,
-    }
-    environment.tests |= {"text": _is(Text), "table": _is(Table), "picture": _is(Picture)}
+    environment.filters |= {"inline": lambda text: Markup(inline_html(text)), "plain": plain_text}
+    # a line may break after an underscore of a long name, but not within ``K = 50``
+    breakable = re.compile(r"_(?=[^<>]*(<|$))")
+    environment.filters["breakable"] = lambda html: Markup(
+        breakable.sub("_<wbr>", html).replace(" = ", "&nbsp;=&nbsp;")
+    )
     folder = resources.files("trainers.report")
     template = environment.from_string(folder.joinpath("page.html.jinja").read_text(encoding="utf-8"))
     return template.render(
         page=page,
         style=Markup(folder.joinpath("page.css").read_text(encoding="utf-8")),
-        sources={
-            picture: f"data:image/png;base64,{base64.b64encode(data).decode()}" for picture, data in images.items()
-        },
+        sources={one: f"data:image/png;base64,{base64.b64encode(data).decode()}" for one, data in images.items()},
         width=lambda picture: round(picture.figure.get_figwidth() * _CSS_PIXELS),
         height=lambda picture: round(picture.figure.get_figheight() * _CSS_PIXELS),
     )
-
-
-def _breakable(html: Markup) -> Markup:
-    """Allow a line break after an underscore of a long name, and none within ``K = 50``."""
-    return Markup(re.sub(r"_(?=[^<>]*(<|$))", "_<wbr>", html).replace(" = ", "&nbsp;=&nbsp;"))
-
-
-def _is(kind: type[Block]) -> Callable[[object], bool]:
-    return lambda block: isinstance(block, kind)

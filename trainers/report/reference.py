@@ -19,9 +19,8 @@ import numpy as np
 
 from trainers.config import EXACT
 from trainers.files import RunError, reading
-from trainers.report.evidence import Evidence
+from trainers.report.evidence import PARTS, Evidence, Series, SweepTable, Variant, mean_of
 from trainers.report.page import Block, Section, Table, Text, literal
-from trainers.report.series import PARTS, Series, SweepTable, Variant
 from trainers.report.tables import Reached, largest
 from trainers.report.wording import ABSENT, decimals_of, percent, signed
 
@@ -30,32 +29,32 @@ _COLUMNS = ("data", "method", "varied", "half", "mean", "std", "note")
 
 @dataclass(frozen=True)
 class Published:
-    """A published value: a mean over splits, and its standard deviation or NaN."""
+    """A published value."""
 
-    data: str
-    variant: Variant
-    part: str
-    mean: float
-    std: float
-    note: str = ""
+    data: str  # name of the data set
+    variant: Variant  # the method and its options
+    part: str  # ``train`` or ``test``
+    mean: float  # mean over splits
+    std: float  # standard deviation over splits, NaN where it is unknown
+    note: str = ""  # remark under the table
 
 
 @dataclass(frozen=True)
 class Note:
-    """A note on a data set, a method, or both; an empty name stands for all."""
+    """A note on a data set, a method, or both."""
 
-    data: str
-    method: str
-    text: str
+    data: str  # name of the data set, empty for all
+    method: str  # name of the method, empty for all
+    text: str  # the note
 
 
 @dataclass(frozen=True)
 class Reference:
     """The contents of a file of published values, in its order."""
 
-    source: str
-    values: tuple[Published, ...]
-    notes: tuple[Note, ...]
+    source: str  # where the values are from
+    values: tuple[Published, ...]  # the lines with a mean
+    notes: tuple[Note, ...]  # the others
 
 
 def read_reference(path: Path) -> Reference:
@@ -76,7 +75,7 @@ def read_reference(path: Path) -> Reference:
             wrong.append(f"line {start + reader.line_num}: {error}")
     if wrong:
         raise RunError(
-            "\n  ".join([f"{path}: {len(wrong)} wrong lines", *wrong] if wrong[1:] else [f"{path}, {wrong[0]}"])
+            "\n  ".join([f"{path}: {len(wrong)} wrong lines", *wrong]) if wrong[1:] else f"{path}, {wrong[0]}"
         )
     values = tuple(one for one in found if isinstance(one, Published))
     source = " ".join(line.lstrip("# ") for line in lines[:start])
@@ -160,9 +159,7 @@ def reference_section(evidence: Evidence, reference: Reference) -> Section:
     blocks += [Text(text), *_notes(reference, "")]
     if found:
         blocks.append(_overview(found))
-    full = max(
-        (len(s.records) for table in evidence.tables for row in table.rows.values() for s in row.values()), default=0
-    )
+    full = max(len(s.records) for table in evidence.tables for row in table.rows.values() for s in row.values())
     for data, group in found.items():
         blocks += [Text(f"**{literal(data)}**"), *_notes(reference, data), _table(group, full)]
     return Section("Beside published values", blocks)
@@ -194,11 +191,8 @@ def _overview(found: Mapping[str, Sequence[_Beside]]) -> Table:
         row = [literal(data), str(len(group)), f"{sum(known)} of {len(known)}"]
         for exact in (False, True):
             for part in PARTS:
-                chosen = [
-                    o for o in group if (o.published.variant.method == EXACT) == exact and o.published.part == part
-                ]
-                defined = [one.percent for one in chosen if not math.isnan(one.percent)]
-                row.append(percent(float(np.mean(defined)) if defined else math.nan))
+                kind = [o for o in group if (o.published.variant.method == EXACT) == exact and o.published.part == part]
+                row.append(percent(mean_of(np.array([one.percent for one in kind]))))
         rows.append(row)
     kinds = [f"{kind}, {part}" for kind in ("first stages", "exact") for part in PARTS]
     caption = "Mean of ours less published, in percent of published, of first-stage and exact methods."
@@ -211,17 +205,9 @@ def _table(group: Sequence[_Beside], full: int) -> Table:
     for one in group:
         published, label = one.published, one.published.variant.label
         own = Reached(published.mean, None if math.isnan(published.std) else published.std, full)
-        rows.append(
-            [
-                literal(label) if label != last else "",
-                published.part,
-                own.text(places, full),
-                one.ours.text(places, full),
-                signed(one.difference, places),
-                percent(one.percent),
-                {True: "yes", False: "no", None: ABSENT}[one.within],
-            ]
-        )
+        within = {True: "yes", False: "no", None: ABSENT}[one.within]
+        values = [own.text(places, full), one.ours.text(places, full), signed(one.difference, places)]
+        rows.append([literal(label) if label != last else "", published.part, *values, percent(one.percent), within])
         last = label
     header = ["method", "set", "published", "ours", "difference", "in percent", "within its std"]
     notes = [f"{o.published.variant.label}, {o.published.part}: {o.published.note}." for o in group if o.published.note]

@@ -12,15 +12,13 @@ from urllib.parse import quote
 
 import numpy as np
 
-from trainers.config import EXACT
 from trainers.files import RunError, remove_leftovers, write_atomic, write_json, writing
 from trainers.records import SweepResults, is_sweep, write_export
-from trainers.report.evidence import Evidence
+from trainers.report.evidence import Evidence, mean_of
 from trainers.report.page import Block, Page, Picture, Section, Text, file_names, literal, png, to_html, to_markdown
 from trainers.report.paired import FEWEST_SPLITS, Verdict
 from trainers.report.pictures import pictures
 from trainers.report.reference import Reference, reference_section
-from trainers.report.series import mean_of
 from trainers.report.tables import SECTIONS, gain_table, progress, value_table
 from trainers.report.wording import counted, effect, fixed, listed, resolution_text, where
 from trainers.run.folder import RunFolder, find
@@ -32,8 +30,8 @@ _PICTURES = ".pictures.json"  # in a report's folder: the names and hashes of it
 class Written:
     """The files of a report."""
 
-    markdown: Path
-    html: Path
+    markdown: Path  # the page as Markdown
+    html: Path  # the page as HTML with the pictures inside
     figures: Path  # folder of the pictures
     export: Path  # all results, in one file that `ltr report` and `ltr sweep --from` read
     copy: Path | None = None  # a second place of the Markdown
@@ -63,17 +61,14 @@ def build_page(results: SweepResults, *, title: str | None = None, reference: Re
     drawn = [block for section in sections for block in section.blocks if isinstance(block, Picture)]
     begun = next(table for table in evidence.tables if table.rows)
     table = gain_table(evidence) if evidence.gains["test"] else value_table(begun, evidence)
-    summary: list[Block] = [Text(advice(evidence)), *drawn[:1], table]
-    if text := resolution_text(evidence.gains["test"]):
-        summary.append(Text(text))
-    rest = [(section, [block for block in section.blocks if block not in drawn[:1]]) for section in sections]
-    kept = [
-        Section(section.title, blocks)
-        for section, blocks in rest
-        if len(blocks) == len(section.blocks) or any(isinstance(block, Picture) for block in blocks)
-    ]
-    heading = literal(f"Results of the sweep {results.name}" if title is None else title)
-    return Page(heading, [*summary, Text(state(evidence))], kept)
+    first, notes = drawn[:1], [resolution_text(evidence.gains["test"]), state(evidence)]
+    summary: list[Block] = [Text(advice(evidence)), *first, table, *(Text(note) for note in notes if note)]
+    kept = []
+    for section in sections:
+        blocks = [block for block in section.blocks if block not in first]
+        if len(blocks) == len(section.blocks) or any(isinstance(block, Picture) for block in blocks):
+            kept.append(Section(section.title, blocks))
+    return Page(literal(f"Results of the sweep {results.name}" if title is None else title), summary, kept)
 
 
 def details(evidence: Evidence, reference: Reference | None = None) -> list[Section]:
@@ -87,14 +82,17 @@ def advice(evidence: Evidence) -> str:
     """Return one sentence on whether reranking helps on these data."""
     found, d = evidence.gains["test"], evidence.decimals
     if not evidence.exact:
-        best = [_best_method(evidence, data) for data in dict.fromkeys(r["data"] for r in evidence.results.records)]
-        mean = f"the best mean `{evidence.statistic}` on test is that of {listed(best)}"
-        return f"**The sweep has no exact stage yet; {mean}.**"
+        best = []
+        for data in dict.fromkeys(record["data"] for record in evidence.results.records):
+            rows = (table.rows.get(data, {}) for table in evidence.tables)
+            means = {v.label: mean_of(s.values("test", evidence.statistic)) for row in rows for v, s in row.items()}
+            label, mean = max(means.items(), key=lambda item: item[1] if np.isfinite(item[1]) else -np.inf)
+            best.append(f"{literal(label)} on {literal(data)} ({fixed(mean, d)})")
+        text = f"the best mean `{evidence.statistic}` on test is that of {listed(best)}"
+        return f"**The sweep has no exact stage yet; {text}.**"
     if not any(one.tested for one in found.values()):
-        return (
-            f"**It is too early to say whether reranking helps: a test needs {FEWEST_SPLITS} splits of a data set with "
-            "results of the exact stage and of its base ranker.**"
-        )
+        needed = f"{FEWEST_SPLITS} splits of a data set with results of the exact stage and of its base ranker"
+        return f"**It is too early to say whether reranking helps: a test needs {needed}.**"
     better, worse = (list(where(found, verdict, d).values()) for verdict in (Verdict.BETTER, Verdict.WORSE))
     if better and worse:
         return f"**Rerank on {listed(better)}, but not on {listed(worse)}, where the test value falls.**"
@@ -109,26 +107,13 @@ def advice(evidence: Evidence) -> str:
     )
 
 
-def _best_method(evidence: Evidence, data: str) -> str:
-    rows = [table.rows[data] for table in evidence.tables if data in table.rows]
-    means = {
-        variant.label: mean_of(series.values("test", evidence.statistic))
-        for row in rows
-        for variant, series in row.items()
-        if variant.method != EXACT
-    }
-    best = max(means, key=lambda label: means[label] if np.isfinite(means[label]) else -np.inf)
-    return f"{literal(best)} on {literal(data)} ({fixed(means[best], evidence.decimals)})"
-
-
 def state(evidence: Evidence) -> str:
     """Say how much of the sweep is finished."""
     done, planned = progress(evidence.results)
     records = evidence.results.records
     data, splits = len({record["data"] for record in records}), len({record["split"] for record in records})
-    finished = (
-        f"All {done} results are finished" if done == planned else f"**{done} of {planned} results are finished**"
-    )
+    every = f"All {done} results are finished"
+    finished = every if done == planned else f"**{done} of {planned} results are finished**"
     text = f"{finished}, on {counted(data, 'data set')} and {counted(splits, 'split')}."
     waiting = [literal(table.heading) for table in evidence.tables if not table.rows]
     return f"{text} Not begun: {'; '.join(waiting)}." if waiting else text
@@ -155,9 +140,8 @@ def write_report(
         RunError: the sweep has no result yet, or a place cannot be written to.
     """
     page = build_page(results, title=title, reference=reference)
-    written = Written(
-        folder / "report.md", folder / "report.html", folder / "figures", folder / "cells.jsonl", markdown
-    )
+    page_md, page_html = folder / "report.md", folder / "report.html"
+    written = Written(page_md, page_html, folder / "figures", folder / "cells.jsonl", markdown)
     names = file_names(page.pictures)
     images = {picture: png(picture) for picture in names}
     with writing(folder):

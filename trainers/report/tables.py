@@ -19,12 +19,10 @@ from trainers.config import EXACT
 from trainers.files import Json
 from trainers.records import SweepResults, nothing_proven
 from trainers.report import wording as say
-from trainers.report.evidence import Evidence
-from trainers.report.page import Block, Section, Table, Text, literal
-from trainers.report.paired import ALPHA, Paired, family
-from trainers.report.series import (
+from trainers.report.evidence import (
     PARTS,
     TIME_LIMIT,
+    Evidence,
     FloatArray,
     K,
     Row,
@@ -36,6 +34,8 @@ from trainers.report.series import (
     mean_of,
     proven,
 )
+from trainers.report.page import Block, Section, Table, Text, literal
+from trainers.report.paired import ALPHA, Paired, family
 from trainers.tables import NOTHING_PROVEN
 
 Make = Callable[[Evidence], Iterable[Section]]
@@ -51,9 +51,6 @@ def section(make: Make) -> Make:
     """Add the sections that a function makes to every report."""
     SECTIONS.append(make)
     return make
-
-
-# --- values -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -131,14 +128,10 @@ def value_table(table: SweepTable, evidence: Evidence) -> Table:
     found = [reached for line in lines.values() for reached in line.values()]
     places, full = say.decimals_of(largest(found)), max(reached.splits for reached in found)
     variants = table.variants
-    rows = [
-        [
-            literal(data) if part == "train" else "",
-            part,
-            *(line[v].text(places, full) if v in line else say.ABSENT for v in variants),
-        ]
-        for (data, part), line in lines.items()
-    ]
+    rows = []
+    for (data, part), line in lines.items():
+        cells = [line[v].text(places, full) if v in line else say.ABSENT for v in variants]
+        rows.append([literal(data) if part == "train" else "", part, *cells])
     over = "one split" if full <= 1 else f"mean ± standard deviation over {full} splits"
     caption = [f"`{evidence.statistic}`, {over}."]
     if any(reached.splits < full for reached in found):
@@ -172,9 +165,6 @@ def _loss_section(evidence: Evidence) -> Iterator[Section]:
     yield Section("Loss and statistic", [Table(header, rows, caption, left=2)] if rows else [])
 
 
-# --- the exact stage ----------------------------------------------------------------------------------------------
-
-
 @section
 def _exact_section(evidence: Evidence) -> Iterator[Section]:
     """What the exact stage proved on its lists, and what it gained over its base rankers."""
@@ -205,35 +195,24 @@ _EXACT_HEADER = (
 
 
 def _exact_line(series: Series, evidence: Evidence) -> list[str]:
-    records = [series.records[split] for split in series.splits]
-    lists = [record for record in records if record["list"]]
-    gaps = np.array([record["list"]["gap"] for record in lists], dtype=np.float64)  # NaN for None
+    lists = [record for record in series.records.values() if record["list"]]
     objective, bound = (mean_of(series.on_list(what)) for what in ("value", "bound"))
     places = say.decimals_of(objective)
-    return [
-        literal(series.variant.label),
-        str(len(records)),
-        f"{sum(map(proven, lists))} of {len(lists)}" if lists else say.ABSENT,
-        str(sum(map(nothing_proven, lists))) if lists else say.ABSENT,
-        say.fixed(objective, places),
-        say.fixed(bound, places),
-        _gap(float(np.median(gaps)) if lists else math.nan),
-        _gap(float(np.max(gaps)) if lists else math.nan),
-        *(_gain(series, part, evidence) for part in PARTS),
-        say.seconds(float(np.median([record["seconds"] for record in records]))),
-    ]
-
-
-def _gap(gap: float) -> str:
-    return "0%" if gap == 0 else "< 0.01%" if gap < 1e-4 else say.gap_text(gap)
-
-
-def _gain(series: Series, part: str, evidence: Evidence) -> str:
-    found = evidence.compare(*evidence.with_base(series), part)
-    if not found.splits:
-        return say.ABSENT
-    relative = f" ({say.percent(found.percent)})" if found.mean_b > 0 else ""
-    return say.signed(found.difference, say.decimals_of(found.mean_b)) + relative
+    proofs, gaps = [say.ABSENT] * 2, [say.ABSENT] * 2
+    if lists:
+        proofs = [f"{sum(map(proven, lists))} of {len(lists)}", str(sum(map(nothing_proven, lists)))]
+        every = np.array([record["list"]["gap"] for record in lists], dtype=np.float64)  # NaN for None
+        ends = float(np.median(every)), float(np.max(every))
+        gaps = ["0%" if gap == 0 else "< 0.01%" if gap < 1e-4 else say.gap_text(gap) for gap in ends]
+    gains = []
+    for part in PARTS:
+        found = evidence.compare(*evidence.with_base(series), part)
+        relative = f" ({say.percent(found.percent)})" if found.mean_b > 0 else ""
+        shown = say.signed(found.difference, say.decimals_of(found.mean_b)) + relative
+        gains.append(shown if found.splits else say.ABSENT)
+    means = [say.fixed(mean, places) for mean in (objective, bound)]
+    name = [literal(series.variant.label), str(len(series.records))]
+    return [*name, *proofs, *means, *gaps, *gains, _median_seconds(series)]
 
 
 def gain_table(evidence: Evidence) -> Table:
@@ -241,33 +220,22 @@ def gain_table(evidence: Evidence) -> Table:
     d, rows = evidence.decimals, []
     for pair, one in evidence.gains["test"].items():
         train, series = evidence.gains["train"].get(pair), evidence.main[pair]
-        rows.append(
-            [
-                literal(pair[0]),
-                str(pair[1]),
-                say.fixed(one.mean_b, d),
-                say.fixed(one.mean_a, d),
-                say.effect(one, d),
-                say.p_text(one.p_holm),
-                one.verdict,
-                say.ABSENT if train is None else f"{say.signed(train.difference, d)} ({say.percent(train.percent)})",
-                series.proven,
-                series.gap_text(),
-            ]
-        )
+        means = [say.fixed(mean, d) for mean in (one.mean_b, one.mean_a)]
+        test = [say.effect(one, d), say.p_text(one.p_holm), one.verdict]
+        gain = say.ABSENT if train is None else f"{say.signed(train.difference, d)} ({say.percent(train.percent)})"
+        rows.append([literal(pair[0]), str(pair[1]), *means, *test, gain, series.proven, series.gap_text()])
     header = [
         "data set", "K", "base ranker", "reranked", "difference on test", "p", "verdict", "gain on train", "proven",
         "mean gap",
     ]  # fmt: skip
     found = evidence.gains["test"]
+    splits = say.counted_range((one.splits for one in found.values()), "split")
     caption = (
-        f"`{evidence.statistic}` on the test sets, {say.splits_text(found)}: means, and the difference with its 95% "
-        f"interval. p: {say.tests_text(found)}. Proven: answers that no linear ranker of the list can beat."
+        f"`{evidence.statistic}` on the test sets, {splits}{'' if ' to ' in splits else ' each'}: means, and the "
+        f"difference with its 95% interval. p: {say.tests_text(found)}. Proven: answers that no linear ranker of the "
+        "list can beat."
     )
     return Table(header, rows, caption)
-
-
-# --- options ------------------------------------------------------------------------------------------------------
 
 
 def comparison_table(
@@ -310,13 +278,11 @@ class OptionTable:
 
     def compared(self, evidence: Evidence, part: str) -> dict[say.Pair, Paired]:
         """Compare each value with the reference, as one family."""
-        return family(
-            {
-                (data, value): evidence.compare(series, self.series[data, self.reference[data]], part)
-                for (data, value), series in self.series.items()
-                if value != self.reference[data]
-            }
-        )
+        found = {}
+        for (data, value), series in self.series.items():
+            if value != (reference := self.reference[data]):
+                found[data, value] = evidence.compare(series, self.series[data, reference], part)
+        return family(found)
 
 
 def option_tables(evidence: Evidence) -> list[OptionTable]:
@@ -325,10 +291,11 @@ def option_tables(evidence: Evidence) -> list[OptionTable]:
     for table in evidence.tables:
         for lines in itertools.chain.from_iterable(table.along(key) for key in sorted(table.keys - {K})):
             if not lines.held and any(len(row) > 1 for row in lines.rows.values()):
+                rows = lines.rows.items()
                 series: dict[say.Pair, Series] = {
-                    (data, _as_number(v)): one for data, row in lines.rows.items() for v, one in row.items()
+                    (data, _as_number(v)): one for data, row in rows for v, one in row.items()
                 }
-                reference = {data: _reference(evidence, lines.key, list(row), data) for data, row in lines.rows.items()}
+                reference = {data: _reference(evidence, lines.key, list(row), data) for data, row in rows}
                 found.append(OptionTable(lines.key, table.title, series, reference))
     return found
 
@@ -369,9 +336,13 @@ def _option_blocks(evidence: Evidence, table: OptionTable) -> Iterator[Block]:
         one = found["train"].get(pair)
         return say.ABSENT if one is None else f"{say.signed(one.difference, d)} (p = {say.p_text(one.p_holm)})"
 
+    def nonzero(pair: say.Pair) -> str:
+        weights = [r["weights"] for r in table.series[pair].records.values() if r["weights"] is not None]
+        return say.fixed(float(np.mean([np.count_nonzero(w) for w in weights])) if weights else math.nan, 1)
+
     more = {
         "proven": lambda pair: table.series[pair].proven,
-        "weights": lambda pair: say.fixed(_nonzero(table.series[pair]), 1),
+        "weights": nonzero,
         "train": lambda pair: say.fixed(mean_of(table.series[pair].values("train", evidence.statistic)), d),
         "difference on train": gain,
         "test": lambda pair: say.fixed(mean_of(table.series[pair].values("test", evidence.statistic)), d),
@@ -379,11 +350,6 @@ def _option_blocks(evidence: Evidence, table: OptionTable) -> Iterator[Block]:
     compared = {pair: found["test"].get(pair) for pair in table.series}
     caption = "Weights: mean number of non-zero weights. Differences are from the reference."
     yield comparison_table(compared, evidence, "difference on test", varied=name, caption=caption, more=more)
-
-
-def _nonzero(series: Series) -> float:
-    counts = [int(np.count_nonzero(r["weights"])) for r in series.records.values() if r["weights"] is not None]
-    return float(np.mean(counts)) if counts else math.nan
 
 
 def recentring(evidence: Evidence, part: str) -> dict[say.Pair, Paired]:
@@ -401,36 +367,21 @@ def _recentring_section(evidence: Evidence) -> Iterator[Section]:
     test, train = (recentring(evidence, part) for part in ("test", "train"))
     if not test:
         return
-    blocks: list[Block] = [
-        Text(
-            "A recentred answer wins the same comparisons as the exact answer, by the largest possible margin, and so "
-            "has the same objective."
-        )
-    ]
+    text = "A recentred answer wins the same comparisons as the exact answer, by the largest possible margin, and so "
+    blocks: list[Block] = [Text(text + "has the same objective.")]
     for part, found in (("test", test), ("training", train)):
         against = f"the same answer as found on the {part} sets"
         blocks.append(Text(say.verdict_text(found, "a recentred answer", against, evidence.decimals)))
-    more = {
-        "on train": lambda pair: (
-            say.signed(train[pair].difference, evidence.decimals + 1) if pair in train else say.ABSENT
-        )
-    }
-    table = comparison_table(test, evidence, "recentred - found", more=more, decimals=evidence.decimals + 1)
+    d = evidence.decimals + 1
+    more = {"on train": lambda pair: say.signed(train[pair].difference, d) if pair in train else say.ABSENT}
+    table = comparison_table(test, evidence, "recentred - found", more=more, decimals=d)
     yield Section("Does recentring help?", [*blocks, table])
-
-
-# --- checks, times and data ---------------------------------------------------------------------------------------
 
 
 def below_a_start(records: Iterable[Json]) -> list[Json]:
     """Return the exact results whose objective is below that of a ranker they started from."""
-    return [
-        record
-        for record in records
-        if record["list"]
-        and record["list"]["starts"]
-        and record["list"]["value"] < max(record["list"]["starts"].values()) - _slack(record)
-    ]
+    started = (record for record in records if record["list"] and record["list"]["starts"])
+    return [r for r in started if r["list"]["value"] < max(r["list"]["starts"].values()) - _slack(r)]
 
 
 def _slack(record: Json) -> float:
@@ -460,24 +411,18 @@ def _check_section(evidence: Evidence) -> Iterator[Section]:
         bounds = f"In {len(crossed)} the bound is below the value{_errors(crossed)}." if crossed else ""
         blocks.append(Text(f"**Solver.** {starts} {bounds or 'No bound is below its value.'}"))
         by = Counter(record["status"] for record in exact)
-        others = [
-            f"{status}: {_named([r for r in exact if r['status'] == status])}"
-            for status in by
-            if status not in ("optimal", "time_limit")
-        ]
-        text = (
-            say.listed([f"{by[status]} {status}" for status in ("optimal", "time_limit") if by[status]])
-            or "others only"
-        )
-        blocks.append(Text(f"**Statuses.** {text}.{' Others: ' + '; '.join(others) + '.' if others else ''}"))
+        rest = [status for status in by if status not in ("optimal", "time_limit")]
+        others = [f"{status}: {_named([r for r in exact if r['status'] == status])}" for status in rest]
+        usual = say.listed([f"{by[status]} {status}" for status in ("optimal", "time_limit") if by[status]])
+        more = f" Others: {'; '.join(others)}." if others else ""
+        blocks.append(Text(f"**Statuses.** {usual or 'others only'}.{more}"))
     first = [record for record in results if record["method"] != EXACT]
     early = Counter((r["method"], r["data"], r["status"]) for r in first if r["status"] not in ("converged", "fitted"))
     if first:
         stopped = "; ".join(f"{method} on {data}: {count} {status}" for (method, data, status), count in early.items())
-        text = (
-            f"{early.total() or 'None'} of {say.counted(len(first), 'first-stage ranker')} stopped before it converged"
-        )
-        blocks.append(Text(f"**First stages.** {text}{f': {stopped}' if early else ''}."))
+        rankers = say.counted(len(first), "first-stage ranker")
+        text = f"{early.total() or 'None'} of {rankers} stopped before it converged{f': {stopped}' if early else ''}."
+        blocks.append(Text(f"**First stages.** {text}"))
     if wide := wide_gaps(exact):
         text = f"{len(wide)} of {say.counted(len(exact), 'exact result')} have a gap above {_WIDE_GAP:.0%}."
         blocks += [Text(f"**Gaps.** {text}"), _gap_table(wide, exact)]
@@ -519,10 +464,9 @@ def _time_section(evidence: Evidence) -> Iterator[Section]:
     for table in evidence.tables:
         if table.rows:
             variants = table.variants
-            rows = [
-                [literal(data), *(_median_seconds(row[v]) if v in row else say.ABSENT for v in variants)]
-                for data, row in table.rows.items()
-            ]
+            rows = []
+            for data, row in table.rows.items():
+                rows.append([literal(data), *(_median_seconds(row[v]) if v in row else say.ABSENT for v in variants)])
             header = ["data set", *(literal(v.label) for v in variants)]
             blocks += [Text(f"**{literal(table.heading)}**"), Table(header, rows)]
     note = (

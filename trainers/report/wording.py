@@ -135,9 +135,6 @@ def counted_range(numbers: Iterable[int], noun: str) -> str:
     return counted(found[0], noun) if len(found) == 1 else f"{found[0]} to {found[-1]} {noun}s"
 
 
-# --- families of comparisons --------------------------------------------------------------------------------------
-
-
 def effect(found: Paired, decimals: int) -> str:
     """Return a difference with its interval, such as ``+0.53 [+0.12, +0.94] or +1.7%``."""
     ends = ""
@@ -180,10 +177,8 @@ def verdict_text(family: Mapping[Pair, Paired], what: str, against: str, decimal
     """Say in a few sentences where `what` is better than `against` and where worse, after correction."""
     tested = [found for found in family.values() if found.tested]
     if not tested:
-        return (
-            f"It is too early to compare {what} with {against}: "
-            f"a test needs {FEWEST_SPLITS} splits, and no comparison has that many."
-        )
+        why = f"a test needs {FEWEST_SPLITS} splits, and no comparison has that many"
+        return f"It is too early to compare {what} with {against}: {why}."
     by = {v: where(family, v, decimals, varied) for v in (Verdict.BETTER, Verdict.WORSE, Verdict.UNDECIDED)}
     better, worse = by[Verdict.BETTER], by[Verdict.WORSE]
     undecided = [data for data in by[Verdict.UNDECIDED] if data not in better and data not in worse]
@@ -191,7 +186,16 @@ def verdict_text(family: Mapping[Pair, Paired], what: str, against: str, decimal
     if all(found.p == 1 and found.width == 0 for found in tested):
         sentences.append(f"Wherever there are enough splits for a test, {what} and {against} are equal on each split.")
     elif not better and not worse:
-        sentences.append(_nothing(tested, [*map(literal, undecided)], what, against))
+        shown = f"{what} was not shown to differ from {against}"
+        several = f"the {len(undecided)} data sets" if len(undecided) > _NAMED else listed([*map(literal, undecided)])
+        above, below = (sum(sign * found.difference > 0 for found in tested) for sign in (1, -1))
+        sentences.append(
+            f"The one difference, on {several}, is not significant ({p_equals(tested[0].p_holm)}): {shown}."
+            if len(tested) == 1
+            else f"None of the {len(tested)} differences is significant after correction: {shown}, on "
+            f"{f'any of {several}' if len(undecided) > 1 else several}. "
+            f"Of the differences {above} are above 0 and {below} below."
+        )
     else:
         parts = [
             f"{word} than {against} on {'; '.join(by[word].values())}" if by[word] else f"significantly {word} nowhere"
@@ -204,26 +208,6 @@ def verdict_text(family: Mapping[Pair, Paired], what: str, against: str, decimal
     if few := [data for data in short if not any(data in found for found in by.values())]:
         sentences.append(f"Too few splits for a test: {listed([*map(literal, few)])}.")
     return " ".join(sentences)
-
-
-def _nothing(tested: Sequence[Paired], undecided: Sequence[str], what: str, against: str) -> str:
-    """Say that nothing is significant, and which way the differences point."""
-    shown = f"{what} was not shown to differ from {against}"
-    if len(tested) == 1:
-        return f"The one difference, on {undecided[0]}, is not significant ({p_equals(tested[0].p_holm)}): {shown}."
-    above, below = (sum(sign * found.difference > 0 for found in tested) for sign in (1, -1))
-    several = f"the {len(undecided)} data sets" if len(undecided) > _NAMED else listed(undecided)
-    return (
-        f"None of the {len(tested)} differences is significant after correction: {shown}, on "
-        f"{f'any of {several}' if len(undecided) > 1 else several}. "
-        f"Of the differences {above} are above 0 and {below} below."
-    )
-
-
-def splits_text(family: Mapping[Pair, Paired]) -> str:
-    """Return how many splits comparisons have, such as ``10 splits each`` or ``4 to 10 splits``."""
-    text = counted_range((found.splits for found in family.values()), "split")
-    return text if " to " in text else f"{text} each"
 
 
 def tests_text(family: Mapping[Pair, Paired]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 
 import numpy as np
@@ -14,19 +14,9 @@ from ltr.exact.certificate import certify
 from ltr.exact.problem import RerankProblem
 from ltr.exact.solution import Solution, Status
 from ltr.rankers import TwoStageRanker
-from trainers.files import Json, read_json, reading, replacing, write_atomic, write_json
+from trainers.files import Json, reading, replacing, write_atomic, write_json
 from trainers.run.folder import MethodFolder
 from trainers.task.measures import Task
-
-
-def earlier_weights(folder: MethodFolder, feature_names: Sequence[str]) -> list[list[float]]:
-    """Return the incumbent of an exact stage that was stopped, if there is one."""
-    earlier = read_json(folder.solution)
-    if earlier is None:
-        return []
-    with reading(folder.solution):
-        weights = earlier["weights"]
-        return [] if weights is None else [[float(weights[name]) for name in feature_names]]
 
 
 def save_solution(folder: MethodFolder, task: Task, ranker: TwoStageRanker) -> None:
@@ -41,10 +31,9 @@ def save_solution(folder: MethodFolder, task: Task, ranker: TwoStageRanker) -> N
         "weights": None if ranker.coef_ is None else dict(zip(names, ranker.coef_.tolist(), strict=True)),
         "center": dict(zip(names, ranker.exact_.center_.tolist(), strict=True)),
     }
-    if ranker.solution_ is not None and ranker.problem_ is not None:
-        value["certificate"] = _claim(ranker.problem_, ranker.solution_)
+    if ranker.solution_ is not None and (problem := ranker.problem_) is not None:
+        value["certificate"] = _claim(problem, ranker.solution_)
         buffer = io.BytesIO()
-        problem = ranker.problem_
         kind = {"y": problem.gains.astype(np.int64)} if problem.binary else {"gains": problem.gains, "qid": problem.qid}
         np.savez(buffer, X=problem.X, **kind, weights=ranker.solution_.weights)
         write_atomic(folder.problem, buffer.getvalue())
@@ -54,26 +43,15 @@ def save_solution(folder: MethodFolder, task: Task, ranker: TwoStageRanker) -> N
 def _claim(problem: RerankProblem, solution: Solution) -> Json:
     """Return what a reader needs to check the claim on the list in problem.npz."""
     sizes = {"positives": len(problem.positives)} | ({} if problem.binary else {"lists": len(problem.lists)})
+    found = ("method", "message", "value", "bound", "gap", "seconds", "nodes", "weights")
     return {
         "claim": "no weights in [-1, 1]^d have a larger objective than bound on the list in problem.npz",
         "statistic": str(problem.statistic),
-        "rank": problem.rank,
-        "C": problem.C,
-        "margin": problem.margin,
-        "n": problem.n,
+        **{name: getattr(problem, name) for name in ("rank", "C", "margin", "n", "d", "trivial_bound")},
         **sizes,
-        "d": problem.d,
-        "method": solution.method,
         "status": solution.status.value,
         "advice": solution.status.advice,
-        "message": solution.message,
-        "value": solution.value,
-        "bound": solution.bound,
-        "gap": solution.gap,
-        "trivial_bound": problem.trivial_bound,
-        "seconds": solution.seconds,
-        "nodes": solution.nodes,
-        "weights": solution.weights,
+        **{name: getattr(solution, name) for name in found},
         "trace": [asdict(point) for point in solution.trace],
     }
 
@@ -92,7 +70,14 @@ def keep_certificate(
         state = "not as this run wrote it" if folder.certificate.exists() else "missing"
         note(f"exact: {folder.certificate.name} is {state}: it is made again")
     with reading(folder.solution):
-        problem, solution = _solved(folder)
+        found = json.loads(folder.solution.read_text(encoding="utf-8"))["certificate"]
+        options = {name: found[name] for name in ("statistic", "C", "margin", "rank")}
+        with reading(folder.problem), np.load(folder.problem) as arrays:
+            gains, qid = (arrays["gains"], arrays["qid"]) if "gains" in arrays else (arrays["y"], None)
+            problem = RerankProblem(arrays["X"], gains, qid=qid, gain="linear", **options)
+        value, bound = (-math.inf if found[name] is None else float(found[name]) for name in ("value", "bound"))
+        weights = np.asarray(found["weights"], dtype=np.float64)
+        solution = Solution(weights, value, bound, Status(found["status"]), found["seconds"], found["method"])
     if not math.isfinite(solution.value):
         note("exact: no certificate, because no weights are known")
         return
@@ -102,15 +87,3 @@ def keep_certificate(
         return
     certificate.write(folder.certificate)
     folder.certified()
-
-
-def _solved(folder: MethodFolder) -> tuple[RerankProblem, Solution]:
-    """Read the list that was reranked and its solution from the files of a finished stage."""
-    found = json.loads(folder.solution.read_text(encoding="utf-8"))["certificate"]
-    options = {name: found[name] for name in ("statistic", "C", "margin", "rank")}
-    with reading(folder.problem), np.load(folder.problem) as arrays:
-        gains, qid = (arrays["gains"], arrays["qid"]) if "gains" in arrays else (arrays["y"], None)
-        problem = RerankProblem(arrays["X"], gains, qid=qid, gain="linear", **options)
-    value, bound = (-math.inf if found[name] is None else float(found[name]) for name in ("value", "bound"))
-    weights = np.asarray(found["weights"], dtype=np.float64)
-    return problem, Solution(weights, value, bound, Status(found["status"]), found["seconds"], found["method"])

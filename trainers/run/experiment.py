@@ -7,6 +7,7 @@ at least theirs.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 
 import torch
@@ -24,9 +25,8 @@ from trainers.run.overview import write_overview
 from trainers.run.results import Results, Row, write_results
 from trainers.stopping import StopFlag
 from trainers.tables import NOTHING_PROVEN, number
-from trainers.task.data import glimpse, split_of
+from trainers.task.data import check_lists, follow_labels, glimpse, split_of, unset_following
 from trainers.task.measures import too_long
-from trainers.task.queries import check_lists, follow_labels, unset_following
 
 
 def run_experiment(
@@ -66,27 +66,20 @@ def run_experiment(
         with writing(run.path, "runs_dir"):
             write_overview(context, None)
             try:
-                _run_all(context, records)
+                with contextlib.suppress(KeyboardInterrupt):
+                    for method in config.methods:
+                        if method not in config.surrogate.losses:
+                            context.helpers.release()
+                        records.append(_run_or_read(context, method, records))
+                        if records[-1]["status"] == INTERRUPTED:
+                            break
+                        stop.check()
             finally:
-                # however the run ended, what is finished is worth a table
+                # however the run ended, there is a table of what is finished
                 results = _results(context, records)
                 write_results(run, results)
                 write_overview(context, results)
     return results
-
-
-def _run_all(context: Context, records: list[Json]) -> None:
-    """Append the record of each method until all are done or the user stops the run."""
-    try:
-        for method in context.config.methods:
-            if method not in context.config.surrogate.losses:
-                context.helpers.release()
-            records.append(_run_or_read(context, method, records))
-            if records[-1]["status"] == INTERRUPTED:
-                return
-            context.stop.check()
-    except KeyboardInterrupt:
-        return
 
 
 def _run_or_read(context: Context, method: str, records: Sequence[Json]) -> Json:
@@ -103,7 +96,9 @@ def _run_or_read(context: Context, method: str, records: Sequence[Json]) -> Json
             # options that the config allows, but not with these data
             raise RunError(f"{method}: {error}") from error
         except (MemoryError, RuntimeError) as error:
-            if not _is_out_of_memory(error):
+            # torch has no type of its own for the processor's memory
+            of_torch = isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+            if not (isinstance(error, MemoryError) or of_torch):
                 raise
             advice = "what is finished is kept: take fewer rows, features or hidden units, or more memory"
             raise RunError(f"{method}: not enough memory; {advice}") from error
@@ -115,14 +110,9 @@ def _run_or_read(context: Context, method: str, records: Sequence[Json]) -> Json
     return record
 
 
-def _is_out_of_memory(error: BaseException) -> bool:
-    # torch has no type of its own for the processor's memory
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
-
-
 def _summary(row: Row) -> str:
-    parts = [row.status, f"{row.seconds:.1f} s"]
-    parts += [f"train {name} {number(value)}, test {number(row.test[name])}" for name, value in row.train.items()][:1]
+    name, first = next(iter(row.train.items()))
+    parts = [row.status, f"{row.seconds:.1f} s", f"train {name} {number(first)}, test {number(row.test[name])}"]
     if row.bound is not None:
         gap = f" of a perfect order: {NOTHING_PROVEN}" if row.nothing_proven else f", gap {number(row.gap, '{:.2%}')}"
         value = "" if row.objective is None else f"value {number(row.objective)}, "
@@ -141,17 +131,10 @@ def _results(context: Context, records: Sequence[Json]) -> Results:
         scores = None if base is None else load_scores(context.run.method(record["method"]))
         rows.append(Row.of(record, None if base is None or scores is None else context.statistic_on_top(base, scores)))
     done = [record["method"] for record in records if record["status"] != INTERRUPTED]
-    return Results(
-        config.name,
-        context.reported,
-        top,
-        config.exact.C > 0,
-        done == list(config.methods),
-        tuple(rows),
-        on_list=config.exact.statistic,
-        note=_note_by_query(context) if context.split.by_query else too_long(config, context.split),
-        base=config.exact.base if config.exact.enabled else "",
-    )
+    complete, priced = done == list(config.methods), config.exact.C > 0
+    note = _note_by_query(context) if context.split.by_query else too_long(config, context.split)
+    named = {"on_list": config.exact.statistic, "base": config.exact.base if config.exact.enabled else ""}
+    return Results(config.name, context.reported, top, priced, complete, tuple(rows), note=note, **named)
 
 
 def _note_by_query(context: Context) -> str:
@@ -160,10 +143,8 @@ def _note_by_query(context: Context) -> str:
     first, shown = config.reported[0], context.reported[0]
     gain = "2^label - 1" if config.statistics.gain == "exp2" else "its value"
     empty = "are left out" if config.statistics.empty == "skip" else f"count {config.statistics.empty}"
-    counts = " and ".join(
-        f"{part.empty_queries} of {part.n_queries} {name}"
-        for name, part in (("training", split.train), ("test", split.test))
-    )
+    sets = (("training", split.train), ("test", split.test))
+    counts = " and ".join(f"{part.empty_queries} of {part.n_queries} {name}" for name, part in sets)
     means = f"{shown} is the mean over queries of {first} divided by its best value"
     on_list = f"; {first} on list and bound are sums over queries" if config.exact.enabled else ""
     return f"{means}{on_list}; the gain of a label is {gain}; queries without a label above 0 ({counts}) {empty}"

@@ -143,9 +143,8 @@ class RunFolder:
     @property
     def facts(self) -> Json:
         """Versions, seed, git commit and data hash of the run."""
-        facts = read_json(self.origin)
-        if facts is None:
-            with reading(self.origin):
+        with reading(self.origin):
+            if (facts := read_json(self.origin)) is None:
                 raise FileNotFoundError
         return facts
 
@@ -209,10 +208,18 @@ def open_run(config: Config, data_facts: Mapping[str, Any], *, fresh: bool = Fal
         _check_is_run(folder)
         begun = folder.begun
         if begun and fresh:
-            _empty(folder.path)
+            for entry in folder.path.iterdir():
+                if entry.is_dir() and not entry.is_symlink():
+                    shutil.rmtree(entry)
+                elif entry.name != LOCK:
+                    entry.unlink()
         elif begun:
             _check_config(folder, config)
-            _check_data(folder, data_facts)
+            with reading(folder.origin):
+                sha = folder.facts["data"]["sha256"]
+            if (now := data_facts.get("sha256")) != sha:
+                hashes = f"sha256 {str(sha)[:12]}, now {str(now)[:12]}"
+                raise RunError(f"data: changed since the run in {folder.path} began ({hashes}); {_ADVICE}")
         remove_leftovers(folder.path, locked=True)
         if fresh or not begun:
             with writing(folder.path, "runs_dir"):
@@ -222,61 +229,33 @@ def open_run(config: Config, data_facts: Mapping[str, Any], *, fresh: bool = Fal
         yield folder
 
 
-def _empty(path: Path) -> None:
-    for entry in path.iterdir():
-        if entry.name == LOCK:
-            continue
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
-        else:
-            entry.unlink()
-
-
 _ADVICE = "add --fresh to start over, or give the new run another name (name=...)"
 
 
 def _check_is_run(folder: RunFolder) -> None:
     # a crash at the very start leaves no more than these behind
     if not folder.begun and any(p != folder.config and not p.name.startswith(".") for p in folder.path.iterdir()):
-        raise RunError(
-            f"name: {folder.path} holds other files than a run's; remove it yourself, or choose another name"
-        )
+        advice = "remove it yourself, or choose another name"
+        raise RunError(f"name: {folder.path} holds other files than a run's; {advice}")
 
 
 def _check_config(folder: RunFolder, config: Config, undecided: Collection[str] = ()) -> None:
-    before = _begun_with(folder)
-    now = flat(tomllib.loads(resolved_toml(config)))
-    findings = [
-        Finding(key, f"was {_shown(before.get(key))} in the run begun in {folder.path}", now.get(key, "the default"))
-        for key in dict.fromkeys((*before, *now))
-        if before.get(key) != now.get(key) and key not in _FREE_KEYS and key not in undecided
-    ]
-    if findings:
-        raise ConfigError(f"the config differs from that of the run to continue; {_ADVICE}", findings)
-
-
-def _begun_with(folder: RunFolder) -> dict[str, Any]:
-    """Return the keys of the config that a run was begun with."""
     try:
         tree = read_toml(folder.config)
         whole = flat(tomllib.loads(resolved_toml(parse_config(tree, source=str(folder.config)))))
     except ConfigError as error:
         raise RunError(f"{folder.config}: is damaged ({error.findings[0]}); {_ADVICE}") from None
-    if missing := [key for key in whole if key not in flat(tree)]:
+    before = flat(tree)
+    if missing := [key for key in whole if key not in before]:
         keys = ", ".join(missing[:3]) + (", ..." if missing[3:] else "")
         raise RunError(f"{folder.config}: was cut off or is of another version: it lacks {keys}; {_ADVICE}")
-    return flat(tree)
-
-
-def _check_data(folder: RunFolder, data_facts: Mapping[str, Any]) -> None:
-    with reading(folder.origin):
-        sha = folder.facts["data"]["sha256"]
-    if sha != data_facts.get("sha256"):
-        raise RunError(
-            f"data: changed since the run in {folder.path} began (sha256 {str(sha)[:12]}, "
-            f"now {str(data_facts.get('sha256'))[:12]}); {_ADVICE}"
-        )
-
-
-def _shown(value: object) -> str:
-    return "the default" if value is None else json.dumps(value, ensure_ascii=False)
+    now = flat(tomllib.loads(resolved_toml(config)))
+    findings = []
+    for key in dict.fromkeys((*before, *now)):
+        old = before.get(key)
+        if old != now.get(key) and key not in _FREE_KEYS and key not in undecided:
+            shown = "the default" if old is None else json.dumps(old, ensure_ascii=False)
+            rule = f"was {shown} in the run begun in {folder.path}"
+            findings.append(Finding(key, rule, now.get(key, "the default")))
+    if findings:
+        raise ConfigError(f"the config differs from that of the run to continue; {_ADVICE}", findings)

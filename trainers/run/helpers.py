@@ -46,7 +46,7 @@ class Helpers:
     @contextlib.contextmanager
     def training(self, name: str, state: dict[str, Any] | None) -> Iterator[None]:
         """Return a context in which helpers train on a loss like the first process, until the same step."""
-        self._tell((name, state))
+        self.tell((name, state))
         self._busy = True
         try:
             yield
@@ -54,10 +54,6 @@ class Helpers:
             self._busy = False
             raise
         self._busy = False
-
-    def next_job(self) -> Job | None:
-        """Return the next job of a helper, None when it can leave."""
-        return self._tell(None)
 
     def check(self, stop: bool) -> None:
         """Go on after a step or stop, as the first process decides.
@@ -77,11 +73,12 @@ class Helpers:
         if self._team.size > 1:
             if self._team.rank == 0 and not self._busy:
                 with contextlib.suppress(ConnectionError):
-                    self._tell(None)
+                    self.tell(None)
             self._team = Team(alone=True)
             dist.destroy_process_group()
 
-    def _tell(self, job: Job | None) -> Job | None:
+    def tell(self, job: Job | None) -> Job | None:
+        """Send the next job to the helpers, None when they can leave; a helper receives it, whatever it gives."""
         if self._team.size == 1:
             return job
         box = [job]
@@ -94,7 +91,7 @@ def assist(config: Config, helpers: Helpers) -> None:
     """Train as a helper on what the first process trains on, until that needs no help any more."""
     train = split_of(config.data, config.seed).train
     with contextlib.suppress(ConnectionError):
-        while (job := helpers.next_job()) is not None:
+        while (job := helpers.tell(None)) is not None:
             method, state = job
             ranker = first_stage_ranker(config, method, lambda step, ranker: helpers.check(False))
             # the first process meets the same errors and reports them

@@ -20,11 +20,11 @@ from ltr.rankers import LinearRanker, Ranker
 from ltr.rankers.scorers import Standardize
 from trainers.config import EXACT
 from trainers.display import Display
-from trainers.files import Json, RunError, read_json, reading, write_atomic, write_json
+from trainers.files import Json, RunError, read_json, reading, replacing, write_atomic, write_json
 from trainers.methods import INTERRUPTED, Watch, fit
 from trainers.plan import Cell, plan_of_run
 from trainers.records import is_trivial
-from trainers.run.certificates import earlier_weights, save_solution
+from trainers.run.certificates import save_solution
 from trainers.run.folder import MethodFolder, RunFolder
 from trainers.run.helpers import Helpers
 from trainers.run.tracking import Tracker
@@ -48,18 +48,6 @@ class Context(Task):
         """Results to compute, by method."""
         return {cell.method: cell for cell in plan_of_run(self.config, self.split.facts["sha256"]).cells.values()}
 
-    def hyperparameters(self, method: str) -> dict[str, bool | int | float | str]:
-        """Return what TensorBoard compares methods and runs by: the same keys for every method."""
-        config = self.config
-        return {
-            "method": method,
-            "data": config.data.name or Path(str(config.data.path)).stem,
-            "seed": config.seed,
-            **{name: getattr(config.surrogate, name) for name in ("scorer", "optimizer", "l2")},
-            **{name: getattr(config.exact, name) for name in ("statistic", "base", "C", "margin")},
-            "top_k": str(config.exact.top_k),
-        }
-
 
 def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
     """Fit a method of a run, log it, leave its folder finished, and return its record.
@@ -74,15 +62,22 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
     """
     config, folder = context.config, context.run.method(method)
     exact, surrogate = method == EXACT, method in config.surrogate.losses
-    state = _checkpoint(folder) if surrogate else None
+    state: dict[str, Any] | None = None
+    keep: int | None = None
+    if surrogate and folder.checkpoint.exists():
+        with reading(folder.checkpoint):
+            state = torch.load(folder.checkpoint, weights_only=True)
+            keep = int(state["index"])
     optimum = _certified_optimum(context, method, folder) if surrogate and config.surrogate.certify else None
     options: dict[str, Any] = {}
     if exact:
         options["base"] = load_ranker(context.run.method(config.exact.base))
         linear = (record for record in records if record["weights"] is not None)
         options["starts"] = {context.cells[record["method"]].id: record["weights"] for record in linear}
-        options["more_starts"] = earlier_weights(folder, context.split.feature_names)
-    keep = None if state is None else int(state["index"])
+        if (earlier := read_json(folder.solution)) is not None:  # the incumbent of an exact stage that was stopped
+            with reading(folder.solution):
+                if (weights := earlier["weights"]) is not None:
+                    options["more_starts"] = [[float(weights[name]) for name in context.split.feature_names]]
     with Tracker(folder.path, folder.log, tensorboard=config.tracking.tensorboard, keep=keep) as tracker:
         steps = {"rankboost": config.baselines.rankboost.rounds}
         context.display.begin(method, config.surrogate.max_steps if surrogate else steps.get(method))
@@ -97,12 +92,25 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
             if exact or record["steps"] is None:
                 # methods without steps draw level lines as long as the longest training
                 tracker.level(max((before["steps"] or 0 for before in records), default=0), final)
-            tracker.finish(context.hyperparameters(method), final)
-    save_scores(folder, fitted.scores)
+            # what TensorBoard compares methods and runs by: the same keys for every method
+            data = config.data.name or Path(str(config.data.path)).stem
+            parameters: dict[str, bool | int | float | str] = {
+                "method": method,
+                "data": data,
+                "seed": config.seed,
+                "top_k": str(config.exact.top_k),
+            }
+            parameters |= {name: getattr(config.surrogate, name) for name in ("scorer", "optimizer", "l2")}
+            parameters |= {name: getattr(config.exact, name) for name in ("statistic", "base", "C", "margin")}
+            tracker.finish(parameters, final)
+    buffer = io.BytesIO()
+    np.savez(buffer, train=fitted.scores.train, test=fitted.scores.test)
+    write_atomic(folder.scores, buffer.getvalue())
     if exact:
         save_solution(folder, context, fitted.ranker)
     else:
-        save_torch(folder.model, fitted.ranker.to_state())
+        with replacing(folder.model) as temporary:
+            fitted.ranker.save(temporary)
     if not interrupted:
         folder.finish(record)
     return record
@@ -164,18 +172,10 @@ class _RunWatch(Watch):
 
     def _save_checkpoint(self, fit: Fit) -> None:
         self._tracker.flush()  # before the checkpoint, which must not follow steps that are not logged
-        save_torch(self._context.run.method(self._method).checkpoint, fit.state_dict())
+        buffer = io.BytesIO()
+        torch.save(dict(fit.state_dict()), buffer)
+        write_atomic(self._context.run.method(self._method).checkpoint, buffer.getvalue())
         self._saved = time.monotonic()
-
-
-def _checkpoint(folder: MethodFolder) -> dict[str, Any] | None:
-    """Read the state of an unfinished training, None where there is none."""
-    if not folder.checkpoint.exists():
-        return None
-    with reading(folder.checkpoint):
-        state: dict[str, Any] = torch.load(folder.checkpoint, weights_only=True)
-        int(state["index"])
-    return state
 
 
 def _certified_optimum(context: Context, method: str, folder: MethodFolder) -> float:
@@ -195,28 +195,14 @@ def _certified_optimum(context: Context, method: str, folder: MethodFolder) -> f
         return float(known["value"])
 
 
-def save_torch(path: Path, value: Mapping[str, Any]) -> None:
-    """Write tensors and plain values atomically."""
-    buffer = io.BytesIO()
-    torch.save(dict(value), buffer)
-    write_atomic(path, buffer.getvalue())
-
-
 def load_ranker(folder: MethodFolder) -> Ranker:
     """Read the ranker of a finished first-stage method; no code in the file is run."""
     with reading(folder.model):
         return Ranker.load(folder.model)
 
 
-def save_scores(folder: MethodFolder, scores: Scores) -> None:
-    """Write the scores of both sets."""
-    buffer = io.BytesIO()
-    np.savez(buffer, train=scores.train, test=scores.test)
-    write_atomic(folder.scores, buffer.getvalue())
-
-
 def load_scores(folder: MethodFolder) -> Scores | None:
-    """Read the scores that `save_scores` wrote, None where there are none."""
+    """Read a method's scores of both sets, None where there are none."""
     if not folder.scores.exists():
         return None
     with reading(folder.scores), np.load(folder.scores) as arrays:

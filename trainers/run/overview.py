@@ -5,9 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -28,14 +26,12 @@ from trainers.task.measures import ranked_labels, statistic_of
 Charts = dict[str, dict[str, list[object]]]
 """Kind and tags of the charts, by category and title."""
 
-_FOLDER = "results"
-"""Name of the TensorBoard run that belongs to no method."""
 _NEGATIVE, _POSITIVE = "#dfe3e8", "#b5341c"
 _BEFORE, _AFTER = "#5b6770", "#1f6fb2"
 
 
 def write_overview(context: Context, results: Results | None) -> None:
-    """Write layout of the charts, table and pictures, as a TensorBoard run of its own and as PNG files."""
+    """Write charts, table and pictures as a TensorBoard run of their own, and the pictures also as PNG files."""
     options = context.config.tracking
     figures = _figures(context) if results is not None and options.figures else {}
     for name, figure in figures.items():
@@ -45,23 +41,21 @@ def write_overview(context: Context, results: Results | None) -> None:
     if not options.tensorboard:
         return
     write_events(
-        context.run.path / _FOLDER,
+        context.run.path / "results",  # the TensorBoard run that belongs to no method
         chart_layout(context.reported, context.top, context.config.exact.statistic),
         texts={} if results is None else {f"results/{tag}": text for tag, text in markdown_tables(results).items()},
         figures={f"ranked_list/{name}": figure for name, figure in figures.items()},
     )
 
 
-def write_events(
-    folder: Path, charts: Charts, *, texts: Mapping[str, str] | None = None, figures: Mapping[str, Figure] | None = None
-) -> None:
+def write_events(folder: Path, charts: Charts, *, texts: Mapping[str, str], figures: Mapping[str, Figure]) -> None:
     """Write a TensorBoard run of charts, texts and pictures; what the folder held before is replaced."""
     folder.mkdir(parents=True, exist_ok=True)
     writer = new_writer(folder)
     writer.add_custom_scalars(charts)
-    for tag, text in (texts or {}).items():
+    for tag, text in texts.items():
         writer.add_text(tag, text)
-    for tag, figure in (figures or {}).items():
+    for tag, figure in figures.items():
         writer.add_figure(tag, figure, close=False)
     writer.close()
 
@@ -79,19 +73,20 @@ def _figures(context: Context) -> dict[str, Figure]:
         ("test", base.test, after.test, context.split.test.y),
     ):
         reranked = int((before >= threshold).sum())
-        ranked = RankedList(f"{name} set", ranked_labels(before, y), ranked_labels(later, y), reranked)
+        orders = ranked_labels(before, y), ranked_labels(later, y)
         values = (statistic_of(before, y, exact.statistic), statistic_of(later, y, exact.statistic))
-        figures[name] = ranked_list_figure(ranked, base=exact.base, statistic=exact.statistic, values=values)
+        figures[name] = ranked_list_figure(
+            f"{name} set", *orders, reranked, base=exact.base, statistic=exact.statistic, values=values
+        )
     return figures
 
 
-def chart_layout(statistics: Sequence[str], top: str, on_list: str | None = None) -> Charts:
+def chart_layout(statistics: Sequence[str], top: str, on_list: str) -> Charts:
     """Return custom charts: the convex loss beside the first statistic, and incumbent and bound of the exact stage.
 
-    The exact stage maximises `on_list` on the reranked list `top`; by default that is the first of the statistics.
+    The exact stage maximises `on_list` on the reranked list `top`.
     """
     first = statistics[0]
-    on_list = on_list or first
     beside = {
         "convex loss": _lines(["loss/convex"]),
         f"{first} on the training set": _lines([f"train/{first}"]),
@@ -115,74 +110,59 @@ def _lines(tags: Iterable[str]) -> list[object]:
     return ["Multiline", [f"^{re.escape(event_tag(tag))}$" for tag in tags]]
 
 
-@dataclass(frozen=True)
-class RankedList:
-    """One list in two orders."""
-
-    title: str  # name of the list, such as "training set"
-    before: NDArray[np.int64]  # labels from the top of the list, ordered by the base ranker, shape (n,)
-    after: NDArray[np.int64]  # labels from the top of the list, ordered after reranking, shape (n,)
-    reranked: int  # number of reranked positions
-
-
 def ranked_list_figure(
-    ranked: RankedList, *, base: str, statistic: str, values: tuple[float | None, float | None]
+    title: str,
+    before: NDArray[np.int64],
+    after: NDArray[np.int64],
+    reranked: int,
+    *,
+    base: str,
+    statistic: str,
+    values: tuple[float | None, float | None],
 ) -> Figure:
-    """Draw two strips of labels, before and after reranking, and the positives found down to each position.
+    """Draw a list in two orders, as strips of labels, and the positives found down to each position.
 
     The figure is small, its letters large: TensorBoard shows it a third of a page wide.
+
+    Args:
+        title: name of the list, such as "training set".
+        before: labels from the top of the list, ordered by the base ranker, shape (n,).
+        after: labels from the top of the list, ordered after reranking, shape (n,).
+        reranked: number of reranked positions.
+        base: name of the base ranker.
+        statistic: name of the statistic.
+        values: the statistic before and after, None where it is undefined.
     """
     figure = Figure(figsize=(6.4, 5.4), layout="constrained", dpi=110)
     FigureCanvasAgg(figure)
     strips, curve = figure.subplots(2, 1, height_ratios=[1.0, 1.9], sharex=True)
-    shown = min(len(ranked.before), max(2 * ranked.reranked, 40))
-    _draw_strips(strips, ranked, shown, base)
-    _draw_curves(curve, ranked, shown, base)
-    before, after = values
-    change = "" if before is None or after is None else f": {statistic} {number(before)} → {number(after)}"
-    figure.suptitle(f"{ranked.title}{change}", fontsize=14)
-    return figure
-
-
-def _draw_strips(axes: Any, ranked: RankedList, shown: int, base: str) -> None:  # noqa: ANN401
-    colours = ListedColormap([_NEGATIVE, _POSITIVE])
-    picture = np.stack([ranked.before[:shown], ranked.after[:shown]])
-    axes.imshow(
-        picture,
-        aspect="auto",
-        cmap=colours,
-        vmin=0,
-        vmax=1,
-        interpolation="nearest",
-        extent=(-0.5, shown - 0.5, 1.5, -0.5),
-    )
-    axes.axhline(0.5, color="white", linewidth=4)
-    axes.set_yticks([0, 1], [base.replace("_", "\n"), "reranked"], fontsize=11)
-    axes.legend(
+    shown = min(len(before), max(2 * reranked, 40))
+    picture = np.stack([before[:shown], after[:shown]])
+    colours, extent = ListedColormap([_NEGATIVE, _POSITIVE]), (-0.5, shown - 0.5, 1.5, -0.5)
+    strips.imshow(picture, aspect="auto", cmap=colours, vmin=0, vmax=1, interpolation="nearest", extent=extent)
+    strips.axhline(0.5, color="white", linewidth=4)
+    strips.set_yticks([0, 1], [base.replace("_", "\n"), "reranked"], fontsize=11)
+    strips.legend(
         handles=[Patch(color=_POSITIVE, label="positive"), Patch(color=_NEGATIVE, label="negative")],
         loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False, fontsize=11,
     )  # fmt: skip
-    axes.tick_params(length=0)
-    for side in axes.spines.values():
+    strips.tick_params(length=0)
+    for side in strips.spines.values():
         side.set_visible(False)
-    _mark_cut(axes, ranked, shown)
-
-
-def _draw_curves(axes: Any, ranked: RankedList, shown: int, base: str) -> None:  # noqa: ANN401
-    positions = np.arange(shown)
-    for labels, colour, name in ((ranked.before, _BEFORE, base), (ranked.after, _AFTER, "reranked")):
-        axes.step(positions, np.cumsum(labels[:shown]), where="mid", color=colour, label=name, linewidth=1.8)
-    axes.set_xlabel("position (0 is the top of the list)", fontsize=11)
-    axes.set_ylabel("positives down to here", fontsize=11)
-    axes.set_xlim(-0.5, shown - 0.5)
-    axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.grid(alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
-    _mark_cut(axes, ranked, shown, label=f"end of the reranked top {ranked.reranked}")
-    axes.legend(frameon=False, loc="lower right", fontsize=11)
-
-
-def _mark_cut(axes: Any, ranked: RankedList, shown: int, label: str | None = None) -> None:  # noqa: ANN401
-    if ranked.reranked < shown:
-        axes.axvline(ranked.reranked - 0.5, color="black", linestyle="--", linewidth=1.2, label=label)
+    for labels, colour, name in zip(picture, (_BEFORE, _AFTER), (base, "reranked"), strict=True):
+        curve.step(np.arange(shown), np.cumsum(labels), where="mid", color=colour, label=name, linewidth=1.8)
+    curve.set_xlabel("position (0 is the top of the list)", fontsize=11)
+    curve.set_ylabel("positives down to here", fontsize=11)
+    curve.set_xlim(-0.5, shown - 0.5)
+    curve.set_ylim(bottom=0)
+    curve.yaxis.set_major_locator(MaxNLocator(integer=True))
+    curve.grid(alpha=0.25)
+    curve.spines[["top", "right"]].set_visible(False)
+    if reranked < shown:
+        cut = {"color": "black", "linestyle": "--", "linewidth": 1.2}
+        strips.axvline(reranked - 0.5, **cut)
+        curve.axvline(reranked - 0.5, **cut, label=f"end of the reranked top {reranked}")
+    curve.legend(frameon=False, loc="lower right", fontsize=11)
+    change = "" if None in values else f": {statistic} {number(values[0])} → {number(values[1])}"
+    figure.suptitle(f"{title}{change}", fontsize=14)
+    return figure

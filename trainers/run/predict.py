@@ -33,14 +33,11 @@ class Ranked:
     def warning(self) -> str:
         """Warning about the formulas."""
         columns = "column" if len(self.formulas) == 1 else "columns"
-        named = ", ".join(map(repr, self.formulas[:_NAMED])) + (", ..." if self.formulas[_NAMED:] else "")
+        named = ", ".join(map(repr, self.formulas[:5])) + (", ..." if self.formulas[5:] else "")
         return (
             f"{columns} {named}: texts that begin with = + - @ are formulas to a spreadsheet, which runs them; "
             "--quote-formulas puts an apostrophe before them"
         )
-
-
-_NAMED = 5
 
 
 def predict_csv(run: RunFolder, data: Path, *, method: str | None = None, quote_formulas: bool = False) -> Ranked:
@@ -67,7 +64,12 @@ def predict_csv(run: RunFolder, data: Path, *, method: str | None = None, quote_
         facts = run.facts["data"]
         features, by_query, column = [str(name) for name in facts["features"]], "queries" in facts, facts.get("query")
     X, ids = read_rows(data, features, query=column)
-    queries = _queries(data, ids, len(X)) if by_query else None
+    queries = None
+    if by_query:
+        if ids is None:
+            places = f"in a query column, as qid: in its lines, or as sizes in {data.name}.query beside it"
+            raise DataError(f"{data}: the run ranks by query, so each row's query is needed: {places}")
+        queries = checked_queries(ids, len(X), str(data))[0]
     folder = run.method(chosen)
     if chosen == EXACT:
         with reading(folder.model):
@@ -81,14 +83,6 @@ def predict_csv(run: RunFolder, data: Path, *, method: str | None = None, quote_
     if any(len(texts) != len(X) for texts in own.values()):
         raise DataError(f"{data}: changed while it was read, got {len(next(iter(own.values())))} and {len(X)} rows")
     return _csv(scores, reranked, own, queries, ids, quote_formulas)
-
-
-def _queries(data: Path, ids: NDArray[Any] | None, rows: int) -> NDArray[np.int64]:
-    """Return the number of each row's query."""
-    if ids is None:
-        places = f"in a query column, as qid: in its lines, or as sizes in {data.name}.query beside it"
-        raise DataError(f"{data}: the run ranks by query, so each row's query is needed: {places}")
-    return checked_queries(ids, rows, str(data))[0]
 
 
 def _method(run: RunFolder, method: str | None) -> str:
@@ -120,7 +114,10 @@ def _csv(
         found.insert(0, ours[0])
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    shown = _quoted if quote_formulas and found else str
+
+    def shown(text: str) -> str:
+        return f"'{text}" if quote_formulas and _is_formula(text) else text
+
     writer.writerow([*ours, *map(shown, own)])
     lists = np.zeros(len(scores), dtype=np.int64) if queries is None else queries
     top = 0
@@ -142,11 +139,4 @@ def _is_formula(text: str) -> bool:
         >>> [_is_formula(text) for text in ("=1+1", "@SUM(A1)", "-cmd", "\t=1", "-1.5", "+3e-2", "a=b", "--", "")]
         [True, True, True, True, False, False, False, False, False]
     """
-    return text.startswith(_FORMULA) and text.strip("=+-@") != "" and not is_number(text)
-
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-
-
-def _quoted(text: str) -> str:
-    return f"'{text}" if _is_formula(text) else text
+    return text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) and text.strip("=+-@") != "" and not is_number(text)

@@ -8,11 +8,10 @@ import io
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
 
 import numpy as np
 from rich.cells import cell_len
-from rich.console import RenderableType
+from rich.console import JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -28,8 +27,7 @@ from trainers.tables import NOTHING_PROVEN, markdown_table, number
 from trainers.task.data import Split, split_of
 from trainers.task.measures import ranked_labels
 
-Columns = list[tuple[str, list[str]]]
-"""Headings and cells."""
+Columns = list[tuple[str, list[str]]]  # headings and cells
 
 
 @dataclass(frozen=True)
@@ -130,7 +128,7 @@ class Results:
 
 
 def _change(before: float, after: float) -> str:
-    """Return two values of a statistic and the direction of the change, with enough digits to show it."""
+    """Return two values of a statistic with enough digits to show the change, and its direction."""
     if math.isclose(before, after, rel_tol=1e-9, abs_tol=1e-12):
         return f"{number(before)} -> {number(before)}, left unchanged"
     form = "{:.10g}" if number(before) == number(after) else None
@@ -140,10 +138,8 @@ def _change(before: float, after: float) -> str:
 def tables(results: Results) -> dict[str, Columns]:
     """Return the columns as two tables that fit a page: the first statistic, and the others if any."""
     first, *others = results.statistics
-    found = {"methods": results.columns([first])}
-    if others:
-        found["other statistics"] = [pair for pair in results.columns(others) if pair[0].startswith(_OTHERS)]
-    return found
+    own = [pair for pair in results.columns(others) if pair[0].startswith(("method", "train ", "test "))]
+    return {"methods": results.columns([first])} | ({"other statistics": own} if others else {})
 
 
 def rich_tables(results: Results, width: int) -> list[RenderableType]:
@@ -157,46 +153,32 @@ def rich_tables(results: Results, width: int) -> list[RenderableType]:
     ]
 
 
-_OTHERS = ("method", "train ", "test ")
-
-
 def _stacked(columns: Columns, title: str, width: int) -> Iterator[Table]:
     """Yield a table, or several of fewer columns that fit the width, each with the methods."""
     methods, *rest = columns
     while rest:
         taken = 1
-        while taken < len(rest) and _width([methods, *rest[: taken + 1]]) <= width:
+        widths = [3 + max(map(cell_len, (heading, *cells))) for heading, cells in (methods, *rest)]  # with borders
+        while taken < len(rest) and 1 + sum(widths[: taken + 2]) <= width:
             taken += 1
-        yield _rich_table([methods, *rest[:taken]], title)
+        table, shown = Table(title=title or None), [methods, *rest[:taken]]
+        for heading, cells in shown:
+            # names and headings are folded where they do not fit, before numbers; nothing is cut
+            least = None if heading == "method" else max(map(cell_len, cells))
+            side: JustifyMethod = "left" if heading in ("method", "status") else "right"
+            table.add_column(heading, justify=side, overflow="fold", min_width=least)
+        for row in zip(*(cells for _, cells in shown), strict=True):
+            table.add_row(*map(Text, row), style="bold" if row[0] == EXACT else None)
+        yield table
         rest, title = rest[taken:], ""
-
-
-def _width(columns: Columns) -> int:
-    """Return the width of a table with its borders."""
-    return 1 + sum(3 + max(map(cell_len, (heading, *cells))) for heading, cells in columns)
-
-
-def _rich_table(columns: Columns, title: str) -> Table:
-    table = Table(title=title or None)
-    for at, (heading, cells) in enumerate(columns):
-        # names and headings are folded where they do not fit, before numbers; nothing is cut
-        table.add_column(
-            heading,
-            justify="left" if heading in ("method", "status") else "right",
-            overflow="fold",
-            min_width=None if at == 0 else max(map(cell_len, cells)),
-        )
-    for row in zip(*(cells for _, cells in columns), strict=True):
-        table.add_row(*map(Text, row), style="bold" if row[0] == EXACT else None)
-    return table
 
 
 def markdown_tables(results: Results) -> dict[str, str]:
     """Return the tables in Markdown by title; caption and conclusions follow the first."""
-    texts = {
-        title: markdown_table([heading for heading, _ in columns], zip(*(cells for _, cells in columns), strict=True))
-        for title, columns in tables(results).items()
-    }
+    texts = {}
+    for title, columns in tables(results).items():
+        headings = [heading for heading, _ in columns]
+        texts[title] = markdown_table(headings, zip(*(cells for _, cells in columns), strict=True))
     lines = [*results.caption.splitlines(), *results.conclusions]
     texts["methods"] += "\n\n" + "".join(f"{line}\n\n" for line in lines)
     return texts
@@ -206,14 +188,19 @@ def write_results(folder: RunFolder, results: Results) -> None:
     """Write results.json, results.csv (all digits) and results.md into the run folder."""
     write_json(folder.path / "results.json", {**asdict(results), "conclusions": results.conclusions})
     text = io.StringIO()
-    flat = [_flat(row) for row in results.rows]
+    flat: list[Json] = [{} for _ in results.rows]
+    for line, row in zip(flat, results.rows, strict=True):
+        for key, value in asdict(row).items():
+            if key in ("train", "test"):
+                line |= {f"{key} {name}": v for name, v in value.items()}
+            elif key != "weights":
+                line[key] = value
     writer = csv.DictWriter(text, list(dict.fromkeys(key for row in flat for key in row)), lineterminator="\n")
     writer.writeheader()
     writer.writerows(flat)
     write_atomic(folder.path / "results.csv", text.getvalue().encode())
-    body = "\n".join(
-        f"## {title.capitalize()}\n\n{text.rstrip()}\n" for title, text in markdown_tables(results).items()
-    )
+    shown = markdown_tables(results).items()
+    body = "\n".join(f"## {title.capitalize()}\n\n{table.rstrip()}\n" for title, table in shown)
     write_atomic(folder.path / "results.md", f"# Run {results.name}\n\n{body}".encode())
 
 
@@ -229,20 +216,10 @@ def read_results(folder: RunFolder) -> Results | None:
         return Results(**{**known, "statistics": tuple(value["statistics"]), "rows": rows})
 
 
-def _flat(row: Row) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in asdict(row).items():
-        if key in ("train", "test"):
-            flat |= {f"{key} {name}": v for name, v in value.items()}
-        elif key != "weights":
-            flat[key] = value
-    return flat
-
-
 def read_run(folder: RunFolder, note: Callable[[str], None] = lambda text: None) -> SweepResults:
     """Read the finished records of a run, as those of a sweep of one experiment and one split.
 
-    `note` is told where labels in ranked order are left out, and why.
+    `note` receives a text where labels in ranked order are left out, with the reason.
 
     Raises:
         RunError: a file is missing or damaged.
@@ -261,25 +238,25 @@ def read_run(folder: RunFolder, note: Callable[[str], None] = lambda text: None)
             continue
         identity = {"id": cell.id, "data": cell.data, "split": cell.split, "options": cell.options}
         if "sizes" not in record and "queries" not in facts["data"] and (found := split()) is not None:
-            record |= _sizes_and_labels(method, found)  # version 0.1 kept no labels
+            # version 0.1 kept no sizes and no labels in ranked order
+            sizes: Json = {name: [len(part.y), int((part.y > 0).sum())] for name, part in found.parts}
+            with reading(method.scores), np.load(method.scores) as scores:
+                ranked = {name: pack_labels(ranked_labels(scores[name], part.y)) for name, part in found.parts}
+            record |= {"sizes": {**sizes, "d": len(found.feature_names)}, "ranked": ranked}
         if cell.method != EXACT:
-            record["curve"] = _curve(method, record)
+            record["curve"] = []
+            if record["steps"] is not None:  # otherwise it drew level lines
+                first = next(iter(record["train"]))
+                tags = ("loss/convex", f"train/{first}", f"test/{first}")
+                with reading(method.log):
+                    logged = [entry for entry in read_log(method.log) if tags[0] in entry["values"]]
+                    points = [[entry["step"], *map(entry["values"].get, tags)] for entry in logged]
+                record["curve"] = thinned(points)
         elif "trace" not in record:
             record |= _list_and_trace(method, record)
         records.append({**identity, **record})
     origin = {key: value for key, value in facts.items() if key not in ("name", "seed", "begun", "data")}
     return SweepResults(config.name, whole.index, origin, records)
-
-
-def _curve(folder: MethodFolder, record: Json) -> list[list[float]]:
-    """Return the loss and first statistic of a method with steps, from its log."""
-    if record["steps"] is None:  # it drew level lines
-        return []
-    first = next(iter(record["train"]))
-    tags = ("loss/convex", f"train/{first}", f"test/{first}")
-    with reading(folder.log):
-        logged = [entry for entry in read_log(folder.log) if tags[0] in entry["values"]]
-        return thinned([[entry["step"], *map(entry["values"].get, tags)] for entry in logged])
 
 
 def _list_and_trace(folder: MethodFolder, record: Json) -> Json:
@@ -305,11 +282,3 @@ def _same_split(config: Config, sha256: str, folder: RunFolder, note: Callable[[
         note(f"{missing} have changed since")
         return None
     return split
-
-
-def _sizes_and_labels(folder: MethodFolder, split: Split) -> Json:
-    """Return what `trainers.methods.fit` writes of the data and the labels in ranked order, from a run's scores."""
-    sizes: Json = {name: [len(part.y), int((part.y > 0).sum())] for name, part in split.parts}
-    with reading(folder.scores), np.load(folder.scores) as scores:
-        ranked = {name: pack_labels(ranked_labels(scores[name], part.y)) for name, part in split.parts}
-    return {"sizes": {**sizes, "d": len(split.feature_names)}, "ranked": ranked}

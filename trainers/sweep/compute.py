@@ -25,8 +25,8 @@ class CellError(ValueError):
     """The reason why one cell has no result; others are not concerned."""
 
 
+# numbers of threads and random states belong to the process, and a Dask worker may have several threads
 _ONE_AT_A_TIME = threading.Lock()
-"""Numbers of threads and random states belong to the process, and a Dask worker may have several threads."""
 
 
 def answer(folder: Path, cell: Cell, threads: int) -> Answer:
@@ -40,7 +40,11 @@ def answer(folder: Path, cell: Cell, threads: int) -> Answer:
     with _ONE_AT_A_TIME:
         try:
             record = read_cell(folder, cell.id)  # another process may have been faster
-            starts = {} if record is not None else {name: _start(folder, name) for name in cell.starts}
+            starts = {}
+            for name in cell.starts if record is None else ():
+                if (start := read_cell(folder, name)) is None:
+                    raise CellError(f"starts from {name}, which has no result")
+                starts[name] = start
         except (CellError, RunError) as error:  # a damaged file concerns its cell only
             return Answer(f"{cell.id}: {error}")
         if record is None:
@@ -57,15 +61,7 @@ def answer(folder: Path, cell: Cell, threads: int) -> Answer:
     return Answer.of(record)
 
 
-def _start(folder: Path, name: str) -> Json:
-    if (record := read_cell(folder, name)) is None:
-        raise CellError(f"starts from {name}, which has no result")
-    return record
-
-
 class _CurveWatch(Watch):
-    """Collects the points of a curve."""
-
     def __init__(self, first: str) -> None:
         self.curve: list[list[float | None]] = []
         self._tags = ("loss/convex", f"train/{first}", f"test/{first}")
@@ -110,26 +106,17 @@ _split = functools.lru_cache(maxsize=4)(split_of)
 
 
 def _data(cell: Cell) -> Split:
-    split = _read(cell)
-    if not _is_of(cell, split):
-        _split.cache_clear()  # a process that lives long, as Dask's do, may remember files that have changed since
-        split = _read(cell)
-    if not _is_of(cell, split):
-        advice = "the same `ltr sweep` plans anew; all workers must read the same files"
-        raise RunError(f"{cell.data}: the data on {platform.node()} are not those that the sweep began with; {advice}")
-    return split
-
-
-def _is_of(cell: Cell, split: Split) -> bool:
-    return cell.on_data(split.facts["sha256"]).id == cell.id
-
-
-def _read(cell: Cell) -> Split:
-    try:
-        return _split(cell.config.data, cell.split)
-    except DataError as error:
+    for _ in range(2):
         try:
-            data_sha256(cell.config.data)
-        except DataError as unreadable:
-            raise RunError(f"{cell.data}, on {platform.node()}: {unreadable}") from None
-        raise CellError(str(error)) from None  # the data are there, but this split of them cannot be used
+            split = _split(cell.config.data, cell.split)
+        except DataError as error:
+            try:
+                data_sha256(cell.config.data)
+            except DataError as unreadable:
+                raise RunError(f"{cell.data}, on {platform.node()}: {unreadable}") from None
+            raise CellError(str(error)) from None  # the data are there, but this split of them cannot be used
+        if cell.on_data(split.facts["sha256"]).id == cell.id:
+            return split
+        _split.cache_clear()  # a process that lives long, as Dask's do, may remember files that have changed since
+    advice = "the same `ltr sweep` plans anew; all workers must read the same files"
+    raise RunError(f"{cell.data}: the data on {platform.node()} are not those that the sweep began with; {advice}")

@@ -6,21 +6,25 @@ baselines come first, because exact stages start from their rankers.
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from trainers.config import EXACT
-from trainers.config.grids import SweepConfig, load_sweep
+from ltr.data import DataError
+from trainers.config import EXACT, Config
+from trainers.config.errors import ConfigError, Finding
+from trainers.config.grids import Grid, load_sweep
 from trainers.display import Display
-from trainers.files import Json, RunError, locked, read_json, remove_leftovers, write_json, writing
+from trainers.files import RunError, locked, read_json, remove_leftovers, write_json, writing
 from trainers.plan import Cell, Plan, plan
 from trainers.provenance import origin
-from trainers.records import ADVICE, CELLS, INDEX, SweepResults, cell_file, read_cell, read_sweep, write_cell
+from trainers.records import ADVICE, CELLS, INDEX, cell_file, read_cell, read_sweep, write_cell
 from trainers.stopping import stopped_once
-from trainers.sweep.data import examine
 from trainers.sweep.workers import Workers, open_pool
+from trainers.task.data import Labels, Split, check_lists, data_sha256, follow_labels, split_of
+from trainers.task.measures import too_long
 
 
 @dataclass(frozen=True)
@@ -65,8 +69,8 @@ def run_sweep(
         overrides: ``key=value`` for the sweep or for all its experiments.
         workers: processes that compute; as many as there are processors by default.
         shard: part of the sweep to compute; all of it by default.
-        known: another sweep's folder, or a file of its results (`trainers.records`): results that this sweep needs,
-            too, are taken over.
+        known: another sweep's folder, or a file of its results (`trainers.records`); those that this sweep needs are
+            taken over.
         display: what the user sees; nothing by default.
 
     Raises:
@@ -78,25 +82,44 @@ def run_sweep(
     workers, shard, display = workers or Workers(), shard or Shard(), display or Display()
     with stopped_once():
         config, grids = load_sweep(path, overrides)
-        earlier = None if known is None else _known(known)
-        data = examine(grids, str(path))
-        for text in data.notes:
+        try:
+            earlier = None if known is None else read_sweep(known)
+        except RunError as error:
+            raise RunError(f"--from: {error}") from None
+        whole, notes = examine(grids, str(path))
+        for text in notes:
             display.note(text)
-        whole = plan(data.grids, data.hashes)
         with writing(config.folder, "runs_dir"):
             config.folder.mkdir(parents=True, exist_ok=True)
             remove_leftovers(config.folder)
         with locked(config.folder, f".lock-{shard.number}-of-{shard.count}"):
             with writing(config.folder, "runs_dir"):
-                _write_index(config, whole, origin() if earlier is None else earlier.origin)
+                # the index stays where the plan is the same as before
+                index, before = {"name": config.name, "grids": whole.index}, read_json(config.folder / INDEX, ADVICE)
+                foreign = (path for path in config.folder.iterdir() if not path.name.startswith("."))
+                if before is None and not (config.folder / CELLS).is_dir() and any(foreign):
+                    advice = "remove it yourself, or choose another name"
+                    raise RunError(f"name: {config.folder} holds other files than a sweep's; {advice}")
+                if before is None or {key: before.get(key) for key in index} != json.loads(json.dumps(index)):
+                    begun_with = origin() if earlier is None else earlier.origin
+                    write_json(config.folder / INDEX, {**index, "origin": begun_with})
                 if earlier is not None:
-                    taken = _take_over(config.folder, whole, earlier.records)
-                    display.note(f"{taken} results taken over from {known}")
+                    found = (record for record in earlier.records if record["id"] in whole.cells)
+                    taken = [record for record in found if not cell_file(config.folder, record["id"]).exists()]
+                    for record in taken:
+                        write_cell(config.folder, record)
+                    display.note(f"{len(taken)} results taken over from {known}")
             return _compute_missing(config.folder, part(list(whole.cells.values()), shard), workers, display)
 
 
 def _compute_missing(folder: Path, mine: Sequence[Cell], workers: Workers, display: Display) -> Outcome:
-    missing = [cell for cell in mine if not _finished(folder, cell)]
+    missing = []
+    for cell in mine:
+        try:
+            if read_cell(folder, cell.id) is None:
+                missing.append(cell)
+        except RunError:  # damaged: the worker that is to compute it reports that
+            missing.append(cell)
     outcome = Outcome(folder, len(mine), len(mine) - len(missing))
     if not missing:
         return outcome
@@ -108,14 +131,6 @@ def _compute_missing(folder: Path, mine: Sequence[Cell], workers: Workers, displ
                 outcome.failures += [answer.failure] if answer.failure else []
                 display.finished(cell, answer)
     return outcome
-
-
-def _finished(folder: Path, cell: Cell) -> bool:
-    """Return whether a cell has a result; a damaged file is reported by the worker that is to compute it."""
-    try:
-        return read_cell(folder, cell.id) is not None
-    except RunError:
-        return False
 
 
 def part(cells: Sequence[Cell], shard: Shard) -> list[Cell]:
@@ -134,28 +149,68 @@ def part(cells: Sequence[Cell], shard: Shard) -> list[Cell]:
     return [cell for cell in cells if (cell.data, cell.split) in mine]
 
 
-def _write_index(config: SweepConfig, whole: Plan, begun_with: Json) -> None:
-    """Write which results make which table, and the origin; the file stays where the plan is the same as before."""
-    folder = config.folder
-    before = read_json(folder / INDEX, ADVICE)
-    begun = before is not None or (folder / CELLS).is_dir()
-    if not begun and any(not p.name.startswith(".") for p in folder.iterdir()):
-        raise RunError(f"name: {folder} holds other files than a sweep's; remove it yourself, or choose another name")
-    index = {"name": config.name, "grids": whole.index}
-    if before is None or {key: before.get(key) for key in index} != json.loads(json.dumps(index)):
-        write_json(folder / INDEX, {**index, "origin": begun_with})
+def examine(grids: Sequence[Grid], source: str = "sweep") -> tuple[Plan, list[str]]:
+    """Read the data of each experiment before anything is computed, so that everything missing is named at once.
+
+    Returns:
+        the plan, with defaults that suit the labels; notes on lists to rerank that are longer than the data.
+
+    Raises:
+        DataError: data cannot be read; the message names all of them.
+        ConfigError: experiments ask for what does not go with data by query; `source` is named as their origin.
+    """
+    pairs = [(grid, variant.config) for grid in grids for variant in grid.variants]
+    first: dict[str, Config] = {}
+    for _, config in pairs:
+        first.setdefault(config.name, config)
+    hashes: dict[str, str] = {}
+    splits: dict[str, Split] = {}
+    unreadable = []
+    for name, config in first.items():
+        try:
+            hashes[name] = data_sha256(config.data)
+        except DataError as error:
+            unreadable.append(f"{name}: {error}")
+            continue
+        seeds = dict.fromkeys(seed for grid, other in pairs if other.name == name for seed in grid.config.seeds)
+        for seed in seeds:  # until one can be used; where none can, the cells will report it
+            with contextlib.suppress(DataError):
+                splits[name] = split_of(config.data, seed)
+                break
+    if unreadable:
+        many = [f"{len(unreadable)} data sets cannot be used", *unreadable]
+        raise DataError("\n  ".join(many if unreadable[1:] else unreadable))
+    notes = [
+        f"{config.name}: {text}"
+        for grid, config in pairs
+        if config.name in splits and EXACT in (grid.config.methods or config.methods)
+        if (text := too_long(config, splits[config.name]))
+    ]
+    labels = {name: split.labels for name, split in splits.items()}
+    resolved = tuple(_following(grid, labels) for grid in grids)
+    if findings := [finding for grid in resolved for finding in _findings(grid, labels)]:
+        raise ConfigError(source, list({str(finding): finding for finding in findings}.values()))
+    return plan(resolved, hashes), list(dict.fromkeys(notes))
 
 
-def _known(path: Path) -> SweepResults:
-    try:
-        return read_sweep(path)
-    except RunError as error:
-        raise RunError(f"--from: {error}") from None
+def _following(grid: Grid, labels: Mapping[str, Labels]) -> Grid:
+    """Return a grid with experiments whose defaults suit their labels."""
+    configs = (variant.config for variant in grid.variants)
+    suited = (follow_labels(one, labels[one.name]) if one.name in labels else one for one in configs)
+    variants = (replace(variant, config=config) for variant, config in zip(grid.variants, suited, strict=True))
+    return replace(grid, variants=tuple(variants))
 
 
-def _take_over(folder: Path, whole: Plan, earlier: Sequence[Json]) -> int:
-    """Write the results of another sweep that are in the plan, and return their number."""
-    new = [r for r in earlier if r["id"] in whole.cells and not cell_file(folder, r["id"]).exists()]
-    for record in new:
-        write_cell(folder, record)
-    return len(new)
+def _findings(grid: Grid, labels: Mapping[str, Labels]) -> Iterator[Finding]:
+    """Yield what a grid asks of data by query that does not go with them."""
+    for config in (variant.config for variant in grid.variants if variant.config.name in labels):
+        try:
+            check_lists(config, labels[config.name])
+        except ConfigError as error:
+            for finding in error.findings:
+                yield replace(finding, path=f"{config.name}: {finding.path}")
+    known = dict.fromkeys(name for variant in grid.variants for name in variant.config.methods)
+    for name in grid.config.methods or ():
+        if name not in known:
+            rule = f"must be methods of the experiments; with these labels {', '.join(known)}"
+            yield Finding("grid.methods", rule, name)

@@ -16,9 +16,8 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
-from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.process_executor import BrokenProcessPool
@@ -43,31 +42,19 @@ class Workers:
 
     def __post_init__(self) -> None:
         if self.dask is not None and self.jobs is not None:
-            raise RunError(
-                f"--jobs: is for processes of this machine and cannot be combined with --dask, got {self.jobs}"
-            )
-
-    @property
-    def at_once(self) -> int:
-        """Number of processes of this machine."""
-        return max(1, available_threads() // self.threads) if self.jobs is None else self.jobs
+            rule = "is for processes of this machine and cannot be combined with --dask"
+            raise RunError(f"--jobs: {rule}, got {self.jobs}")
 
 
-class Pool(Protocol):
-    """Workers that are ready."""
+def open_pool(workers: Workers, cells: int) -> contextlib.AbstractContextManager[_Processes | _DaskWorkers]:
+    """Return a context with workers for a number of cells; those of this machine end with it, whatever ends it.
 
-    at_once: int  # number of cells at the same time
-    name: str  # name of the workers, for the user
-
-    def answers(self, folder: Path, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Answer]]:
-        """Yield each cell with its answer, once that is known."""
-        ...
-
-
-def open_pool(workers: Workers, cells: int) -> contextlib.AbstractContextManager[Pool]:
-    """Return a context with workers for a number of cells; those of this machine end with it, whatever ends it."""
+    Its ``answers`` yields each cell with its answer, once that is known. ``at_once`` is the number of cells at the same
+    time, ``name`` the name of the workers for the user.
+    """
     if workers.dask is None:
-        return _processes(min(workers.at_once, cells), workers.threads)
+        jobs = max(1, available_threads() // workers.threads) if workers.jobs is None else workers.jobs
+        return _processes(min(jobs, cells), workers.threads)
     return _dask_workers(workers.dask, workers.threads)
 
 
@@ -84,24 +71,28 @@ class _Processes:
             for future in futures:
                 future.add_done_callback(finished.put)
             for _ in futures:
-                future = self._next(finished)
+                future = None
+                while future is None:
+                    self._stop.check()
+                    with contextlib.suppress(queue.Empty):
+                        future = finished.get(timeout=0.1)
                 yield futures[future], future.result()
         except BrokenProcessPool:
             advice = "what is finished is kept: repeat the same command; if memory ran out, with fewer --jobs"
             raise RunError(f"a worker process was killed; {advice}") from None
 
-    def _next(self, finished: queue.SimpleQueue[_Future]) -> _Future:
-        while True:
-            self._stop.check()
-            with contextlib.suppress(queue.Empty):
-                return finished.get(timeout=0.1)
-
 
 @contextlib.contextmanager
 def _processes(jobs: int, threads: int) -> Iterator[_Processes]:
     limits = {f"{library}_NUM_THREADS": str(threads) for library in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
-    with _quiet_tracker():
+    before = os.environ.get("PYTHONWARNINGS")
+    # loky starts the process that removes what killed workers leave: without a warning
+    os.environ["PYTHONWARNINGS"] = ",".join([*([before] if before else []), "ignore:resource_tracker"])
+    try:
         executor = ProcessPoolExecutor(jobs, initializer=_end_with, initargs=(os.getpid(),), env=limits)
+    finally:
+        del os.environ["PYTHONWARNINGS"]
+        os.environ |= {} if before is None else {"PYTHONWARNINGS": before}
     others, finished = multiprocessing.active_children(), False
     # an interrupt within the executor could leave its locks closed, and its end would wait for ever
     with StopFlag(forced=False) as stop, warnings.catch_warnings():
@@ -111,31 +102,12 @@ def _processes(jobs: int, threads: int) -> Iterator[_Processes]:
             yield _Processes(executor, jobs, threads, stop)
             finished = True
         finally:
-            if not finished:
-                _kill_workers(others)
+            # the executor's own way of killing its processes fails while cells wait
+            for process in [] if finished else multiprocessing.active_children():
+                if process not in others and process.name.startswith("LokyProcess") and process.pid is not None:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(process.pid, signal.SIGKILL)
             executor.shutdown(wait=True)
-
-
-@contextlib.contextmanager
-def _quiet_tracker() -> Iterator[None]:
-    """Return a context in which loky starts the process that removes what killed workers leave, without a warning."""
-    before = os.environ.get("PYTHONWARNINGS")
-    os.environ["PYTHONWARNINGS"] = ",".join([*([before] if before else []), "ignore:resource_tracker"])
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["PYTHONWARNINGS"]
-        else:
-            os.environ["PYTHONWARNINGS"] = before
-
-
-def _kill_workers(others: Sequence[BaseProcess]) -> None:
-    """Kill loky's processes except `others`; the executor's own way fails while cells wait."""
-    for process in multiprocessing.active_children():
-        if process not in others and process.name.startswith("LokyProcess") and process.pid is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process.pid, signal.SIGKILL)
 
 
 @contextlib.contextmanager
@@ -161,10 +133,6 @@ def _end_with(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-_SECONDS = 10.0
-"""Time in which a scheduler has to answer."""
 
 
 class _DaskWorkers:
@@ -216,7 +184,7 @@ def _dask_workers(address: str, threads: int) -> Iterator[_DaskWorkers]:
         if name.partition(".")[0] == "distributed":
             logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
-        client = Client(address, timeout=_SECONDS, set_as_default=False)
+        client = Client(address, timeout=10, set_as_default=False)
     except (OSError, ValueError) as error:
         raise RunError(f"--dask: no scheduler answers at {address} ({type(error).__name__})") from None
     try:

@@ -1,11 +1,13 @@
 """The data of an experiment: loaded, hashed and split into a training set and a test set.
 
-Rows with queries are split by whole queries. Data that come with a test set are not split.
+Rows with queries are split by whole queries. Data that come with a test set are not split. Some defaults of the config
+follow the labels, and some options do not go with queries.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,11 @@ from numpy.typing import NDArray
 from ltr.data import DataError, Dataset, half_split, load, load_test, read_data
 from ltr.data.svmlight import glimpse_svmlight
 from ltr.data.tables import side_file
+from ltr.exact import METHODS, RerankProblem
+from ltr.losses import LogisticLoss, parse_loss
+from ltr.statistics import RankStatistic
+from trainers.config import Config
+from trainers.config.errors import ConfigError, Finding
 from trainers.config.sections import DataConfig
 
 FloatArray = NDArray[np.float64]
@@ -123,32 +130,23 @@ def _split_in_two(data: Dataset, seed: int, train_fraction: float) -> list[Part]
     cut = int(len(order) * train_fraction)
     parts = []
     for name, members in (("training", order[:cut]), ("test", order[cut:])):
-        rows = members if data.qid is None else _rows_of(members, data.qid)
-        part = Part(
-            data.X[rows], data.y[rows], None if data.qid is None else np.unique(data.qid[rows], return_inverse=True)[1]
-        )
-        if not _has_a_pair(part):
-            if data.qid is None:
-                found = f"only label {part.y[0]}" if len(rows) else "no rows"
-                of = f"{len(rows)} of {data.n} rows, {data.n_pos} positive in all"
-            else:
-                found, of = "no query with two different labels", f"{len(members)} of {data.n_queries} queries"
+        if data.qid is None:
+            part = Part(data.X[members], data.y[members])
+            has_a_pair = len(np.unique(part.y)) > 1
+            found = f"only label {part.y[0]}" if len(members) else "no rows"
+            of = f"{len(members)} of {data.n} rows, {data.n_pos} positive in all"
+        else:
+            # query after query, each in the order of the file
+            by_query = np.split(np.argsort(data.qid, kind="stable"), np.cumsum(np.bincount(data.qid))[:-1])
+            rows = np.concatenate([by_query[query] for query in members]) if len(members) else data.qid[:0]
+            part = Part(data.X[rows], data.y[rows], np.unique(data.qid[rows], return_inverse=True)[1])
+            has_a_pair = any(len(np.unique(data.y[by_query[query]])) > 1 for query in members)
+            found, of = "no query with two different labels", f"{len(members)} of {data.n_queries} queries"
+        if not has_a_pair:
             advice = "change data.split_seed or data.train_fraction"
             raise DataError(f"data: the {name} set holds {found} ({of}); {advice}")
         parts.append(part)
     return parts
-
-
-def _rows_of(queries: IntArray, qid: IntArray) -> IntArray:
-    """Return the rows of these queries, query after query, each in the order of the file."""
-    by_query = np.split(np.argsort(qid, kind="stable"), np.cumsum(np.bincount(qid))[:-1])
-    return np.concatenate([by_query[query] for query in queries]) if len(queries) else qid[:0]
-
-
-def _has_a_pair(part: Part) -> bool:
-    if part.qid is None:
-        return len(np.unique(part.y)) > 1
-    return any(len(np.unique(part.y[part.qid == query])) > 1 for query in np.unique(part.qid))
 
 
 def _sha256(data: Dataset, test: Dataset | None) -> str:
@@ -175,3 +173,77 @@ def _load(options: DataConfig) -> tuple[Dataset, Dataset | None]:
         neither = options.path if data.qid is None else options.test_path
         raise DataError(f"{neither}: has no queries, which the other file of data.path and data.test_path has")
     return data, test
+
+
+FOLLOWING = ("surrogate.losses", "baselines.methods", "statistics.report")
+"""Keys whose defaults follow the labels."""
+
+
+def follow_labels(config: Config, labels: Labels) -> Config:
+    """Return the config with defaults that suit the labels; what the user set stays as it is."""
+    found = {}
+    if labels.graded:
+        losses = tuple(name for name in config.surrogate.losses if not isinstance(parse_loss(name), LogisticLoss))
+        found["surrogate.losses"] = losses
+        found["statistics.report"] = ("dcg", "mrr")
+    if labels.by_query:
+        found["baselines.methods"] = tuple(name for name in config.baselines.methods if name != "rankboost")
+    for key in unset_following(config) & set(found):
+        section, _, field = key.partition(".")
+        changed = getattr(config, section).model_copy(update={field: found[key]})
+        config = config.model_copy(update={section: changed})
+    return config
+
+
+def unset_following(config: Config) -> set[str]:
+    """Return the keys of `FOLLOWING` that the user left out."""
+    keys = (key.partition(".") for key in FOLLOWING)
+    return {
+        f"{section}.{field}" for section, _, field in keys if field not in getattr(config, section).model_fields_set
+    }
+
+
+def check_lists(config: Config, labels: Labels) -> None:
+    """Check that a config goes with the labels, before anything is computed.
+
+    Raises:
+        ConfigError: all options that do not go with data by query.
+    """
+    if labels.by_query and (findings := list(_findings(config, labels.graded))):
+        raise ConfigError("config, with data by query", findings)
+
+
+def _findings(config: Config, graded: bool) -> Iterator[Finding]:
+    for at, name in enumerate(config.surrogate.losses):
+        if graded and isinstance(parse_loss(name), LogisticLoss):
+            rule = "takes labels 0 and 1 only, here some are larger; baselines.methods has logistic_regression"
+            yield Finding(f"surrogate.losses[{at}]", rule, name)
+    if config.surrogate.certify:
+        yield Finding("surrogate.certify", "goes with one list only", True)
+    if "rankboost" in config.baselines.methods:
+        rule = "must not name rankboost, which learns from one list; surrogate.losses has exponential, its loss"
+        yield Finding("baselines.methods", rule, list(config.baselines.methods))
+    for at, name in enumerate(config.statistics.report):
+        if graded and RankStatistic.parse(name).kind.share_of_pairs:
+            yield Finding(f"statistics.report[{at}]", "takes labels 0 and 1 only, here some are larger", name)
+    if config.exact.enabled:
+        yield from _exact_findings(config)
+
+
+def _exact_findings(config: Config) -> Iterator[Finding]:
+    exact, names = config.exact, (*config.surrogate.losses, *config.baselines.methods)
+    if exact.base not in names:
+        yield Finding("exact.base", f"must be a method of this run by query ({', '.join(names)})", exact.base)
+    statistic = RankStatistic.parse(exact.statistic)
+    if statistic.kind.share_of_pairs:
+        yield Finding("exact.statistic", "has no sum over queries; wrs, the sum of ranks, has", exact.statistic)
+    elif statistic.length is not None:
+        yield Finding("exact.statistic", "cannot be weights(...): queries differ in length", exact.statistic)
+    elif exact.method != "auto":
+        small = RerankProblem(
+            np.eye(4) / 4, [0, 1, 2, 0], statistic, exact.C, exact.margin, qid=[0, 0, 0, 1], rank=exact.rank
+        )
+        try:
+            METHODS[exact.method].check(small)
+        except ValueError as error:
+            yield Finding("exact.method", str(error), exact.method)

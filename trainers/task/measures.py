@@ -23,10 +23,8 @@ from ltr.rankers.exact import cut
 from ltr.statistics import RankStatistic
 from trainers.config import Config
 from trainers.config.sections import StatisticsConfig
-from trainers.task.data import Part, Split
+from trainers.task.data import FloatArray, IntArray, Part, Split
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Statistics = dict[str, dict[str, float | None]]
 """Statistics by name, of ``train`` and ``test``."""
 
@@ -58,18 +56,14 @@ class Task:
 
     def statistics(self, scores: Scores) -> Statistics:
         """Return the reported statistics, ``{"train": {...}, "test": {...}}``; None where undefined."""
-        return {
-            name: {
-                shown: self._statistic(values, part, statistic)
-                for shown, statistic in zip(self.reported, self.config.reported, strict=True)
-            }
-            for (name, part), values in zip(self.split.parts, (scores.train, scores.test), strict=True)
-        }
-
-    def _statistic(self, scores: FloatArray, part: Part, name: str) -> float | None:
-        if part.qid is None:
-            return statistic_of(scores, part.y, name)
-        return mean_share(scores, part, name, self.config.statistics)
+        found: Statistics = {}
+        for (name, part), values in zip(self.split.parts, (scores.train, scores.test), strict=True):
+            if part.qid is None:
+                reached = [statistic_of(values, part.y, one) for one in self.config.reported]
+            else:
+                reached = [mean_share(values, part, one, self.config.statistics) for one in self.config.reported]
+            found[name] = dict(zip(self.reported, reached, strict=True))
+        return found
 
     def statistic_on_top(self, base: Scores, scores: Scores) -> float | None:
         """Return the exact stage's statistic on what it reranks, the top of `base`; a sum where there are queries."""
@@ -96,12 +90,8 @@ class Task:
 
 def by_tag(statistics: Mapping[str, Mapping[str, float | None]]) -> dict[str, float]:
     """Return statistics under their tags, such as ``train/dcg``; undefined ones are left out."""
-    return {
-        f"{part}/{name}": value
-        for part in ("train", "test")
-        for name, value in statistics[part].items()
-        if value is not None
-    }
+    every = ((f"{part}/{name}", value) for part in ("train", "test") for name, value in statistics[part].items())
+    return {tag: value for tag, value in every if value is not None}
 
 
 def too_long(config: Config, split: Split) -> str:

@@ -5,8 +5,6 @@ from trainers.report.page import Section, Text
 from trainers.report.pictures.search import gap_pictures, trace_pictures
 from trainers.report.pictures.values import gain_pictures, list_pictures, method_pictures, option_pictures
 
-__all__ = ["pictures"]
-
 _SUBJECTS = (
     (
         "Gain of the exact stage by K",

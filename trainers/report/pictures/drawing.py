@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import matplotlib
@@ -23,12 +23,12 @@ COLOURS = {"train": "#0072b2", "test": "#d55e00"}
 """Colours of the training and test sets (from Okabe and Ito's palette, safe for the colour-blind)."""
 TITLE, SMALL = 10.0, 8.5
 """Font sizes."""
+LOOKS = (("#e69f00", "^"), ("#009e73", "D"), ("#cc79a7", "v"), ("#d55e00", "P"), ("#8c6d31", "X"), ("#56b4e9", "<"))
+"""Colours and markers of first-stage methods."""
 
 _WIDTH = 6.4  # inches; shown 900 pixels wide, letters have 17 pixels
 _ENTRY, _LETTER = 0.5, 0.078  # inches of a legend's marker and of a letter of its label
 _POWERS = 9  # powers of ten with a tick on an axis of gaps; where there are more, every second one has one
-_METHODS = ("#e69f00", "#009e73", "#cc79a7", "#d55e00", "#8c6d31", "#56b4e9")
-_MARKERS = ("^", "D", "v", "P", "X", "<")
 
 
 def canvas(height: float) -> Figure:
@@ -100,13 +100,6 @@ def entry(label: str, **look: Any) -> Line2D:  # noqa: ANN401
 def shades(count: int) -> list[str]:
     """Return shades of blue from light to dark, for the lengths of the reranked list."""
     return [to_hex(colour) for colour in matplotlib.colormaps["Blues"](np.linspace(0.48, 1.0, count))]
-
-
-def method_looks(methods: Sequence[str], base: str | None) -> Mapping[str, tuple[str, str]]:
-    """Return colour and marker of each first-stage method; the base ranker is a dark square."""
-    others = [method for method in methods if method != base]
-    looks = {method: (_METHODS[at % len(_METHODS)], _MARKERS[at % len(_MARKERS)]) for at, method in enumerate(others)}
-    return looks if base is None else {base: ("#3b4148", "s"), **looks}
 
 
 def log_time(axes: Axes, first: float, last: float) -> None:

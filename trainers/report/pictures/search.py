@@ -6,15 +6,13 @@ import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from ltr.exact.solution import relative_gap
 from trainers.files import Json
 from trainers.records import nothing_proven
-from trainers.report.evidence import Evidence
+from trainers.report.evidence import Along, Evidence, FloatArray, Series, SweepTable, in_order, proven, settled
 from trainers.report.page import Picture
 from trainers.report.pictures import drawing as draw
-from trainers.report.series import Along, FloatArray, Series, SweepTable, in_order, proven, settled
 from trainers.report.wording import counted_range
 from trainers.tables import NOTHING_PROVEN
 
@@ -22,10 +20,9 @@ FIRST = 1e-3
 """Seconds at which logarithmic axes begin: the resolution of traces. Anything earlier is drawn there."""
 
 _INCUMBENT, _BOUND, _START = "#0072b2", "#d55e00", "#6f7a85"
-_LISTS = 4  # draw.panels of a data set, as in the paper
+_LISTS = 4  # panels of a data set, as in the paper
 
-Traced = dict[str, dict[object, list[Json]]]
-"""By data set and K: the records with a trace."""
+Traced = dict[str, dict[object, list[Json]]]  # by data set and K: the records with a trace
 
 
 def _traced(series: Series) -> list[Json]:
@@ -64,11 +61,11 @@ def median_gap(records: Sequence[Json]) -> tuple[FloatArray, FloatArray]:
 def gap_pictures(evidence: Evidence) -> Iterator[Picture]:
     """Draw the median gap against time, a line for each length of the list."""
     for lines in evidence.by_length(evidence.groups):
-        rows = {
-            data: {value: records for value, series in row.items() if (records := _traced(series))}
-            for data, row in lines.rows.items()
-        }
-        if rows := {data: row for data, row in rows.items() if row}:
+        rows: Traced = {}
+        for data, row in lines.rows.items():
+            if traced := {value: records for value, series in row.items() if (records := _traced(series))}:
+                rows[data] = traced
+        if rows:
             yield _gap_picture(lines, rows)
 
 
@@ -80,7 +77,7 @@ def _gap_picture(lines: Along, rows: Traced) -> Picture:
     low, high = (gaps.min(), gaps.max()) if len(gaps) else (1.0, 100.0)
     floor = 10.0 ** math.floor(math.log10(low)) / 2.5
     figure, grid = draw.panels(list(rows), foot=1.0)
-    labels: dict[str, list[str]] = {}
+    labels: dict[str, dict[str, None]] = {}
     every = draw.shades(max(len(row) for row in rows.values()))
     for axes, row in zip(grid, drawn.values(), strict=True):
         for at, (value, (times, values)) in enumerate(row.items()):
@@ -89,18 +86,14 @@ def _gap_picture(lines: Along, rows: Traced) -> Picture:
             heights = np.maximum(100 * values[finite], floor)
             xs = [*times[finite], max(last, times[-1])]
             axes.step(xs, [*heights, *heights[-1:]], where="post", color=colour, linewidth=1.6, label=str(value))
-            names = labels.setdefault(colour, [])
-            if str(value) not in names:
-                names.append(str(value))
+            labels.setdefault(colour, {})[str(value)] = None
         axes.axhspan(floor / 1.6, floor * 1.25, color="#e3f1ea", linewidth=0, zorder=0)
         axes.set_yscale("log")
         axes.set_ylim(floor / 1.6, high * 1.4)
         draw.gap_axis(axes.yaxis, floor, high)
         draw.log_time(axes, FIRST, last)
     draw.name_axes(figure, x="seconds", y="median gap")
-    draw.legend(
-        figure, [draw.entry(f"K = {' or '.join(names)}", color=c, linewidth=1.8) for c, names in labels.items()]
-    )
+    draw.legend(figure, [draw.entry(f"K = {' or '.join(of)}", color=c, linewidth=1.8) for c, of in labels.items()])
     splits = counted_range((len(records) for row in rows.values() for records in row.values()), "split")
     caption = (
         f"Relative gap between bound and incumbent against time by K{lines.holding}: the median over {splits} per "
@@ -112,30 +105,30 @@ def _gap_picture(lines: Along, rows: Traced) -> Picture:
 
 def trace_pictures(evidence: Evidence) -> Iterator[Picture]:
     """Draw incumbent and bound over time of the first splits of each data set, for one variant of the exact stage."""
-    for data, series in _series_to_trace(evidence).items():
-        if records := _traced(series)[:_LISTS]:
-            yield _trace_picture(evidence, data, records)
-
-
-def _series_to_trace(evidence: Evidence) -> dict[str, Series]:
-    """Choose the second shortest K of the table with the longest time limit and then the most splits."""
 
     def effort(group: SweepTable) -> tuple[float, int]:
         limits = [r["options"]["time_limit"] for s in group.exact_series for r in s.records.values()]
         return max(limits), max(len(series.splits) for series in group.exact_series)
 
-    found = {}
+    # the second shortest K of the table with the longest time limit and then the most splits
     for data, row in max((g for g in evidence.groups if g.exact), key=effort).exact.items() if evidence.exact else ():
         every = sorted(row.values(), key=lambda series: in_order(series.option("top_k")))
-        found[data] = every[min(1, len(every) - 1)]
-    return found
+        if records := _traced(every[min(1, len(every) - 1)])[:_LISTS]:
+            yield _trace_picture(evidence, data, records)
 
 
 def _trace_picture(evidence: Evidence, data: str, records: list[Json]) -> Picture:
     figure, grid = draw.panels([_ending(record) for record in records], foot=0.8)
     last = _last_second(records)
     for axes, record in zip(grid, records, strict=True):
-        _draw_trace(axes, record)
+        seconds, incumbent, bound = _steps_of(record)
+        axes.fill_between(seconds, incumbent, bound, step="post", color="#eef1f4", linewidth=0)
+        axes.step(seconds, bound, where="post", color=_BOUND, linewidth=1.7, label="bound")
+        axes.step(seconds, incumbent, where="post", color=_INCUMBENT, linewidth=1.7, label="incumbent")
+        if starts := (record["list"] or {}).get("starts"):
+            axes.axhline(max(starts.values()), color=_START, linewidth=1.1, linestyle="--")
+        if settled(record):
+            axes.plot(seconds[-1:], incumbent[-1:], marker="o", markersize=6, color=draw.INK, linestyle="")
         draw.log_time(axes, FIRST, last)
         draw.ticks(axes.yaxis, 5)
     draw.name_axes(figure, x="seconds", y="objective")
@@ -155,19 +148,7 @@ def _trace_picture(evidence: Evidence, data: str, records: list[Json]) -> Pictur
     return Picture(f"over_time_{data}", figure, caption)
 
 
-def _draw_trace(axes: Axes, record: Json) -> None:
-    seconds, incumbent, bound = _steps_of(record)
-    axes.fill_between(seconds, incumbent, bound, step="post", color="#eef1f4", linewidth=0)
-    axes.step(seconds, bound, where="post", color=_BOUND, linewidth=1.7, label="bound")
-    axes.step(seconds, incumbent, where="post", color=_INCUMBENT, linewidth=1.7, label="incumbent")
-    if starts := (record["list"] or {}).get("starts"):
-        axes.axhline(max(starts.values()), color=_START, linewidth=1.1, linestyle="--")
-    if settled(record):
-        axes.plot(seconds[-1:], incumbent[-1:], marker="o", markersize=6, color=draw.INK, linestyle="")
-
-
 def _ending(record: Json) -> str:
-    """Say how the search of a list ended."""
     gap, seconds = record["list"]["gap"], record["seconds"]
     shown = NOTHING_PROVEN if nothing_proven(record) else f"gap {'infinite' if gap is None else f'{100 * gap:.2g}%'}"
     time = f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,34 +13,41 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from trainers.config import EXACT
 from trainers.records import unpack_labels
-from trainers.report.evidence import Evidence
+from trainers.report.evidence import (
+    BASE,
+    PARTS,
+    Along,
+    Evidence,
+    K,
+    Row,
+    Series,
+    SweepTable,
+    in_order,
+    key_name,
+    settled,
+)
 from trainers.report.page import Picture
 from trainers.report.paired import Paired
 from trainers.report.pictures import drawing as draw
-from trainers.report.series import BASE, PARTS, Along, K, Row, Series, SweepTable, Variant, in_order, key_name, settled
 from trainers.report.tables import Reached
 from trainers.report.wording import counted_range
-from trainers.run.overview import RankedList, ranked_list_figure
+from trainers.run.overview import ranked_list_figure
 
+# by K: the exact stage against its base ranker on training and test sets, and whether all lists are proven
 Gains = dict[Any, tuple[dict[str, Paired], bool]]
-"""By K: the exact stage against its base ranker on training and test sets, and whether all lists are proven."""
 
 
 def gain_pictures(evidence: Evidence) -> Iterator[Picture]:
     """Draw the gain of the exact stage by K."""
     for lines in evidence.by_length(evidence.main_groups):
-        rows = {data: _gains(evidence, row) for data, row in lines.rows.items()}
-        if rows := {data: row for data, row in rows.items() if row}:
+        rows: dict[str, Gains] = {}
+        for data, value, series in ((data, *one) for data, row in lines.rows.items() for one in row.items()):
+            both = {part: evidence.compare(*evidence.with_base(series), part, fewest=2) for part in PARTS}
+            if known := {part: gain for part, gain in both.items() if gain.mean_b > 0}:
+                proven = all(settled(record) for record in series.records.values())
+                rows.setdefault(data, {})[value] = known, proven
+        if rows:
             yield _gain_picture(evidence, lines, rows)
-
-
-def _gains(evidence: Evidence, row: Mapping[Any, Series]) -> Gains:
-    found: Gains = {}
-    for value, series in row.items():
-        both = {part: evidence.compare(*evidence.with_base(series), part, fewest=2) for part in PARTS}
-        if known := {part: gain for part, gain in both.items() if gain.mean_b > 0}:
-            found[value] = known, all(settled(record) for record in series.records.values())
-    return found
 
 
 def _gain_picture(evidence: Evidence, lines: Along, rows: dict[str, Gains]) -> Picture:
@@ -53,9 +61,8 @@ def _gain_picture(evidence: Evidence, lines: Along, rows: dict[str, Gains]) -> P
         draw.entry("not all", markerfacecolor="white", **common),
     ]
     draw.legend(figure, [*_part_entries(), *proofs])
-    splits = counted_range(
-        (g.splits for gains in rows.values() for both, _ in gains.values() for g in both.values()), "split"
-    )
+    every = (gain for gains in rows.values() for both, _ in gains.values() for gain in both.values())
+    splits = counted_range((gain.splits for gain in every), "split")
     caption = (
         f"Mean gain in {evidence.statistic} of the exact stage over its base ranker, in percent of the base ranker's "
         f"mean, by K{lines.holding}; {splits} per data set. Bars: 95% intervals that allow for rows shared by splits "
@@ -90,56 +97,45 @@ def method_pictures(evidence: Evidence) -> Iterator[Picture]:
     """Draw means on test sets against means on training sets, for tables with several methods or base rankers."""
     for group in evidence.main_groups:
         methods = {variant.method for row in group.rows.values() for variant in row}
-        bases = BASE in group.keys
-        if max(map(len, group.rows.values())) > 1 and (len(methods) > 1 or bases):
+        if max(map(len, group.rows.values())) > 1 and (len(methods) > 1 or BASE in group.keys):
             yield _method_picture(evidence, group)
 
 
 def _method_picture(evidence: Evidence, group: SweepTable) -> Picture:
-    looks = _Looks(evidence, group)
     figure, grid = draw.panels(list(group.rows), height=2.0, foot=1.2)
+    others = [method for method in evidence.methods if method != evidence.base]
+    methods = dict(zip(others, itertools.cycle(draw.LOOKS), strict=False))
+    methods |= {} if evidence.base is None else {evidence.base: ("#3b4148", "s")}  # a dark square
+    shades = draw.shades(max(1, *(len(_lengths(row)) for row in group.rows.values())))
+    labels: dict[tuple[str, str], dict[str, None]] = {}  # by look; what looks alike has one entry of the legend
     for axes, row in zip(grid, group.rows.values(), strict=True):
         for variant, series in row.items():
-            _draw_point(axes, series, evidence.statistic, looks.of(variant, row))
+            options = dict(variant.varied)
+            if variant.method != EXACT or BASE in options:
+                colour, marker = methods[options.get(BASE, variant.method)]
+            else:  # shaded by its length's place in the row; the whole list is darkest
+                value, marker = options.get(K), "o"
+                colour = shades[-1 if value is None or isinstance(value, str) else _lengths(row).index(value)]
+            labels.setdefault((colour, marker), {})[variant.label] = None
+            train, test = (Reached.of(series.values(part, evidence.statistic)) for part in PARTS)
+            if train.splits and test.splits:
+                x, y = [train.mean], [test.mean]
+                look: dict[str, Any] = {"linestyle": "", "marker": marker, "color": colour}
+                faint: dict[str, Any] = look | {"marker": "", "alpha": 0.4, "linewidth": 0.8}
+                axes.errorbar(x, y, xerr=train.std, yerr=test.std, **faint)
+                axes.plot(x, y, markersize=6, markeredgecolor="white", markeredgewidth=0.6, zorder=3, **look)
         axes.margins(0.08)
         for axis in (axes.xaxis, axes.yaxis):
             draw.ticks(axis)
     draw.name_axes(figure, x=f"{evidence.statistic}, training sets", y=f"{evidence.statistic}, test sets")
-    draw.legend(figure, looks.entries())
+    dot = {"linestyle": "", "markersize": 5.5}
+    draw.legend(figure, [draw.entry(_joined(list(of)), color=c, marker=m, **dot) for (c, m), of in labels.items()])
     splits = counted_range((len(series.splits) for row in group.rows.values() for series in row.values()), "split")
     caption = (
         f"Mean {evidence.statistic} on the test sets against that on the training sets, a point for each method; "
         f"{splits} per point. Bars: one standard deviation over the splits to either side."
     )
     return Picture(f"train_and_test_{group.name}", figure, caption)
-
-
-class _Looks:
-    """Colour, marker and label of each variant of a group; lengths of the list are draw.shades of one colour."""
-
-    def __init__(self, evidence: Evidence, group: SweepTable) -> None:
-        self._methods = draw.method_looks(evidence.methods, evidence.base)
-        self._shades = draw.shades(max(1, *(len(_lengths(row)) for row in group.rows.values())))
-        self._seen: dict[tuple[str, str], list[str]] = {}
-
-    def of(self, variant: Variant, row: Row) -> dict[str, Any]:
-        """Return how to draw a variant of a data set's row."""
-        options = dict(variant.varied)
-        if variant.method != EXACT or BASE in options:
-            colour, marker = self._methods[options.get(BASE, variant.method)]
-        else:  # shaded by its length's place in the row; the whole list is darkest
-            value, marker = options.get(K), "o"
-            whole = value is None or isinstance(value, str)
-            colour = self._shades[-1 if whole else _lengths(row).index(value)]
-        labels = self._seen.setdefault((colour, marker), [])
-        if variant.label not in labels:
-            labels.append(variant.label)
-        return {"color": colour, "marker": marker}
-
-    def entries(self) -> list[Line2D]:
-        """Return the entries of the draw.legend; what looks alike on different data sets has one."""
-        look = {"linestyle": "", "markersize": 5.5}
-        return [draw.entry(_joined(labels), color=c, marker=m, **look) for (c, m), labels in self._seen.items()]
 
 
 def _lengths(row: Row) -> list[Any]:
@@ -154,18 +150,6 @@ def _joined(labels: list[str]) -> str:
         'exact, K = 50 or 250'
     """
     return " or ".join([labels[0], *(label.rpartition(" = ")[2] for label in labels[1:])])
-
-
-def _draw_point(axes: Axes, series: Series, statistic: str, look: dict[str, Any]) -> None:
-    train, test = (Reached.of(series.values(part, statistic)) for part in PARTS)
-    if not train.splits or not test.splits:
-        return
-    spread: dict[str, Any] = (
-        {"xerr": train.std, "yerr": test.std} if train.std is not None and test.std is not None else {}
-    )
-    x, y = [train.mean], [test.mean]
-    axes.errorbar(x, y, **spread, linestyle="", marker="", color=look["color"], alpha=0.4, linewidth=0.8)
-    axes.plot(x, y, linestyle="", markersize=6, markeredgecolor="white", markeredgewidth=0.6, zorder=3, **look)
 
 
 def option_pictures(evidence: Evidence) -> Iterator[Picture]:
@@ -226,13 +210,9 @@ def list_pictures(evidence: Evidence) -> Iterator[Picture]:
                     labels = [own[: 2 * count] for own in labels]
                     count = len(labels[0])
                 values = (before[part].get(evidence.statistic), after[part].get(evidence.statistic))
+                named = {"base": before["method"], "statistic": evidence.statistic}
                 title = f"{data}, {draw.NAMES[part]}"
-                figure = ranked_list_figure(
-                    RankedList(title, labels[0], labels[1], count),
-                    base=before["method"],
-                    statistic=evidence.statistic,
-                    values=values,
-                )
+                figure = ranked_list_figure(title, labels[0], labels[1], count, **named, values=values)
                 caption = (
                     f"{data}, split {after['split']}, {draw.NAMES[part]}: the top of the list "
                     f"ordered by {before['method']} and after reranking with K = {value}, and the number of positives "
