@@ -162,7 +162,7 @@ def _finding(cells: Sequence[Json]) -> str:
     name, own = list(pools.items())[-1]
     sentences = [_pooled(own, name)]
     sentences += [_pooled(part, f"{group} alone", short=True) for group, part in list(pools.items())[:-1]]
-    return " ".join([*sentences, _harm(cells), _kept(cells), _beside(cells)])
+    return " ".join([*sentences, _harm(cells)])
 
 
 def _pooled(cells: Sequence[Json], where: str, *, short: bool = False) -> str:
@@ -242,7 +242,10 @@ def _rows(groups: Mapping[str, list[Json]], texts: Callable[[list[Json]], list[s
 
 def _of_base(cells: Sequence[Json]) -> list[Block]:
     groups = {literal(data): own for data, own in _grouped(cells).items()}
-    return [Text(_finding(cells)), *_tables(groups | {f"**{name}**": own for name, own in _pools(cells).items()})]
+    return [
+        Text(f"{_kept(cells)} {_beside(cells)}"),
+        *_tables(groups | {f"**{name}**": own for name, own in _pools(cells).items()}),
+    ]
 
 
 def _tables(groups: Mapping[str, list[Json]], first: str = "data set") -> list[Table]:
