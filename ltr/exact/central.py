@@ -36,6 +36,8 @@ SHARPNESS = 6.0
 """Logarithm of how much more weights count whose statistic is larger by one deviation."""
 
 _WALKERS, _STEPS, _FORGOTTEN = 32, 48, 16  # steps of each walker, and those before its place counts
+_FEWEST = 8  # walkers, where lists are long: the statistic is smoother there
+_ROWS = 200_000  # rows of all walkers together, from which there are fewer
 _SHRINKS = 40  # of the ellipse's arc, after which a walker stays where it is
 _NUMBERS = 4_000_000  # scores held at once
 
@@ -80,7 +82,7 @@ def central_weights(
         values = statistic(base + steps @ Z) * (SHARPNESS / deviation)
         return np.where(allowed(steps), values, -np.inf)
 
-    steps = np.zeros((_WALKERS, len(free)))
+    steps = np.zeros((min(_WALKERS, max(_FEWEST, _ROWS // problem.n)), len(free)))
     level, total = density(steps), np.zeros(len(free))
     for index in range(_STEPS):
         steps, level = _slice(density, steps, level, spread * rng.normal(size=steps.shape), rng)
