@@ -24,3 +24,8 @@ def slow_but(cases, quick):
     """Parameters of which those in `quick` are in both tiers and the others in the slow one alone."""
     kept = set(quick)
     return [case if case in kept else pytest.param(case, marks=pytest.mark.slow) for case in cases]
+
+
+def every_second(cases):
+    """All cases in the slow tier, every second one in the quick tier."""
+    return list(cases)[:: examples(2, slow=1)]
