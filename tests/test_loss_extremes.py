@@ -44,8 +44,10 @@ all_losses = pytest.mark.parametrize("name", LOSSES)
 
 
 def forms_and_dtypes():
-    """Every loss in all of its forms and dtypes; the quick tier has each form but the compiled one in one dtype a loss,
-    which alternates from loss to loss."""
+    """Every loss in all of its forms and dtypes.
+
+    The quick tier has the compiled form in both dtypes, and the others in one dtype, which alternates between losses.
+    """
     cases, kept = [], []
     for at, name in enumerate(LOSSES):
         for turn, form in enumerate(["compiled"] if name.startswith(OF_ITEMS) else FORMS):
