@@ -375,6 +375,9 @@ max_steps = 30
 methods = []
 [exact]
 enabled = false
+[tracking]
+tensorboard = false
+figures = false
 """
 
 
