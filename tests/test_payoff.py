@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+import ltr.rankers.choice
 from ltr.data import Dataset
 from scripts.payoff import __main__ as payoff
 from scripts.payoff import cells as study
@@ -123,7 +124,8 @@ def small(monkeypatch):
 
     monkeypatch.setattr(study, "load", load)
     monkeypatch.setattr(study, "load_test", lambda name: load(name) if name == study.QUERIES else None)
-    monkeypatch.setattr(study, "_SECONDS", 0.5)
+    monkeypatch.setattr(study, "_SECONDS", 0.3)
+    monkeypatch.setattr(ltr.rankers.choice, "REPEATS", 1)
 
 
 def test_cells_are_computed_once_and_make_a_page(small, tmp_path, monkeypatch, capsys):

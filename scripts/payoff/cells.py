@@ -160,4 +160,4 @@ def _base_value(ranker: TwoStageRanker, rows: Dataset) -> float:
     measure = normalized_rank_statistic if exact.normalize else rank_statistic
     lists = None if rows.qid is None else torch.from_numpy(rows.qid)
     scores, labels = torch.from_numpy(np.asarray(score(rows.X), dtype=np.float64)), torch.from_numpy(rows.y)
-    return float(measure(scores, labels, exact.statistic, qid=lists).nanmean())
+    return float(measure(scores, labels, exact.statistic, gain=exact.gain, qid=lists).nanmean())
