@@ -12,11 +12,17 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from ltr.exact import Limits
 from ltr.rankers import Choice, ExactRanker, Ranker, ScoreColumn, TwoStageRanker
-from ltr.rankers.choice import BASE, FOLDS, REPEATS, SPREADS, compare, folds_of, inner_splits, places
+from ltr.rankers.choice import BASE, FOLDS, SPREADS, compare, folds_of, inner_splits, places
 from ltr.statistics import RankStatistic
 
 EXACT = ExactRanker("dcg", limits=Limits(time_limit=2.0, node_limit=50))
 DCG = (RankStatistic.parse("dcg"), "exp2", False)
+
+
+@pytest.fixture
+def two_repeats(monkeypatch):
+    """Compare on two repeats of the inner splits, for speed."""
+    monkeypatch.setattr("ltr.rankers.choice.REPEATS", 2)
 
 
 def _data(n=240, signal=1.5, seed=0):
@@ -82,7 +88,7 @@ def test_comparisons_by_query_average_over_queries():
 
 
 @pytest.mark.parametrize("by_query", [False, True])
-def test_a_correction_is_chosen_where_the_base_lacks_a_feature_and_pays_off_on_new_rows(by_query):
+def test_a_correction_is_chosen_where_the_base_lacks_a_feature_and_pays_off_on_new_rows(by_query, two_repeats):
     X, y = _data()
     qid = np.arange(len(y)) // 12 if by_query else None
     ranker = TwoStageRanker(ScoreColumn(0), EXACT, None, choose=True).fit(X, y, qid)
@@ -99,7 +105,7 @@ def test_a_correction_is_chosen_where_the_base_lacks_a_feature_and_pays_off_on_n
     assert np.array_equal(again.coef_, ranker.coef_)
 
 
-def test_the_base_is_kept_where_nothing_is_gained_and_the_rest_stays_known(tmp_path):
+def test_the_base_is_kept_where_nothing_is_gained_and_the_rest_stays_known(tmp_path, two_repeats):
     X, y = _data(signal=0.0, seed=5)
     ranker = TwoStageRanker(ScoreColumn(0), EXACT, 60, choose=True).fit(X, y)
     assert not ranker.choice_.reranks
@@ -150,12 +156,12 @@ class _Counting(BaseEstimator):
         return self.model_.decision_function(X)
 
 
-def test_inner_results_that_are_known_are_not_computed_again():
+def test_inner_results_that_are_known_are_not_computed_again(two_repeats):
     X, y = _data(100)
     seen, inner = [], {}
     first = TwoStageRanker(_Counting(), EXACT, 40, choose=True)
     first.fit(X, y, inner=inner, on_choice=lambda done, total: seen.append((done, total)))
-    assert seen == [(i + 1, FOLDS * REPEATS) for i in range(FOLDS * REPEATS)]
+    assert seen == [(i + 1, FOLDS * 2) for i in range(FOLDS * 2)]
     inner = json.loads(json.dumps(inner))
     for name in list(inner)[:4]:
         del inner[name]
@@ -205,3 +211,19 @@ def test_too_few_labels_to_split_are_refused():
 
 def test_the_spreads_ascend():
     assert list(SPREADS) == sorted(SPREADS)
+
+
+@pytest.mark.parametrize("spread", [None, 0.5])
+@pytest.mark.parametrize("options", [{"max_nonzeros": 1}, {"C": 0.05}])
+def test_the_base_score_has_no_price_and_is_not_counted(options, spread):
+    X, y = _data()
+    exact = ExactRanker("dcg", limits=Limits(time_limit=5.0), **options)
+    ranker = TwoStageRanker(ScoreColumn(0), exact, 40, base_score=True, spread=spread).fit(X, y)
+    assert ranker.problem_.free == (0,)
+    assert np.flatnonzero(ranker.coef_).tolist() in ([1], [1, 2])[: 1 + ("C" in options)]
+    assert ranker.base_weight_ > 0
+    assert ranker.solution_.status.value == "optimal"
+    kept = TwoStageRanker(ScoreColumn(0), ExactRanker("dcg", C=50.0), 40, base_score=True, spread=spread).fit(X, y)
+    assert not kept.coef_.any()
+    assert kept.base_weight_ > 0
+    assert np.array_equal(kept.order(X), ScoreColumn(0).fit(X, y).predict(X).argsort(kind="stable")[::-1])
