@@ -189,7 +189,8 @@ def test_columns_of_scores_are_found_by_name_or_index():
     ("options", "message"),
     [
         ({"choose": "yes"}, "choose must be true or false"),
-        ({"spread": 0.5}, "it needs base_score=True"),
+        ({"spread": 0.5}, "spread needs base_score=True"),
+        ({"reach": 0.5}, "reach needs base_score=True"),
         ({"spread": 0.5, "choose": True}, "choose compares spreads of its own"),
         ({"spread": -1.0, "base_score": True}, "spread must be"),
         ({"choose": True, "exact": ExactRanker("dcg", recentre="l2")}, "recentre must be None"),
@@ -227,3 +228,21 @@ def test_the_base_score_has_no_price_and_is_not_counted(options, spread):
     assert not kept.coef_.any()
     assert kept.base_weight_ > 0
     assert np.array_equal(kept.order(X), ScoreColumn(0).fit(X, y).predict(X).argsort(kind="stable")[::-1])
+
+
+def test_a_region_around_the_base_has_an_optimum_of_its_own():
+    X, y = _data()
+    exact = ExactRanker("dcg", limits=Limits(time_limit=10.0))
+    values = []
+    for reach in (0.1, 0.5, None):
+        ranker = TwoStageRanker(ScoreColumn(0), exact, 30, base_score=True, reach=reach).fit(X, y)
+        assert ranker.solution_.status.value == "optimal"
+        values.append(ranker.solution_.value)
+        if reach is not None:
+            w = ranker.solution_.weights
+            assert np.abs(w[1:]).max() <= reach * w[0] * (1 + 1e-8)
+            grid = np.linspace(-reach, reach, 81)
+            most = max(ranker.problem_.evaluate([1.0, a, b]) for a in grid for b in grid)
+            assert most <= ranker.solution_.bound + 1e-9
+    assert values == sorted(values)
+    assert values[0] < values[2]
