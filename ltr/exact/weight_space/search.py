@@ -196,9 +196,12 @@ class _Search:
     """A search under way: the state it reports to, the problem and the coordinates in which boxes are searched."""
 
     def __init__(self, state: SolveState, problem: Problem, threads: int, share: float) -> None:
-        self.state, supports = state, supports_of(problem)
-        self.searchable = spaces_of(problem, supports, state.check) if supports else space_of(problem, tick=state.check)
-        self.coordinates = "given"
+        self.state, self.coordinates, supports = state, "given", supports_of(problem)
+        if supports is None:
+            self.searchable = space_of(problem, tick=state.check)
+        else:  # the last is searched first: the one that shares most with the best weights
+            supports.sort(key=lambda columns: np.count_nonzero(state.weights[columns]))
+            self.searchable = spaces_of(problem, supports, state.check)
         self._problem, self._threads, self._share, self._boxes = problem, threads, share, state.nodes
         self._looked, self._turn, self._pause = state.seconds, 0, _PAUSE
         self._adapted = -math.inf
@@ -240,8 +243,13 @@ class _Search:
         self._pause = _PAUSE if self.state.value > value else 2 * self._pause
 
     def search_around(self, allowance: float) -> None:
-        """Search boxes around the best weights, each twice as wide as the last, within an allowance of work."""
-        width = _AROUND if self.searchable.supports is None else 1.0
+        """Search boxes around the best weights, each twice as wide as the last, within an allowance of work.
+
+        A search by supports needs none: its spaces are small, and that of the best weights comes first.
+        """
+        if self.searchable.supports is not None:
+            return
+        width = _AROUND
         while allowance > 0 and width < 1 and self.state.value > -math.inf and self.state.weights.any():
             value = self.state.value
             with self._workers(self.searchable) as workers:

@@ -30,6 +30,10 @@ are in conflict everywhere.
 sum err by at most ``2^-24`` of ``|x_j f_j|`` a few times over; `apart` is below 0 by twice what that can come to, and
 by the rounding error of e.
 
+**Supports.** Where at most a few weights may differ from 0, each set of so many columns gets a space of its own, with
+those columns alone: a search in three dimensions is far shorter than one in sixteen that splits zeros apart. A set
+covers its subsets. All spaces share one cutoff, at which most of them close at their roots.
+
 **Side constraints.** With y_j = A_rj w_j, the rule of `ltr.exact.problem.LinearConstraints` compares the sum of
 ``y_j - tolerance |y_j|`` with ``b + tolerance |b|``. These terms grow with y_j, so the least of a box is at an end of
 its interval of w_j. The search takes twice the tolerance, `LOOSE`: a superset, with room for rounding. For let y_j be
@@ -43,7 +47,8 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from concurrent.futures import CancelledError
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
@@ -315,8 +320,8 @@ def space_of(problem: Problem, T: FloatArray | None = None, tick: Callable[[], N
     """
     levels, system = problem.levels(tick), np.eye(problem.d) if T is None else np.ascontiguousarray(T)
     tables, exponent = _tables(problem, levels)
-    space = _space(problem, levels, tables, np.arange(problem.d), system, tick)
-    roots = _roots(problem, T, _varies(problem, levels, tick))
+    space, varies = _space(problem, levels, tables, np.arange(problem.d), system, tick)
+    roots = _roots(problem, T, varies)
     roots.used[:, space.free != 0] = 1
     reach = max(1.0, float(np.abs(np.append(roots.low, roots.high)).max(initial=0.0)))
     tick()
@@ -340,7 +345,8 @@ def supports_of(problem: Problem) -> list[IntArray] | None:
 def spaces_of(problem: Problem, supports: list[IntArray], tick: Callable[[], None] = lambda: None) -> Searchable:
     """Return the problem with a space for each set of columns, of one size: the other weights are 0 there.
 
-    All of them have the same tables and unit. Each is made when it is needed, and only the latest are kept.
+    All of them have the same tables and unit. Each is made when it is needed, and only the latest are kept; a search
+    that is stopped meanwhile gets a `CancelledError`.
 
     Args:
         problem: any problem that has levels.
@@ -349,19 +355,20 @@ def spaces_of(problem: Problem, supports: list[IntArray], tick: Callable[[], Non
     """
     levels = problem.levels(tick)
     tables, exponent = _tables(problem, levels)
-    system = np.eye(problem.d)
-    varies, roots = _varies(problem, levels, tick), []
-    free = ~problem.counted
+    system, free, roots = np.eye(problem.d), ~problem.counted, []
     for part, columns in enumerate(supports):
-        boxes = _roots(problem, None, varies[columns])
+        boxes = _roots(problem, None, np.ones(len(columns), dtype=bool))
         boxes.used[:, np.append(free[columns], False)] = 1
         boxes.part[:] = part
         roots.append(boxes)
-    tick()
+
+    def go_on() -> None:
+        if tables["stop"][0] != 0:
+            raise CancelledError
 
     @functools.lru_cache(maxsize=_KEPT)
     def made(part: int) -> Space:
-        return _space(problem, levels, tables, supports[part], system[:, supports[part]], lambda: None)
+        return _space(problem, levels, tables, supports[part], system[:, supports[part]], go_on)[0]
 
     return Searchable(made(0), Boxes.joined(roots), exponent, levels.shift, made)
 
@@ -385,26 +392,6 @@ def _tables(problem: Problem, levels: Levels) -> tuple[dict[str, Any], int]:
     return tables, exponent
 
 
-def _blocks(
-    problem: Problem, levels: Levels, columns: IntArray, tick: Callable[[], None]
-) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield the differences of all pairs in some columns, block after block."""
-    length = max(1, _BLOCK // (len(columns) + 1))
-    X = problem.X[:, columns]
-    for first in range(0, len(levels.above), length):
-        tick()
-        block = slice(first, first + length)
-        yield block, X[levels.above[block]] - X[levels.below[block]]
-
-
-def _varies(problem: Problem, levels: Levels, tick: Callable[[], None]) -> NDArray[np.bool_]:
-    """Return for each column whether some pair differs in it, (d,)."""
-    varies = np.zeros(problem.d, dtype=bool)
-    for _, differences in _blocks(problem, levels, np.arange(problem.d), tick):
-        varies |= np.any(differences != 0, axis=0)
-    return varies
-
-
 def _space(
     problem: Problem,
     levels: Levels,
@@ -412,8 +399,8 @@ def _space(
     used: IntArray,
     T: FloatArray,
     tick: Callable[[], None],
-) -> Space:
-    """Return the space of some columns, without conflicts and with the margin as its last coordinate.
+) -> tuple[Space, NDArray[np.bool_]]:
+    """Return the space of some columns, without conflicts, and which of the columns differ in some pair.
 
     Args:
         problem: the problem.
@@ -425,13 +412,18 @@ def _space(
     """
     pairs, d = len(levels.above), len(used)
     columns, size = np.empty((d + 1, pairs)), np.empty(pairs)
-    single = np.zeros((-(-d // 8) * 8, pairs), np.float32)
-    for block, differences in _blocks(problem, levels, used, tick):
+    single, varies = np.zeros((-(-d // 8) * 8, pairs), np.float32), np.zeros(d, dtype=bool)
+    X, length = problem.X[:, used], max(1, _BLOCK // (d + 1))
+    for first in range(0, pairs, length):
+        tick()
+        block = slice(first, first + length)
+        differences = X[levels.above[block]] - X[levels.below[block]]
+        varies |= np.any(differences != 0, axis=0)
         columns[:, block], size[block] = _columns(differences, problem.margin, levels.steps[block], T[used])
         single[:d, block] = columns[:d, block]
     sides, counted = problem.constraints, problem.counted[used]
     most = d if problem.max_nonzeros is None else min(d, problem.max_nonzeros + int(np.sum(~counted)))
-    return Space(
+    space = Space(
         **{**tables, "price": tables["price"][used]},
         columns=columns,
         slack=SLACK * size,
@@ -447,6 +439,7 @@ def _space(
         sparse=problem.C > 0 or most < d,
         conflicts=ConflictingPairs.empty(d + 1, 0),
     )
+    return space, varies
 
 
 def _columns(
