@@ -20,9 +20,9 @@ KERNEL = WeightSpaceSearch(threads=1, local_search=0)
 
 
 def instance(seed):
-    """A small problem of 4 to 6 features, of which 1 or 2 may be used beside the free ones."""
+    """A small problem of 4 or 5 features, of which 1 or 2 may be used beside the free ones."""
     rng = np.random.default_rng([20261123, seed])
-    n, d, free = int(rng.integers(5, 9)), int(rng.integers(4, 7)), tuple(range(seed % 2))
+    n, d, free = int(rng.integers(5, 7)), int(rng.integers(4, 6)), tuple(range(seed % 2))
     X = rng.integers(-2, 4, (n, d)).astype(float)
     if rng.random() < 0.2:
         X[:, rng.integers(d)] = 1.0
