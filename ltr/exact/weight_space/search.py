@@ -431,7 +431,7 @@ class WorkerPool:
         left, narrow = Boxes.empty(len(boxes.bound) + work.low.shape[0], columns), Boxes.empty(_NARROW_BOXES, columns)
         best, tally = np.zeros(columns), np.zeros(4, np.int64)
         handed, reached, value, narrowed = search_box(space, work, boxes, cutoff, allowance, left, narrow, best, tally)
-        left.part[:], narrow.part[:] = boxes.part[0], boxes.part[0]
+        left.part[:] = narrow.part[:] = boxes.part.max(initial=0)
         narrow = narrow.rows(slice(0, narrowed))
         return _Piece(space, reached, value, best, left.rows(slice(0, handed)), narrow, tally, work)
 

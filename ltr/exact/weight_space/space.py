@@ -278,7 +278,7 @@ class Searchable(NamedTuple):
 
     def at(self, boxes: Boxes) -> Space:
         """Return the space that these boxes, all of one, are in."""
-        return self.space if self.supports is None else self.supports(int(boxes.part[0]))
+        return self.space if self.supports is None else self.supports(int(boxes.part.max(initial=0)))
 
     def integer(self, value: float) -> int:
         """Return the largest integer of the space that is no more than a value; ±2^61 for what is beyond all values."""
