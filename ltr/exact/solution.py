@@ -29,7 +29,7 @@ class Status(enum.Enum):
     HEURISTIC = "heuristic", "a search without a proof; the bound is the trivial one"
     INEXACT = (
         "inexact",
-        "the solver ended without a proof that stands exactly, see the message; a larger margin may help",
+        "the solver ended without a proof that holds exactly, see the message; a larger margin may help",
     )
     INFEASIBLE = "infeasible", "no weights satisfy the constraints"
 

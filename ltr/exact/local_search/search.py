@@ -26,15 +26,15 @@ from ltr.exact.state import Memory
 
 _TIGHT = 1e-9  # room of a row, relative to its size, up to which it is an equality
 _NOISE = 1e-12  # size of numbers that are 0 but for rounding
-_JUST = 1.0 - 1e-12  # of the way to a side constraint: rounding would lead beyond it
-_EXTRA = 8  # random directions a round
-_STALE = 30  # ascents without a gain before the search leaves its place
+_JUST = 1.0 - 1e-12  # share of the way to a side constraint that is gone: rounding would lead beyond it
+_EXTRA = 8  # random directions per round
+_STALE = 30  # ascents without a gain before the search moves elsewhere
 _ELITES = 8
-_ROUNDING = 1e-9  # of a margin
-_MANY, _MOST = 200_000, 20_000_000  # pairs; a line search of the most takes some seconds
+_ROUNDING = 1e-9  # room for rounding, as a share of the margin
+_MANY, _MOST = 200_000, 20_000_000  # pairs; with the larger number a line search takes some seconds
 _WORK = 2_000_000  # pairs examined before the clock is read: about a tenth of a second
 _POLL = 0.02  # seconds between two checks of the clock and of `should_stop`
-_ROWS = 10  # rows of the separating program, for each feature, from which it takes too long
+_ROWS = 10  # rows per feature from which the separating program takes too long
 _SHORTEST, _LONGEST = 1e-3, 1.0  # seconds for the program
 _LEAST_UNIT, _MOST_UNIT = 1e-6, 1.0
 _BYTES = PAIR_BYTES + 80  # for each pair: the tables, and a line search's breakpoints and their order
@@ -85,7 +85,7 @@ def local_search(
         memory_limit: megabytes that may be added to the process; None is half of what is free. Where the pairs of the
             problem take more, or are more than 20 million, starts and single features are compared and nothing is
             searched.
-        should_stop: asked several times a second; True ends the search.
+        should_stop: called several times per second; True ends the search.
 
     Raises:
         ValueError: restarts below 0, time_limit or memory_limit not above 0, or a start of another length or not
@@ -129,7 +129,7 @@ def local_search(
 
 
 class _Over(Exception):  # noqa: N818 - a request, not an error
-    """Raised where the search has to end."""
+    """Raised when the search has to end."""
 
 
 class _Search:
@@ -336,7 +336,7 @@ def _middle(A: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray, NDArr
         return centre, np.zeros((0, 0)), tight
     inverse = np.linalg.pinv(A[tight])
     centre = np.clip(centre - inverse @ (A[tight] @ centre - b[tight]), -1.0, 1.0)
-    # a side constraint on the sign of one weight tells 0 from what is 0 but for rounding
+    # a side constraint on the sign of one weight tells 0 from a rounding error
     centre, project = (np.where(np.abs(x) < _NOISE, 0.0, x) for x in (centre, np.eye(d) - inverse @ A[tight]))
     return centre, project, tight
 
@@ -345,7 +345,7 @@ def search_tables(problem: Problem, levels: Levels) -> Tables:
     """Return a problem with these levels as the kernels read it."""
     constraints = problem.constraints
     A, b = (np.zeros((0, problem.d)), np.zeros(0)) if constraints is None else constraints.scaled
-    with np.errstate(over="ignore"):  # beyond what any scores differ by, as infinity is
+    with np.errstate(over="ignore"):  # infinity will do: either is beyond all score differences
         limit = problem.margin * levels.steps.astype(np.float64)
     places = np.column_stack([levels.table, levels.counts_at, levels.most_lost])
     return Tables(
@@ -390,7 +390,7 @@ def separating_weights(problem: Problem, levels: Levels, seconds: float) -> Floa
         seconds: time for the program, which cannot be interrupted and never gets more than a second.
 
     Returns:
-        Weights of a size of at most 1 / unit, (d,); None if time is up, too.
+        Weights of a size of at most 1 / unit, (d,); None also if time is up.
     """
     d = problem.d
     if problem.n > _ROWS * d or seconds < _SHORTEST:

@@ -149,24 +149,24 @@ class Tangents(Constraint):
         return True
 
     def conssepalp(self, *_: object) -> dict[str, Any]:
-        """Cut off the relaxation where it is far from the constraint."""
+        """Cut off the relaxation if it violates the constraint by much."""
         cut = self.guard.run(self.model, lambda: self._cut(_WORTHWHILE * self._cost.total), default=False)
         return {"result": SCIP_RESULT.SEPARATED if cut else SCIP_RESULT.DIDNOTFIND}
 
     def consenfolp(self, *_: object) -> dict[str, Any]:
-        """Cut off the relaxation where it violates the constraint."""
+        """Cut off the relaxation if it violates the constraint."""
         if self.guard.run(self.model, lambda: self.holds(None), default=False):
             return {"result": SCIP_RESULT.FEASIBLE}
         cut = self.guard.run(self.model, self._cut, default=False)
         return {"result": SCIP_RESULT.SEPARATED if cut else SCIP_RESULT.INFEASIBLE}
 
     def consenfops(self, *_: object) -> dict[str, Any]:
-        """Ask for the relaxation where the pseudo solution violates the constraint."""
+        """Ask SCIP to solve the relaxation if the pseudo solution violates the constraint."""
         holds = self.guard.run(self.model, lambda: self.holds(None), default=False)
         return {"result": SCIP_RESULT.FEASIBLE if holds else SCIP_RESULT.SOLVELP}
 
     def conslock(self, constraint: Constraints, locktype: int, nlockspos: int, nlocksneg: int) -> None:
-        """Say that raising theta or lowering a P_k may break the constraint."""
+        """Tell SCIP that raising theta or lowering a P_k may violate the constraint."""
         self.model.addVarLocksType(self.theta, locktype, nlocksneg, nlockspos)
         for variable in self._P:
             self.model.addVarLocksType(variable, locktype, nlockspos, nlocksneg)
@@ -198,7 +198,7 @@ class ResolvedTangents(ResolvedPairs):
 
     @classmethod
     def check(cls, problem: Problem) -> RerankProblem:
-        """Return the problem; ValueError for another kind, or rank weights that are not convex."""
+        """Return the problem; raise ValueError for another kind, or rank weights that are not convex."""
         given = super().check(problem)
         if not given.statistic.is_convex(given.n):
             raise ValueError(f"the tangent model needs convex rank weights, got statistic {given.statistic}")

@@ -6,11 +6,11 @@ r"""Compiled: the search of one thread, depth first over boxes, until every box 
      quarters that lose too much (`_bounds`);
   3. *bounds* it: conflicts between open pairs and the hinge bound may close it (`_bounds`);
   4. now and then evaluates a *candidate* in it;
-  5. *branches*: along the coordinate both halves of which lose most. Where probing does not tell, it is the one with
-     the largest product of ``width_j * sum over open pairs of |e_j| / (upper - lower)``, which says how much a split
-     narrows the pairs, and (a + 1)(b + 1) for the a and b pairs that its halves lose at once. Where zeros count, a
-     coordinate that may be 0 is split into its negative part, 0 and its positive part; the parts are closed intervals,
-     which can only raise their bounds, and are known to use the weight.
+  5. *branches*: along the coordinate both halves of which lose most. Where probing does not decide, it is the one with
+     the largest product of ``width_j * sum over open pairs of |e_j| / (upper - lower)``, which measures how much a
+     split narrows the pairs, and (a + 1)(b + 1) for the a and b pairs that its halves lose at once. Where zeros count,
+     a coordinate that may be 0 is split into its negative part, 0 and its positive part; the parts are closed
+     intervals, which can only raise their bounds, and are known to use the weight.
 
 Source: the bound is that of `ltr.exact.levels`; branch and bound over boxes is Land & Doig (1960) in this space.
 """
@@ -38,7 +38,7 @@ _NEVER = -(2**62)
 
 @compiled
 def _scale_margin(space: Space, work: Work, t: int, begin: int, size: int) -> None:
-    """Bring the margin's interval up to date with the box."""
+    """Update the interval of the margin's coordinate to the box."""
     d = space.T.shape[1]
     low, high = _boxes.norm_interval(space, work.low[t], work.high[t])
     width = work.high[t, d] - work.low[t, d]
@@ -87,7 +87,7 @@ def _reduce(space: Space, work: Work, t: int, begin: int, size: int, cutoff: int
         forced = _bounds.unit_losses(space, work, t, begin, size, required_loss)
         if forced == 0 and promise < _PROMISING:
             break
-        if forced > 0 and left > 0:  # at last conflicts are looked at, however much that still narrows the box
+        if forced > 0 and left > 0:  # the last round goes on to conflicts, even if this could tighten the box again
             tightened = _boxes.tighten_to_forced_pairs(space, work, t, begin, size)
             if tightened < 0:
                 return _bounds.CLOSED, -1
@@ -135,7 +135,7 @@ def _split_side(space: Space, work: Work, t: int) -> int:
 
 @compiled
 def _branch_on(space: Space, work: Work, t: int, begin: int, size: int) -> int:
-    """Return the coordinate to split where probing does not tell, -1 where no width is left."""
+    """Return the coordinate to split where probing does not decide, -1 where no width is left."""
     d = space.T.shape[1]
     score = work.small[6]
     _bounds.branching_scores(work, t, begin, size, d, score)
@@ -215,7 +215,7 @@ def search(
         work: memory of this thread.
         roots: boxes to search.
         cutoff: bound at which a box is closed, an integer in the space's unit.
-        allowance: work, in pairs of 8 coordinates looked at, before the boxes that are left are handed back.
+        allowance: work before the boxes that are left are handed back, in pairs examined, each of 8 coordinates.
         left: receives them, with room for the stack's depth and the roots.
         narrow: receives boxes too narrow to split; once it is full, the boxes that are left are handed back too.
         best: receives the coordinates of the best candidate.

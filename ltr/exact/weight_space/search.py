@@ -58,15 +58,15 @@ _DOUBT = 1e-6  # share of the margin by which a candidate may miss it
 _WIDENED = 1e-13  # added to a narrow box on every side
 _PIECE = 4_000_000  # pairs examined between two checks of the clock: about a tenth of a second
 _FIRST = 500_000  # pairs examined before threads are started
-_TOGETHER = 8  # most boxes of one task
-_NARROW_BOXES = 16  # most boxes too narrow to split that a task returns
+_TOGETHER = 8  # largest number of boxes per task
+_NARROW_BOXES = 16  # largest number of boxes too narrow to split that a task returns
 _POLL = 0.05  # seconds between two checks of the clock
 _NEVER = -(2**62)
 _NARROW = "the boxes left are too narrow to decide"
 
 
 def out_of_reach(state: SolveState) -> Ending | None:
-    """Return why a problem is too large to be searched for a proof within the memory left, None where it is not."""
+    """Return why a problem is too large for a proof within the memory left, or None if it is not."""
     problem, left = state.problem, state.memory.left
     pairs, needed = problem.pair_count, memory_needed(problem, threads=1)
     bound = "the bound is that of a perfect order"
@@ -82,13 +82,13 @@ def prove(state: SolveState, threads: int, coordinates: str | None = None, local
     """Prove the value of a state's weights, or of better ones, within its limits.
 
     Args:
-        state: its best weights, where it has any, are what the search starts from.
+        state: a solve in progress; the search starts from its best weights, if it has any.
         threads: number of threads; fewer where memory does not suffice.
         coordinates: one of `SYSTEMS`; None for the adapted ones where they gain anything.
         local_search: share of the time spent on better weights, between two cutoffs and during long ones.
 
     Raises:
-        Stopped: by the state's limits.
+        Stopped: a limit of the state is reached.
     """
     problem = state.problem
     while threads > 1 and memory_needed(problem, threads) > state.memory.left:
@@ -118,11 +118,11 @@ def _prove(state: SolveState, problem: Problem, threads: int, coordinates: str |
         started = state.seconds
         spent, resolved = search.lower(cutoff)
         if state.value == -math.inf:
-            # nothing feasible may exceed what was not even reached, nor be told from what was
+            # every box was closed although no feasible weights were found
             return Ending(Status.INFEASIBLE) if resolved else Ending(Status.INEXACT, _NARROW)
         if state.closed(claimed=False) or state.gap <= state.limits.gap:
             return Ending(Status.OPTIMAL, f"searched in {search.coordinates} coordinates")
-        stuck = problem is not state.problem and not resolved  # the bound is the optimum, but of that problem
+        stuck = problem is not state.problem and not resolved  # the bound is as low as that problem allows
         if stuck or (schedule.distance == 0 and state.value <= best):
             return Ending(Status.INEXACT, _NARROW)
         best = state.value
@@ -312,8 +312,8 @@ class Outcome:
     """The result of `WorkerPool.close`.
 
     Attributes:
-        cutoff: what their values do not exceed, save in `left` and `unresolved`: the one asked for, or the value of a
-            better candidate.
+        cutoff: bound on the values in the boxes except in `left` and `unresolved`: the one asked for, or the value of
+            a better candidate.
         left: boxes that the allowance did not suffice for.
         unresolved: the largest bound of boxes too narrow to split that could not be settled either, far below all
             values where there were none.
@@ -348,7 +348,7 @@ class WorkerPool:
     def __init__(
         self, searchable: Searchable, threads: int, found: Found, settle: Settle = lambda box: int(box.bound[0])
     ) -> None:
-        """`found` and `settle` are called in the thread that called `close`.
+        """Make the pool; `found` and `settle` are called in the thread that calls `close`.
 
         Args:
             searchable: the space.
@@ -426,13 +426,13 @@ class WorkerPool:
         for row in range(len(piece.narrow.bound)):
             if piece.narrow.bound[row] > max(cutoff, self.least_cutoff):
                 unresolved = max(unresolved, self._settle(piece.narrow.rows(slice(row, row + 1))))
-            else:  # closed by a value that was found meanwhile
+            else:  # closed by a value found in the meantime
                 cutoff = max(cutoff, int(piece.narrow.bound[row]))
         return Outcome(cutoff, done.left, unresolved, done.spent + int(piece.tally[3]))
 
 
 def compile_kernels() -> None:
-    """Have the search compiled, or loaded from its cache on disk."""
+    """Compile the search, or load it from its cache on disk."""
     with WorkerPool(space_of(RerankProblem([[0.0], [1.0]], [0, 1])), 1, lambda x: None) as workers:
         workers.close(workers.searchable.roots, 0, lambda: None)
 
@@ -459,12 +459,12 @@ def _pop(pending: list[Boxes]) -> Boxes:
 
 
 def offer_candidate(state: SolveState, w: FloatArray, *, sparse: bool) -> None:
-    """Offer a candidate; where it misses the side constraints by a rounding, the middle of its cell.
+    """Offer a candidate or, if it misses the side constraints by a rounding error, the middle of its cell.
 
     Args:
         state: receives the weights.
         w: weights that satisfy the side constraints within the search's wider tolerance, (d,).
-        sparse: whether zeros have to stay, but for free columns.
+        sparse: whether weights of 0 have to stay 0, except those of free columns.
     """
     if state.offer(w) > -math.inf:
         return
@@ -507,7 +507,7 @@ def _weights_of(space: Space, box: Boxes) -> tuple[FloatArray, FloatArray]:
     largest = float(np.abs(middle).max())
     if largest == 0:
         return -np.ones(d), np.ones(d)
-    # dividing by max |w_j|, which is known no better than the weights, at most triples what they may be off
+    # dividing by max |w_j|, which is no more accurate than the weights, at most triples their error
     half = 4 * (np.abs(space.T) @ (0.5 * (box.high[0, :d] - box.low[0, :d]))).max() / largest + _WIDENED
     low, high = np.maximum(middle / largest - half, -1.0), np.minimum(middle / largest + half, 1.0)
     on_face = np.abs(middle) / largest >= 1 - 2 * half
