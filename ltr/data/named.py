@@ -1,8 +1,8 @@
 """The paper's data sets by name: the generated ones, and readers of the published files.
 
-The files are not part of this project. They are looked for under the directory `LTR_DATA` (an environment
-variable) or `data_dir`, one folder a data set, and accepted only with the SHA-256 given here: the numbers of two
-people agree only if their files do. `read_table` reads any other version of them.
+The files are not part of this project. They are read from the directory `LTR_DATA` (an environment variable) or
+`data_dir`, one folder per data set, and accepted only with the SHA-256 given here: the numbers of two people agree only
+if their files do. `read_table` reads any other version of them.
 
 ===================  ==========================  ====================================================================
 name                 label (positive)            features
@@ -23,8 +23,8 @@ grouped              generated, graded 0 to 4    5; 60 queries
 lightgbm_lambdarank  graded 0 to 4               300, sparse; 201 queries for training, 50 as a test part
 ===================  ==========================  ====================================================================
 
-The paper states d = 21, 13 and 14 for NHANES, Polypharm and GLOW500, and not which rows and columns it took: those
-three are our choice. Its ROC Flexibility data is no longer public: `roc_standin` stands in for it.
+The paper states d = 21, 13 and 14 for NHANES, Polypharm and GLOW500, but not which rows and columns it took; for these
+three, the selection is ours. Its ROC Flexibility data is no longer public: `roc_standin` stands in for it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _GENERATED: dict[str, Callable[[int], Dataset]] = {
 
 @dataclass(frozen=True)
 class NamedFile:
-    """A published file: where it lies under the data directory, its hash, and what must be found in it."""
+    """A published file: its place in the data directory, its hash, and what it must contain."""
 
     path: str  # relative to the data directory
     sha256: str
@@ -88,10 +88,10 @@ def load(name: str = "gaussians", *, data_dir: str | os.PathLike[str] | None = N
         name: one of `dataset_names()`.
         data_dir: directory of the files; the environment variable `LTR_DATA` by default. Generated data needs none.
             Travel is also found inside an installed statsmodels.
-        seed: seed of generated data; it does not matter to files.
+        seed: seed of generated data; files do not depend on it.
 
     Raises:
-        DataError: an unknown name, no data directory, a missing file, a file that is not the documented one.
+        DataError: an unknown name, no data directory, a missing file, or a file that is not the documented one.
 
     Examples:
         >>> load("gaussians", seed=1).X.shape
@@ -159,7 +159,7 @@ def dataset_names() -> tuple[str, ...]:
 
 
 def _find(name: str, file: str, sha256: str, source: str, data_dir: str | os.PathLike[str] | None) -> Path:
-    """Return where a file lies, once its content is known to be the documented one."""
+    """Return the path of a file, after checking that its content is the documented one."""
     given = os.environ.get("LTR_DATA", "") if data_dir is None else os.fspath(data_dir)
     path = Path(given).expanduser() / file
     if given and not Path(given).expanduser().is_dir():
