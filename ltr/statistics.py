@@ -107,7 +107,7 @@ def _row(name: str, **facts: Any) -> Callable[[_Function], _Function]:  # noqa: 
                 raise ValueError(f"statistic {name}: its first argument must be rank, position or n, got {kind.by!r}")
             for key, value in kind.defaults.items():
                 if key in _RESERVED or not math.isfinite(as_float(value)):
-                    rule = "is no name for an option" if key in _RESERVED else "must have a number as its default"
+                    rule = "cannot name an option" if key in _RESERVED else "must have a number as its default"
                     raise ValueError(f"statistic {name}: {key} {rule}, got {key}={value!r:.80}")
             kind.weights(_TRIAL, list(kind.defaults.values()))
         _KINDS[name] = kind

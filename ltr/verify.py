@@ -30,7 +30,7 @@ A file of the kind "rerank" is about one list, with the gains y, 0 and 1; for "a
 
 **Layers.** As gain_i is the sum of v_t - v_(t-1) over t = 1, ..., h_i, the statistic is the sum over lists and t of
 (v_t - v_(t-1)) S_t, where S_t is the sum of a[n - c_i] over the *members* of the layer, the i with h_i >= t. For
-"resolved" let the pairs be the (i, k) with h_i > h_k, s = h_i - h_k, so that a pair is won where i stands before k; for
+"resolved" let the pairs be the (i, k) with h_i > h_k, s = h_i - h_k, so that a pair is won where i comes before k; for
 "subrank" all (i, k), s = 1. Let G_i be the number of lost pairs of i with h_k < t, and c_(0) <= c_(1) <= ... numbers of
 the members, sorted. Go down the members in the order of the keys or, for "subrank", of w·x: G never falls. The one in
 place p = 0, 1, ...
@@ -61,7 +61,7 @@ is at most c·δ + r·|δ|; where that is below margin * s the pair is lost ever
 known not to be 0 bound the value, for:
 
 * Let b_i of the lost pairs of i be known, g_i of them with h_k < t. Then b_i <= c_i, as for "resolved" the k of a lost
-  pair stands before i, and g_i <= G_i. Sorting keeps ``<=`` between lists, and a is nondecreasing, so
+  pair comes before i, and g_i <= G_i. Sorting keeps ``<=`` between lists, and a is nondecreasing, so
 
       S_t <= sum over p of a[n - max(b_(p), p + g_(p))].
 

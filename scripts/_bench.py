@@ -170,7 +170,7 @@ class Study:
     about: str | None  # the script's docstring
     forms: Mapping[str, Form]  # the first is ours
     data: Callable[[str, list[int], str], tuple[Tensor, Tensor]]  # scores and labels for what is measured, shape, dtype
-    requests: Callable[[int], list[Json]]  # everything to measure, threads apart, for the longest list
+    requests: Callable[[int], list[Json]]  # everything to measure except the number of threads, for the longest list
     plot: Mapping[str, Sequence[Curve]]  # panels by their title
     tolerance: Mapping[str, float]  # relative error up to which the values of forms agree, by dtype
     first: Sequence[int]  # lengths of the lists of the calls that compile, before the clock starts

@@ -42,7 +42,7 @@ class Method(NamedTuple):
     label: str
     colour: str
     dashes: tuple[float, ...] = ()  # for a line that covers others
-    own_model: bool = False  # its bound holds for the weights that its model admits, fewer than the problem's
+    own_model: bool = False  # its bound holds only for the weights that its model admits
 
 
 _METHODS = {

@@ -2,7 +2,7 @@ r"""Check that solves of large problems keep to their time and memory limits, an
 
 Every case runs in a process of its own, which has loaded the compiled code before the clock starts. Measured: seconds
 beyond the time limit; memory added to the process, at its peak, as a share of the memory limit; seconds from Ctrl-C to
-the answer. Limits hold where these are at most 1 s, 120 % and 1 s.
+the answer. Limits hold if these are at most 1 s, 120 % and 1 s.
 
     python scripts/check_limits.py [--only TEXT]
 """

@@ -104,8 +104,8 @@ def test_without_queries_labels_are_two_classes(tmp_path, positive, negative):
 @pytest.mark.parametrize(
     ("text", "sizes", "message"),
     [
-        ("", None, "the file holds no observation"),
-        ("# nothing\n", None, "the file holds no observation"),
+        ("", None, "the file contains no observations"),
+        ("# nothing\n", None, "the file contains no observations"),
         ("1 1:1\nx 1:2\n", None, "a line must begin with a number, its label, got 'x' in line 2"),
         ("1 1:1\n\n0 1:a\n", None, "features must read index:value, got '1:a' in line 3"),
         ("1 1:1\n0 b:1\n", None, "features must read index:value, got 'b:1' in line 2"),
@@ -160,9 +160,9 @@ def test_formats_are_told_by_content_and_suffix(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"label": "y"}, "label goes with tables, a sparse file has no columns by name; got 'y'"),
-        ({"query": "q"}, "query goes with tables"),
-        ({"drop": ["q"]}, "drop goes with tables"),
+        ({"label": "y"}, "label is for tables only, a sparse file has no columns by name; got 'y'"),
+        ({"query": "q"}, "query is for tables only"),
+        ({"drop": ["q"]}, "drop is for tables only"),
         ({"format": "table"}, "a table needs the name of its label column, got none"),
     ],
 )

@@ -34,7 +34,7 @@ from ltr.losses.functions import PairFunction
 FloatArray = NDArray[np.float64]
 
 RADIUS = 100.0
-"""Bounds without a penalty hold for coordinates of up to this many times max(1, the largest of the optimum)."""
+"""Bounds without a penalty are valid for coordinates up to this many times max(1, the largest of the optimum)."""
 
 
 @dataclass(frozen=True)
@@ -188,5 +188,5 @@ def without_idle_part(design: Pairs, w: FloatArray) -> FloatArray:
 
 
 def radius_of(w: FloatArray) -> float:
-    """Return the size of coordinates up to which a bound without a penalty holds."""
+    """Return the size of coordinates up to which a bound without a penalty is valid."""
     return RADIUS * max(1.0, float(np.abs(w).max(initial=0.0)))

@@ -47,7 +47,7 @@ class ConvexOptimum:
     """The optimum of a convex loss, with its proof.
 
     Attributes:
-        weights: float64 of shape (d,), for the features as given; one of the minimisers where there are several.
+        weights: float64 of shape (d,), for the features as given; one of the minimisers if there are several.
         bias: 0 except for the logistic loss.
         value: the objective at these weights, computed by the loss of `ltr.losses` in float64.
         lower_bound: no weights have a smaller objective. The bound accounts for rounding; coordinates without a

@@ -56,7 +56,7 @@ def read_data(
         return read_table(path, label=label, query=query, drop=drop, features=features)
     for name, given in (("label", label), ("query", query), ("drop", list(drop))):
         if given:
-            raise DataError(f"{path}: {name} goes with tables, a sparse file has no columns by name; got {given!r}")
+            raise DataError(f"{path}: {name} is for tables only, a sparse file has no columns by name; got {given!r}")
     return read_svmlight(path, features=features, cache=cache)
 
 
@@ -86,7 +86,7 @@ def read_rows(
     if _is_table(path, format):
         return read_table_rows(path, features, query=query, separator=separator)
     if separator is not None:
-        raise DataError(f"{path}: separator goes with tables, got {separator!r}")
+        raise DataError(f"{path}: separator is for tables only, got {separator!r}")
     return read_svmlight_rows(path, features, cache=cache)
 
 

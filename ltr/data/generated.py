@@ -1,4 +1,4 @@
-"""Data sets that are generated: two of the paper, a stand-in for a third, and lists by query. They need no files.
+"""Generated data sets, which need no files: two of the paper, a stand-in for a third, and lists by query.
 
 Source: Rudin & Wang, *Direct Learning to Rank and Rerank* (2018), sections 2.4 (theorem 1) and 5 (Gaussians).
 """

@@ -144,7 +144,7 @@ def _parse(file: Path) -> Arrays:
     except (ValueError, OverflowError) as error:
         raise DataError(f"{file}: {_first_mistake(file) or error}") from None
     if len(labels) == 0:
-        raise DataError(f"{file}: the file holds no observation")
+        raise DataError(f"{file}: the file contains no observations")
     return {
         "labels": labels,
         "queries": np.array(queries, dtype=str),

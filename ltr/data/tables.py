@@ -304,7 +304,7 @@ def _read(
         raise DataError(f"{path}: the file is empty")
     suffix = file.suffix.lower()
     if separator is not None and (suffix not in _TEXT or len(separator) != 1):
-        raise DataError(f"separator must be one character and goes with text files, got {separator!r} for {path}")
+        raise DataError(f"separator must be one character, and is for text files only, got {separator!r} for {path}")
     if suffix in _TEXT:
         columns = _read_text(file, separator or _TEXT[suffix], as_text=as_text, texts=texts)
     elif suffix in (".parquet", ".pq"):

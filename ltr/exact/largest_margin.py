@@ -28,7 +28,7 @@ NormName = Literal["l2", "max"]
 _SHORTFALL = 1e-6  # amount by which the linear program may miss the margin: the caller evaluates its weights
 _ROOM = 1e-9  # relative amount by which the quadratic program exceeds the margin
 _LEAST = 1e-300  # smallest ratio of margin and largest difference that float64 can handle
-_NOISE = 1e-9  # weights this small are noise where a side constraint asks for 0
+_NOISE = 1e-9  # weights this small are noise where a side constraint requires 0
 _ROUNDING = 1e-12  # relative difference below which score differences count as equal
 _BYTES = PAIR_BYTES + 40  # bytes per pair, its scores included
 

@@ -26,7 +26,7 @@ Observations of one grade with equal keys may be swapped without changing the su
 **Ties.** As the margin goes to 0 the order becomes that of the scores, with a tied lower gain above a tied higher gain,
 as the paper's ResolvedRank has it for two classes.
 
-**Why the margin grows with the grades.** With the same margin for all pairs "stands above" can run in a circle: scores
+**Why the margin grows with the grades.** With the same margin for all pairs "stands above" can be circular: scores
 of 1.5, 0.75 and 0 margins for gains 3, 2, 1 put the second above the first, the third above the second, and the first
 above the third. Their sum can exceed the value of the perfect ranking, and shrinking w can raise it. With the steps
 above:
@@ -238,7 +238,7 @@ class Problem:
     def price(self) -> float:
         """C, or a smaller price at which w = 0, if feasible, is still the best choice.
 
-        Every statistic is at least 0, so at a price above its best value no other weights are worth using.
+        Every statistic is at least 0, so at a price above its best value no other weights pay off.
         """
         return min(self.C, 2 * self.trivial_bound) if self.feasible(np.zeros(self.d)) else self.C
 

@@ -102,7 +102,7 @@ def solve(
 ) -> Solution:
     """Return the best weights found for a problem, with a bound that says how far from the optimum they can be.
 
-    Whatever stops the solver (a limit, Ctrl-C, `should_stop`), the answer holds the best weights so far, their value
+    Whatever stops the solver (a limit, Ctrl-C, `should_stop`), the answer has the best weights so far, their value
     recomputed outside the solver, and a valid bound; no exception is raised once the arguments are accepted, except
     one from `on_progress` or `should_stop`.
 

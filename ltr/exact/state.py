@@ -87,15 +87,15 @@ class Memory:
 
     def __init__(self, limit: float | None = None) -> None:
         self._process = psutil.Process()
-        self._began, self._looked, self._used = self._process.memory_info().rss, -math.inf, 0.0
+        self._began, self._measured_at, self._used = self._process.memory_info().rss, -math.inf, 0.0
         self.limit = _SHARE * psutil.virtual_memory().available if limit is None else limit * MEGABYTE
 
     @property
     def left(self) -> float:
         """Bytes that may still be added, as seen a moment ago."""
         now = time.monotonic()
-        if now - self._looked >= _PAUSE:
-            self._looked, self._used = now, float(self._process.memory_info().rss - self._began)
+        if now - self._measured_at >= _PAUSE:
+            self._measured_at, self._used = now, float(self._process.memory_info().rss - self._began)
         return self.limit - max(0.0, self._used)
 
     @property

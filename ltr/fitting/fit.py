@@ -112,7 +112,7 @@ class FitOptions:
             check_number(name, getattr(self, name), above=0)
         check_number("l2", self.l2)
         if self.batch_size is not None and self.optimizer != "adam":
-            raise ValueError(f"batch_size goes with optimizer 'adam', got {self.batch_size} with {self.optimizer!r}")
+            raise ValueError(f"batch_size is for optimizer 'adam' only, got {self.batch_size} with {self.optimizer!r}")
 
     def torch_device(self) -> torch.device:
         """Return the device.
@@ -273,7 +273,7 @@ class Fit:
             pass
 
     def load_best(self) -> None:
-        """Put the best parameters so far into the scorer."""
+        """Load the best parameters so far into the scorer."""
         self.scorer.load_state_dict(self.best)
 
     def state_dict(self) -> dict[str, Any]:

@@ -103,7 +103,7 @@ def comparable_pairs(lists: Lists, *, finite: bool = False) -> tuple[Tensor, Ten
     """Return ``s_i - s_k`` of all pairs, 0 where not comparable, and whether they are: both ``(*batch, i, k)``.
 
     A pair is comparable when both items are real, neither has weight 0 and ``labels_i > labels_k``. Differences may be
-    infinite unless `finite` asks for those of `bounded`.
+    infinite, unless `finite` is set: they are then clamped by `bounded`.
     """
     real = lists.mask if lists.weight is None else lists.mask & (lists.weight > 0)
     comparable = real.unsqueeze(-1) & real.unsqueeze(-2) & (lists.labels.unsqueeze(-1) > lists.labels.unsqueeze(-2))

@@ -110,7 +110,7 @@ class PairwiseLoss(PairLoss):
         return pairwise(self.function)
 
     def uses_all_pairs(self, lists: Lists) -> bool:
-        """Return whether to work on all pairs: where lists are short, or where there is no other way."""
+        """Return whether to work on all pairs: if lists are short, or if there is no other way."""
         return not self.near_linear or super().uses_all_pairs(lists)
 
     def without_pairs(self, lists: Lists) -> Tensor:

@@ -44,7 +44,7 @@ class _StatisticLoss(RankingLoss):
     def list_values(self, lists: Lists) -> Tensor:
         """Return the value of each list, in float64 inside."""
         if lists.weight is not None:
-            raise ValueError(f"weight does not go with {self.key}: positions count items")
+            raise ValueError(f"{self.key} takes no weight, because positions count items")
         return on_rows(self._row_values, replace(lists, scores=widened(lists.scores))).to(lists.scores.dtype)
 
     @abc.abstractmethod

@@ -10,7 +10,7 @@ The derivatives of each are transforms again, with f' for f, so that automatic d
 which f has derivatives. With u and l the weights of the items, ``sum over i of u_i down(l)_i`` is the sum over pairs.
 
 **Powers of the hinge.** f(z) = max(0, 1 - z)^p is a polynomial where it is not 0. With all ``s_i - 1`` of upper items
-and s_k of lower ones sorted together, the pairs of an upper item that count are those with lower items behind it, so
+and s_k of lower ones sorted together, the pairs of an upper item that count are those with lower items after it, so
 ``sum q_k``, ``sum q_k s_k`` and ``sum q_k s_k^2`` over all that follow give every out_i, and sums over all before it
 every out_k: O(n log n). Scores are measured from the smallest of their list, which cancels from the sums. The
 rounding error that remains is that of the largest power: for scores with a range of r, about r^p units in the last

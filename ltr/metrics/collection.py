@@ -118,7 +118,7 @@ class RankingMetrics:
         return {name: value.reshape(-1) for name, value in values.items()}
 
     def gathered(self, group: dist.ProcessGroup | None = None) -> RankingMetrics:
-        """Return the merged metrics of all processes of a group, or of this process alone where there is no other.
+        """Return the merged metrics of all processes of a group, or of this process alone if there are no others.
 
         If a model is itself spread over processes, `group` consists of those that together see the data once.
         """

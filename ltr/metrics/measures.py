@@ -12,7 +12,7 @@ name                           value of a list
 ``recall@10``                  share of the relevant items that are among the top 10
 ``pairwise_misranking_error``  share of positive-negative pairs in the wrong order
 ``auc``, ``dcg(base=e)@10``,   the rank statistic of that name (`ltr.statistics.RankStatistic`), also one of your own,
-``wrs``, ``pauc@100``, ...     with ``gain=exp2`` beside its options if wanted: ``dcg(base=e,gain=exp2)@10``
+``wrs``, ``pauc@100``, ...     optionally with ``gain=exp2`` among its options: ``dcg(base=e,gain=exp2)@10``
 ``statistic(mrr)``             a rank statistic whose name has another meaning here: reciprocal ranks summed
 ``normalized(pauc@100)``       a rank statistic over its value for the ideal order
 =============================  ====================================================================================

@@ -262,9 +262,7 @@ def _known_name(statistic: RankStatistic, lengths: list[int]) -> str:
         verify.parse_statistic(str(statistic))
     except ValueError:
         if len(set(lengths)) > 1:
-            rule = (
-                "a certificate holds the weights of a statistic of your own, for which all lists must be of one length"
-            )
+            rule = "a certificate has the weights of a statistic of your own, so all lists must have the same length"
             raise ValueError(f"{rule}, got lists of {min(lengths)} to {max(lengths)} for {statistic}") from None
         return str(RankStatistic.from_weights(statistic.weights(lengths[0])))
     return str(statistic)

@@ -13,7 +13,7 @@ their midpoints are exact. Everything that is rounded errs on the safe side:
   path sum up to 2 S at most and err by 4 u S. After t cuts that is (d + t + 5) u S, and half the smallest subnormal
   number for each product. The slack is 2 (d + t + 16) u S and room for underflow. Its own rounding, that of S, that of
   the sum with it and terms of higher order take a few u S, for which there is room.
-* *Side constraints.* A row is summed anew for each box. The error is at most (d + 4) u times |b| and the sizes of the
+* *Side constraints.* A row is summed again for each box. The error is at most (d + 4) u times |b| and the sizes of the
   terms in the first order, and half the smallest subnormal number per product. Twice the tolerance
   of `ltr.verify` is far more.
 * *Sums of rank weights* are integers: each weight times a power of 2, rounded up; their total stays below 2^62. The
@@ -40,7 +40,7 @@ from ltr.compiling import njit
 from ltr.exact.problem import SIDE_TOLERANCE, FloatArray, IntArray, Problem
 
 MOST_PAIRS = 4_000_000
-"""Largest number of pairs that a recorder holds, at about 100 bytes each."""
+"""Largest number of pairs that a recorder can store, at about 100 bytes each."""
 
 _BITS = 62  # bits of the integers that represent sums of rank weights
 _WORK = 5_000_000  # pairs examined between two calls of `over`
@@ -152,7 +152,7 @@ def largest_total(tables: Tables, counts: IntArray, scratch: IntArray) -> int:
 
 @njit(cache=True, nogil=True)
 def _layer_total(contribution: IntArray, members: int, every: IntArray, lower: IntArray, histogram: IntArray) -> int:
-    """Return the largest total of a layer whose members lost so many pairs in all, and so many to lower grades."""
+    """Return the largest total of a layer, given its members' lost pairs, all of them and those to lower grades."""
     n = contribution.shape[0]
     for c in range(2 * n):
         histogram[c] = 0

@@ -25,8 +25,8 @@ from ltr.exact.problem import Problem, RerankProblem
 from ltr.exact.state import Memory
 
 _TIGHT = 1e-9  # room of a row, relative to its size, up to which it is an equality
-_NOISE = 1e-12  # size of numbers that are 0 but for rounding
-_JUST = 1.0 - 1e-12  # share of the way to a side constraint that is gone: rounding would lead beyond it
+_NOISE = 1e-12  # size of numbers that differ from 0 by rounding only
+_STOP_SHORT = 1.0 - 1e-12  # share of the way to a side constraint that is gone: rounding would lead beyond it
 _EXTRA = 8  # random directions per round
 _STALE = 30  # ascents without a gain before the search moves elsewhere
 _ELITES = 8
@@ -193,7 +193,7 @@ class _Search:
         stale = 0
         for _ in range(restarts):
             fresh = stale >= _STALE
-            w = self._elsewhere() if fresh else self._kick(here[1])
+            w = self._new_start() if fresh else self._perturb(here[1])
             value = self._ascend(w)
             if fresh or value > here[0] + 1e-9:
                 here, stale = (value, w), 0
@@ -251,7 +251,7 @@ class _Search:
             self.best = (value, w.copy())
         return value
 
-    def _kick(self, w: FloatArray) -> FloatArray:
+    def _perturb(self, w: FloatArray) -> FloatArray:
         """Change one to three weights by normal steps of a random size; with C > 0 some of them become 0."""
         d = self.problem.d
         chosen = self.rng.choice(d, size=min(d, int(self.rng.integers(1, 4))), replace=False)
@@ -262,7 +262,7 @@ class _Search:
             step[drop] = -w[drop]
         return self._move(w, step)
 
-    def _elsewhere(self) -> FloatArray:
+    def _new_start(self) -> FloatArray:
         """Return a new start: a random direction, or a point on the line through two elites."""
         if len(self.elites) > 1 and self.rng.random() < 0.5:
             one, two = self.rng.choice(len(self.elites), size=2, replace=False)
@@ -280,7 +280,7 @@ class _Search:
         if len(self._project):
             step = self._project @ step
         _, t = clip(self._tables, w, step, 0.0, 1.0)
-        return w + (1.0 if t == 1.0 else max(0.0, _JUST * t)) * step
+        return w + (1.0 if t == 1.0 else max(0.0, _STOP_SHORT * t)) * step
 
     def _feasible_towards(self, w: FloatArray) -> FloatArray:
         """Return a copy of w if it is feasible, else the last feasible point on the way to it from the centre."""

@@ -183,8 +183,8 @@ class Host:
         self._schedule: CutoffSchedule | None = None
         self._round = (0, 0.0)  # work and seconds at the beginning of the round
         # the local search: its share of the time, when it last ended, the pairs examined until then, and its number
-        self._local_share, self._looked, self._looked_spent, self._turn = local_share, state.seconds, 0, 0
-        self._told = -math.inf
+        self._local_share, self._searched_at, self._searched_spent, self._turn = local_share, state.seconds, 0, 0
+        self._shared_value = -math.inf
         self.model = Model("weight_space")
         self.model.hideOutput()
         self._add_variables()
@@ -349,15 +349,15 @@ class Host:
         return left
 
     def search_locally(self) -> None:
-        """Look for better weights, for a share of the time spent since the last look."""
-        if self._local_share == 0 or self._spent - self._looked_spent < _WORTHWHILE:
+        """Look for better weights, for a share of the time since the last such search."""
+        if self._local_share == 0 or self._spent - self._searched_spent < _WORTHWHILE:
             return
-        until = self.state.seconds + self._local_share * (self.state.seconds - self._looked)
+        until = self.state.seconds + self._local_share * (self.state.seconds - self._searched_at)
         while (left := until - self.state.seconds) > 0:
             self.check()
             self._turn += 1
             search_locally(self.state, min(left, _PIECE), _MANY, turn=self._turn)
-        self._looked, self._looked_spent = self.state.seconds, self._spent
+        self._searched_at, self._searched_spent = self.state.seconds, self._spent
 
     def next_cutoff(self, bound: float) -> float:
         """Return the cutoff of the round that begins: the value itself for the last."""
@@ -374,9 +374,9 @@ class Host:
 
     def share_best(self, *, first: bool = False) -> None:
         """Hand the best weights to SCIP."""
-        if self.state.value <= self._told:
+        if self.state.value <= self._shared_value:
             return
-        self._told, w = self.state.value, self.state.weights
+        self._shared_value, w = self.state.value, self.state.weights
         solution = self.model.createSol()
         for variable, value in zip(self.w, w.tolist(), strict=True):
             self.model.setSolVal(solution, variable, value)

@@ -1,11 +1,11 @@
 r"""ResolvedRank from positive-negative comparisons alone: the strengthened models.
 
-Only z_ik with i in S+ and k in S- are needed, for the statistic is a function of how many of them hold. It never falls
-when one more holds, so z_ik <= [i beats k] (see `base`) suffices. Two ways to say that function:
+Only z_ik with i in S+ and k in S- are needed, because the statistic is a function of them that never falls
+when one more is won, so z_ik <= [i beats k] (see `base`) suffices. There are two ways to express that function:
 
 **Tangents** (`ResolvedTangents`), for convex rank weights (dcg, mrr, wta, auc, power >= 1). Let b(q) = a[n - q] be the
 weight of position q = 0, 1, ... and P_k = sum_i z_ik the positives above negative k. The negative that is m-th among
-the negatives, ascending by P, stands at position m + P_(m), and positions not held by negatives are held by positives:
+the negatives, ascending by P, is at position m + P_(m), and the other positions are those of the positives:
 
     statistic = sum_l a_l - cost(P),    cost(P) = sum_m b(m + P_(m)) = max over permutations π of sum_k b(π_k + P_k).
 
@@ -29,7 +29,8 @@ as the sum of ã_l over l <= rank and counting by q,
 
     statistic = sum_q sum_l ã_l [N_{n+1-l-q} >= q] = sum_{l <= n_pos} a_l + sum_{q,m} ã_{n+1-q-m} v_mq,
 
-where m >= n_neg always holds and gives the constant. Only v with ã > 0 in its row m or behind one matter; all are kept.
+where m >= n_neg always holds and gives the constant. Only v with ã > 0 in row m or after such an entry matter; all are
+kept.
 """
 
 from __future__ import annotations

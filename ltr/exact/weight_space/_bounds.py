@@ -53,7 +53,7 @@ no half of any coordinate can be cut off, the box is best split where both halve
 
 *Counting.* A pair with upper interval bound u over the box has the upper bound ``u - h |e_j|`` in the half of
 coordinate j that is the worse one for it, h half the width, and ``u - 1.5 h |e_j|`` in the worse quarter. The sign of
-e_j tells which half that is. So there are one product for each pair and coordinate, and four comparisons, in single
+e_j says which half that is. So each pair and coordinate takes one product and four comparisons, in single
 precision. Few pairs of a member in a row are counted by one byte for each coordinate in a word, many by a sum for each
 coordinate.
 
@@ -81,8 +81,8 @@ _ROOM = 2.0**-20
 _TINY, _NOT_LOST = 1e-30, np.float32(1e30)
 _QUARTER = np.float32(1 / 1.5)  # there are 1.5 half widths from the better end of a coordinate to the worse quarter
 _LONG = 64  # average number of pairs of one member in a row from which sums are faster
-_EVEN = 0.02  # share of the required loss added to the loss of each half, so that a half may lose nothing
-_JUST = 1.0 - 1e-6  # share of a quarter that is cut off, with room for single precision
+_LOSS_OFFSET = 0.02  # share of the required loss added to the loss of each half, so that a half may lose nothing
+_CUT_SHARE = 1.0 - 1e-6  # share of a quarter that is cut off, with room for single precision
 # byte j of the word is bit j of the index
 _BYTES = np.array([sum(((bits >> j) & 1) << (8 * j) for j in range(8)) for bits in range(256)], np.uint64)
 _BYTE, _FULL = np.uint32(255), 255
@@ -609,14 +609,14 @@ def probe(space: Space, work: Work, t: int, begin: int, size: int, required_loss
         above, below = loss[0, j], loss[1, j]
         if above >= required_loss and below >= required_loss:
             return -1, -1, 1.0
-        middle, quarter = 0.5 * (low + high), 0.25 * (high - low) * _JUST
+        middle, quarter = 0.5 * (low + high), 0.25 * (high - low) * _CUT_SHARE
         to_low = middle if below >= required_loss else low + (quarter if loss[3, j] >= required_loss else 0.0)
         to_high = middle if above >= required_loss else high - (quarter if loss[2, j] >= required_loss else 0.0)
         if to_low > low or to_high < high:
             _boxes.tighten(space, work, t, begin, size, j, to_low, to_high)
             went = 1
         x, y = float(above) / float(required_loss), float(below) / float(required_loss)
-        score = (x + _EVEN) * (y + _EVEN)
+        score = (x + _LOSS_OFFSET) * (y + _LOSS_OFFSET)
         if above + below > 0 and score > largest:
             best, largest, promise = j, score, 0.5 * (x + y)
     return went, best, promise

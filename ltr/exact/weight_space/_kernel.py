@@ -24,12 +24,12 @@ from ltr.exact.weight_space._boxes import compiled
 from ltr.exact.weight_space.space import NARROW, Boxes, Flags, FloatArray, IntArray, Space, Work
 
 _ROUNDS = 4  # of tightening a box
-_LOOK = 0.3  # share of the best score from which a split is tried out
+_TRY_SPLIT = 0.3  # share of the best score from which a split is tried out
 _MANY = 256  # pairs in a list from which probing pays
 _PROMISING = 0.3  # share of the required loss that halves lose from which conflicts and hinge bounds are tried
 _PACKINGS = 2  # times that unit losses are packed into conflicts again, with the budgets that the last packing left
 _PACK_AGAIN = 0.3  # share of the required loss that conflicts must take for another packing
-_CLEARLY = 1.1  # growth of the packed losses from which another packing follows
+_LEAST_GROWTH = 1.1  # growth of the packed losses from which another packing follows
 _TRIALS, _SMALL_TRIALS = 63, 7  # boxes between two candidates, powers of two less 1
 _SMALL = 1e-3  # width of a box that more candidates are taken from
 _FIXED = 128  # pairs that take as long as the fixed work on a box
@@ -61,7 +61,7 @@ def _conflicts_loss(space: Space, work: Work, t: int, begin: int, size: int, req
         _bounds.unit_losses(space, work, t, begin, size, required_loss)
         _bounds.pair_losses(work, t, begin, size)
         packed = _bounds.pack(work, t, begin, found)
-        if packed < _CLEARLY * before:
+        if packed < _LEAST_GROWTH * before:
             break
     return packed
 
@@ -146,7 +146,7 @@ def _branch_on(space: Space, work: Work, t: int, begin: int, size: int) -> int:
         widest = max(widest, score[j])
     best, largest = -1, 0.0
     for j in range(d):
-        if score[j] > _LOOK * widest:
+        if score[j] > _TRY_SPLIT * widest:
             score[j] *= _bounds.decided_by_half(work, t, begin, size, j)
             if score[j] > largest:
                 best, largest = j, score[j]

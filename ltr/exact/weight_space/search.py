@@ -47,7 +47,7 @@ _POWER, _LEAST_POWER, _MOST_POWER = (
 _PAIRS = 4
 _MOST_TERMS = 50_000_000  # pairs times coordinates: a box takes tenths of a second, and bounds hardly move
 _LONG = 2_000_000  # pairs examined at one cutoff from which better coordinates are tried
-_CLEARLY = 0.2  # gain of `adapted`, a logarithm of boxes, from which they are used
+_LEAST_GAIN = 0.2  # gain of `adapted`, a logarithm of boxes, from which they are used
 _AROUND = 0.01  # half-width of the first box around the best weights
 _LEAST_AROUND = 1_000_000  # pairs examined around them, at least
 _WORTHWHILE = 500_000  # pairs examined at a cutoff from which better weights are searched for
@@ -112,7 +112,7 @@ def _prove(state: SolveState, problem: Problem, threads: int, coordinates: str |
     search.attained()
     schedule, best = CutoffSchedule(state.bound - state.value, quantum(search.searchable)), -math.inf
     while True:
-        # `cutoff` adds a tolerance, which must not carry the bound beyond the gap asked for
+        # `cutoff` adds a tolerance, which must not push the bound beyond the requested gap
         distance = max(schedule.distance, state.limits.gap * abs(state.value) - 2 * TOLERANCE * state.size)
         cutoff = search.cutoff(state.value + distance) if math.isfinite(state.value) else -BEYOND
         started = state.seconds
@@ -131,7 +131,7 @@ def _prove(state: SolveState, problem: Problem, threads: int, coordinates: str |
             search.search_locally()
             search.search_around(max(local_search * spent, _LEAST_AROUND))
         if coordinates is None and spent >= _LONG and search.adaptable:
-            search.adapt(_CLEARLY)
+            search.adapt(_LEAST_GAIN)
             schedule.forget()
 
 
@@ -149,7 +149,7 @@ class CutoffSchedule:
     The work is taken to grow as a power of 1 / distance, and the power is measured on the way.
 
     Args:
-        gap: bound less value at the start; the value itself is the only cutoff where there is no finite gap.
+        gap: bound minus value at the start; if it is not finite, the value itself is the only cutoff.
         quantum: a distance of a few pairs, at which the next cutoff is the value itself.
 
     Attributes:
@@ -187,7 +187,7 @@ class _Search:
     def __init__(self, state: SolveState, problem: Problem, threads: int, share: float) -> None:
         self.state, self.searchable, self.coordinates = state, space_of(problem, tick=state.check), "given"
         self._problem, self._threads, self._share, self._boxes = problem, threads, share, state.nodes
-        self._looked, self._turn, self._pause = state.seconds, 0, _PAUSE
+        self._searched_at, self._turn, self._pause = state.seconds, 0, _PAUSE
         self._adapted = -math.inf
 
     @property
@@ -220,10 +220,10 @@ class _Search:
     def search_locally(self) -> None:
         """Search for better weights, for a share of the time since the last such search."""
         self._turn += 1
-        since, value = self.state.seconds - self._looked, self.state.value
+        since, value = self.state.seconds - self._searched_at, self.state.value
         seconds = max(self._share * since, min(_LEAST_SECONDS, since))
         search_locally(self.state, seconds, _MANY, turn=self._turn)
-        self._looked = self.state.seconds
+        self._searched_at = self.state.seconds
         self._pause = _PAUSE if self.state.value > value else 2 * self._pause
 
     def search_around(self, allowance: float) -> None:
@@ -287,7 +287,7 @@ class _Search:
     def _check(self, workers: WorkerPool) -> None:
         self.state.nodes = self._boxes + workers.boxes
         self.state.check()
-        if self._share > 0 and self.state.seconds - self._looked >= self._pause:
+        if self._share > 0 and self.state.seconds - self._searched_at >= self._pause:
             self.search_locally()
             if math.isfinite(self.state.value):
                 workers.least_cutoff = max(workers.least_cutoff, self.cutoff(self.state.value))
@@ -312,7 +312,7 @@ class Outcome:
     """The result of `WorkerPool.close`.
 
     Attributes:
-        cutoff: bound on the values in the boxes except in `left` and `unresolved`: the one asked for, or the value of
+        cutoff: bound on the values in the boxes except in `left` and `unresolved`: the given cutoff, or the value of
             a better candidate.
         left: boxes that the allowance did not suffice for.
         unresolved: the largest bound of boxes too narrow to split that could not be settled either, far below all

@@ -23,7 +23,7 @@ of it: they are in *conflict* there. If e' points about the opposite way to e, f
 boxes, on which each of the two may be won or lost. So the candidates are each pair and its nearest neighbours of the
 opposite direction, whatever positives they belong to.
 
-Two observations that are compared both ways cannot both stand above the other, however small the margin is: their pairs
+Two observations that are compared both ways cannot each be above the other, however small the margin is: their pairs
 are in conflict everywhere.
 
 *Rounding.* f is stored in single precision, and so is ``max x·f``. Each of the two products of a coordinate and their
@@ -66,7 +66,7 @@ _BLOCK = 1_000_000  # numbers computed between two checks of the clock
 _NEAREST = 4  # candidates for conflicts per pair
 _APART = 1.5  # from this length of f on, of at most 2, a conflict would be luck
 _WIDE, _FEW, _MANY = 12, 2_000, 6_000  # no candidates above `_MANY` pairs, or `_FEW` with over `_WIDE` features
-_ALWAYS = 1e-30  # above max x·f, which is -2 margin and may have underflowed to 0
+_CONFLICT_EVERYWHERE = 1e-30  # above max x·f, which is -2 margin and may have underflowed to 0
 _ROUGHLY = 0.5  # relative error of distances: misses a few of the nearest neighbours
 _PAIR_LISTS, _STACK = 2, 6  # lists and interval bounds of a thread, in all pairs: deep boxes have few open ones
 
@@ -433,7 +433,7 @@ def conflicting_pairs(
         one,
         other,
         # away from 0 by more than the rounding to single precision
-        np.where(both_ways, _ALWAYS, -1.001 * error).astype(np.float32),
+        np.where(both_ways, _CONFLICT_EVERYWHERE, -1.001 * error).astype(np.float32),
     )
 
 
