@@ -50,7 +50,7 @@ class StatisticKind:
         by: what the weights depend on: the ``rank``, the ``position``, or the length ``n`` of the list.
         defaults: the default of each option by its name.
         cutoff: whether ``@N`` may, must or must not follow.
-        cutoff_hint: advice for the error message where the statistic takes no cutoff.
+        cutoff_hint: advice for the error message if the statistic takes no cutoff.
         shows_defaults: whether `str` spells out options that have their default.
         takes_numbers: whether numbers without names take the place of options, as in ``weights(0, 0.5, 1)``.
         share_of_pairs: whether the value is the share of positive-negative pairs in order. It then takes the labels 0

@@ -353,7 +353,7 @@ class Problem:
         lines: the weights of all pairs of each counter, for the kind "pairwise", where 2l counts the pairs of line l in
             one direction, 2l + 1 those in the other, both by weight.
         value_unit: unit of the sums of contributions, which are gains times rank weights, or weights of pairs.
-        perfect: the sum of contributions where no pair is lost.
+        perfect: the sum of contributions if no pair is lost.
         edges: the pairs of the kind "pairwise", see `pairs`.
         progress: notified of each box, and of each observation whose pairs are visited.
         scale, shift: the statistic is scale * (sum of contributions) / value_unit + shift.
@@ -496,7 +496,7 @@ class Problem:
         return self.scale * Fraction(total, self.value_unit) + self.shift - self.C * nonzero
 
     def size(self) -> Fraction:
-        """Return the statistic where no pair is lost."""
+        """Return the statistic if no pair is lost."""
         return self.objective(self.perfect, 0)
 
     def value(self, weights: list[float]) -> Fraction:
@@ -538,9 +538,9 @@ class Box:
         low, high: ends of the intervals.
         apart: coordinates known not to be 0, although 0 may be an end of their interval.
         open: pairs neither lost nor won everywhere in the box: (the largest w·δ, the smallest, i, k, counter, weight),
-            both minus margin * s; None where they are not kept.
-        lost: counters of the pairs lost everywhere in the box; None where they are not kept.
-        source: the box around this one that keeps its pairs, None where there is none.
+            both minus margin * s; None if they are not kept.
+        lost: counters of the pairs lost everywhere in the box; None if they are not kept.
+        source: the box around this one that keeps its pairs, or None.
         held: the room that the boxes around this one take, in open pairs.
     """
 
@@ -703,7 +703,7 @@ def check_closed(problem: Problem, limits: list[int], box: Box, place: str) -> N
 def check(content: dict[str, Json], progress: Progress | None = None) -> tuple[str, str]:
     """Return what the content of a file (from `parse`) shows, as its claim and in words.
 
-    The claim is "optimal"; "bound", where a bound above the value is proven; or "value", where none is proven.
+    The claim is "optimal"; "bound" if a bound above the value is proven; or "value" if none is proven.
     `CertificateError` says what is wrong.
     """
     problem, weights, stated = Problem(content["problem"]), content["weights"], content["value"]

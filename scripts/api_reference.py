@@ -198,7 +198,7 @@ class _Verbatim(str):
 
 
 def _code(head: str, value: Callable[..., object]) -> str:
-    """Return the signature as a block of code, one argument per line where it is long."""
+    """Return the signature as a block of code, one argument per line if it is long."""
     try:
         signature = inspect.signature(value)
     except ValueError:
@@ -314,7 +314,7 @@ def _table(block: str, link: Link) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Write or check the pages; the exit code is 1 where a check finds a page stale."""
+    """Write or check the pages; the exit code is 1 if a check finds a page stale."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing, exit with 1 when a page is stale")
     check = parser.parse_args(argv).check

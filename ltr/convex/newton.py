@@ -73,7 +73,7 @@ class Objective:
     p: float = 1.0  # the power, at least 1
 
     def value(self, w: FloatArray) -> float:
-        """Return F(w), infinite where it overflows."""
+        """Return F(w), infinite if it overflows."""
         with np.errstate(over="ignore"):
             inner = self._losses(self.design.differences(w)).mean(axis=0)
             return float(np.mean(inner**self.p) + 0.5 * self.penalty @ w**2)

@@ -12,7 +12,7 @@ The hinge's optimum is a quadratic program (a linear one without a penalty). New
 falling width finds the pairs near the kink at 1. All others stay on their side of it and enter as a linear term, so the
 program is left with few pairs.
 
-Inside, features are centred (where a bias or a difference absorbs it) and scaled to unit standard deviation.
+Internally, features are centred (if a bias or a difference absorbs it) and scaled to unit standard deviation.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ConvexOptimum:
 
     @property
     def gap(self) -> float:
-        """(value - lower_bound) / value, 0 where they agree."""
+        """(value - lower_bound) / value, 0 if they agree."""
         return 0.0 if self.value <= self.lower_bound else (self.value - self.lower_bound) / self.value
 
 
@@ -272,7 +272,7 @@ def recedes(pairs: Pairs, d: int) -> bool:
 
 
 def _solve_program(problem: cp.Problem, variable: cp.Variable) -> FloatArray | None:
-    """Return Clarabel's value of the variable, however accurate; None where it finds none."""
+    """Return Clarabel's value of the variable, however accurate; None if it finds none."""
     with warnings.catch_warnings():
         # an inaccurate solution is good enough as a start, since the certificate does not depend on it
         warnings.simplefilter("ignore")

@@ -41,7 +41,7 @@ class Dataset:
         feature_names: d different names, in the order of the columns; ``x0, x1, ...`` by default.
         qid: the query of each row, integers or texts, (n,); None is one list.
         copy: whether the data set keeps a copy of X, so that later changes of the array do not reach it; False keeps
-            the array itself where it is float64 in C order.
+            the array itself if it is float64 in C order.
 
     Attributes:
         qid: number of each row's query, int64 of shape (n,), in the order in which queries first appear; or None.

@@ -67,7 +67,7 @@ class NamedFile:
     source: str  # the public repository, path and commit that the file was found at
     shape: tuple[int, int, int]  # rows, features and positives
     parse: Parser
-    columns: tuple[str, ...] | None = None  # names of the columns, where the file has no header
+    columns: tuple[str, ...] | None = None  # names of the columns, if the file has no header
     separator: str = ","
 
 
@@ -184,7 +184,7 @@ def _find(name: str, file: str, sha256: str, source: str, data_dir: str | os.Pat
 
 
 def _installed_copy() -> Path | None:
-    """Return the file of the travel data inside statsmodels, where that package is installed."""
+    """Return the file of the travel data inside statsmodels, if that package is installed."""
     package = importlib.util.find_spec("statsmodels")
     for folder in (package.submodule_search_locations or ()) if package is not None else ():
         path = Path(folder) / "datasets" / "modechoice" / "modechoice.csv"

@@ -264,7 +264,7 @@ def is_number(text: str) -> bool:
 
 
 def side_file(path: str | os.PathLike[str]) -> Path | None:
-    """Return the file of query sizes beside a data file, None where there is none."""
+    """Return the file of query sizes beside a data file, or None."""
     beside = Path(path)
     beside = beside.with_name(f"{beside.name}.query")
     return beside if beside.is_file() else None

@@ -139,7 +139,7 @@ class _Pairs(NamedTuple):
 def middle_of_cell(problem: Problem, w: FloatArray, support: BoolArray, doubt: float) -> FloatArray | None:
     """Return the weights that clear the margin by as much as possible on all pairs that w wins, see `deepest`.
 
-    A pair counts as won where w misses its margin by no more than the share `doubt` of the margin.
+    A pair counts as won if w misses its margin by no more than the share `doubt` of the margin.
     """
     pairs = _Pairs.of(problem)
     won = pairs.where(pairs.reached(w) >= problem.margin * (1 - doubt))
@@ -215,7 +215,7 @@ def deepest(problem: Problem, differences: FloatArray, support: BoolArray) -> Fl
     ``max s  s.t.  w·δ >= margin + s for each row δ,  -1 <= w <= 1,  w_j = 0 off the support,  A w <= b``.
 
     The rows δ are `differences`, (rows, d); `support`, (d,), says which weights may differ from 0. The answer is None
-    where no weights clear the margin to about 1e-6.
+    if no weights clear the margin to about 1e-6.
 
     Examples:
         >>> from ltr.exact.problem import RerankProblem

@@ -266,7 +266,7 @@ class Problem:
         return self.statistic_value(weights) - self.C * self.nonzeros(weights)
 
     def in_box(self, w: ArrayLike) -> FloatArray:
-        """Return the weights as float64 of shape (d,), scaled down to ``max |w_j| = 1`` where they exceed it."""
+        """Return the weights as float64 of shape (d,), scaled down to ``max |w_j| = 1`` if they exceed it."""
         weights = as_numbers("w", w)
         if weights.shape != (self.d,):
             raise ValueError(f"w must have shape ({self.d},), got {weights.shape}")

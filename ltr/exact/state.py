@@ -31,7 +31,7 @@ _PAUSE = 0.05  # seconds between two measurements of the process
 _SNAP = 1e-9  # weights this small are solver noise
 _CONTRADICTION = 1e-6  # a bound this far below a value is wrong, not rounded; relative to the statistic's size
 _PROOF = 1e-9  # difference of value and bound up to which a solver's claim of optimality is accepted, likewise
-_ROUNDING = 1e-12  # the same where no solver claims a proof
+_ROUNDING = 1e-12  # the same if no solver claims a proof
 _PACE = 0.1  # seconds between trace points that only lower the bound
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _PATIENCE = 3  # presses of Ctrl-C after which KeyboardInterrupt is raised whatever runs
@@ -226,7 +226,7 @@ class SolveState:
         """Evaluate weights, keep them if they are feasible and the best so far, and return their value.
 
         Solver noise is snapped to 0, and weights are scaled up to max |w_j| = 1 where that cannot hurt; the weights as
-        given are tried too. The best of these versions is returned, -inf where none is feasible.
+        given are tried too. The best of these versions is returned, -inf if none is feasible.
         """
         best = -math.inf
         for candidate in self._versions(self.problem.in_box(w)):

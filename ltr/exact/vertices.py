@@ -108,7 +108,7 @@ class _Box:
         return fixed
 
     def _plane(self, row: Point) -> Point | None:
-        """Return the plane of a pair in the free weights, scaled; None where the pair does not depend on them."""
+        """Return the plane of a pair in the free weights, scaled; None if the pair does not depend on them."""
         d = self._problem.d
         constant = row[d] - sum((row[j] * v for j, v in self._fixed.items()), Fraction(0))
         lead = next((row[j] for j in self._free if row[j]), None)
@@ -188,7 +188,7 @@ def _solve(planes: Sequence[Point]) -> list[Fraction] | None:
 
 
 def _neighbours(w: Point) -> Iterator[list[float]]:
-    """Yield all combinations of float64 numbers next to a point; the point alone where it is a float64 vector."""
+    """Yield all combinations of float64 numbers next to a point; only the point if it is a float64 vector."""
     choices = []
     for v in w:
         nearest = float(v)

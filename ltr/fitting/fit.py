@@ -78,7 +78,7 @@ class FitOptions:
             memory or in a memory-mapped array, and are scored twice if their gradient is needed. None keeps all rows on
             the device. Processes share the rows in chunks of this size, or of 16384 if it is None.
         seed: seed of mini-batches and dropout, >= 0.
-        device: ``"cpu"``, ``"cuda"``, or ``"auto"`` for CUDA where there is one.
+        device: ``"cpu"``, ``"cuda"``, or ``"auto"`` for CUDA if there is such a device.
 
     Raises:
         ValueError: a field outside its range, named with the value received.
@@ -138,7 +138,7 @@ class Step:
         index: 1 for the first step.
         objective: loss plus penalty on all rows after the step.
         loss: the loss alone.
-        grad_norm: Euclidean norm of the objective's gradient (the smoothed objective's where there is a width).
+        grad_norm: Euclidean norm of the objective's gradient (of the smoothed objective if there is a width).
         seconds: wall time of the fit so far, over all its resumptions.
         gap: bound on objective minus optimum, see the module docstring. With l2 = 0, a scorer that is not linear, or a
             loss that is not convex, it only estimates the improvement left nearby.

@@ -163,7 +163,7 @@ class Objective:
         return self._with_penalty(value), value, gradient, scores
 
     def _score(self, rows: IntArray | None, seed: tuple[int, ...] | None) -> tuple[Tensor, list[Tensor]]:
-        """Return the scores of some rows, or of all, and the graphs of this process's chunks where they are kept."""
+        """Return the scores of some rows, or of all, and the graphs of this process's chunks if they are kept."""
         scores = torch.zeros(
             self.rows if rows is None else len(rows), dtype=self.parameters[0].dtype, device=self._device
         )

@@ -39,7 +39,7 @@ def times_unit(values: Tensor, unit: Tensor | None, power: int) -> Tensor:
 
 
 def kept_logsumexp(terms: Tensor, keep: Tensor, dim: int | tuple[int, ...]) -> Tensor:
-    """Return the ``log sum exp`` over the kept terms, which are finite; 0 with gradient 0 where none is kept.
+    """Return the ``log sum exp`` over the kept terms, which are finite; 0 with gradient 0 if none is kept.
 
     The gradient is computed from terms measured from the largest, so that each share of the sum is exact.
     """
@@ -65,7 +65,7 @@ def grouped_logsumexp(terms: Tensor, group: Tensor, groups: int) -> tuple[Tensor
 
 
 def logsumexp(terms: Tensor) -> Tensor:
-    """Return the ``log sum exp`` along the last axis; -inf with gradient 0 where all terms are -inf."""
+    """Return the ``log sum exp`` along the last axis; -inf with gradient 0 if all terms are -inf."""
     keep = terms > -math.inf
     return kept_logsumexp(terms, keep, -1).masked_fill(~keep.any(-1), -math.inf)
 

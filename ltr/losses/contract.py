@@ -15,8 +15,8 @@
       loss is 0.
 * Padding, the order of the items and the other lists of a batch never change the value of a list.
 * Half precision is raised to float32 and autocast is off inside.
-* Scores must be finite; others raise an error. A value is never NaN. It is infinite where it exceeds the floating point
-  range, and may be infinite where the loss of one pair, or the sum before a mean is taken, does. The gradient is always
+* Scores must be finite; others raise an error. A value is never NaN. It is infinite if it exceeds the floating point
+  range, and may be infinite if the loss of one pair, or the sum before a mean is taken, does. The gradient is always
   finite: the slopes of pairs stop growing at the end of the range, so it points downhill even there.
 """
 
@@ -53,7 +53,7 @@ class RankingLoss(nn.Module, abc.ABC):
     key: ClassVar[str]
     """Name of the loss in strings; a class outside this package has its import path, ``module:Class``."""
     always_named: ClassVar[tuple[str, ...]] = ()
-    """Options that `name` spells out even where they have their default."""
+    """Options that `name` spells out even if they have their default."""
     convex: ClassVar[bool] = False
     """Whether the loss is a convex function of the scores; unless a loss says so, it is fitted as one that is not."""
     continuous: ClassVar[bool] = True

@@ -39,7 +39,7 @@ class PairFunction(abc.ABC):
     Only `__call__` must be defined. The certified optimum requires a convex and nonincreasing φ.
 
     Attributes:
-        exponential_from: above this difference φ(z) is ``exp(-z)`` to the last digit of float64; infinite where it
+        exponential_from: above this difference φ(z) is ``exp(-z)`` to the last digit of float64; infinite if it
             never is.
         zero_from: φ is 0 at this difference and above; infinite where φ is positive everywhere.
         steepest: least upper bound of -φ'; the conjugate at -a is finite for 0 <= a <= steepest.

@@ -102,7 +102,7 @@ class PairwiseLoss(PairLoss):
         return self.function is not None and self.function.has("plan")
 
     def kernel(self) -> Callable[..., None] | None:
-        """Return the compiled pass over the pairs of short lists, None where the pair function has none."""
+        """Return the compiled pass over the pairs of short lists, or None if the pair function has none."""
         if self.function is None or not self.function.has("scalar"):
             return None
         from ltr.losses._short_lists import pairwise

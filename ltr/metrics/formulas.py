@@ -25,7 +25,7 @@ def statistic_of(ranked: RankedLists, statistic: RankStatistic, gain: GainName, 
 
 
 def misranking_error_of(ranked: RankedLists, ties: Ties, empty: float) -> Tensor:
-    """Return the share of positive-negative pairs in the wrong order, `empty` where there is no pair."""
+    """Return the share of positive-negative pairs in the wrong order, `empty` if there is no pair."""
     value = statistic_of(ranked, RankStatistic("auc"), "linear", ties, math.nan)
     return torch.where(value.isnan(), empty, 1.0 - value)
 
@@ -55,7 +55,7 @@ def recall_of(ranked: RankedLists, k: int | None, ties: Ties, empty: float) -> T
 
 
 def mrr_of(ranked: RankedLists, k: int | None, ties: Ties, empty: float) -> Tensor:
-    """Return the reciprocal rank of the first relevant item, 0 where it is below the top k positions."""
+    """Return the reciprocal rank of the first relevant item, 0 if it is below the top k positions."""
 
     def reciprocal(position: Tensor, n: Tensor) -> Tensor:
         return torch.where(position < (n if k is None else k), 1.0 / (position + 1).double(), 0.0)

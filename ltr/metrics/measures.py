@@ -299,7 +299,7 @@ def normalized_rank_statistic(
 ) -> Tensor:
     """Return the rank statistic over its value for the ideal order (gains descending): 1 is a perfect list.
 
-    It is undefined where the ideal value is 0: for a list without a positive.
+    It is undefined if the ideal value is 0: for a list without a positive.
 
     Examples:
         >>> normalized_rank_statistic(torch.tensor([1.0, 2.0]), torch.tensor([1, 0]), "mrr").item()
@@ -370,7 +370,7 @@ def pairwise_misranking_error(scores: Tensor, labels: Tensor, **options: Unpack[
 
 
 def precision(scores: Tensor, labels: Tensor, *, k: int | None = None, **options: Unpack[ListOptions]) -> Tensor:
-    """Share of relevant items among the top k positions: hits / k, also where the list is shorter than k.
+    """Share of relevant items among the top k positions: hits / k, also if the list is shorter than k.
 
     Examples:
         >>> precision(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1]), k=2).item()

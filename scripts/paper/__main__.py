@@ -134,7 +134,7 @@ def percent(value: float) -> str:
 
 
 def point(values: Sequence[float]) -> str:
-    """Return a vector, or a number where it has one dimension."""
+    """Return a vector, or a number if it has one dimension."""
     text = ", ".join(f"{v:g}".replace("-", _MINUS) for v in values)
     return f"({text})" if len(values) > 1 else text
 

@@ -253,7 +253,7 @@ def _values(
 
 
 def _known_name(statistic: RankStatistic, lengths: list[int]) -> str:
-    """Return the name of a statistic, or its weights where the checker, which imports nothing, does not know the name.
+    """Return the name of a statistic, or its weights if the checker, which imports nothing, does not know the name.
 
     Raises:
         ValueError: an unknown name and lists of several lengths, which no single set of weights fits.

@@ -278,7 +278,7 @@ def _closed(tables: Tables, path: Path, t: int, counts: IntArray, scratch: IntAr
 
 @njit(cache=True, nogil=True)
 def _choose(tables: Tables, path: Path, t: int, store: Store) -> int:
-    """Return the cut of row t: the coordinate that moves open pairs and side constraints most; -1 where none does.
+    """Return the cut of row t: the coordinate that moves open pairs and side constraints most; -1 if none does.
 
     Where zeros matter the first cut of a coordinate is at zero.
     """
@@ -403,7 +403,7 @@ class Recorder:
         self._store = Store(np.zeros(2 * len(above), dtype=np.int64), *np.zeros((2, 2 * len(above))))
 
     def record(self, bound: float, max_boxes: int, max_checks: int, over: Callable[[], bool]) -> list[str] | None:
-        """Return the texts of a partition that proves a bound, one per root; None where the limits do not suffice.
+        """Return the texts of a partition that proves a bound, one per root; None if the limits do not suffice.
 
         The limits are numbers of boxes and of checks of pairs that the verifier has to make. `over`, called several
         times per second, ends the recording too.

@@ -160,7 +160,7 @@ def line_search(
 
     t is the middle of an interval between breakpoints; of several best intervals one is drawn with probability
     proportional to its length. Intervals shorter than a tiny share of the segment are skipped. The answer is (-inf,
-    low) where the segment is empty or the search was stopped.
+    low) if the segment is empty or the search was stopped.
     """
     best, at, room = -np.inf, low, 0.0
     if not high > low:
@@ -371,7 +371,7 @@ def _direction(tables: Tables, w: FloatArray, f: FloatArray, value: float, v: Fl
 
 @njit(cache=True, nogil=True)
 def _inside(project: FloatArray, v: FloatArray) -> FloatArray:
-    """Return the direction nearest to v that keeps the equality constraints, v itself where there are none."""
+    """Return the direction nearest to v that keeps the equality constraints, v itself if there are none."""
     if project.shape[0] == 0:
         return v
     inside = np.zeros(v.shape[0], np.float64)

@@ -45,8 +45,8 @@ class LocalSearchResult:
     """The best weights that a local search found.
 
     Attributes:
-        weights: float64 of shape (d,), in [-1, 1]; all zero where no weights satisfy the side constraints.
-        value: ``problem.evaluate(weights)``; -inf where no weights satisfy the side constraints.
+        weights: float64 of shape (d,), in [-1, 1]; all zero if no weights satisfy the side constraints.
+        value: ``problem.evaluate(weights)``; -inf if no weights satisfy the side constraints.
         evaluations: line searches done.
         seconds: wall time.
         interrupted: whether `should_stop` or Ctrl-C ended the search.
@@ -173,7 +173,7 @@ class _Search:
         for w in starts:
             self._offer(w)
         self._check()
-        # the problem evaluates weights faster than the kernels where there are many pairs
+        # the problem evaluates weights faster than the kernels if there are many pairs
         simple = self._try_simple(self._offer) if self._many else None
         if not self._fits:
             return

@@ -68,7 +68,7 @@ Form = Literal["faithful", "strengthened"]
 """A formulation as the paper prints it, or strengthened; see the module docstring."""
 Assignment = list[tuple[Variable, float]]
 
-_ROUNDING = 1e-9  # relative rounding error of a sum: a pair is dropped only where it is certainly lost
+_ROUNDING = 1e-9  # relative rounding error of a sum: a pair is dropped only if it is certainly lost
 _PAIR_BYTES, _TERM_BYTES = 3_000, 100  # memory of SCIP per comparison and per term of it, measured while it solves
 _BUILDING, _LEAST_BUILDING = (
     0.1,
@@ -92,14 +92,14 @@ class Formulation:
         w: variables of the d weights.
         pairs: comparisons (i, k) that have a variable, (pairs, 2).
         z: variables of the comparisons, in the order of `pairs`.
-        covers_zero: False where the faces leave out w = 0.
+        covers_zero: False if the faces leave out w = 0.
         unit: power of two by which the objective is divided; 1 unless the statistic is very large or small.
         feature_unit: power of two by which differences and margin are divided; 1 for ordinary features.
         margin: margin of the problem in that unit.
         scale: L, by which features and margin are divided in the faithful form, in that unit.
-        exact: False where the model excludes weights of the problem, so that its bound is not a bound of the problem.
+        exact: False if the model excludes weights of the problem, so that its bound is not a bound of the problem.
         guard: keeps exceptions of callbacks; to be checked after a solve.
-        lazy: True where a constraint handler contains part of the model, so that no file can express it.
+        lazy: True if a constraint handler contains part of the model, so that no file can express it.
 
     Args:
         problem: the problem to model.
@@ -165,7 +165,7 @@ class Formulation:
         raise NotImplementedError
 
     def _complete(self, wins: NDArray[np.bool_], w: FloatArray) -> Assignment | None:
-        """Return values of the variables that `_build` added, given the won comparisons; None where w is infeasible."""
+        """Return values of the variables that `_build` added, given the won comparisons; None if w is infeasible."""
         raise NotImplementedError
 
     # --- families of variables and constraints -----------------------------------------------------------------

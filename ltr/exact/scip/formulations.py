@@ -38,7 +38,7 @@ The other two maximise a weighted sum of won comparisons:
     max   constant + sum over pairs of  π_ik z_ik  -  C sum_j γ_j
     s.t.  z_ik <= w·(x_i - x_k) + 1 - ε                     for each pair            (see `base`)
 
-The strengthened form adds ``z_ik + z_ki <= 1`` where both directions are pairs (one_way).
+The strengthened form adds ``z_ik + z_ki <= 1`` if both directions are pairs (one_way).
 
 **AUC** (the paper's appendix A.1). Where a_l = a_1 + β (l - 1) is linear in the rank, the positions of the positives
 among each other cancel: with c_i = n_neg - sum_k z_ik negatives not beaten, ResolvedRank gives
@@ -177,7 +177,7 @@ class ResolvedRank(_Ranks):
         return None if regular is None or self._groups(regular) is None else super().complete(regular)
 
     def _groups(self, w: FloatArray) -> IntArray | None:
-        """Return the number of distinct scores below that of each observation; None where w is not regular."""
+        """Return the number of distinct scores below that of each observation; None if w is not regular."""
         scores = self.problem.X @ w
         order = np.argsort(scores, kind="stable")
         gap = np.diff(scores[order])

@@ -331,7 +331,7 @@ class Host:
         """Search a region for weights above `goal` and above what another node covers.
 
         Returns:
-            The regions that are left, cut for branching; none where all is closed. Where `check` ends the search,
+            The regions that are left, cut for branching; none if all is closed. If `check` ends the search,
             nothing is closed.
         """
         if len(region.boxes.bound) == 0:

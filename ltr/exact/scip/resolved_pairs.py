@@ -14,7 +14,7 @@ of convex functions is convex, hence θ <= sum_l a_l - cost(P) is described by t
 
     θ <= sum_l a_l - sum_k [b(s_k) + (b(s_k + 1) - b(s_k)) (π_k + P_k - s_k)],    π any permutation, s_k any position,
 
-which a constraint handler (`Tangents`) adds where a solution violates them. Every tangent is
+which a constraint handler (`Tangents`) adds if a solution violates them. Every tangent is
 valid everywhere, so the cuts are global; one that is tight at an integral P makes the constraint exact there, and there
 are finitely many of those.
 
@@ -95,7 +95,7 @@ class PositionCost:
     def tangents(self, P: ArrayLike) -> list[tuple[FloatArray, float]]:
         """Return slopes g and constants h with ``cost(P') >= h + g·P'`` everywhere and equality at P.
 
-        There are two where a position is an integer: from the segments of b to its right and to its left.
+        There are two if a position is an integer: from the segments of b to its right and to its left.
 
         Examples:
             >>> PositionCost(np.array([0.0, 1.0, 3.0])).tangents([1.0])
@@ -180,7 +180,7 @@ class ResolvedPairs(RankFormulation):
 
     @classmethod
     def for_problem(cls, problem: Problem) -> type[Formulation]:
-        """Return the tangent model where the rank weights are convex, else the lattice model."""
+        """Return the tangent model if the rank weights are convex, else the lattice model."""
         given = cls.check(problem)
         return ResolvedTangents if given.statistic.is_convex(given.n) else ResolvedLattice
 

@@ -37,7 +37,7 @@ class WeightSpaceSearch:
     Attributes:
         threads: number of threads; None is one for each processor that the process may use.
         coordinates: `given` for the weights themselves, `adapted` for those that suit the pairs; None begins with the
-            first and changes to the others where they promise fewer boxes.
+            first and changes to the others if they promise fewer boxes.
         local_search: share of the time given to the local search, at first, between cutoffs and during long ones; 0
             skips it.
 

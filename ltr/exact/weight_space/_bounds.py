@@ -373,7 +373,7 @@ def hinge_bound(
         mean[j] = 0.0
     total, largest, outcome = 0.0, -np.inf, OPEN
     for step in range(_STEPS):
-        if space.stop[0] != 0:  # one step takes long where there are many pairs of many features
+        if space.stop[0] != 0:  # one step takes long with many pairs of many features
             outcome = GAVE_UP
             break
         _values(work, begin, size, columns, x)

@@ -270,7 +270,7 @@ def tighten(space: Space, work: Work, t: int, begin: int, size: int, j: int, low
 
 @compiled
 def tighten_to_forced_pairs(space: Space, work: Work, t: int, begin: int, size: int) -> int:
-    """Tighten box t to where its forced pairs can be won; return 1 where that helped, -1 where they cannot, else 0."""
+    """Tighten box t to where its forced pairs can be won; return 1 if that helped, -1 if they cannot, else 0."""
     d, at = space.T.shape[1], work.at[t]
     low, high = work.small[3], work.small[4]
     for j in range(d):

@@ -135,7 +135,7 @@ def _split_side(space: Space, work: Work, t: int) -> int:
 
 @compiled
 def _branch_on(space: Space, work: Work, t: int, begin: int, size: int) -> int:
-    """Return the coordinate to split where probing does not decide, -1 where no width is left."""
+    """Return the coordinate to split where probing does not decide, -1 if no width is left."""
     d = space.T.shape[1]
     score = work.small[6]
     _bounds.branching_scores(work, t, begin, size, d, score)

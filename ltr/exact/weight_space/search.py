@@ -52,7 +52,7 @@ _AROUND = 0.01  # half-width of the first box around the best weights
 _LEAST_AROUND = 1_000_000  # pairs examined around them, at least
 _WORTHWHILE = 500_000  # pairs examined at a cutoff from which better weights are searched for
 _LEAST_SECONDS = 0.1
-_PAUSE = 5.0  # seconds at one cutoff before a search for better weights; doubled where it finds none
+_PAUSE = 5.0  # seconds at one cutoff before a search for better weights; doubled if it finds none
 _MANY = 1_000_000  # restarts: as many as fit the time
 _DOUBT = 1e-6  # share of the margin by which a candidate may miss it
 _WIDENED = 1e-13  # added to a narrow box on every side
@@ -84,7 +84,7 @@ def prove(state: SolveState, threads: int, coordinates: str | None = None, local
     Args:
         state: a solve in progress; the search starts from its best weights, if it has any.
         threads: number of threads; fewer where memory does not suffice.
-        coordinates: one of `SYSTEMS`; None for the adapted ones where they gain anything.
+        coordinates: one of `SYSTEMS`; None for the adapted ones if they gain anything.
         local_search: share of the time spent on better weights, between two cutoffs and during long ones.
 
     Raises:
@@ -196,7 +196,7 @@ class _Search:
         return apply_to(self._problem) and self.state.value > self._adapted
 
     def adapt(self, least: float) -> None:
-        """Change to coordinates adapted to the best weights, where they gain enough."""
+        """Change to coordinates adapted to the best weights, if they gain enough."""
         self._adapted = self.state.value
         found = adapted(self._problem, self.state.weights)
         if found is not None and found[1] > least:
@@ -280,7 +280,7 @@ class _Search:
                 self._boxes += workers.boxes
 
     def attained(self) -> None:
-        """Raise `_Attained` where the best weights attain the bound."""
+        """Raise `_Attained` if the best weights attain the bound."""
         if self.state.closed(claimed=False):
             raise _Attained
 
@@ -316,7 +316,7 @@ class Outcome:
             a better candidate.
         left: boxes that the allowance did not suffice for.
         unresolved: the largest bound of boxes too narrow to split that could not be settled either, far below all
-            values where there were none.
+            values if there were none.
         spent: pairs examined.
     """
 
@@ -448,7 +448,7 @@ def _workspace(space: Space) -> Work:
 
 
 def _pop(pending: list[Boxes]) -> Boxes:
-    """Take some boxes off the stack: more where there are many, and few enough that all threads have work."""
+    """Take some boxes off the stack: more if there are many, but few enough that all threads have work."""
     take = min(_TOGETHER, 1 + len(pending) // 16)
     taken = pending[-take:]
     del pending[-take:]

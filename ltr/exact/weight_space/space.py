@@ -114,7 +114,7 @@ class Space(NamedTuple):
     contribution: IntArray  # the tables as integers, rounded up
     step: IntArray  # at each entry, the least that raising a count loses there or before, a nonincreasing function
     T: FloatArray  # weights of the coordinates, w = T v, (d, d)
-    A: FloatArray  # side constraints A w <= b; T = I where there are any
+    A: FloatArray  # side constraints A w <= b; T = I if there are any
     b: FloatArray  # their limits, with `LOOSE` of |b| added
     price: IntArray  # of each weight: C as an integer, rounded down; 0 for free columns, (d,)
     support: int  # most non-zero weights, those of free columns included, d for no limit
@@ -377,7 +377,7 @@ def _steps(contribution: IntArray, levels: Levels) -> IntArray:
 
 
 def _roots(problem: Problem, T: FloatArray | None, varies: NDArray[np.bool_]) -> Boxes:
-    """Return the faces of the cube where the length of w does not matter, the whole cube where it does.
+    """Return the faces of the cube if the length of w does not matter, else the whole cube.
 
     A weight whose feature is the same in both observations of every pair decides nothing. Without side constraints it
     may as well be 0, and the others scaled up to the cube's surface.
