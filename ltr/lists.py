@@ -74,11 +74,12 @@ def as_lists(scores: Tensor, labels: Tensor, *, mask: Tensor | None = None, weig
     # one precision from here on: numbers too large for it become infinite, and are refused
     given, labels = labels.detach(), labels.detach().to(scores.dtype)
     weight = None if weight is None else weight.to(scores.dtype)
-    real = ... if mask is None else mask
-    _check_finite("scores", scores.detach()[real])
-    _check_labels(labels[real], given[real])
+    known = scores.detach(), labels, given
+    real = known if mask is None else tuple(x[mask] for x in known)
+    _check_finite("scores", real[0])
+    _check_labels(*real[1:])
     if weight is not None:
-        seen = weight[real]
+        seen = weight if mask is None else weight[mask]
         if not (_all_finite(seen) and bool((seen >= 0).all())):
             bad = seen[~(torch.isfinite(seen) & (seen >= 0))]
             raise ValueError(f"weight must be finite and nonnegative, got {float(bad[0]):g}")

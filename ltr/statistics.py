@@ -36,13 +36,13 @@ _Function = TypeVar("_Function", bound=Callable[..., ArrayLike])
 _GRAMMAR = re.compile(
     r"(?P<name>(?:[A-Za-z_][\w.]*:)?[a-z]\w*)(?:\((?P<arguments>[^()]*)\))?(?:@0*(?P<cutoff>[0-9]{1,19}))?", re.ASCII
 )
-_RESERVED = ("name", "cutoff", "gain")  # of `RankStatistic` and of metrics
+_RESERVED = ("name", "cutoff", "gain")  # arguments of `RankStatistic` and of metrics
 _TRIAL = 5  # length of the list on which a new statistic is tried
 
 
 @dataclass(frozen=True)
 class StatisticKind:
-    """What the name of a rank statistic stands for: a row of the table that `register_statistic` extends.
+    """The meaning of a rank statistic's name: a row of the table that `register_statistic` extends.
 
     Attributes:
         name: the name, without options.
@@ -50,12 +50,13 @@ class StatisticKind:
         by: what the weights depend on: the ``rank``, the ``position``, or the length ``n`` of the list.
         defaults: the default of each option by its name.
         cutoff: whether ``@N`` may, must or must not follow.
-        cutoff_hint: advice for the error message where the statistic takes no cutoff.
+        cutoff_hint: advice for the error message if the statistic takes no cutoff.
         shows_defaults: whether `str` spells out options that have their default.
         takes_numbers: whether numbers without names take the place of options, as in ``weights(0, 0.5, 1)``.
         share_of_pairs: whether the value is the share of positive-negative pairs in order. It then takes the labels 0
             and 1 only, is a normalised value already, and has no sum over several lists.
-        adds_up: whether a list has the statistic of its top plus a number that the order of the top does not change.
+        adds_up: whether the statistic of a list is that of its top plus a number that does not depend on the order of
+            the top.
         checked: whether the weights are checked whenever they are computed, as those of a user's function are.
     """
 
@@ -91,7 +92,7 @@ _KINDS: dict[str, StatisticKind] = {}
 
 
 def _row(name: str, **facts: Any) -> Callable[[_Function], _Function]:  # noqa: ANN401 (fields of `StatisticKind`)
-    """Return the decorator that enters a function into the table, with what its arguments say about it."""
+    """Return a decorator that enters a function into the table, with the given facts about it."""
 
     def register(function: _Function) -> _Function:
         first, *options = inspect.signature(function).parameters.values()
@@ -106,7 +107,7 @@ def _row(name: str, **facts: Any) -> Callable[[_Function], _Function]:  # noqa: 
                 raise ValueError(f"statistic {name}: its first argument must be rank, position or n, got {kind.by!r}")
             for key, value in kind.defaults.items():
                 if key in _RESERVED or not math.isfinite(as_float(value)):
-                    rule = "is no name for an option" if key in _RESERVED else "must have a number as its default"
+                    rule = "cannot name an option" if key in _RESERVED else "must have a number as its default"
                     raise ValueError(f"statistic {name}: {key} {rule}, got {key}={value!r:.80}")
             kind.weights(_TRIAL, list(kind.defaults.values()))
         _KINDS[name] = kind
@@ -222,7 +223,7 @@ class RankStatistic:
     ``mymodule:name``  those of a function of your own                        see `register_statistic`
     =================  =====================================================  =======================
 
-    ``@N`` behind ``dcg``, ``mrr``, ``power`` or a name of your own keeps the top N positions and sets the rest to 0; an
+    ``@N`` after ``dcg``, ``mrr``, ``power`` or a name of your own keeps the top N positions and sets the rest to 0; an
     N beyond the list keeps everything.
 
     Args:
@@ -262,7 +263,7 @@ class RankStatistic:
                 raise ValueError(f"statistic {name}: {key} must be a number, got {value!r:.80}")
         # plain numbers, so that equal statistics have equal names and hashes
         self._set(name, [as_float(value) for value in (dict(kind.defaults) | options).values()], cutoff)
-        kind.weights(1, self.numbers)  # the function refuses an option outside its range
+        kind.weights(1, self.numbers)  # the function rejects an option outside its range
 
     def _set(self, name: str, numbers: Sequence[float], cutoff: int | None) -> None:
         kind = _kind_of(name)
@@ -337,7 +338,7 @@ class RankStatistic:
 
     @property
     def kind(self) -> StatisticKind:
-        """What the name stands for."""
+        """The row of the table that the name stands for."""
         return _kind_of(self.name)
 
     @property
@@ -347,7 +348,7 @@ class RankStatistic:
 
     @property
     def length(self) -> int | None:
-        """The one length of list that the statistic is for: that of ``weights(...)``; None for any length."""
+        """The only length of a list that the statistic applies to, which ``weights(...)`` has; None for any length."""
         return len(self.numbers) if self.kind.takes_numbers else None
 
     @property
@@ -357,7 +358,7 @@ class RankStatistic:
         return str(self) if self.kind.share_of_pairs else f"{module}{colon}n{own}"
 
     def check_labels(self, *, graded: bool) -> None:
-        """Raise ValueError for graded labels where the statistic takes the labels 0 and 1 only, as ``auc`` does."""
+        """Raise ValueError if labels are graded and the statistic takes the labels 0 and 1 only, as ``auc`` does."""
         if graded and self.kind.share_of_pairs:
             raise ValueError(f"labels must be 0 and 1 for {self}: for graded labels take wrs, dcg or a pairwise loss")
 
@@ -382,7 +383,7 @@ class RankStatistic:
             a = np.where(np.arange(n - 1, -1, -1) < self.cutoff, a, 0.0)
         with np.errstate(over="ignore"):
             total = float(a.sum())
-        if not math.isfinite(total):  # where it is, all values of the statistic are
+        if not math.isfinite(total):  # if it is finite, so are all values of the statistic
             rule = f"the weights of a list of {n} must have a finite sum"
             raise ValueError(f"statistic {self!s:.80}: {rule}, got weights up to {float(a[-1])!r}")
         return a
@@ -405,11 +406,11 @@ class RankStatistic:
         return 1.0 / (n_pos * n_neg), -(n_pos + 1) / (2.0 * n_neg)
 
     def value(self, ranks: ArrayLike, n: int) -> float:
-        """Return the statistic of a list of n whose positives hold these ranks (1 at the bottom, n at the top).
+        """Return the statistic of a list of n whose positives have these ranks (1 at the bottom, n at the top).
 
         Raises:
-            ValueError: ranks that are not a 1-D array of integers from 1 to n; more ranks than n; as `weights` and
-                `affine`.
+            ValueError: ranks that are not a 1-D array of integers from 1 to n; more ranks than n; or as for
+                `weights` and `affine`.
         """
         weights = self.weights(n)
         rank = np.atleast_1d(as_numbers("ranks", ranks))
@@ -425,7 +426,7 @@ class RankStatistic:
         """Return the largest value that a ranking can have: every positive above every negative.
 
         Raises:
-            ValueError: an n_pos that is not an integer from 0 to n; as `weights` and `affine`.
+            ValueError: an n_pos that is not an integer from 0 to n; or as for `weights` and `affine`.
         """
         if not is_whole(n_pos) or not 0 <= n_pos <= n:
             raise ValueError(f"n_pos must be an integer from 0 to n = {n}, got {n_pos!r}")
@@ -452,7 +453,7 @@ class RankStatistic:
 
 
 def _kind_of(name: str) -> StatisticKind:
-    """Return what a name stands for; a module in front of it, as in ``mymodule:name``, is imported first."""
+    """Return the row that a name stands for, after importing the module in front of it, as in ``mymodule:name``."""
     module, _, own = name.rpartition(":") if isinstance(name, str) else ("", "", name)
     if module:
         imported(f"statistic {name}", module)
@@ -462,7 +463,7 @@ def _kind_of(name: str) -> StatisticKind:
 
 
 def _checked_weights(weights: ArrayLike, name: str = "weights", n: int | None = None) -> FloatArray:
-    """Return weights as float64 with 0 for -0, once they are finite, nonnegative and nondecreasing."""
+    """Return weights as float64, with 0 for -0; raise ValueError unless finite, nonnegative and nondecreasing."""
     a = as_numbers(name, weights)
     if n is not None and a.shape != (n,):
         raise ValueError(f"{name} must be one number for each of {n} places, got shape {a.shape}")

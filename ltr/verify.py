@@ -17,25 +17,25 @@ lost elsewhere; s = 1 unless stated otherwise. In a file of the kind "pairwise" 
 of the pairs won.
 
 A file of the kind "graded" gives each observation a gain >= 0 and a list, by its number qid. Of one list let n be the
-number of observations, 0 <= a_1 <= ... <= a_n its weights (in the file one list behind the other, qid ascending),
+number of observations, 0 <= a_1 <= ... <= a_n its weights (in the file one list after the other, qid ascending),
 0 = v_0 < v_1 < ... the number 0 and the gains in it, and h_i the grade of i, gain_i = v_(h_i). The statistic is the sum
 of gain_i * a[n - c_i] over all i of all lists, where c_i counts within the list of i
 
     rank "resolved"    the observations before i, in the order of the keys w·x - margin * h from the largest down; of
-                       equal keys the larger h comes first, and those of equal h too, of one gain, stand in any order
+                       equal keys the larger h comes first; observations of equal key and h may be in any order
     rank "subrank"     the lost pairs (i, k), k any other
 
-A file of the kind "rerank" is of one list, with the gains y, 0 and 1; for "auc" the statistic is
+A file of the kind "rerank" is about one list, with the gains y, 0 and 1; for "auc" the statistic is
 (s - m (m + 1) / 2) / (m (n - m)) of this sum s, m the sum of y.
 
 **Layers.** As gain_i is the sum of v_t - v_(t-1) over t = 1, ..., h_i, the statistic is the sum over lists and t of
 (v_t - v_(t-1)) S_t, where S_t is the sum of a[n - c_i] over the *members* of the layer, the i with h_i >= t. For
-"resolved" let the pairs be the (i, k) with h_i > h_k, s = h_i - h_k, so that a pair is won where i stands before k; for
+"resolved" let the pairs be the (i, k) with h_i > h_k, s = h_i - h_k, so that a pair is won where i comes before k; for
 "subrank" all (i, k), s = 1. Let G_i be the number of lost pairs of i with h_k < t, and c_(0) <= c_(1) <= ... numbers of
 the members, sorted. Go down the members in the order of the keys or, for "subrank", of w·x: G never falls. The one in
 place p = 0, 1, ...
 
-* for "resolved" stands behind p members and G_(p) others: c_(p) = p + G_(p), and S_t = sum over p of a[n - p - G_(p)].
+* for "resolved" comes after p members and G_(p) others: c_(p) = p + G_(p), and S_t = sum over p of a[n - p - G_(p)].
 * for "subrank" beats neither the p members before it nor G_(p) others: its c is at least p + G_(p), which never falls
   either. Sorting keeps that: c_(p) >= p + G_(p).
 
@@ -44,10 +44,10 @@ place p = 0, 1, ...
 
 **Roots.** Where b <= 0 or there are no constraints, feasible weights other than 0 can be scaled up to max |w_j| = 1:
 they stay feasible, win what they won, and keep their zeros. (For a row, scaling multiplies both sums by s >= 1, and
-s (b_r + 1e-9 |b_r|) is at most b_r + 1e-9 |b_r| where that is not above 0.) To lose fewer pairs never lowers the
+s (b_r + 1e-9 |b_r|) is at most b_r + 1e-9 |b_r| where that is not above 0.) Losing fewer pairs never lowers the
 statistic: a is nondecreasing, and a sum S_t needs the numbers G only, or for "subrank" the numbers c, of lost pairs. So
-the value of w = 0 and 2d roots are all that counts, the faces w_0 = -1, w_0 = 1, w_1 = -1, ... of the cube. Elsewhere
-the cube is the one root.
+the value of w = 0 and 2d roots are all that matters, the faces w_0 = -1, w_0 = 1, w_1 = -1, ... of the cube. Otherwise
+the cube is the only root.
 
 **Partition.** One text for each root cuts it into boxes, in preorder: "." closes a box; "j" halves it at the middle of
 its interval of w_j, lower half first; "jz" cuts it into the parts w_j < 0, w_j = 0 and w_j > 0. The parts of a box
@@ -61,7 +61,7 @@ is at most c·δ + r·|δ|; where that is below margin * s the pair is lost ever
 known not to be 0 bound the value, for:
 
 * Let b_i of the lost pairs of i be known, g_i of them with h_k < t. Then b_i <= c_i, as for "resolved" the k of a lost
-  pair stands before i, and g_i <= G_i. Sorting keeps ``<=`` between lists, and a is nondecreasing, so
+  pair comes before i, and g_i <= G_i. Sorting keeps ``<=`` between lists, and a is nondecreasing, so
 
       S_t <= sum over p of a[n - max(b_(p), p + g_(p))].
 
@@ -104,15 +104,15 @@ KINDS = {
     "graded": {"kind": str, **PROBLEM, **RANKED, "gains": [float], "qid": [int]},
     "pairwise": {"kind": str, **PROBLEM, "pairs": [[int]], "pair_weights": [float]},
 }
-# a type, [of each entry], {name: of each field}, or (that or null,)
+# a type, [type of each entry], {name: type of the field}, or (type or null,)
 FILE = {"format": str, "version": int, "claim": str, "value": float, "claimed_bound": float, "weights": [float]}
 FILE |= {"problem": KINDS, "proof": ({"bound": float, "partition": [str]},)}
 ONE = 1 << 60  # the weight 1: ends of intervals are integers in this unit
-ROUNDING = Fraction(1e-12)  # of the value and of "optimal", relative to the statistic's size
+ROUNDING = Fraction(1e-12)  # tolerance of the value and of "optimal", relative to the statistic's size
 FEASIBLE = Fraction(1e-9)  # how far the weights may exceed a side constraint, relative to the size of its terms
 ULPS = 8  # how far, in units of 2**-52, an a_l may be from the one computed here
 MAX_SIZE = 256  # largest size of a file in MiB: Python needs up to twenty times as much memory for it
-ROOM = 8_000_000  # open pairs that all boxes together may hold, at about 170 bytes each
+ROOM = 8_000_000  # open pairs that all boxes together may store, at about 170 bytes each
 COUNTERS = 8  # counters that take as much memory as one open pair
 
 
@@ -125,7 +125,7 @@ class LimitError(Exception):
 
 
 class Progress:
-    """Count of the boxes checked, written to stderr every ten seconds where `loud`."""
+    """Count of the boxes checked, written to stderr every ten seconds if `loud`."""
 
     def __init__(self, loud: bool = False) -> None:
         self.loud, self.boxes, self.checked, self.next = loud, 0, 0, time.monotonic() + 10
@@ -151,7 +151,7 @@ def sized(values: list[Json], length: int, place: str) -> None:
 
 
 def parse(text: str) -> dict[str, Json]:
-    """Return the content of a file, with all fields and of their types; ValueError for text that is not JSON."""
+    """Return the content of a file, its fields and their types checked; raise ValueError if it is not JSON."""
     try:
         content = json.loads(text, object_pairs_hook=unique)
         require(isinstance(content, dict) and content.get("format") == FORMAT, "format", f"must be {FORMAT!r}")
@@ -162,7 +162,7 @@ def parse(text: str) -> dict[str, Json]:
     except json.JSONDecodeError as error:
         raise ValueError(f"it is not JSON: {error}") from None
     except ValueError:
-        raise ValueError("it holds an integer with more digits than Python reads") from None
+        raise ValueError("it contains an integer with more digits than Python reads") from None
     except RecursionError:
         raise ValueError("its brackets are nested too deeply") from None
 
@@ -171,13 +171,13 @@ def unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     """Return a JSON object, in which no name may occur twice."""
     fields: dict[str, Json] = {}
     for name, value in pairs:
-        require(name not in fields, f"{name!r:.40}", "stands twice in one object")
+        require(name not in fields, f"{name!r:.40}", "occurs twice in one object")
         fields[name] = value
     return fields
 
 
 def typed(value: Json, kind: Json, place: str) -> Json:
-    """Return the value if it is of this kind; lists of lists are rectangular, integers become floats where due."""
+    """Return the value if it is of this kind; lists of lists are rectangular, integers become floats where needed."""
     if isinstance(kind, tuple):
         return None if value is None else typed(value, kind[0], place)
     if kind is KINDS and isinstance(value, dict):
@@ -224,7 +224,7 @@ STATISTICS: dict[str, tuple[str, float, float, str, Callable[[int, int, float], 
 
 
 def number(text: str) -> float:
-    """Return the finite float64 that a word in a name stands for; ValueError for another word."""
+    """Return the finite float64 that a word in a name stands for; raise ValueError for another word."""
     value = math.e if text == "e" else float(text) if NUMBER.fullmatch(text) else math.nan
     if not math.isfinite(value):
         raise ValueError(f"{text!r:.40} is not a finite number")
@@ -232,7 +232,7 @@ def number(text: str) -> float:
 
 
 def parse_statistic(text: str) -> tuple[str, Callable[[int], list[float]]]:
-    """Return the name of a statistic without options, and the function n -> a_1, ..., a_n; ValueError for other text.
+    """Return the name of a statistic and the function n -> a_1, ..., a_n; raise ValueError for other text.
 
     White space around words and numbers does not count.
     """
@@ -271,7 +271,7 @@ def parse_statistic(text: str) -> tuple[str, Callable[[int], list[float]]]:
 
 
 def finite(a: list[float], n: int) -> list[float]:
-    """Return these weights if there are n of them and their sum is finite."""
+    """Return these weights; raise ValueError unless there are n of them and their sum is finite."""
     if len(a) != n:
         raise ValueError(f"it has {len(a)} weights")
     if not math.isfinite(sum(a)):
@@ -295,8 +295,9 @@ def check_weights(statistic: str, weights: Callable[[int], list[float]], a: list
 def data_digest(problem: dict[str, Json]) -> str:
     """Return the SHA-256 of the data as ASCII lines, each ended by a line feed.
 
-    One line an observation: its features as `float.hex` writes them, separated by single spaces, behind its label (kind
-    "rerank") or its gain and list (kind "graded"); then for the kind "pairwise" one line a pair: above, below, weight.
+    One line per observation: its label (kind "rerank") or its gain and list (kind "graded"), then its features as
+    `float.hex` writes them, separated by single spaces; for the kind "pairwise" then one line per pair: above, below,
+    weight.
     """
     digest = hashlib.sha256()
     for line in data_lines(problem):
@@ -320,7 +321,7 @@ def data_lines(problem: dict[str, Json]) -> Iterator[list[str]]:
 
 
 def integers(values: list[float]) -> tuple[list[int], int]:
-    """Return integers and a unit, values = integers / unit: denominators are powers of 2, the largest serves all."""
+    """Return integers and a unit, values = integers / unit: denominators are powers of 2, and the largest is used."""
     unit = max((v.as_integer_ratio()[1] for v in values), default=1)
     return [p * (unit // q) for p, q in (v.as_integer_ratio() for v in values)], unit
 
@@ -341,10 +342,10 @@ class Problem:
     Attributes:
         n, d: observations, features.
         X, unit: features times unit.
-        columns: the same, one list a feature.
+        columns: the same, one list per feature.
         grades: h_i of each observation; none for the kind "pairwise".
         steps: the largest s of a pair.
-        counters: of lost pairs, how many.
+        counters: number of counters of lost pairs.
         lists: (first, everyone, ranked, layers, a) of each list with a gain > 0: all its observations; those with a
             gain > 0, numbered from 0, the largest gain first; of its layers t = 1, ... the number of members, which are
             the first ones, and v_t - v_(t-1); and a_n, ..., a_1. The pairs of number q with the k of grade h have the
@@ -352,14 +353,14 @@ class Problem:
         lines: the weights of all pairs of each counter, for the kind "pairwise", where 2l counts the pairs of line l in
             one direction, 2l + 1 those in the other, both by weight.
         value_unit: unit of the sums of contributions, which are gains times rank weights, or weights of pairs.
-        perfect: the sum of contributions where no pair is lost.
+        perfect: the sum of contributions if no pair is lost.
         edges: the pairs of the kind "pairwise", see `pairs`.
-        progress: is told about each box and about each observation whose pairs are gone through.
+        progress: notified of each box, and of each observation whose pairs are visited.
         scale, shift: the statistic is scale * (sum of contributions) / value_unit + shift.
         sides: (row of A, entry of b), both times one power of 2.
         scalable: whether the faces of the cube are the roots.
         counted: the columns that are not free.
-        most: weights of these that may differ from 0.
+        most: number of their weights that may differ from 0.
     """
 
     def __init__(self, content: dict[str, Json]) -> None:
@@ -475,7 +476,7 @@ class Problem:
                         yield i, k, s, first + len(ranked) * self.grades[k] + q, 1
 
     def total(self, lost: list[int]) -> int:
-        """Return the largest sum of contributions where at least so many pairs are lost."""
+        """Return the largest sum of contributions if each counter has at least this many lost pairs."""
         if self.lines:
             won = [weight - gone for weight, gone in zip(self.lines, lost, strict=True)]
             return sum(map(max, won[::2], won[1::2]))
@@ -495,7 +496,7 @@ class Problem:
         return self.scale * Fraction(total, self.value_unit) + self.shift - self.C * nonzero
 
     def size(self) -> Fraction:
-        """Return the statistic where no pair is lost."""
+        """Return the statistic if no pair is lost."""
         return self.objective(self.perfect, 0)
 
     def value(self, weights: list[float]) -> Fraction:
@@ -528,19 +529,19 @@ class Problem:
 
 
 class Box:
-    """A box of weights, `ONE` standing for 1.
+    """A box of weights, in which `ONE` stands for 1.
 
-    Its pairs are looked at when they are asked for. What is then found is kept for the parts of the box if there is
-    room; the pairs of a part are looked for among those kept last, or among all.
+    Its pairs are examined on request. The open ones are kept for the parts of the box if there is room; the pairs of a
+    part are then searched among those kept last, or among all pairs.
 
     Attributes:
         low, high: ends of the intervals.
-        apart: coordinates known not to be 0 though 0 may be an end of their interval.
+        apart: coordinates known not to be 0, although 0 may be an end of their interval.
         open: pairs neither lost nor won everywhere in the box: (the largest w·δ, the smallest, i, k, counter, weight),
-            both less margin * s; None where they are not kept.
-        lost: counters of the pairs lost everywhere in the box; None where they are not kept.
-        source: the box around this one that keeps its pairs, None where there is none.
-        held: the room that the boxes around this one take.
+            both minus margin * s; None if they are not kept.
+        lost: counters of the pairs lost everywhere in the box; None if they are not kept.
+        source: the box around this one that keeps its pairs, or None.
+        held: the room that the boxes around this one take, in open pairs.
     """
 
     def __init__(
@@ -568,7 +569,7 @@ class Box:
     def count(self, keep: bool = False) -> list[int]:
         """Count the pairs lost everywhere in the box; `keep` keeps the open ones for its parts, if there is room.
 
-        No box takes more than half of the room that is left, so that there always is some for boxes with fewer pairs.
+        No box takes more than half of the room that is left, so there is always some for boxes with fewer pairs.
         """
         if self.lost is not None:
             return self.lost
@@ -587,7 +588,7 @@ class Box:
         moves = [(j, own[j] - old[j]) for j in range(self.problem.d) for own, old in ends if own[j] != old[j]]
         for at, (j, shift) in enumerate(moves, 1):
             column, before, pairs = self.problem.columns[j], pairs, []
-            if at == len(moves) and not keep:  # what stays open is not asked for
+            if at == len(moves) and not keep:  # the open pairs are not needed
                 for largest, _, i, k, counter, weight in before:
                     if largest + min(0, shift * (column[i] - column[k])) < 0:
                         lost[counter] += weight
@@ -665,7 +666,7 @@ def check_root(problem: Problem, limits: list[int], words: list[str], root: Box,
     boxes = [root]
     for at, word in enumerate(words):
         here = f"{place}, word {at + 1}"
-        require(bool(boxes), here, "stands behind the end, all boxes are closed")
+        require(bool(boxes), here, "comes after the end, all boxes are closed")
         box = boxes.pop()
         problem.progress.tick(1)
         if word == ".":
@@ -702,7 +703,7 @@ def check_closed(problem: Problem, limits: list[int], box: Box, place: str) -> N
 def check(content: dict[str, Json], progress: Progress | None = None) -> tuple[str, str]:
     """Return what the content of a file (from `parse`) shows, as its claim and in words.
 
-    The claim is "optimal"; "bound", where a bound above the value is proven; or "value", where none is proven.
+    The claim is "optimal"; "bound" if a bound above the value is proven; or "value" if none is proven.
     `CertificateError` says what is wrong.
     """
     problem, weights, stated = Problem(content["problem"]), content["weights"], content["value"]
@@ -757,7 +758,7 @@ def counted(number: int, word: str) -> str:
 
 
 def read(path: str, most: int) -> str:
-    """Return the text of a file of at most so many MiB."""
+    """Return the text of a file of at most `most` MiB."""
     with open(path, "rb") as file:  # noqa: PTH123 (as few modules as possible)
         pieces = list(itertools.islice(iter(lambda: file.read(1 << 20), b""), most + 1))
     if sum(map(len, pieces)) > most << 20:

@@ -10,7 +10,7 @@ All maximise ``sum over p of a[n - p - c_(p)]`` (see `ltr.exact.problem`) over w
 * *DirectRank*: Tan, Xia, Guo & Wang, "Direct optimization of ranking measures for learning to rank models" (KDD 2013).
   Each coordinate in random order is moved into the best of the intervals of its whole line, found by sorting the
   points where a pair changes and sweeping over them; a random start once no coordinate helps. Their likelihood of
-  top-τ permutations, against overfitting, is left out.
+  top-τ permutations, a measure against overfitting, is left out.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class List(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def evaluate(given: List, w: FloatArray) -> float:
-    """Return the statistic at w."""
+    """Return the statistic of a list at w."""
     negatives = np.sort(given.negatives @ w)
     scores = given.positives @ w
     n = len(scores) + len(negatives)
@@ -70,7 +70,7 @@ def random_start(d: int, rng: np.random.Generator) -> FloatArray:
 
 @njit(cache=True, nogil=True)
 def random_pass(given: List, w: FloatArray, value: float, rng: np.random.Generator) -> float:
-    """Try 500 random directions; the best is left in w and its value returned."""
+    """Try 500 random directions; leave the best in w and return its value."""
     for _ in range(_DIRECTIONS):
         trial = random_start(len(w), rng)
         reached = evaluate(given, trial)
@@ -90,7 +90,7 @@ def _moved(w: FloatArray, j: int, step: float) -> FloatArray:
 
 @njit(cache=True, nogil=True)
 def coordinate_pass(given: List, w: FloatArray, value: float, rng: np.random.Generator) -> float:
-    """Pass over the coordinates with doubled steps; w is moved and its value returned."""
+    """Pass over the coordinates with doubled steps; move w and return its value."""
     for j in rng.permutation(len(w)):
         best, best_step = value, 0.0
         for sign in (-1.0, 1.0):
@@ -108,7 +108,7 @@ def coordinate_pass(given: List, w: FloatArray, value: float, rng: np.random.Gen
 
 @njit(cache=True, nogil=True)
 def direct_rank_pass(given: List, w: FloatArray, value: float, rng: np.random.Generator) -> float:
-    """Pass over the coordinates with exact line searches; w is moved and its value returned."""
+    """Pass over the coordinates with exact line searches; move w and return its value."""
     for j in rng.permutation(len(w)):
         trial = _moved(w, j, _best_step(given, w, j))
         reached = evaluate(given, trial)
@@ -140,7 +140,7 @@ def _best_step(given: List, w: FloatArray, j: int) -> float:
     if events == 0:
         return 0.0
     n = rows + columns
-    fewer = np.zeros(columns + 1, np.int64)  # positives that lose at most so many
+    fewer = np.zeros(columns + 1, np.int64)  # positives that lose at most this many pairs
     for i in range(rows):
         fewer[lost[i]] += 1
     value = 0.0

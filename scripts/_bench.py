@@ -31,12 +31,12 @@ from trainers.tables import markdown_table
 
 Json = dict[str, Any]
 Form = Callable[[str, Tensor, Tensor], Callable[[], float] | None]
-"""Takes the name of what is measured, scores and labels; returns a call that gives the value, or None."""
+"""A function of the name of what is measured, scores and labels that returns a call for the value, or None."""
 
 Curve = tuple[str, str, str, str, str]
 """A line of a plot: the form and what it computes; its label, style and colour."""
 
-_SECONDS, _CALLS = 0.5, 200  # a call is repeated for so many seconds, and at most so often
+_SECONDS, _CALLS = 0.5, 200  # seconds for which a call is repeated, and largest number of calls
 _ABSENT = "not there"
 _KEY = ("form", "what", "shape", "dtype", "threads")
 
@@ -53,7 +53,7 @@ def command_line(doc: str | None, folder: str) -> argparse.ArgumentParser:
 def parsed(
     parser: argparse.ArgumentParser, measure: Callable[[Json], Json], arguments: Sequence[str] | None = None
 ) -> argparse.Namespace:
-    """Return the options; with ``--one`` make that measurement, print its record and exit."""
+    """Return the options; with ``--one``, make that measurement, print its record and exit."""
     options = parser.parse_args(arguments)
     if options.one:
         record = measure(options.one)
@@ -67,7 +67,7 @@ def parsed(
 def apart(
     script: str, request: Json, *, threads: int = 1, launcher: Sequence[str] = (), seconds: float | None = None
 ) -> Json:
-    """Return the record of a request from a process of its own; its status is ``failed`` where that dies.
+    """Return the record of a request from a process of its own; its status is ``failed`` if the process dies.
 
     Args:
         script: path of the script that measures.
@@ -99,7 +99,7 @@ class Records:
 
     Args:
         path: the file.
-        fields: names of the fields that tell one measurement from another.
+        fields: names of the fields that identify a measurement.
     """
 
     def __init__(self, path: Path, fields: Sequence[str]) -> None:
@@ -116,14 +116,14 @@ class Records:
         return [record for several in self._found.values() for record in several]
 
     def add(self, record: Json) -> None:
-        """Add a record, also to the file."""
+        """Add a record here and to the file."""
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
         self[record].append(record)
 
 
 def publish(options: argparse.Namespace, name: str, text: str) -> None:
-    """Print a table, write it to a file of its name, and put it into the page that was asked for."""
+    """Print a table, write it to a file of its name, and put it into the page given by ``--docs``."""
     print(text)
     (options.out / f"{name}.md").write_text(text, encoding="utf-8")
     if options.docs is not None:
@@ -147,7 +147,7 @@ def insert(page: Path, name: str, text: str) -> None:
 def peak() -> float:
     """Return the largest memory of this process so far, in megabytes.
 
-    Linux counts into `ru_maxrss` what the parent held when it started this process, and not into `VmHWM`.
+    Linux includes in `ru_maxrss`, but not in `VmHWM`, the memory of the parent when it started this process.
     """
     status = Path("/proc/self/status")
     found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
@@ -159,21 +159,21 @@ def peak() -> float:
 
 @dataclass
 class Study:
-    """A script that compares the product's form of several computations with those of its peers.
+    """A benchmark that compares our form of several computations with those of other libraries.
 
     A request says ``form``, ``what``, ``shape``, ``dtype`` and ``threads``; its record adds ``status`` and, where that
     is "ok", ``value``, ``seconds`` and ``megabytes``.
     """
 
-    name: str  # of the files, and of the table's place in a page
-    script: str  # path
+    name: str  # name of the files, and of the table's place in a page
+    script: str  # path of the script
     about: str | None  # the script's docstring
-    forms: Mapping[str, Form]  # the first is the product's
+    forms: Mapping[str, Form]  # the first is ours
     data: Callable[[str, list[int], str], tuple[Tensor, Tensor]]  # scores and labels for what is measured, shape, dtype
-    requests: Callable[[int], list[Json]]  # everything to measure, threads apart, for the longest list
+    requests: Callable[[int], list[Json]]  # everything to measure except the number of threads, for the longest list
     plot: Mapping[str, Sequence[Curve]]  # panels by their title
     tolerance: Mapping[str, float]  # relative error up to which the values of forms agree, by dtype
-    first: Sequence[int]  # lengths of the lists of the calls that compile, ahead of the clock
+    first: Sequence[int]  # lengths of the lists of the calls that compile, before the clock starts
 
     def main(self) -> None:
         """Measure what is missing, and write the table and the plot."""
@@ -220,7 +220,7 @@ class Study:
         return request | {"status": "ok", "value": value, "seconds": min(times), "megabytes": megabytes}
 
     def _collect(self, kept: Records, requests: Sequence[Json], times: int) -> None:
-        """Measure what was not measured so often, but for forms whose library cannot be imported."""
+        """Measure what has fewer than `times` records, except forms whose library cannot be imported."""
         absent = set()
         for request in requests:
             if len(kept[request]) >= times or request["form"] in absent:
@@ -233,16 +233,16 @@ class Study:
                 kept.add(record)
 
     def check_values(self, records: Sequence[Json]) -> None:
-        """Exit where a form's value is not the product's: speed says nothing where the answers differ."""
+        """Exit if a form's value differs from ours: speeds cannot be compared if the answers differ."""
         measured = [(record, tuple(map(str, map(record.get, _KEY[1:])))) for record in records if "value" in record]
         own = {key: record["value"] for record, key in measured if record["form"] == next(iter(self.forms))}
         for record, key in measured:
             expected = own.get(key, record["value"])
             if abs(record["value"] - expected) > self.tolerance[record["dtype"]] * abs(expected):
-                raise SystemExit(f"{record}: {record['value']!r}, but {expected!r} is the product's value")
+                raise SystemExit(f"{record}: {record['value']!r}, but {expected!r} is our value")
 
     def _table(self, records: Sequence[Json]) -> str:
-        """Return seconds and memory of the product, and the others' time as a multiple of its own."""
+        """Return our seconds and memory, and the others' time as a multiple of ours."""
         measured = {(r["what"], tuple(r["shape"]), r["form"]): r for r in records if r["status"] == "ok"}
         product, *others = self.forms
         rows = []

@@ -20,7 +20,7 @@ from ltr.exact.scip import ResolvedRank, ScipSolver
 from ltr.exact.state import Ending, SolveState
 
 _LONGEST_SEARCH = 2.0  # seconds, as before SCIP
-_TOLERANCE = 1e-9  # of feasibility and integrality, as small as the model needs (see `ltr.exact.scip`)
+_TOLERANCE = 1e-9  # tolerance of feasibility and integrality, as small as the model needs (see `ltr.exact.scip`)
 _MODEL = ScipSolver(ResolvedRank, "faithful")
 
 
@@ -28,11 +28,11 @@ _MODEL = ScipSolver(ResolvedRank, "faithful")
 class HighsSolver:
     """Solves the faithful ResolvedRank model with HiGHS."""
 
-    threads: int = 1  # HiGHS takes them once per process
+    threads: int = 1  # number of threads, which HiGHS can set only once per process
     local_search: float = 0.1  # share of the time limit given to the local search, 2 seconds at most; 0 skips it
 
     def check(self, problem: Problem) -> None:
-        """Refuse what SCIP refuses."""
+        """Raise ValueError for a problem that SCIP rejects too."""
         _MODEL.check(problem)
 
     def prepare(self) -> None:

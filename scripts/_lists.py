@@ -27,7 +27,7 @@ TINY = RerankProblem([[0.0, 1.0], [1.0, 0.5], [2.0, 3.0]], [0, 1, 0])  # to comp
 
 @dataclass(frozen=True)
 class Case:
-    """One list.
+    """A list to rerank.
 
     Attributes:
         data: a name of `ltr.data.dataset_names`, ``uis_numeric_ivhx`` (IVHX as the number it has in the file, not as
@@ -46,7 +46,7 @@ class Case:
         return f"{self.data}, {'full list' if self.top == LONGEST else f'top {self.top}'}"
 
     def problem(self) -> RerankProblem:
-        """Return the problem of this list: DCG, or the mean NDCG of the queries.
+        """Return the problem of this list, with DCG or the mean NDCG of the queries as its statistic.
 
         Raises:
             DataError: missing data, a length beyond that of the training set, or a list of one class.

@@ -1,9 +1,9 @@
-"""Write docs/api from the docstrings of the public packages: one page a package, every name of its ``__all__``.
+"""Write docs/api from the docstrings of the public packages: one page per package, every name of its ``__all__``.
 
 ::
 
     python scripts/api_reference.py             # write the pages
-    python scripts/api_reference.py --check     # exit code 1 when a page is not what the docstrings say
+    python scripts/api_reference.py --check     # exit code 1 if a page does not agree with the docstrings
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FURTHER = {
     "ltr.exact": ("solve", "weight_space", "local_search", "scip", "largest_margin"),
     "ltr.metrics": ("torchmetrics",),
 }
-"""Modules whose names stand on the page of their package, too."""
+"""Modules whose names are also listed on the page of their package."""
 
 Link = Callable[[str], str]
 """Markdown for a name in single backticks."""
@@ -57,13 +57,13 @@ class Entry(typing.NamedTuple):
 
 
 def packages() -> list[str]:
-    """The packages that have a page: ltr and all modules of its ``__all__``."""
+    """Return the packages that have a page: ltr and all modules of its ``__all__``."""
     return ["ltr", *(f"ltr.{name}" for name in ltr.__all__ if isinstance(getattr(ltr, name), types.ModuleType))]
 
 
 @functools.cache
 def entries() -> tuple[Entry, ...]:
-    """Every public name once: on the page of the package that is nearest to its definition."""
+    """Return every public name once: on the page of the package that is nearest to its definition."""
     found: dict[tuple[str, Path], Entry] = {}
     for package in sorted(packages(), key=lambda name: -name.count(".")):
         for module in (package, *(f"{package}.{name}" for name in _FURTHER.get(package, ()))):
@@ -77,7 +77,7 @@ def entries() -> tuple[Entry, ...]:
 
 
 def _definition(module: types.ModuleType, name: str, value: object) -> tuple[Path, str]:
-    """Where a name is defined, and its docstring."""
+    """Return where a name is defined, and its docstring."""
     if inspect.isclass(value) or inspect.isfunction(value):
         return Path(inspect.getfile(value)), inspect.getdoc(value) or ""
     path = Path(str(module.__file__))
@@ -93,7 +93,7 @@ def _definition(module: types.ModuleType, name: str, value: object) -> tuple[Pat
 
 
 def pages() -> dict[str, str]:
-    """The text of each page by file name."""
+    """Return the text of each page by file name."""
     return {f"{package}.md": _page(package) for package in packages()} | {"README.md": _contents()}
 
 
@@ -121,7 +121,7 @@ def _page(package: str) -> str:
 
 
 def _listed(module: str, link: Link) -> Iterator[str]:
-    """A row for each public name of a module, those described on other pages among them."""
+    """Yield a row for each public name of a module, including those described on other pages."""
     loaded = importlib.import_module(module)
     for name in loaded.__all__:
         value = getattr(loaded, name)
@@ -132,7 +132,7 @@ def _listed(module: str, link: Link) -> Iterator[str]:
 
 
 def _link(page: str, name: str) -> str:
-    """A link to the entry that a name in a docstring means, seen from a page; code where there is none."""
+    """Return a link from a page to the entry that a name in a docstring refers to, or code if there is none."""
     last = name.removesuffix("()").split(".")
     wanted = [part for part in last if part[:1].isupper()][:1] or last[-1:]
     if name in packages() and name != page:
@@ -166,7 +166,7 @@ def _entry(entry: Entry, link: Link) -> str:
 
 
 def _member(owner: str, name: str, member: object, link: Link) -> Iterator[str]:
-    """A public method or property of a class that says what it does."""
+    """Yield the text on a public method or property of a class, if it has a docstring."""
     inner = getattr(member, "__func__", member)
     docstring = inspect.getdoc(inner) if not isinstance(inner, str | int | float | tuple) else None
     if name.startswith("_") or not docstring:
@@ -183,7 +183,7 @@ def _member(owner: str, name: str, member: object, link: Link) -> Iterator[str]:
 
 
 def _bases(value: type) -> Iterator[type]:
-    """The bases of a class, those of a private one in its place."""
+    """Yield the bases of a class; a private base is replaced by its own bases."""
     for base in value.__bases__:
         if base.__name__.startswith("_"):
             yield from _bases(base)
@@ -198,7 +198,7 @@ class _Verbatim(str):
 
 
 def _code(head: str, value: Callable[..., object]) -> str:
-    """Return the signature as a block of code, one argument per line where it is long."""
+    """Return the signature as a block of code, one argument per line if it is long."""
     try:
         signature = inspect.signature(value)
     except ValueError:
@@ -230,7 +230,7 @@ def _doc(module: str) -> str:
 
 
 def _source(path: Path) -> str:
-    """A link to a source file, from the folder of the pages."""
+    """Return a link to a source file, from the folder of the pages."""
     place = path.resolve().relative_to(ROOT).as_posix()
     return f"[{place}](../../{place})"
 
@@ -257,7 +257,7 @@ def as_markdown(docstring: str, link: Link) -> str:
 
 
 def first_sentence(docstring: str, link: Link) -> str:
-    r"""The first sentence of a docstring, as Markdown in one line that a table's cell can hold.
+    r"""Return the first sentence of a docstring, as one line of Markdown that fits into a table cell.
 
     Examples:
         >>> first_sentence('''Counts ``a | b``, e.g. two. Then more.''', lambda name: name)
@@ -269,12 +269,12 @@ def first_sentence(docstring: str, link: Link) -> str:
 
 
 def inline(text: str, link: Link) -> str:
-    """Running text: literals in double backticks become code, names in single ones links."""
+    """Return running text in which literals in double backticks become code, names in single ones links."""
     return _CODE.sub(lambda found: f"`{found['code']}`" if found["code"] else link(found["name"]), text)
 
 
 def _items(body: str, link: Link) -> str:
-    """Return a list of names and their descriptions, which may go on in indented lines."""
+    """Return a list of names and their descriptions, which may continue on indented lines."""
     items = []
     for text in (" ".join(item.split()) for item in re.split(r"\n+(?! )", body)):
         found = _ITEM.fullmatch(text)
@@ -314,7 +314,7 @@ def _table(block: str, link: Link) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Write or check the pages; the exit code is 1 where a check finds a page stale."""
+    """Write or check the pages; the exit code is 1 if a check finds a page stale."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing, exit with 1 when a page is stale")
     check = parser.parse_args(argv).check

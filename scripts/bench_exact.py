@@ -36,13 +36,13 @@ from trainers.tables import markdown_table
 
 
 class Method(NamedTuple):
-    """A method by its solver, and its look in the plot."""
+    """A method: its solver, and its style in the plot."""
 
     solver: Solver
     label: str
     colour: str
-    dashes: tuple[float, ...] = ()  # of a line that lies on others
-    own_model: bool = False  # its bound holds for the weights that its model admits, fewer than the problem's
+    dashes: tuple[float, ...] = ()  # for a line that covers others
+    own_model: bool = False  # its bound holds only for the weights that its model admits
 
 
 _METHODS = {
@@ -52,9 +52,9 @@ _METHODS = {
     "resolved_faithful": Method(METHODS["resolved_faithful"], "SCIP, the paper's model", "#d55e00", (4, 2), True),
     "highs": Method(HighsSolver(), "HiGHS, the paper's model", "#777777", (1, 1.5), True),
 }
-_START = 2.0  # seconds of local search for the warm start
+_START = 2.0  # seconds of the local search that gives the warm start
 _GRACE = 300.0  # seconds beyond the limit after which a process is killed
-_STEP = 0.99  # of the gap, at which the trace keeps a point
+_STEP = 0.99  # the trace keeps a point when the gap falls to this share of the last one
 _FIRST, _LEAST = 1e-2, 1e-2  # seconds and percent where the axes of the plot begin
 _KEY = ("data", "top", "method", "threads", "time_limit")
 
@@ -63,7 +63,7 @@ _KEY = ("data", "top", "method", "threads", "time_limit")
 
 
 def measure(request: Json) -> Json:
-    """Return the record of a solve: what was asked, and what came of it."""
+    """Return the record of a solve: the request and its result."""
     problem, method = Case(request["data"], request["top"]).problem(), _METHODS[request["method"]]
     solver = method.solver
     if hasattr(solver, "threads"):
@@ -100,7 +100,7 @@ def _bound(point: Solution | TracePoint, value: float, method: Method) -> float:
 def _thinned(solution: Solution, method: Method, start: float) -> list[list[float]]:
     """Return seconds, incumbent, bound and nodes wherever the gap has fallen by a hundredth, and at the end.
 
-    The trace begins with the warm start: the weights 0 are offered before it.
+    The trace begins with the warm start; earlier points, at w = 0, are dropped.
     """
     kept: list[list[float]] = []
     last = math.inf
@@ -159,7 +159,7 @@ def chosen_records(results: Records, case: Case, methods: Sequence[str]) -> list
 
 
 def gap_at(record: Json, seconds: float) -> float:
-    """Return the gap known after so many seconds, infinite before there is any."""
+    """Return the gap known after this many seconds, infinite before there is any."""
     known = [point for point in record["trace"] if point[0] <= seconds]
     if not known or known[-1][1] == 0:
         return math.inf
@@ -196,11 +196,11 @@ def percent(gap: float) -> str:
 
 
 def report(found: dict[Case, list[Json]], limits: Sequence[float]) -> str:
-    """Return the table, with a word on what its columns hold."""
+    """Return the table, with notes on its columns."""
     columns = [
         *("list", "method", "pos/neg", "d", "proof, s"),
         *(f"gap at {limit:g} s" for limit in limits),
-        *("value", "bound", "boxes or nodes", "a second", "memory, MB"),
+        *("value", "bound", "boxes or nodes", "per second", "memory, MB"),
     ]
     rows = [row(case, record, limits) for case, records in found.items() for record in records]
     machines = sorted({r["machine"] for records in found.values() for r in records if "machine" in r})
@@ -251,7 +251,7 @@ def _steps(record: Json) -> list[tuple[float, float]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compute what is missing, then write table and plot; return 1 when there is nothing to show."""
+    """Compute what is missing, then write table and plot; return 1 if there is nothing to show."""
     parser = command_line(__doc__, "runs/bench")
     parser.add_argument("--data", nargs="+", metavar="NAME", help="data sets (default: the standard lists)")
     parser.add_argument("--top", nargs="+", metavar="K", default=["50", "100", "150", "full"], help="lengths of lists")

@@ -30,11 +30,11 @@ from trainers.tables import markdown_table
 Ascent = Callable[[List, FloatArray, float, np.random.Generator], float]
 Search = Callable[[RerankProblem, float, int, Sequence[FloatArray]], float]
 
-_EQUAL = 1e-9  # values closer than this are one value
+_EQUAL = 1e-9  # values closer than this count as equal
 
 
 def by_local_search(problem: RerankProblem, seconds: float, seed: int, starts: Sequence[FloatArray]) -> float:
-    """Return the value that the toolkit's own search reaches."""
+    """Return the value that the toolkit's local search reaches."""
     return local_search(problem, seed=seed, starts=starts, restarts=10**7, time_limit=seconds).value
 
 
@@ -94,7 +94,7 @@ def rows(case: Case, options: argparse.Namespace, known: float) -> list[list[str
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write and print the table; return 1 when the data is not there."""
+    """Write and print the table; return 1 if data are missing."""
     parser = command_line(__doc__, "runs/bench")
     parser.add_argument("--data", nargs="+", default=["travel", "uis", "pima"], metavar="NAME", help="data sets")
     parser.add_argument("--top", nargs="+", default=["50", "100", "full"], metavar="K", help="lengths of lists")

@@ -5,7 +5,7 @@ Labels are 0 and 1, or 0 to 4 where a row says "graded".
 
 Every measurement runs in a process of its own, so that peak memory is that of this measurement alone. Imports,
 compilation and a first call are not timed, and the best of several calls counts. No table is written if a form's value
-differs from the product's. Peers (``allrank``, ``pytorchltr``, ``libauc``) are measured if they can be imported.
+differs from ours. Other libraries (``allrank``, ``pytorchltr``, ``libauc``) are measured if they can be imported.
 Results are kept in ``losses.jsonl`` and not measured again; a Markdown table and a plot are written beside it.
 
     python scripts/bench_losses.py --out runs/losses
@@ -24,7 +24,7 @@ from torch.nn import functional as F
 from ltr.losses import parse_loss
 
 _NAMES = ("exponential", "p_norm_push(p=2)", "hinge", "squared_hinge", "ranknet", "list_net", "lambda(statistic=dcg)")
-_OF_MATRICES = ("lambda(statistic=dcg)",)  # compute all pairs at any length of a list
+_OF_MATRICES = ("lambda(statistic=dcg)",)  # losses that compute all pairs, whatever the length of the list
 _GRADED, _GRADES = ", graded", 5
 _GRADED_LONG = (1_000, 100_000)  # half of the items of one list whose labels are graded
 _LONG = (100, 300, 1_000, 3_000, 10_000, 100_000, 1_000_000)  # positives of one list, and as many negatives
@@ -35,7 +35,7 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 def _plain(name: str) -> Loss:
-    """What is usually written in torch: for pairs, the mean over a matrix of all of them."""
+    """Return the code that one would write in torch: for pairs, the mean over a matrix of all of them."""
     if name == "list_net":
         return lambda scores, labels: F.cross_entropy(
             torch.atleast_2d(scores), torch.atleast_2d(labels).to(scores.dtype).softmax(-1)
@@ -44,7 +44,7 @@ def _plain(name: str) -> Loss:
 
 
 def _plain_lambda(scores: Tensor, labels: Tensor) -> Tensor:
-    """LambdaRank of the DCG, for scores without ties."""
+    """Return the LambdaRank loss of the DCG, for scores without ties."""
     discounts = 1.0 / torch.log2(torch.arange(2, scores.shape[-1] + 2, dtype=scores.dtype))
     own = discounts[scores.argsort(-1, descending=True).argsort(-1)]
     ideal = (labels.sort(-1, descending=True).values * discounts).sum(-1)
@@ -73,14 +73,14 @@ def _plain_pairs(name: str) -> Loss:
 
 
 def _allrank(name: str) -> Loss:
-    """Its RankNet is the mean over the pairs of the whole batch: the same where lists have equally many."""
+    """Return a loss of allRank; its mean over the pairs of a batch is ours if all lists have equally many pairs."""
     from allrank.models.losses import rankNet
 
     return lambda scores, labels: rankNet(scores, labels.to(scores.dtype))
 
 
 def _pytorchltr(name: str) -> Loss:
-    """Its losses are sums over pairs, the logistic one in bits."""
+    """Return a loss of pytorchltr, which sums over pairs, and in bits for the logistic loss."""
     from pytorchltr.loss import PairwiseHingeLoss, PairwiseLogisticLoss
 
     loss = PairwiseHingeLoss() if name == "hinge" else PairwiseLogisticLoss()
@@ -97,7 +97,7 @@ def _pytorchltr(name: str) -> Loss:
 
 
 def _libauc(name: str) -> Loss:
-    """Its losses are means over the pairs of one list."""
+    """Return a loss of LibAUC: a mean over the pairs of one list."""
     from libauc.losses.auc import PairwiseAUCLoss
 
     value: Loss = PairwiseAUCLoss("logistic" if name == "ranknet" else name)
@@ -142,7 +142,7 @@ def _data(what: str, shape: list[int], dtype: str) -> tuple[Tensor, Tensor]:
 
 
 def _requests(longest: int) -> list[Json]:
-    """Return what is measured."""
+    """Return the requests, for lists of up to `longest` items."""
     found: list[Json] = []
     for name in _NAMES:
         for what, lengths, forms in ((name, _LONG, tuple(_FORMS)), (name + _GRADED, _GRADED_LONG, _OF_GRADES)):

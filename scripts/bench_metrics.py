@@ -1,12 +1,12 @@
 """Measure NDCG, MRR and AUC: seconds and memory, against plain torch, torchmetrics, scikit-learn, ranx and allRank.
 
-Plain torch is the shortest form that is right where there are no ties. Labels are 0 and 1, or 0 to 4 where a row says
+Plain torch is the shortest form that is correct without ties. Labels are 0 and 1, or 0 to 4 where a row says
 "graded".
 
 Every measurement runs in a process of its own, so that peak memory is that of this measurement alone. Imports,
-compilation, a peer's own data structures and a first small call are not timed, and the best of several calls counts. No
-table is written if answers differ. Peers are measured if they can be imported. Results are kept in ``metrics.jsonl``
-and not measured again; a Markdown table and a plot are written beside it.
+compilation, another library's own data structures and a first small call are not timed, and the best of several calls
+counts. No table is written if answers differ. Other libraries are measured if they can be imported. Results are kept in
+``metrics.jsonl`` and not measured again; a Markdown table and a plot are written beside it.
 
     python scripts/bench_metrics.py --out runs/metrics
     python scripts/bench_metrics.py --out runs/metrics --docs docs/metrics.md --image docs/images/metrics.png
@@ -47,13 +47,13 @@ def _ltr_flat(metric: str, scores: Tensor, labels: Tensor) -> Call | None:
 
 
 def _plain(metric: str, scores: Tensor, labels: Tensor) -> Call:
-    """From the labels in the order of the scores."""
+    """Return a call that computes the metric from the labels in the order of the scores."""
 
     def value() -> float:
         ordered = labels.gather(-1, scores.argsort(-1, descending=True))
         if metric == "mrr":
             return float((1.0 / ((ordered > 0).byte().argmax(-1) + 1)).mean())
-        if metric == "auc":  # of each negative, the positives above it
+        if metric == "auc":  # for each negative, the positives above it
             below, positives = 1 - ordered, ordered.sum(-1)
             return float(((ordered.cumsum(-1) * below).sum(-1) / (positives * below.sum(-1))).mean())
         discounts = 1.0 / torch.log2(torch.arange(2, labels.shape[-1] + 2, dtype=torch.float64))
@@ -70,7 +70,7 @@ def _torchmetrics(metric: str, scores: Tensor, labels: Tensor) -> Call | None:
     if metric == "auc":
         rows, targets = torch.atleast_2d(scores), torch.atleast_2d(labels)
         auroc = classification.binary_auroc
-        # probabilities are wanted: others go through a sigmoid
+        # it expects probabilities and puts other scores through a sigmoid
         unit = torch.special.ndtr(rows.double())
         return lambda: sum(float(auroc(s, y)) for s, y in zip(unit, targets, strict=True)) / len(rows)
     classes = {"ndcg": retrieval.RetrievalNormalizedDCG, "mrr": retrieval.RetrievalMRR}
@@ -96,7 +96,7 @@ def _ranx(metric: str, scores: Tensor, labels: Tensor) -> Call | None:
     from ranx import Qrels, Run, evaluate
 
     rows, targets = torch.atleast_2d(scores).double().tolist(), torch.atleast_2d(labels).tolist()
-    # it divides by the sum of the ideal order and knows relevant items only
+    # it divides by the value of the ideal order and takes relevant items only
     qrels = Qrels({f"q{q}": {f"d{i}": y for i, y in enumerate(row) if y} for q, row in enumerate(targets)})
     run = Run({f"q{q}": {f"d{i}": s for i, s in enumerate(row)} for q, row in enumerate(rows)})
     return lambda: float(evaluate(qrels, run, metric))
@@ -109,7 +109,7 @@ def _allrank(metric: str, scores: Tensor, labels: Tensor) -> Call | None:
 
     rows, targets = torch.atleast_2d(scores).float(), torch.atleast_2d(labels).float()
     if metric == "mrr":
-        # of graded labels it looks for the highest one
+        # for graded labels it looks for the highest one
         return None if len(targets.unique()) > 2 else lambda: float(metrics.mrr(rows, targets).mean())
     return lambda: float(metrics.ndcg(rows, targets, gain_function=lambda y: y).mean())
 
@@ -140,7 +140,7 @@ def _data(what: str, shape: list[int], dtype: str) -> tuple[Tensor, Tensor]:
 
 
 def _requests(longest: int) -> list[Json]:
-    """Return what is measured."""
+    """Return the requests, for lists of up to `longest` items."""
     lengths = {metric: (*_LONG, *_LONGER.get(metric, ())) for metric in _METRICS}
     lengths |= {metric + _GRADED: _GRADED_LONG for metric in _METRICS if metric != "auc"}
     return [

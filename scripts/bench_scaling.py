@@ -27,7 +27,7 @@ from trainers.tables import markdown_table
 _ROWS = (100_000, 1_000_000)
 _LOSSES = ("ranknet", "hinge", "squared_hinge", "exponential", "logistic", "p_norm_push(p=2)")
 _FEATURES = 10
-_STEPS = 4  # of the comparison of forms
+_STEPS = 4  # number of steps in the comparison of forms
 _CHUNK = 1 << 14
 _KEY = ("rows", "loss", "scorer", "list", "steps", "processes", "threads", "chunked")
 _FORMS = {
@@ -50,7 +50,7 @@ def _data(rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def measure(request: Json) -> Json:
-    """Return the record of one fit; in a group, every process fits and the first one answers."""
+    """Return the record of one fit; in a process group all processes fit and the first returns the record."""
     torch.set_num_threads(request["threads"])
     if request["processes"] > 1:
         dist.init_process_group("gloo")
@@ -97,7 +97,7 @@ def forms(task: str, rows: int) -> list[Json]:
 
 
 def losses_table(records: Records) -> str:
-    """Return what training to the optimum takes, by loss."""
+    """Return a table of the time and memory of training to the optimum, by loss."""
     rows = []
     for record in (records[request][-1] for request in optima()):
         cells = [record["loss"], f"{record['rows']:,}", record["status"], str(record["done"])]
@@ -107,14 +107,14 @@ def losses_table(records: Records) -> str:
 
 
 def forms_table(records: Records) -> str:
-    """Return seconds per step and memory, by task and form."""
+    """Return a table of seconds per step and memory, by task and form."""
     rows = []
     for title in _TASKS:
         for n in _ROWS:
             found = [records[request][-1] for request in forms(title, n)]
             objectives = [record["objective"] for record in found]
             if max(objectives) - min(objectives) > 1e-9 * max(objectives):
-                raise SystemExit(f"{title}, {n} rows: the forms end in different objectives {objectives}")
+                raise SystemExit(f"{title}, {n} rows: the forms end with different objectives {objectives}")
             cells = [f"{r['seconds'] / r['done']:.3g} s, {r['megabytes']:.0f} MB" for r in found]
             rows.append([title, f"{n:,}", *cells])
     return markdown_table(["scorer and lists", "rows", *_FORMS], rows, left=1)

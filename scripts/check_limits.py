@@ -2,7 +2,7 @@ r"""Check that solves of large problems keep to their time and memory limits, an
 
 Every case runs in a process of its own, which has loaded the compiled code before the clock starts. Measured: seconds
 beyond the time limit; memory added to the process, at its peak, as a share of the memory limit; seconds from Ctrl-C to
-the answer. Limits hold where these are at most 1 s, 120 % and 1 s.
+the answer. Limits hold if these are at most 1 s, 120 % and 1 s.
 
     python scripts/check_limits.py [--only TEXT]
 """
@@ -92,7 +92,7 @@ CASES = {  # a function that makes the problem, and the methods that can solve i
 
 
 def child(name: str, method: str, seconds: float, megabytes: float | None) -> None:
-    """Solve one case in this process, and print what came of it as JSON."""
+    """Solve one case in this process, and print the result as JSON."""
     problem = CASES[name][0]()
     for compiled in EXACT:
         solve(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 0]), compiled, Limits(time_limit=10))
@@ -100,7 +100,7 @@ def child(name: str, method: str, seconds: float, megabytes: float | None) -> No
     began = time.monotonic()
     solution = solve(problem, method, Limits(time_limit=seconds, memory_limit=megabytes))
     print(json.dumps({"seconds": time.monotonic() - began, "status": solution.status.value}), flush=True)
-    os._exit(0)  # what the process frees at its end does not belong to the solve
+    os._exit(0)  # freeing memory at the end of the process is not part of the solve
 
 
 def measure(name: str, method: str, mode: str) -> tuple[float, float, str]:

@@ -3,10 +3,10 @@
     python scripts/check_numbers.py --write FILE
     python scripts/check_numbers.py --compare BEFORE AFTER
 
-The table holds losses with their gradients, metrics, surrogates after a few steps of training, exact solutions, centred
-weights and certificates. Floats keep their last bit. Everything is seeded, runs on one thread and ends after a number
-of nodes or restarts, so two runs on one machine give the same table: a difference after a change of the code is due to
-that change.
+The table has losses with their gradients, metrics, surrogates after a few steps of training, exact solutions, centred
+weights and certificates. Floats are written to the last bit. Everything is seeded, runs on one thread and ends after a
+number of nodes or restarts, so two runs on one machine give the same table: a difference after a change of the code is
+due to that change.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def lists() -> Iterator[tuple[str, bool, torch.Tensor, torch.Tensor, dict[str, t
 
 
 def attempted(action: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401
-    """Return what an action gives, or the type of the error that it raises."""
+    """Return the result of an action, or the type of the error that it raises."""
     try:
         return action(*arguments)
     except (ValueError, TypeError) as error:
@@ -201,7 +201,7 @@ def training() -> Table:
 
 
 def problems() -> Iterator[tuple[str, Problem, tuple[str, ...], int]]:
-    """Yield the name of each problem, the problem, methods, and the most nodes."""
+    """Yield the name of each problem, the problem, methods, and the largest number of nodes."""
     random = np.random.default_rng(11)
 
     def features(n: int, d: int) -> np.ndarray:
@@ -270,7 +270,7 @@ TABLES = {
 
 
 def leaves(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401
-    """Yield every number and text of a table with its place."""
+    """Yield every number and text of a table, each with its place."""
     if isinstance(value, dict | list | tuple):
         for key, entry in value.items() if isinstance(value, dict) else enumerate(value):
             yield from leaves(entry, f"{at} / {key}" if at else str(key))

@@ -378,7 +378,7 @@ def test_separator_given_wins(tmp_path):
     path = write(tmp_path, "a,1:y\n3:0\n4:1\n")
     assert read_table(path, label="y", separator=":").feature_names == ("a,1",)
     assert read_rows(path, ["a,1"], separator=":")[0].tolist() == [[3.0], [4.0]]
-    with pytest.raises(DataError, match="separator goes with tables, got ':'"):
+    with pytest.raises(DataError, match="separator is for tables only, got ':'"):
         read_rows(path, ["f1"], format="svmlight", separator=":")
 
 
@@ -472,7 +472,7 @@ def test_bad_files_are_explained(tmp_path):
         read_table(write(tmp_path, "x", "t.npy"), label="y")
     with pytest.raises(DataError, match="not an array file"):
         read_table(write(tmp_path, "x", "t.npz"), label="y")
-    with pytest.raises(DataError, match="separator must be one character and goes with text files"):
+    with pytest.raises(DataError, match="separator must be one character, and is for text files only"):
         read_table(write(tmp_path, "x", "u.npy"), label="y", separator=",")
     (tmp_path / "latin.csv").write_bytes(b"a,y\n\xff,0\n")
     with pytest.raises(DataError, match="must be UTF-8 text, got byte 0xff"):

@@ -359,7 +359,7 @@ def test_a_start_out_of_range_is_an_error():
         ({"l2": float("inf")}, "l2 must be a finite number >= 0, got inf"),
         ({"chunk_rows": 0}, "chunk_rows must be an integer >= 1, got 0"),
         ({"optimizer": "adam", "batch_size": 0}, "batch_size must be an integer >= 1, got 0"),
-        ({"batch_size": 8}, "batch_size goes with optimizer 'adam', got 8 with 'lbfgs'"),
+        ({"batch_size": 8}, "batch_size is for optimizer 'adam' only, got 8 with 'lbfgs'"),
     ],
 )
 def test_options_are_checked(options, message):

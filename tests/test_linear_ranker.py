@@ -233,7 +233,7 @@ def test_an_interrupted_fit_resumes_bit_for_bit(options, after):
         ({"l2": "0.1"}, "l2 must be a finite number >= 0, got '0.1'"),
         ({"l2": -1.0}, "l2 must be a finite number >= 0, got -1.0"),
         ({"optimizer": "sgd"}, "optimizer must be one of"),
-        ({"batch_size": 8}, "batch_size goes with optimizer 'adam'"),
+        ({"batch_size": 8}, "batch_size is for optimizer 'adam' only"),
         ({"on_step": 3}, "on_step must be callable, got 3"),
         ({"scorer": "mlp", "hidden": np.array(3)}, "hidden must be a sequence of integers >= 1"),
     ],

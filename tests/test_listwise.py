@@ -288,7 +288,7 @@ def test_mistakes_are_named(text, message):
 @pytest.mark.parametrize("name", ["lambda(statistic=dcg)", "smooth(statistic=dcg)"])
 def test_statistics_take_no_weights_and_no_negative_labels(name):
     scores, labels = draw(5)
-    with pytest.raises(ValueError, match="weight does not go with"):
+    with pytest.raises(ValueError, match="takes no weight"):
         parse_loss(name)(scores, labels, weight=torch.ones(5))
     with pytest.raises(ValueError, match="labels must be >= 0, got -1"):
         parse_loss(name)(scores, labels - 1)

@@ -49,7 +49,7 @@ def test_it_measures_once_and_writes_table_plot_and_page(bench, monkeypatch, tmp
 
 def test_other_answers_are_refused(bench):
     record = {"what": "auc", "shape": [100], "dtype": "float64", "threads": 1, "status": "ok"}
-    with pytest.raises(SystemExit, match=r"0.6, but 0.5 is the product's value"):
+    with pytest.raises(SystemExit, match=r"0.6, but 0.5 is our value"):
         bench.STUDY.check_values(
             [record | {"form": "ltr", "value": 0.5}, record | {"form": "scikit-learn", "value": 0.6}]
         )

@@ -121,7 +121,7 @@ def test_a_certificate_of_lists_of_several_lengths_is_refused(folder):
         problem = RerankProblem(X, Y, "own_statistics:rbp", margin=0.01, qid=qid, gain="linear")
         solution = solve(problem, "local_search")
         if refused:
-            with pytest.raises(ValueError, match="for which all lists must be of one length, got lists of"):
+            with pytest.raises(ValueError, match="so all lists must have the same length, got lists of"):
                 certify(problem, solution)
         else:
             assert certify(problem, solution).verify()
@@ -162,7 +162,7 @@ def test_it_stands_in_a_config(folder, tmp_path):
         (lambda x: x, "first argument must be rank, position or n, got 'x'"),
         (lambda rank, p: rank, "p must have a number as its default"),
         (lambda rank, p="x": rank, "p must have a number as its default, got p='x'"),
-        (lambda rank, gain=1: rank, "gain is no name for an option"),
+        (lambda rank, gain=1: rank, "gain cannot name an option"),
         (lambda position: position, "weights must be nondecreasing, got 3.0 at rank 2"),
         (lambda rank: -rank, "weights must be nonnegative, got -1.0 at rank 1"),
         (lambda rank: rank / 0.0 * np.inf, "weights must be finite, got inf at rank 1"),

@@ -86,7 +86,7 @@ def test_both_ways_to_count_agree(problem):
     _, work = entered(problem, np.random.default_rng(1))
     size, d, eights = int(work.size[0]), problem.d, work.half.shape[0]
     work.half[:d] = 0.5 * (work.high[0, :d] - work.low[0, :d])
-    _bounds._roofs(work, 0, 0, size)
+    _bounds._round_bounds_up(work, 0, 0, size)
     work.more[:] = 0
     _bounds._count_runs(work, 0, size, d)
     in_runs = work.more.copy()
@@ -106,7 +106,7 @@ def test_a_member_with_more_pairs_than_a_byte_counts():
     box.low[0, 0], box.high[0, 0] = -1.0, 1.0
     push_root(searchable.space, work, box, 0)
     work.half[0] = 1.0
-    _bounds._roofs(work, 0, 0, int(work.size[0]))
+    _bounds._round_bounds_up(work, 0, 0, int(work.size[0]))
     _bounds._mark(work, 0, int(work.size[0]), 0)
     _bounds._count_marks(work, 0, int(work.size[0]), 0)
     # w in [-1, -0.5] loses all of them, w in [0, 1] none for sure: at 0 itself they would tie

@@ -104,8 +104,8 @@ def test_without_queries_labels_are_two_classes(tmp_path, positive, negative):
 @pytest.mark.parametrize(
     ("text", "sizes", "message"),
     [
-        ("", None, "the file holds no observation"),
-        ("# nothing\n", None, "the file holds no observation"),
+        ("", None, "the file contains no observations"),
+        ("# nothing\n", None, "the file contains no observations"),
         ("1 1:1\nx 1:2\n", None, "a line must begin with a number, its label, got 'x' in line 2"),
         ("1 1:1\n\n0 1:a\n", None, "features must read index:value, got '1:a' in line 3"),
         ("1 1:1\n0 b:1\n", None, "features must read index:value, got 'b:1' in line 2"),
@@ -127,7 +127,7 @@ def test_without_queries_labels_are_two_classes(tmp_path, positive, negative):
         ("1 qid:1 1:1\n1 qid:1 1:2\n", None, "labels must hold two different values, got only 1"),
         ("1 qid:1 1:1\n0 qid:2 1:2\n", None, "at least one query must have two different labels, got none"),
         ("1 1:1\n0 1:2\n", "1\n", "some.letor.query: query sizes must add up to the 2 rows of the data, got 1"),
-        ("1 1:1\n0 1:2\n", "1\n2\n", "must add up to the 2 rows of the data, got 3; one id a row will not do"),
+        ("1 1:1\n0 1:2\n", "1\n2\n", "must add up to the 2 rows of the data, got 3; give sizes, not one id per row"),
         ("1 1:1\n0 1:2\n", "2\n0\n", "query sizes must be whole numbers above 0, got '0' in line 2"),
         ("1 1:1\n0 1:2\n", "two\n", "query sizes must be whole numbers above 0, got 'two' in line 1"),
         ("1 1:1\n0 1:2\n", "-2\n", "query sizes must be whole numbers above 0, got '-2' in line 1"),
@@ -160,9 +160,9 @@ def test_formats_are_told_by_content_and_suffix(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"label": "y"}, "label goes with tables, a sparse file has no columns by name; got 'y'"),
-        ({"query": "q"}, "query goes with tables"),
-        ({"drop": ["q"]}, "drop goes with tables"),
+        ({"label": "y"}, "label is for tables only, a sparse file has no columns by name; got 'y'"),
+        ({"query": "q"}, "query is for tables only"),
+        ({"drop": ["q"]}, "drop is for tables only"),
         ({"format": "table"}, "a table needs the name of its label column, got none"),
     ],
 )
@@ -205,7 +205,7 @@ class Parses:
     def __init__(self, monkeypatch):
         self.count, self.parse = 0, ltr.data.svmlight._parse
         monkeypatch.setattr(ltr.data.svmlight, "_parse", self)
-        monkeypatch.setattr(ltr.data.cache, "_WORTH", 0)
+        monkeypatch.setattr(ltr.data.cache, "_CACHED_FROM", 0)
 
     def __call__(self, file):
         self.count += 1

@@ -136,7 +136,7 @@ WRONG = [
     (by_hand(["0z . . 0z . . ."], constraints=HALF), r"word 4: cannot cut w_0 of the box \[0, 1\]"),
     (by_hand(["0 " * 70 + "." + " ." * 70], constraints=HALF), r"word 62: cannot cut w_0 of the box \[-1, -1\]"),
     (by_hand(["0z . ."], constraints=HALF), r"word 3: is the last, but 1 boxes are not closed"),
-    (by_hand(["0z . . . ."], constraints=HALF), r"word 5: stands behind the end"),
+    (by_hand(["0z . . . ."], constraints=HALF), r"word 5: comes after the end"),
     (by_hand(["0z . . .", "."], constraints=HALF), r"proof.partition: must hold 1 entries, got 2"),
     (by_hand([".", ".", "."]), r"proof.partition: must hold 2 entries, got 3"),
     (
@@ -568,8 +568,8 @@ DAMAGE = [
     ("limit dropped", drop("problem", "constraints", "b", 0), "problem.constraints.b: must hold 1 entries, got 0"),
     ("short constraint", drop("problem", "constraints", "A", 0, 0), r"constraints.A\[0\]: must hold 2 entries, got 1"),
     ("truncated", words(CUT, lambda text: text[:-1]), r"\[3\] \(w_1 = 1\), word \d+: is the last, but 1 boxes"),
-    ("extended", words(CUT, lambda text: [*text, "."]), r"\[3\] \(w_1 = 1\), word \d+: stands behind the end"),
-    ("extra space", put("proof", "partition", CUT, lambda text: text + " "), "word [0-9]+: stands behind the end"),
+    ("extended", words(CUT, lambda text: [*text, "."]), r"\[3\] \(w_1 = 1\), word \d+: comes after the end"),
+    ("extra space", put("proof", "partition", CUT, lambda text: text + " "), "word [0-9]+: comes after the end"),
     ("leaf cut", words(CUT, lambda text: [*text[:-1], "0"]), r"word \d+: is the last, but [23] boxes are not closed"),
     ("cut closed", words(CUT, lambda text: ["."]), r"\(w_1 = 1\), word 1: closes the box \[-1, 1\] x \[1, 1\]"),
     ("last cut closed", words(CUT, first_cut_closed), r"proof.partition\[3\] \(w_1 = 1\), word \d+: closes the box"),
@@ -699,8 +699,8 @@ def test_damage_to_graded_lists_is_found_and_named(graded, change, message):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"claim": "optimal"', '"claim": "optimal", "claim": "optimal"', "'claim': stands twice in one object"),
-        ('"C": 0.05', '"C": 0.05, "\\n": 0, "\\n": 0', r"'\\n': stands twice in one object"),
+        ('"claim": "optimal"', '"claim": "optimal", "claim": "optimal"', "'claim': occurs twice in one object"),
+        ('"C": 0.05', '"C": 0.05, "\\n": 0, "\\n": 0', r"'\\n': occurs twice in one object"),
         ('"C": 0.05', '"C": NaN', "problem.C: must be a finite float64, got nan"),
         ('"C": 0.05', '"C": 1e999', "problem.C: must be a finite float64, got inf"),
         ('"C": 0.05', '"C": 5e-2, "c\\n": 0', r"problem: 'c\\n' is not known"),
@@ -1005,8 +1005,8 @@ def test_exit_codes(command, tmp_path, capsys):
         ("[" * 100_000, "its brackets are nested too deeply"),
         ('{"a":' * 100_000, "its brackets are nested too deeply"),
         ("\ufeff{}", "it is not JSON: Unexpected UTF-8 BOM"),
-        ("1" * 5000, "it holds an integer with more digits than Python reads"),
-        ('{"format": ' + "1" * 5000 + "}", "it holds an integer with more digits than Python reads"),
+        ("1" * 5000, "it contains an integer with more digits than Python reads"),
+        ('{"format": ' + "1" * 5000 + "}", "it contains an integer with more digits than Python reads"),
         (b"\xff\xfe", "it is not UTF-8 text: invalid start byte at byte 0"),
         ('{"format": "é"}'.encode("latin-1"), "it is not UTF-8 text: invalid continuation byte at byte 12"),
         ("{}".encode("utf-16"), "it is not UTF-8 text: invalid start byte at byte 0"),
@@ -1060,7 +1060,7 @@ def test_names_in_objects_are_compared_in_no_time():
     names = ",".join(f'"{k}": 0' for k in range(200_000))
     for text, message in (
         (f"{{{names}}}", "format: must be"),
-        (f'{{{names},"7": 1}}', "'7': stands twice in one object"),
+        (f'{{{names},"7": 1}}', "'7': occurs twice in one object"),
     ):
         with pytest.raises(verify.CertificateError, match=message):
             verify.parse(text)

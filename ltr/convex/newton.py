@@ -4,7 +4,7 @@ The objective, in the notation of `ltr.losses`, with the rows of differences ``�
 
     F(w) = mean over k of ( mean over i of φ(δ_ik·w) )^p  +  1/2 sum_j r_j w_j^2,      φ convex, p >= 1, r_j >= 0.
 
-With one positive i and one negative k a row, ``δ_ik = x_i - x_k``, this is every pairwise loss and the P-norm push;
+With one positive i and one negative k per row, ``δ_ik = x_i - x_k``, this is every pairwise loss and the P-norm push;
 with the rows ``±(x_i, 1)`` as positives and 0 as the only negative it is logistic regression.
 
 **Dual bound.** Fix any point u_k >= 0 for each k and any a_ik in the domain of the conjugate φ*(-a). By convexity
@@ -15,7 +15,7 @@ so with ``β_k = p u_k^(p-1)`` and ``q = - mean over k of β_k mean over i of a_
 
     F(w) >= (1 - p) mean_k u_k^p - mean_k β_k mean_i φ*(-a_ik)  +  q·w + 1/2 sum_j r_j w_j^2
 
-and minimising the right side over w takes ``- q_j^2 / (2 r_j)`` from it where r_j > 0. Where r_j = 0 the bound needs
+and minimising the right side over w takes ``q_j^2 / (2 r_j)`` from it where r_j > 0. Where r_j = 0 the bound needs
 q_j = 0. Taking ``a = -φ'(z)`` at a point w gives ``q = ∇F(w) - r w``, which vanishes only at an exact minimiser;
 ``a = -(φ'(z) + φ''(z) δ·v)`` with the solution v of the linear system ``(mean β φ'' δ δ^T + diag r) v = -∇F(w)`` gives
 ``q = -r (w + v)`` exactly, and a bound whose distance from F(w) shrinks with the square of the gradient.
@@ -34,7 +34,7 @@ from ltr.losses.functions import PairFunction
 FloatArray = NDArray[np.float64]
 
 RADIUS = 100.0
-"""Bounds without a penalty hold for coordinates of up to this many times max(1, the largest of the optimum)."""
+"""Bounds without a penalty are valid for coordinates up to this many times max(1, the largest of the optimum)."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Objective:
     p: float = 1.0  # the power, at least 1
 
     def value(self, w: FloatArray) -> float:
-        """Return F(w), infinite where it overflows."""
+        """Return F(w), infinite if it overflows."""
         with np.errstate(over="ignore"):
             inner = self._losses(self.design.differences(w)).mean(axis=0)
             return float(np.mean(inner**self.p) + 0.5 * self.penalty @ w**2)
@@ -112,7 +112,7 @@ class Objective:
         return floor(float(constant), float(constant_size), q, size, self.penalty, radius)
 
     def _losses(self, z: FloatArray, order: int = 0) -> FloatArray:
-        """Return φ of score differences, or its derivative of an order."""
+        """Return φ of score differences, or its derivative of the given order."""
         values: FloatArray = self.function.derivative(torch.from_numpy(z), order).numpy()
         return values
 
@@ -180,7 +180,7 @@ def solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def without_idle_part(design: Pairs, w: FloatArray) -> FloatArray:
-    """Return the weights without their part in directions that change no score: the smallest equally good ones."""
+    """Return the weights without their part in directions that change no score: the shortest equally good ones."""
     values, vectors = np.linalg.eigh(design.gram(np.ones_like(design.differences(w))))
     active = vectors[:, values > 1e-13 * values[-1]]
     smallest: FloatArray = active @ (active.T @ w)
@@ -188,5 +188,5 @@ def without_idle_part(design: Pairs, w: FloatArray) -> FloatArray:
 
 
 def radius_of(w: FloatArray) -> float:
-    """Return the size of coordinates up to which a bound without a penalty holds."""
+    """Return the size of coordinates up to which a bound without a penalty is valid."""
     return RADIUS * max(1.0, float(np.abs(w).max(initial=0.0)))

@@ -5,14 +5,14 @@ The objective is the one that training minimises, with the features as given:
     loss(X w + b, y) + l2/2 ||w||^2,      labels 0 and 1, the loss with ``pairs="mean"``,
 
 where b is 0 except for the pointwise logistic loss, whose bias is free and not penalised. Any optimum comes with a
-lower bound from duality (`ltr.convex.newton`), so that nobody needs to trust a solver: Newton's method, and Clarabel
-for the hinge, only propose.
+lower bound from duality (`ltr.convex.newton`), so that no solver needs to be trusted: Newton's method, and Clarabel
+for the hinge, only propose weights.
 
 The hinge's optimum is a quadratic program (a linear one without a penalty). Newton's method on smoothed hinges of
 falling width finds the pairs near the kink at 1. All others stay on their side of it and enter as a linear term, so the
 program is left with few pairs.
 
-Inside, features are centred (where a bias or a difference absorbs it) and scaled to unit standard deviation.
+Internally, features are centred (if a bias or a difference absorbs it) and scaled to unit standard deviation.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from ltr.losses import LogisticLoss, PNormPushLoss, RankingLoss, parse_loss
 from ltr.losses.functions import HINGE, Hinge, PairFunction, SmoothedHinge
 
 PAIR_LIMIT = 4_000_000
-"""Most positive-negative pairs taken: matrices of that size are held in memory."""
+"""Largest number of positive-negative pairs: matrices of that size are kept in memory."""
 
 ITEM_LIMIT = 6_000
-"""Most observations of a pairwise loss: the loss forms all differences of scores."""
+"""Largest number of observations for a pairwise loss, which forms all differences of scores."""
 KINK_LIMIT = 40_000
-"""Most pairs near the kink of the hinge in the program."""
+"""Largest number of pairs near the kink of the hinge in the program."""
 _TOLERANCES = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}
 
 
@@ -47,7 +47,7 @@ class ConvexOptimum:
     """The optimum of a convex loss, with its proof.
 
     Attributes:
-        weights: float64 of shape (d,), for the features as given; one of the minimisers where there are several.
+        weights: float64 of shape (d,), for the features as given; one of the minimisers if there are several.
         bias: 0 except for the logistic loss.
         value: the objective at these weights, computed by the loss of `ltr.losses` in float64.
         lower_bound: no weights have a smaller objective. The bound accounts for rounding; coordinates without a
@@ -64,7 +64,7 @@ class ConvexOptimum:
 
     @property
     def gap(self) -> float:
-        """(value - lower_bound) / value, 0 where they agree."""
+        """(value - lower_bound) / value, 0 if they agree."""
         return 0.0 if self.value <= self.lower_bound else (self.value - self.lower_bound) / self.value
 
 
@@ -82,9 +82,9 @@ def certified_optimum(
         bias: whether the logistic loss has one; pairwise losses do not depend on it.
 
     Raises:
-        ValueError: an argument against its rule; for pairwise losses more observations than `ITEM_LIMIT`, more pairs
-            than `PAIR_LIMIT`, or more than `KINK_LIMIT` of them near the hinge's kink; data that a
-            linear function separates where l2 is 0 and the loss, therefore, has an infimum that no weights attain.
+        ValueError: an argument that breaks its rule; for pairwise losses more observations than `ITEM_LIMIT`, more
+            pairs than `PAIR_LIMIT`, or more than `KINK_LIMIT` of them near the hinge's kink; data that a linear
+            function separates where l2 is 0 and the loss, therefore, has an infimum that no weights attain.
 
     Examples:
         >>> best = certified_optimum("ranknet", [[0.0], [1.0], [2.0]], [0, 1, 0], l2=0.1)
@@ -126,7 +126,7 @@ def certified_optimum(
     else:
         w = minimise(objective, np.zeros(penalty.size))
         if function.zero_from < math.inf and objective.value(longer := w * (1 + 1e-9)) == 0:
-            w = longer  # rounding left differences just short of where the function becomes 0
+            w = longer  # rounding left some differences just short of the point where the function becomes 0
         lower, method = objective.lower_bound(w, radius_of(w)), "newton"
 
     slopes = w[: features.shape[1]]
@@ -237,7 +237,7 @@ def _kink_optimum(
     w, slack = cp.Variable(penalty.size), cp.Variable(len(rows), nonneg=True)
     above = slack >= 1 - rows @ w
     objective = count @ slack - pull @ w + 0.5 * total * penalty @ cp.square(w)
-    # near 1, the solver's absolute tolerances mean digits
+    # near 1, the solver's absolute tolerances are also relative ones
     unit = 1 / (total * guess)
     weights = _solve_program(cp.Problem(cp.Minimize(unit * objective), [above]), w)
     if weights is None or above.dual_value is None:
@@ -245,7 +245,7 @@ def _kink_optimum(
     if not penalty.any():
         weights = without_idle_part(pairs, weights)
     a = np.clip(above.dual_value / unit, 0.0, count)
-    # pairs with a multiplier strictly inside stand exactly on the kink: d or fewer equations that w should satisfy
+    # pairs with a multiplier strictly inside are exactly at the kink: d or fewer equations that w should satisfy
     inside = np.minimum(a, count - a)
     kink = inside > 1e-7 * np.minimum(count, a.max())
     polished = weights + np.linalg.lstsq(rows[kink], 1 - rows[kink] @ weights, rcond=None)[0]
@@ -263,8 +263,8 @@ def _kink_optimum(
 
 
 def recedes(pairs: Pairs, d: int) -> bool:
-    """Return whether a direction u has ``δ·u >= 0`` for all rows and > 0 for one: along it the loss falls for ever."""
-    # all pairs are ordered where one threshold stands between the classes
+    """Return whether a direction u has ``δ·u >= 0`` for all rows and > 0 for one: along it the loss falls forever."""
+    # all pairs are in order if one threshold separates the classes
     u, threshold = cp.Variable(d), cp.Variable()
     within = [u <= 1, u >= -1, pairs.positive @ u >= threshold, pairs.negative @ u <= threshold]
     gain = cp.sum((pairs.positive.mean(axis=0) - pairs.negative.mean(axis=0)) @ u)
@@ -272,9 +272,9 @@ def recedes(pairs: Pairs, d: int) -> bool:
 
 
 def _solve_program(problem: cp.Problem, variable: cp.Variable) -> FloatArray | None:
-    """Return Clarabel's value of the variable, however accurate; None where it finds none."""
+    """Return Clarabel's value of the variable, however accurate; None if it finds none."""
     with warnings.catch_warnings():
-        # an inaccurate solution is welcome as a start, for the certificate does not rest on it
+        # an inaccurate solution is good enough as a start, since the certificate does not depend on it
         warnings.simplefilter("ignore")
         try:
             problem.solve(solver=cp.CLARABEL, **_TOLERANCES)

@@ -1,8 +1,8 @@
-"""Data: the paper's data sets by name, a user's own files and frames, and the split of the experiments.
+"""Data: the paper's data sets by name, your own files and frames, and the split of the experiments.
 
-`load` gives a named data set (``gaussians`` needs no files), `read_data` a user's own file, table or sparse text,
-`from_frame` a frame in memory; `read_rows` reads rows to predict on, and `read_texts` the fields of a text table as
-text. Every bad input is a `DataError` that names the file, column and row.
+`load` gives a named data set (``gaussians`` needs no files), `read_data` a file of your own (a table or sparse
+text), `from_frame` a frame in memory; `read_rows` reads rows to predict on, and `read_texts` the fields of a text table
+as text. Bad input raises a `DataError` that names the file, column and row.
 """
 
 from ltr.data.dataset import DataError, Dataset, half_split

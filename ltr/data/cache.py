@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 Arrays = dict[str, NDArray[Any]]
 
-_WORTH = 1_000_000  # bytes of a source from which parsing takes a noticeable time
+_CACHED_FROM = 1_000_000  # bytes of a source from which parsing takes a noticeable time
 
 
 def cache_folder() -> Path:
@@ -42,14 +42,14 @@ def cache_folder() -> Path:
 
 
 def cached(source: Path, parser: str, parse: Callable[[], Arrays]) -> Arrays:
-    """Return the arrays that `parse` makes of a file, from an entry if there is one; small files are always parsed.
+    """Return the arrays that `parse` makes of a file, from the cache if they are there; small files are always parsed.
 
     Args:
         source: the file.
         parser: name and version of the parser, part of the entry's name.
-        parse: parser of the file, called where there is no entry; its arrays hold no Python objects.
+        parse: parser of the file, called if there is no entry; its arrays contain no Python objects.
     """
-    if source.stat().st_size < _WORTH:
+    if source.stat().st_size < _CACHED_FROM:
         return parse()
     with source.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -68,7 +68,7 @@ def cached(source: Path, parser: str, parse: Callable[[], Arrays]) -> Arrays:
 
 _OWNERS = hasattr(os, "getuid")
 _NOTED = "sha256"
-_ABANDONED = 24 * 3600.0  # seconds after which nobody writes an entry any more
+_ABANDONED = 24 * 3600.0  # seconds after which an unfinished entry is taken to be abandoned
 
 
 def _read(entry: Path, source: str) -> Arrays:
@@ -85,7 +85,7 @@ def _read(entry: Path, source: str) -> Arrays:
 
 
 def _write(entry: Path, arrays: Arrays, source: str) -> None:
-    """Write an entry whole or not at all, whoever else is writing it; remove what killed writers left."""
+    """Write an entry whole or not at all, even if others write it too; remove what killed processes left behind."""
     entry.parent.mkdir(parents=True, exist_ok=True)
     for left in entry.parent.glob(".*.tmp"):
         with contextlib.suppress(OSError):

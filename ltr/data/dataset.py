@@ -1,4 +1,4 @@
-"""Labelled observations, one list or several by query, and the rules every one of them is held to.
+"""Labelled observations, in one list or several by query, and the rules that all of them must satisfy.
 
 Features are finite float64 of shape (n, d), and the names of the columns differ. Labels of one list are 0 and 1, both
 present. Where rows belong to queries, labels are grades: whole numbers from 0 (irrelevant) to 1000, two different ones
@@ -23,7 +23,7 @@ IntArray = NDArray[np.int64]
 
 _LARGEST = 1e150
 _SMALLEST_RANGE = 1e-150
-_LARGEST_LABEL = 1000  # of graded labels: 2^label - 1 is a number, and row numbers or ids are no labels
+_LARGEST_LABEL = 1000  # largest graded label: 2^label - 1 stays finite, and row numbers or ids are caught
 
 
 class DataError(ValueError):
@@ -32,23 +32,23 @@ class DataError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """One labelled list, or one for each query: features, labels and the names of the features.
+    """One labelled list, or one per query: features, labels and the names of the features.
 
     Args:
-        name: how reports call it.
+        name: name of the data set, for messages and reports.
         X: features, (n, d), at most 1e150 in size; a column is constant or spans at least 1e-150.
-        y: labels, (n,), 0 or 1, both present; with qid grades.
+        y: labels, (n,): 0 and 1, both present; with qid grades.
         feature_names: d different names, in the order of the columns; ``x0, x1, ...`` by default.
         qid: the query of each row, integers or texts, (n,); None is one list.
         copy: whether the data set keeps a copy of X, so that later changes of the array do not reach it; False keeps
-            the array itself where it is float64 in C order.
+            the array itself if it is float64 in C order.
 
     Attributes:
         qid: number of each row's query, int64 of shape (n,), in the order in which queries first appear; or None.
-        query_ids: the ids as they were given, by that number; or None.
+        query_ids: the ids as given, indexed by that number; or None.
 
     Raises:
-        DataError: an argument against its rule, named with the data set, the row and the column.
+        DataError: an argument that breaks its rule; the message names the data set, the row and the column.
 
     Examples:
         >>> data = Dataset("toy", [[0.0, 1.0], [2.0, 3.0]], [0, 1])
@@ -118,7 +118,7 @@ class Dataset:
 
     @property
     def n_queries(self) -> int:
-        """Number of lists: of queries, 1 without."""
+        """Number of lists: the number of queries, or 1 without queries."""
         return 1 if self.query_ids is None else len(self.query_ids)
 
 
@@ -127,12 +127,12 @@ def checked_features(X: ArrayLike, names: Sequence[str] | None = None, where: st
 
     Args:
         X: numbers or booleans, (n, d).
-        names: the columns' names for messages; their number by default.
-        where: what messages begin with, such as the path of a file.
+        names: the columns' names for messages; by default their numbers.
+        where: beginning of messages, such as the path of a file.
 
     Raises:
-        DataError: no 2-D array of numbers with a row and a column, another number of columns than names, a value that
-            is not finite or above 1e150 in size.
+        DataError: not a 2-D array of numbers with a row and a column, not as many columns as names, or a value that is
+            not finite or above 1e150 in size.
     """
     values = as_array(where, X)
     if values.dtype.kind not in "biuf":
@@ -157,7 +157,7 @@ def checked_labels(y: ArrayLike, n: int, where: str = "y", *, graded: bool = Fal
     """Return the labels as int64 of shape (n,): 0 and 1, both present, or two different whole numbers if `graded`.
 
     Raises:
-        DataError: another shape, something that is no such label (with its row, counted from 1), a single class.
+        DataError: another shape, something that is not such a label (with its row, counted from 1), or a single class.
     """
     labels = as_array(where, y)
     rule, kinds = (
@@ -185,7 +185,7 @@ def checked_queries(qid: ArrayLike, n: int, where: str = "qid") -> tuple[IntArra
     Raises:
         DataError: another shape, ids that are neither integers of 64 bits nor texts, a missing one (with its row).
     """
-    # as objects: NumPy would make texts of integers beside them
+    # as objects, because NumPy would turn integers among texts into texts
     given = as_array(where, qid, object if isinstance(qid, list | tuple) else None)
     if given.shape != (n,):
         raise DataError(f"{where}: query ids must be one per row ({n}), got shape {given.shape}")
@@ -223,7 +223,7 @@ def checked_names(names: Sequence[str], where: str) -> tuple[str, ...]:
 
 
 def labels_agree(labels: NDArray[Any], groups: IntArray | None) -> bool:
-    """Return whether all labels of each list are equal, so that there is nothing to learn from.
+    """Return whether all labels of each list are equal, so that there is nothing to learn.
 
     Examples:
         >>> labels_agree(np.array([1.0, 0.0, 1.0]), np.array([0, 1, 0]))
@@ -236,7 +236,7 @@ def labels_agree(labels: NDArray[Any], groups: IntArray | None) -> bool:
 
 
 def check_ranges(features: FloatArray, names: Sequence[str] | None = None, where: str = "X") -> None:
-    """Refuse a column that varies, but so little that its variance is no float64."""
+    """Raise DataError for a column that varies so little that its variance underflows float64."""
     low, high = features.min(axis=0), features.max(axis=0)
     bad = (low < high) & (high - low < _SMALLEST_RANGE)
     if bad.any():
@@ -252,10 +252,10 @@ def _column(names: Sequence[str] | None, at: int) -> str:
 
 
 def half_split(n: int, seed: int) -> tuple[IntArray, IntArray]:
-    """Rows of the training half and of the test half.
+    """Return the rows of the training set and those of the test set, about half of the rows each.
 
     The first n // 2 entries of ``numpy.random.default_rng(seed).permutation(n)`` train, the others test; an odd
-    row goes to the test half. The split depends on n and seed alone, so that equally long data sets share it.
+    row goes to the test set. The split depends on n and seed alone, so that equally long data sets share it.
     Run r of an experiment uses seed r, r = 0, 1, ...
 
     Args:

@@ -1,4 +1,4 @@
-"""Data files of either kind, tables and sparse text, which suffix and content tell apart."""
+"""Data files of both kinds, tables and sparse text, told apart by suffix and content."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def read_data(
     Args:
         path: the file.
         format: ``"table"`` (`read_table`), ``"svmlight"`` (`read_svmlight`), or ``"auto"`` to find out.
-        label: the label column, of tables only, which need it.
-        query: the query column, of tables only.
-        drop: columns to leave out, of tables only.
+        label: the label column; required for tables, and for them only.
+        query: the query column, for tables only.
+        drop: columns to leave out, for tables only.
         features: the features to take; all by default.
-        cache: whether to keep what was parsed of a large sparse file.
+        cache: whether to cache the parsed content of a large sparse file.
 
     Raises:
-        DataError: a file or an option against the rules of its reader.
+        DataError: a file or an option that breaks the rules of its reader.
     """
     if _is_table(path, format):
         if label is None:
@@ -56,7 +56,7 @@ def read_data(
         return read_table(path, label=label, query=query, drop=drop, features=features)
     for name, given in (("label", label), ("query", query), ("drop", list(drop))):
         if given:
-            raise DataError(f"{path}: {name} goes with tables, a sparse file has no columns by name; got {given!r}")
+            raise DataError(f"{path}: {name} is for tables only, a sparse file has no columns by name; got {given!r}")
     return read_svmlight(path, features=features, cache=cache)
 
 
@@ -69,12 +69,12 @@ def read_rows(
     separator: str | None = None,
     cache: bool = True,
 ) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
-    """Return features (n, len(features)) and query ids, None without, of a file to predict on.
+    """Return the features, (n, len(features)), and query ids (or None) of a file to predict on.
 
     Args:
         path: the file.
-        features: the features to take, in this order; a table must have them all, in a sparse file what is not there
-            is 0. Others are ignored.
+        features: the features to take, in this order; a table must have them all, in a sparse file missing ones are
+            0. Others are ignored.
         format: as for `read_data`.
         query: the query column of a table; a sparse file has its own query ids.
         separator: one character between the fields of a text table.
@@ -86,7 +86,7 @@ def read_rows(
     if _is_table(path, format):
         return read_table_rows(path, features, query=query, separator=separator)
     if separator is not None:
-        raise DataError(f"{path}: separator goes with tables, got {separator!r}")
+        raise DataError(f"{path}: separator is for tables only, got {separator!r}")
     return read_svmlight_rows(path, features, cache=cache)
 
 

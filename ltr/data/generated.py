@@ -1,4 +1,4 @@
-"""Data sets that are generated: two of the paper, a stand-in for a third, and lists by query. They need no files.
+"""Generated data sets, which need no files: two of the paper, a stand-in for a third, and lists by query.
 
 Source: Rudin & Wang, *Direct Learning to Rank and Rerank* (2018), sections 2.4 (theorem 1) and 5 (Gaussians).
 """
@@ -16,9 +16,9 @@ FloatArray = NDArray[np.float64]
 
 
 def gaussians(seed: int = 0, *, n: int = 1250) -> Dataset:
-    """Two large clumps that a linear ranker follows, and two small ones that decide the top of the list.
+    """Return two large clumps that a linear ranker follows, and two small ones that decide the top of the list.
 
-    A population of 6210 points is drawn, and `n` of them without replacement:
+    A population of 6210 points is drawn, and from it `n` points without replacement:
 
     ======  =====  ========  =======================
     points  label  mean      standard deviation
@@ -32,8 +32,8 @@ def gaussians(seed: int = 0, *, n: int = 1250) -> Dataset:
     The number of positives therefore varies with the seed, about 644 of 1250.
 
     Args:
-        seed: of the population and of the sample.
-        n: points to keep, 2 to 6210.
+        seed: seed of the population and of the sample.
+        n: number of points to keep, 2 to 6210.
 
     Raises:
         ValueError: n outside its range.
@@ -59,9 +59,9 @@ def gaussians(seed: int = 0, *, n: int = 1250) -> Dataset:
 
 
 def theorem1(seed: int = 0) -> Dataset:
-    """One feature for which the two possible rankings win under different statistics and losses.
+    """Return one feature whose two possible rankings win under different statistics and losses.
 
-    10 negatives near 3, 3000 positives near 1, 3000 negatives near 0 and 80 positives near -10, each with
+    There are 10 negatives near 3, 3000 positives near 1, 3000 negatives near 0 and 80 positives near -10, each with
     standard deviation 0.05. Ranking by x wins AUC, partial AUC@100, DCG and MRR; ranking by -x wins DCG@100
     and partial AUC@10.
 
@@ -75,10 +75,11 @@ def theorem1(seed: int = 0) -> Dataset:
 
 
 def roc_standin(seed: int = 0) -> Dataset:
-    """A stand-in for the paper's ROC Flexibility data, which is not public any more; values cannot be compared with it.
+    """Return a stand-in for the paper's ROC Flexibility data, which is no longer public; values are not comparable.
 
-    As that data, it has n = 500 and d = 5, ties, and directions that are good by one rank statistic and bad by another.
-    Features are rounded to whole numbers, so that some 300 different rows are left, dozens of them with both labels.
+    Like that data, it has n = 500 and d = 5, ties, and directions that are good by one rank statistic and bad by
+    another. Features are rounded to whole numbers, so that some 300 different rows are left, dozens of them with both
+    labels.
 
     ======  =====  =======================  ==================  =======================================
     points  label  mean                     standard deviation  what it does
@@ -87,7 +88,7 @@ def roc_standin(seed: int = 0) -> Dataset:
     205     0      (0, 0, 0, 0, 0)          0.8                 its negatives
     25      0      (3, 0.5, 0, 0, 0)        0.4                 spoil the top of that direction
     40      1      (-0.5, 2.5, 0, 1, 0)     0.4                 a clean top along the second feature
-    20      0      (-1, 1.5, 1, -1, 0)      0.4                 nearly so, but for the fourth
+    20      0      (-1, 1.5, 1, -1, 0)      0.4                 nearly the same, except in the fourth feature
     20      1      (0.5, -1, 2.5, 0, 1)     0.4                 another clean top
     ======  =====  =======================  ==================  =======================================
 
@@ -112,11 +113,11 @@ def roc_standin(seed: int = 0) -> Dataset:
 
 
 def grouped(seed: int = 0, *, queries: int = 60, d: int = 5) -> Dataset:
-    """Queries of 5 to 25 items with labels 0 to 4 that follow a linear score, the better at its top.
+    """Return queries of 5 to 25 items with labels 0 to 4 that follow a linear score, most closely at the top.
 
     Item i of query q has the features x_i + m_q, where m_q, the level of the query, says nothing about labels. Labels
     are the grades of ``w·x_i + noise``: the lower 50 percent of all items have 0, the next 25, 15, 7 and 3 percent 1 to
-    4. The noise is three times as large where ``w·x_i`` is below 0: the top of a list can be ordered, its rest hardly.
+    4. The noise is three times as large where ``w·x_i`` is below 0: the top of a list can be ordered, the rest hardly.
 
     Args:
         seed: of everything.
@@ -124,7 +125,7 @@ def grouped(seed: int = 0, *, queries: int = 60, d: int = 5) -> Dataset:
         d: number of features, at least 1.
 
     Raises:
-        ValueError: a number below its least.
+        ValueError: a number below its smallest value.
 
     Examples:
         >>> data = grouped()

@@ -1,8 +1,8 @@
 """Data sets by name: the paper's, which are generated or read from published files, and tables of installed packages.
 
-The files are not part of this project. They are looked for under the directory `LTR_DATA` (an environment
-variable) or `data_dir`, one folder a data set, and accepted only with the SHA-256 given here: the numbers of two
-people agree only if their files do. `read_table` reads any other version of them. Nothing is downloaded.
+The files are not part of this project. They are read from the directory `LTR_DATA` (an environment variable) or
+`data_dir`, one folder per data set, and accepted only with the SHA-256 given here: the numbers of two people agree only
+if their files do. `read_table` reads any other version of them. Nothing is downloaded.
 
 ===================  ==========================  ====================================================================
 name                 label (positive)            features
@@ -23,29 +23,13 @@ grouped              generated, graded 0 to 4    5; 60 queries
 lightgbm_lambdarank  graded 0 to 4               300, sparse; 201 queries for training, 50 as a test part
 ===================  ==========================  ====================================================================
 
-The paper states d = 21, 13 and 14 for NHANES, Polypharm and GLOW500, and not which rows and columns it took: those
-three are our choice. Its ROC Flexibility data is no longer public: `roc_standin` stands in for it.
+The paper states d = 21, 13 and 14 for NHANES, Polypharm and GLOW500, but not which rows and columns it took; for these
+three, the selection is ours. Its ROC Flexibility data is no longer public: `roc_standin` stands in for it.
 
 These tables come with scikit-learn, or with statsmodels (the extra ``ltr[data]``), and need no `LTR_DATA`. On them one
 can check what was tuned on the paper's data.
 
-=============  =================================  ==================================================================
-name           label (positive)                   features
-=============  =================================  ==================================================================
-breast_cancer  malignant                          30: measures of cell nuclei (Wisconsin, diagnostic); scikit-learn
-diabetes       progression in its top quarter     10: age, sex, bmi, blood pressure, six serums; scikit-learn
-digits         digit is 8                         16: the pixels of the middle 4 x 4 square, rows and columns 2 to 5
-                                                  of 0 to 7; scikit-learn
-wine           class 1 (of 0, 1, 2)               13: chemical measures; scikit-learn
-fair           affairs > 0                        8: all but the label; Redbook's survey (Fair 1978); statsmodels
-fair_pt        naffairs > 0                       8: all but identifier and constant; the survey of Psychology Today
-                                                  (Fair 1978); statsmodels
-anes96         vote = 1 (Dole)                    9: all but the label; US election survey of 1996; statsmodels
-randhie        mdvis >= 8 (visits to a doctor)    9: all but the label; every tenth row of the RAND Health Insurance
-                                                  Experiment, as the rows of a person follow each other; statsmodels
-star98         share of pupils above the median   12: all but the two counts that define the label and the products
-               in its top quarter                 of columns; Californian school districts; statsmodels
-=============  =================================  ==================================================================
+=============  =================================  ===========================================================
 """
 
 from __future__ import annotations
@@ -81,14 +65,14 @@ _GENERATED: dict[str, Callable[[int], Dataset]] = {
 
 @dataclass(frozen=True)
 class NamedFile:
-    """A published file: where it lies under the data directory, its hash, and what must be found in it."""
+    """A published file: its place in the data directory, its hash, and what it must contain."""
 
     path: str  # relative to the data directory
     sha256: str
     source: str  # the public repository, path and commit that the file was found at
     shape: tuple[int, int, int]  # rows, features and positives
     parse: Parser
-    columns: tuple[str, ...] | None = None  # names of the columns, where the file has no header
+    columns: tuple[str, ...] | None = None  # names of the columns, if the file has no header
     separator: str = ","
     quote: str = '"'
     installed: str = ""  # its path inside an installed statsmodels, where it comes with that package
@@ -111,10 +95,10 @@ def load(name: str = "gaussians", *, data_dir: str | os.PathLike[str] | None = N
         name: one of `dataset_names()`.
         data_dir: directory of the files; the environment variable `LTR_DATA` by default. Generated data needs none.
             Nor do tables of scikit-learn. `travel` and tables of statsmodels are also found inside that package.
-        seed: seed of generated data; it does not matter to files.
+        seed: seed of generated data; files do not depend on it.
 
     Raises:
-        DataError: an unknown name, no data directory, a missing file, a file that is not the documented one.
+        DataError: an unknown name, no data directory, a missing file, or a file that is not the documented one.
 
     Examples:
         >>> load("gaussians", seed=1).X.shape
@@ -187,7 +171,7 @@ def dataset_names() -> tuple[str, ...]:
 def _find(
     name: str, file: str, sha256: str, source: str, data_dir: str | os.PathLike[str] | None, installed: str = ""
 ) -> Path:
-    """Return where a file lies, once its content is known to be the documented one."""
+    """Return the path of a file, after checking that its content is the documented one."""
     given = os.environ.get("LTR_DATA", "") if data_dir is None else os.fspath(data_dir)
     path = Path(given).expanduser() / file
     if given and not Path(given).expanduser().is_dir():

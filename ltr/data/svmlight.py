@@ -1,15 +1,16 @@
 r"""Sparse text files: svmlight, libsvm and LETOR.
 
-A line is an observation, ``label [qid:ID] index:value index:value ... # comment``; indices ascend, and what is not
-there is 0. Lines that are blank or comments are passed over.
+Each line is an observation, ``label [qid:ID] index:value index:value ... # comment``; indices ascend, and features that
+are not given are 0. Blank lines and comments are skipped.
 
 * A feature is named after its index, ``f1``, ``f2``, ..., from 0 or 1 (as the smallest index of the file has it) to the
-  largest index. Where features are asked for by name, those that the file does not have are 0.
-* Queries are the ``qid:`` of the lines (any texts, in any order), or sizes in a file beside it (`ltr.data.tables`).
+  largest index. If features are requested by name, those that the file does not have are 0.
+* Queries are given by the ``qid:`` of the lines (any texts, in any order), or by sizes in a file beside it
+  (`ltr.data.tables`).
 * Without queries labels are 0 and 1, or libsvm's -1 and +1.
 
-Features are held as dense float64, as everything else here works on them: a file that would take more than 4 GB is
-refused. What is parsed of a large file is kept (`ltr.data.cache`).
+Features are stored as dense float64, as all other code expects them; a file that would take more than 4 GB is rejected.
+The parsed content of a large file is cached (`ltr.data.cache`).
 """
 
 from __future__ import annotations
@@ -44,9 +45,10 @@ def looks_like_svmlight(path: str | os.PathLike[str]) -> bool:
 
 
 def glimpse_svmlight(path: str | os.PathLike[str], lines: int = 10_000) -> tuple[bool, float]:
-    """Return whether the first lines of a file have a ``qid:``, and their largest label, minus infinity without any.
+    """Return whether the first lines of a file have a ``qid:``, and their largest label (minus infinity without one).
 
-    It takes a moment where the whole file takes minutes. What is malformed is passed over: reading the file names it.
+    This takes a moment where reading the whole file takes minutes. Malformed lines are skipped: reading the file
+    reports them.
     """
     queries, largest = False, -math.inf
     for _, text in itertools.islice(_observations(Path(path)), lines):
@@ -65,13 +67,13 @@ def read_svmlight(
     Args:
         path: the file.
         features: the features to take, such as those of the training file for a test file; all by default.
-        cache: whether to keep what was parsed of a large file, and to take it from there.
+        cache: whether to cache the parsed content of a large file, and to read it from the cache.
 
     Returns:
-        the `Dataset`, named after the file, with queries where there are some.
+        The `Dataset`, named after the file, with queries if the file has them.
 
     Raises:
-        DataError: a missing, empty or malformed file (with the line), labels or sizes of queries against their rules.
+        DataError: a missing, empty or malformed file (with the line), or labels or query sizes that break their rules.
 
     Examples:
         >>> import tempfile
@@ -93,7 +95,7 @@ def read_svmlight(
 def read_svmlight_rows(
     path: str | os.PathLike[str], features: Sequence[str], *, cache: bool = True
 ) -> tuple[FloatArray, NDArray[Any] | None]:
-    """Return features (n, len(features)) and query ids (None without) of a file, whatever its labels say."""
+    """Return the features, (n, len(features)), and query ids (or None) of a file, whatever its labels are."""
     X, _, names, queries = _read(path, features, cache)
     return checked_features(X, names, str(path)), queries
 
@@ -101,7 +103,7 @@ def read_svmlight_rows(
 def _read(
     path: str | os.PathLike[str], features: Sequence[str] | None, cache: bool
 ) -> tuple[FloatArray, FloatArray, list[str], NDArray[Any] | None]:
-    """Return features, labels, names of the features, and query ids (None without)."""
+    """Return features, labels, names of the features, and query ids (or None)."""
     file = Path(path)
     if not file.is_file():
         raise DataError(f"{path}: {'is not a file' if file.exists() else 'no such file'}")
@@ -142,7 +144,7 @@ def _parse(file: Path) -> Arrays:
     except (ValueError, OverflowError) as error:
         raise DataError(f"{file}: {_first_mistake(file) or error}") from None
     if len(labels) == 0:
-        raise DataError(f"{file}: the file holds no observation")
+        raise DataError(f"{file}: the file contains no observations")
     return {
         "labels": labels,
         "queries": np.array(queries, dtype=str),
@@ -162,7 +164,7 @@ def _observations(file: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _query_texts(file: Path) -> list[str]:
-    """Return the query id of each observation, all of which have one or none."""
+    """Return the query id of each observation; either all have one or none has."""
     found: list[str] = []
     for count, (number, text) in enumerate(_observations(file), start=1):
         tokens = text.split(None, 2)

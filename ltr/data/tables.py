@@ -1,9 +1,9 @@
-"""A user's own tables, one observation a row: data frames, CSV, TSV, parquet, .npy and .npz files.
+"""Tables of your own, one observation per row: data frames, CSV, TSV, parquet, .npy and .npz files.
 
 =====================  ============================================================================================
 suffix                 columns
 =====================  ============================================================================================
-.csv .txt .dat         named by the header line; the separator is given, or found in that line (, ; tab or |)
+.csv .txt .dat         named by the header line; the separator is given or detected in that line (, ; tab or |)
 .tsv .tab              named by the header line; separated by tabs
 .parquet .pq           as stored (needs pyarrow)
 .npy                   a structured array: its fields; a plain 2-D array: ``x0``, ``x1``, ... by position
@@ -13,8 +13,8 @@ suffix                 columns
 
 Columns are numbers or booleans, without missing values: other columns are errors unless dropped. Rows are counted
 from 1, below the header; blank lines are not rows. The query of each row is a column of numbers or texts, or comes from
-a file of query sizes beside the data file, as LightGBM has it: beside ``rank.train`` it is ``rank.train.query``, one
-whole number a line, how many of the next rows belong to the next query. Queries found there are numbered 0, 1, ...
+a file of query sizes beside the data file, as in LightGBM: beside ``rank.train`` it is ``rank.train.query``, and each
+line has the number of rows of the next query, a whole number. These queries are numbered 0, 1, ...
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ltr.data.dataset import DataError, Dataset, checked_features, checked_label
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Columns = Mapping[str, Any]
-"""A column by name: a pandas Series, or anything that NumPy makes a 1-D array of."""
+"""Columns by name: each a pandas Series, or anything that NumPy can turn into a 1-D array."""
 
 _TEXT = {".csv": None, ".txt": None, ".dat": None, ".tsv": "\t", ".tab": "\t"}
 BINARY_SUFFIXES = (".parquet", ".pq", ".npy", ".npz")
@@ -54,16 +54,16 @@ def from_frame(
     """Return the data set in a frame: pandas, polars, or a dict of columns.
 
     Args:
-        frame: anything with ``columns`` whose names ``frame[name]`` takes, or a mapping.
-        label: the column of the labels, 0 and 1, with queries grades.
+        frame: a mapping of columns, or an object with ``columns`` whose names can be used as ``frame[name]``.
+        label: the column of the labels: 0 and 1, or grades if there are queries.
         query: the column of the query of each row; None is one list.
         drop: columns to leave out.
         features: the columns to take, in this order; all but label, query and drop by default.
         name: name of the data set, for messages and reports.
 
     Raises:
-        TypeError: something without columns.
-        DataError: as `ltr.data.read_table`.
+        TypeError: an object without columns.
+        DataError: as for `ltr.data.read_table`.
 
     Examples:
         >>> import pandas as pd
@@ -92,23 +92,24 @@ def read_table(
     features: Sequence[str] | None = None,
     separator: str | None = None,
 ) -> Dataset:
-    r"""Return the data set in a table's file; the module describes the files and their columns.
+    r"""Return the data set in a table file; the module docstring describes the files and their columns.
 
     Args:
         path: the file.
-        label: the column of the labels, 0 and 1, with queries grades.
+        label: the column of the labels: 0 and 1, or grades if there are queries.
         query: the column of the query of each row. Without it, queries come from a file of query sizes beside the
-            table; without that, too, all rows are one list.
+            table; without such a file, all rows are one list.
         drop: columns to leave out.
         features: the columns to take, in this order; all but label, query and drop, in the file's order, by default.
         separator: one character between the fields of a text file.
 
     Returns:
-        the `Dataset`, named after the file.
+        The `Dataset`, named after the file.
 
     Raises:
         DataError: a missing, empty or unreadable file; a column name twice, or one that the file does not have; a
-            value that is not a finite number, a label or query against the rules of `Dataset` (all with their row).
+            value that is not a finite number, or a label or query that breaks the rules of `Dataset` (all with their
+            row).
 
     Examples:
         >>> import tempfile
@@ -143,10 +144,10 @@ def read_texts(path: str | os.PathLike[str], *, separator: str | None = None) ->
         separator: one character between the fields.
 
     Returns:
-        the columns in the file's order, empty fields as ``""``; no columns where the file is not a text table.
+        The columns in the file's order, with empty fields as ``""``; no columns if the file is not a text table.
 
     Raises:
-        DataError: as `read_table`.
+        DataError: as for `read_table`.
 
     Examples:
         >>> import tempfile
@@ -173,7 +174,7 @@ def dataset_of(
     features: Sequence[str] | None,
     queries: NDArray[Any] | None = None,
 ) -> Dataset:
-    """Return the data set in some columns, with `queries` for each row if no column has them."""
+    """Return the data set in some columns; `queries` has the query of each row if no column does."""
     _require(columns, where, (label,), "label column")
     _require(columns, where, drop, "column to drop")
     roles = {**dict.fromkeys(drop, "dropped"), label: "the label"}
@@ -216,7 +217,7 @@ def features_of(columns: Columns, where: str, features: Sequence[str]) -> FloatA
 
 
 def feature_names(features: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of features asked for: at least one, each once."""
+    """Return the requested feature names; raise DataError unless there is at least one and all differ."""
     if isinstance(features, str) or len(features) == 0:
         raise DataError(f"features must be a sequence of at least one column name, got {features!r}")
     return checked_names(features, "features")
@@ -263,7 +264,7 @@ def is_number(text: str) -> bool:
 
 
 def side_file(path: str | os.PathLike[str]) -> Path | None:
-    """Return the file of query sizes beside a data file, None where there is none."""
+    """Return the file of query sizes beside a data file, or None."""
     beside = Path(path)
     beside = beside.with_name(f"{beside.name}.query")
     return beside if beside.is_file() else None
@@ -273,7 +274,7 @@ def queries_beside(path: str | os.PathLike[str], rows: int) -> IntArray | None:
     """Return the number of each row's query, (rows,), from the file of sizes beside a data file, None without one.
 
     Raises:
-        DataError: a line that is no whole number above 0, sizes that do not add up to the number of rows.
+        DataError: a line that is not a whole number above 0, or sizes that do not add up to the number of rows.
     """
     beside = side_file(path)
     if beside is None:
@@ -288,7 +289,7 @@ def queries_beside(path: str | os.PathLike[str], rows: int) -> IntArray | None:
             raise DataError(f"{beside}: query sizes must be whole numbers above 0, got {shown!r} in line {number}")
         sizes.append(int(text))
     if sum(sizes) != rows:
-        hint = "; one id a row will not do" if len(sizes) == rows else ""
+        hint = "; give sizes, not one id per row" if len(sizes) == rows else ""
         raise DataError(f"{beside}: query sizes must add up to the {rows} rows of the data, got {sum(sizes)}{hint}")
     return np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
 
@@ -303,7 +304,7 @@ def _read(
         raise DataError(f"{path}: the file is empty")
     suffix = file.suffix.lower()
     if separator is not None and (suffix not in _TEXT or len(separator) != 1):
-        raise DataError(f"separator must be one character and goes with text files, got {separator!r} for {path}")
+        raise DataError(f"separator must be one character, and is for text files only, got {separator!r} for {path}")
     if suffix in _TEXT:
         columns = _read_text(file, separator or _TEXT[suffix], as_text=as_text, texts=texts)
     elif suffix in (".parquet", ".pq"):
@@ -328,7 +329,7 @@ def _read_text(file: Path, separator: str | None, *, as_text: bool, texts: str |
             if separator is None:
                 separator = max(_SEPARATORS, key=lambda mark: len(_fields(header, mark)))
             names = checked_names(_fields(header, separator), str(file))
-            # else fields beyond the header would be dropped, or taken as row labels, without a word
+            # otherwise fields beyond the header would silently be dropped or taken as row labels
             warnings.simplefilter("error", pd.errors.ParserWarning)
             options: dict[str, Any] = {"index_col": False, "skipinitialspace": True, "low_memory": False}
             if as_text:

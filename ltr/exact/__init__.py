@@ -1,7 +1,7 @@
 """Exact reranking: problems, solvers, certificates, and the paper's mixed-integer formulations.
 
 `solve` takes a `RerankProblem` or a `PairwiseProblem` and returns a `Solution` with weights, value and bound; `certify`
-makes a file of it that ``ltr verify`` checks.
+turns it into a certificate, a file that ``ltr verify`` checks.
 """
 
 from typing import TYPE_CHECKING, Any

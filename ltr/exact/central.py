@@ -1,18 +1,19 @@
-r"""Central weights: the mean of the weights near a start, each counted by how well it orders the lists.
+r"""Central weights: a mean of the weights near a start, in which weights that order the lists well count more.
 
 The weights with the largest statistic also fit the noise of the training lists, and on new lists that can cost more
 than it gains. Central weights are the mean of w under the density proportional to
 
     exp(SHARPNESS * statistic(w) / deviation)  *  normal density of w with mean `start` and covariance spread^2 I,
 
-a Gibbs posterior whose prior holds the weights near the start: a small `spread` stays there, a large one goes to the
-middle of the best weights. The deviation is that of the statistic over random orders of the lists, so that a density
-means the same for a DCG and an AUC; for the gains g and the rank weights a of a list of n it is given by
+a Gibbs posterior whose prior keeps the weights near the start: with a small `spread` the mean stays there, with a
+large one it moves to the middle of the best weights. The deviation is the standard deviation of the statistic over
+random orders of the lists, so that SHARPNESS means the same for a DCG and an AUC; for the gains g and the rank weights
+a of a list of n it is given by
 
     deviation^2 = sum over lists of  sum_i (g_i - mean g)^2  *  sum_r (a_r - mean a)^2  /  (n - 1).
 
 The mean is taken over walkers that move by elliptical slice sampling, which needs neither gradients nor a step length:
-a draw of the prior and the present weights span an ellipse, and the walker goes to a random point of it where the
+a draw from the prior and the current weights span an ellipse, and the walker goes to a random point of it where the
 density is large enough.
 
 *What is proven.* A bound of the exact engine holds for all weights, so central weights with the value v are within
@@ -33,13 +34,13 @@ from numpy.typing import ArrayLike, NDArray
 from ltr.exact.problem import FloatArray, RerankProblem
 
 SHARPNESS = 6.0
-"""Logarithm of how much more weights count whose statistic is larger by one deviation."""
+"""Logarithm of the factor by which weights count more if their statistic is larger by one deviation."""
 
-_WALKERS, _STEPS, _FORGOTTEN = 32, 48, 16  # steps of each walker, and those before its place counts
-_FEWEST = 8  # walkers, where lists are long: the statistic is smoother there
-_ROWS = 200_000  # rows of all walkers together, from which there are fewer
-_SHRINKS = 40  # of the ellipse's arc, after which a walker stays where it is
-_NUMBERS = 4_000_000  # scores held at once
+_WALKERS, _STEPS, _BURN_IN = 32, 48, 16  # steps of each walker, and the first of them, which are not averaged
+_FEWEST = 8  # least number of walkers, for long lists: the statistic is smoother there
+_ROWS = 200_000  # rows times walkers, above which fewer walkers are used
+_SHRINKS = 40  # times that the arc of the ellipse is shortened before a walker stays where it is
+_NUMBERS = 4_000_000  # scores in memory at a time
 _TINY = float(np.finfo(np.float64).tiny)
 
 Values = Callable[[FloatArray], FloatArray]
@@ -48,18 +49,18 @@ Values = Callable[[FloatArray], FloatArray]
 def central_weights(
     problem: RerankProblem, start: ArrayLike, spread: float, *, fixed: ArrayLike = (), seed: int = 0
 ) -> FloatArray:
-    """Return the mean of the weights near a start, each counted by how well it orders the lists.
+    """Return a mean of the weights near a start, in which weights that order the lists well count more.
 
     Args:
-        problem: the lists. Price and number of non-zero weights play no part: the columns to use are those not fixed.
-        start: weights in the middle of the prior, (d,), which satisfy the side constraints.
+        problem: the lists. `C` and `max_nonzeros` are ignored: every column that is not fixed is used.
+        start: weights at the centre of the prior, (d,); they must satisfy the side constraints.
         spread: standard deviation of each weight under the prior, > 0.
         fixed: columns whose weights stay as they are at the start.
-        seed: of the draws; the same arguments give the same weights.
+        seed: seed of the random draws; the same arguments give the same weights.
 
     Returns:
-        Weights scaled into the box, (d,); the start where the mean does not satisfy the side constraints, as can happen
-        only where a limit of theirs is not 0.
+        Weights scaled into the box, (d,); the start itself if the mean violates the side constraints, which can happen
+        only if one of their limits is not 0.
 
     Examples:
         >>> rng = np.random.default_rng(0)
@@ -87,10 +88,10 @@ def central_weights(
     level, total = density(steps), np.zeros(len(free))
     for index in range(_STEPS):
         steps, level = _slice(density, steps, level, spread * rng.normal(size=steps.shape), rng)
-        if index >= _FORGOTTEN:
+        if index >= _BURN_IN:
             total += steps.mean(axis=0)
     weights = origin.copy()
-    weights[free] += total / (_STEPS - _FORGOTTEN)
+    weights[free] += total / (_STEPS - _BURN_IN)
     weights = problem.in_box(weights)
     return weights if problem.constraints is None or problem.constraints.satisfied(weights) else origin
 
@@ -98,7 +99,7 @@ def central_weights(
 def _slice(
     density: Values, steps: FloatArray, level: FloatArray, draw: FloatArray, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the walkers' next places and their log densities: one step of elliptical slice sampling each."""
+    """Move each walker by one step of elliptical slice sampling; return the new points and their log densities."""
     steps, level = steps.copy(), level.copy()
     least = level + np.log(rng.random(len(steps)))
     angle = rng.uniform(0, 2 * np.pi, len(steps))
@@ -124,12 +125,12 @@ def _slice(
 def _allowed(
     problem: RerankProblem, origin: FloatArray, free: NDArray[np.int64]
 ) -> Callable[[FloatArray], NDArray[np.bool_]]:
-    """Return a function that tells which steps from the origin satisfy the side constraints, scaled into the box."""
+    """Return a function that says which steps from the origin, scaled into the box, satisfy the side constraints."""
     sides = problem.constraints
     if sides is None:
         return lambda steps: np.ones(len(steps), dtype=bool)
     A, b = sides.scaled
-    rows = A[:, free].any(axis=1) | (b < 0)  # others hold for every step, as they hold at the origin
+    rows = A[:, free].any(axis=1) | (b < 0)  # the other rows hold after every step because they hold at the origin
     A, b = A[rows], b[rows]
     if len(b) == 0:
         return lambda steps: np.ones(len(steps), dtype=bool)
@@ -154,9 +155,9 @@ def null_deviation(problem: RerankProblem) -> float:
 
 
 def statistics_of(problem: RerankProblem) -> Values:
-    """Return a function from scores, (m, n), to the statistic of each row less a constant, (m,).
+    """Return a function from scores, (m, n), to the statistic of each row up to a constant, (m,).
 
-    Ties and score differences within the margin count as lost, as in `RerankProblem.evaluate`, but for rounding.
+    Ties and score differences within the margin count as lost, as in `RerankProblem.evaluate`, up to rounding.
 
     Examples:
         >>> problem = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], statistic="dcg")

@@ -28,7 +28,7 @@ NormName = Literal["l2", "max"]
 _SHORTFALL = 1e-6  # amount by which the linear program may miss the margin: the caller evaluates its weights
 _ROOM = 1e-9  # relative amount by which the quadratic program exceeds the margin
 _LEAST = 1e-300  # smallest ratio of margin and largest difference that float64 can handle
-_NOISE = 1e-9  # weights this small are noise where a side constraint asks for 0
+_NOISE = 1e-9  # weights this small are noise where a side constraint requires 0
 _ROUNDING = 1e-12  # relative difference below which score differences count as equal
 _BYTES = PAIR_BYTES + 40  # bytes per pair, its scores included
 
@@ -36,7 +36,7 @@ _BYTES = PAIR_BYTES + 40  # bytes per pair, its scores included
 def maximise_margin(problem: Problem, w: ArrayLike, *, norm: NormName = "l2") -> FloatArray:
     r"""Return the weights with the largest margin among those that win every comparison that w wins.
 
-    Over the pairs that w wins, with δ the difference of their features and h their steps (1 but in graded lists of more
+    Over the pairs that w wins, with δ the difference of their features and h their steps (1 except in lists with more
     than two gains, see `ltr.exact.levels`), and with ``v_j = 0`` where ``w_j = 0`` if C > 0 and column j is not
     free:
 
@@ -46,7 +46,7 @@ def maximise_margin(problem: Problem, w: ArrayLike, *, norm: NormName = "l2") ->
     without slack (a quadratic program), ``"max"`` a linear program, in which ||v|| = 1 wherever v may be scaled.
 
     *The objective never falls.* A pair that w loses may be won, which never lowers the value. The answer must win its
-    pairs beyond rounding, and `Problem.evaluate` and `Problem.feasible` decide: where one of them objects, no weights
+    pairs beyond rounding, and `Problem.evaluate` and `Problem.feasible` decide. If one of them rejects it, no weights
     have a larger margin, w wins nothing, or the pairs do not fit into half of the free memory, w is returned unchanged.
 
     *Side constraints.* ``||v||_2`` compares directions, so it needs constraints that hold for every multiple of v.
@@ -84,7 +84,7 @@ def maximise_margin(problem: Problem, w: ArrayLike, *, norm: NormName = "l2") ->
     support = (weights != 0) | ~problem.counted if sparse else np.ones(problem.d, dtype=bool)
     program = functools.partial(_widest if euclidean else deepest, problem, support=support)
     found = _by_generation(won, weights, program)
-    if found is not None and not problem.feasible(found):  # a row about signs tells 0 from what is 0 but for rounding
+    if found is not None and not problem.feasible(found):  # a constraint on a sign tells 0 from a rounding error
         found = np.where(np.abs(found) < _NOISE, 0.0, found)
     if found is None or won.margin(found, euclidean) <= won.margin(weights, euclidean):
         return weights
@@ -139,7 +139,7 @@ class _Pairs(NamedTuple):
 def middle_of_cell(problem: Problem, w: FloatArray, support: BoolArray, doubt: float) -> FloatArray | None:
     """Return the weights that clear the margin by as much as possible on all pairs that w wins, see `deepest`.
 
-    A pair counts as won where w misses its margin by no more than the share `doubt` of the margin.
+    A pair counts as won if w misses its margin by no more than the share `doubt` of the margin.
     """
     pairs = _Pairs.of(problem)
     won = pairs.where(pairs.reached(w) >= problem.margin * (1 - doubt))
@@ -166,8 +166,8 @@ def _widest(problem: Problem, differences: FloatArray, support: BoolArray) -> Fl
     """Return the weights with the largest Euclidean margin, under side constraints ``A w <= 0``.
 
     ``min ||v||_2  s.t.  v·δ >= 1 for each row δ,  |v_j| <= 1 / margin,  v_j = 0 off the support,  A v <= 0``, then
-    scaled to max |w_j| = 1, where the bound on v keeps all δ above the margin (with a little room for rounding). None
-    where the program is not solved.
+    scaled to max |w_j| = 1, where the bound on v keeps all w·δ above the margin (with a little room for rounding).
+    None if the program cannot be solved.
     """
     free = differences[:, support]
     size = float(np.abs(free).max(initial=0.0))
@@ -178,7 +178,7 @@ def _widest(problem: Problem, differences: FloatArray, support: BoolArray) -> Fl
     sides = np.zeros((0, free.shape[1])) if problem.constraints is None else -problem.constraints.scaled[0][:, support]
     rows = np.vstack([free, box, sides])
     unit = margin  # the program is solved for v * unit
-    for _ in range(2):  # the second time with the unit that makes the answer 1 long, for more digits
+    for _ in range(2):  # the second time in the unit that gives the answer length 1, for more digits
         limits = [np.full(len(free), unit), np.full(len(box), -unit / margin), np.zeros(len(sides))]
         v = _shortest(rows, np.concatenate(limits))
         if v is None or not (free @ v).min() > 0:
@@ -191,7 +191,7 @@ def _widest(problem: Problem, differences: FloatArray, support: BoolArray) -> Fl
 
 
 def _shortest(G: FloatArray, h: FloatArray) -> FloatArray | None:
-    """Solve ``min ||v||_2  s.t.  G v >= h``; None where that fails.
+    """Return v of ``min ||v||_2  s.t.  G v >= h``, or None if the solver fails.
 
     With u >= 0 minimising ``||r||_2``, ``r = (Gᵀ u, h·u - 1)``, the answer is ``v = -r[:-1] / r[-1]``.
 
@@ -215,7 +215,7 @@ def deepest(problem: Problem, differences: FloatArray, support: BoolArray) -> Fl
     ``max s  s.t.  w·δ >= margin + s for each row δ,  -1 <= w <= 1,  w_j = 0 off the support,  A w <= b``.
 
     The rows δ are `differences`, (rows, d); `support`, (d,), says which weights may differ from 0. The answer is None
-    where no weights clear the margin to about 1e-6.
+    if no weights clear the margin to about 1e-6.
 
     Examples:
         >>> from ltr.exact.problem import RerankProblem

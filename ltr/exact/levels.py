@@ -97,7 +97,7 @@ class Levels(NamedTuple):
 
 
 def value(levels: Levels, won: ArrayLike) -> float:
-    """Return the value where these pairs are won and all others lost: slow, a loop over the pairs."""
+    """Return the value when these pairs are won and all others lost, by a slow loop over the pairs."""
     counts = [0] * len(levels.observation)
     for positive, wins in zip(levels.positive.tolist(), np.asarray(won).tolist(), strict=True):
         counts[positive] += not wins
@@ -117,8 +117,8 @@ def ranked_appearances(lists: list[IntArray], gains: FloatArray, subrank: bool) 
             above[everyone] = (own > 0) * (len(own) - 1)
             below[everyone] = np.count_nonzero(own) - (own > 0)
             continue
-        layer = np.unique(np.append(0.0, own), return_inverse=True)[1][1:]  # the highest of each, 0 for none
-        upper = np.cumsum(np.bincount(layer)[::-1])[::-1]  # positives of each layer; the first is no layer
+        layer = np.unique(np.append(0.0, own), return_inverse=True)[1][1:]  # highest layer of each, 0 for none
+        upper = np.cumsum(np.bincount(layer)[::-1])[::-1]  # positives of each layer; entry 0 is no layer
         lower = len(own) - upper
         lower[0] = upper[0] = 0
         above[everyone] = np.cumsum(lower)[layer]
@@ -139,8 +139,8 @@ def ranked_levels(
     Args:
         lists: observations of each list.
         gains: gain of each observation, (n,).
-        grades: number of each gain among those of its list, (n,); None for Subranks.
-        weights: gives the rank weights of a list of some length.
+        grades: place of each gain among the distinct gains of its list, from 0, (n,); None for Subranks.
+        weights: returns the rank weights of a list of the given length.
         shift: constant part of the value.
         tick: called every half million pairs; an exception that it raises ends the work.
     """
@@ -196,7 +196,7 @@ def _layers(everyone: IntArray, own: FloatArray, subrank: bool) -> Iterator[tupl
 
 
 def preference_levels(pairs: IntArray, weights: FloatArray) -> Levels:
-    """Return the levels of preferences: edges (above, below), (pairs, 2), and the weight of each, (pairs,)."""
+    """Return the levels of preferences, given as edges (above, below), (pairs, 2), and their weights, (pairs,)."""
     everyone = np.arange(len(pairs))
     distinct, of_weight = np.unique(weights, return_inverse=True)
     return _assemble(
@@ -214,9 +214,9 @@ def preference_levels(pairs: IntArray, weights: FloatArray) -> Levels:
 
 
 def _assemble(shift: float, **arrays: NDArray[Any]) -> Levels:
-    """Return the levels with the offsets that follow from the rest.
+    """Return the levels, with the offsets that follow from the given arrays.
 
-    All arrays are contiguous and writable: others are of another type to the compiled kernels.
+    All arrays are made contiguous and writable, since the compiled kernels treat other arrays as another type.
     """
     start = np.searchsorted(arrays["level"], np.arange(len(arrays["table"]) + 1))
     room = np.where(np.diff(start) > 1, arrays["most_lost"] + 2, 0)
@@ -228,4 +228,4 @@ def _assemble(shift: float, **arrays: NDArray[Any]) -> Levels:
 
 
 NO_PAIRS = preference_levels(np.zeros((0, 2), dtype=np.int64), np.zeros(0))
-"""Levels without pairs, to be used where those of a problem would take too much memory."""
+"""Levels without pairs, for problems whose pairs would take too much memory."""

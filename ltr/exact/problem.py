@@ -1,4 +1,4 @@
-r"""Ranking problems, free of any solver: data, statistic, price of non-zero weights, margin, side constraints.
+r"""Ranking problems, independent of any solver: data, statistic, price of non-zero weights, margin, side constraints.
 
 A linear scorer f(x) = w·x with w in [-1, 1]^d ranks the observations of each list (one query, or the only list).
 Observation i has a gain >= 0, and the problem is to maximise
@@ -26,7 +26,7 @@ Observations of one grade with equal keys may be swapped without changing the su
 **Ties.** As the margin goes to 0 the order becomes that of the scores, with a tied lower gain above a tied higher gain,
 as the paper's ResolvedRank has it for two classes.
 
-**Why the margin grows with the grades.** With the same margin for all pairs "stands above" can run in a circle: scores
+**Why the margin grows with the grades.** With the same margin for all pairs "stands above" can be circular: scores
 of 1.5, 0.75 and 0 margins for gains 3, 2, 1 put the second above the first, the third above the second, and the first
 above the third. Their sum can exceed the value of the perfect ranking, and shrinking w can raise it. With the steps
 above:
@@ -144,8 +144,8 @@ class Problem:
         constraints: side constraints on the weights, or None.
         max_nonzeros: largest number of non-zero weights besides the free ones, or None for no limit.
         free: columns whose weights have no price and are not counted, in ascending order.
-        binary: whether the problem is one list with labels 0 and 1, which is what the paper's models are about.
-        rank: definition of rank, None where nothing is ranked.
+        binary: whether the problem is one list with labels 0 and 1, the case that the paper's models cover.
+        rank: definition of rank, None for a problem without ranks.
     """
 
     X: FloatArray
@@ -218,33 +218,33 @@ class Problem:
 
     @property
     def relaxed(self) -> Problem | None:
-        """A problem whose value is at least as large at any weights and that is easier to prove, or None."""
+        """A problem that is easier to solve and whose value at any weights is at least as large, or None."""
         return None
 
     # --- what follows from it ----------------------------------------------------------------------------------
 
     @property
     def pair_count(self) -> int:
-        """Number of pairs, counted without making them."""
+        """Number of pairs, counted without listing them."""
         return int(self.appearances()[0].sum())
 
     @property
     def balance(self) -> FloatArray:
-        """How often each observation is the upper one of a pair minus how often the lower one, per pair, (n,)."""
+        """Share of pairs in which each observation is the upper one, minus that in which it is the lower one, (n,)."""
         above, below = self.appearances()
         return (above - below) / max(1, int(above.sum()))
 
     @property
     def price(self) -> float:
-        """C, or a smaller price at which w = 0 is still the best choice, where w = 0 is allowed.
+        """C, or a smaller price at which w = 0, if feasible, is still the best choice.
 
-        Every statistic is at least 0, so no other weights pay off a price above its best value.
+        Every statistic is at least 0, so at a price above its best value no other weights pay off.
         """
         return min(self.C, 2 * self.trivial_bound) if self.feasible(np.zeros(self.d)) else self.C
 
     @property
     def counted(self) -> NDArray[np.bool_]:
-        """Whether each column counts where its weight is not 0: all but the free ones, (d,)."""
+        """Whether a non-zero weight of each column is counted: all but the free ones, (d,)."""
         counted = np.ones(self.d, dtype=bool)
         counted[list(self.free)] = False
         return counted
@@ -266,7 +266,7 @@ class Problem:
         return self.statistic_value(weights) - self.C * self.nonzeros(weights)
 
     def in_box(self, w: ArrayLike) -> FloatArray:
-        """Return the weights as float64 of shape (d,), scaled down to ``max |w_j| = 1`` where they exceed it."""
+        """Return the weights as float64 of shape (d,), scaled down to ``max |w_j| = 1`` if they exceed it."""
         weights = as_numbers("w", w)
         if weights.shape != (self.d,):
             raise ValueError(f"w must have shape ({self.d},), got {weights.shape}")
@@ -297,7 +297,7 @@ class Problem:
         max_nonzeros: int | None,
         free: Sequence[int],
     ) -> None:
-        """Check and set what every problem has besides its data, which must be set already."""
+        """Check and set the fields that all problems share; the data must be set already."""
         check_price_and_margin(C, margin)
         check_best_value(self)
         if constraints is not None:
@@ -323,7 +323,7 @@ class RerankProblem(Problem):
     """Find the weights with the largest rank statistic: binary or graded labels, one list or several.
 
     ``max over w in [-1, 1]^d of  sum over lists, sum_i gain_i a[rank_i]  -  C ||w||_0``. Features are used as given, so
-    the margin is in units of their scores; the module's text defines ranks and margin.
+    the margin is in units of their scores; the module docstring defines ranks and margin.
 
     Args:
         X: observations, (n, d), finite.
@@ -331,8 +331,8 @@ class RerankProblem(Problem):
         statistic: a `RankStatistic` or its name. For binary labels in one list ``auc`` is the share of ordered pairs;
             for several lists or graded labels it is the sum of ranks, as ``wrs``.
         C: price of each non-zero weight, >= 0.
-        margin: score difference from which an observation beats another, > 0; times the difference of their grades
-            where a list has more than two.
+        margin: score difference from which an observation beats another, > 0; it is multiplied by the difference of
+            their grades, which is 1 in lists of two grades.
         qid: list of each observation, integers (n,), in any order; None puts all into one list.
         gain: how labels become gains: ``"exp2"`` for 2^label - 1, ``"linear"`` for the label itself, or a function of
             the array of labels. Labels 0 and 1 are their own gains either way.
@@ -422,7 +422,7 @@ class RerankProblem(Problem):
 
     @cached_property
     def grades(self) -> IntArray:
-        """Number of each observation's gain among the distinct gains of its list, 0 for the smallest, (n,)."""
+        """Place of each observation's gain among the distinct gains of its list, 0 for the smallest, (n,)."""
         grades = np.empty(self.n, dtype=np.int64)
         for members in self.lists:
             grades[members] = np.unique(self.gains[members], return_inverse=True)[1]
@@ -636,7 +636,7 @@ class PairwiseProblem(Problem):
         return above, below
 
     def levels(self, tick: Tick = lambda: None) -> Levels:
-        """Return the pairs, each with a table of its weight."""
+        """Return the pairs, each with its weight as a statistic table."""
         return preference_levels(self.pairs, self.weights)
 
     def content(self) -> dict[str, Any]:
@@ -699,7 +699,7 @@ def _satisfied_exactly(row: FloatArray, limit: float, w: FloatArray, tolerance: 
 
 
 def finite_features(X: ArrayLike) -> FloatArray:
-    """Return a copy of the features as float64 of shape (n, d); ValueError for one that is not finite or too large."""
+    """Return a copy of the features as float64 of shape (n, d); raise ValueError if one is too large or not finite."""
     features = as_numbers("X", X).copy()
     check_matrix("X", features)
     largest = _LARGEST / features.shape[1]
@@ -719,7 +719,7 @@ def set_fields(frozen: object, **fields: object) -> None:
 
 
 def check_price_and_margin(C: float, margin: float) -> None:
-    """Raise ValueError for a price or a margin out of range."""
+    """Raise ValueError if the price or the margin is out of range."""
     if not 0 <= as_float(C) <= _LARGEST_VALUE:
         raise ValueError(f"C must be a number from 0 to 1e300, got {C!r}")
     if not 0 < as_float(margin) < math.inf:
@@ -727,7 +727,7 @@ def check_price_and_margin(C: float, margin: float) -> None:
 
 
 def check_best_value(problem: Problem) -> None:
-    """Raise ValueError for a statistic whose values overflow or underflow float64."""
+    """Raise ValueError if values of the statistic overflow or underflow float64."""
     try:
         best = problem.trivial_bound
     except OverflowError:

@@ -76,7 +76,7 @@ class Scores:
             low = np.nan_to_num(keys - errors, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
             high = np.nan_to_num(keys + errors, nan=np.inf, posinf=np.inf, neginf=-np.inf)
         order = np.argsort(low, kind="stable")
-        apart = np.empty(len(order), dtype=bool)  # from all keys before it
+        apart = np.empty(len(order), dtype=bool)  # whether each key differs from all keys before it
         apart[:1] = True
         apart[1:] = low[order][1:] > np.maximum.accumulate(high[order])[:-1]
         single = apart & np.append(apart[1:], True)

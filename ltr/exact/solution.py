@@ -15,7 +15,7 @@ class Status(enum.Enum):
     """How a solve ended; `advice` says what to do about it.
 
     ``optimal`` means that value and bound agree to within 1e-9 of the statistic's size, the tolerance of a proof in
-    floating point, or to within 1e-12 where no solver claims a proof.
+    floating point, or to within 1e-12 if no solver claims a proof.
     """
 
     advice: str
@@ -29,7 +29,7 @@ class Status(enum.Enum):
     HEURISTIC = "heuristic", "a search without a proof; the bound is the trivial one"
     INEXACT = (
         "inexact",
-        "the solver ended without a proof that stands exactly, see the message; a larger margin may help",
+        "the solver ended without a proof that holds exactly, see the message; a larger margin may help",
     )
     INFEASIBLE = "infeasible", "no weights satisfy the constraints"
 
@@ -95,12 +95,12 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """(bound - value) / |value|: 0 is a proof of optimality; infinite where the value is 0 and the bound is not."""
+        """(bound - value) / |value|: 0 is a proof of optimality; infinite if the value is 0 and the bound is not."""
         return 0.0 if self.status is Status.OPTIMAL else relative_gap(self.value, self.bound)
 
 
 def relative_gap(value: float, bound: float) -> float:
-    """Return (bound - value) / |value|, 0 where both agree up to rounding, otherwise infinite for the value 0.
+    """Return (bound - value) / |value|: 0 if both agree up to rounding, otherwise infinite for the value 0.
 
     Examples:
         >>> relative_gap(10.0, 10.2)

@@ -27,13 +27,14 @@ __all__ = ["METHODS", "Solver", "choose_method", "solve"]
 
 @runtime_checkable
 class Solver(Protocol):
-    """What `solve` needs of a method.
+    """The interface of a method, as `solve` calls it.
 
-    A method may also have ``prepare()`` for what counts against no limit, such as compiling; it is called every time.
+    A method may also have ``prepare()``, called before every solve, for work that counts against no limit, such as
+    compiling.
     """
 
     def check(self, problem: Problem) -> None:
-        """Raise ValueError for a problem that the method is not for."""
+        """Raise ValueError if the method cannot solve the problem."""
 
     def run(self, state: SolveState) -> Ending:
         """Offer weights to the state and prove bounds until done or `SolveState.check` raises `Stopped`."""
@@ -43,7 +44,7 @@ _MODELS = ("resolved", "subrank", "auc", "pairwise")
 _ROWS: dict[str, Solver | None] = {
     "local_search": LocalSearch(),
     "weight_space": WeightSpaceSearch(),
-    # those of `ltr.exact.scip.METHODS`: SCIP is loaded when one of them is taken
+    # those of `ltr.exact.scip.METHODS`: SCIP is loaded when one of them is used
     "hosted": None,
     **dict.fromkeys(f"{model}{form}" for model in _MODELS for form in ("", "_faithful")),
 }
@@ -67,7 +68,7 @@ class _Methods(Mapping[str, Solver]):
 METHODS: Mapping[str, Solver] = _Methods()
 """The methods by name."""
 
-_PROVABLE = 8  # features up to which lists of some 50 observations are proven in seconds
+_PROVABLE = 8  # most features with which lists of about 50 observations are proven optimal in seconds
 
 
 def choose_method(problem: Problem) -> tuple[str, str]:
@@ -83,7 +84,7 @@ def choose_method(problem: Problem) -> tuple[str, str]:
 
 
 def check_method(method: str | Solver) -> None:
-    """Raise ValueError for what is neither a name of a method nor a `Solver`."""
+    """Raise ValueError unless `method` is the name of a method or a `Solver`."""
     if isinstance(method, str) and method not in ("auto", *METHODS):
         raise ValueError(f"method must be one of auto, {', '.join(METHODS)}, got {method!r}")
     if not isinstance(method, str) and (isinstance(method, type) or not isinstance(method, Solver)):
@@ -101,7 +102,7 @@ def solve(
 ) -> Solution:
     """Return the best weights found for a problem, with a bound that says how far from the optimum they can be.
 
-    Whatever stops the solver (a limit, Ctrl-C, `should_stop`), the answer holds the best weights so far, their value
+    Whatever stops the solver (a limit, Ctrl-C, `should_stop`), the answer has the best weights so far, their value
     recomputed outside the solver, and a valid bound; no exception is raised once the arguments are accepted, except
     one from `on_progress` or `should_stop`.
 
@@ -111,10 +112,10 @@ def solve(
         limits: time, gap, nodes and memory at which to stop, and the seed.
         warm_starts: weights to start from, each of shape (d,).
         on_progress: called with every new `TracePoint`.
-        should_stop: asked now and then; True ends the solve with status ``interrupted``.
+        should_stop: called several times per second; True ends the solve with status ``interrupted``.
 
     Raises:
-        ValueError: an unknown method, one that is not for this problem, warm starts of another shape.
+        ValueError: an unknown method, a method that cannot solve this problem, or warm starts of another shape.
 
     Examples:
         >>> from ltr.exact.problem import RerankProblem

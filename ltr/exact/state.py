@@ -26,15 +26,15 @@ from ltr.exact.problem import FloatArray, Problem
 from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
 
 MEGABYTE = 2**20
-_SHARE = 0.5  # of the memory that is free, where no limit is given
-_PAUSE = 0.05  # seconds between two looks at the process
+_SHARE = 0.5  # share of the free memory that a solve may use if no limit is given
+_PAUSE = 0.05  # seconds between two measurements of the process
 _SNAP = 1e-9  # weights this small are solver noise
 _CONTRADICTION = 1e-6  # a bound this far below a value is wrong, not rounded; relative to the statistic's size
-_PROOF = 1e-9  # a solver's claim of optimality holds where value and bound agree so far, likewise
-_ROUNDING = 1e-12  # without a claim they have to agree so far
+_PROOF = 1e-9  # difference of value and bound up to which a solver's claim of optimality is accepted, likewise
+_ROUNDING = 1e-12  # the same if no solver claims a proof
 _PACE = 0.1  # seconds between trace points that only lower the bound
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_PATIENCE = 3  # presses after which Ctrl-C raises whatever runs
+_PATIENCE = 3  # presses of Ctrl-C after which KeyboardInterrupt is raised whatever runs
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class Limits:
         time_limit: seconds for everything: warm starts, building the model, solving it. Compilation in the first solve
             on a machine does not count.
         gap: relative gap, (bound - value) / |value|, at which to stop; 0 asks for a full proof.
-        node_limit: most branch-and-bound nodes; None for no limit.
-        memory_limit: most megabytes (of 2^20 bytes) that the solve may add to the process; None is half of what the
-            machine has free. Where the pairs of the problem do not fit, the answer is the best of the warm starts and
+        node_limit: largest number of branch-and-bound nodes; None for no limit.
+        memory_limit: megabytes (of 2^20 bytes) that the solve may add to the process; None is half of what the machine
+            has free. Where the pairs of the problem do not fit, the answer is the best of the warm starts and
             single features, with the bound of a perfect order.
         seed: seed of the local search and of the solver's random choices, from 0 to 2^31 - 1.
 
@@ -79,7 +79,7 @@ class Limits:
 
 
 class Memory:
-    """A limit on the memory that is added to the process from here on.
+    """A limit on the memory that is added to the process after this object is made.
 
     Args:
         limit: megabytes (of 2^20 bytes); None is half of what the machine has free.
@@ -87,15 +87,15 @@ class Memory:
 
     def __init__(self, limit: float | None = None) -> None:
         self._process = psutil.Process()
-        self._began, self._looked, self._used = self._process.memory_info().rss, -math.inf, 0.0
+        self._began, self._measured_at, self._used = self._process.memory_info().rss, -math.inf, 0.0
         self.limit = _SHARE * psutil.virtual_memory().available if limit is None else limit * MEGABYTE
 
     @property
     def left(self) -> float:
         """Bytes that may still be added, as seen a moment ago."""
         now = time.monotonic()
-        if now - self._looked >= _PAUSE:
-            self._looked, self._used = now, float(self._process.memory_info().rss - self._began)
+        if now - self._measured_at >= _PAUSE:
+            self._measured_at, self._used = now, float(self._process.memory_info().rss - self._began)
         return self.limit - max(0.0, self._used)
 
     @property
@@ -123,25 +123,25 @@ class Stopped(Exception):  # noqa: N818 - a request, not an error
 def scalable(problem: Problem) -> bool:
     """Whether scaling feasible weights up to max |w_j| = 1 keeps them feasible.
 
-    ``A w <= b`` gives ``A (s w) <= s b <= b`` for s >= 1 where b <= 0, and so do the terms less their tolerance, for
-    that grows with them. Without a price on size, scaling up loses no comparison and no zero, so it never lowers the
-    objective.
+    ``A w <= b`` gives ``A (s w) <= s b <= b`` for s >= 1 where b <= 0, and so do the terms minus their tolerance,
+    which grows with them. Scaling up keeps every won comparison and every zero, and the size of weights has no price,
+    so it never lowers the objective.
     """
     return problem.constraints is None or bool(np.all(problem.constraints.b <= 0))
 
 
 class SolveState:
-    """What is known so far.
+    """The state of a solve: what is known so far.
 
     Attributes:
-        problem, limits: what is solved, within what.
-        memory: what the solve may add to the process.
+        problem, limits: the problem, and the limits of the solve.
+        memory: limit on the memory that the solve may add to the process.
         weights, value: the best feasible weights offered and their value; value is -inf before there are any.
         bound: the lowest bound proven; the trivial one at first.
         starts: weights that the caller gave to start from.
         zero_value: the value of w = 0, -inf where side constraints forbid it.
         model_bound: a solver's bound on its own model.
-        nodes: nodes done.
+        nodes: number of nodes processed.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class SolveState:
 
     @contextlib.contextmanager
     def clock_stopped(self) -> Iterator[None]:
-        """A context whose time and memory do not count: compilation, of the first solve on a machine."""
+        """A context whose time and memory do not count, for compilation during the first solve on a machine."""
         began = time.monotonic()
         try:
             yield
@@ -203,11 +203,11 @@ class SolveState:
         return self.bound - self.value <= (_PROOF if claimed else _ROUNDING) * self.size
 
     def stop_requested(self) -> bool:
-        """Whether the caller asks for an end."""
+        """Whether the caller asks the solve to stop."""
         return self._should_stop is not None and bool(self._should_stop())
 
     def check(self) -> None:
-        """Raise `Stopped` once time or memory is used up or the caller asks for an end."""
+        """Raise `Stopped` once time or memory is used up or the caller asks the solve to stop."""
         if self.remaining == 0:
             raise Stopped(Status.TIME_LIMIT)
         if self.stop_requested():
@@ -216,7 +216,7 @@ class SolveState:
             raise Stopped(Status.MEMORY_LIMIT)
 
     def require(self, size: float, purpose: str) -> None:
-        """Raise `Stopped` where that many bytes more, for a purpose that the message names, exceed the limit."""
+        """Raise `Stopped` if `size` more bytes would exceed the memory limit; the message names their purpose."""
         left = self.memory.left
         if size > left:
             need = f"{purpose} needs about {math.ceil(size / MEGABYTE)} MB"
@@ -225,8 +225,8 @@ class SolveState:
     def offer(self, w: ArrayLike) -> float:
         """Evaluate weights, keep them if they are feasible and the best so far, and return their value.
 
-        Solver noise is snapped to 0 and weights are scaled up to the box where that cannot hurt; the weights as
-        given count too. The best of these versions is returned, -inf where none is feasible.
+        Solver noise is snapped to 0, and weights are scaled up to max |w_j| = 1 where that cannot hurt; the weights as
+        given are tried too. The best of these versions is returned, -inf if none is feasible.
         """
         best = -math.inf
         for candidate in self._versions(self.problem.in_box(w)):
@@ -248,7 +248,7 @@ class SolveState:
             yield w
 
     def observe(self, bound: float, *, model_bound: float | None = None, nodes: int | None = None) -> None:
-        """Note bounds on the problem and on a solver's model, for the trace alone: `prove` makes one count."""
+        """Record bounds on the problem and on a solver's model in the trace only; `prove` makes a bound count."""
         if nodes is not None:
             self.nodes = nodes
         improved = bound < self._observed
@@ -260,7 +260,7 @@ class SolveState:
             self._record()
 
     def prove(self, bound: float) -> None:
-        """Note a bound that no feasible weights exceed."""
+        """Record a bound that no feasible weights exceed."""
         self.bound = min(self.bound, bound)
 
     def _record(self) -> None:
@@ -271,12 +271,12 @@ class SolveState:
             self._on_progress(point)
 
     def solution(self, ending: Ending, method: str) -> Solution:
-        """The answer, its status derived from value and bound.
+        """Return the answer, its status derived from value and bound.
 
-        *Bound below value.* A solver proves a bound over weights relaxed by its tolerance, yet rounds: it may end a
-        hair below a value it reached itself. Raising the bound to the value is then right, for the value is attained
-        and the true maximum differs from the solver's by rounding only. A bound clearly below an attained value is
-        false, and is replaced by the trivial one.
+        *Bound below value.* A solver proves a bound over weights relaxed by its tolerance, but it rounds, so the
+        bound may end slightly below a value that it reached itself. Raising the bound to the value is then right: the
+        value is attained, and the true maximum differs from the solver's by rounding only. A bound clearly below an
+        attained value is false, and is replaced by the trivial one.
         """
         status, notes, bound = ending.status, [ending.message], self.bound
         if status is Status.INFEASIBLE and self.value == -math.inf:
@@ -315,7 +315,7 @@ class Interrupts:
     """A context in which SIGINT and SIGTERM are noted, and raised as KeyboardInterrupt only while `armed`.
 
     The first signal within ``arm()`` .. ``disarm()`` raises, so that Python code between solver calls stops at once;
-    later ones are only noted, so that the answer can be put together in peace. In a thread other than the main one
+    later ones are only noted, so that the answer can be completed undisturbed. In a thread other than the main one
     signals cannot be handled and nothing changes.
     """
 
@@ -336,14 +336,14 @@ class Interrupts:
             signal.signal(number, default if previous is None else previous)
 
     def arm(self) -> None:
-        """From here on the first signal raises; one that came already raises now."""
+        """Raise KeyboardInterrupt at the first signal from here on, or now if one has already come."""
         self._armed = True
         if self.count:
             self.disarm()
             raise KeyboardInterrupt
 
     def disarm(self) -> None:
-        """From here on signals are only noted."""
+        """Only note signals from here on."""
         self._armed = False
 
     def _note(self, number: int, frame: FrameType | None) -> None:

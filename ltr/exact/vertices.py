@@ -29,13 +29,13 @@ from ltr.exact.state import SolveState
 Point = tuple[Fraction, ...]
 
 _WORK = 200_000  # largest number of operations on fractions per box
-_TIES = 4  # number of vertices of the largest value that are offered
+_TIES = 4  # largest number of vertices with the largest value that are offered
 _NEIGHBOURS = 81  # number of float64 neighbours offered for each
 _ERROR = 1e-14  # relative error of sums over features, with room to spare
 
 
 def offer_simple(state: SolveState, low: FloatArray, high: FloatArray) -> None:
-    """Offer two points of the box ``low <= w <= high``: with the simplest fractions and binary fractions as weights."""
+    """Offer two points of ``low <= w <= high``: the one with the simplest fractions, and with binary fractions."""
     ends = [(Fraction(a), Fraction(b)) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
     for w in dict.fromkeys(tuple(float(simplest(*end)) for end in ends) for simplest in (_simplest, _simplest_binary)):
         state.offer(w)
@@ -44,7 +44,7 @@ def offer_simple(state: SolveState, low: FloatArray, high: FloatArray) -> None:
 def largest_value(state: SolveState, problem: Problem, low: FloatArray, high: FloatArray) -> float | None:
     """Return the largest objective over the box ``low <= w <= high`` and offer the weights that attain it to `state`.
 
-    None stands for too much work; limits of `state` end it too.
+    The answer is None if all vertices take too much work; the limits of `state` apply.
 
     Examples:
         >>> from ltr.exact.problem import RerankProblem
@@ -100,7 +100,7 @@ class _Box:
         self._known: dict[tuple[bool, ...], float] = {}
 
     def _fix_what_decides_nothing(self) -> dict[int, Fraction]:
-        """Return weights with a single value, and those that no undecided pair depends on: 0 where that is allowed."""
+        """Return the weights of zero width, and those that decide no undecided pair: 0 where that is allowed."""
         fixed = {}
         for j, (low, high) in enumerate(zip(self._low, self._high, strict=True)):
             if low == high or not any(row[j] for row in (*self._rows, *self._constraints)):
@@ -108,7 +108,7 @@ class _Box:
         return fixed
 
     def _plane(self, row: Point) -> Point | None:
-        """Return the plane of a pair in the free weights, scaled; None where the pair does not depend on them."""
+        """Return the plane of a pair in the free weights, scaled; None if the pair does not depend on them."""
         d = self._problem.d
         constant = row[d] - sum((row[j] * v for j, v in self._fixed.items()), Fraction(0))
         lead = next((row[j] for j in self._free if row[j]), None)
@@ -188,7 +188,7 @@ def _solve(planes: Sequence[Point]) -> list[Fraction] | None:
 
 
 def _neighbours(w: Point) -> Iterator[list[float]]:
-    """Yield all combinations of float64 numbers next to a point; the point alone where it is a float64 vector."""
+    """Yield all combinations of float64 numbers next to a point; only the point if it is a float64 vector."""
     choices = []
     for v in w:
         nearest = float(v)

@@ -6,7 +6,7 @@ linear scorer it is l2-strongly convex in the weights, so that
     objective(w) - optimum  <=  ||gradient||² / (2 l2)
 
 is known at every step; a fit has converged when that `Step.gap` is at most ``tolerance * |objective|``.
-Losses of pairs never see the bias; for the pointwise loss, whose bias is free, the gap is an estimate.
+Losses of pairs do not depend on the bias; for the pointwise loss, whose bias is free, the gap is an estimate.
 
 *Hinge.* The pairwise hinge loss has kinks at which L-BFGS stalls short of the optimum. It is given a sequence of smooth
 losses instead (`ltr.fitting.smoothing`) until the gap of the true hinge, with its slack to the smooth one, closes.
@@ -45,17 +45,17 @@ from ltr.losses.functions import Hinge
 OptimizerName = Literal["lbfgs", "adam"]
 """Optimizers of a fit."""
 DeviceName = Literal["cpu", "cuda", "auto"]
-"""Devices of a fit; auto is CUDA where there is one."""
+"""Devices of a fit; auto is CUDA if there is such a device."""
 StopReason = Literal["", "tolerance", "stalled", "max_steps"]
-"""Why a fit ended, see `Fit`; empty while it has not."""
+"""Why a fit ended, see `Fit`; empty until then."""
 
 _HISTORY = 50
 _LINE_SEARCH = 25
 _WIDENINGS = 3  # number of times to widen a stalled smoothed hinge
 _EASY_SEARCH = 5  # evaluations of a line search on smooth ground
-_OUT_OF_RANGE = 1e120  # stands for an objective that is not finite, so that a line search can interpolate
+_OUT_OF_RANGE = 1e120  # replaces an objective that is not finite, so that a line search can interpolate
 _NO_PROGRESS = 1e-14  # relative decrease of an objective that is rounding error
-_SCALE = 2.0**30  # torch's L-BFGS forgets curvature below an absolute 1e-10; a power of two rounds nothing
+_SCALE = 2.0**30  # torch's L-BFGS drops curvature below an absolute 1e-10; scaling by a power of two is exact
 _STATE = ("loss", "options", "index", "seconds", "stopped", "restarted", "width", "multipliers", "last_slack", "scorer",
           "optimizer", "best", "best_index", "best_objective")  # fmt: skip
 _RESUMED = ("optimizer", "learning_rate", "batch_size", "l2", "seed")
@@ -74,11 +74,11 @@ class FitOptions:
             takes everything at once.
         l2: factor of the L2 penalty, >= 0. With 0 a separable problem has no optimum.
         tolerance: relative accuracy of the objective at which a fit has converged, > 0.
-        chunk_rows: features stay where they are given, in memory or in a memory-mapped array, and that many rows are on
-            the device at a time, scored twice where their gradient is needed; at least 1. None holds all on the
-            device. Also what processes deal out, 16384 rows where it is None.
-        seed: of batches and dropout, >= 0.
-        device: ``"cpu"``, ``"cuda"``, or ``"auto"`` for CUDA where there is one.
+        chunk_rows: number of rows on the device at a time, at least 1. Features then stay where they are given, in
+            memory or in a memory-mapped array, and are scored twice if their gradient is needed. None keeps all rows on
+            the device. Processes share the rows in chunks of this size, or of 16384 if it is None.
+        seed: seed of mini-batches and dropout, >= 0.
+        device: ``"cpu"``, ``"cuda"``, or ``"auto"`` for CUDA if there is such a device.
 
     Raises:
         ValueError: a field outside its range, named with the value received.
@@ -112,13 +112,13 @@ class FitOptions:
             check_number(name, getattr(self, name), above=0)
         check_number("l2", self.l2)
         if self.batch_size is not None and self.optimizer != "adam":
-            raise ValueError(f"batch_size goes with optimizer 'adam', got {self.batch_size} with {self.optimizer!r}")
+            raise ValueError(f"batch_size is for optimizer 'adam' only, got {self.batch_size} with {self.optimizer!r}")
 
     def torch_device(self) -> torch.device:
         """Return the device.
 
         Raises:
-            ValueError: ``"cuda"`` where torch sees no CUDA device.
+            ValueError: the device is ``"cuda"`` and torch finds no CUDA device.
         """
         cuda = torch.cuda.is_available()
         if self.device == "cuda" and not cuda:
@@ -138,10 +138,10 @@ class Step:
         index: 1 for the first step.
         objective: loss plus penalty on all rows after the step.
         loss: the loss alone.
-        grad_norm: Euclidean norm of the objective's gradient (the smoothed objective's where there is a width).
+        grad_norm: Euclidean norm of the objective's gradient (of the smoothed objective if there is a width).
         seconds: wall time of the fit so far, over all its resumptions.
-        gap: bound on objective minus optimum, see the module docstring. With l2 = 0, a scorer that is not linear or a
-            loss that is not convex it only estimates the improvement left nearby.
+        gap: bound on objective minus optimum, see the module docstring. With l2 = 0, a scorer that is not linear, or a
+            loss that is not convex, it only estimates the improvement left nearby.
         width: width of the smoothed hinge that L-BFGS minimises, 0 for a smooth loss and for Adam.
     """
 
@@ -157,7 +157,7 @@ class Step:
 class Fit:
     """A fit under way: iterate over it to train, one `Step` at a time.
 
-    Between steps the scorer holds the parameters of the last step. An interrupted step (Ctrl-C too) leaves
+    Between steps the scorer has the parameters of the last step. An interrupted step (also by Ctrl-C) leaves
     scorer and fit as they were before it. The scorer is moved to the device and trained in place.
 
     The randomness of a step (batches, dropout) is a function of ``options.seed`` and the step's index, so a fit
@@ -166,8 +166,8 @@ class Fit:
     Args:
         scorer: module from (..., list, d) to (..., list), with its starting parameters. A score depends on its own row
             alone.
-        loss: a loss of `ltr.losses` or its name, or any module called as ``loss(scores, labels)``, with ``qid=`` when
-            there is one, that gives one number.
+        loss: a loss of `ltr.losses` or its name, or any module that is called as ``loss(scores, labels)``, with
+            ``qid=`` if there is one, and returns one number.
         X: observations, (n, d), finite; copied unless ``options.chunk_rows`` is given.
         y: labels, (n,), at least two different ones in some list.
         options: optimizer, penalty, tolerance and so on.
@@ -180,11 +180,11 @@ class Fit:
         best: the scorer's state_dict of the lowest objective so far, the start included.
         best_index: the step that reached it, 0 for the start.
         best_objective: its objective.
-        stopped: why the fit ended, empty while it has not: ``"tolerance"`` (the gap closed), ``"stalled"`` (not even
+        stopped: why the fit ended, empty until then: ``"tolerance"`` (the gap closed), ``"stalled"`` (not even
             steepest descent lowers the objective, although the gap is open), ``"max_steps"``.
 
     Raises:
-        ValueError: an argument against its rule; dropout with L-BFGS, which needs the same objective at each call.
+        ValueError: an argument that breaks its rule; dropout with L-BFGS, which needs the same objective at each call.
         TypeError: a scorer, loss or options of another type.
         NoSlopeError: a loss that is not convex, from a start at which its gradient is 0.
         FloatingPointError: while iterating or at the start: an objective that is not finite.
@@ -255,12 +255,12 @@ class Fit:
 
     @property
     def stopped(self) -> StopReason:
-        """The reason why the fit ended, empty while it has not."""
+        """The reason why the fit ended, empty until then."""
         return self._stopped or ("max_steps" if self.index >= self.options.max_steps else "")
 
     @property
     def converged(self) -> bool:
-        """Whether the fit ended with its gap closed; one that stalled has not converged."""
+        """Whether the fit ended with its gap closed; a fit that stalled has not converged."""
         return self._stopped == "tolerance"
 
     def __iter__(self) -> Iterator[Step]:
@@ -268,12 +268,12 @@ class Fit:
             yield self._step()
 
     def run(self) -> None:
-        """Train to the end."""
+        """Train until the fit ends."""
         for _ in self:
             pass
 
     def load_best(self) -> None:
-        """Put the best parameters so far into the scorer."""
+        """Load the best parameters so far into the scorer."""
         self.scorer.load_state_dict(self.best)
 
     def state_dict(self) -> dict[str, Any]:
@@ -300,7 +300,7 @@ class Fit:
         """Continue from the `state` of another fit with the same data, loss and options (max_steps may be raised).
 
         Raises:
-            ValueError: a state of other options, or a value that is no state.
+            ValueError: a state of other options, or a value that is not a state.
         """
         check_state(state)
         if state["loss"] != str(self.loss):
@@ -357,7 +357,7 @@ class Fit:
         elif before - seen > least * abs(before):
             self._restarted = False
         elif not self._restarted:
-            # a failed line search may be the fault of the curvature in memory: try steepest descent once
+            # a line search may have failed because of the stored curvature: try steepest descent once
             self._optimizer = self._new_optimizer()
             self._restarted = True
         elif isinstance(self._smoothed, SmoothedHinge) and self._widened < _WIDENINGS:
@@ -369,7 +369,7 @@ class Fit:
         return step
 
     def _go_on_with(self, smoothed: Smoothing) -> None:
-        """Minimise another smoothed hinge from here."""
+        """Continue with another smoothed hinge from the current parameters."""
         self._smoothed = smoothed
         self._restarted = False
         self._optimizer = self._new_optimizer()
@@ -431,7 +431,7 @@ class Fit:
     def _new_optimizer(self) -> torch.optim.Optimizer:
         if self.options.optimizer == "adam":
             return torch.optim.Adam(self._objective.parameters, lr=self.options.learning_rate)
-        # one iteration a call: max_eval must leave room for the line search (its default does not), and no absolute
+        # one iteration per call: max_eval must leave room for the line search (its default does not), and no absolute
         # tolerance of torch's may end a fit whose objective is small
         return torch.optim.LBFGS(
             self._objective.parameters,
@@ -468,7 +468,7 @@ def check_state(state: object) -> None:
 
 
 def _check(scorer: nn.Module, loss: nn.Module, options: FitOptions, qid: ArrayLike | None) -> None:
-    """Check the types of the arguments, and that they go together."""
+    """Check the types of the arguments, and that they can be combined."""
     for name, value, kind, allowed in (
         ("scorer", scorer, nn.Module, "a torch module"),
         ("loss", loss, nn.Module, "a loss, its name or a torch module"),

@@ -1,7 +1,7 @@
 """The objective of a fit: the loss of a scorer on labelled observations plus an L2 penalty.
 
-The loss of a list depends on all of its scores, so rows have no losses of their own that could be shared out to
-processes or taken chunk by chunk. But scores are only one number per row. So every evaluation has three parts:
+The loss of a list depends on all of its scores, so rows have no losses of their own that processes could share or that
+could be computed chunk by chunk. But scores are only one number per row. So every evaluation has three parts:
 
 1. the scores, chunk by chunk;
 2. the loss of all scores and its derivative by each of them, near-linear in their number;
@@ -24,14 +24,14 @@ from torch import Tensor, nn
 from ltr.fitting.observations import Labelled, Rows, Team, blocks_of
 from ltr.fitting.smoothing import Smoothing
 
-_CHUNK = 1 << 14  # rows of a chunk unless the user asks for fewer; large enough that the overhead of calls is small
+_CHUNK = 1 << 14  # rows per chunk unless the user asks for fewer; large enough to make the overhead of calls small
 
 IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The objective at the present parameters, its loss part, and the Euclidean norm of its gradient."""
+    """The objective at the current parameters, its loss part, and the Euclidean norm of its gradient."""
 
     objective: float
     loss: float
@@ -41,8 +41,8 @@ class Evaluation:
 class Objective:
     """``loss(f(X), y) + (l2/2) ||weights||²`` as a function of the scorer's parameters.
 
-    The arguments are those of `ltr.fitting.Fit` and `ltr.fitting.FitOptions`. The penalty takes every trainable
-    parameter but those whose name ends in ``bias``. In a process group all processes make the same calls; they start
+    The arguments are those of `ltr.fitting.Fit` and `ltr.fitting.FitOptions`. The penalty covers every trainable
+    parameter except those whose name ends in ``bias``. In a process group all processes make the same calls; they start
     from the first one's parameters, and a call raises ConnectionError when another process has ended.
 
     Attributes:
@@ -85,7 +85,7 @@ class Objective:
     def evaluate(self, smoothed: Smoothing | None = None) -> Evaluation:
         """Return the objective on all rows, of a smoothed loss if given, and leave its gradient in ``grad``.
 
-        The last point is remembered, because a line search, the optimiser and the log ask for the same one in turn.
+        The last point is cached, because a line search, the optimiser and the log ask for the same one in turn.
         """
         point = self._point()
         if self._evaluated is not None and self._evaluated[0] is smoothed and torch.equal(self._evaluated[1], point):
@@ -101,7 +101,7 @@ class Objective:
     def estimate(self, rows: IntArray | None, seed: tuple[int, ...]) -> float:
         """Return the objective on some rows, or on all, and leave its gradient in the parameters' ``grad``.
 
-        `rows` holds whole lists one after the other; the seed is that of randomness in the scorer.
+        `rows` has whole lists one after the other; `seed` is that of randomness in the scorer.
         """
         objective, _, gradient, _ = self._derive(self.loss, rows, seed)
         self._leave(gradient)
@@ -114,15 +114,15 @@ class Objective:
         return float(self._with_penalty(value)), float(value)
 
     def slack(self, smoothed: Smoothing) -> float:
-        """Return the slack of a smoothed loss at the present scores."""
+        """Return the slack of a smoothed loss at the current scores."""
         return self._agreed(self.labelled.loss(smoothed.slack, self.scores(), derive=False)[0])
 
     def slope(self) -> float:
-        """Return the Euclidean norm of the gradient of the loss by the present scores."""
+        """Return the Euclidean norm of the gradient of the loss with respect to the current scores."""
         return self._agreed(self.labelled.loss(self.loss, self.scores(), derive=True)[1].norm())
 
     def scores(self) -> Tensor:
-        """Return the present scores of all rows."""
+        """Return the current scores of all rows."""
         point = self._point()
         if self._scored is None or not torch.equal(self._scored[0], point):
             with torch.no_grad():
@@ -163,7 +163,7 @@ class Objective:
         return self._with_penalty(value), value, gradient, scores
 
     def _score(self, rows: IntArray | None, seed: tuple[int, ...] | None) -> tuple[Tensor, list[Tensor]]:
-        """Return the scores of some rows, or of all, and the graphs of this process's chunks where they are kept."""
+        """Return the scores of some rows, or of all, and the graphs of this process's chunks if they are kept."""
         scores = torch.zeros(
             self.rows if rows is None else len(rows), dtype=self.parameters[0].dtype, device=self._device
         )

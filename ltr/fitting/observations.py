@@ -1,8 +1,8 @@
 """The observations of a fit, and the processes that share them: features, labels and lists, losses, mini-batches.
 
-*Mini-batches* are of items that keep every class, or of whole lists. The mean over the positive-negative pairs of a
-batch of items estimates the mean over all pairs without bias, because each class is sampled uniformly. Losses that are
-not means over pairs (the P-norm push) are estimated with a bias that vanishes as batches grow.
+*Mini-batches* consist of items, with every class in each, or of whole lists. The mean over the positive-negative pairs
+of a batch of items estimates the mean over all pairs without bias, because each class is sampled uniformly. Losses that
+are not means over pairs (the P-norm push) are estimated with a bias that vanishes as batches grow.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from ltr.losses.contract import RankingLoss
 
 IntArray = NDArray[np.int64]
 BLOCKS = 16
-"""Largest number of pieces that work is cut into; further processes would be idle."""
+"""Largest number of pieces that work is cut into; more processes than that would be idle."""
 
 
 class Team:
-    """The processes of torch's default group, which hold the same data and take the same steps; or one process alone.
+    """The processes of torch's default group, with the same data and the same steps; or one process alone.
 
     Results do not depend on the number of processes, to the last bit. The group only adds up numbers that are 0 in all
     processes but one. Methods raise ConnectionError when another process has ended.
@@ -47,17 +47,17 @@ class Team:
         self.rank = dist.get_rank() if together else 0
 
     def owns(self, block: int, blocks: int) -> bool:
-        """Return whether a block is this process's share; neighbouring blocks go to the same process."""
+        """Return whether a block belongs to this process's share; neighbouring blocks go to the same process."""
         return block * self.size // max(blocks, self.size) == self.rank
 
     def gather(self, tensor: Tensor) -> None:
-        """Put a tensor together, in place, of which each process holds a part, with 0 in the parts of others."""
+        """Assemble a tensor in place, of which each process has a part, with 0 in the parts of the others."""
         if self.size > 1:
             with others():
                 dist.all_reduce(tensor)
 
     def follow(self, tensor: Tensor) -> None:
-        """Copy a tensor, in place, from the first process."""
+        """Overwrite a tensor with that of the first process."""
         if self.size > 1:
             with others():
                 dist.broadcast(tensor, 0)
@@ -71,7 +71,7 @@ class Team:
         return float(shared)
 
     def check_same(self, arrays: Sequence[NDArray[np.generic] | None], device: torch.device) -> None:
-        """Raise ValueError unless all processes hold the same arrays."""
+        """Raise ValueError unless all processes have the same arrays."""
         if self.size == 1:
             return
         given = [np.ascontiguousarray(array) for array in arrays if array is not None]
@@ -87,7 +87,7 @@ class Team:
 
 
 def blocks_of(rows: int, chunk: int) -> list[list[slice]]:
-    """Cut rows into chunks and put these into at most 16 blocks of neighbours, whatever the number of processes.
+    """Cut rows into chunks and group neighbouring chunks into at most 16 blocks, whatever the number of processes.
 
     Examples:
         >>> blocks_of(5, 2)
@@ -110,8 +110,8 @@ def others() -> Iterator[None]:
 class Rows:
     """Observations X, (n, d), checked to be finite; `ends` are the first and the last row.
 
-    With `resident` all rows are kept on the device. Without it X is not copied: a memory-mapped one
-    (``numpy.load(..., mmap_mode="r")``) is read from the disk whenever it is needed.
+    With `resident` all rows are kept on the device. Without it X is not copied: a memory-mapped array
+    (``numpy.load(..., mmap_mode="r")``) is read from disk whenever it is needed.
     """
 
     def __init__(self, X: ArrayLike, *, dtype: torch.dtype, device: torch.device, resident: bool) -> None:
@@ -136,7 +136,7 @@ class Rows:
         return self._copied(self._source[rows])
 
     def _copied(self, rows: NDArray[np.generic]) -> Tensor:
-        # sums may depend on the alignment of memory, and torch aligns its own alike in every process
+        # sums may depend on memory alignment, and torch aligns its own memory alike in every process
         return torch.tensor(rows, dtype=self._dtype).to(self._device)
 
 
@@ -180,11 +180,11 @@ class Labelled:
     ) -> tuple[Tensor, Tensor]:
         """Return the loss of the scores of some rows, or of all, and its derivative by each score, 0 unless `derive`.
 
-        The loss is called as ``loss(scores, labels)``, with ``qid=`` when there is one, and must give one number.
-        `rows` holds whole lists one after the other.
+        The loss is called as ``loss(scores, labels)``, with ``qid=`` if there is one, and must return one number.
+        `rows` has whole lists one after the other.
         """
         if not bool(torch.isfinite(scores).all()):
-            # losses refuse such scores; the caller decides how to handle a point out of range
+            # losses reject such scores; the caller decides how to handle a point out of range
             return scores.new_tensor(torch.nan), torch.full_like(scores, torch.nan)
         y, qid, blocks = self._y, self._qid, self._blocks
         if rows is not None:
@@ -207,7 +207,7 @@ class Labelled:
 
 
 def lists_in_blocks(groups: Sequence[IntArray], chunk: int) -> list[tuple[IntArray, float]]:
-    """Put lists, given by their rows, into blocks of about equal size, whatever the number of processes.
+    """Group lists, given by their rows, into blocks of about equal size, whatever the number of processes.
 
     Return at most 16 blocks, of `chunk` rows or more if there are enough: the rows of each, list after list, and its
     share of the lists.
@@ -234,7 +234,7 @@ def rows_of_lists(ids: IntArray) -> list[IntArray]:
 
 
 def _reduction(loss: Callable[..., Tensor]) -> str | None:
-    """Return how a loss, or the loss of a method, reduces the values of lists; None where that is not known."""
+    """Return how a loss, or the loss whose method this is, reduces the values of lists; None if that is unknown."""
     owner = getattr(loss, "__self__", loss)
     return owner.reduction if isinstance(owner, RankingLoss | HuberHinge) else None
 
@@ -271,10 +271,10 @@ def _checked_ids(qid: ArrayLike, rows: int) -> IntArray:
 
 
 def item_batches(labels: NDArray[np.float64], size: int, generator: np.random.Generator) -> list[IntArray]:
-    """Deal the items of one list into batches of about `size` that hold about the same share of every class.
+    """Deal the items of one list into batches of about `size` with about the same share of every class.
 
-    Items in random order within their class are dealt out in turn. A batch that would hold a single class
-    (one class has fewer items than there are batches) gets one random item of another class on top.
+    Items in random order within their class are dealt out in turn. A batch that would have a single class
+    (if a class has fewer items than there are batches) gets one random item of another class as well.
 
     Examples:
         >>> batches = item_batches(np.array([1.0, 0.0, 0.0, 0.0, 1.0, 0.0]), 3, np.random.default_rng(0))

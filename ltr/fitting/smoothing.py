@@ -1,4 +1,4 @@
-r"""The pairwise hinge loss made smooth, and how far the smooth problem's solution is from the true one.
+r"""A smooth version of the pairwise hinge loss, and how far its solution is from the optimum of the hinge.
 
 With ``u = 1 - (s_i - s_k)`` the hinge of a comparable pair is ``max(0, u) = max over 0 <= α <= 1 of α u``. For a
 width mu > 0 and multipliers a in [0, 1], one for each pair, let
@@ -16,12 +16,12 @@ continuously differentiable with slope α*, and ``max(0, u) - mu/2 <= h(u; a) <=
 the dual (the method of multipliers): it converges to the true hinge's solution at a width that keeps the problem well
 conditioned, where smoothing alone would need a width of the order of the accuracy. It keeps a multiplier per pair.
 
-*Many pairs* (`HuberHinge`). With ``a = 1/2`` h is, but for a constant, the Huberised hinge,
+*Many pairs* (`HuberHinge`). With ``a = 1/2`` h is, up to a constant, the Huberised hinge,
 
     h(u; 1/2) + mu/8  =  max(0, u) + (mu/8) max(0, 1 - 2 |u| / mu)²,
 
 whose two terms have near-linear sums: `ltr.losses.functions.HINGE` and a `Band`. Only pairs with ``|u| < mu/2`` have
-slack, ``|u| / 2 - u² / mu``. Of many pairs a share of about mu is there, so that the slack falls with mu², and widths
+slack, ``|u| / 2 - u² / mu``. Of many pairs a share of about mu lies there, so that the slack falls with mu², and widths
 of 1e-3 or 1e-4 close the gap.
 
 *Bands.* With ``v = u / h``, a band is one quadratic of v in (-1, 0), another in [0, 1), and 0 elsewhere. Measured in
@@ -73,7 +73,7 @@ def smoothed_hinge(
 class _PairSum(PairwiseLoss):
     """The loss of a pair function, always by its near-linear sums."""
 
-    short = few = 0  # a matrix of pairs takes more memory, and these functions have no kernel
+    short = few = 0  # never work on all pairs: that takes more memory, and these functions have no kernel
 
     def __init__(self, function: PairFunction, like: PairwiseLoss) -> None:
         super().__init__(reduction=like.reduction, pairs=like.pairs)
@@ -84,7 +84,7 @@ class HuberHinge:
     """The Huberised hinge plus ``width / 8``, from sums without pairs.
 
     Args:
-        loss: the hinge, whose reductions count.
+        loss: the hinge loss, whose reductions are used.
         width: mu, greater than 0.
 
     Examples:
@@ -113,9 +113,9 @@ class HuberHinge:
         return cast(Tensor, self._slack(scores, labels, qid=qid)).clamp(min=0)
 
     def sharper(self, scores: Tensor, slack: float, last: float, wanted: float) -> HuberHinge:
-        """Return a narrower one: slack falls with the square of the width, and the new one aims at half of `wanted`.
+        """Return a narrower smoothing: slack falls with the square of the width, and half of `wanted` is the aim.
 
-        Slack is that at the present solution, which has these scores, and `last` that at the solution before.
+        `slack` is that at the current solution, which has these scores, and `last` that at the solution before.
         """
         factor = min(max(math.sqrt(wanted / (2 * slack)), _LEAST), _MOST)
         return HuberHinge(self.loss, factor * self.width)
@@ -144,7 +144,7 @@ class HingePairs:
         lists = [np.arange(len(labels))] if groups is None else groups
         above, below, share = [], [], []
         for rows in lists:
-            # from the highest label down, the rows below one are all from some place on
+            # with labels descending, the rows below one are all those from some place on
             ordered = rows[np.argsort(-labels[rows], kind="stable")]
             first = np.searchsorted(-labels[ordered], -labels[ordered], side="right")
             count = len(rows) - first
@@ -178,12 +178,12 @@ class SmoothedHinge:
         return (self.pairs.share * (u.clamp(min=0) - self._slope(u) * u)).sum()
 
     def sharper(self, scores: Tensor, slack: float, last: float, wanted: float) -> SmoothedHinge:
-        """Return the one whose multipliers are the α* of the solution; narrower if the slack falls too slowly."""
+        """Return a smoothing whose multipliers are the α* of the solution; it is narrower if slack falls too slowly."""
         width = self.width if slack < 0.1 * last else self.width * _LEAST
         return SmoothedHinge(self.pairs, width, self._slope(self._shortfall(scores)))
 
     def wider(self, scores: Tensor) -> SmoothedHinge:
-        """Return the one whose multipliers are the α* of these scores, ten times as wide and better conditioned."""
+        """Return a smoothing whose multipliers are the α* of these scores, ten times as wide and better conditioned."""
         return SmoothedHinge(self.pairs, self.width / _LEAST, self._slope(self._shortfall(scores)))
 
     def at(self, width: float, multipliers: Tensor | None) -> SmoothedHinge:
@@ -291,7 +291,7 @@ class _Keys(Plan):
         for _ in range(order):
             band = band.slope()
         sources, targets = (self.upper, self.lower) if up else (self.lower, self.upper)
-        # with the source's key minus the target's, which is v but for its sign
+        # with the source's key minus the target's, which is v up to its sign
         sign = -1.0 if up else 1.0
         smaller, larger = (band.above, band.below) if up else (band.below, band.above)
         key = targets.keys.masked_fill(~targets.real, 0.0)

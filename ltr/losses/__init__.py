@@ -1,7 +1,7 @@
 """Differentiable losses of ranked lists: ``loss(scores, labels, *, mask=None, weight=None, qid=None)``.
 
 All of them keep the contract in `ltr.losses.contract`. Each is an nn.Module with its options as keyword arguments,
-also comes as a function, and prints as the string that `parse_loss` reads. `ltr.losses.functions` holds the formulas of
+also comes as a function, and prints as the string that `parse_loss` reads. `ltr.losses.functions` has the formulas of
 pairwise losses; subclass `PairwiseLoss` for a loss of your own.
 """
 

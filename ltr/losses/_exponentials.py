@@ -5,10 +5,10 @@ Number the labels of a list upwards. For each label g, with item weights w, let
     up_g = log sum of w_i exp(b - s_i),   down_g = log sum of w_k exp(s_k - t),   both over the items of label g.
 
 The sum over all pairs of one item is then a sum over the labels above or below its own, times a factor of the item.
-Everything stays in logarithms until its size is known. Scores are measured from b, the lowest score of an item that has
-others below it, and t, the highest score of an item that has others above it. The largest terms are therefore small
-numbers and exact, whatever the scores are; the difference of b and t is added last. Kernels take the same arguments as
-those of `ltr.losses._short_lists`.
+All quantities stay in logarithms until the size of the sum is known. Scores are measured from b, the lowest score of an
+item that has others below it, and t, the highest score of an item that has others above it. The largest terms are
+therefore small numbers and exact, whatever the scores are; the difference of b and t is added last. Kernels take the
+same arguments as those of `ltr.losses._short_lists`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ltr.compiling import njit
 
-_LARGE, _LEAST = 1e290, 1e-300  # size from which weights are measured in units, and the smallest weight in units
+_LARGE, _LEAST = 1e290, 1e-300  # size from which weights are divided by a unit, and the smallest weight after that
 
 FloatArray = NDArray[Any]  # float32 or float64
 IntArray = NDArray[np.int64]
@@ -29,7 +29,7 @@ IntArray = NDArray[np.int64]
 
 @njit(cache=True, nogil=True)
 def _number(labels: FloatArray, weight: NDArray[Any], number: IntArray) -> int:
-    """Number the labels of the items that count from 0 upwards, others -1; return how many labels there are."""
+    """Number the labels from 0 upwards, with -1 for items that do not count; return how many labels there are."""
     low, high, two = math.inf, -math.inf, True
     for i in range(len(labels)):
         if weight[i] > 0:
@@ -95,7 +95,7 @@ def _paired(terms: FloatArray, beyond: FloatArray, labels: int) -> float:
 
 @njit(cache=True, nogil=True)
 def _unit(weight: NDArray[Any], number: IntArray) -> float:
-    """Return the unit of weights: 1, or the heaviest weight where sums of weights may leave the range."""
+    """Return the unit by which weights are divided: 1, or the heaviest weight if sums of weights may overflow."""
     heaviest = 0.0
     for i in range(len(weight)):
         if number[i] >= 0:
@@ -105,7 +105,7 @@ def _unit(weight: NDArray[Any], number: IntArray) -> float:
 
 @njit(cache=True, nogil=True)
 def _weigh(weight: float, unit: float) -> float:
-    """Return a weight in units, kept above 0."""
+    """Return a weight divided by the unit, and kept above 0."""
     return weight * 1.0 if unit == 1.0 else max(weight / unit, _LEAST)
 
 
@@ -127,7 +127,7 @@ def _log_weights(weight: NDArray[Any], unit: float, number: IntArray, labels: in
 
 @njit(cache=True, nogil=True)
 def _extremes(scores: FloatArray, number: IntArray, labels: int) -> tuple[float, float]:
-    """Return the lowest score of items that have others below, and the highest of those that have others above."""
+    """Return the lowest score of an item with others below it, and the highest of an item with others above it."""
     bottom, top = math.inf, -math.inf
     for i in range(len(scores)):
         if number[i] > 0:

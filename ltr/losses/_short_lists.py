@@ -61,7 +61,7 @@ def _sort(
 
 @functools.lru_cache(maxsize=32)
 def pairwise(function: PairFunction) -> Callable[..., None]:
-    """Return the kernel of the mean or sum of a pair function."""
+    """Return the kernel that computes the mean or sum of a pair function."""
     pair = register_jitable(function.scalar)
 
     @njit(cache=_is_ours(function), nogil=True)
@@ -112,7 +112,7 @@ def pairwise(function: PairFunction) -> Callable[..., None]:
 
 @functools.lru_cache(maxsize=32)
 def p_norm_push(function: PairFunction) -> Callable[..., None]:
-    """Return the kernel of powers of inner sums or means of a pair function, in logarithms; it also takes the power."""
+    """Return the kernel for powers of inner sums or means of a pair function, in logarithms; it takes a power, too."""
     pair, exponential_from = register_jitable(function.scalar), function.exponential_from
 
     def log_pair(z: float) -> tuple[float, float]:
@@ -141,7 +141,7 @@ def p_norm_push(function: PairFunction) -> Callable[..., None]:
         for row in range(scores.shape[0]):
             count, heaviest, weights = _sort(labels[row], weight[row], order, below, share)
             values[row], slopes[row] = 0.0, 0.0
-            first = below[0] if count else 0  # items from here on stand below others: those before `above`
+            first = below[0] if count else 0  # items from here on are below others: those before `above`
             if first == count:
                 continue
             for at in range(count):
@@ -185,7 +185,7 @@ def p_norm_push(function: PairFunction) -> Callable[..., None]:
 
 
 def _is_ours(function: PairFunction) -> bool:
-    """Whether kernels may stay on disk: numba would not see that the file of a user's own function has changed."""
+    """Return whether kernels may be cached on disk: numba would not notice changes of a user's own function."""
     return type(function).__module__.startswith("ltr.")
 
 

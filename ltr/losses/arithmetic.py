@@ -13,15 +13,15 @@ from ltr.lists import Lists
 def item_weights(lists: Lists) -> tuple[Tensor, Tensor | None]:
     """Return the weight of each item divided by the largest of its list, and that largest weight, without gradients.
 
-    Products and sums of weights may leave the floating point range; those of divided weights do not. Where no weights
-    are given, all are 1, the largest is None; padding has the weight 0.
+    Products and sums of weights may leave the floating point range; those of divided weights do not. If no weights are
+    given, all are 1 and the largest is None. Padding has the weight 0.
     """
     if lists.weight is None:
         return lists.mask.to(lists.scores.dtype), None
     weight = lists.weight.detach()
     largest = weight.amax(-1)
     unit = torch.where(largest > 0, largest, 1.0)
-    # an item of positive weight keeps counting, however light it is
+    # an item of positive weight still counts, however small the weight
     least = torch.finfo(weight.dtype).tiny
     return torch.where(weight > 0, (weight / unit.unsqueeze(-1)).clamp(min=least), 0.0), unit
 
@@ -39,7 +39,7 @@ def times_unit(values: Tensor, unit: Tensor | None, power: int) -> Tensor:
 
 
 def kept_logsumexp(terms: Tensor, keep: Tensor, dim: int | tuple[int, ...]) -> Tensor:
-    """Return the ``log sum exp`` over the kept terms, which are finite; 0 with gradient 0 where none is kept.
+    """Return the ``log sum exp`` over the kept terms, which are finite; 0 with gradient 0 if none is kept.
 
     The gradient is computed from terms measured from the largest, so that each share of the sum is exact.
     """
@@ -54,7 +54,7 @@ def kept_logsumexp(terms: Tensor, keep: Tensor, dim: int | tuple[int, ...]) -> T
 def grouped_logsumexp(terms: Tensor, group: Tensor, groups: int) -> tuple[Tensor, Tensor]:
     """Return the ``log sum exp`` of the terms of each group, and whether it has a term, both (groups,).
 
-    Terms of -inf do not count; the sum is 0 with gradient 0 where no other is left.
+    Terms of -inf do not count; the sum of a group without others is 0, with gradient 0.
     """
     keep = terms.detach() > -math.inf
     terms, group = terms[keep], group[keep]
@@ -65,7 +65,7 @@ def grouped_logsumexp(terms: Tensor, group: Tensor, groups: int) -> tuple[Tensor
 
 
 def logsumexp(terms: Tensor) -> Tensor:
-    """Return the ``log sum exp`` along the last axis; -inf with gradient 0 where all terms are -inf."""
+    """Return the ``log sum exp`` along the last axis; -inf with gradient 0 if all terms are -inf."""
     keep = terms > -math.inf
     return kept_logsumexp(terms, keep, -1).masked_fill(~keep.any(-1), -math.inf)
 
@@ -73,8 +73,8 @@ def logsumexp(terms: Tensor) -> Tensor:
 def log_sum_exp(terms: Tensor, log_weight: Tensor) -> tuple[Tensor, Tensor]:
     """Return the ``log sum exp`` of weighted terms along the last axis in two parts: the excess, and the largest term.
 
-    Added to a large term, the excess would lose its digits. Weights of 0 do not count; without others the parts are
-    -inf and 0.
+    Added to a large term, the excess would lose its digits. Terms of weight 0 do not count; without others the parts
+    are -inf and 0.
     """
     keep = log_weight > -math.inf
     largest = terms.detach().masked_fill(~keep, -math.inf).amax(-1, keepdim=True)
@@ -83,7 +83,7 @@ def log_sum_exp(terms: Tensor, log_weight: Tensor) -> tuple[Tensor, Tensor]:
     return logsumexp(log_weight + rest), largest.squeeze(-1)
 
 
-def closed_up(scores: Tensor, *, unit: float = 1.0) -> Tensor:
+def with_small_gaps(scores: Tensor, *, unit: float = 1.0) -> Tensor:
     """Return scores in units, in the same order, with gaps of at most 1,000 units; float64 without a gradient.
 
     An exponential of differences cannot tell wider gaps apart, and the scores become small numbers.
@@ -121,7 +121,7 @@ class _WithGradientOf(torch.autograd.Function):
 def bounded(terms: Tensor) -> Tensor:
     """Return terms clamped to an eighth of the floating point range, with their gradient unchanged.
 
-    Terms of a sum in logarithms must be finite, for the difference of two infinite ones is not a number.
+    Terms of a sum in logarithms must be finite because the difference of two infinite ones is NaN.
     """
     largest = torch.finfo(terms.dtype).max / 8
     return with_gradient_of(terms.detach().clamp(-largest, largest), terms)

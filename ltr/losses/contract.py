@@ -1,4 +1,4 @@
-"""The contract that every loss keeps, and the class that keeps most of it.
+"""The contract that every loss keeps, and the base class that implements most of it.
 
 ``loss(scores, labels, *, mask=None, weight=None, qid=None)``:
 
@@ -11,11 +11,12 @@
   Weights are data: no gradient flows into them.
 * A list without a comparable pair (or item) has the value 0 and gradient 0.
 * ``reduction="none"`` returns the values of the lists, ``"sum"`` their sum, and ``"mean"`` the mean over *all* lists,
-  including those of value 0: the contribution of a list does not depend on its batch-mates. No lists give 0.
-* Padding, the order of a list and batch-mates never change the value of a list.
+  including those of value 0: the contribution of a list does not depend on the rest of its batch. Without lists the
+      loss is 0.
+* Padding, the order of the items and the other lists of a batch never change the value of a list.
 * Half precision is raised to float32 and autocast is off inside.
-* Scores are finite; others are refused. A value is never NaN. It is infinite where it exceeds the floating point range,
-  and may be infinite where the loss of one pair, or the sum before a mean is taken, does. The gradient is always
+* Scores must be finite; others raise an error. A value is never NaN. It is infinite if it exceeds the floating point
+  range, and may be infinite if the loss of one pair, or the sum before a mean is taken, does. The gradient is always
   finite: the slopes of pairs stop growing at the end of the range, so it points downhill even there.
 """
 
@@ -33,7 +34,7 @@ from ltr.checks import one_of
 from ltr.lists import Lists, as_lists, buckets, check_qid, numbered
 
 Reduction = Literal["mean", "sum", "none"]
-"""How the values of lists are reduced to one number, or not."""
+"""How the values of lists are reduced to one number, if at all."""
 PairsName = Literal["mean", "sum"]
 """How the pairs of one list are reduced to one number."""
 
@@ -50,17 +51,17 @@ class RankingLoss(nn.Module, abc.ABC):
     """
 
     key: ClassVar[str]
-    """Name of the loss in strings; classes outside this package get their import path, ``module:Class``."""
+    """Name of the loss in strings; a class outside this package has its import path, ``module:Class``."""
     always_named: ClassVar[tuple[str, ...]] = ()
-    """Options that `name` spells out even where they have their default."""
+    """Options that `name` spells out even if they have their default."""
     convex: ClassVar[bool] = False
-    """Whether the loss is a convex function of the scores; a loss that does not say so is fitted as one that is not."""
+    """Whether the loss is a convex function of the scores; unless a loss says so, it is fitted as one that is not."""
     continuous: ClassVar[bool] = True
-    """Whether the loss is a continuous function of the scores; a jump gives no slope where all scores are tied."""
+    """Whether the loss is a continuous function of the scores; a loss with jumps has no slope where all scores tie."""
     short: ClassVar[int] = 128
-    """Length of lists up to which the loss works on all their pairs, which is faster there."""
+    """Length of lists up to which the loss works on all their pairs, which is faster for short lists."""
     few: ClassVar[int] = 500_000
-    """Number of pairs of all lists together up to which the loss does so for longer lists, too."""
+    """Number of pairs of all lists together up to which the loss also does so for longer lists."""
 
     def __init_subclass__(cls, **given: Any) -> None:  # noqa: ANN401 - passed on
         super().__init_subclass__(**given)
@@ -74,7 +75,7 @@ class RankingLoss(nn.Module, abc.ABC):
 
     @classmethod
     def option_defaults(cls) -> dict[str, object]:
-        """Return the options of the constructor, ``**keywords`` followed up to the base classes, and their defaults.
+        """Return the options of the constructor with their defaults, including those that ``**keywords`` passes on.
 
         An option without a default has ``inspect.Parameter.empty``.
         """
@@ -107,7 +108,7 @@ class RankingLoss(nn.Module, abc.ABC):
                 options[key] = repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
         return options
 
-    def looks_at_pairs(self, lists: Lists) -> bool:
+    def uses_all_pairs(self, lists: Lists) -> bool:
         """Return whether to work on all pairs, which is faster where lists are short."""
         length = lists.scores.shape[-1]
         return length <= self.short or lists.scores.numel() * length <= self.few
@@ -138,7 +139,7 @@ class RankingLoss(nn.Module, abc.ABC):
             0-D, or ``(*batch,)`` with ``reduction="none"`` (with qid: lists in order of first appearance).
 
         Raises:
-            TypeError, ValueError: inputs that `ltr.lists.as_lists` refuses.
+            TypeError, ValueError: inputs that `ltr.lists.as_lists` rejects.
         """
         lists = as_lists(scores, labels, mask=mask, weight=weight)
         check_qid(scores, qid)
@@ -148,11 +149,11 @@ class RankingLoss(nn.Module, abc.ABC):
             else:
                 values = self.list_values(lists) if lists.scores.shape[-1] else lists.scores.sum(-1)
             if self.reduction == "mean":
-                values = values / max(values.numel(), 1)  # the sum of large values may be infinite, their mean not
+                values = values / max(values.numel(), 1)  # a sum may be infinite although the mean is not
             return values if self.reduction == "none" else values.sum()
 
     def _ragged_values(self, items: Lists, group: Tensor) -> Tensor:
-        """Return the value of each list of flat items, computing lists of about one size together."""
+        """Return the value of each list of flat items, computing lists of similar length together."""
         if group.numel() == 0:
             return items.scores  # no lists, differentiable
         values = items.scores.new_zeros(int(group.max()) + 1)

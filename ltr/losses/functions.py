@@ -1,14 +1,14 @@
 r"""Pair functions: the loss φ(z) of a pair of items as a function of its score difference ``z = s_i - s_k``.
 
-A `PairFunction` is the one place that knows the formula. Everything else reads it from there:
+A `PairFunction` is the only place where the formula is written down. Everything else takes it from there:
 
 ==========================  ======================================================================================
-given                       used by
+method                      used by
 ==========================  ======================================================================================
-`PairFunction.__call__`     the matrix of pairs, differentiated by torch; enough for a loss of one's own
+`PairFunction.__call__`     the matrix of pairs, differentiated by torch; enough for a loss of your own
 `PairFunction.scalar`       the compiled pass over the pairs of short lists
 `PairFunction.plan`         near-linear sums over long lists (`ltr.losses.transforms`)
-`PairFunction.derivative`   these sums and the certified optimum; automatic differentiation where it is not given
+`PairFunction.derivative`   these sums and the certified optimum; by default automatic differentiation
 `PairFunction.conjugate`    the lower bound of the certified optimum (`ltr.convex`)
 `PairFunction.log`          losses that add up in logarithms (P-norm push)
 ==========================  ======================================================================================
@@ -36,10 +36,10 @@ _LARGEST_ROOT = math.sqrt(sys.float_info.max)
 class PairFunction(abc.ABC):
     """A function φ of a pair's score difference z, with what is known about it.
 
-    Only `__call__` must be given. The certified optimum asks for a convex and nonincreasing φ.
+    Only `__call__` must be defined. The certified optimum requires a convex and nonincreasing φ.
 
     Attributes:
-        exponential_from: above this difference φ(z) is ``exp(-z)`` to the last digit of float64; infinite where it
+        exponential_from: above this difference φ(z) is ``exp(-z)`` to the last digit of float64; infinite if it
             never is.
         zero_from: φ is 0 at this difference and above; infinite where φ is positive everywhere.
         steepest: least upper bound of -φ'; the conjugate at -a is finite for 0 <= a <= steepest.
@@ -54,7 +54,7 @@ class PairFunction(abc.ABC):
         """Return φ(z), elementwise and differentiable."""
 
     def derivative(self, z: Tensor, order: int) -> Tensor:
-        """Return the derivative of φ of an order, elementwise; order 0 is φ itself."""
+        """Return the derivative of φ of the given order, elementwise; order 0 is φ itself."""
         if order == 0:
             return self(z)
         with torch.enable_grad():
@@ -81,11 +81,11 @@ class PairFunction(abc.ABC):
         return torch.where(far, -z, torch.log(self(z.masked_fill(far, 0.0))))
 
     def plan(self, two: TwoClasses) -> Plan:
-        """Prepare near-linear sums over the pairs of lists, whose scores carry no gradient here."""
+        """Prepare near-linear sums over the pairs of lists; their scores are used without gradient."""
         raise NotImplementedError(f"{type(self).__name__} has no near-linear sums")
 
     def has(self, form: str) -> bool:
-        """Return whether the function brings one of the forms ``scalar``, ``plan`` and ``conjugate``."""
+        """Return whether the function defines one of the forms ``scalar``, ``plan`` and ``conjugate``."""
         return getattr(type(self), form) is not getattr(PairFunction, form)
 
 
@@ -97,7 +97,7 @@ class Logistic(PairFunction):
 
     def __call__(self, z: Tensor) -> Tensor:
         """Return ``log(1 + exp(-z))``."""
-        # logsigmoid, for torch's softplus is the identity beyond 20, an error of 2e-9
+        # logsigmoid, because torch's softplus is the identity beyond 20, with an error of 2e-9
         return -F.logsigmoid(z)
 
     def derivative(self, z: Tensor, order: int) -> Tensor:
@@ -127,7 +127,7 @@ class Logistic(PairFunction):
         far = math.exp(-abs(z))
         one_more = 1.0 + far
         inverse = 1.0 / one_more
-        # log1p(far) in half its time: what rounding took from 1 + far, to first order
+        # log1p(far) in half its time: log(1 + far), corrected for rounding to first order
         value = math.log(one_more) + (far - (one_more - 1.0)) * inverse
         return (value, -far * inverse) if z > 0.0 else (value - z, -inverse)
 

@@ -1,6 +1,6 @@
 """Losses that are negative log-likelihoods: of each label (logistic), of the top item, or of the order of a list.
 
-Inputs, weights and reductions are those of `ltr.losses.contract`; an item of weight 2 counts like the item twice.
+Inputs, weights and reductions are those of `ltr.losses.contract`; an item of weight 2 counts like two items.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ltr.lists import Lists
-from ltr.losses.arithmetic import closed_up, item_weights, times_unit, with_gradient_of
+from ltr.losses.arithmetic import item_weights, times_unit, with_gradient_of, with_small_gaps
 from ltr.losses.contract import RankingLoss, Reduction, as_function
 from ltr.losses.functions import LOGISTIC
 
-_LARGE = 1000.0  # scores from here on lose digits that sums of exponentials need
+_LARGE = 1000.0  # larger scores lose digits that sums of exponentials need
 
 
 class _ItemLoss(RankingLoss):
-    """A loss that is a weighted mean or sum over items."""
+    """A loss that is a weighted mean or sum of the losses of items."""
 
     def _over_items(self, values: Tensor, weight: Tensor, unit: Tensor | None) -> Tensor:
         """Return the mean or sum of the items' values; `weight` and `unit` are those of `item_weights`."""
@@ -69,7 +69,7 @@ class ListNetLoss(RankingLoss):
 
     ``- sum over i of  P_i log Q_i,   P = softmax(labels),  Q = softmax(scores)``
 
-    over the items of a list: Q_i is the probability that i stands on top if items are drawn in proportion to
+    over the items of a list: Q_i is the probability that i comes first if items are drawn in proportion to
     exp(score). A list without an item has the value 0.
 
     Source: Cao, Qin, Liu, Tsai & Li, *Learning to Rank: From Pairwise Approach to Listwise Approach* (2007).
@@ -107,8 +107,8 @@ class ListMLELoss(_ItemLoss):
 
     ``sum or mean over i of  log( sum over k with labels_k <= labels_i of exp(s_k) ) - s_i``
 
-    over the items i that have one of a lower label. With different labels this is the likelihood of Plackett and Luce.
-    Items of one label may stand in any order: each is drawn from all that are not above it (Breslow's treatment of
+    over the items i that have one of a lower label. If all labels differ, this is the Plackett-Luce likelihood.
+    Items of one label may come in any order: each is drawn from all that are not above it (Breslow's treatment of
     ties), and the last label, below which nothing is left to be drawn, does not count.
 
     Source: Xia, Liu, Wang, Zhang & Li, *Listwise Approach to Learning to Rank: Theory and Algorithm* (2008); Breslow,
@@ -146,14 +146,14 @@ def _log_weights(weight: Tensor, unit: Tensor | None) -> Tensor:
 def _log_odds(values: Tensor, log_weight: Tensor | None, real: Tensor) -> Tensor:
     """Return the log odds of drawing each item, -inf for items that are not real where others are."""
     if log_weight is not None:
-        # beside a large value a weight would be lost
+        # added to a large value, a weight would be lost
         largest = values.detach().masked_fill(~real, -math.inf).amax(-1, keepdim=True)
         values = values - largest.masked_fill(largest == -math.inf, 0.0) + log_weight
     return values.masked_fill(~real & real.any(-1, keepdim=True), -math.inf)
 
 
 def _less_running_logsumexp(scores: Tensor, log_weight: Tensor, real: Tensor, last: Tensor) -> Tensor:
-    """Return the ``log sum exp`` of the weighted scores up to the place `last`, less each score; real items come first.
+    """Return the ``log sum exp`` of the weighted scores up to `last`, minus each score; real items come first.
 
     Large scores are first moved closer together, so that sums and their gradient keep their digits.
     """
@@ -161,7 +161,7 @@ def _less_running_logsumexp(scores: Tensor, log_weight: Tensor, real: Tensor, la
     lowest = torch.finfo(scores.dtype).min / 4
     if not bool((scores.detach().abs() > _LARGE).any()):
         return torch.where(real, scores + log_weight, lowest).logcumsumexp(-1).gather(-1, last) - scores
-    near = with_gradient_of(closed_up(scores), scores.double())
+    near = with_gradient_of(with_small_gaps(scores), scores.double())
     sums = torch.where(real, near + log_weight, lowest).logcumsumexp(-1).gather(-1, last)
     # the distance to the highest score that moving closer removed
     far, close = (torch.where(real, x, -math.inf).cummax(-1).values.gather(-1, last) - x for x in (scores, near))

@@ -2,7 +2,7 @@
 
 *All pairs* of a short list are a matrix (`comparable_pairs`), or one pass of a compiled kernel.
 
-*Graded lists as lists of two classes* (`two_classes`) add up over long lists without looking at pairs. Number the
+*Graded lists as lists of two classes* (`two_classes`) allow sums over long lists without visiting pairs. Number the
 labels of a list upwards from 0. Two items with different numbers agree on the leading binary digits and then differ in
 one, where the higher label has 1 and the lower 0. So for each digit, the items that agree on all digits before it make
 a list of their own, with those of digit 1 above those of digit 0. Every comparable pair is in exactly one of these
@@ -31,11 +31,11 @@ class PairLoss(RankingLoss):
 
     @property
     def linear_kernel(self) -> bool:
-        """Whether the kernel takes linear time, and so serves lists of any length."""
+        """Whether the kernel takes linear time and is used for lists of any length."""
         return False
 
     def kernel(self) -> Callable[..., None] | None:
-        """Return the compiled function that writes values and gradients on the CPU; None where there is none."""
+        """Return the compiled function that writes values and gradients on the CPU; None without one."""
         return None
 
     def list_values(self, lists: Lists) -> Tensor:
@@ -47,14 +47,14 @@ class PairLoss(RankingLoss):
 
     def differentiable_values(self, lists: Lists) -> Tensor:
         """Return the value of each list, differentiable as often as the loss is."""
-        return self.from_pairs(lists) if self.looks_at_pairs(lists) else on_rows(self.without_pairs, lists)
+        return self.from_pairs(lists) if self.uses_all_pairs(lists) else on_rows(self.without_pairs, lists)
 
     def _is_compiled(self, lists: Lists) -> bool:
         if lists.scores.device.type not in transforms.COMPILED_FOR or torch.compiler.is_compiling():
             return False
         if torch._C._functorch.is_functorch_wrapped_tensor(lists.scores):
             return False  # inside a transform of torch.func
-        return self.kernel() is not None and (self.linear_kernel or self.looks_at_pairs(lists))
+        return self.kernel() is not None and (self.linear_kernel or self.uses_all_pairs(lists))
 
     @abc.abstractmethod
     def from_pairs(self, lists: Lists) -> Tensor:
@@ -103,7 +103,7 @@ def comparable_pairs(lists: Lists, *, finite: bool = False) -> tuple[Tensor, Ten
     """Return ``s_i - s_k`` of all pairs, 0 where not comparable, and whether they are: both ``(*batch, i, k)``.
 
     A pair is comparable when both items are real, neither has weight 0 and ``labels_i > labels_k``. Differences may be
-    infinite unless `finite` asks for those of `bounded`.
+    infinite, unless `finite` is set: they are then clamped by `bounded`.
     """
     real = lists.mask if lists.weight is None else lists.mask & (lists.weight > 0)
     comparable = real.unsqueeze(-1) & real.unsqueeze(-2) & (lists.labels.unsqueeze(-1) > lists.labels.unsqueeze(-2))
@@ -124,7 +124,7 @@ class Part:
 
 
 def two_classes(lists: Lists, weight: Tensor) -> Iterator[Part]:
-    """Yield lists of two classes that together hold every comparable pair once; all arguments are (lists, items)."""
+    """Yield lists of two classes that together contain every comparable pair once; all arguments are (lists, items)."""
     real = lists.mask & (weight > 0)
     number = _label_numbers(lists.labels, real)
     most = int(number.max()) if number.numel() else 0
@@ -155,7 +155,7 @@ def two_classes(lists: Lists, weight: Tensor) -> Iterator[Part]:
 
 def on_rows(values: Callable[[Lists], Tensor], lists: Lists) -> Tensor:
     """Apply a function of lists of shape (lists, items) to lists with any batch axes."""
-    # shapes vary, and numba compiles the kernels; loading torch's own compiler only to switch it off takes a second
+    # shapes vary and numba compiles the kernels, so torch.compile is off; loading it just for that takes a second
     apply = torch.compiler.disable(_on_rows) if torch.compiler.is_compiling() else _on_rows
     return apply(values, lists)
 

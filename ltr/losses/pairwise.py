@@ -44,12 +44,12 @@ from ltr.losses.pairs import PairLoss, comparable_pairs, two_classes
 from ltr.losses.transforms import pair_sums, transform
 
 InnerName = Literal["exponential", "logistic"]
-"""The pair function inside a P-norm push."""
+"""Name of the pair function inside a P-norm push."""
 
 _INNER: dict[str, PairFunction] = {"exponential": EXPONENTIAL, "logistic": LOGISTIC}
 
 _TINY = 1e-300  # smaller than any inner sum that matters
-_FAR = 2.0**900  # sums of larger differences may leave the floating point range
+_FAR = 2.0**900  # differences above this may have sums outside the floating point range
 _LARGER = 2.0**64  # unit of weights that keeps these sums inside it
 
 
@@ -58,14 +58,14 @@ class PairwiseLoss(PairLoss):
 
     A subclass either defines `pair_function`, which is enough to train with it, or sets `function` to a
     `ltr.losses.functions.PairFunction`, which may also bring compiled and near-linear sums and a certified optimum.
-    Its constructor keeps each option as an attribute of the same name and passes the others on.
+    Its constructor keeps each option of its own as an attribute of the same name and passes the others on.
 
     Args:
         reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
         pairs: ``"mean"`` or ``"sum"`` over the comparable pairs of a list.
 
     Raises:
-        TypeError: when called, a subclass that supplies neither.
+        TypeError: when the loss of a subclass that supplies neither is called.
 
     Examples:
         >>> class Softened(PairwiseLoss):
@@ -88,7 +88,7 @@ class PairwiseLoss(PairLoss):
     def __init_subclass__(cls, **given: Any) -> None:  # noqa: ANN401 - passed on
         super().__init_subclass__(**given)
         if "pair_function" in vars(cls) and "function" not in vars(cls):
-            cls.function = None  # what a base class knows of its function does not hold for this one
+            cls.function = None  # facts about the function of a base class do not hold for this one
 
     def pair_function(self, z: Tensor) -> Tensor:
         """Return the loss of pairs whose score difference is `z`, elementwise and differentiable."""
@@ -102,16 +102,16 @@ class PairwiseLoss(PairLoss):
         return self.function is not None and self.function.has("plan")
 
     def kernel(self) -> Callable[..., None] | None:
-        """Return the compiled pass over the pairs of short lists, None where the pair function has none."""
+        """Return the compiled pass over the pairs of short lists, or None if the pair function has none."""
         if self.function is None or not self.function.has("scalar"):
             return None
         from ltr.losses._short_lists import pairwise
 
         return pairwise(self.function)
 
-    def looks_at_pairs(self, lists: Lists) -> bool:
-        """Return whether to work on all pairs: where lists are short, or where there is no other way."""
-        return not self.near_linear or super().looks_at_pairs(lists)
+    def uses_all_pairs(self, lists: Lists) -> bool:
+        """Return whether to work on all pairs: if lists are short, or if there is no other way."""
+        return not self.near_linear or super().uses_all_pairs(lists)
 
     def without_pairs(self, lists: Lists) -> Tensor:
         """Return the weighted mean or sum of the pair function, by its near-linear sums."""
@@ -137,7 +137,7 @@ class PairwiseLoss(PairLoss):
         if self.pairs == "mean":
             total = share.sum((-2, -1), keepdim=True)
             share = share / torch.where(total > 0, total, 1.0)
-        # a product of weights may have underflowed, and the loss of its pair be infinite
+        # a product of weights may have underflowed while the loss of its pair is infinite
         value = (share * self.pair_function(difference)).masked_fill(share == 0, 0.0).sum((-2, -1))
         return value if self.pairs == "mean" else times_unit(value, unit, 2)
 
@@ -236,7 +236,7 @@ class PairwiseExponentialLoss(PairwiseLoss):
         return self._exp(log_value, has_pair, unit, lists.scores.dtype)
 
     def from_pairs(self, lists: Lists) -> Tensor:
-        """Return ``exp(logsumexp(log weight + log φ(z)))``, for a mean less the log of the total weight."""
+        """Return ``exp(logsumexp(log weight + log φ(z)))``; for a mean, minus the log of the total weight inside."""
         difference, comparable = comparable_pairs(lists, finite=True)
         pairs = (-2, -1)
         item, unit = item_weights(lists)
@@ -247,7 +247,7 @@ class PairwiseExponentialLoss(PairwiseLoss):
         return self._exp(log_value, comparable.any(pairs), unit, log_value.dtype)
 
     def _exp(self, log_value: Tensor, has_pair: Tensor, unit: Tensor | None, dtype: torch.dtype) -> Tensor:
-        """Return the value from its logarithm, of weights in units."""
+        """Return the value from its logarithm, given that weights were divided by the unit."""
         if self.pairs == "sum" and unit is not None:
             log_value = log_value + 2.0 * unit.to(log_value.dtype).log()
         return bounded_exp(log_value, dtype=dtype).masked_fill(~has_pair, 0.0)
@@ -263,8 +263,9 @@ class PNormPushLoss(PairLoss):
     * ``pairs="mean"``:  the mean over all k with ``P_k`` not empty, weighted by ``weight_k``, of
       ``(mean over i in P_k, weighted by weight_i, of l(s_i - s_k))^p``.
 
-    With labels 0 and 1 and p = 1 the mean is that of the pairwise losses; with graded labels each k counts alike
-    here, and each pair there. Sums run in the log domain: the value is finite whenever it is representable.
+    With labels 0 and 1 and p = 1 the mean is that of the pairwise losses. With graded labels each k has the same weight
+    here, while each pair has the same weight there. Sums are taken in the log domain: the value is finite whenever it
+    is representable.
 
     Source: Rudin, *The P-Norm Push: A Simple Convex Ranking Algorithm that Concentrates at the Top of the List* (2009).
 
@@ -337,7 +338,7 @@ class PNormPushLoss(PairLoss):
                 log_up, bottom = log_sum_exp(-two.scores, two.upper.log())
                 log_inner = bounded(log_up.unsqueeze(-1) + (two.scores + bottom.unsqueeze(-1)))
             else:
-                # charges of a size of which the sums stay within the range
+                # charges small enough that their sums stay within the range
                 lowest = two.scores.detach().masked_fill(two.upper == 0, math.inf).amin(-1, keepdim=True)
                 highest = two.scores.detach().masked_fill(two.lower == 0, -math.inf).amax(-1, keepdim=True)
                 far = highest - lowest > _FAR

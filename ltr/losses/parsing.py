@@ -1,4 +1,4 @@
-"""Losses by name: the table of built-in losses, and the reader of their strings."""
+"""Losses by name: the table of built-in losses, and the parser of their strings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LOSSES: dict[str, type[RankingLoss]] = {
 """The built-in losses by name."""
 
 _GRAMMAR = re.compile(r"(?P<key>[\w.]+(?::[\w.]+)?)(?:\((?P<options>.*)\))?")
-_COMMA = re.compile(r",(?![^()]*\))")  # outside the parentheses of a statistic
+_COMMA = re.compile(r",(?![^()]*\))")  # not inside the parentheses of a statistic
 
 
 def parse_loss(text: str | RankingLoss) -> RankingLoss:
@@ -91,7 +91,7 @@ def parse_loss(text: str | RankingLoss) -> RankingLoss:
 
 
 def _value(text: str, default: object) -> object:
-    """Return the value of an option, of the type of its default; without a default, a number where it reads as one.
+    """Return the value of an option, of the type of its default; without a default, a number if the text is one.
 
     Raises:
         ValueError: text that is not of that type; the message names the type.
@@ -112,7 +112,7 @@ def _value(text: str, default: object) -> object:
 
 
 def _imported(module: str, name: str) -> type[RankingLoss]:
-    """Return the loss of an import path.
+    """Return the loss class that an import path names.
 
     Raises:
         ValueError: a module that cannot be imported, or that has no such loss.

@@ -1,7 +1,7 @@
 """Losses made from any rank statistic of `ltr.statistics`, with graded gains.
 
-Both compare with the ideal value of a list, reached by gains in descending order, and are 0 where it is 0. They take no
-weights of items, because positions count items; otherwise they keep `ltr.losses.contract`.
+Both compare with the ideal value of a list, reached by gains in descending order, and are 0 if it is 0. They do not
+accept item weights, because positions count items; otherwise they keep `ltr.losses.contract`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ltr.checks import check_number, one_of
 from ltr.lists import Lists
-from ltr.losses.arithmetic import closed_up, widened, with_gradient_of
+from ltr.losses.arithmetic import widened, with_gradient_of, with_small_gaps
 from ltr.losses.contract import PairsName, RankingLoss, Reduction, as_function
 from ltr.losses.functions import LOGISTIC
 from ltr.losses.pairs import comparable_pairs, on_rows
@@ -44,7 +44,7 @@ class _StatisticLoss(RankingLoss):
     def list_values(self, lists: Lists) -> Tensor:
         """Return the value of each list, in float64 inside."""
         if lists.weight is not None:
-            raise ValueError(f"weight does not go with {self.key}: positions count items")
+            raise ValueError(f"{self.key} takes no weight, because positions count items")
         return on_rows(self._row_values, replace(lists, scores=widened(lists.scores))).to(lists.scores.dtype)
 
     @abc.abstractmethod
@@ -62,7 +62,7 @@ class _StatisticLoss(RankingLoss):
         return gains, weights, ideal
 
     def _share(self, value: Tensor, ideal: Tensor, lists: Lists) -> Tensor:
-        """Return the value as a share of the ideal value, or of the pairs for ``auc``, unless sums are asked for.
+        """Return the value as a share of the ideal value, or of the pairs for ``auc``, unless `pairs` is ``"sum"``.
 
         The share is 0 for a list without a comparable pair.
         """
@@ -77,11 +77,11 @@ class _StatisticLoss(RankingLoss):
 
 
 class SmoothStatisticLoss(_StatisticLoss):
-    r"""How much a rank statistic with smooth positions falls short of its ideal value, as a share of it.
+    r"""Shortfall of a rank statistic with smooth positions from its ideal value, as a share of it.
 
     ``1 - (sum over i of  gain_i A(p_i)) / ideal,    p_i = sum over k != i of  sigmoid((s_k - s_i) / temperature)``
 
-    with A the weights of the statistic by position, 0 on top, and straight lines between them. As the temperature goes
+    with A the weights of the statistic by position, 0 at the top, interpolated linearly. As the temperature goes
     to 0 the positions become those of a list without ties, and the loss 1 minus the normalised statistic (for ``auc``
     1 minus the share of pairs in order). It is not convex. With ``pairs="sum"`` it is the difference itself.
 
@@ -133,9 +133,9 @@ class SmoothStatisticLoss(_StatisticLoss):
         """Return the smooth position of each item: the sum of sigmoids over the others."""
         scores, real = lists.scores / self.temperature, lists.mask.double()
         if not bool(scores.isfinite().all()):
-            scores = with_gradient_of(closed_up(lists.scores, unit=self.temperature), scores)
+            scores = with_gradient_of(with_small_gaps(lists.scores, unit=self.temperature), scores)
         # sigmoid(-z) is minus the derivative of log(1 + exp(-z))
-        if self.looks_at_pairs(lists):
+        if self.uses_all_pairs(lists):
             above = -LOGISTIC.derivative(scores.unsqueeze(-1) - scores.unsqueeze(-2), 1) * real.unsqueeze(-2)
             return above.sum(-1) - 0.5 * real
         return -transform(LOGISTIC.plan, TwoClasses(scores, real, real), real, order=1) - 0.5 * real
@@ -147,7 +147,7 @@ class LambdaLoss(_StatisticLoss):
     ``sum over pairs with labels_i > labels_k of  D_ik log(1 + exp(-(s_i - s_k))) / ideal,``
     ``D_ik = |gain_i - gain_k| |A(p_i) - A(p_k)|``
 
-    with A the weights of the statistic by position and p the positions at the scores, ties as ResolvedRank has them; no
+    with A the weights of the statistic by position and p the positions at the scores, with ties as in ResolvedRank; no
     gradient flows through positions. With ``pairs="sum"`` it is not divided by the ideal value. A list of n items takes
     memory for several n x n matrices.
 
@@ -179,7 +179,7 @@ class LambdaLoss(_StatisticLoss):
         own = torch.zeros_like(weights).scatter(-1, order, weights)
         difference, comparable = comparable_pairs(lists)
         change = (gains.unsqueeze(-1) - gains.unsqueeze(-2)).abs() * (own.unsqueeze(-1) - own.unsqueeze(-2)).abs()
-        # the loss of a pair may be infinite where nothing would change
+        # the loss of a pair may be infinite although swapping it would change nothing
         terms = (change * LOGISTIC(difference)).masked_fill(~comparable | (change == 0), 0.0)
         return self._share(terms.sum((-2, -1)), ideal, lists)
 

@@ -10,18 +10,18 @@ The derivatives of each are transforms again, with f' for f, so that automatic d
 which f has derivatives. With u and l the weights of the items, ``sum over i of u_i down(l)_i`` is the sum over pairs.
 
 **Powers of the hinge.** f(z) = max(0, 1 - z)^p is a polynomial where it is not 0. With all ``s_i - 1`` of upper items
-and s_k of lower ones sorted together, the pairs of an upper item that count are those with lower items behind it, so
+and s_k of lower ones sorted together, the pairs of an upper item that count are those with lower items after it, so
 ``sum q_k``, ``sum q_k s_k`` and ``sum q_k s_k^2`` over all that follow give every out_i, and sums over all before it
-every out_k: O(n log n). Scores are measured from the smallest of their list, which the sums cancel from. What is left
-of rounding is that of the largest power: of scores that spread over r, about r^p units in the last place of 1. Outliers
-that win all their pairs do not count in the spread.
+every out_k: O(n log n). Scores are measured from the smallest of their list, which cancels from the sums. The
+rounding error that remains is that of the largest power: for scores with a range of r, about r^p units in the last
+place of 1. Outliers that win all their pairs do not count towards the range.
 
 **Smooth functions.** Scores are put into bins of width 1. Within a bin a smooth function is its interpolant in
 `_NODES` Chebyshev polynomials. So a bin is summed up by its charges times Chebyshev polynomials of the place in the
 bin, two bins interact by a small matrix that depends on their distance alone, and every item evaluates the polynomial
-of its own bin: O(n) beside finding the bins. The poles of the logistic function, at ±iπ, are far enough that the
-error is about (4π)^-`_NODES` of f. Bins more than `_REACH` apart see f as what it becomes, a line or 0, up to
-exp(-`_REACH`) < 1e-16. Only bins that hold items exist, however far apart they are.
+of its own bin: O(n) apart from finding the bins. The poles of the logistic function, at ±iπ, are far enough that the
+error is about (4π)^-`_NODES` of f. For bins more than `_REACH` apart, f is replaced by its limit, a line or 0, up to
+exp(-`_REACH`) < 1e-16. Only bins that contain items exist, however far apart they are.
 
 Sources: Joachims, *A support vector method for multivariate performance measures* (2005), for the sorted hinge; Dutt,
 Gu & Rokhlin, *Fast algorithms for polynomial interpolation, integration, and differentiation* (1996), for the bins.
@@ -47,7 +47,7 @@ IntArray = NDArray[np.int64]
 _NODES = 14
 _REACH = 38
 _CHUNK = 1 << 16  # items whose polynomials are in memory at a time
-_HUGE = 256  # scores from 2^_HUGE on are divided before their powers are added up
+_HUGE = 256  # scores of 2^_HUGE and more are divided before their powers are added up
 _ROUNDING = 2.0**-40  # more than the relative error of a few additions
 _LARGEST_SLOPE = 2.0**960  # larger slopes are cut to this, so that the slopes of all pairs have a finite sum
 COMPILED_FOR = ("cpu",)  # devices for which sums over items are compiled
@@ -63,15 +63,15 @@ class TwoClasses:
 
 
 class Plan(abc.ABC):
-    """The preparation that transforms of one function at the same scores share; holds no gradient."""
+    """The work that all transforms of one function at the same scores share, without gradients."""
 
     @abc.abstractmethod
     def apply(self, charges: Tensor, order: int, up: bool) -> Tensor:
-        """Return the transform of charges with the derivative of f of this order, without a gradient of its own."""
+        """Return the transform of charges with the derivative of f of this order; the result has no gradient."""
 
 
 Prepare = Callable[[TwoClasses], Plan]
-"""The preparation of sums of a function f: the method `plan` of its `ltr.losses.functions.PairFunction`."""
+"""A function that prepares sums of f: the method `plan` of its `ltr.losses.functions.PairFunction`."""
 Derivative = Callable[[Tensor, int], Tensor]
 """The derivative of a function at score differences, by its order; order 0 is the function itself."""
 
@@ -84,8 +84,8 @@ def pair_sums(prepare: Prepare, two: TwoClasses) -> Tensor:
 def transform(prepare: Prepare, two: TwoClasses, charges: Tensor, *, order: int = 0, up: bool = False) -> Tensor:
     """Return one of the two transforms of charges, differentiable in scores and charges, (lists, items).
 
-    Items of the class that is summed over get 0, and charges of the other class do not matter. `order` takes a
-    derivative of the function in its place. With binned sums an item may be both upper and lower.
+    Items of the class that is summed over get 0, and charges of the other class do not matter. With `order` above 0
+    the derivative of that order takes the place of the function. With binned sums an item may be both upper and lower.
     """
     plan = prepare(TwoClasses(two.scores.detach(), two.upper, two.lower))
     return _transform(two.scores, charges, plan, order, up)
@@ -129,9 +129,9 @@ class _Transform(torch.autograd.Function):
 def _within_reach(two: TwoClasses, reach: float) -> tuple[Tensor, Tensor, Tensor]:
     """Return scores prepared for sums of a function that is 0 for differences of about `reach` and more.
 
-    An item that wins all its pairs by more than that may as well win them by less, so outliers without a loss move
-    closer. Scores are later measured from the one of smallest size: small scores stay small, which the mean of a list
-    with an outlier would not ensure.
+    For an item that wins all its pairs by more than that, it does not matter by how much, so outliers without a loss
+    are moved closer. Scores are later measured from the one of smallest size: small scores stay small, which the mean
+    of a list with an outlier would not ensure.
 
     Returns:
         Scores, (lists, items), where items of neither class take the score of another; the score of smallest size,
@@ -165,7 +165,7 @@ def sorted_plan(power: int, two: TwoClasses) -> Plan:
     scores, smallest, unit = _within_reach(two, 2.0)
     scores = scores / unit - smallest / unit
     shifted = scores - 1.0 / unit
-    # an upper item whose score is so large that 1 is lost beside it comes before a lower item of the same score
+    # an upper item whose score is so large that 1 is lost beside it comes before a lower one of the same score
     shifted = torch.where(shifted == scores, shifted.nextafter(shifted.new_tensor(-math.inf)), shifted)
     order = torch.where(upper, shifted, scores).argsort(dim=-1)
     scores, upper, lower = (x.gather(-1, order) for x in (scores, upper, lower))
@@ -265,7 +265,7 @@ class _Bins(Plan):
     unit: Tensor  # of the list of each bin, (bins,)
 
     def apply(self, charges: Tensor, order: int, up: bool) -> Tensor:
-        """Add up the moments of bins, their effect on bins within reach and beyond, and evaluate it at the items."""
+        """Add up the moments of bins and their effects on bins within reach and beyond; evaluate these at the items."""
         sources, targets = (self.upper, self.lower) if up else (self.lower, self.upper)
         flat = charges.reshape(-1)
         moments = _moments(sources, flat[sources.index], len(self.key))
@@ -274,7 +274,7 @@ class _Bins(Plan):
 
 
 def _occupied(row: Tensor, floor: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return list and floor of every bin that holds an item, sorted by list and floor, and the bin of each item."""
+    """Return list and floor of every bin that contains an item, sorted by list and floor, and the bin of each item."""
     if len(row) == 0:
         return row, floor, row
     lists, lowest = int(row.max()) + 1, float(floor.min())

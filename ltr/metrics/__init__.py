@@ -4,8 +4,8 @@ The last axis is the list, leading axes are a batch, a 1-D call is one list; `qi
 are float64, one per list, exact under strictly increasing maps of the scores. Lists for which a metric is undefined
 get the value `empty` (NaN by default).
 
-`RankingMetrics` gathers such values over batches and processes (`ltr.metrics.torchmetrics` has the same for the library
-of that name); `compare` and its relatives say whether two rankers differ.
+`RankingMetrics` collects such values over batches and processes (`ltr.metrics.torchmetrics` does the same for the
+torchmetrics library). `compare` and the functions beside it test whether two rankers differ.
 """
 
 from ltr.metrics.collection import RankingMetrics

@@ -21,8 +21,8 @@ class RankingMetrics:
     the device of the batch. A list on which a measure is undefined has the value `empty`; NaN is left out of the mean.
 
     With ``joined=True`` a list may arrive in parts, over several calls and processes: items of equal `qid` form one
-    list, and without qid all items are one list, as for the AUC of a classifier over a data set. Then the items are
-    kept, and sorted when a value is asked for.
+    list, and without qid all items are one list, as for the AUC of a classifier over a data set. Then all
+    items are kept, and sorted when a value is requested.
 
     Args:
         measures: names or measures, such as ``"ndcg@10"``; see `ltr.metrics.parse_measure`.
@@ -31,7 +31,7 @@ class RankingMetrics:
         joined: whether the items of one list may come in several calls.
 
     Raises:
-        TypeError: measures that are no names nor measures.
+        TypeError: measures that are neither names nor measures.
         ValueError: no measure at all, an unknown one, or an unknown treatment of ties.
 
     Examples:
@@ -52,7 +52,7 @@ class RankingMetrics:
         {'auc': 0.75}
 
         In a Lightning module, call `update` in ``validation_step``, and ``self.log_dict(self.metrics.compute())`` and
-        `reset` in ``on_validation_epoch_end``; `ltr.metrics.torchmetrics` does without these calls.
+        `reset` in ``on_validation_epoch_end``; with `ltr.metrics.torchmetrics` these calls are not needed.
     """
 
     def __init__(
@@ -82,9 +82,9 @@ class RankingMetrics:
                 calls are two lists.
 
         Raises:
-            TypeError, ValueError: inputs that a measure refuses; the state is then unchanged.
+            TypeError, ValueError: inputs that a measure rejects; the state is then unchanged.
         """
-        # joined items are evaluated too, so that bad input is refused now, not at the end
+        # joined items are evaluated too, so that bad input is rejected now, not at the end
         values = evaluate(scores, labels, self.measures, mask=mask, qid=qid, ties=self.ties, empty=self.empty)
         self._append(items_of(scores, labels, mask, qid) if self.joined else values)
 
@@ -93,16 +93,16 @@ class RankingMetrics:
 
         Args:
             sync: whether to include the lists of all processes of an initialised ``torch.distributed``. Then every
-                process must call, and gets the same values; the state of each is unchanged.
+                process must make the call, and all get the same values; the state of each is unchanged.
         """
         return {name: float(values.nanmean()) for name, values in self.values(sync=sync).items()}
 
     def counts(self, *, sync: bool = True) -> dict[str, int]:
-        """Return the number of lists in each mean, which is all where `empty` is a number; `sync` as in `compute`."""
+        """Return the number of lists in each mean: all of them if `empty` is a number; `sync` is as in `compute`."""
         return {name: int((~values.isnan()).sum()) for name, values in self.values(sync=sync).items()}
 
     def values(self, *, sync: bool = True) -> dict[str, Tensor]:
-        """Return the value of each list, float64, process after process, in the order in which lists were first seen.
+        """Return the value of each list, float64: process by process, in the order in which lists were first seen.
 
         `ltr.metrics.compare` takes the values of two rankers. `sync` is as in `compute`.
         """
@@ -118,7 +118,7 @@ class RankingMetrics:
         return {name: value.reshape(-1) for name, value in values.items()}
 
     def gathered(self, group: dist.ProcessGroup | None = None) -> RankingMetrics:
-        """Return the merged metrics of all processes of a group, or of this process alone where there is no other.
+        """Return the merged metrics of all processes of a group, or of this process alone if there are no others.
 
         If a model is itself spread over processes, `group` consists of those that together see the data once.
         """
@@ -132,7 +132,7 @@ class RankingMetrics:
         return gathered
 
     def merge(self, other: RankingMetrics) -> None:
-        """Add everything that other metrics have seen; ValueError if their measures or options differ."""
+        """Add everything that other metrics have seen; raise ValueError if their measures or options differ."""
         if repr(self) != repr(other):
             raise ValueError(f"metrics to merge must be the same, got {self!r} and {other!r}")
         self._append(other.state_dict())
@@ -142,12 +142,12 @@ class RankingMetrics:
         self._chunks = []
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return everything that was seen as tensors by name; empty without any."""
+        """Return everything seen so far as tensors by name; empty if there is nothing."""
         names = self._chunks[0] if self._chunks else {}
         return {name: torch.cat([chunk[name] for chunk in self._chunks]) for name in names}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Replace the state by a `state_dict`; ValueError for one of other metrics."""
+        """Replace the state by a `state_dict`; raise ValueError if it is one of other metrics."""
         known = [{"scores", "labels"}, {"scores", "labels", "qid"}] if self.joined else [set(map(str, self.measures))]
         if state and set(state) not in known:
             raise ValueError(f"state must be one of {self!r}, got one with {', '.join(state)}")

@@ -1,11 +1,11 @@
 """The mean of a measure over lists with its confidence interval, and rankers compared by one value per list.
 
 The lists are the sample: they are resampled, paired and counted. Values are tensors, arrays or sequences of any shape,
-one value per list; a list on which the measure is undefined (NaN) is left out, and with it that of the other ranker.
+one value per list; a list on which the measure is undefined (NaN) for one ranker is left out for both.
 Values are rounded to 12 digits of the largest one, so that 0.6 - 0.4 ties with 0.4 - 0.2. Every function is
 deterministic: random draws depend on `seed` alone.
 
-On one single list there are no lists to resample, so the items are the sample (`compare_on_list`, `delong`). Relevant
+With a single list there are no lists to resample, so its items are the sample (`compare_on_list`, `delong`). Relevant
 and irrelevant items are resampled separately, which keeps the number of positives and with it the meaning of the
 statistic.
 """
@@ -32,10 +32,10 @@ from ltr.metrics.ranked import Ties
 
 BootstrapMethod = Literal["bca", "percentile"]
 DIGITS = 40
-"""Number of binary digits of the largest value that count; smaller ones are rounding."""
-_FEWEST = 10  # draws; fewer do not determine the ends of an interval
+"""Number of binary digits of the largest value that count; smaller ones are rounding errors."""
+_FEWEST = 10  # resamples; fewer do not determine the ends of an interval
 BATCH = 2**20
-"""Most numbers that are resampled at once, which bounds the memory."""
+"""Largest number of values that are resampled at once, which bounds the memory."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,9 @@ class Comparison:
         mean_a: mean of the first ranker's values.
         mean_b: mean of the second ranker's values.
         difference: ``mean_a - mean_b`` with its bootstrap interval.
-        p_permutation: p value of the paired randomisation test: the share of cases with a difference at least as far
-            from 0 when a coin decides, for each list, which value is whose. It assumes nothing else: quote this one.
+        p_permutation: p value of the paired randomisation test: how often the difference is at least as
+            far from 0 when a coin decides, for each list, which value belongs to which ranker. It assumes nothing else,
+            so quote this one.
         p_t: p value of the paired t-test, which assumes normal differences, or many lists.
         p_wilcoxon: p value of the signed-rank test, which assumes symmetric differences and uses their ranks.
         wins: lists on which the first ranker's value is the larger one.
@@ -202,11 +203,11 @@ def compare_all(
 ) -> dict[tuple[str, str], Comparison]:
     """Compare all pairs of several rankers; `holm` adjusts the p values of each test for the number of pairs.
 
-    Intervals are not adjusted.
+    The intervals are not adjusted.
 
     Args:
         values: the values of each ranker on the same lists.
-        confidence: as in `compare`, and so are the other options.
+        confidence: confidence level of the intervals.
         method: method of the bootstrap.
         resamples: number of resamples of the bootstrap and of the randomisation test.
         seed: seed of both.
@@ -215,7 +216,7 @@ def compare_all(
         The comparison of each pair of names, in the order of `values`.
 
     Raises:
-        ValueError: fewer than 2 rankers, and as `compare`.
+        ValueError: fewer than 2 rankers, or arguments that `compare` rejects.
 
     Examples:
         >>> rankers = {"a": [0.9, 0.8, 0.7, 0.9], "b": [0.7, 0.6, 0.75, 0.6], "c": [0.1, 0.3, 0.2, 0.1]}
@@ -301,7 +302,7 @@ def compare_on_list(
 
     Relevant items (label > 0) and the others are resampled separately, and both rankers are measured on the same
     resamples. The interval is that of the percentiles of their differences, and the p value is the smallest error at
-    which such an interval excludes 0. Both are about the two scorers as they are, not about how they were trained.
+    which such an interval excludes 0. Both describe the two scorers as they are, not how they were trained.
 
     Args:
         scores_a: the first ranker's scores of the items, floating point, ``(items,)``.
@@ -434,7 +435,7 @@ def bootstrap(values: np.ndarray, confidence: float, method: str, resamples: int
 
 
 def values_of_lists(name: str, values: Tensor | ArrayLike) -> np.ndarray:
-    """Return the values as a flat float64 array, NaN where undefined; ValueError for an infinite one."""
+    """Return the values as a flat float64 array, NaN where undefined; raise ValueError for an infinite one."""
     array = values.detach().cpu().numpy() if isinstance(values, Tensor) else values
     flat = np.asarray(array, dtype=np.float64).reshape(-1)
     if bool(np.isinf(flat).any()):
@@ -443,7 +444,7 @@ def values_of_lists(name: str, values: Tensor | ArrayLike) -> np.ndarray:
 
 
 def enough(values: np.ndarray) -> np.ndarray:
-    """Return the values; ValueError if there are fewer than two."""
+    """Return the values; raise ValueError if there are fewer than two."""
     if values.size < 2:
         raise ValueError(f"a comparison takes at least 2 lists with defined values, got {values.size}")
     return values
@@ -466,7 +467,7 @@ def rounded(values: np.ndarray, unit: float) -> np.ndarray:
 
 
 def check_options(confidence: float, resamples: int = _FEWEST, method: str = "percentile") -> None:
-    """Raise ValueError for an option of a comparison that is outside its range."""
+    """Raise ValueError if an option of a comparison is outside its range."""
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
     check_whole("resamples", resamples, _FEWEST)
@@ -474,7 +475,7 @@ def check_options(confidence: float, resamples: int = _FEWEST, method: str = "pe
 
 
 def batch_of(size: int) -> int:
-    """Return how many resamples of so many numbers to draw at once."""
+    """Return how many resamples of `size` numbers to draw at once."""
     return max(1, BATCH // max(size, 1))
 
 
@@ -485,7 +486,7 @@ def _permutation_p(moved: np.ndarray, unit: float, resamples: int, seed: int) ->
     the same ten times slower.
     """
     total = moved.sum()
-    reached = abs(total) - moved.size * unit  # equal sums may be so far apart once the differences are rounded
+    reached = abs(total) - moved.size * unit  # once the differences are rounded, equal sums may differ by this much
     exact = 2**moved.size <= resamples
     rng = np.random.default_rng(seed)
     count, far = 2**moved.size if exact else resamples, 0 if exact else 1
@@ -500,7 +501,7 @@ def _permutation_p(moved: np.ndarray, unit: float, resamples: int, seed: int) ->
 
 
 def _won(scores: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the half points that each positive wins against all negatives, and that all positives win against each."""
+    """Return the half points that each positive wins against all negatives, and all positives against each negative."""
     above, below = np.sort(scores[positive]), np.sort(scores[~positive])
 
     def beaten(by: np.ndarray, others: np.ndarray) -> np.ndarray:

@@ -1,6 +1,6 @@
-"""The value of each metric for lists that are sorted already: one float64 value per list.
+"""Formulas of the metrics on sorted lists: one float64 value per list.
 
-An item is relevant when its label is above 0. `ltr.metrics.measures` names these functions.
+An item is relevant when its label is above 0. `ltr.metrics.measures` gives these functions their names.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def statistic_of(ranked: RankedLists, statistic: RankStatistic, gain: GainName, 
 
 
 def misranking_error_of(ranked: RankedLists, ties: Ties, empty: float) -> Tensor:
-    """Return the share of positive-negative pairs in the wrong order, `empty` where there is no pair."""
+    """Return the share of positive-negative pairs in the wrong order, `empty` if there is no pair."""
     value = statistic_of(ranked, RankStatistic("auc"), "linear", ties, math.nan)
     return torch.where(value.isnan(), empty, 1.0 - value)
 
 
 def _share_of_pairs_of(ranked: RankedLists, ties: Ties, empty: float) -> Tensor:
-    """Return twice the pairs won over twice the pairs there are, both counted in integers."""
+    """Return twice the number of pairs won over twice the number of pairs, both counted in integers."""
     if ties == "average":
         places = ranked.total(ranked.start + ranked.end)
     else:
@@ -55,7 +55,7 @@ def recall_of(ranked: RankedLists, k: int | None, ties: Ties, empty: float) -> T
 
 
 def mrr_of(ranked: RankedLists, k: int | None, ties: Ties, empty: float) -> Tensor:
-    """Return the reciprocal rank of the first relevant item, 0 where it is below the top k positions."""
+    """Return the reciprocal rank of the first relevant item, 0 if it is below the top k positions."""
 
     def reciprocal(position: Tensor, n: Tensor) -> Tensor:
         return torch.where(position < (n if k is None else k), 1.0 / (position + 1).double(), 0.0)
@@ -72,7 +72,7 @@ def mrr_of(ranked: RankedLists, k: int | None, ties: Ties, empty: float) -> Tens
 
 def average_precision_of(ranked: RankedLists, ties: Ties, empty: float) -> Tensor:
     """Return the mean over the relevant items of the precision at their positions."""
-    found = (positions_within(ranked.relevant) + 1).double()  # relevant items down to this one
+    found = (positions_within(ranked.relevant) + 1).double()  # relevant items from the top down to this one
     if ties == "average" and ranked.tied:
         total = _expected_precisions(ranked)
     elif ties == "subrank" and ranked.tied:
@@ -93,8 +93,8 @@ def _hits(ranked: RankedLists, k: int | None, ties: Ties) -> Tensor:
 def _expected_precisions(ranked: RankedLists) -> Tensor:
     """Return the mean, over all orders of ties, of the sum of precisions at relevant items.
 
-    Position p of a group of m items from position s, r of them relevant with c above, holds a relevant item with
-    probability r / m; if so, (p - s)(r - 1) / (m - 1) relevant items of the group are expected above it.
+    Let a group of m items begin at position s, with r relevant items in it and c above. Its position p has a relevant
+    item with probability r / m; if so, (p - s)(r - 1) / (m - 1) relevant items of the group are expected above it.
     """
     groups = ranked.groups
     r, m = groups.relevant.double(), groups.size.double()
@@ -110,7 +110,7 @@ def _expected_precisions(ranked: RankedLists) -> Tensor:
 def _expected_reciprocal(ranked: RankedLists, chosen: Tensor, reciprocal: Weight) -> Tensor:
     """Return the mean of the first relevant item's reciprocal rank over all orders of the chosen tie groups.
 
-    In a group of m items, r of them relevant, the first relevant one stands at offset 0 with probability r / m, and
+    In a group of m items, r of them relevant, the first relevant one is at offset 0 with probability r / m, and
     at offset j with (m - j - r + 1) / (m - j) times the probability of j - 1.
     """
     size, relevant = ranked.groups.size[chosen], ranked.groups.relevant[chosen]

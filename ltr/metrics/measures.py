@@ -12,12 +12,12 @@ name                           value of a list
 ``recall@10``                  share of the relevant items that are among the top 10
 ``pairwise_misranking_error``  share of positive-negative pairs in the wrong order
 ``auc``, ``dcg(base=e)@10``,   the rank statistic of that name (`ltr.statistics.RankStatistic`), also one of your own,
-``wrs``, ``pauc@100``, ...     with ``gain=exp2`` beside its options if wanted: ``dcg(base=e,gain=exp2)@10``
-``statistic(mrr)``             a rank statistic whose name means something else here: reciprocal ranks summed
+``wrs``, ``pauc@100``, ...     optionally with ``gain=exp2`` among its options: ``dcg(base=e,gain=exp2)@10``
+``statistic(mrr)``             a rank statistic whose name has another meaning here: reciprocal ranks summed
 ``normalized(pauc@100)``       a rank statistic over its value for the ideal order
 =============================  ====================================================================================
 
-``@10`` may be left out everywhere but behind ``pauc``.
+``@10`` may be left out everywhere except after ``pauc``.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ListOptions(TypedDict, total=False):
 
 
 class Measure(ABC):
-    """A metric with its options; `str` prints its name and `parse_measure` reads it back."""
+    """A metric with its options; `str` gives its name, which `parse_measure` reads back."""
 
     def __call__(
         self,
@@ -86,7 +86,7 @@ class Measure(ABC):
 
     @abstractmethod
     def of(self, ranked: RankedLists, *, ties: Ties = "resolved", empty: float = math.nan) -> Tensor:
-        """Return the value of each of the lists, which are sorted already: float64, (lists,)."""
+        """Return the value of each of some sorted lists: float64, (lists,)."""
 
     @abstractmethod
     def __str__(self) -> str: ...
@@ -97,7 +97,7 @@ class Measure(ABC):
 
 @dataclass(frozen=True, repr=False)
 class StatisticMeasure(Measure):
-    """A rank statistic; with `normalized`, over its value for the ideal order."""
+    """A rank statistic, divided by its value for the ideal order if `normalized`."""
 
     statistic: RankStatistic
     gain: GainName = "linear"
@@ -126,7 +126,7 @@ class StatisticMeasure(Measure):
 
 @dataclass(frozen=True, repr=False)
 class BinaryMeasure(Measure):
-    """A metric of relevant and irrelevant items that is no rank statistic."""
+    """A metric of relevant and irrelevant items that is not a rank statistic."""
 
     name: str
     k: int | None = None
@@ -208,7 +208,7 @@ def parse_measures(measures: Iterable[str | Measure]) -> tuple[Measure, ...]:
     """Return the measures that several strings name.
 
     Raises:
-        TypeError: one string alone, and what `parse_measure` raises.
+        TypeError: a single string, and what `parse_measure` raises.
     """
     if isinstance(measures, str):
         raise TypeError(f"measures must be several, such as [{measures!r}], got the string {measures!r}")
@@ -237,11 +237,11 @@ def evaluate(
         empty: the value of a list for which a measure is undefined.
 
     Raises:
-        TypeError: measures that are no names nor measures; inputs that `ltr.lists.as_lists` refuses.
-        ValueError: an unknown measure or treatment of ties; such inputs.
+        TypeError: measures that are neither names nor measures, or inputs that `ltr.lists.as_lists` rejects.
+        ValueError: an unknown measure or treatment of ties, or inputs that `ltr.lists.as_lists` rejects.
 
     Returns:
-        By the name that each measure prints, one float64 value per list.
+        A dict from the name of each measure to its float64 values, one per list.
 
     Examples:
         >>> values = evaluate(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([0, 1, 0]), ["auc", "mrr", "precision@2"])
@@ -299,7 +299,7 @@ def normalized_rank_statistic(
 ) -> Tensor:
     """Return the rank statistic over its value for the ideal order (gains descending): 1 is a perfect list.
 
-    It is undefined where the ideal value is 0: for a list without a positive.
+    It is undefined if the ideal value is 0: for a list without a positive.
 
     Examples:
         >>> normalized_rank_statistic(torch.tensor([1.0, 2.0]), torch.tensor([1, 0]), "mrr").item()
@@ -349,8 +349,8 @@ def auc(scores: Tensor, labels: Tensor, **options: Unpack[ListOptions]) -> Tenso
     """Area under the ROC curve: the share of positive-negative pairs with the positive scored higher.
 
     A tied pair counts 0 (``resolved``), 1/2 (``average``, as in scikit-learn) or 1 (``optimistic``). With
-    ``subrank`` two tied positives cost a pair as well, for neither counts as scoring below the other: then the value
-    may be below 0.
+    ``subrank`` two tied positives cost a pair as well, because neither counts as scoring below the other; the value
+    may then be below 0.
 
     Examples:
         >>> auc(torch.tensor([2.0, 1.0, 1.0]), torch.tensor([1, 1, 0])).item()
@@ -370,7 +370,7 @@ def pairwise_misranking_error(scores: Tensor, labels: Tensor, **options: Unpack[
 
 
 def precision(scores: Tensor, labels: Tensor, *, k: int | None = None, **options: Unpack[ListOptions]) -> Tensor:
-    """Share of relevant items among the top k positions: hits / k, also where the list is shorter than k.
+    """Share of relevant items among the top k positions: hits / k, also if the list is shorter than k.
 
     Examples:
         >>> precision(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1]), k=2).item()
@@ -390,7 +390,7 @@ def recall(scores: Tensor, labels: Tensor, *, k: int | None = None, **options: U
 
 
 def mrr(scores: Tensor, labels: Tensor, *, k: int | None = None, **options: Unpack[ListOptions]) -> Tensor:
-    """Reciprocal rank: 1 / (position + 1) of the first relevant item, 0 where it is below the top k.
+    """Reciprocal rank: 1 / (position + 1) of the first relevant item, 0 if it is below the top k.
 
     The mean over lists is the field's mean reciprocal rank. The paper's statistic of that name sums the reciprocals
     over all positives: it is ``rank_statistic(scores, labels, "mrr")``, and equal to this one on lists with one
@@ -406,7 +406,7 @@ def mrr(scores: Tensor, labels: Tensor, *, k: int | None = None, **options: Unpa
 def average_precision(scores: Tensor, labels: Tensor, **options: Unpack[ListOptions]) -> Tensor:
     """Mean over the relevant items of the precision at their position.
 
-    With ``ties="subrank"`` tied items are taken in together, as scikit-learn's ``average_precision_score`` does;
+    With ``ties="subrank"`` tied items are retrieved together, as scikit-learn's ``average_precision_score`` does;
     ``average`` is the expectation over a random order of ties (McSherry & Najork, ECIR 2008).
 
     Examples:
@@ -417,7 +417,7 @@ def average_precision(scores: Tensor, labels: Tensor, **options: Unpack[ListOpti
 
 
 def _parts(text: str) -> tuple[str, str, str]:
-    """Split a measure into its name, what stands in its parentheses, and @k."""
+    """Split a measure into its name, the content of its parentheses, and @k."""
     match = _GRAMMAR.fullmatch(text)
     if match is None:
         raise ValueError(f"measure must read name, name(option=value) or name@k, got {text!r}")

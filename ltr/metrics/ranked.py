@@ -6,15 +6,15 @@ b[position] of each position, every treatment of ties gives each item a weight:
 * ``resolved``: that of the item's own position, so tied negatives rank above tied positives;
 * ``optimistic``: the same with the order of each tie group reversed, so tied positives rank above tied negatives;
 * ``average``: the mean weight of its tie group, which is the expectation over a random order of ties;
-* ``subrank``: that of the last position of its tie group, so it beats only what has a lower score.
+* ``subrank``: that of the last position of its tie group, so it beats only items with a lower score.
 
 Items of label 0 matter only for the positions they take. So only relevant items are kept, those with a label above 0,
 each with its position and the first and last position of its tie group.
 
 *Sorting.* The items of all lists are sorted at once: list, score and label of an item are packed into one integer, its
 key, and the keys are sorted by value, so no permutation is computed. Scores keep their order exactly: a float32 is its
-32 bits, a float64 its 64 bits less the range around zero that no score lies in. Where that leaves too few bits for list
-and label, scores are replaced by their ranks first.
+32 bits, a float64 its 64 bits minus the range around zero in which there is no score. If that leaves too few bits for
+list and label, scores are first replaced by their ranks.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TOO_LARGE = 1024  # 2 to this power exceeds float64
 _BLOCK = 128  # numbers that are added up at once
 _ROOM = 63  # bits of a nonnegative int64
 _CACHED = 2**14  # items per block, so that temporaries stay in the cache of a CPU
-_SMALL_LABELS = 2**16  # integer labels below this are their own numbers
+_SMALL_LABELS = 2**16  # integer labels below this serve as their own numbers
 
 Weight = Callable[[Tensor, Tensor], Tensor]
 """Function of positions and of the lengths of their lists that returns a weight for each position."""
@@ -133,7 +133,7 @@ class RankedLists:
         return TieGroups(fresh.cumsum(0) - 1, relevant, self.start[first], size, self.owner[first])
 
     @cached_property
-    def turned_over(self) -> RankedLists:
+    def with_ties_reversed(self) -> RankedLists:
         """The lists in optimistic order: labels descend within each tie group."""
         if not self.tied:
             return self
@@ -154,7 +154,7 @@ class RankedLists:
 
     def ordered(self, ties: Ties) -> RankedLists:
         """Return the lists in the order that a treatment of ties assumes."""
-        return self.turned_over if ties == "optimistic" else self
+        return self.with_ties_reversed if ties == "optimistic" else self
 
     def weights(self, weight: Weight, ties: Ties) -> Tensor:
         """Return the weight of each relevant item under a treatment of ties, in the order of ``ordered(ties)``."""
@@ -177,7 +177,7 @@ def rank_lists(scores: Tensor, labels: Tensor, *, mask: Tensor | None = None, qi
     compared as they are; labels must be nonnegative.
 
     Raises:
-        TypeError, ValueError: what `ltr.lists.as_lists` refuses, and a negative label.
+        TypeError, ValueError: inputs that `ltr.lists.as_lists` rejects, and a negative label.
 
     Examples:
         >>> ranked = rank_lists(torch.tensor([3.0, 1.0, 2.0, 2.0]), torch.tensor([0, 2, 1, 0]))
@@ -205,7 +205,7 @@ def rank_lists(scores: Tensor, labels: Tensor, *, mask: Tensor | None = None, qi
 
 
 def sort_items(lists: FlatLists) -> tuple[Tensor, Tensor, int]:
-    """Return the sorted keys, the labels by their number, and how many low bits of a key hold the number of its label.
+    """Return the sorted keys, the labels by their number, and how many low bits of a key are the number of its label.
 
     The order is list by list, each from its top, items of equal score by ascending label. The bits above the label are
     equal where list and score are.
@@ -267,7 +267,7 @@ def _score_numbers(scores: Tensor, room: int) -> tuple[Tensor, Callable[[Tensor]
     low, high = _increasing(ends).tolist()
     if (high - low).bit_length() <= room:
         return scores, lambda part: high - _increasing(part), (high - low).bit_length()
-    if room > 53:  # with less room, scores of one sign and one power of two are too many already
+    if room > 53:  # with less room, even scores of one sign and one power of two may not fit
         parts = (scores[part].abs() for part in _blocks(scores))
         smallest = min(float(torch.where(part > 0, part, math.inf).min()) for part in parts)
         gap = int(_increasing(scores.new_tensor(smallest))) - 1
@@ -295,7 +295,7 @@ def _blocks(values: Tensor) -> Iterator[slice]:
     return (slice(at, at + size) for at in range(0, len(values), size))
 
 
-# Sums and products over the parts of a flat tensor: what stands beside a part never changes its value.
+# Sums and products over the segments of a flat tensor: the other segments never change the value of one.
 
 
 def offsets(lengths: Tensor) -> Tensor:
@@ -318,7 +318,8 @@ def segment_sum(values: Tensor, lengths: Tensor) -> Tensor:
     """Return the sum of each segment, 0 for an empty one.
 
     Integers are exact. Floats are summed in blocks and blocks of blocks, counted from the segment's beginning: the
-    error stays near one rounding for any length, and the result is the same bits whatever other segments there are.
+    error stays near one rounding for any length, and the result is the same to the last bit whatever other segments
+    there are.
 
     Examples:
         >>> segment_sum(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([2, 0, 1])).tolist()

@@ -47,7 +47,7 @@ class RankingMetric(Metric):
         >>> {name: round(value.item(), 3) for name, value in metrics.compute().items()}
         {'mrr': 0.75, 'ndcg@10': 0.815}
 
-        In a module for Lightning, which computes, reduces over processes and resets by itself:
+        In a Lightning module; Lightning itself computes, reduces over processes and resets:
 
         >>> class Ranker(torch.nn.Module):  # or lightning.LightningModule
         ...     def __init__(self):
@@ -75,7 +75,7 @@ class RankingMetric(Metric):
         self.ties = check_ties(ties)
         self.empty = float(empty)
         self.joined = joined
-        # torchmetrics has it as a constant of the class and refuses to set it
+        # torchmetrics has it as a constant of the class and does not allow setting it
         self.__dict__["higher_is_better"] = str(self.measure) != "pairwise_misranking_error"
         # After the first batch a collection lets metrics with equal states share one. Items may be shared, but sums may
         # not, so each sum has a name of its own.

@@ -4,8 +4,8 @@
     python -m scripts.paper --sweep runs/paper     # from a sweep, whose results replace docs/paper/cells.jsonl
 
 Writes ``paper.md``, ``paper/figures/`` and ``paper/cells.jsonl`` in the folder `--docs`. The theorems take about a
-minute. The page's text is in ``page.md.jinja``; everything that it says in numbers is computed here and in the modules
-beside.
+minute. The page's text is in ``page.md.jinja``; all its numbers are computed here and in the modules beside
+this one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MINUS = "−"
 
 
 def theorems() -> dict[str, Any]:
-    """Compute everything on the theorems; takes about a minute."""
+    """Compute everything that the page says about the theorems; this takes about a minute."""
     print("computing the theorems", file=sys.stderr)
     return {
         "theorem1": theorem1.first_theorem(),
@@ -75,7 +75,7 @@ def render(template: str, context: dict[str, Any], figures: str = "paper/figures
     Args:
         template: name of a file beside this one.
         context: values for the template.
-        figures: the pictures' folder, as links see it.
+        figures: folder of the pictures, as written in links.
 
     Returns:
         The text, and the pictures with their file names.
@@ -134,7 +134,7 @@ def percent(value: float) -> str:
 
 
 def point(values: Sequence[float]) -> str:
-    """Return a vector, or a number where it has one dimension."""
+    """Return a vector, or a number if it has one dimension."""
     text = ", ".join(f"{v:g}".replace("-", _MINUS) for v in values)
     return f"({text})" if len(values) > 1 else text
 
@@ -158,7 +158,7 @@ def _small(picture: Picture) -> bytes:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Make the page; return 1 where the results cannot be read."""
+    """Make the page; return 1 if the results cannot be read."""
     parser = argparse.ArgumentParser(description="Make the page on the paper: its experiments and its theorems.")
     parser.add_argument("--docs", type=Path, default=Path("docs"), help="folder to write to (default: docs)")
     parser.add_argument("--cells", type=Path, help="results in one file (default: DOCS/paper/cells.jsonl)")

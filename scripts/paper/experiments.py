@@ -30,8 +30,8 @@ from trainers.report.tables import comparison_table
 from trainers.report.wording import ABSENT, Pair, counted, decided, fixed, listed, p_equals, p_text, percent, share
 
 _FEWEST_DATA = 6  # with 5 data sets, no two-sided signed-rank test reaches 0.05
-_LEAST_GAIN = 0.05  # percent; a smaller mean gain has no share that survives
-_DIGITS = 10  # of a value that count in a ranking
+_LEAST_GAIN = 0.05  # percent; for a smaller mean gain in training, no surviving share is given
+_DIGITS = 10  # digits of a value that count in a ranking
 _LOGARITHMS = ("dcg", "dcg(base=e)")
 _STAND_INS = ("roc_flexibility",)  # data whose number of positives is not the paper's
 
@@ -177,7 +177,7 @@ class LevelGain:
 
     @property
     def row(self) -> list[str]:
-        """The row of the gain in the page's table."""
+        """Return the row of the gain in the page's table."""
         others = [f"{data}: {k}" for data, k in self.lengths.items() if str(k) != self.name]
         own, (ratio, low, high), (rho, p_rho) = self.comparison, self.survives, self.correlation
         return [
@@ -203,7 +203,7 @@ LEVEL_HEADER = (
 
 
 def levels(evidence: Evidence) -> dict[Length, dict[str, Length]]:
-    """Return each K that most data sets have, with the K of each data set; other K take the place in their order."""
+    """Return each K that most data sets have, with the K of each data set; other K are matched by their order."""
     have = {found.data: tuple(found.main) for found in evidence.lengths.values()}
     common = Counter(have.values()).most_common(1)[0][0] if have else ()
     placed: dict[Length, dict[str, Length]] = {length: {} for length in common}

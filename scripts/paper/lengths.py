@@ -24,7 +24,7 @@ MERGED = "merged"  # the bound proves that no linear order of the longer list re
 PRICE = "price C"  # the longer list is solved, and the price of its weights covers what is missing
 OPEN = "open"  # the search was stopped, and its bound leaves room
 UNKNOWN = "unknown"  # there is no bound to compare
-_TOLERANCE = 1e-9  # of the statistic's size; below is rounding
+_TOLERANCE = 1e-9  # of the statistic's size; smaller differences are rounding
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ def _kind(evidence: Evidence, longer: Json, short_value: float, long_value: floa
 def _reachable(evidence: Evidence, record: Json) -> float:
     """Return an upper bound of the training set's statistic over all linear orders of an exact result's list.
 
-    It is the answer's value, plus what its bound leaves open, plus the price of the weights it does without. NaN where
-    the statistic of a whole list is not the sum over its top and the rest.
+    It is the answer's value, plus the distance to its bound, plus the price of the weights that it does not use. It is
+    NaN if the statistic of a whole list is not the sum over its top and the rest.
     """
     found, options = record["list"], record["options"]
     adds_up = RankStatistic.parse(evidence.statistic).kind.adds_up
@@ -83,7 +83,7 @@ def _reachable(evidence: Evidence, record: Json) -> float:
 
 
 def larger(evidence: Evidence) -> dict[str, Any] | None:
-    """Compare lengths of the list; None where no data set has two."""
+    """Compare lengths of the list; return None if no data set has two."""
     several = [lengths for lengths in evidence.lengths.values() if len(lengths.main) > 1]
     by_limit: dict[float, list[Case]] = {}
     rows, full = [], {}
@@ -134,7 +134,7 @@ def _values_table(evidence: Evidence, several: list[Lengths]) -> Table:
 
 
 def orders_text(found: Sequence[Case]) -> str:
-    """Say what becomes of the training sets when K grows."""
+    """Say how the value of the training sets changes when K grows."""
     by = Counter(case.kind for case in found)
     worse = len(found) - by[AS_GOOD]
     text = (

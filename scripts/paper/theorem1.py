@@ -1,4 +1,4 @@
-"""The paper's first theorem: two opposite rankings of one data set, what training makes of it, and exact reranking."""
+"""The paper's first theorem: two opposite rankings of one data set, what training on it gives, and exact reranking."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ltr.rankers.scorers import LinearScorer
 from trainers.report.pictures import drawing as draw
 
 CLAIMS = {"auc": 1, "pauc@100": 1, "dcg": 1, "mrr": 1, "hinge": 1, "dcg@100": 2, "pauc@10": 2, "exponential": 2}
-"""The statistics and losses of the theorem, and which solution it says they prefer."""
+"""The statistics and losses of the theorem, each with the solution that it is said to prefer."""
 FIRST_HIT = "mrr of the first positive"
 """The reciprocal rank as it is usually defined: that of the first positive alone."""
 CONVEX = (
@@ -41,7 +41,7 @@ _SMOOTH = ("smooth(statistic=dcg)", "smooth(statistic=dcg@100)")
 _LOWEST, _FAR = -5.0, -40.0  # the lowest clump is below the one; our own example moves it to the other
 _SMALLEST, _LARGEST = 1e-2, 8.0  # factors of x between which preferences are compared
 _TOP_K = 100  # items that the exact stage reranks in two stages
-_L2 = 1e-6  # so that the distance to the optimum is bounded
+_L2 = 1e-6  # a penalty, so that the distance to the optimum is bounded
 _TIME = 600.0
 _SOLUTIONS = {1: "#0072b2", 2: "#d55e00"}
 _NEGATIVE = "#3b4148"
@@ -52,7 +52,7 @@ _CURVES = {
 
 
 def first_theorem(seeds: Sequence[int] = (0, 1, 2), make: Callable[[int], Dataset] = theorem1) -> dict[str, Any]:
-    """Compute all that the page says about the theorem; pictures, fits and solves use the first seed's data."""
+    """Compute everything that the page says about the theorem; pictures, fits and solves use the first seed's data."""
     data = make(seeds[0])
     far, comparisons, found = moved(data), compare(seeds, make), rankings(data)
     solved = {name: solve_exactly(name, data) for name in EXACT}
@@ -93,7 +93,7 @@ class Comparison:
 
     @property
     def preferred(self) -> int | None:
-        """1 or 2, None where the draws disagree or the values are equal."""
+        """The preferred solution, 1 or 2; None if the draws disagree or the values are equal."""
         sign = -1 if self.kind == "loss" else 1
         pairs = list(zip(self.first, self.second, strict=True))
         first = {sign * a > sign * b for a, b in pairs}
@@ -126,7 +126,7 @@ def compare(seeds: Sequence[int] = (0, 1, 2), make: Callable[[int], Dataset] = t
 
 
 def turning_scale(name: str, data: Dataset) -> float | None:
-    """Return the factor of x from which a loss prefers the other solution than near 0; None without one up to 8."""
+    """Return the factor of x from which a loss prefers another solution than near 0; None if there is none up to 8."""
     loss, (x, y) = parse_loss(name), scores_and_labels(data)
 
     def difference(scale: float) -> float:
@@ -154,7 +154,7 @@ class Trained:
     """A convex loss, minimised over the linear scorers w x of one feature."""
 
     loss: str
-    slope: float  # of the loss in w at w = 0, the bias (of losses that see one) at its best there
+    slope: float  # derivative of the loss by w at w = 0, with the best bias there (for losses that depend on one)
     weight: float  # the w with the smallest objective
     gap: float  # largest possible distance of the objective to its minimum, relative to it
 
@@ -165,7 +165,7 @@ class Trained:
         A convex function that falls at 0 has its minimisers above 0, so the slope decides; the weight must agree.
 
         Raises:
-            ArithmeticError: it does not.
+            ArithmeticError: the weight does not agree.
         """
         if self.slope * self.weight >= 0:
             raise ArithmeticError(f"{self.loss}: a weight of {self.weight} does not follow a slope of {self.slope}")

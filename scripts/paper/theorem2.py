@@ -48,7 +48,7 @@ PRINTED = {"Subrank": (7, 7, 6, 5, 3, 3, 2, 0, 0), "ResolvedRank": (8, 7, 6, 5, 
 """The ranks that the paper prints for its example of ties."""
 
 _N, _D = 8, 3  # observations and features of random lists
-_SAME = 1e-9  # values that differ by less are one
+_SAME = 1e-9  # values that differ by less count as equal
 _TIME = 600.0
 _LOOKS = {"ResolvedRank": "#0072b2", "Subrank": "#e69f00"}
 _NEGATIVE = "#3b4148"
@@ -60,8 +60,8 @@ class Case:
 
     resolved: RerankProblem
     subrank: RerankProblem
-    best: Solution  # of `resolved`
-    substitute: Solution  # of `subrank`
+    best: Solution  # solution of `resolved`
+    substitute: Solution  # solution of `subrank`
     proven: bool  # whether both are optimal
     shortfall: float  # distance, by ResolvedRanks, from the Subrank optimum found to the ResolvedRank optimum
     fails: bool  # whether the Subrank optimum found is not a ResolvedRank optimum, against the theorem's conclusion
@@ -90,7 +90,7 @@ def settle(X: ArrayLike, y: ArrayLike, C: float) -> Case:
 
 
 def tally(cases: Iterable[Case]) -> dict[str, float]:
-    """Return how many cases there are of each kind, and the largest shortfall."""
+    """Return the number of cases of each kind, and the largest shortfall."""
     found = list(cases)
     kinds = {name: sum(getattr(case, name) for case in found) for name in ("proven", "condition", "apart", "fails")}
     return kinds | {
@@ -119,7 +119,7 @@ def _repeats(X: np.ndarray) -> bool:
 
 
 def second_theorem(lists: int = 30, seed: int = 0) -> dict[str, Any]:
-    """Compute what the page says about the theorem: two counterexamples, and random lists of each family."""
+    """Compute everything that the page says about the theorem: two counterexamples, and random lists of each family."""
     found = {name: settle(X, y, C) for name, (X, y, C) in COUNTEREXAMPLES.items()}
     tallies = {
         (name, C): tally(settle(X, y, C) for X, y in instances(family, lists, seed))

@@ -30,7 +30,7 @@ from ltr.statistics import RankStatistic
 Content = dict[str, Any]
 
 _ROUNDING = 1e-13  # relative room above the value, for sums of rank weights that differ by rounding only
-_HALVINGS = 12  # the bounds tried halve the distance from the trivial bound to the value so many times
+_HALVINGS = 12  # times that the bounds tried halve the distance from the trivial bound to the value
 
 
 class Certificate:
@@ -210,7 +210,7 @@ def certify(
     size = max(abs(exact.size()), abs(attained))
     zero = [0.0] * exact.d
     best = max(attained, Fraction(value), exact.value(zero) if exact.excess(zero) == 0 else attained)
-    least = _up(best + Fraction(_ROUNDING) * size)  # of all feasible weights, w = 0 among them
+    least = _up(best + Fraction(_ROUNDING) * size)  # no bound below it holds
     claimed = max(float(solution.bound), value)
     proof, claim = None, "value"
     if pair_count(exact) <= MOST_PAIRS:
@@ -253,18 +253,16 @@ def _values(
 
 
 def _known_name(statistic: RankStatistic, lengths: list[int]) -> str:
-    """Return the name of a statistic, or its weights where the checker, which imports nothing, does not know the name.
+    """Return the name of a statistic, or its weights if the checker, which imports nothing, does not know the name.
 
     Raises:
-        ValueError: an unknown name for lists of several lengths, which no weights are for.
+        ValueError: an unknown name and lists of several lengths, which no single set of weights fits.
     """
     try:
         verify.parse_statistic(str(statistic))
     except ValueError:
         if len(set(lengths)) > 1:
-            rule = (
-                "a certificate holds the weights of a statistic of your own, for which all lists must be of one length"
-            )
+            rule = "a certificate has the weights of a statistic of your own, so all lists must have the same length"
             raise ValueError(f"{rule}, got lists of {min(lengths)} to {max(lengths)} for {statistic}") from None
         return str(RankStatistic.from_weights(statistic.weights(lengths[0])))
     return str(statistic)

@@ -1,8 +1,8 @@
 r"""Record a partition of weight space that proves a bound, as texts.
 
-`ltr.verify` defines partitions and shows why they prove a bound. A problem is read as it reads it, in integers, for it
-must be able to close the same boxes. The compiled `advance` visits boxes of weights depth first, closes
-those whose objective stays below the bound, cuts the others, and records what it does.
+`ltr.verify` defines partitions and shows why they prove a bound. The recorder reads a problem as the verifier does, in
+integers, because the verifier must be able to close the same boxes. The compiled `advance` visits boxes of weights
+depth first, closes those whose objective stays below the bound, cuts the others, and records what it does.
 
 **Exact arithmetic closes whatever is closed here.** Interval bounds are multiples of 2^-49 in [-1, 1], so they and
 their midpoints are exact. Everything that is rounded errs on the safe side:
@@ -10,16 +10,17 @@ their midpoints are exact. Everything that is rounded errs on the safe side:
 * *Lost pairs.* Let u = 2^-53, δ = x_i - x_k, and S = sum_j |x_ij| + |x_kj| >= sum_j |δ_j|. In the root the largest w·δ
   is a sum of d products: computed δ_j, products and sums are within u of what they should be, relatively, so that it
   errs by at most (d + 1) u S in the first order. A cut moves it by a product and rounds once, by u S; the products on a
-  path sum up to 2 S at most and err by 4 u S. After t cuts that is (d + t + 5) u S, and half a smallest number for each
-  product. The slack is 2 (d + t + 16) u S and room for underflow. Its own rounding, that of S, that of the sum with it
-  and terms of higher order take a few u S, for which there is room.
-* *Side constraints.* A row is summed anew for each box. The error is at most (d + 4) u times |b| and the sizes of the
-  terms in the first order, and half a smallest number per product. Twice the tolerance of `ltr.verify` is far more.
+  path sum up to 2 S at most and err by 4 u S. After t cuts that is (d + t + 5) u S, and half the smallest subnormal
+  number for each product. The slack is 2 (d + t + 16) u S and room for underflow. Its own rounding, that of S, that of
+  the sum with it and terms of higher order take a few u S, for which there is room.
+* *Side constraints.* A row is summed again for each box. The error is at most (d + 4) u times |b| and the sizes of the
+  terms in the first order, and half the smallest subnormal number per product. Twice the tolerance
+  of `ltr.verify` is far more.
 * *Sums of rank weights* are integers: each weight times a power of 2, rounded up; their total stays below 2^62. The
   largest sums that the bound allows are computed in fractions and rounded down.
 
-Pairs won in a box are not examined again in its parts. A pair that rounding takes for won weakens a bound but cannot
-make it wrong.
+Pairs won in a box are not examined again in its parts. A pair that counts as won because of rounding weakens a bound
+but cannot make it wrong.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from ltr.compiling import njit
 from ltr.exact.problem import SIDE_TOLERANCE, FloatArray, IntArray, Problem
 
 MOST_PAIRS = 4_000_000
-"""Largest number of pairs that a recorder holds, at about 100 bytes each."""
+"""Largest number of pairs that a recorder can store, at about 100 bytes each."""
 
 _BITS = 62  # bits of the integers that represent sums of rank weights
 _WORK = 5_000_000  # pairs examined between two calls of `over`
@@ -47,7 +48,7 @@ _TINY = float(np.finfo(np.float64).smallest_subnormal)
 DONE, PAUSED, LIMIT, FULL, STUCK = range(5)  # why `advance` returns; LIMIT: words or checks used up, FULL: the store
 DEPTH, WORDS, CHECKS = 0, 1, 2  # entries of `Path.at`
 
-_SAMPLE = 500  # number of open pairs, about, from which a cut is chosen
+_SAMPLE = 500  # about how many open pairs a cut is chosen from
 _NARROWEST = 2.0**-49  # intervals of this width are not cut further
 _LOOSE = 2 * SIDE_TOLERANCE
 
@@ -68,7 +69,8 @@ class Tables(NamedTuple):
         contribution: statistic tables of the layers in sequence, or the total weight of each counter; integers.
         limits: largest total that the bound allows where 0, 1, ..., d weights are not 0, (d + 1,).
         A, b: side constraints.
-        zeros: whether it matters that a weight is 0: not where C = 0 and there is no limit, nor for free columns, (d,).
+        zeros: whether it matters that a weight is 0, (d,): not for free columns, nor for any if C = 0 and
+            `max_nonzeros` is not set.
     """
 
     columns: FloatArray
@@ -150,7 +152,7 @@ def largest_total(tables: Tables, counts: IntArray, scratch: IntArray) -> int:
 
 @njit(cache=True, nogil=True)
 def _layer_total(contribution: IntArray, members: int, every: IntArray, lower: IntArray, histogram: IntArray) -> int:
-    """Return the largest total of a layer whose members lost so many pairs in all, and so many to lower grades."""
+    """Return the largest total of a layer, given its members' lost pairs, all of them and those to lower grades."""
     n = contribution.shape[0]
     for c in range(2 * n):
         histogram[c] = 0
@@ -276,7 +278,7 @@ def _closed(tables: Tables, path: Path, t: int, counts: IntArray, scratch: IntAr
 
 @njit(cache=True, nogil=True)
 def _choose(tables: Tables, path: Path, t: int, store: Store) -> int:
-    """Return the cut of row t: the coordinate that moves open pairs and side constraints most; -1 where none does.
+    """Return the cut of row t: the coordinate that moves open pairs and side constraints most; -1 if none does.
 
     Where zeros matter the first cut of a coordinate is at zero.
     """
@@ -401,7 +403,7 @@ class Recorder:
         self._store = Store(np.zeros(2 * len(above), dtype=np.int64), *np.zeros((2, 2 * len(above))))
 
     def record(self, bound: float, max_boxes: int, max_checks: int, over: Callable[[], bool]) -> list[str] | None:
-        """Return the texts of a partition that proves a bound, one per root; None where the limits do not suffice.
+        """Return the texts of a partition that proves a bound, one per root; None if the limits do not suffice.
 
         The limits are numbers of boxes and of checks of pairs that the verifier has to make. `over`, called several
         times per second, ends the recording too.

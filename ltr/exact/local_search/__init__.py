@@ -20,11 +20,11 @@ from ltr.exact.state import MEGABYTE, Ending, SolveState, Stopped
 __all__ = ["RESTARTS", "LocalSearch", "compile_search", "search_locally"]
 
 RESTARTS = 300
-"""Ascents of a local search after those from its starting points."""
+"""Default number of ascents after those from the starting points."""
 _STRIDE = 1_000_003
-_SUPPORTS = 10  # sets of features searched where their number is limited
+_SUPPORTS = 10  # sets of features searched if the number of non-zero weights is limited
 _DRAWS = 20  # attempts to find one that was not searched yet
-_SHARE = 0.25  # of the time for the weights without that limit, which say what to begin with
+_SHARE = 0.25  # share of the time spent without that limit, to find the features to begin with
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,12 @@ def search_locally(state: SolveState, seconds: float, restarts: int = RESTARTS, 
         state: solve under way; its weights are the start, and it receives the result.
         seconds: time to search, without compilation.
         restarts: number of ascents after the first.
-        turn: number of this search within the solve, from 0 up; each makes other random choices.
+        turn: index of this search within the solve; each makes other random choices.
 
     Raises:
         Stopped: time is up, or the caller asked the solve to end.
     """
-    state.check()  # behind the import, which may outlast a short time limit
+    state.check()  # after the import, which may outlast a short time limit
     problem, generator = state.problem, np.random.default_rng([state.limits.seed, turn])
     if problem.max_nonzeros is None or problem.max_nonzeros + len(problem.free) >= problem.d:
         _search(state, np.arange(problem.d), seconds, restarts, turn)

@@ -19,17 +19,17 @@ from ltr.exact.problem import SIDE_TOLERANCE
 
 State = NDArray[np.uint64]
 
-TIE = 1e-11  # values closer than this, relative to their size, are the same value
+TIE = 1e-11  # values closer than this, relative to their size, count as equal
 _MASK = (1 << 20) - 1  # pairs between two checks of `stop`, as a bit mask: some hundredths of a second
 _NARROW = 1e-11  # share of a segment below which an interval is too short to step into reliably
-_PARALLEL = 1e-14  # slope of a side constraint, relative to its terms, from which a line is not along it
+_PARALLEL = 1e-14  # slope of a side constraint, relative to its terms, up to which a line is parallel to it
 
 
 class Tables(NamedTuple):
     """A problem as the kernels read it; pairs, positives and levels are those of `ltr.exact.levels.Levels`.
 
     Attributes:
-        columns: features, one row a feature, (d, n).
+        columns: features, one row per feature, (d, n).
         above: upper observation of each pair, (pairs,).
         below: lower observation, (pairs,).
         limit: score difference from which a pair is won, (pairs,).
@@ -37,13 +37,13 @@ class Tables(NamedTuple):
         places: `Levels.table` and `Levels.counts_at` of the level of each positive, (positives, 2).
         shared: the same and the largest count, for each level of several positives, (shared levels, 3).
         contribution: all statistic tables.
-        counts_size: as `Levels.counts_size`.
+        counts_size: the same as `Levels.counts_size`.
         shift: constant part of the value.
-        C: as in the problem.
-        priced: 1 for weights that C is the price of, 0 for those of free columns, (d,).
+        C: price of each non-zero weight.
+        priced: 1 for weights that have this price, 0 for those of free columns, (d,).
         sides: whether there are side constraints.
-        A: those A w <= b that a line may leave, rows of a size of about 1, (rows, d).
-        b: (rows,).
+        A: side constraints A w <= b that a line can violate, scaled to a size of about 1, (rows, d).
+        b: their limits, (rows,).
         stop: set to 1 from another thread to end a line search early, without a result, (1,).
     """
 
@@ -160,12 +160,12 @@ def line_search(
 
     t is the middle of an interval between breakpoints; of several best intervals one is drawn with probability
     proportional to its length. Intervals shorter than a tiny share of the segment are skipped. The answer is (-inf,
-    low) where the segment is empty or the search was stopped.
+    low) if the segment is empty or the search was stopped.
     """
     best, at, room = -np.inf, low, 0.0
     if not high > low:
         return best, at
-    # plain names, no helper in the loops: compiled code counts references on access to a tuple and on calls
+    # local variables and no calls in the loops: accesses to a tuple and calls cost reference counting
     above, below, limit, positive = tables.above, tables.below, tables.limit, tables.positive
     places, contribution, stop = tables.places, tables.contribution, tables.stop
     counts = np.zeros(places.shape[0], np.int64)
@@ -180,7 +180,7 @@ def line_search(
         required, slope = limit[q] - f[i] + f[k], g[i] - g[k]
         rising = slope >= 0.0
         t = required / slope if slope != 0.0 else (-np.inf if required <= 0.0 else np.inf)
-        won = (t <= low) == rising  # just behind low
+        won = (t <= low) == rising  # just above low
         breaks[m] = t
         inside[m] = q if rising else ~q
         m += 1 if low < t < high else 0  # a branch would be mispredicted too often
@@ -371,7 +371,7 @@ def _direction(tables: Tables, w: FloatArray, f: FloatArray, value: float, v: Fl
 
 @njit(cache=True, nogil=True)
 def _inside(project: FloatArray, v: FloatArray) -> FloatArray:
-    """Return the direction nearest to v that keeps the equality constraints, v itself where there are none."""
+    """Return the direction nearest to v that keeps the equality constraints, v itself if there are none."""
     if project.shape[0] == 0:
         return v
     inside = np.zeros(v.shape[0], np.float64)
@@ -417,7 +417,7 @@ def ascend(
 ) -> tuple[float, int]:
     """Search along coordinates in random order and `extra` random directions, round after round; change w in place.
 
-    Moves between equal values are made, so that the ascent crosses plateaus. It ends after a round without a gain. It
+    Moves to an equal value are made too, so that the ascent crosses plateaus. It ends after a round without a gain. It
     returns early after `lines` line searches; call it again with the same w and memory to go on.
 
     Args:
@@ -425,13 +425,13 @@ def ascend(
         w: weights in the box that satisfy the side constraints, (d,).
         project: orthogonal projection on the directions that keep the equality constraints, (d, d); (0, 0) when
             there are none.
-        extra: random directions in a round.
-        lines: most line searches of this call.
+        extra: number of random directions per round.
+        lines: largest number of line searches in this call.
         memory: from `new_memory`.
         state: state of the random numbers, see `uniform`.
 
     Returns:
-        (objective at w, line searches left): none left means that the ascent may go on.
+        (objective at w, line searches left): with none left, the ascent may not be finished.
     """
     d = w.shape[0]
     f = np.empty(tables.columns.shape[1], np.float64)

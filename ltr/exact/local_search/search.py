@@ -25,16 +25,16 @@ from ltr.exact.problem import Problem, RerankProblem
 from ltr.exact.state import Memory
 
 _TIGHT = 1e-9  # room of a row, relative to its size, up to which it is an equality
-_NOISE = 1e-12  # size of numbers that are 0 but for rounding
-_JUST = 1.0 - 1e-12  # of the way to a side constraint: rounding would lead beyond it
-_EXTRA = 8  # random directions a round
-_STALE = 30  # ascents without a gain before the search leaves its place
+_NOISE = 1e-12  # size of numbers that differ from 0 by rounding only
+_STOP_SHORT = 1.0 - 1e-12  # share of the way to a side constraint that is gone: rounding would lead beyond it
+_EXTRA = 8  # random directions per round
+_STALE = 30  # ascents without a gain before the search moves elsewhere
 _ELITES = 8
-_ROUNDING = 1e-9  # of a margin
-_MANY, _MOST = 200_000, 20_000_000  # pairs; a line search of the most takes some seconds
+_ROUNDING = 1e-9  # room for rounding, as a share of the margin
+_MANY, _MOST = 200_000, 20_000_000  # pairs; with the larger number a line search takes some seconds
 _WORK = 2_000_000  # pairs examined before the clock is read: about a tenth of a second
 _POLL = 0.02  # seconds between two checks of the clock and of `should_stop`
-_ROWS = 10  # rows of the separating program, for each feature, from which it takes too long
+_ROWS = 10  # rows per feature from which the separating program takes too long
 _SHORTEST, _LONGEST = 1e-3, 1.0  # seconds for the program
 _LEAST_UNIT, _MOST_UNIT = 1e-6, 1.0
 _BYTES = PAIR_BYTES + 80  # for each pair: the tables, and a line search's breakpoints and their order
@@ -45,8 +45,8 @@ class LocalSearchResult:
     """The best weights that a local search found.
 
     Attributes:
-        weights: float64 of shape (d,), in [-1, 1]; all zero where no weights satisfy the side constraints.
-        value: ``problem.evaluate(weights)``; -inf where no weights satisfy the side constraints.
+        weights: float64 of shape (d,), in [-1, 1]; all zero if no weights satisfy the side constraints.
+        value: ``problem.evaluate(weights)``; -inf if no weights satisfy the side constraints.
         evaluations: line searches done.
         seconds: wall time.
         interrupted: whether `should_stop` or Ctrl-C ended the search.
@@ -85,7 +85,7 @@ def local_search(
         memory_limit: megabytes that may be added to the process; None is half of what is free. Where the pairs of the
             problem take more, or are more than 20 million, starts and single features are compared and nothing is
             searched.
-        should_stop: asked several times a second; True ends the search.
+        should_stop: called several times per second; True ends the search.
 
     Raises:
         ValueError: restarts below 0, time_limit or memory_limit not above 0, or a start of another length or not
@@ -129,7 +129,7 @@ def local_search(
 
 
 class _Over(Exception):  # noqa: N818 - a request, not an error
-    """Raised where the search has to end."""
+    """Raised when the search has to end."""
 
 
 class _Search:
@@ -173,7 +173,7 @@ class _Search:
         for w in starts:
             self._offer(w)
         self._check()
-        # the problem evaluates weights faster than the kernels where there are many pairs
+        # the problem evaluates weights faster than the kernels if there are many pairs
         simple = self._try_simple(self._offer) if self._many else None
         if not self._fits:
             return
@@ -193,7 +193,7 @@ class _Search:
         stale = 0
         for _ in range(restarts):
             fresh = stale >= _STALE
-            w = self._elsewhere() if fresh else self._kick(here[1])
+            w = self._new_start() if fresh else self._perturb(here[1])
             value = self._ascend(w)
             if fresh or value > here[0] + 1e-9:
                 here, stale = (value, w), 0
@@ -251,7 +251,7 @@ class _Search:
             self.best = (value, w.copy())
         return value
 
-    def _kick(self, w: FloatArray) -> FloatArray:
+    def _perturb(self, w: FloatArray) -> FloatArray:
         """Change one to three weights by normal steps of a random size; with C > 0 some of them become 0."""
         d = self.problem.d
         chosen = self.rng.choice(d, size=min(d, int(self.rng.integers(1, 4))), replace=False)
@@ -262,7 +262,7 @@ class _Search:
             step[drop] = -w[drop]
         return self._move(w, step)
 
-    def _elsewhere(self) -> FloatArray:
+    def _new_start(self) -> FloatArray:
         """Return a new start: a random direction, or a point on the line through two elites."""
         if len(self.elites) > 1 and self.rng.random() < 0.5:
             one, two = self.rng.choice(len(self.elites), size=2, replace=False)
@@ -280,7 +280,7 @@ class _Search:
         if len(self._project):
             step = self._project @ step
         _, t = clip(self._tables, w, step, 0.0, 1.0)
-        return w + (1.0 if t == 1.0 else max(0.0, _JUST * t)) * step
+        return w + (1.0 if t == 1.0 else max(0.0, _STOP_SHORT * t)) * step
 
     def _feasible_towards(self, w: FloatArray) -> FloatArray:
         """Return a copy of w if it is feasible, else the last feasible point on the way to it from the centre."""
@@ -336,7 +336,7 @@ def _middle(A: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray, NDArr
         return centre, np.zeros((0, 0)), tight
     inverse = np.linalg.pinv(A[tight])
     centre = np.clip(centre - inverse @ (A[tight] @ centre - b[tight]), -1.0, 1.0)
-    # a side constraint on the sign of one weight tells 0 from what is 0 but for rounding
+    # a side constraint on the sign of one weight tells 0 from a rounding error
     centre, project = (np.where(np.abs(x) < _NOISE, 0.0, x) for x in (centre, np.eye(d) - inverse @ A[tight]))
     return centre, project, tight
 
@@ -345,7 +345,7 @@ def search_tables(problem: Problem, levels: Levels) -> Tables:
     """Return a problem with these levels as the kernels read it."""
     constraints = problem.constraints
     A, b = (np.zeros((0, problem.d)), np.zeros(0)) if constraints is None else constraints.scaled
-    with np.errstate(over="ignore"):  # beyond what any scores differ by, as infinity is
+    with np.errstate(over="ignore"):  # infinity will do: either is beyond all score differences
         limit = problem.margin * levels.steps.astype(np.float64)
     places = np.column_stack([levels.table, levels.counts_at, levels.most_lost])
     return Tables(
@@ -390,7 +390,7 @@ def separating_weights(problem: Problem, levels: Levels, seconds: float) -> Floa
         seconds: time for the program, which cannot be interrupted and never gets more than a second.
 
     Returns:
-        Weights of a size of at most 1 / unit, (d,); None if time is up, too.
+        Weights of a size of at most 1 / unit, (d,); None also if time is up.
     """
     d = problem.d
     if problem.n > _ROWS * d or seconds < _SHORTEST:

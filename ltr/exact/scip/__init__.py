@@ -47,7 +47,7 @@ def build_model(problem: Problem, method: str = "auto") -> Formulation:
     """Return the SCIP formulation that a method solves, for inspection or for settings of your own.
 
     Raises:
-        ValueError: a method without a model, or one that is not for this problem.
+        ValueError: a method without a model, or one that cannot solve this problem.
 
     Examples:
         >>> from ltr.exact.problem import RerankProblem
@@ -68,18 +68,18 @@ def build_model(problem: Problem, method: str = "auto") -> Formulation:
 def write_model(problem: Problem, path: str | Path, method: str = "auto") -> Path:
     """Write the model that a method solves as LP, MPS or CIP, by the suffix of the path, and return the path.
 
-    ``resolved`` is written as the lattice model even where rank weights are convex: the tangent model lives in a
-    constraint handler that no file holds. The objective of a statistic of extreme size is divided by the formulation's
-    `unit`. Side constraints are scaled and have room for their tolerance.
+    ``resolved`` is written as the lattice model even where rank weights are convex: the tangent model needs a
+    constraint handler, which no file can express. The objective of a statistic of extreme size is divided by the
+    formulation's `unit`. Side constraints are scaled and have room for their tolerance.
 
     Raises:
-        ValueError: another suffix, a method without a model, or one that is not for this problem.
+        ValueError: another suffix, a method without a model, or one that cannot solve this problem.
         OSError: a path that cannot be written.
     """
     target = Path(path)
     if target.suffix not in _SUFFIXES:
         raise ValueError(f"path must end in one of {', '.join(_SUFFIXES)}, got {target.name!r}")
-    with target.open("w"):  # SCIP's own complaint about a path it cannot write is no exception
+    with target.open("w"):  # SCIP raises no exception if it cannot write to a path
         pass
     formulation = build_model(problem, method)
     model = ResolvedLattice(problem).model if formulation.lazy else formulation.model

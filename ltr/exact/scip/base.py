@@ -1,4 +1,4 @@
-r"""The common base of the paper's four MIP formulations: weights, support, comparisons, faces, a full start.
+r"""The common base of the paper's four MIP formulations: weights, support, comparisons, faces, full warm starts.
 
 Variables and constraints of every model, in the paper's symbols, with δ = x_i - x_k and ε the margin:
 
@@ -65,12 +65,15 @@ Constraints: TypeAlias = Any
 
 Result = TypeVar("Result")
 Form = Literal["faithful", "strengthened"]
-"""A formulation as the paper prints it, or strengthened; see the module's text."""
+"""A formulation as the paper prints it, or strengthened; see the module docstring."""
 Assignment = list[tuple[Variable, float]]
 
-_ROUNDING = 1e-9  # relative rounding error of a sum: a pair is dropped only where it is certainly lost
+_ROUNDING = 1e-9  # relative rounding error of a sum: a pair is dropped only if it is certainly lost
 _PAIR_BYTES, _TERM_BYTES = 3_000, 100  # memory of SCIP per comparison and per term of it, measured while it solves
-_BUILDING, _LEAST_BUILDING = 0.1, 0.4  # share of the time limit that building may take, and seconds it always may
+_BUILDING, _LEAST_BUILDING = (
+    0.1,
+    0.4,
+)  # share of the time limit for building, and seconds that it may always take
 _BLOCK = 64  # comparisons between two checks of the clock
 
 
@@ -89,23 +92,23 @@ class Formulation:
         w: variables of the d weights.
         pairs: comparisons (i, k) that have a variable, (pairs, 2).
         z: variables of the comparisons, in the order of `pairs`.
-        covers_zero: False where the faces leave out w = 0.
+        covers_zero: False if the faces leave out w = 0.
         unit: power of two by which the objective is divided; 1 unless the statistic is very large or small.
         feature_unit: power of two by which differences and margin are divided; 1 for ordinary features.
         margin: margin of the problem in that unit.
         scale: L, by which features and margin are divided in the faithful form, in that unit.
-        exact: False where the model excludes weights of the problem, so that its bound is not a bound of the problem.
+        exact: False if the model excludes weights of the problem, so that its bound is not a bound of the problem.
         guard: keeps exceptions of callbacks; to be checked after a solve.
-        lazy: True where a constraint handler contains part of the model, so that no file can express it.
+        lazy: True if a constraint handler contains part of the model, so that no file can express it.
 
     Args:
-        problem: see above.
-        form: see above.
-        faces: ask for max |w_j| = 1; None decides by the form and the side constraints.
-        state: a solve in progress, whose limits apply to building; None for no limits.
+        problem: the problem to model.
+        form: ``"faithful"`` or ``"strengthened"``.
+        faces: require max |w_j| = 1; None decides by the form and the side constraints.
+        state: a solve in progress, whose limits apply to building the model; None for no limits.
 
     Raises:
-        ValueError: the form does not exist, side constraints forbid faces, or the model is not for this problem.
+        ValueError: the form is unknown, side constraints forbid faces, or the model cannot express this problem.
         Stopped: a limit of the solve is reached, or building the model would take too much of its time.
     """
 
@@ -149,7 +152,7 @@ class Formulation:
 
     @classmethod
     def check(cls, problem: Problem) -> Problem:
-        """Return the problem; ValueError if the model is not for it."""
+        """Return the problem; raise ValueError if the model cannot express it."""
         raise NotImplementedError
 
     @classmethod
@@ -162,7 +165,7 @@ class Formulation:
         raise NotImplementedError
 
     def _complete(self, wins: NDArray[np.bool_], w: FloatArray) -> Assignment | None:
-        """Return values of the variables that `_build` added, given the won comparisons; None where w is infeasible."""
+        """Return values of the variables that `_build` added, given the won comparisons; None if w is infeasible."""
         raise NotImplementedError
 
     # --- families of variables and constraints -----------------------------------------------------------------
@@ -225,14 +228,14 @@ class Formulation:
             self._state.require(pairs * size, f"a model of {pairs} comparisons")
 
     def _foresee(self, began: float, share: float) -> None:
-        """Give up where building would take too long: SCIP ignores limits while it copies and frees a model."""
+        """Raise `Stopped` if building would take too long: SCIP ignores limits while it copies and frees a model."""
         self.tick()
         if self._state is None or share == 0:
             return
         patience = max(_BUILDING * self._state.limits.time_limit, _LEAST_BUILDING)
         expected = self.rows * (time.monotonic() - began) / share
         if expected > patience:
-            rule = f"more than {patience:.1f} s of a time_limit of {self._state.limits.time_limit:g} s"
+            rule = f"more than the {patience:.1f} s allowed by a time_limit of {self._state.limits.time_limit:g} s"
             raise Stopped(Status.TIME_LIMIT, f"the model would take about {expected:.1f} s to build, {rule}")
 
     def _add_comparisons(self, pairs: IntArray) -> dict[tuple[int, int], Variable]:
@@ -255,7 +258,7 @@ class Formulation:
         return {(i, k): z for (i, k), z in zip(pairs.tolist(), self.z, strict=True)}
 
     def _differences(self, pairs: IntArray) -> Iterator[tuple[slice, FloatArray]]:
-        """Yield x_i - x_k for block after block of pairs, in the unit of the features."""
+        """Yield x_i - x_k of the pairs, block by block, in the unit of the features."""
         for first in range(0, max(1, len(pairs)), _BLOCK):
             self.tick()
             block = slice(first, min(first + _BLOCK, len(pairs)))
@@ -294,7 +297,7 @@ class RankFormulation(Formulation):
 
     @classmethod
     def check(cls, problem: Problem) -> RerankProblem:
-        """Return the problem; ValueError unless it is one list with labels 0 and 1 and the model's kind of ranks."""
+        """Return the problem; raise ValueError unless it is one list of labels 0 and 1 with the model's ranks."""
         if not problem.binary or problem.rank != cls.rank:
             rule = f"a RerankProblem with one list of labels 0 and 1 and rank={cls.rank!r}"
             raise ValueError(f"the {cls.name} model needs {rule}, got {problem.describe()}")
@@ -355,7 +358,7 @@ def assign(variables: Sequence[Variable], values: Iterable[float]) -> Assignment
 
 
 def interrupt(model: Model) -> None:
-    """Ask SCIP to stop; without effect in its stage INITSOLVE, which forbids that: ask again at the next callback."""
+    """Ask SCIP to stop. In its stage INITSOLVE, which forbids that, nothing happens: call this at the next callback."""
     if model.getStageName() != "INITSOLVE":
         model.interruptSolve()
 
@@ -364,7 +367,7 @@ class Guard:
     """Runs callbacks and keeps the first exception; `check` raises it once the solver has returned.
 
     SCIP's Python plugins print an exception and go on, which would turn a fault into a wrong answer. So an exception is
-    kept, the solve stopped, and the caller raises it again.
+    kept, the solve is stopped, and the caller raises it again.
     """
 
     def __init__(self) -> None:

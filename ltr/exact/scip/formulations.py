@@ -33,12 +33,12 @@ r_i + 1, and L is `base`'s scale:
 infeasible. The model's optimum is therefore that of the regular weights only, and its bound says nothing about the
 others (`exact` is False). `ltr.exact.scip.resolved_pairs` has a model of the whole problem.
 
-The other two have a weighted sum of won comparisons for an objective:
+The other two maximise a weighted sum of won comparisons:
 
     max   constant + sum over pairs of  π_ik z_ik  -  C sum_j γ_j
     s.t.  z_ik <= w·(x_i - x_k) + 1 - ε                     for each pair            (see `base`)
 
-The strengthened form adds ``z_ik + z_ki <= 1`` where both directions are pairs (one_way).
+The strengthened form adds ``z_ik + z_ki <= 1`` if both directions are pairs (one_way).
 
 **AUC** (the paper's appendix A.1). Where a_l = a_1 + β (l - 1) is linear in the rank, the positions of the positives
 among each other cancel: with c_i = n_neg - sum_k z_ik negatives not beaten, ResolvedRank gives
@@ -47,8 +47,8 @@ among each other cancel: with c_i = n_neg - sum_k z_ik negatives not beaten, Res
 
 so counting the won positive-negative pairs is enough: π_ik = β, and the constant is sum_{l <= n_pos} a_l.
 
-**Preferences** (appendix A.2). The pairs are those with π_ik > 0; the paper's further z_ik are in no objective and
-constrain nothing. Edges given more than once are one pair with the sum of their weights.
+**Preferences** (appendix A.2). The pairs are those with π_ik > 0; the paper's other z_ik do not enter the objective
+and constrain nothing. Edges given more than once are one pair with the sum of their weights.
 """
 
 from __future__ import annotations
@@ -78,11 +78,11 @@ class _Ranks(RankFormulation):
         return linear(gains, [t for row in self.t.values() for t in row]), len(self.t) * float(self.a[0]) + self.shift
 
     def _rows(self) -> list[tuple[int, list[tuple[int, Variable]]]]:
-        """Each positive i with its (l, t_il)."""
+        """Return each positive i with its (l, t_il)."""
         return [(i, list(zip(self.reached.tolist(), row, strict=True))) for i, row in self.t.items()]
 
     def _assigned(self, rank: IntArray) -> Assignment:
-        """Values of all t_il for these ranks, 1 to n, of the observations."""
+        """Return the values of all t_il for the given ranks of the observations, 1 to n."""
         return [pair for i, row in self.t.items() for pair in assign(row, rank[i] >= self.reached)]
 
 
@@ -177,7 +177,7 @@ class ResolvedRank(_Ranks):
         return None if regular is None or self._groups(regular) is None else super().complete(regular)
 
     def _groups(self, w: FloatArray) -> IntArray | None:
-        """Return the number of distinct scores below that of each observation; None where w is not regular."""
+        """Return the number of distinct scores below that of each observation; None if w is not regular."""
         scores = self.problem.X @ w
         order = np.argsort(scores, kind="stable")
         gap = np.diff(scores[order])
@@ -231,7 +231,7 @@ class Auc(RankFormulation, _Agreement):
 
     @classmethod
     def check(cls, problem: Problem) -> RerankProblem:
-        """Return the problem; ValueError for another kind, or rank weights that are not in equal steps."""
+        """Return the problem; raise ValueError for another kind, or rank weights that do not rise in equal steps."""
         given = super().check(problem)
         steps = np.diff(given.a)
         if not (steps[0] > 0 and np.ptp(steps) <= 8 * np.finfo(np.float64).eps * given.a[-1]):
@@ -253,7 +253,7 @@ class Pairwise(_Agreement):
 
     @classmethod
     def check(cls, problem: Problem) -> Problem:
-        """Return the problem; ValueError for another kind."""
+        """Return the problem; raise ValueError for another kind."""
         if not isinstance(problem, PairwiseProblem):
             raise ValueError(f"the pairwise model needs a PairwiseProblem, got {problem.describe()}")
         return problem

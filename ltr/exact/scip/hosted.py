@@ -1,4 +1,4 @@
-r"""SCIP hosts the weight-space search: its tree, limits, branching and side constraints around the compiled kernel.
+r"""The weight-space search inside SCIP: the compiled kernel with SCIP's tree, limits, branching and constraints.
 
 The model is compact: no comparison has a variable.
 
@@ -10,15 +10,15 @@ The model is compact: no comparison has a variable.
     θ <= statistic(w)                                     by a constraint handler
     max  θ - C sum_j γ_j
 
-**Nodes.** A node of SCIP's tree holds a *region*: boxes that share a node. The handler has the kernel search them up to
-an allowance of work, cuts the node off where all are closed, and else branches: the largest boxes that are left become
-children one by one, the rest one more. Each child gets the bound that the kernel knows of its boxes.
+**Nodes.** Each node of SCIP's tree has a *region*: the boxes that contain it. The handler lets the kernel search them
+up to an allowance of work. It cuts the node off if all are closed and branches otherwise: each of the largest boxes
+left becomes a child, and the others share one more. A child gets the bound that the kernel has for its boxes.
 
-**Rounds.** Closing everything at once at the value known gives no bound before the very end. So the tree is one round
-after another, with the cutoffs of `ltr.exact.weight_space.search.CutoffSchedule`. A round has a cutoff above the value;
+**Rounds.** Closing everything at the best value known gives no bound before the very end. So the tree is searched in
+rounds, with the cutoffs of `ltr.exact.weight_space.search.CutoffSchedule`. A round has a cutoff above the value;
 its tree is searched for weights above the cutoff; and a last child of the round's node is the next round, which covers
-everything once more, with the cutoff as its bound. What is closed within a round is *covered* by that child, so nothing
-is lost by closing it above the value. SCIP takes the node of the largest bound first, so it finishes a round before it
+everything once more, with the cutoff as its bound. What is closed within a round is *covered* by that child, so it may
+be closed above the value. SCIP takes the node of the largest bound first, so it finishes a round before it
 begins the next, and its bound is then the cutoff. The last round has the value itself for a cutoff; nothing is covered
 by another node, and what is closed is closed for good.
 
@@ -27,14 +27,14 @@ box too narrow to split: `Host.closed`. When no open nodes are left, SCIP has pr
 whichever is larger.
 
 *Faces.* Where scaling up is free (`ltr.exact.state.scalable`), the first children are the faces ``w_j = ±1``. They
-leave out the inside of the cube, whose weights are worth no more than those they scale up to, and w = 0, whose value
-the bound is raised to.
+leave out the inside of the cube, whose weights have no larger values than those they scale up to, and w = 0, to whose
+value the bound is raised.
 
 *Tolerances.* SCIP prunes by its bounds within 1e-9. The bounds it is given are raised by more than that, so what it
 prunes is no better than its incumbent, and everything else is cut off by the kernel, which rounds outwards. The side
 constraints have room for their own tolerance (`ltr.exact.scip.base.side_rows`), and weights that need more than that
-tolerance are no incumbents. What SCIP's presolve, propagators, heuristics and cuts could do the kernel does better, so
-they are off; linear programs serve side constraints alone.
+tolerance are not accepted. SCIP's presolve, propagators, heuristics and cuts are off because the kernel does their work
+better; linear programs are solved for side constraints alone.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ _SLACK = 4e-9  # added to bounds that SCIP compares within _EPSILON
 _EPSILON = 1e-9
 _OUTWARD = 1e-9  # SCIP's tolerance of feasibility, by which bounds of nodes are widened
 _OUTWARD_MANY = 1e-7  # of the statistic's size: many times SCIP's tolerance of bounds
-_ALONE = 7  # boxes that become a region of their own, at most
-_FIRST = 1_000_000  # pairs examined in one node at first
-_SHARE = 1 / 32  # and later on, of all pairs examined so far
+_ALONE = 7  # largest number of boxes that become regions of their own
+_FIRST = 1_000_000  # pairs examined per node at first
+_SHARE = 1 / 32  # pairs examined per node later on, as a share of all examined so far
 _MANY = 1_000_000  # restarts: as many as fit the time
 _ROUNDING = 1e-11  # of the statistic's size
 _PIECE = 0.25  # seconds of local search between two checks for Ctrl-C
@@ -88,7 +88,7 @@ class HostedSearch:
     """Local search, then branch and bound by SCIP with the weight-space search in its nodes.
 
     Attributes:
-        threads: of the kernel; None is one for each processor that the process may use.
+        threads: number of threads of the kernel; None is one for each processor that the process may use.
         local_search: share of the time given to the local search, at first and between rounds; 0 skips it.
 
     Raises:
@@ -109,7 +109,7 @@ class HostedSearch:
         WeightSpaceSearch(threads=self.threads, local_search=self.local_search)  # the rules are the same
 
     def check(self, problem: Problem) -> None:
-        """Every problem will do."""
+        """Accept every problem."""
 
     def prepare(self) -> None:
         """Compile the search, or load what was compiled before."""
@@ -144,7 +144,7 @@ class Region:
 
 
 def _cut(left: list[Boxes]) -> list[Boxes]:
-    """Return the largest boxes one by one, the others together."""
+    """Divide boxes into regions: the largest boxes one by one, the others together."""
     # the search hands the deepest boxes back last
     alone = left[: _ALONE if len(left) > _ALONE + 1 else len(left)]
     rest = left[len(alone) :]
@@ -152,7 +152,7 @@ def _cut(left: list[Boxes]) -> list[Boxes]:
 
 
 def _cube(space: Space) -> Boxes:
-    """Return the whole cube as one box, for a node of which nothing is known but its bounds."""
+    """Return the whole cube as one box, for a node about which only its bounds are known."""
     d = space.T.shape[1]
     box = Boxes.empty(1, d + 1)
     box.low[:, :d], box.low[:, d], box.high[:] = -1.0, 1.0, 1.0
@@ -165,12 +165,12 @@ class Host:
     """A SCIP model that hosts the search of one problem; a context manager that frees the model.
 
     Attributes:
-        model: ready to solve.
+        model: the `pyscipopt.Model`, ready to solve.
         w, gamma, theta: its variables; no gamma where support has neither price nor limit.
         unit: the power of two that the objective is divided by.
         guard: keeps exceptions of callbacks.
         closed: the largest objective at which something was closed for good; -inf before there is any.
-        pending: bound of the node at hand or its children.
+        pending: bound of the current node or its children.
     """
 
     def __init__(self, state: SolveState, threads: int, local_share: float, interrupts: Interrupts) -> None:
@@ -183,14 +183,14 @@ class Host:
         self._schedule: CutoffSchedule | None = None
         self._round = (0, 0.0)  # work and seconds at the beginning of the round
         # the local search: its share of the time, when it last ended, the pairs examined until then, and its number
-        self._local_share, self._looked, self._looked_spent, self._turn = local_share, state.seconds, 0, 0
-        self._told = -math.inf
+        self._local_share, self._searched_at, self._searched_spent, self._turn = local_share, state.seconds, 0, 0
+        self._shared_value = -math.inf
         self.model = Model("weight_space")
         self.model.hideOutput()
         self._add_variables()
         self._add_constraints()
         self._configure()
-        # above integrality, for the handler branches on everything, and behind the side constraints
+        # enforced before integrality, as the handler does all branching; checked after the side constraints
         Handler(self).include(
             self.model,
             "weight_space",
@@ -203,7 +203,7 @@ class Host:
 
     def __enter__(self) -> Host:
         self._workers.__enter__()
-        self.tell(first=True)
+        self.share_best(first=True)
         return self
 
     def __exit__(self, *error: Any) -> None:  # noqa: ANN401 (as Python defines it)
@@ -212,7 +212,7 @@ class Host:
         self.model.free()
 
     def solve(self) -> Ending:
-        """Run SCIP, and say how the solve ends."""
+        """Run SCIP and return how the solve ended."""
         state, claim = self.state, optimize(self.model, self.state)
         complete = claim in ("optimal", "infeasible")  # no open nodes are left
         bound = self.proven if complete else self.bound
@@ -226,7 +226,7 @@ class Host:
             return Ending(status, message)
         if state.value > -math.inf:
             return Ending(Status.OPTIMAL, message)
-        # some box could not be closed, and yet no weights came out of it
+        # some box could not be closed although no weights were found, or no weights are feasible
         return Ending(Status.INEXACT if self.closed > -math.inf else Status.INFEASIBLE, message)
 
     # --- the model ---------------------------------------------------------------------------------------------
@@ -254,7 +254,7 @@ class Host:
             model.addCons(linear([1.0] * problem.d, self.gamma) <= space.support, name="max_nonzeros")
         if problem.constraints is not None:
             for r, (row, limit) in enumerate(zip(*side_rows(problem.constraints), strict=True)):
-                if np.any(row):  # the kernel sees to the others
+                if np.any(row):  # the kernel handles the others
                     model.addCons(linear(row, self.w) <= float(limit), name=f"side_{r}")
 
     def _configure(self) -> None:
@@ -292,7 +292,7 @@ class Host:
 
     @property
     def bound(self) -> float:
-        """The bound while there are; infinite where SCIP has none."""
+        """The bound while nodes are open; infinite while SCIP has none."""
         dual = float(self.model.getDualbound())
         known = dual * self.unit if abs(dual) < self.model.infinity() else -math.inf
         # a node that SCIP had to leave is not in its bound
@@ -308,7 +308,7 @@ class Host:
         return max(value, value + self.state.limits.gap * abs(value) - _ROUNDING * self.state.size)
 
     def check(self) -> None:
-        """Raise `Stopped` where the solve has to end."""
+        """Raise `Stopped` if the solve has to end."""
         if self._interrupts.count:
             raise Stopped(Status.INTERRUPTED)
         self.state.check()
@@ -331,7 +331,7 @@ class Host:
         """Search a region for weights above `goal` and above what another node covers.
 
         Returns:
-            The regions that are left, cut for branching; none where all is closed. Where `check` ends the search,
+            The regions that are left, cut for branching; none if all is closed. If `check` ends the search,
             nothing is closed.
         """
         if len(region.boxes.bound) == 0:
@@ -349,21 +349,21 @@ class Host:
         return left
 
     def search_locally(self) -> None:
-        """Look for better weights, for a share of the time spent since the last look."""
-        if self._local_share == 0 or self._spent - self._looked_spent < _WORTHWHILE:
+        """Look for better weights, for a share of the time since the last such search."""
+        if self._local_share == 0 or self._spent - self._searched_spent < _WORTHWHILE:
             return
-        until = self.state.seconds + self._local_share * (self.state.seconds - self._looked)
+        until = self.state.seconds + self._local_share * (self.state.seconds - self._searched_at)
         while (left := until - self.state.seconds) > 0:
             self.check()
             self._turn += 1
             search_locally(self.state, min(left, _PIECE), _MANY, turn=self._turn)
-        self._looked, self._looked_spent = self.state.seconds, self._spent
+        self._searched_at, self._searched_spent = self.state.seconds, self._spent
 
     def next_cutoff(self, bound: float) -> float:
         """Return the cutoff of the round that begins: the value itself for the last."""
         state, spent = self.state, self._spent
         if self._schedule is None:
-            # a host's tolerances keep its bounds apart from the values, so there is no telling smaller gaps from none
+            # SCIP's tolerances keep its bounds away from the values, so it cannot tell smaller gaps from none
             few = max(quantum(self.searchable), _OUTWARD_MANY * state.size)
             self._schedule = CutoffSchedule(bound - state.value, few)
         else:
@@ -372,11 +372,11 @@ class Host:
         self._round = (spent, state.seconds)
         return state.value + self._schedule.distance
 
-    def tell(self, *, first: bool = False) -> None:
+    def share_best(self, *, first: bool = False) -> None:
         """Hand the best weights to SCIP."""
-        if self.state.value <= self._told:
+        if self.state.value <= self._shared_value:
             return
-        self._told, w = self.state.value, self.state.weights
+        self._shared_value, w = self.state.value, self.state.weights
         solution = self.model.createSol()
         for variable, value in zip(self.w, w.tolist(), strict=True):
             self.model.setSolVal(solution, variable, value)
@@ -422,7 +422,7 @@ class Handler(Constraint):
     consenfops = consenforelax = consenfolp  # type: ignore[assignment]
 
     def conslock(self, constraint: Constraints, locktype: int, nlockspos: int, nlocksneg: int) -> None:
-        """Say that raising theta or moving a weight may break the constraint."""
+        """Tell SCIP that raising theta or moving a weight may violate the constraint."""
         self.model.addVarLocksType(self.theta, locktype, nlocksneg, nlockspos)
         both = nlockspos + nlocksneg
         for variable in self.host.w:
@@ -431,7 +431,7 @@ class Handler(Constraint):
     # --- nodes -------------------------------------------------------------------------------------------------
 
     def holds(self, solution: ScipSolution) -> bool:
-        """Evaluate the weights, whose side constraints SCIP knows with more room."""
+        """Return whether the weights attain theta and satisfy the side constraints, of which SCIP has looser ones."""
         w = np.clip([self.model.getSolVal(solution, v) for v in self.host.w], -1.0, 1.0)
         theta = self.host.unit * float(self.model.getSolVal(solution, self.theta))
         problem = self.host.state.problem
@@ -439,7 +439,7 @@ class Handler(Constraint):
         return problem.feasible(w) and theta <= value + _EPSILON * max(self.host.unit, abs(value))
 
     def _searched(self) -> bool:
-        """Search the node at hand, once; whether all of it is closed."""
+        """Search the current node, unless that is done; return whether all of it is closed."""
         host, node = self.host, self.model.getCurrentNode()
         if node.getNumber() == self._node:
             return not self._children and self._next_bound is None
@@ -454,9 +454,9 @@ class Handler(Constraint):
         else:
             region = region or Region(_cube(host.searchable.space), UNCOVERED, host.pending)
             self._children, self._next_bound = host.search(self._clipped(region)), None
-        # only now: what an exception ended is not searched
+        # set only now: a search that an exception ended does not count
         self._node = node.getNumber()
-        host.tell()
+        host.share_best()
         done = not self._children and self._next_bound is None
         if done:
             host.pending = -math.inf
@@ -474,7 +474,7 @@ class Handler(Constraint):
         self._children = [Region(roots.rows(slice(r, r + 1)), covered, bound) for r in range(len(roots.bound))]
 
     def _clipped(self, region: Region) -> Region:
-        """Return the boxes of a region within the bounds of the node at hand, rounded outwards."""
+        """Return the boxes of a region within the bounds of the current node, rounded outwards."""
         low, high, used, unused = self._bounds()
         d, boxes = len(low), region.boxes.rows(slice(None))
         np.maximum(boxes.low[:, :d], low - _OUTWARD, out=boxes.low[:, :d])

@@ -1,11 +1,11 @@
 r"""ResolvedRank from positive-negative comparisons alone: the strengthened models.
 
-Only z_ik with i in S+ and k in S- are needed, for the statistic is a function of how many of them hold. It never falls
-when one more holds, so z_ik <= [i beats k] (see `base`) suffices. Two ways to say that function:
+Only z_ik with i in S+ and k in S- are needed, because the statistic is a function of them that never falls
+when one more is won, so z_ik <= [i beats k] (see `base`) suffices. There are two ways to express that function:
 
 **Tangents** (`ResolvedTangents`), for convex rank weights (dcg, mrr, wta, auc, power >= 1). Let b(q) = a[n - q] be the
 weight of position q = 0, 1, ... and P_k = sum_i z_ik the positives above negative k. The negative that is m-th among
-the negatives, ascending by P, stands at position m + P_(m), and positions not held by negatives are held by positives:
+the negatives, ascending by P, is at position m + P_(m), and the other positions are those of the positives:
 
     statistic = sum_l a_l - cost(P),    cost(P) = sum_m b(m + P_(m)) = max over permutations π of sum_k b(π_k + P_k).
 
@@ -14,7 +14,7 @@ of convex functions is convex, hence θ <= sum_l a_l - cost(P) is described by t
 
     θ <= sum_l a_l - sum_k [b(s_k) + (b(s_k + 1) - b(s_k)) (π_k + P_k - s_k)],    π any permutation, s_k any position,
 
-which a constraint handler (`Tangents`) adds where a solution violates them. Every tangent is
+which a constraint handler (`Tangents`) adds if a solution violates them. Every tangent is
 valid everywhere, so the cuts are global; one that is tight at an integral P makes the constraint exact there, and there
 are finitely many of those.
 
@@ -29,7 +29,8 @@ as the sum of ã_l over l <= rank and counting by q,
 
     statistic = sum_q sum_l ã_l [N_{n+1-l-q} >= q] = sum_{l <= n_pos} a_l + sum_{q,m} ã_{n+1-q-m} v_mq,
 
-where m >= n_neg always holds and gives the constant. Only v with ã > 0 in its row m or behind one matter; all are kept.
+where m >= n_neg always holds and gives the constant. Only v with ã > 0 in row m or after such an entry matter; all are
+kept.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class PositionCost:
     def tangents(self, P: ArrayLike) -> list[tuple[FloatArray, float]]:
         """Return slopes g and constants h with ``cost(P') >= h + g·P'`` everywhere and equality at P.
 
-        There are two where a position is an integer: from the segments of b to its right and to its left.
+        There are two if a position is an integer: from the segments of b to its right and to its left.
 
         Examples:
             >>> PositionCost(np.array([0.0, 1.0, 3.0])).tangents([1.0])
@@ -149,24 +150,24 @@ class Tangents(Constraint):
         return True
 
     def conssepalp(self, *_: object) -> dict[str, Any]:
-        """Cut off the relaxation where it is far from the constraint."""
+        """Cut off the relaxation if it violates the constraint by much."""
         cut = self.guard.run(self.model, lambda: self._cut(_WORTHWHILE * self._cost.total), default=False)
         return {"result": SCIP_RESULT.SEPARATED if cut else SCIP_RESULT.DIDNOTFIND}
 
     def consenfolp(self, *_: object) -> dict[str, Any]:
-        """Cut off the relaxation where it violates the constraint."""
+        """Cut off the relaxation if it violates the constraint."""
         if self.guard.run(self.model, lambda: self.holds(None), default=False):
             return {"result": SCIP_RESULT.FEASIBLE}
         cut = self.guard.run(self.model, self._cut, default=False)
         return {"result": SCIP_RESULT.SEPARATED if cut else SCIP_RESULT.INFEASIBLE}
 
     def consenfops(self, *_: object) -> dict[str, Any]:
-        """Ask for the relaxation where the pseudo solution violates the constraint."""
+        """Ask SCIP to solve the relaxation if the pseudo solution violates the constraint."""
         holds = self.guard.run(self.model, lambda: self.holds(None), default=False)
         return {"result": SCIP_RESULT.FEASIBLE if holds else SCIP_RESULT.SOLVELP}
 
     def conslock(self, constraint: Constraints, locktype: int, nlockspos: int, nlocksneg: int) -> None:
-        """Say that raising theta or lowering a P_k may break the constraint."""
+        """Tell SCIP that raising theta or lowering a P_k may violate the constraint."""
         self.model.addVarLocksType(self.theta, locktype, nlocksneg, nlockspos)
         for variable in self._P:
             self.model.addVarLocksType(variable, locktype, nlockspos, nlocksneg)
@@ -179,7 +180,7 @@ class ResolvedPairs(RankFormulation):
 
     @classmethod
     def for_problem(cls, problem: Problem) -> type[Formulation]:
-        """Return the tangent model where the rank weights are convex, else the lattice model."""
+        """Return the tangent model if the rank weights are convex, else the lattice model."""
         given = cls.check(problem)
         return ResolvedTangents if given.statistic.is_convex(given.n) else ResolvedLattice
 
@@ -198,7 +199,7 @@ class ResolvedTangents(ResolvedPairs):
 
     @classmethod
     def check(cls, problem: Problem) -> RerankProblem:
-        """Return the problem; ValueError for another kind, or rank weights that are not convex."""
+        """Return the problem; raise ValueError for another kind, or rank weights that are not convex."""
         given = super().check(problem)
         if not given.statistic.is_convex(given.n):
             raise ValueError(f"the tangent model needs convex rank weights, got statistic {given.statistic}")

@@ -1,18 +1,18 @@
 """Run a MIP formulation in SCIP: limits, tolerances, warm starts, events, interrupt, statuses.
 
 *Tolerances.* SCIP decides every comparison up to a feasibility tolerance, 1e-6 by default: of the order of the margin.
-With that, weights that win nothing pass as winners. Here it is 1e-9, and every value is recomputed by the problem.
-Weights that miss a side constraint by it are not taken as they come: `offer_solution` then looks for the middle of
-their cell.
+With that tolerance, weights that win no pair can pass as winning. Here it is 1e-9, and every value is recomputed by the
+problem. Weights that violate a side constraint within that tolerance are not accepted as they are: `offer_solution`
+then looks for the middle of their cell, the set of weights that win the same pairs.
 
-*Cuts.* A cutting plane of a big-M row holds the margin as a coefficient's last digits, margin / M relative to the
-others, and SCIP rounds cuts. Measured on random lists with margin / M near 3e-8, one solve in fifty ended with a bound
-below the optimum with SCIP's separators, none of 900 without; they hardly move the bound of such models either. So
-they are off, but for the tangents, whose coefficients are exact.
+*Cuts.* In a cutting plane of a big-M row the margin is in the last digits of a coefficient, of relative size
+margin / M, and SCIP rounds cuts. Measured on random lists with margin / M near 3e-8, one solve in fifty ended with a
+bound below the optimum with SCIP's separators, none of 900 without; and they hardly improve the bound of such models.
+So they are off, except for the tangents, whose coefficients are exact.
 
 *Small margins.* A binary 1e-9 short of 1 moves its row by 1e-9 M. With ``M = max ||δ||_1``, a margin below
-max(1e-5, 1e-6 M) is therefore reported in the solution's message, and one below 1e-8 max(1, M) refused; for features
-of extreme size after they are brought to an ordinary one, see `ltr.exact.scip.base.feature_unit`.
+max(1e-5, 1e-6 M) is therefore reported in the solution's message, and one below 1e-8 max(1, M) is rejected. For
+features of extreme size this holds after scaling, see `ltr.exact.scip.base.feature_unit`.
 """
 
 from __future__ import annotations
@@ -82,11 +82,11 @@ LONGEST_SEARCH = 2.0
 """Longest time for the first local search, in seconds."""
 
 _SUPPORT = 1e-9
-_BLUR = 1e-7  # that a weight of SCIP's may be off where it meets the margin exactly
-_SHARE = 0.1  # of the solving time for the heuristic
+_BLUR = 1e-7  # error that a weight found by SCIP may have where it meets the margin exactly
+_SHARE = 0.1  # share of the solving time for the heuristic
 _INFINITE = 1e19
 _LONGEST_REPAIR = 1.0  # seconds
-_LEAST_MARGIN = 1e-8  # in units of the largest difference
+_LEAST_MARGIN = 1e-8  # smallest margin, relative to the largest difference
 
 
 def configure(model: Model, limits: Limits, feastol: float) -> None:
@@ -119,12 +119,12 @@ def optimize(model: Model, state: SolveState) -> str:
 
 
 def attempt(guard: Guard, search: Callable[[], Ending]) -> Ending:
-    """Return how a search ends; an error of SCIP's is one such end, and one that a callback raised is raised again."""
+    """Run a search and return how it ended, also if SCIP fails; raise again what a callback raised."""
     try:
         return search()
     except Exception as error:
         guard.check()
-        # pyscipopt knows no class of its own for SCIP's error codes
+        # pyscipopt has no exception class for SCIP's error codes
         if type(error) is not Exception:
             raise
         return Ending(Status.INEXACT, f"SCIP gave up: {error}")
@@ -137,7 +137,7 @@ class ScipSolver:
     Attributes:
         formulation: the model.
         form: ``"faithful"``, the paper's constraints, or ``"strengthened"``.
-        faces: ask for max |w_j| = 1; None decides by the form and the side constraints.
+        faces: require max |w_j| = 1; None decides by the form and the side constraints.
         feastol: SCIP's feasibility tolerance.
         local_search: share of the time limit given to the local search, 2 seconds at most; 0 skips it.
         rounding: evaluate the weights of LP relaxations while SCIP runs.
@@ -161,7 +161,7 @@ class ScipSolver:
             raise ValueError(f"local_search must be a share of the time from 0 to below 1, got {self.local_search!r}")
 
     def check(self, problem: Problem) -> None:
-        """Refuse a problem that the formulation is not about, or a margin that drowns in SCIP's tolerances."""
+        """Raise ValueError if the formulation cannot express the problem, or SCIP's tolerances exceed the margin."""
         self.formulation.for_problem(problem).check(problem)
         unit = feature_unit(problem)
         least = _LEAST_MARGIN * unit * max(1.0, spread(problem) / unit)
@@ -223,11 +223,11 @@ class ScipSolver:
             and formulation.exact
             and not (state.closed() or state.gap <= state.limits.gap)
         ):
-            # SCIP's best was one by its tolerance only: look for weights around those that do win
+            # SCIP's best weights win only within its tolerance: look near them for weights that do win
             search_locally(state, _LONGEST_REPAIR)
         notes = [_margin_note(state.problem)]
         if status is Status.INFEASIBLE and formulation.exact and not formulation.covers_zero:
-            state.prove(state.zero_value)  # all that the model leaves out
+            state.prove(state.zero_value)  # w = 0 is all that the model leaves out
         if not formulation.exact:
             kind = f"weights without score differences strictly between 0 and {state.problem.margin:g}"
             found = "none exist" if status is Status.INFEASIBLE else "model_bound holds for those alone"
@@ -265,8 +265,8 @@ def dual_bound(formulation: Formulation, state: SolveState) -> float:
 def offer_solution(formulation: Formulation, state: SolveState, solution: ScipSolution) -> None:
     """Offer the weights of a SCIP solution.
 
-    Where they fall short of its objective, simple ratios next to them are tried, which may be what SCIP's tolerance
-    blurs, and the middle of their cell.
+    If they fall short of its objective, weights with simple ratios next to them are tried, of which SCIP's may be an
+    approximation, and the middle of their cell.
     """
     model = formulation.model
     w = np.array([model.getSolVal(solution, v) for v in formulation.w])
@@ -286,7 +286,7 @@ def offer_solution(formulation: Formulation, state: SolveState, solution: ScipSo
 
 
 def add_solution(model: Model, values: Assignment, heuristic: Heur | None = None) -> bool:
-    """Hand a full assignment to SCIP, before or while it solves; whether SCIP found it feasible and kept it."""
+    """Hand a full assignment to SCIP, before or while it solves; return whether SCIP found it feasible and kept it."""
     solution = model.createOrigSol(heuristic)  # presolve may have replaced variables of the model
     for variable, value in values:
         model.setSolVal(solution, variable, value)
@@ -313,7 +313,7 @@ class Constraint(Conshdlr):
         model.addPyCons(model.createCons(self, "statistic"))
 
     def holds(self, solution: ScipSolution) -> bool:
-        """Return whether a solution satisfies the constraint; None stands for the relaxation at hand."""
+        """Return whether a solution satisfies the constraint; None stands for the current relaxation."""
         raise NotImplementedError
 
     def conscheck(self, constraints: Constraints, solution: ScipSolution, *_: object) -> dict[str, Any]:
@@ -323,7 +323,7 @@ class Constraint(Conshdlr):
 
 
 class Watcher(Eventhdlr):
-    """Tells the state of every new incumbent and bound, and stops SCIP when the caller asks."""
+    """Reports every new incumbent and bound to the state, and stops SCIP when the caller asks for it."""
 
     _events = (
         SCIP_EVENTTYPE.BESTSOLFOUND,
@@ -349,7 +349,7 @@ class Watcher(Eventhdlr):
         if kind == SCIP_EVENTTYPE.BESTSOLFOUND:
             # getPrimalbound() is still the previous incumbent's here
             offer_solution(self.formulation, self.state, self.model.getBestSol())
-        # once SCIP has decided to stop it drops the node at hand: the bound of what is left is not one of the problem
+        # once SCIP has decided to stop, it drops the current node: the bound of the rest does not hold for the problem
         if self.model.getStageName() == "SOLVING" and self.model.getStatus() == "unknown":
             bound, nodes = dual_bound(self.formulation, self.state), int(self.model.getNTotalNodes())
             self.state.observe(bound if self.formulation.exact else math.inf, model_bound=bound, nodes=nodes)

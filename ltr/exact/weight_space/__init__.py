@@ -1,10 +1,10 @@
 """Weight-space search: branch and bound over boxes of weights, with a proof that holds in floating point.
 
 =================  ==================================================================================================
-module             what it holds
+module             contents
 =================  ==================================================================================================
 `search`           the proof: cutoffs that fall step by step, each proved by a pool of threads that closes every box
-`_kernel`          the search of one thread on one page: take a box, prune, bound, branch
+`_kernel`          the search loop of one thread: take a box, prune, bound, branch
 `_bounds`          what closes a box: conflicts between pairs, the hinge bound, probing
 `_boxes`           boxes on the stack, the interval bounds of their open pairs, bound tightening
 `space`            the problem as compiled code reads it, and the memory of a thread
@@ -37,7 +37,7 @@ class WeightSpaceSearch:
     Attributes:
         threads: number of threads; None is one for each processor that the process may use.
         coordinates: `given` for the weights themselves, `adapted` for those that suit the pairs; None begins with the
-            first and changes to the others where they promise fewer boxes.
+            first and changes to the others if they promise fewer boxes.
         local_search: share of the time given to the local search, at first, between cutoffs and during long ones; 0
             skips it.
 
@@ -58,7 +58,7 @@ class WeightSpaceSearch:
             raise ValueError(f"local_search must be a share of the time from 0 to below 1, got {self.local_search!r}")
 
     def check(self, problem: Problem) -> None:
-        """Every problem will do; adapted coordinates only where side constraints and price allow other ones."""
+        """Accept every problem, but adapted coordinates only without side constraints and price."""
         if self.coordinates == "adapted" and not apply_to(problem):
             raise ValueError(
                 "coordinates 'adapted' are for two or more features without price, side constraints and max_nonzeros, "
@@ -85,5 +85,5 @@ class WeightSpaceSearch:
 
 
 def available_threads() -> int:
-    """Processors that this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -42,18 +42,18 @@ Otherwise points with a value above T satisfy ``g·x > -required``, which caps t
 *Rounding.* g and its terms are floats; with A the sum of the s_q in g, ``A * error`` bounds the error of g·x over the
 box and is taken off phi.
 
-**Probing.** A *part* is an end of one coordinate: its upper or lower half, its upper or lower quarter. Let x_i be the
+**Probing.** A *part* is the upper or lower half or quarter of the box along one coordinate. Let x_i be the
 open pairs of member i that are lost on all of a part. As for unit losses, members raised one after the other lose at
 least
 
     sum over i of  loss_i(x_i),      loss_i(x) = sum over m = c_i .. c_i + x - 1 of  step[fewer[m + 1] - 1 + m],
 
-so a part that loses the box's bound minus the cutoff, or more, has no value above the cutoff and is cut off. Where
-neither half of any coordinate goes, the box is best split where both halves lose much.
+so a part that loses the box's bound minus the cutoff, or more, has no value above the cutoff and is cut off. If
+no half of any coordinate can be cut off, the box is best split where both halves lose much.
 
 *Counting.* A pair with upper interval bound u over the box has the upper bound ``u - h |e_j|`` in the half of
 coordinate j that is the worse one for it, h half the width, and ``u - 1.5 h |e_j|`` in the worse quarter. The sign of
-e_j tells which half that is. So there are one product for each pair and coordinate, and four comparisons, in single
+e_j says which half that is. So each pair and coordinate takes one product and four comparisons, in single
 precision. Few pairs of a member in a row are counted by one byte for each coordinate in a word, many by a sum for each
 coordinate.
 
@@ -75,14 +75,14 @@ OPEN, CLOSED, GAVE_UP = 0, 1, 2
 _STEPS = 5
 _DESCENT = 20
 _RELAXATION = 0.7
-_BLOCK = 1024  # candidates looked at together, for the cache
+_BLOCK = 1024  # candidates examined together, so that they fit into the cache
 _PROBES = 4  # upper half, lower half, upper quarter, lower quarter
 _ROOM = 2.0**-20
 _TINY, _NOT_LOST = 1e-30, np.float32(1e30)
 _QUARTER = np.float32(1 / 1.5)  # there are 1.5 half widths from the better end of a coordinate to the worse quarter
 _LONG = 64  # average number of pairs of one member in a row from which sums are faster
-_EVEN = 0.02  # share of the required loss added to the loss of each half, so that a half may lose nothing
-_JUST = 1.0 - 1e-6  # share of a quarter that is cut off, with room for single precision
+_LOSS_OFFSET = 0.02  # share of the required loss added to the loss of each half, so that a half may lose nothing
+_CUT_SHARE = 1.0 - 1e-6  # share of a quarter that is cut off, with room for single precision
 # byte j of the word is bit j of the index
 _BYTES = np.array([sum(((bits >> j) & 1) << (8 * j) for j in range(8)) for bits in range(256)], np.uint64)
 _BYTE, _FULL = np.uint32(255), 255
@@ -373,7 +373,7 @@ def hinge_bound(
         mean[j] = 0.0
     total, largest, outcome = 0.0, -np.inf, OPEN
     for step in range(_STEPS):
-        if space.stop[0] != 0:  # one step takes long where there are many pairs of many features
+        if space.stop[0] != 0:  # one step takes long with many pairs of many features
             outcome = GAVE_UP
             break
         _values(work, begin, size, columns, x)
@@ -406,7 +406,7 @@ def hinge_bound(
 
 @compiled
 def descend(space: Space, work: Work, t: int, begin: int, size: int) -> None:
-    """Move the point of box t towards one that wins every open pair, and zeros where these count."""
+    """Move the point of box t towards one that wins every open pair, or to 0 in coordinates where zeros count."""
     columns = space.columns.shape[0]
     x, g = work.small[0], work.small[1]
     for j in range(columns):
@@ -434,7 +434,7 @@ def descend(space: Space, work: Work, t: int, begin: int, size: int) -> None:
 
 @compiled
 def candidate_value(space: Space, work: Work, t: int, begin: int, size: int) -> int:
-    """Return the value at the point that `descend` left, doubtful pairs counted as lost; very small if infeasible."""
+    """Return the value at the point where `descend` ended, with doubtful pairs lost; very small if infeasible."""
     x, d = work.small[0], space.T.shape[1]
     if not space.fixed:
         x[d] = 0.0
@@ -466,17 +466,17 @@ def candidate_value(space: Space, work: Work, t: int, begin: int, size: int) -> 
 
 
 @fast
-def _roofs(work: Work, t: int, begin: int, size: int) -> int:
+def _round_bounds_up(work: Work, t: int, begin: int, size: int) -> int:
     """Write upper bounds of the open pairs in single precision; return the number of runs of one member."""
     at = work.at[t]
     upper, lower, is_open = work.upper[at : at + size], work.lower[at : at + size], work.open[at : at + size]
     positive = work.positive[begin : begin + size]
-    roof, quarter = work.roof[:size], work.roof_quarter[:size]
+    ceiling, quarter = work.ceiling[:size], work.ceiling_quarter[:size]
     for q in range(size):
         span = upper[q] - lower[q]
         x = np.float32(upper[q] + span * _ROOM)
         x = x if (is_open[q] != 0) & (span > _TINY) else _NOT_LOST
-        roof[q], quarter[q] = x, x * _QUARTER
+        ceiling[q], quarter[q] = x, x * _QUARTER
     runs = 1
     for q in range(1, size):
         runs += positive[q] != positive[q - 1]
@@ -486,7 +486,7 @@ def _roofs(work: Work, t: int, begin: int, size: int) -> int:
 @fast
 def _mark(work: Work, begin: int, size: int, first: int) -> None:
     """Set bit ``8 s + j`` of `lost` where a pair is lost on part s of coordinate first + j."""
-    lost, roof, quarter = work.lost[:size], work.roof[:size], work.roof_quarter[:size]
+    lost, ceiling, quarter = work.lost[:size], work.ceiling[:size], work.ceiling_quarter[:size]
     for q in range(size):
         lost[q] = np.uint32(0)
     for j in range(8):
@@ -495,7 +495,7 @@ def _mark(work: Work, begin: int, size: int, first: int) -> None:
             continue
         e, bit = work.single[first + j, begin : begin + size], np.uint32(j)
         for q in range(size):
-            x, z, y = roof[q], quarter[q], h * e[q]
+            x, z, y = ceiling[q], quarter[q], h * e[q]
             marks = np.uint32(y < -x) | (np.uint32(y > x) << np.uint32(8))
             marks |= (np.uint32(y < -z) << np.uint32(16)) | (np.uint32(y > z) << np.uint32(24))
             lost[q] |= marks << bit
@@ -537,11 +537,11 @@ def _count_marks(work: Work, begin: int, size: int, first: int) -> None:
 def _sum(work: Work, begin: int, end: int, pair_list: int, member: int, j: int) -> None:
     """Count the pairs ``begin .. end - 1`` of a member that are lost on each part of coordinate j."""
     e, h = work.single[j, pair_list + begin : pair_list + end], work.half[j]
-    roof, quarter = work.roof[begin:end], work.roof_quarter[begin:end]
+    ceiling, quarter = work.ceiling[begin:end], work.ceiling_quarter[begin:end]
     zero, one = np.float32(0.0), np.float32(1.0)
     s0, s1, s2, s3 = zero, zero, zero, zero
     for q in range(end - begin):
-        x, z, y = roof[q], quarter[q], h * e[q]
+        x, z, y = ceiling[q], quarter[q], h * e[q]
         s0 += one if y < -x else zero
         s1 += one if y > x else zero
         s2 += one if y < -z else zero
@@ -587,14 +587,14 @@ def probe(space: Space, work: Work, t: int, begin: int, size: int, required_loss
     """Cut off the parts of box t that lose the required loss.
 
     Returns:
-        1 where a part went, -1 where nothing is left, else 0; the coordinate to split, -1 where no half loses
-        anything; the share of the required loss that its halves lose on average.
+        1 if a part was cut off, -1 if nothing is left, else 0; the coordinate to split, -1 if no half loses anything;
+        the share of the required loss that its halves lose on average.
     """
     d, loss = space.T.shape[1], work.loss
     work.more[:] = 0
     for j in range(d):
         work.half[j] = np.float32(0.5 * (work.high[t, j] - work.low[t, j]))
-    if size >= _LONG * _roofs(work, t, begin, size):
+    if size >= _LONG * _round_bounds_up(work, t, begin, size):
         _count_runs(work, begin, size, d)
     else:
         for first in range(0, work.half.shape[0], 8):
@@ -609,14 +609,14 @@ def probe(space: Space, work: Work, t: int, begin: int, size: int, required_loss
         above, below = loss[0, j], loss[1, j]
         if above >= required_loss and below >= required_loss:
             return -1, -1, 1.0
-        middle, quarter = 0.5 * (low + high), 0.25 * (high - low) * _JUST
+        middle, quarter = 0.5 * (low + high), 0.25 * (high - low) * _CUT_SHARE
         to_low = middle if below >= required_loss else low + (quarter if loss[3, j] >= required_loss else 0.0)
         to_high = middle if above >= required_loss else high - (quarter if loss[2, j] >= required_loss else 0.0)
         if to_low > low or to_high < high:
             _boxes.tighten(space, work, t, begin, size, j, to_low, to_high)
             went = 1
         x, y = float(above) / float(required_loss), float(below) / float(required_loss)
-        score = (x + _EVEN) * (y + _EVEN)
+        score = (x + _LOSS_OFFSET) * (y + _LOSS_OFFSET)
         if above + below > 0 and score > largest:
             best, largest, promise = j, score, 0.5 * (x + y)
     return went, best, promise

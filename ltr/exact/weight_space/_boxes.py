@@ -169,7 +169,7 @@ def split(work: Work, t: int, child: int, begin: int, size: int, j: int) -> None
 
 
 @compiled
-def copy_entry(work: Work, t: int, child: int, size: int, with_ends: bool) -> None:
+def copy_entry(work: Work, t: int, child: int, size: int, with_bounds: bool) -> None:
     """Make `child`, on top of the stack, a copy of box t."""
     work.at[child] = work.at[child - 1] + size
     work.pair_list[child] = work.pair_list[t]
@@ -182,7 +182,7 @@ def copy_entry(work: Work, t: int, child: int, size: int, with_ends: bool) -> No
         work.point[child, j] = work.point[t, j]
     assign(work.counts[child], work.counts[t, :])
     assign(work.fewer[child], work.fewer[t, :])
-    if with_ends:
+    if with_bounds:
         at, to = work.at[t], work.at[child]
         assign(work.upper[to : to + size], work.upper[at : at + size])
         assign(work.lower[to : to + size], work.lower[at : at + size])
@@ -252,7 +252,7 @@ def copy_open_pairs(work: Work, t: int, columns: int) -> None:
 
 @compiled
 def mark_used(space: Space, work: Work, t: int, j: int) -> None:
-    """Note that weight j is not 0 in box t."""
+    """Record that weight j is not 0 in box t."""
     if work.used[t, j] == 0:
         work.used[t, j] = 1
         work.bound[t] -= space.price[j]
@@ -260,7 +260,7 @@ def mark_used(space: Space, work: Work, t: int, j: int) -> None:
 
 @compiled
 def tighten(space: Space, work: Work, t: int, begin: int, size: int, j: int, low: float, high: float) -> None:
-    """Tighten coordinate j of box t to [low, high]; where 0 is left outside, the weight's price falls due."""
+    """Tighten coordinate j of box t to [low, high]; if that excludes 0, add the weight's price."""
     if work.updates[t] >= UPDATES:
         interval_bounds(work, t, begin, size, space.columns.shape[0])
     set_interval(work, t, begin, size, j, low, high)
@@ -270,7 +270,7 @@ def tighten(space: Space, work: Work, t: int, begin: int, size: int, j: int, low
 
 @compiled
 def tighten_to_forced_pairs(space: Space, work: Work, t: int, begin: int, size: int) -> int:
-    """Tighten box t to where its forced pairs can be won; return 1 where that helped, -1 where they cannot, else 0."""
+    """Tighten box t to where its forced pairs can be won; return 1 if that helped, -1 if they cannot, else 0."""
     d, at = space.T.shape[1], work.at[t]
     low, high = work.small[3], work.small[4]
     for j in range(d):
@@ -318,7 +318,7 @@ def tighten_to_hinge_bound(space: Space, work: Work, t: int, begin: int, size: i
 
 @compiled
 def side_term(y: float) -> float:
-    """Return what y = A_rj w_j counts in its side constraint (`ltr.exact.weight_space.space`), nondecreasing in y."""
+    """Return the term that y = A_rj w_j adds to its side constraint (`ltr.exact.weight_space.space`); nondecreasing."""
     return y - LOOSE * abs(y)
 
 

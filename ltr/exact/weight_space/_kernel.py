@@ -6,11 +6,11 @@ r"""Compiled: the search of one thread, depth first over boxes, until every box 
      quarters that lose too much (`_bounds`);
   3. *bounds* it: conflicts between open pairs and the hinge bound may close it (`_bounds`);
   4. now and then evaluates a *candidate* in it;
-  5. *branches*: along the coordinate both halves of which lose most. Where probing does not tell, it is the one with
-     the largest product of ``width_j * sum over open pairs of |e_j| / (upper - lower)``, which says how much a split
-     narrows the pairs, and (a + 1)(b + 1) for the a and b pairs that its halves lose at once. Where zeros count, a
-     coordinate that may be 0 is split into its negative part, 0 and its positive part; the parts are closed intervals,
-     which can only raise their bounds, and are known to use the weight.
+  5. *branches*: along the coordinate both halves of which lose most. Where probing does not decide, it is the one with
+     the largest product of ``width_j * sum over open pairs of |e_j| / (upper - lower)``, which measures how much a
+     split narrows the pairs, and (a + 1)(b + 1) for the a and b pairs that its halves lose at once. Where zeros count,
+     a coordinate that may be 0 is split into its negative part, 0 and its positive part; the parts are closed
+     intervals, which can only raise their bounds, and are known to use the weight.
 
 Source: the bound is that of `ltr.exact.levels`; branch and bound over boxes is Land & Doig (1960) in this space.
 """
@@ -24,12 +24,12 @@ from ltr.exact.weight_space._boxes import compiled
 from ltr.exact.weight_space.space import NARROW, Boxes, Flags, FloatArray, IntArray, Space, Work
 
 _ROUNDS = 4  # of tightening a box
-_LOOK = 0.3  # share of the best score from which a split is tried out
+_TRY_SPLIT = 0.3  # share of the best score from which a split is tried out
 _MANY = 256  # pairs in a list from which probing pays
 _PROMISING = 0.3  # share of the required loss that halves lose from which conflicts and hinge bounds are tried
 _PACKINGS = 2  # times that unit losses are packed into conflicts again, with the budgets that the last packing left
 _PACK_AGAIN = 0.3  # share of the required loss that conflicts must take for another packing
-_CLEARLY = 1.1  # growth of the packed losses from which another packing follows
+_LEAST_GROWTH = 1.1  # growth of the packed losses from which another packing follows
 _TRIALS, _SMALL_TRIALS = 63, 7  # boxes between two candidates, powers of two less 1
 _SMALL = 1e-3  # width of a box that more candidates are taken from
 _FIXED = 128  # pairs that take as long as the fixed work on a box
@@ -38,7 +38,7 @@ _NEVER = -(2**62)
 
 @compiled
 def _scale_margin(space: Space, work: Work, t: int, begin: int, size: int) -> None:
-    """Bring the margin's interval up to date with the box."""
+    """Update the interval of the margin's coordinate to the box."""
     d = space.T.shape[1]
     low, high = _boxes.norm_interval(space, work.low[t], work.high[t])
     width = work.high[t, d] - work.low[t, d]
@@ -61,7 +61,7 @@ def _conflicts_loss(space: Space, work: Work, t: int, begin: int, size: int, req
         _bounds.unit_losses(space, work, t, begin, size, required_loss)
         _bounds.pair_losses(work, t, begin, size)
         packed = _bounds.pack(work, t, begin, found)
-        if packed < _CLEARLY * before:
+        if packed < _LEAST_GROWTH * before:
             break
     return packed
 
@@ -87,7 +87,7 @@ def _reduce(space: Space, work: Work, t: int, begin: int, size: int, cutoff: int
         forced = _bounds.unit_losses(space, work, t, begin, size, required_loss)
         if forced == 0 and promise < _PROMISING:
             break
-        if forced > 0 and left > 0:  # at last conflicts are looked at, however much that still narrows the box
+        if forced > 0 and left > 0:  # the last round goes on to conflicts, even if this could tighten the box again
             tightened = _boxes.tighten_to_forced_pairs(space, work, t, begin, size)
             if tightened < 0:
                 return _bounds.CLOSED, -1
@@ -135,7 +135,7 @@ def _split_side(space: Space, work: Work, t: int) -> int:
 
 @compiled
 def _branch_on(space: Space, work: Work, t: int, begin: int, size: int) -> int:
-    """Return the coordinate to split where probing does not tell, -1 where no width is left."""
+    """Return the coordinate to split where probing does not decide, -1 if no width is left."""
     d = space.T.shape[1]
     score = work.small[6]
     _bounds.branching_scores(work, t, begin, size, d, score)
@@ -146,7 +146,7 @@ def _branch_on(space: Space, work: Work, t: int, begin: int, size: int) -> int:
         widest = max(widest, score[j])
     best, largest = -1, 0.0
     for j in range(d):
-        if score[j] > _LOOK * widest:
+        if score[j] > _TRY_SPLIT * widest:
             score[j] *= _bounds.decided_by_half(work, t, begin, size, j)
             if score[j] > largest:
                 best, largest = j, score[j]
@@ -215,7 +215,7 @@ def search(
         work: memory of this thread.
         roots: boxes to search.
         cutoff: bound at which a box is closed, an integer in the space's unit.
-        allowance: work, in pairs of 8 coordinates looked at, before the boxes that are left are handed back.
+        allowance: work before the boxes that are left are handed back, in pairs examined, each of 8 coordinates.
         left: receives them, with room for the stack's depth and the roots.
         narrow: receives boxes too narrow to split; once it is full, the boxes that are left are handed back too.
         best: receives the coordinates of the best candidate.

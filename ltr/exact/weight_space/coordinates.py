@@ -33,7 +33,7 @@ _STEPS = 500
 
 
 def apply_to(problem: Problem) -> bool:
-    """Return whether coordinates other than the weights may be searched: without side constraints and prices."""
+    """Return whether coordinates other than the weights may be searched: if there is no side constraint or price."""
     return problem.d > 1 and problem.C == 0 and problem.constraints is None and problem.max_nonzeros is None
 
 
@@ -41,7 +41,7 @@ def adapted(problem: Problem, w: FloatArray) -> tuple[FloatArray, float] | None:
     """Return the T with the smallest J found, and how much smaller J is than for the weights; None if none was found.
 
     Args:
-        problem: one that other coordinates apply to.
+        problem: a problem for which `apply_to` is true.
         w: the best weights known, (d,).
     """
     levels = problem.levels()

@@ -58,26 +58,26 @@ _POWER, _LEAST_POWER, _MOST_POWER = (
 _PAIRS = 4
 _MOST_TERMS = 50_000_000  # pairs times coordinates: a box takes tenths of a second, and bounds hardly move
 _LONG = 2_000_000  # pairs examined at one cutoff from which better coordinates are tried
-_CLEARLY = 0.2  # gain of `adapted`, a logarithm of boxes, from which they are used
+_LEAST_GAIN = 0.2  # gain of `adapted`, a logarithm of boxes, from which they are used
 _AROUND = 0.01  # half-width of the first box around the best weights
 _LEAST_AROUND = 1_000_000  # pairs examined around them, at least
 _WORTHWHILE = 500_000  # pairs examined at a cutoff from which better weights are searched for
 _LEAST_SECONDS = 0.1
-_PAUSE = 5.0  # seconds at one cutoff before a search for better weights; doubled where it finds none
+_PAUSE = 5.0  # seconds at one cutoff before a search for better weights; doubled if it finds none
 _MANY = 1_000_000  # restarts: as many as fit the time
 _DOUBT = 1e-6  # share of the margin by which a candidate may miss it
 _WIDENED = 1e-13  # added to a narrow box on every side
 _PIECE = 4_000_000  # pairs examined between two checks of the clock: about a tenth of a second
 _FIRST = 500_000  # pairs examined before threads are started
-_TOGETHER = 8  # most boxes of one task
-_NARROW_BOXES = 16  # most boxes too narrow to split that a task returns
+_TOGETHER = 8  # largest number of boxes per task
+_NARROW_BOXES = 16  # largest number of boxes too narrow to split that a task returns
 _POLL = 0.05  # seconds between two checks of the clock
 _NEVER = -(2**62)
 _NARROW = "the boxes left are too narrow to decide"
 
 
 def out_of_reach(state: SolveState) -> Ending | None:
-    """Return why a problem is too large to be searched for a proof within the memory left, None where it is not."""
+    """Return why a problem is too large for a proof within the memory left, or None if it is not."""
     problem, left = state.problem, state.memory.left
     pairs, needed = problem.pair_count, memory_needed(problem, threads=1)
     bound = "the bound is that of a perfect order"
@@ -93,13 +93,13 @@ def prove(state: SolveState, threads: int, coordinates: str | None = None, local
     """Prove the value of a state's weights, or of better ones, within its limits.
 
     Args:
-        state: its best weights, where it has any, are what the search starts from.
+        state: a solve in progress; the search starts from its best weights, if it has any.
         threads: number of threads; fewer where memory does not suffice.
-        coordinates: one of `SYSTEMS`; None for the adapted ones where they gain anything.
+        coordinates: one of `SYSTEMS`; None for the adapted ones if they gain anything.
         local_search: share of the time spent on better weights, between two cutoffs and during long ones.
 
     Raises:
-        Stopped: by the state's limits.
+        Stopped: a limit of the state is reached.
     """
     problem = state.problem
     while threads > 1 and memory_needed(problem, threads) > state.memory.left:
@@ -123,17 +123,17 @@ def _prove(state: SolveState, problem: Problem, threads: int, coordinates: str |
     search.attained()
     schedule, best = CutoffSchedule(state.bound - state.value, quantum(search.searchable)), -math.inf
     while True:
-        # `cutoff` adds a tolerance, which must not carry the bound beyond the gap asked for
+        # `cutoff` adds a tolerance, which must not push the bound beyond the requested gap
         distance = max(schedule.distance, state.limits.gap * abs(state.value) - 2 * TOLERANCE * state.size)
         cutoff = search.cutoff(state.value + distance) if math.isfinite(state.value) else -BEYOND
         started = state.seconds
         spent, resolved = search.lower(cutoff)
         if state.value == -math.inf:
-            # nothing feasible may exceed what was not even reached, nor be told from what was
+            # every box was closed although no feasible weights were found
             return Ending(Status.INFEASIBLE) if resolved else Ending(Status.INEXACT, _NARROW)
         if state.closed(claimed=False) or state.gap <= state.limits.gap:
             return Ending(Status.OPTIMAL, f"searched in {search.coordinates} coordinates")
-        stuck = problem is not state.problem and not resolved  # the bound is the optimum, but of that problem
+        stuck = problem is not state.problem and not resolved  # the bound is as low as that problem allows
         if stuck or (schedule.distance == 0 and state.value <= best):
             return Ending(Status.INEXACT, _NARROW)
         best = state.value
@@ -142,7 +142,7 @@ def _prove(state: SolveState, problem: Problem, threads: int, coordinates: str |
             search.search_locally()
             search.search_around(max(local_search * spent, _LEAST_AROUND))
         if coordinates is None and spent >= _LONG and search.adaptable:
-            search.adapt(_CLEARLY)
+            search.adapt(_LEAST_GAIN)
             schedule.forget()
 
 
@@ -160,7 +160,7 @@ class CutoffSchedule:
     The work is taken to grow as a power of 1 / distance, and the power is measured on the way.
 
     Args:
-        gap: bound less value at the start; the value itself is the only cutoff where there is no finite gap.
+        gap: bound minus value at the start; if it is not finite, the value itself is the only cutoff.
         quantum: a distance of a few pairs, at which the next cutoff is the value itself.
 
     Attributes:
@@ -203,7 +203,7 @@ class _Search:
             supports.sort(key=lambda columns: np.count_nonzero(state.weights[columns]))
             self.searchable = spaces_of(problem, supports, state.check)
         self._problem, self._threads, self._share, self._boxes = problem, threads, share, state.nodes
-        self._looked, self._turn, self._pause = state.seconds, 0, _PAUSE
+        self._searched_at, self._turn, self._pause = state.seconds, 0, _PAUSE
         self._adapted = -math.inf
 
     @property
@@ -212,7 +212,7 @@ class _Search:
         return apply_to(self._problem) and self.state.value > self._adapted
 
     def adapt(self, least: float) -> None:
-        """Change to coordinates adapted to the best weights, where they gain enough."""
+        """Change to coordinates adapted to the best weights, if they gain enough."""
         self._adapted = self.state.value
         found = adapted(self._problem, self.state.weights)
         if found is not None and found[1] > least:
@@ -236,10 +236,10 @@ class _Search:
     def search_locally(self) -> None:
         """Search for better weights, for a share of the time since the last such search."""
         self._turn += 1
-        since, value = self.state.seconds - self._looked, self.state.value
+        since, value = self.state.seconds - self._searched_at, self.state.value
         seconds = max(self._share * since, min(_LEAST_SECONDS, since))
         search_locally(self.state, seconds, _MANY, turn=self._turn)
-        self._looked = self.state.seconds
+        self._searched_at = self.state.seconds
         self._pause = _PAUSE if self.state.value > value else 2 * self._pause
 
     def search_around(self, allowance: float) -> None:
@@ -299,14 +299,14 @@ class _Search:
                 self._boxes += workers.boxes
 
     def attained(self) -> None:
-        """Raise `_Attained` where the best weights attain the bound."""
+        """Raise `_Attained` if the best weights attain the bound."""
         if self.state.closed(claimed=False):
             raise _Attained
 
     def _check(self, workers: WorkerPool) -> None:
         self.state.nodes = self._boxes + workers.boxes
         self.state.check()
-        if self._share > 0 and self.state.seconds - self._looked >= self._pause:
+        if self._share > 0 and self.state.seconds - self._searched_at >= self._pause:
             self.search_locally()
             if math.isfinite(self.state.value):
                 workers.least_cutoff = max(workers.least_cutoff, self.cutoff(self.state.value))
@@ -331,11 +331,11 @@ class Outcome:
     """The result of `WorkerPool.close`.
 
     Attributes:
-        cutoff: what their values do not exceed, save in `left` and `unresolved`: the one asked for, or the value of a
-            better candidate.
+        cutoff: bound on the values in the boxes except in `left` and `unresolved`: the given cutoff, or the value of
+            a better candidate.
         left: boxes that the allowance did not suffice for.
         unresolved: the largest bound of boxes too narrow to split that could not be settled either, far below all
-            values where there were none.
+            values if there were none.
         spent: pairs examined.
     """
 
@@ -368,7 +368,7 @@ class WorkerPool:
     def __init__(
         self, searchable: Searchable, threads: int, found: Found, settle: Settle = lambda box: int(box.bound[0])
     ) -> None:
-        """`found` and `settle` are called in the thread that called `close`.
+        """Make the pool; `found` and `settle` are called in the thread that calls `close`.
 
         Args:
             searchable: the space.
@@ -447,13 +447,13 @@ class WorkerPool:
         for row in range(len(piece.narrow.bound)):
             if piece.narrow.bound[row] > max(cutoff, self.least_cutoff):
                 unresolved = max(unresolved, self._settle(piece.narrow.rows(slice(row, row + 1))))
-            else:  # closed by a value that was found meanwhile
+            else:  # closed by a value found in the meantime
                 cutoff = max(cutoff, int(piece.narrow.bound[row]))
         return Outcome(cutoff, done.left, unresolved, done.spent + int(piece.tally[3]))
 
 
 def compile_kernels() -> None:
-    """Have the search compiled, or loaded from its cache on disk."""
+    """Compile the search, or load it from its cache on disk."""
     with WorkerPool(space_of(RerankProblem([[0.0], [1.0]], [0, 1])), 1, lambda x: None) as workers:
         workers.close(workers.searchable.roots, 0, lambda: None)
 
@@ -480,12 +480,12 @@ def _pop(pending: list[Boxes]) -> Boxes:
 
 
 def offer_candidate(state: SolveState, w: FloatArray, *, sparse: bool) -> None:
-    """Offer a candidate; where it misses the side constraints by a rounding, the middle of its cell.
+    """Offer a candidate or, if it misses the side constraints by a rounding error, the middle of its cell.
 
     Args:
         state: receives the weights.
         w: weights that satisfy the side constraints within the search's wider tolerance, (d,).
-        sparse: whether zeros have to stay, but for free columns.
+        sparse: whether weights of 0 have to stay 0, except those of free columns.
     """
     if state.offer(w) > -math.inf:
         return
@@ -528,7 +528,7 @@ def _weights_of(space: Space, box: Boxes) -> tuple[FloatArray, FloatArray]:
     largest = float(np.abs(middle).max())
     if largest == 0:
         return -np.ones(d), np.ones(d)
-    # dividing by max |w_j|, which is known no better than the weights, at most triples what they may be off
+    # dividing by max |w_j|, which is no more accurate than the weights, at most triples their error
     half = 4 * (np.abs(space.T) @ (0.5 * (box.high[0, :d] - box.low[0, :d]))).max() / largest + _WIDENED
     low, high = np.maximum(middle / largest - half, -1.0), np.minimum(middle / largest + half, 1.0)
     on_face = np.abs(middle) / largest >= 1 - 2 * half

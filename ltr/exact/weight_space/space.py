@@ -9,13 +9,13 @@ so the margin is one more coordinate, of which a box knows an interval. On the f
 interval is [1, 1]; the same holds for a search of the whole box [-1, 1]^d, where the margin is not scaled. Columns are
 divided by powers of two that bring their largest term to about 1: that changes no sign, and nothing overflows.
 
-**Integers.** Statistic tables are held as integers, ``ceil(contribution * 2^k)``, so that sums are exact whatever their
-order and the bound of a box can be kept up to date pair by pair. Rounding up keeps an upper bound one; the price C is
-rounded down.
+**Integers.** Statistic tables are stored as integers, ``ceil(contribution * 2^k)``, so that sums are exact whatever
+their order and the bound of a box can be kept up to date pair by pair. Rounding up keeps an upper bound one; the price
+C is rounded down.
 
 **Rounding.** The interval bounds of ``(v, s)·e`` over a box are floats, updated once for every change of the box. Each
 update errs by at most three half-units of ``2 ||e||_1``; `SLACK` ``* ||e||_1`` is added outwards at first and leaves
-room for `UPDATES` of them, at which they are computed afresh, and the few that come between two looks at their number.
+room for `UPDATES` of them, at which they are computed afresh, and the few that come between two checks of their number.
 
 **Conflicts.** The pairs with columns e and e' are both won at x only where ``x·f >= 0``, with ``f = e / |e| + e' /
 |e'|`` and |·| the sum of magnitudes without the margin. So where ``max x·f < 0`` over a box, one of them is lost on all
@@ -23,10 +23,10 @@ of it: they are in *conflict* there. If e' points about the opposite way to e, f
 boxes, on which each of the two may be won or lost. So the candidates are each pair and its nearest neighbours of the
 opposite direction, whatever positives they belong to.
 
-Two observations that are compared both ways cannot both stand above the other, however small the margin is: their pairs
+Two observations that are compared both ways cannot each be above the other, however small the margin is: their pairs
 are in conflict everywhere.
 
-*Rounding.* f is held in single precision, and so is ``max x·f``. Each of the two products of a coordinate and their
+*Rounding.* f is stored in single precision, and so is ``max x·f``. Each of the two products of a coordinate and their
 sum err by at most ``2^-24`` of ``|x_j f_j|`` a few times over; `apart` is below 0 by twice what that can come to, and
 by the rounding error of e.
 
@@ -35,11 +35,11 @@ those columns alone: a search in three dimensions is far shorter than one in six
 covers its subsets. All spaces share one cutoff, at which most of them close at their roots.
 
 **Side constraints.** With y_j = A_rj w_j, the rule of `ltr.exact.problem.LinearConstraints` compares the sum of
-``y_j - tolerance |y_j|`` with ``b + tolerance |b|``. These terms grow with y_j, so the least of a box is at an end of
-its interval of w_j. The search takes twice the tolerance, `LOOSE`: a superset, with room for rounding. For let y_j be
-of feasible weights in a box, z_j <= y_j the least there. What the sum of least terms leaves of the limit errs by some
-half-units of |b| and all |z_j|, and ``|z_j| <= |y_j| + (y_j - z_j)``. The looser tolerance leaves 1e-9 of |b| and of
-all |y_j|, and terms that exceed their least leave about y_j - z_j: both far more.
+``y_j - tolerance |y_j|`` with ``b + tolerance |b|``. These terms grow with y_j, so their least value in a box is at
+an end of its interval of w_j. The search takes twice the tolerance, `LOOSE`: a superset, with room for rounding. To see
+this, let y_j be the terms of feasible weights in a box and z_j <= y_j the least ones there. What the sum of least terms
+leaves of the limit errs by some half-units of |b| and all |z_j|, and ``|z_j| <= |y_j| + (y_j - z_j)``. The looser
+tolerance leaves 1e-9 of |b| and of all |y_j|, and terms that exceed their least leave about y_j - z_j: both far more.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ TOLERANCE = 0.5e-12  # of the statistic's size: values closer than this are one 
 BEYOND = 2**61  # as an integer of a space, above all values; below all values with its sign changed
 NARROW = 1e-13  # width from which a coordinate is not split
 LOOSE = 2 * SIDE_TOLERANCE
-_BITS = 58  # of the largest bound, of 63
-_BLOCK = 1_000_000  # numbers computed between two looks at the clock
-_NEAREST = 4  # partners of a pair
+_BITS = 58  # bits of the largest bound, out of 63
+_BLOCK = 1_000_000  # numbers computed between two checks of the clock
+_NEAREST = 4  # candidates for conflicts per pair
 _APART = 1.5  # from this length of f on, of at most 2, a conflict would be luck
-_WIDE, _FEW, _MANY = 12, 2_000, 6_000  # features from which only few pairs get partners; pairs from which none do
-_ALWAYS = 1e-30  # above max x·f, which is -2 margin and may have underflowed to 0
-_ROUGHLY = 0.5  # relative error of distances: the nearest neighbours but a few
+_WIDE, _FEW, _MANY = 12, 2_000, 6_000  # no candidates above `_MANY` pairs, or `_FEW` with over `_WIDE` features
+_CONFLICT_EVERYWHERE = 1e-30  # above max x·f, which is -2 margin and may have underflowed to 0
+_ROUGHLY = 0.5  # relative error of distances: misses a few of the nearest neighbours
 _MOST_SUPPORTS, _LARGEST_SUPPORT = 5_000, 6  # sets of columns, and columns of a set, up to which each gets a space
 _KEPT = 8  # of these spaces in memory
 _PAIR_LISTS, _STACK = 2, 6  # lists and interval bounds of a thread, in all pairs: deep boxes have few open ones
@@ -82,14 +82,21 @@ _PAIR_LISTS, _STACK = 2, 6  # lists and interval bounds of a thread, in all pair
 
 def _zeros(kind: Callable[..., _Arrays], *shapes: tuple[Any, str], **fields: Any) -> _Arrays:  # noqa: ANN401
     """Return a named tuple of zeros, of the types annotated; each shape comes with the names that have it."""
-    hints = get_type_hints(kind)
+    types = _types(kind)
     for shape, names in shapes:
-        fields |= {name: np.zeros(shape, get_args(get_args(hints[name])[1])[0]) for name in names.split()}
+        fields |= {name: np.zeros(shape, types[name]) for name in names.split()}
     return kind(**fields)
 
 
+@functools.cache
+def _types(kind: Callable[..., Any]) -> dict[str, type]:
+    """Return the types of the entries of a named tuple's arrays, by name; reading annotations takes long."""
+    hints = get_type_hints(kind).items()
+    return {name: get_args(get_args(hint)[1])[0] for name, hint in hints if get_args(hint)}
+
+
 class ConflictingPairs(NamedTuple):
-    """Candidates for conflicts, each of two pairs.
+    """Candidates for conflicts: two pairs each.
 
     Attributes:
         columns: f of each candidate in single precision, (d + 1, candidates).
@@ -104,14 +111,14 @@ class ConflictingPairs(NamedTuple):
 
     @classmethod
     def empty(cls, columns: int, conflicts: int) -> ConflictingPairs:
-        """Return room for so many candidates."""
+        """Return arrays with room for this many candidates."""
         return _zeros(cls, ((columns, conflicts), "columns"), (conflicts, "one other apart"))
 
 
 class Space(NamedTuple):
     """A problem in the coordinates of a search; read-only."""
 
-    columns: FloatArray  # pair differences and the margin, one row a coordinate, of a size of about 1, (d + 1, pairs)
+    columns: FloatArray  # pair differences and the margin, one row per coordinate, scaled to about 1, (d + 1, pairs)
     slack: FloatArray  # rounding allowance of each pair, (pairs,)
     single: NDArray[np.float32]  # columns in single precision without the margin's, rows of 0 up to a multiple of 8
     positive: IndexArray  # as `Levels.positive`
@@ -137,7 +144,7 @@ class Space(NamedTuple):
 
 
 class Boxes(NamedTuple):
-    """Boxes of weight space, one a row.
+    """Boxes of weight space, one per row.
 
     Attributes:
         low, high: least and largest value of the d coordinates and of the margin's, (boxes, d + 1).
@@ -154,7 +161,7 @@ class Boxes(NamedTuple):
 
     @classmethod
     def empty(cls, boxes: int, columns: int) -> Boxes:
-        """Return room for so many boxes."""
+        """Return arrays with room for this many boxes."""
         return _zeros(cls, ((boxes, columns), "low high used"), (boxes, "bound part"))
 
     def rows(self, at: slice | IntArray) -> Boxes:
@@ -170,12 +177,12 @@ class Boxes(NamedTuple):
 class Work(NamedTuple):
     """Memory of one thread: a stack of boxes, a stack of lists of open pairs, and scratch space.
 
-    A list of open pairs holds the columns of the pairs that were open when it was made, contiguous for the inner loops,
+    A list of open pairs has the columns of the pairs that were open when it was made, contiguous for the inner loops,
     and the candidates for conflicts among them; all boxes above it on the stack share it. Box t has its interval bounds
     of the list's pairs from ``upper[at[t]]`` on.
     """
 
-    # the stack of boxes, one row or entry each
+    # the stack of boxes, one row or entry per box
     low: FloatArray  # least value of each coordinate, (depth, d + 1)
     high: FloatArray  # largest value of each coordinate, (depth, d + 1)
     used: Flags  # 1 where a weight is known not to be 0, (depth, d + 1)
@@ -186,11 +193,11 @@ class Work(NamedTuple):
     pair_list: IntArray  # its list of open pairs, (depth,)
     at: IntArray  # where its interval bounds begin, (depth,)
     updates: IntArray  # changes since the interval bounds were computed afresh, (depth,)
-    # interval bounds of the boxes' pairs, one behind the other
+    # interval bounds of the boxes' pairs, one after the other
     upper: FloatArray
     lower: FloatArray
     open: Flags  # 1 where the pair is not decided
-    # the pairs of all lists, one behind the other
+    # the pairs of all lists, one after the other
     columns: FloatArray  # as in `Space`, (d + 1, pairs)
     positive: IndexArray
     slack: FloatArray
@@ -202,30 +209,30 @@ class Work(NamedTuple):
     conflict_begin: IntArray  # where a list's columns and its other fields begin, (lists, 2)
     conflict_end: IntArray  # where they end, (lists, 2)
     conflict_count: IntArray  # candidates of each list
-    # scratch, one entry a pair of the list at hand
+    # scratch, one entry per pair of the current list
     scale: FloatArray  # pair losses, then slopes of the hinge bound
     value: FloatArray  # -x·e, then the slopes that count
     changed: Flags  # pairs that a change decides
     changed_too: Flags  # pairs that it decides in the other half
     gather: IndexArray  # places of the open pairs
     place: IndexArray  # place of each pair in the next list, -1 for none
-    # scratch, one entry a candidate
+    # scratch, one entry per candidate
     listed: IndexArray  # candidates that are in conflict
     reach: NDArray[np.float32]  # max x·f
     in_conflict: Flags
-    # scratch, one entry a member
+    # scratch, one entry per member
     unit_loss: FloatArray  # least loss of each lost pair
     forced: Flags  # 1 where all open pairs have to be won
     losable: IntArray  # open pairs
-    budget: IntArray  # what the member loses at most
+    budget: IntArray  # the most that the member may lose
     touched: FloatArray  # what conflicts took from its pairs
     path: IntArray  # loss from no lost pair to m of them, (most + 2,)
     trial_counts: IndexArray  # counts at a candidate
     trial_fewer: IndexArray  # the same as `fewer`, (counts_size,)
     small: FloatArray  # seven vectors of coordinates, (7, d + 1)
     # scratch of probing
-    roof: NDArray[np.float32]  # upper interval bounds, rounded up, one a pair
-    roof_quarter: NDArray[np.float32]  # the same by 1.5
+    ceiling: NDArray[np.float32]  # upper interval bounds, rounded up, one per pair
+    ceiling_quarter: NDArray[np.float32]  # the same divided by 1.5
     lost: NDArray[np.uint32]  # bits of the parts on which a pair is lost
     half: NDArray[np.float32]  # half width of each coordinate
     more: IndexArray  # pairs lost on each part, (4, coordinates, members)
@@ -233,7 +240,7 @@ class Work(NamedTuple):
 
     @classmethod
     def of(cls, space: Space, depth: int = 400) -> Work:
-        """Return room for a search of the space, with so many boxes on the stack."""
+        """Return memory for a search of the space, with room for `depth` boxes on the stack."""
         columns, pairs = space.columns.shape
         members, counts_size = len(space.level), max(1, space.counts_size)
         pair_lists, stack = 5 * pairs + 1024, 12 * pairs + 100_000
@@ -249,7 +256,7 @@ class Work(NamedTuple):
             ((columns, pair_lists), "columns"),
             (pair_lists, "positive slack"),
             ((eights, pair_lists), "single"),
-            (scratch, "scale value changed changed_too gather place roof roof_quarter lost"),
+            (scratch, "scale value changed changed_too gather place ceiling ceiling_quarter lost"),
             (conflicts + 16, "listed reach"),
             (8 * (conflicts // 8 + 3), "in_conflict"),
             (members, "unit_loss forced losable budget touched trial_counts"),
@@ -281,7 +288,7 @@ class Searchable(NamedTuple):
         return self.space if self.supports is None else self.supports(int(boxes.part.max(initial=0)))
 
     def integer(self, value: float) -> int:
-        """Return the largest integer of the space that is no more than a value; ±2^61 for what is beyond all values."""
+        """Return the largest integer of the space that is no more than a value; ±2^61 beyond all values."""
         difference = value - self.shift
         try:
             return min(max(math.floor(math.ldexp(difference, self.exponent)), -BEYOND), BEYOND)
@@ -305,7 +312,7 @@ class Searchable(NamedTuple):
 
 
 def memory_needed(problem: Problem, threads: int) -> float:
-    """Return about how many bytes a search of this problem takes on some threads."""
+    """Return about how many bytes a search of this problem takes on this many threads."""
     column = 8 * (problem.d + 1) + 4 * 8 * -(-problem.d // 8) + 12
     return problem.pair_count * (PAIR_BYTES + 2 * column + threads * (_PAIR_LISTS * column + _STACK * 17))
 
@@ -315,7 +322,7 @@ def space_of(problem: Problem, T: FloatArray | None = None, tick: Callable[[], N
 
     Args:
         problem: any problem that has levels.
-        T: regular, (d, d); None for the weights themselves, the only choice with side constraints or a price.
+        T: regular matrix, (d, d); None for the weights themselves, the only choice with side constraints or a price.
         tick: called now and then; what it raises ends the work.
     """
     levels, system = problem.levels(tick), np.eye(problem.d) if T is None else np.ascontiguousarray(T)
@@ -476,7 +483,7 @@ def _steps(contribution: IntArray, levels: Levels) -> IntArray:
 
 
 def _roots(problem: Problem, T: FloatArray | None, varies: NDArray[np.bool_]) -> Boxes:
-    """Return the faces of the cube where the length of w does not matter, the whole cube where it does.
+    """Return the faces of the cube if the length of w does not matter, else the whole cube.
 
     A weight whose feature is the same in both observations of every pair decides nothing. Without side constraints it
     may as well be 0, and the others scaled up to the cube's surface.
@@ -504,9 +511,9 @@ def conflicting_pairs(
     """Return the candidates among pairs with the given columns.
 
     Args:
-        columns: of the pairs, the margin's coordinate last, (d + 1, pairs).
+        columns: column of each pair, the margin's coordinate last, (d + 1, pairs).
         slack: error of each pair's products, (pairs,).
-        reach: no coordinate of a box is larger.
+        reach: largest size of a coordinate of a box.
         above: upper observation of each pair, (pairs,).
         below: lower observation, (pairs,).
 
@@ -532,7 +539,7 @@ def conflicting_pairs(
         one,
         other,
         # away from 0 by more than the rounding to single precision
-        np.where(both_ways, _ALWAYS, -1.001 * error).astype(np.float32),
+        np.where(both_ways, _CONFLICT_EVERYWHERE, -1.001 * error).astype(np.float32),
     )
 
 
