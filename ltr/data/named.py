@@ -23,13 +23,29 @@ grouped              generated, graded 0 to 4    5; 60 queries
 lightgbm_lambdarank  graded 0 to 4               300, sparse; 201 queries for training, 50 as a test part
 ===================  ==========================  ====================================================================
 
-The paper states d = 21, 13 and 14 for NHANES, Polypharm and GLOW500, but not which rows and columns it took; for these
-three, the selection is ours. Its ROC Flexibility data is no longer public: `roc_standin` stands in for it.
+The paper states d = 21, 13 and 14 for NHANES, Polypharm and GLOW500, and not which rows and columns it took: those
+three are our choice. Its ROC Flexibility data is no longer public: `roc_standin` stands in for it.
 
 These tables come with scikit-learn, or with statsmodels (the extra ``ltr[data]``), and need no `LTR_DATA`. On them one
 can check what was tuned on the paper's data.
 
-=============  =================================  ===========================================================
+=============  =================================  ==================================================================
+name           label (positive)                   features
+=============  =================================  ==================================================================
+breast_cancer  malignant                          30: measures of cell nuclei (Wisconsin, diagnostic); scikit-learn
+diabetes       progression in its top quarter     10: age, sex, bmi, blood pressure, six serums; scikit-learn
+digits         digit is 8                         16: the pixels of the middle 4 x 4 square, rows and columns 2 to 5
+                                                  of 0 to 7; scikit-learn
+wine           class 1 (of 0, 1, 2)               13: chemical measures; scikit-learn
+fair           affairs > 0                        8: all but the label; Redbook's survey (Fair 1978); statsmodels
+fair_pt        naffairs > 0                       8: all but identifier and constant; the survey of Psychology Today
+                                                  (Fair 1978); statsmodels
+anes96         vote = 1 (Dole)                    9: all but the label; US election survey of 1996; statsmodels
+randhie        mdvis >= 8 (visits to a doctor)    9: all but the label; every tenth row of the RAND Health Insurance
+                                                  Experiment, as the rows of a person follow each other; statsmodels
+star98         share of pupils above the median   12: all but the two counts that define the label and the products
+               in its top quarter                 of columns; Californian school districts; statsmodels
+=============  =================================  ==================================================================
 """
 
 from __future__ import annotations
