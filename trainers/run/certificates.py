@@ -25,10 +25,11 @@ def save_solution(folder: MethodFolder, task: Task, ranker: TwoStageRanker) -> N
         ranker.save(temporary)
     names = task.split.feature_names
     value: Json = {
-        "base": task.config.exact.base,
+        "base": task.config.base,
         "threshold": ranker.threshold_,
         "note": ranker.note_,
         "weights": None if ranker.coef_ is None else dict(zip(names, ranker.coef_.tolist(), strict=True)),
+        "base_weight": ranker.base_weight_,
         "center": dict(zip(names, ranker.exact_.center_.tolist(), strict=True)),
     }
     if ranker.solution_ is not None and (problem := ranker.problem_) is not None:

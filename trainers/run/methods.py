@@ -25,7 +25,7 @@ from trainers.methods import INTERRUPTED, Watch, fit
 from trainers.plan import Cell, plan_of_run
 from trainers.records import is_trivial
 from trainers.run.certificates import save_solution
-from trainers.run.folder import MethodFolder, RunFolder
+from trainers.run.folder import InnerSplits, MethodFolder, RunFolder
 from trainers.run.helpers import Helpers
 from trainers.run.tracking import Tracker
 from trainers.stopping import StopFlag
@@ -71,7 +71,7 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
     optimum = _certified_optimum(context, method, folder) if surrogate and config.surrogate.certify else None
     options: dict[str, Any] = {}
     if exact:
-        options["base"] = load_ranker(context.run.method(config.exact.base))
+        options["base"] = load_ranker(context.run.method(config.base))
         linear = (record for record in records if record["weights"] is not None)
         options["starts"] = {context.cells[record["method"]].id: record["weights"] for record in linear}
         if (earlier := read_json(folder.solution)) is not None:  # the incumbent of an exact stage that was stopped
@@ -123,6 +123,7 @@ class _RunWatch(Watch):
         self, context: Context, method: str, tracker: Tracker, state: dict[str, Any] | None, optimum: float | None
     ) -> None:
         self.resume, self.optimum = state, optimum
+        self.inner = InnerSplits(context.run.method(method).inner) if method == EXACT and context.config.exact.choose else None
         self._context, self._method, self._tracker = context, method, tracker
         self._saved, self._began, self._millisecond = time.monotonic(), time.time(), -1
 
@@ -162,6 +163,10 @@ class _RunWatch(Watch):
                 raise KeyboardInterrupt from None
             done = f"training on {self._method} ended after step {ranker.fit_.index}, which is kept"
             raise RunError(f"surrogate: {done}: {error}") from error
+
+    def chosen(self, done: int, total: int) -> None:
+        self._context.display.choosing(done, total)
+        self._context.stop.check()
 
     def traced(self, point: TracePoint, problem: Any) -> None:  # noqa: ANN401
         # two points of one millisecond must not share a step: the second would replace the first
