@@ -6,6 +6,7 @@
 `RankBoostRanker`           a sum of boosted thresholds on single features
 `ExactRanker`               the linear scorer with the largest rank statistic, with a proof
 `TwoStageRanker`            any ranker for the whole list, an `ExactRanker` for its top
+`ScoreColumn`               a column of the features, as the base of two stages
 ==========================  ==================================================================
 
 A ranker is neither a classifier nor a regressor. Labels are 0 and 1 or graded, ``decision_function`` and ``predict``
@@ -24,17 +25,20 @@ Examples:
 
 from ltr.rankers.base import Ranker
 from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
+from ltr.rankers.choice import Choice
 from ltr.rankers.exact import ExactRanker, ReproducibleSearch
 from ltr.rankers.linear import LinearRanker
-from ltr.rankers.two_stage import TwoStageRanker, make_ranker
+from ltr.rankers.two_stage import ScoreColumn, TwoStageRanker, make_ranker
 
 __all__ = [
+    "Choice",
     "ExactRanker",
     "LinearRanker",
     "LogisticRegressionRanker",
     "RankBoostRanker",
     "Ranker",
     "ReproducibleSearch",
+    "ScoreColumn",
     "TwoStageRanker",
     "make_ranker",
 ]

@@ -22,9 +22,11 @@ from numpy.typing import ArrayLike, NDArray
 from ltr.checks import as_numbers, as_sequence, check_callable, is_whole, one_of
 from ltr.data.dataset import labels_agree
 from ltr.exact import Limits, LinearConstraints, Problem, Progress, RerankProblem, Solution, solve
+from ltr.exact.central import central_weights
 from ltr.exact.largest_margin import NormName, maximise_margin
 from ltr.exact.local_search import search_locally
 from ltr.exact.problem import RankName, check_constraints, check_price_and_margin
+from ltr.exact.solution import Status
 from ltr.exact.solve import Solver, check_method
 from ltr.exact.state import Ending, SolveState
 from ltr.exact.weight_space import WeightSpaceSearch
@@ -33,6 +35,8 @@ from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 
 __all__ = ["ExactRanker", "ReproducibleSearch"]
+
+_INNER_RESTARTS = 10  # of the local search where only the features in use are looked for
 
 
 @dataclass(frozen=True)
@@ -45,10 +49,12 @@ class ReproducibleSearch:
     Attributes:
         restarts: most ascents of the local search.
         pairs: about how many pairs all ascents together compare: long lists get fewer ascents.
+        proof: whether branch and bound follows the local search.
     """
 
     restarts: int = 100
     pairs: int = 100_000
+    proof: bool = True
 
     def check(self, problem: Problem) -> None:
         """Accept every problem."""
@@ -61,6 +67,8 @@ class ReproducibleSearch:
         """Search locally, then by branch and bound."""
         pairs = max(1, state.problem.pair_count)
         search_locally(state, state.remaining / 2, min(self.restarts, self.pairs // pairs))
+        if not self.proof:
+            return Ending(Status.HEURISTIC)
         return WeightSpaceSearch(threads=1, local_search=0.0).run(state)
 
 
@@ -98,6 +106,8 @@ class ExactRanker(Ranker):
             With several lists and ``"auc"``, its values are mean AUCs plus a constant.
         warm_starts_: the starting weights, on the features of the problem.
         center_: mean of each raw feature over the training rows, (d,).
+        base_weight_: weight of the base score, where a `TwoStageRanker` corrects one; else 0.
+        base_center_: mean of the base score over the training rows, 0 without one.
         note_: empty, or why other weights than the solver's were chosen.
 
     Examples:
@@ -107,7 +117,7 @@ class ExactRanker(Ranker):
         ('optimal', 1.25)
     """
 
-    _FITTED = ("coef_", "center_", "note_")
+    _FITTED = ("coef_", "center_", "note_", "base_weight_", "base_center_")
 
     statistic: RankStatistic | str = "dcg"
     _: KW_ONLY
@@ -189,11 +199,12 @@ class ExactRanker(Ranker):
         fitted = {"problem_": None, "_lists": None} if hasattr(self, "problem_") else {}
         return {**super().__getstate__(), **fitted}
 
-    def _scores(self, features: FloatArray) -> FloatArray:
-        return linear_scores(features - self.center_, self.coef_)
+    def _scores(self, features: FloatArray, base_scores: FloatArray | None = None) -> FloatArray:
+        scores = linear_scores(features - self.center_, self.coef_)
+        return scores if base_scores is None else scores + self.base_weight_ * (base_scores - self.base_center_)
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
-        super()._restore(fitted)
+        super()._restore({"base_weight_": 0.0, "base_center_": 0.0, **fitted})  # which earlier files do not hold
         self.solution_: Solution | None = None
         self.problem_: RerankProblem | None = None
         self.warm_starts_: list[FloatArray] = []
@@ -240,38 +251,86 @@ class ExactRanker(Ranker):
         starts: list[FloatArray],
         constraints: LinearConstraints | None,
         on_progress: Progress | None,
+        *,
+        spread: float | None = None,
+        prove: bool = True,
     ) -> None:
         """Solve the problem of these lists and set all attributes of a fit.
 
         `coef_` is None where no weights are known to satisfy the constraints, and where nothing varies or no list has
         two different labels.
+
+        Args:
+            lists: the lists; where they have one column more than there are features, the first is a base score, which
+                the weights correct.
+            labels: labels of the rows.
+            groups: list of each row, or None for one list.
+            starts: weights on the raw features to start from.
+            constraints: side constraints on the weights of the features.
+            on_progress: called with each `TracePoint` of the search.
+            spread: of central weights around the base score; None for the optimum.
+            prove: whether to solve for the optimum and its bound where central weights do not need them.
         """
-        self._lists, self.center_, self.note_ = lists, lists.center, ""
+        self._lists, self.note_ = lists, ""
+        based = self._based
+        self.center_, self.base_center_ = (lists.center[1:], float(lists.center[0])) if based else (lists.center, 0.0)
         self.coef_: Any = None
+        self.base_weight_ = 0.0
         self.solution_ = self.problem_ = None
         self.warm_starts_ = []
         if labels_agree(labels, groups) or not lists.varying.any():
             return
+        if based:
+            starts = [np.eye(1, len(lists.center))[0], *(np.append(0.0, start) for start in starts)]
+            constraints = _with_base(constraints, len(lists.center))
         if constraints is not None:  # the weights of the other columns are 0
             constraints = LinearConstraints(constraints.A[:, lists.varying], constraints.b)
-        self.problem_ = self._problem(lists.Z, labels, groups, constraints)
+        free = (0,) if based and lists.varying[0] else ()
+        self.problem_ = self._problem(lists.Z, labels, groups, constraints, free)
         self.warm_starts_ = [lists.standardised(w) for w in starts]
-        method = ReproducibleSearch() if self.method == "reproducible" else self.method
-        self.solution_ = solve(
-            self.problem_, method, self.limits or Limits(), warm_starts=self.warm_starts_, on_progress=on_progress
-        )
-        if self.solution_.value > -math.inf:
+        limits, sparse = self.limits or Limits(), self.C > 0 or self.max_nonzeros is not None
+        if prove or spread is None or sparse:
+            method = ReproducibleSearch() if self.method == "reproducible" else self.method
+            method = method if prove else ReproducibleSearch(restarts=_INNER_RESTARTS, proof=False)
+            self.solution_ = solve(
+                self.problem_, method, limits, warm_starts=self.warm_starts_, on_progress=on_progress
+            )
+            if self.solution_.value == -math.inf:
+                return
             self._choose_weights()
+        if spread is not None and free:
+            used = self.solution_.weights != 0 if sparse and self.solution_ is not None else np.ones(lists.Z.shape[1])
+            start, fixed = np.eye(1, lists.Z.shape[1])[0], np.flatnonzero(np.append(0, used[1:]) == 0)
+            if self.problem_.feasible(start):
+                self._set_weights(central_weights(self.problem_, start, spread, fixed=fixed, seed=limits.seed))
+
+    @property
+    def _based(self) -> bool:
+        """Whether the weights correct a base score, which is the first column of the lists."""
+        return self._lists is not None and len(self._lists.center) > self.n_features_in_
+
+    def _set_weights(self, weights: FloatArray) -> None:
+        """Set the weights on the raw features, and that of the base score, from weights of the problem."""
+        assert self._lists is not None
+        raw = self._lists.raw(weights)
+        self.base_weight_, self.coef_ = (float(raw[0]), raw[1:]) if self._based else (0.0, raw)
 
     def _problem(
-        self, Z: FloatArray, labels: FloatArray, groups: IntArray | None, constraints: LinearConstraints | None
+        self,
+        Z: FloatArray,
+        labels: FloatArray,
+        groups: IntArray | None,
+        constraints: LinearConstraints | None,
+        free: tuple[int, ...],
     ) -> RerankProblem:
-        """Return the problem of standardised features."""
+        """Return the problem of standardised features, of which those of `free` have no price."""
         statistic = RankStatistic.parse(self.statistic)
         options: dict[str, Any] = {"C": self.C, "margin": self.margin, "rank": self.rank, "constraints": constraints}
+        if free and (self.C > 0 or self.max_nonzeros is not None):
+            options["free"] = free
         if self.max_nonzeros is not None:
             most = self.max_nonzeros
-            options["max_nonzeros"] = min(most, Z.shape[1]) if is_whole(most) else most
+            options["max_nonzeros"] = min(most, Z.shape[1] - len(free)) if is_whole(most) else most
         if statistic.kind.share_of_pairs and groups is not None:
             # AUC is the rank sum by the number of pairs, less a constant
             return RerankProblem(Z, _shares_of_pairs(labels, groups), "wrs", qid=groups, gain="linear", **options)
@@ -305,7 +364,7 @@ class ExactRanker(Ranker):
                 f"{kept} orders the list better ({values[best]:.6g} against {values[0]:.6g}) by differences below "
                 f"the margin of {self.margin:g} and is kept; the solution's value and bound hold for that margin"
             )
-        self.coef_ = lists.raw(candidates[best])
+        self._set_weights(candidates[best])
 
 
 def cut(scores: FloatArray, queries: IntArray | None, top_k: int | None) -> FloatArray:
@@ -370,6 +429,15 @@ def _means(X: FloatArray, queries: IntArray) -> FloatArray:
     rest = np.zeros_like(base)
     np.add.at(rest, group, X - base[group])
     return (base + rest / np.bincount(group)[:, None])[group]
+
+
+def _with_base(constraints: LinearConstraints | None, columns: int) -> LinearConstraints:
+    """Return the side constraints with a first column, for a base score whose weight is at least 0."""
+    sign = -np.eye(1, columns)
+    if constraints is None:
+        return LinearConstraints(sign, [0.0])
+    A = np.column_stack([np.zeros(len(constraints.A)), constraints.A])
+    return LinearConstraints(np.vstack([sign, A]), np.append(0.0, constraints.b))
 
 
 def _shares_of_pairs(labels: FloatArray, groups: IntArray) -> FloatArray:

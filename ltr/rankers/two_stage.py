@@ -18,9 +18,13 @@ Source: Rudin & Wang (2018), section 2.1.
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+import math
 import operator
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -31,19 +35,21 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest, MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from ltr.checks import check_whole
+from ltr.checks import check_callable, check_number, check_whole, is_whole
 from ltr.data.dataset import checked_queries, labels_agree
 from ltr.exact import LinearConstraints, Progress
 from ltr.exact.largest_margin import NormName
+from ltr.exact.weight_space import available_threads
 from ltr.losses import parse_loss
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
 from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
+from ltr.rankers.choice import BASE, SPREADS, Choice, Split, compare, folds_of, inner_splits, places
 from ltr.rankers.exact import ExactRanker, TopLists, cut
 from ltr.rankers.linear import LinearRanker
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 
-__all__ = ["TwoStageRanker", "make_ranker"]
+__all__ = ["ScoreColumn", "TwoStageRanker", "make_ranker"]
 
 
 def make_ranker(name: str, *, seed: int = 0) -> Ranker:
@@ -73,6 +79,79 @@ def make_ranker(name: str, *, seed: int = 0) -> Ranker:
 
 
 @dataclass(eq=False, repr=False)
+class ScoreColumn(Ranker):
+    """Rank by a column of X, such as the scores of a model trained elsewhere.
+
+    The scores of training rows should be out of fold, by models that have not seen these rows. As the base of a
+    `TwoStageRanker` the column is not among the features of the exact stage.
+
+    Args:
+        column: index of the column, or its name where X is a frame with names.
+        statistic, gain, normalize: what `score` reports, see `Ranker`.
+
+    Attributes:
+        index_: index of the column.
+
+    Examples:
+        >>> ScoreColumn(1).fit([[0.0, 3.0], [1.0, 2.0]], [1, 0]).predict([[5.0, 7.0]]).tolist()
+        [7.0]
+    """
+
+    _FITTED = ("index_",)
+
+    column: int | str = 0
+    _: KW_ONLY
+    statistic: RankStatistic | str = "dcg"
+    gain: GainName = "exp2"
+    normalize: bool = False
+
+    @all_or_nothing
+    def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> ScoreColumn:
+        """Find the column.
+
+        Args:
+            X: features, (n, d), finite.
+            y: labels, (n,).
+            qid: list of each row; it is checked and makes no difference.
+
+        Raises:
+            ValueError: no such column.
+        """
+        self._measure()
+        self._training_data(X, y, qid)
+        self._find_column()
+        return self
+
+    def _take_names(self, other: Ranker) -> None:
+        super()._take_names(other)
+        self._find_column()
+
+    def _find_column(self) -> None:
+        names = getattr(self, "feature_names_in_", np.empty(0, dtype=object)).tolist()
+        if isinstance(self.column, str):
+            if self.column not in names:
+                have = (
+                    f"the columns are {', '.join(map(str, names))}" if names else "X has no column names: use an index"
+                )
+                raise ValueError(f"column must be the name of a column of X, got {self.column!r}; {have:.300}")
+            self.index_ = names.index(self.column)
+        else:
+            if not is_whole(self.column) or not 0 <= self.column < self.n_features_in_:
+                rule = f"an index from 0 to {self.n_features_in_ - 1} or a column's name"
+                raise ValueError(f"column must be {rule}, got {self.column!r}")
+            self.index_ = int(self.column)
+
+    def others(self, features: FloatArray) -> FloatArray:
+        """Return the features with 0 in this column, so that it does not vary."""
+        others = features.copy()
+        others[:, self.index_] = 0.0
+        return others
+
+    def _scores(self, features: FloatArray) -> FloatArray:
+        return features[:, self.index_].copy()
+
+
+@dataclass(eq=False, repr=False)
 class TwoStageRanker(Ranker):
     """Rank by any base ranker, and the top K of its list exactly.
 
@@ -85,6 +164,14 @@ class TwoStageRanker(Ranker):
         exact: the rank statistic to maximise on the tops, or an `ExactRanker` with all options of the exact stage. The
             statistic is also what `score` reports, of whole lists.
         top_k: items of each list to rerank, >= 2; None and any K beyond a list's length take all of it.
+        choose: whether to compare, on inner splits of the training data, the base's order alone and corrections of it
+            (`base_score`) that are held near the base to several degrees, and to keep the base unless a correction is
+            expected to do better on new lists (`ltr.rankers.choice`).
+        base_score: whether the exact stage corrects the base score, ``w_0 * base score + w·x`` with w_0 >= 0, instead
+            of replacing it by w·x. The weight w_0 costs no price and does not count for ``max_nonzeros``. The base
+            scores of the training rows are out of fold.
+        spread: standard deviation of the prior that holds the weights near the base's own order: the weights are then
+            the central ones (`ltr.exact.central`) in place of the best on the training lists. None for the best.
 
     Attributes:
         base_: the fitted base ranker.
@@ -94,6 +181,8 @@ class TwoStageRanker(Ranker):
             has nothing to order or no weights are known to satisfy the side constraints.
         solution_: the `Solution` of the exact stage; None where it had nothing to order, and after `load`.
         problem_: the problem that was solved; None likewise, and in copies and pickles.
+        base_weight_: weight of the base score, 0 without `base_score` and `choose`.
+        choice_: the `Choice` with what to expect on new lists; None without `choose`.
         note_: what happened beyond the usual, empty when nothing did.
 
     Examples:
@@ -115,6 +204,10 @@ class TwoStageRanker(Ranker):
     base: Any = "logistic"  # a name or any estimator
     exact: str | RankStatistic | ExactRanker = "dcg"
     top_k: int | None = 50
+    _: KW_ONLY
+    choose: bool = False
+    base_score: bool = False
+    spread: float | None = None
 
     @all_or_nothing
     def fit(
@@ -127,6 +220,8 @@ class TwoStageRanker(Ranker):
         warm_starts: Iterable[ArrayLike] = (),
         constraints: LinearConstraints | None = None,
         on_progress: Progress | None = None,
+        inner: MutableMapping[str, Any] | None = None,
+        on_choice: Callable[[int, int], None] | None = None,
     ) -> TwoStageRanker:
         """Fit the base ranker, cut the lists at K and rerank.
 
@@ -134,21 +229,24 @@ class TwoStageRanker(Ranker):
             X: features, (n, d), finite.
             y: labels, (n,), 0 and 1 or graded.
             qid: list of each row, (n,), integers or texts, in any order; None means that all rows are one list.
-            base_is_fitted: whether to take the base ranker object as it is, without a clone and a fit.
+            base_is_fitted: whether to take the base ranker object as it is, without a clone and a fit. Scores out of
+                fold, which `base_score` and `choose` need, still come from clones that are fitted to parts of the rows.
             warm_starts: weights on the raw features to start the exact stage from, beside the base ranker's own.
             constraints: side constraints ``A w <= b`` on the weights of the standardised features.
             on_progress: called with each `TracePoint` of the exact stage.
+            inner: results of inner splits by name, of an earlier fit that was interrupted: what is in it is not
+                computed again, and what is computed is put into it.
+            on_choice: called with the number of inner splits that are done and of all.
 
         Raises:
             ValueError: an argument against its rule; a base ranker that gives all rows of each list the same score,
                 although `top_k` asks for the top of its order.
         """
-        if self.top_k is not None:
-            check_whole("top_k", self.top_k, 2, " or None for the full list")
-        exact = self._exact_stage()
-        exact._check_parameters()
+        exact = self._checked_stage()
+        check_callable("on_choice", on_choice)
         features, labels, groups = self._training_data(X, y, qid)
         starts = exact._checked_starts(labels, features.shape[1], warm_starts, constraints, on_progress)
+        seed = 0 if exact.limits is None else exact.limits.seed
         if base_is_fitted:
             if isinstance(self.base, str):
                 raise ValueError(f"base_is_fitted needs a ranker object as base, got base={self.base!r}")
@@ -157,7 +255,7 @@ class TwoStageRanker(Ranker):
                 check_is_fitted(self.base_)
                 validate_data(self.base_, X, reset=False, skip_check_array=True)
         else:
-            self.base_ = self._fit_base(features, labels, groups, qid, 0 if exact.limits is None else exact.limits.seed)
+            self.base_ = self._fit_base(features, labels, groups, qid, seed)
         scores = _scores_of(self.base_, features)
         if self.top_k is not None and labels_agree(scores, groups):
             of = "" if groups is None else " of each query"
@@ -166,24 +264,199 @@ class TwoStageRanker(Ranker):
                 "all of them would be at the top: it has learnt nothing from these features. Take another base or "
                 'other options of it, or rerank full lists, which needs no order (top_k=None, in a config "full")'
             )
+        if (own := _linear_weights(self.base_, features.shape[1])) is not None:
+            starts.insert(0, own)
+        self.choice_: Choice | None = None
+        spread = self.spread
+        if self.choose:
+            self.choice_ = self._compare(
+                features, labels, groups, constraints, seed, {} if inner is None else inner, on_choice
+            )
+            spread = (
+                None if not self.choice_.reranks else SPREADS[self.choice_.candidates.index(self.choice_.chosen) - 1]
+            )
+        if self.choose or self.base_score:
+            scores = self._out_of_fold(scores, features, labels, groups, seed)
+        self._fit_stage(exact, scores, features, labels, groups, starts, constraints, on_progress, spread)
+        if self.choice_ is not None:
+            self._explain_choice(spread)
+        return self
+
+    def _checked_stage(self) -> ExactRanker:
+        """Check all parameters; return the exact stage, not yet fitted."""
+        if self.top_k is not None:
+            check_whole("top_k", self.top_k, 2, " or None for the full list")
+        for name in ("choose", "base_score"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise ValueError(f"{name} must be true or false, got {getattr(self, name)!r}")
+        if self.spread is not None:
+            check_number("spread", self.spread, above=0.0)
+            if self.choose or not self.base_score:
+                why = "choose compares spreads of its own" if self.choose else "it needs base_score=True"
+                raise ValueError(f"spread must be None, for {why}, got {self.spread!r}")
+        exact = self._exact_stage()
+        exact._check_parameters()
+        if (self.choose or self.spread is not None) and exact.recentre is not None:
+            raise ValueError(f"exact: recentre must be None where weights are central ones, got {exact.recentre!r}")
+        if self.choose and RankStatistic.parse(exact.statistic).length is not None:
+            raise ValueError(
+                f"exact: statistic must be one for lists of any length, which inner splits have, got {exact.statistic}"
+            )
+        return exact
+
+    def _fit_stage(
+        self,
+        exact: ExactRanker,
+        scores: FloatArray,
+        features: FloatArray,
+        labels: FloatArray,
+        groups: IntArray | None,
+        starts: list[FloatArray],
+        constraints: LinearConstraints | None,
+        on_progress: Progress | None,
+        spread: float | None,
+        *,
+        prove: bool = True,
+    ) -> None:
+        """Cut the lists by the base scores of their rows and fit the exact stage to the tops."""
         cuts = cut(scores, groups, self.top_k)
         self.threshold_: float | None = float(cuts[0]) if groups is None else None
         top = scores >= cuts
-        if (own := _linear_weights(self.base_, features.shape[1])) is not None:
-            starts.insert(0, own)
         self.exact_ = exact
         exact._take_names(self)
-        tops, top_labels, top_groups = features[top], labels[top], None if groups is None else groups[top]
-        lists = TopLists.of(tops, top_groups)
-        exact._find(lists, top_labels, top_groups, starts, constraints, on_progress)
+        columns = features if not isinstance(self.base_, ScoreColumn) else self.base_.others(features)
+        if self.choose or self.base_score:
+            columns = np.column_stack([scores, columns])
+        top_labels, top_groups = labels[top], None if groups is None else groups[top]
+        lists = TopLists.of(columns[top], top_groups)
+        exact._find(lists, top_labels, top_groups, starts, constraints, on_progress, spread=spread, prove=prove)
         if exact.coef_ is None:
             exact.note_ = f"{_why_nothing(exact, top_labels, top_groups)}: the base ranking is kept"
-        return self
+
+    def _out_of_fold(
+        self,
+        scores: FloatArray,
+        features: FloatArray,
+        labels: FloatArray,
+        groups: IntArray | None,
+        seed: int,
+        repeats: int = 2,
+    ) -> FloatArray:
+        """Return base scores of the training rows by clones that have not seen them, on the scale of the base ranker.
+
+        An overfitted base looks better on its own training rows than it is, and a correction learnt from such scores
+        would trust it too much. The scores of each clone are shifted and scaled so that those of its training rows have
+        the mean and deviation of the base ranker's. Bases without a fit, and data of which a part would hold a single
+        label, keep their own scores.
+        """
+        if _is_given(self):
+            return scores
+        total, deviation = np.zeros(len(scores)), scores.std()
+        for repeat in range(repeats):
+            folds = folds_of(labels, groups, seed + repeat)
+            if not folds:
+                return scores
+            for train, held in folds:
+                base, found = self._fit_part(features, labels, groups, train, seed)
+                unit = found.std()
+                own = _scores_of(base, features[held])
+                total[held] += (own - found.mean()) * (deviation / unit if unit > 0 else 1.0) + scores.mean()
+        return total / repeats
+
+    def _fit_part(
+        self, features: FloatArray, labels: FloatArray, groups: IntArray | None, rows: IntArray, seed: int
+    ) -> tuple[Any, FloatArray]:
+        """Return a base ranker fitted to some of the rows, and its scores of these rows."""
+        lists = None if groups is None else np.unique(groups[rows], return_inverse=True)[1]
+        base = self._fit_base(features[rows], labels[rows], lists, lists, seed)
+        return base, _scores_of(base, features[rows])
+
+    def _compare(
+        self,
+        features: FloatArray,
+        labels: FloatArray,
+        groups: IntArray | None,
+        constraints: LinearConstraints | None,
+        seed: int,
+        results: MutableMapping[str, Any],
+        on_choice: Callable[[int, int], None] | None,
+    ) -> Choice:
+        """Compare the base and corrections of several spreads on inner splits, see `ltr.rankers.choice`."""
+        splits = inner_splits(labels, groups, seed)
+        if not splits:
+            which = "two rows of each label" if groups is None else "two queries"
+            raise ValueError(f"choose needs at least {which} to split, use choose=False")
+        missing = [split for split in splits if split[0] not in results]
+        done = len(splits) - len(missing)
+
+        def ranked(split: Split) -> tuple[str, list[list[float]]]:
+            return split[0], self._rank_held_out(features, labels, groups, split, constraints, seed)
+
+        with ThreadPoolExecutor(available_threads()) as pool:
+            try:
+                for name, places_of_split in pool.map(ranked, missing):
+                    results[name] = places_of_split
+                    done += 1
+                    if on_choice is not None:
+                        on_choice(done, len(splits))
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+        names = [BASE, *(f"spread {spread:g}" for spread in SPREADS)]
+        return compare(results, splits, names, labels, groups, self._measure(), seed)
+
+    def _rank_held_out(
+        self,
+        features: FloatArray,
+        labels: FloatArray,
+        groups: IntArray | None,
+        split: Split,
+        constraints: LinearConstraints | None,
+        seed: int,
+    ) -> list[list[float]]:
+        """Return the places of the held-out rows by base and corrections that learn from the other rows."""
+        _, train, held = split
+        part = copy.copy(self)
+        if _is_given(self):
+            own = _scores_of(self.base_, features[train])
+        else:
+            part.base_, own = self._fit_part(features, labels, groups, train, seed)
+        X, y = features[train], labels[train]
+        lists = None if groups is None else np.unique(groups[train], return_inverse=True)[1]
+        if self.top_k is not None and groups is None:
+            part.top_k = max(2, round(self.top_k * len(train) / len(labels)))
+        held_lists = None if groups is None else np.unique(groups[held], return_inverse=True)[1]
+        scores = part._out_of_fold(own, X, y, lists, seed, repeats=1)
+        base_scores = _scores_of(part.base_, features[held])
+        found = [places(base_scores, held_lists).tolist()]
+        for spread in SPREADS:
+            part._fit_stage(self._exact_stage(), scores, X, y, lists, [], constraints, None, spread, prove=False)
+            found.append(places(part._merged(base_scores, features[held], held_lists), held_lists).tolist())
+        return found
+
+    def _explain_choice(self, spread: float | None) -> None:
+        """Complete the choice by what was found on the list itself; leave the base's order alone where that is best."""
+        exact, choice = self.exact_, self.choice_
+        assert choice is not None
+        gain, what = None, choice.chosen
+        if exact.problem_ is not None and exact.solution_ is not None and math.isfinite(exact.solution_.value):
+            start = next(iter(exact.warm_starts_))
+            if exact.problem_.feasible(start):
+                gain = exact.solution_.value - exact.problem_.evaluate(start)
+        if choice.reranks and exact.coef_ is not None:
+            used = int(np.count_nonzero(exact.coef_))
+            top = "full list" if self.top_k is None else f"top {self.top_k}"
+            what = f"base + {used} feature{'s' * (used != 1)}, {choice.chosen}, on the {top}"
+        elif exact.coef_ is not None:
+            exact.coef_ = None
+            exact.note_ = str(dataclasses.replace(choice, list_gain=gain))
+        self.choice_ = dataclasses.replace(choice, list_gain=gain, what=what)
 
     coef_ = property(operator.attrgetter("exact_.coef_"))
     solution_ = property(operator.attrgetter("exact_.solution_"))
     problem_ = property(operator.attrgetter("exact_.problem_"))
     note_ = property(operator.attrgetter("exact_.note_"))
+    base_weight_ = property(operator.attrgetter("exact_.base_weight_"))
 
     @property
     def linear_weights(self) -> None:
@@ -284,6 +557,9 @@ class TwoStageRanker(Ranker):
             raise ValueError(f"base must be a name or an estimator, got {self.base!r}")
         else:
             base = clone(self.base, safe=False)  # a copy of an object that is no estimator of scikit-learn
+        if isinstance(base, ScoreColumn):  # it learns nothing, and knows columns by their names
+            base._take_names(self)
+            return base
         last, prefix = base, ""
         while isinstance(last, Pipeline):
             name, last = last.steps[-1]
@@ -321,11 +597,16 @@ class TwoStageRanker(Ranker):
         return scores, cut(scores, queries, self.top_k), queries
 
     def _scores(self, features: FloatArray, qid: ArrayLike | None = None) -> FloatArray:
-        scores, cuts, queries = self._first_stage(features, qid)
+        scores, _, queries = self._first_stage(features, qid)
+        return self._merged(scores, features, queries)
+
+    def _merged(self, scores: FloatArray, features: FloatArray, queries: IntArray | None) -> FloatArray:
+        """Return scores that order the rows by the exact stage where they are at the top, else by these base scores."""
         if self.coef_ is None:
             return scores
+        cuts = cut(scores, queries, self.top_k) if self.threshold_ is None else np.full(len(scores), self.threshold_)
         top = scores >= cuts
-        exact = self.exact_._scores(features)
+        exact = self.exact_._scores(features, scores)
         if self.threshold_ is None:
             exact -= _means_of_tops(exact, top, queries)
         lift = np.where(np.isneginf(cuts), 0.0, cuts)
@@ -340,12 +621,23 @@ class TwoStageRanker(Ranker):
     def _fitted_state(self) -> dict[str, Any]:
         if not isinstance(self.base_, Ranker):
             raise TypeError(f"a ranker on a {type(self.base_).__name__} cannot be saved by itself: pickle it")
-        return {"base": self.base_.to_state(), "exact": self.exact_.to_state(), "threshold": self.threshold_}
+        choice = None if self.choice_ is None else self.choice_.to_dict()
+        stages = {"base": self.base_.to_state(), "exact": self.exact_.to_state()}
+        return {**stages, "threshold": self.threshold_, "choice": choice}
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
         self.base_ = Ranker.from_state(fitted["base"])
         self.exact_ = ExactRanker.from_state(fitted["exact"])
         self.threshold_ = fitted["threshold"]
+        choice = fitted.get("choice")  # which earlier files do not hold
+        self.choice_ = None if choice is None else Choice.from_dict(choice)
+
+
+def _is_given(ranker: TwoStageRanker) -> bool:
+    """Return whether the base is not to be fitted: a column of scores, or an object without a fit."""
+    return isinstance(ranker.base_, ScoreColumn) or (
+        not isinstance(ranker.base, str) and not hasattr(ranker.base, "fit")
+    )
 
 
 def _why_nothing(exact: ExactRanker, labels: FloatArray, groups: IntArray | None) -> str:
