@@ -255,7 +255,9 @@ def _fit_exact(
                 "bound": solution.bound,
                 "gap": solution.gap if math.isfinite(solution.gap) else None,
                 "trivial_bound": problem.trivial_bound,
-                "starts": {name: problem.evaluate(w) for name, w in zip(starts, given, strict=False) if problem.feasible(w)},
+                "starts": {
+                    name: problem.evaluate(w) for name, w in zip(starts, given, strict=False) if problem.feasible(w)
+                },
             },
             "trace": [
                 [round(point.seconds, 3), point.incumbent, point.bound, point.nodes]
@@ -301,7 +303,7 @@ def first_stage_ranker(
     on_round: Callable[[int, float], None] | None = None,
     columns: Sequence[str] = (),
 ) -> Any:  # noqa: ANN401  (four classes)
-    """Return the ranker of a surrogate, a baseline or a column of scores, not yet fitted; `columns` are the features."""
+    """Return the ranker of a surrogate, baseline or column of scores, not yet fitted; `columns` name the features."""
     if config.exact.score_column is not None and method == config.base:
         return ScoreColumn(columns.index(config.exact.score_column))
     if method in config.surrogate.losses:
@@ -325,7 +327,9 @@ def quiet_surrogates() -> Iterator[None]:
 def two_stage_ranker(config: Config, base: Ranker, *, threads: int | None = None) -> TwoStageRanker:
     """Return the exact stage on top of a base ranker, not yet fitted."""
     section = config.exact
-    options = section.model_dump(exclude={"enabled", "base", "certificate", "top_k", "choose", "base_score", "spread", *LIMITS})
+    options = section.model_dump(
+        exclude={"enabled", "base", "certificate", "top_k", "choose", "base_score", "spread", *LIMITS}
+    )
     if threads is not None:
         # an object has the number of threads; auto chooses weight_space for every problem
         solver = METHODS["weight_space" if section.method == "auto" else section.method]

@@ -13,6 +13,17 @@ from trainers.config.experiment import (
     load_config,
     parse_config,
     resolved_toml,
+    without_choice,
 )
 
-__all__ = ["EXACT", "ORIGIN", "Config", "describe_keys", "free_keys", "load_config", "parse_config", "resolved_toml"]
+__all__ = [
+    "EXACT",
+    "ORIGIN",
+    "Config",
+    "describe_keys",
+    "free_keys",
+    "load_config",
+    "parse_config",
+    "resolved_toml",
+    "without_choice",
+]

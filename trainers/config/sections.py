@@ -278,8 +278,9 @@ class ExactConfig(Section):
         True, "rerank only where, and only as far as, inner splits of the training set show a gain on new lists"
     )
     base_score: Annotated[bool | str, PlainValidator(_yes_no_or_column)] = option(
-        False, "correct the base score instead of replacing it: true, or the column of the data that holds the scores "
-        "of a model from elsewhere, which then is the base"
+        False,
+        "correct the base score instead of replacing it: true, or the column of the data that holds the scores "
+        "of a model from elsewhere, which then is the base",
     )
     spread: float | None = option(
         None, "how far weights around the base order may spread; the full optimum when left out", gt=0
@@ -323,6 +324,9 @@ class ExactConfig(Section):
         elif self.spread is not None and self.base_score is False:
             rule = "goes with base_score = true, or a column of scores: the weights spread around the base order"
             yield "spread", rule, self.spread, ("base_score",)
+        if self.recentre is not None and (self.choose or self.spread is not None):
+            rule = "goes with choose = false and no spread only: it moves the best weights of the list"
+            yield "recentre", rule, self.recentre, ("choose", "spread")
         if self.score_column is not None and self.base != type(self).model_fields["base"].default:
             rule = f"must be left out: the column {self.score_column!r} is the base"
             yield "base", rule, self.base, ("base_score",)

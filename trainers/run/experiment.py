@@ -127,11 +127,21 @@ def _results(context: Context, records: Sequence[Json]) -> Results:
     if config.exact.enabled:
         each = f" in each of {context.split.train.n_queries} queries" if context.split.by_query else ""
         top = f"{context.top} of {config.base}{each}"
+        if config.exact.choose or config.exact.base_score is True:
+            top += " (scores out of fold)"
         base = load_scores(context.run.method(config.base))
+    # an exact stage that corrects base scores has a list of its own, cut by scores out of fold
+    own_list = config.exact.choose or config.exact.base_score is not False
+    found = next((record.get("list") or {} for record in records if record["method"] == EXACT), {})
     rows = []
     for record in records:
         scores = None if base is None else load_scores(context.run.method(record["method"]))
-        rows.append(Row.of(record, None if base is None or scores is None else context.statistic_on_top(base, scores)))
+        on_top = None
+        if own_list:
+            on_top = found.get("base") if record["method"] == config.base else None
+        elif base is not None and scores is not None:
+            on_top = context.statistic_on_top(base, scores)
+        rows.append(Row.of(record, on_top))
     done = [record["method"] for record in records if record["status"] != INTERRUPTED]
     complete, priced = done == list(config.methods), config.exact.C > 0
     note = _note_by_query(context) if context.split.by_query else too_long(config, context.split)

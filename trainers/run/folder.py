@@ -32,7 +32,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from trainers.config import ORIGIN, Config, parse_config, resolved_toml
+from trainers.config import ORIGIN, Config, parse_config, resolved_toml, without_choice
 from trainers.config.errors import ConfigError, Finding, nearest
 from trainers.config.sections import EARLIER
 from trainers.config.toml_text import flat, merged, read_toml, unflat
@@ -205,11 +205,11 @@ def find_run(text: str, runs_dir: str | Path = "runs") -> RunFolder:
 def as_begun(config: Config, *, fresh: bool = False) -> Config:
     """Return a config with ``exact.choose = false`` where it leaves that out and its run was begun before the key."""
     folder = RunFolder(config.folder)
-    if fresh or "choose" in config.exact.model_fields_set or not (folder.begun and folder.config.is_file()):
+    if fresh or not (folder.begun and folder.config.is_file()):
         return config
     with contextlib.suppress(ConfigError):  # a damaged config is reported where the run is opened
         if "exact.choose" not in flat(read_toml(folder.config)):
-            return config.model_copy(update={"exact": config.exact.model_copy(update={"choose": False})})
+            return without_choice(config)
     return config
 
 

@@ -121,6 +121,8 @@ class Results:
         notes = []
         if self.top is not None:
             notes.append(f"list: {self.top} on the training set")
+        if self.choice is not None:
+            notes.append("best on list, bound: the largest value there, which the weights for new lists need not have")
         notes += [self.note] if self.note else []
         notes += [f"{row.method}: {row.message}" for row in self.rows if row.message]
         if not self.complete:

@@ -219,8 +219,13 @@ def check_columns(config: Config, columns: Sequence[str]) -> None:
         hint = "" if column in columns else nearest(column, columns) or f"; the data have {', '.join(columns[:12])}"
         findings.append(Finding("exact.base_score", f"is {known}{hint}", column))
     if exact.max_nonzeros is not None and exact.max_nonzeros > len(features):
-        findings.append(Finding("exact.max_nonzeros", f"must be at most {len(features)}, the number of features that "
-                                "the exact stage has", exact.max_nonzeros))
+        findings.append(
+            Finding(
+                "exact.max_nonzeros",
+                f"must be at most {len(features)}, the number of features that the exact stage has",
+                exact.max_nonzeros,
+            )
+        )
     if findings:
         raise ConfigError("config, with these data", findings)
 
