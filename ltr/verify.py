@@ -11,7 +11,8 @@ except in messages. The verdict is one line, and the exit code
     3  the file could not be checked: it needs more memory than there is or than the program allows itself
 
 **The problem.** Over weights w in [-1, 1]^d with A w <= b and at most max_nonzeros of them other than 0, maximise
-``statistic(w) - C * #{j : w_j != 0}``. A pair (i, k) is won where ``w·δ >= margin * s``, δ = x_i - x_k, margin > 0, and
+``statistic(w) - C * #{j : w_j != 0}``. Weights of the columns named as free are not counted, here or in what follows;
+a file that does not name any has none. A pair (i, k) is won where ``w·δ >= margin * s``, δ = x_i - x_k, margin > 0, and
 lost elsewhere; s = 1 unless stated otherwise. In a file of the kind "pairwise" the statistic is the sum of the weights
 of the pairs won.
 
@@ -95,7 +96,8 @@ Json = Any  # what json.loads returns
 Pair = tuple[int, ...]
 FORMAT, VERSION = "ltr certificate", 1
 PROBLEM = {"C": float, "margin": float, "constraints": ({"A": [[float]], "b": [float]},), "max_nonzeros": (int,)}
-PROBLEM |= {"X": [[float]], "sha256": str}
+PROBLEM |= {"X": [[float]], "sha256": str, "free": [int]}
+OPTIONAL = ("free",)
 RANKED = {"rank": str, "statistic": str, "a": [float]}
 KINDS = {
     "rerank": {"kind": str, **PROBLEM, **RANKED, "y": [int]},
@@ -184,11 +186,10 @@ def typed(value: Json, kind: Json, place: str) -> Json:
         kind = KINDS[found]
     if isinstance(kind, dict) and isinstance(value, dict):
         for field in (*kind, *value):
-            known = field in kind
-            require(
-                known and field in value, place or "file", f"{field!r:.40} is {'missing' if known else 'not known'}"
-            )
-        return {field: typed(value[field], kind[field], f"{place}.{field}".lstrip(".")) for field in kind}
+            known, given = field in kind, field in value or field in OPTIONAL
+            require(known and given, place or "file", f"{field!r:.40} is {'missing' if known else 'not known'}")
+        present = [field for field in kind if field in value]
+        return {field: typed(value[field], kind[field], f"{place}.{field}".lstrip(".")) for field in present}
     if isinstance(kind, list) and isinstance(value, list):
         entries = [typed(entry, kind[0], f"{place}[{at}]") for at, entry in enumerate(value)]
         for at, entry in enumerate(entries if isinstance(kind[0], list) else []):
@@ -357,7 +358,8 @@ class Problem:
         scale, shift: the statistic is scale * (sum of contributions) / value_unit + shift.
         sides: (row of A, entry of b), both times one power of 2.
         scalable: whether the faces of the cube are the roots.
-        most: weights that may differ from 0.
+        counted: the columns that are not free.
+        most: weights of these that may differ from 0.
     """
 
     def __init__(self, content: dict[str, Json]) -> None:
@@ -366,8 +368,14 @@ class Problem:
         require(self.C >= 0, "problem.C", f"must be >= 0, got {content['C']}")
         require(self.margin > 0, "problem.margin", f"must be > 0, got {content['margin']}")
         n, d = self.n, self.d = len(X), len(X[0])
-        self.most = d if content["max_nonzeros"] is None else content["max_nonzeros"]
-        require(1 <= self.most <= d, "problem.max_nonzeros", f"must be from 1 to {d}, got {self.most!r:.40}")
+        free, most = content.get("free", []), content["max_nonzeros"]
+        for at, j in enumerate(free):
+            right = 0 <= j < d and j not in free[:at]
+            require(right, f"problem.free[{at}]", f"must be a column from 0 to {d - 1}, named once, got {j!r:.40}")
+        self.counted = [j for j in range(d) if j not in free]
+        self.most = len(self.counted) if most is None else most
+        right = most is None or 1 <= most <= len(self.counted)
+        require(right, "problem.max_nonzeros", f"must be from 1 to {len(self.counted)}, got {most!r:.40}")
         flat, self.unit = integers([v for row in X for v in row])
         self.X = [flat[at : at + d] for at in range(0, n * d, d)]
         self.columns = [flat[j::d] for j in range(d)]
@@ -506,7 +514,11 @@ class Problem:
                 places = {i: len(a) - 1 - bisect.bisect_right(ascending, scores[i] - least) for i in ranked}
             gains = [0, *itertools.accumulate(step for _, step in layers)]
             total += sum(gains[self.grades[i]] * a[places[i]] for i in ranked)
-        return self.objective(total, sum(v != 0 for v in w))
+        return self.objective(total, self.nonzero(weights))
+
+    def nonzero(self, weights: list[float]) -> int:
+        """Return the number of weights other than 0 that count."""
+        return sum(weights[j] != 0 for j in self.counted)
 
     def excess(self, weights: list[float]) -> Fraction:
         """Return the largest excess over a side constraint relative to the size of its terms, or 0."""
@@ -674,7 +686,7 @@ def check_root(problem: Problem, limits: list[int], words: list[str], root: Box,
 
 def check_closed(problem: Problem, limits: list[int], box: Box, place: str) -> None:
     """Check that no feasible weights of a box have an objective above the bound."""
-    nonzero = sum(box.low[j] > 0 or box.high[j] < 0 or j in box.apart for j in range(problem.d))
+    nonzero = sum(box.low[j] > 0 or box.high[j] < 0 or j in box.apart for j in problem.counted)
     if nonzero > problem.most or problem.perfect <= limits[nonzero]:
         return
     for row, limit in problem.sides:
@@ -698,7 +710,7 @@ def check(content: dict[str, Json], progress: Progress | None = None) -> tuple[s
     sized(weights, problem.d, "weights")
     for j, w in enumerate(weights):
         require(abs(w) <= 1, f"weights[{j}]", f"must be from -1 to 1, got {w!r}")
-    nonzero = sum(w != 0 for w in weights)
+    nonzero = problem.nonzero(weights)
     require(nonzero <= problem.most, "weights", f"at most {problem.most} may differ from 0, got {nonzero}")
     over, value = problem.excess(weights), problem.value(weights)
     require(over <= FEASIBLE, "weights", f"exceed a side constraint by {show(over)} of its terms' size")
@@ -729,6 +741,8 @@ def statement(problem: dict[str, Json]) -> str:
     words += [f"margin {problem['margin']!r}", f"C {problem['C']!r}"]
     if problem["max_nonzeros"] is not None:
         words.append(f"max_nonzeros {problem['max_nonzeros']}")
+    if free := problem.get("free"):
+        words.append(f"free {'columns' if len(free) > 1 else 'column'} {' and '.join(map(str, free))}")
     if sides:
         words.append(counted(len(sides["A"]), "side constraint"))
     if problem["kind"] == "graded":

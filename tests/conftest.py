@@ -22,7 +22,31 @@ def pytest_configure(config):
     tiers.choose(config.getoption("--slow"))
 
 
+LONGEST = (  # files that take longest, first: at the end no process waits for another that has just begun one of them
+    "test_experiment",
+    "test_processes",
+    "test_sweep_processes",
+    "test_loss_extremes",
+    "test_losses",
+    "test_bench",
+    "test_loss_invariants",
+    "test_sweep_dask",
+    "test_certificate",
+    "test_hosted",
+    "test_sweep_runs",
+    "test_solve",
+    "test_transforms",
+    "test_readme",
+    "test_paper_page",
+    "test_models",
+    "test_agreement",
+    "test_verify",
+)
+
+
 def pytest_collection_modifyitems(config, items):
+    place = {name: at for at, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.stem, len(place)))
     if config.getoption("--slow"):
         return
     left_out = [item for item in items if item.get_closest_marker("slow")]

@@ -1,12 +1,11 @@
-"""Programs that tests/test_processes.py starts under torchrun: fits by all processes, and runs that end badly.
+"""What the processes of tests/test_processes.py do: fits by all of them, and runs that end badly, under torchrun.
 
-torchrun --standalone --nproc-per-node 2 tests/processes.py fits FOLDER
+torchrun --standalone --nproc-per-node 2 tests/processes.py FOLDER CONFIG OPTIONS...
 """
 
 import itertools
 import os
 import sys
-from pathlib import Path
 from unittest import mock
 
 import numpy as np
@@ -114,11 +113,10 @@ def rest(states, rank=0):
     return results
 
 
-def fits(folder):
+def fits(rank, size, folder):
     """What all processes make of the cases, by process; and states half way."""
     torch.set_num_threads(1)
-    dist.init_process_group("gloo")
-    rank, size = dist.get_rank(), dist.get_world_size()
+    dist.init_process_group("gloo", init_method=f"file://{folder}/store-{size}", rank=rank, world_size=size)
     torch.save(whole(rank), folder / f"whole-{size}-{rank}.pt")
     if (folder / "half.pt").exists():
         torch.save(rest(torch.load(folder / "half.pt"), rank), folder / f"rest-{size}-{rank}.pt")
@@ -140,7 +138,7 @@ def refused(folder, rank):
         (folder / f"refused-{rank}.txt").write_text(str(error))
 
 
-def run(folder, *arguments):
+def run(*arguments):
     """``ltr run``; where CRASH names a process, that raises at its third evaluation of 64 rows or more."""
     from trainers.cli import main
 
@@ -157,4 +155,4 @@ def run(folder, *arguments):
 
 
 if __name__ == "__main__":
-    {"fits": fits, "run": run}[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])
+    run(*sys.argv[1:])

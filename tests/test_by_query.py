@@ -35,7 +35,7 @@ def config_for(folder, **sections):
         "data": {"name": "grouped"},
         "surrogate": {"losses": ["ranknet", "hinge"], "max_steps": 6, "tolerance": 1e-15},
         "baselines": {"methods": ["logistic_regression"]},
-        "exact": {"top_k": 5, "statistic": "dcg@5", "method": "local_search", "time_limit": 1.0},
+        "exact": {"top_k": 5, "statistic": "dcg@5", "method": "local_search", "time_limit": 0.2},
         "statistics": {"report": ["mrr"]},
     }
     for name, section in sections.items():

@@ -46,7 +46,7 @@ def config_for(folder, **sections):
         "data": {"name": "gaussians"},
         "surrogate": {"losses": ["ranknet", "p_norm_push(p=2)"], "max_steps": 6, "tolerance": 1e-15},
         "baselines": {"rankboost": {"rounds": 5}},
-        "exact": {"top_k": 40, "method": "local_search", "time_limit": 1.0},
+        "exact": {"top_k": 40, "method": "local_search", "time_limit": 0.2},
         "statistics": {"report": ["auc", "dcg@10"]},
     }
     for name, section in sections.items():
@@ -376,6 +376,9 @@ max_steps = 30
 methods = []
 [exact]
 enabled = false
+[tracking]
+tensorboard = false
+figures = false
 """
 
 
@@ -703,7 +706,7 @@ def test_a_damaged_run_is_one_message_and_fresh_starts_over(finished, tmp_path, 
         (copy.folder / also).unlink()
     with pytest.raises(RunError, match=rf"{re.escape(name)}: .*--fresh"):
         run_experiment(copy)
-    if "/" not in name:
+    if "/" not in name and text in (None, "\x00"):
         assert numbers(run_experiment(copy, fresh=True))[:-1] == numbers(results)[:-1]
 
 
@@ -797,7 +800,7 @@ def pumps(folder):
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_every_shipped_config_runs(path, tmp_path):
     quick = [
-        f"runs_dir={tmp_path}", "surrogate.max_steps=2", "exact.time_limit=1", "baselines.rankboost.rounds=2",
+        f"runs_dir={tmp_path}", "surrogate.max_steps=2", "exact.time_limit=0.3", "baselines.rankboost.rounds=2",
         "surrogate.certify=false", "tracking.figures=false",
     ]  # fmt: skip
     if path.stem == "own_data":

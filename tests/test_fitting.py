@@ -1,5 +1,6 @@
 """Fits: optima, certificates, exact resumption, interruptions, mini-batches."""
 
+import functools
 import io
 import itertools
 
@@ -204,6 +205,13 @@ def small_fit(case, max_steps=12):
 CASES = ["ranknet", "hinge", "logistic", "mlp", "adam", "lists"]
 
 
+@functools.cache
+def whole_fit(case):
+    """A fit that ran to its end, and its steps."""
+    fit = small_fit(case)
+    return fit, list(fit)
+
+
 def known(step):
     return (step.index, step.objective, step.loss, step.grad_norm, step.gap, step.width)
 
@@ -211,8 +219,7 @@ def known(step):
 @pytest.mark.parametrize("after", [1, 4, 11])
 @pytest.mark.parametrize("case", CASES)
 def test_a_resumed_fit_equals_the_uninterrupted_one_bit_for_bit(case, after):
-    whole = small_fit(case)
-    steps = list(whole)
+    whole, steps = whole_fit(case)
     first = small_fit(case)
     head = list(itertools.islice(first, after))
     file = io.BytesIO()
@@ -234,8 +241,7 @@ def test_a_resumed_fit_equals_the_uninterrupted_one_bit_for_bit(case, after):
 @pytest.mark.parametrize("call", [3, 8, 12])
 @pytest.mark.parametrize("case", CASES)
 def test_an_interrupted_step_leaves_the_fit_where_it_was(case, call):
-    whole = small_fit(case)
-    list(whole)
+    whole, _ = whole_fit(case)
     fit, calls = small_fit(case), 0
 
     def interrupt(module, inputs):

@@ -1,3 +1,4 @@
+import functools
 import itertools
 import math
 import signal
@@ -32,6 +33,11 @@ def medium(**options):
     X = rng.normal(size=(30, 4))
     y = (X @ rng.normal(size=4) + 2 * rng.normal(size=30) > 0).astype(int)
     return RerankProblem(X, y, **options)
+
+
+@functools.cache
+def medium_proven():
+    return solve(medium(), HOSTED, Limits(time_limit=60))
 
 
 def hard():
@@ -186,10 +192,7 @@ def test_several_nodes_and_rounds_end_at_the_kernels_optimum(options):
 
 
 def test_the_local_search_and_threads_change_no_proof():
-    p = medium()
-    assert (
-        solve(p, HostedSearch(threads=2), Limits(time_limit=60)).value == solve(p, HOSTED, Limits(time_limit=60)).value
-    )
+    assert solve(medium(), HostedSearch(threads=2), Limits(time_limit=60)).value == medium_proven().value
 
 
 # --- limits ----------------------------------------------------------------------------------------------------
@@ -197,7 +200,7 @@ def test_the_local_search_and_threads_change_no_proof():
 
 def test_a_node_limit_leaves_a_valid_bound():
     p = medium()
-    whole = solve(p, HOSTED, Limits(time_limit=60))
+    whole = medium_proven()
     for limit in (1, 2, 3, 5, 8, whole.nodes - 1):
         solution = solve(p, HOSTED, Limits(time_limit=60, node_limit=limit))
         assert solution.status in (Status.NODE_LIMIT, Status.OPTIMAL)
@@ -216,7 +219,7 @@ def test_a_time_limit_leaves_a_valid_bound():
 @pytest.mark.parametrize("gap", [0.5, 0.05, 0.01])
 def test_a_gap_ends_the_search(gap):
     p = medium()
-    best = solve(p, HOSTED, Limits(time_limit=60))
+    best = medium_proven()
     solution = solve(p, HOSTED, Limits(time_limit=60, gap=gap))
     assert solution.status in (Status.GAP_LIMIT, Status.OPTIMAL)
     assert solution.gap <= gap
@@ -226,7 +229,7 @@ def test_a_gap_ends_the_search(gap):
 
 def test_stopped_at_any_question_it_leaves_a_valid_bound():
     p = medium()
-    optimum = solve(p, HOSTED, Limits(time_limit=60)).value
+    optimum = medium_proven().value
     statuses = set()
     for allowed in (0, 1, 2, 4, 8, 16, 24, 32, 10**9):
         questions = itertools.count()

@@ -88,7 +88,7 @@ def instances(draw):
     return problem, np.array(draw(st.lists(grid, min_size=d, max_size=d)))
 
 
-@settings(max_examples=examples(100, slow=400), deadline=None)
+@settings(max_examples=examples(40, slow=400), deadline=None)
 @given(instances(), st.sampled_from(NORMS))
 def test_the_value_never_falls_and_the_margin_never_shrinks(instance, norm):
     problem, given_weights = instance

@@ -140,7 +140,7 @@ def test_a_model_that_takes_too_long_to_build_is_given_up(monkeypatch):
 def test_time_is_kept_on_large_problems(make, method):
     problem = make()
     solve(RerankProblem([[0.0], [1.0]], [0, 1]), method, Limits(time_limit=10))  # compiled before the clock
-    for limit in (0.001, 0.5):
+    for limit in (0.001, 0.2):
         began = time.monotonic()
         solution = solve(problem, method, Limits(time_limit=limit))
         assert time.monotonic() - began < limit + PATIENCE

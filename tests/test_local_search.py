@@ -17,6 +17,7 @@ from tests.reference import (
     random_instance,
     random_pairwise,
 )
+from tests.tiers import examples
 
 
 def state(seed=0):
@@ -74,8 +75,8 @@ def test_an_ascent_never_falls_and_can_be_cut_into_pieces():
 
 
 def test_reaches_the_optimum_of_nearly_all_tiny_problems_and_never_more():
-    reached = 0
-    for seed in range(234):
+    reached, count = 0, examples(78, slow=234)
+    for seed in range(count):
         p = random_instance(seed)
         best, _ = cell_optimum(p.X, p.y, p.statistic, p.C, p.rank)
         result = local_search(p, seed=seed, restarts=20, time_limit=60.0)
@@ -83,31 +84,31 @@ def test_reaches_the_optimum_of_nearly_all_tiny_problems_and_never_more():
         assert result.value == p.evaluate(result.weights)
         assert np.abs(result.weights).max() <= 1.0
         reached += result.value >= best - 1e-9
-    assert reached >= 0.99 * 234
+    assert reached >= 0.99 * count
 
 
 def test_reaches_the_optimum_of_nearly_all_tiny_preference_problems_and_never_more():
-    reached = 0
-    for seed in range(120):
+    reached, count = 0, examples(60, slow=120)
+    for seed in range(count):
         p = random_pairwise(seed)
         best, _ = cell_optimum_pairs(p.X, p.pairs, p.weights, p.C)
         result = local_search(p, seed=seed, restarts=20, time_limit=60.0)
         assert result.value <= best + 1e-9
         assert result.value == p.evaluate(result.weights)
         reached += result.value >= best - 1e-9
-    assert reached >= 0.99 * 120
+    assert reached >= 0.99 * count
 
 
 def test_reaches_the_optimum_of_nearly_all_tiny_graded_problems_and_never_more():
-    reached = 0
-    for seed in range(156):
+    reached, count = 0, examples(78, slow=156)
+    for seed in range(count):
         p = random_graded(seed)
         best, _ = cell_optimum_graded(p)
         result = local_search(p, seed=seed, restarts=20, time_limit=60.0)
         assert result.value <= best + 1e-9
         assert result.value == p.evaluate(result.weights)
         reached += result.value >= best - 1e-9
-    assert reached >= 0.99 * 156
+    assert reached >= 0.99 * count
 
 
 def test_a_problem_without_pairs_has_the_value_of_any_ranking():
@@ -174,7 +175,7 @@ def test_more_restarts_never_hurt():
 
 def test_reaches_the_optimum_under_homogeneous_side_constraints():
     reached = total = 0
-    for seed in range(80):
+    for seed in range(examples(40, slow=80)):
         base = random_instance(seed)
         A = np.random.default_rng(seed).integers(-1, 2, size=(2, base.d)).astype(float)
         p = RerankProblem(

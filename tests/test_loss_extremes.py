@@ -14,6 +14,7 @@ import torch
 from ltr.losses import RankingLoss, SmoothStatisticLoss, parse_loss, transforms
 from tests.loss_reference import ALL_PAIRS, CASES, NO_PAIRS
 from tests.test_listwise import NAMES
+from tests.tiers import every_second, slow_but
 
 LOSSES = [
     *(case.name for case in CASES),
@@ -40,10 +41,23 @@ RELATIVE = {torch.float32: 2e-5, torch.float64: 1e-9}
 OF_ITEMS = ("list", "logistic", "lambda")  # which have one form only
 
 all_losses = pytest.mark.parametrize("name", LOSSES)
-all_forms = pytest.mark.parametrize(
-    ("name", "form"), [(n, f) for n in LOSSES for f in (["compiled"] if n.startswith(OF_ITEMS) else FORMS)]
-)
-dtypes = pytest.mark.parametrize("dtype", RELATIVE, ids=str)
+
+
+def forms_and_dtypes():
+    """Every loss in all of its forms and dtypes.
+
+    The quick tier has the compiled form in both dtypes, and the others in one dtype, which alternates between losses.
+    """
+    cases, kept = [], []
+    for at, name in enumerate(LOSSES):
+        for turn, form in enumerate(["compiled"] if name.startswith(OF_ITEMS) else FORMS):
+            both = [(name, form, dtype) for dtype in RELATIVE]
+            cases += both
+            kept += both if form == "compiled" else [both[(at + turn) % 2]]
+    return slow_but(cases, quick=kept)
+
+
+all_forms = pytest.mark.parametrize(("name", "form", "dtype"), forms_and_dtypes(), ids=str)
 needs_range = pytest.mark.skipif(np.finfo(np.longdouble).max <= np.finfo(float).max, reason="no wider float here")
 
 
@@ -102,6 +116,12 @@ def long_lists(dtype):
         "far": [-1e15, 1e15, 1e12, -1e12],
     }
     return {key: long_list(dtype, outliers) for key, outliers in lists.items()}
+
+
+def binary_and_graded(lists):
+    """Each list with its name, once with binary and once with graded labels; in the quick tier alternately."""
+    cases = [(key, scores, at % 2 != turn) for at, (key, scores) in enumerate(lists.items()) for turn in (0, 1)]
+    return every_second(cases)
 
 
 def labels_of(n, name, graded):
@@ -269,36 +289,32 @@ def problems(loss, scores, labels, weight=None):
 
 @needs_range
 @all_forms
-@dtypes
 def test_values_may_be_infinite_and_gradients_are_finite(name, dtype, form):
     loss, found = parse_loss(name), []
-    for graded in (False, True):
-        for key, scores in short_lists(dtype).items():
+    weights = [None, torch.tensor([1.0, 2.0, 0.5, 1.0, 3.0, 1e-3], dtype=dtype)]
+    if name.startswith(("lambda", "smooth")):
+        weights = weights[:1]
+    for key, scores, graded in binary_and_graded(short_lists(dtype)):
+        for weight in weights:
             labels = labels_of(6, name, graded)
-            for weight in (None, torch.tensor([1.0, 2.0, 0.5, 1.0, 3.0, 1e-3], dtype=dtype)):
-                if weight is not None and name.startswith(("lambda", "smooth")):
-                    continue
-                case = f"{key}, {'graded' if graded else 'binary'}{', weighted' if weight is not None else ''}"
-                found += [f"{case}: {what}" for what in problems(loss, scores, labels, weight)]
+            case = f"{key}, {'graded' if graded else 'binary'}{', weighted' if weight is not None else ''}"
+            found += [f"{case}: {what}" for what in problems(loss, scores, labels, weight)]
     assert not found, "\n".join(found)
 
 
 @needs_range
 @all_forms
-@dtypes
 def test_long_lists_with_outliers(name, dtype, form):
     loss, found = parse_loss(name), []
-    for graded in (False, True):
-        for key, scores in long_lists(dtype).items():
-            labels = labels_of(len(scores), name, graded)
-            if graded:
-                labels[:4] = torch.tensor([2, 0, 1, 0]) if labels.max() == 2 else labels[:4]
-            found += [f"{key}, {'graded' if graded else 'binary'}: {w}" for w in problems(loss, scores, labels)]
+    for key, scores, graded in binary_and_graded(long_lists(dtype)):
+        labels = labels_of(len(scores), name, graded)
+        if graded:
+            labels[:4] = torch.tensor([2, 0, 1, 0]) if labels.max() == 2 else labels[:4]
+        found += [f"{key}, {'graded' if graded else 'binary'}: {w}" for w in problems(loss, scores, labels)]
     assert not found, "\n".join(found)
 
 
 @all_forms
-@dtypes
 def test_second_derivatives_are_never_nan(name, dtype, form):
     loss, found = parse_loss(name), []
     for key, scores in short_lists(dtype).items():
@@ -312,7 +328,6 @@ def test_second_derivatives_are_never_nan(name, dtype, form):
 
 
 @all_forms
-@dtypes
 def test_padding_and_ids_change_nothing_at_the_ends_of_the_range(name, dtype, form):
     loss = parse_loss(name)
     loss.reduction = "none"
@@ -335,7 +350,6 @@ def test_padding_and_ids_change_nothing_at_the_ends_of_the_range(name, dtype, fo
 
 
 @all_forms
-@dtypes
 def test_weights_of_any_size_give_no_nan(name, dtype, form):
     loss = parse_loss(name)
     if name.startswith(("lambda", "smooth")):
@@ -343,13 +357,15 @@ def test_weights_of_any_size_give_no_nan(name, dtype, form):
     top, least = torch.finfo(dtype).max, torch.finfo(dtype).smallest_normal / 4
     scores = {"ordinary": torch.tensor([2.0, 0.0, -1.0, 0.5, 9.0, -9.0], dtype=dtype), **short_lists(dtype)}
     found = []
-    for weights in ([top] * 6, [least] * 6, [top, least, 1.0, 0.0, least, top], [1.0, 1.0, least, least, top, 0.0]):
-        for key, s in scores.items():
-            value, grad = value_and_grad(
-                loss, s, labels_of(6, name, True), weight=torch.tensor(weights, dtype=torch.float64).to(dtype)
-            )
-            if value.isnan() or not grad.isfinite().all():
-                found.append(f"{key}, weights {weights[:2]}: {value.item()}, {grad.tolist()}")
+    sizes = [[top] * 6, [least] * 6, [top, least, 1.0, 0.0, least, top], [1.0, 1.0, least, least, top, 0.0]]
+    # both orders of the sizes in turn, so that the quick tier has all of them
+    cases = [(key, s, w) for at, (key, s) in enumerate(scores.items()) for w in sizes[at % 2 :] + sizes[: at % 2]]
+    for key, s, weights in every_second(cases):
+        value, grad = value_and_grad(
+            loss, s, labels_of(6, name, True), weight=torch.tensor(weights, dtype=torch.float64).to(dtype)
+        )
+        if value.isnan() or not grad.isfinite().all():
+            found.append(f"{key}, weights {weights[:2]}: {value.item()}, {grad.tolist()}")
     assert not found, "\n".join(found)
 
 

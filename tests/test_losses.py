@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from ltr import losses
 from ltr.losses import transforms
 from tests.loss_reference import ALL_PAIRS, CASES, NO_PAIRS, PAIRWISE_CASES, Case, set_form
+from tests.tiers import examples, slow_but
 
 all_losses = pytest.mark.parametrize("case", CASES, ids=str)
 pairwise_losses = pytest.mark.parametrize("case", PAIRWISE_CASES, ids=str)
@@ -146,7 +147,7 @@ def test_large_power_approaches_the_highest_negative():
 
 
 @all_losses
-@both_pairs
+@pytest.mark.parametrize("pairs", slow_but(["mean", "sum"], quick=["mean"]))
 def test_first_and_second_derivatives(case, pairs):
     scores, labels, weight = draw(case, 2, 5, seed=3)
     loss = case.module(pairs=pairs)
@@ -365,7 +366,7 @@ def test_data_changed_in_place_is_noticed(case):
 
 
 @pairwise_losses
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(10, slow=100), deadline=None)
 @given(shift=st.floats(-1e3, 1e3), seed=st.integers(0, 99))
 def test_a_shift_of_all_scores_never_matters(case, shift, seed):
     scores, labels, weight = draw(case, 7, seed=seed)
@@ -481,7 +482,7 @@ def lists(draw_, grades):
 
 
 @all_losses
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(10, slow=100), deadline=None)
 @given(data=st.data(), pairs=st.sampled_from(["mean", "sum"]))
 def test_any_list_equals_the_formula(case, data, pairs):
     scores, labels, weight = data.draw(lists(2 if case.pairwise else 1))
@@ -497,7 +498,7 @@ def test_any_list_equals_the_formula(case, data, pairs):
 
 
 @all_losses
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(10, slow=100), deadline=None)
 @given(data=st.data(), t=st.floats(0, 1))
 def test_losses_are_convex_in_the_scores(case, data, t):
     scores, labels, _ = data.draw(lists(2 if case.pairwise else 1))

@@ -164,7 +164,10 @@ max_steps = 20
 [exact]
 base = "plain_losses:Soft(width=2)"
 top_k = 20
-time_limit = 1.0
+time_limit = 0.2
+[tracking]
+tensorboard = false
+figures = false
 """
     (own / "own.toml").write_text(config)
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -142,7 +142,7 @@ def test_it_stands_in_a_config(folder, tmp_path):
         statistic = "own_statistics:rbp(p=0.9)@20"
         top_k = 20
         method = "local_search"
-        time_limit = 1
+        time_limit = 0.2
         [statistics]
         report = ["dcg", "own_statistics:relative"]
         [tracking]

@@ -51,7 +51,7 @@ def test_statistic_value_equals_the_definition_by_loops(margin):
             assert p.evaluate(w) == pytest.approx(expected - p.C * np.sum(inside != 0), abs=1e-12)
 
 
-@settings(max_examples=examples(100, slow=300), deadline=None)
+@settings(max_examples=examples(40, slow=300), deadline=None)
 @given(data=st.data())
 def test_comparisons_with_the_margin_are_decided_exactly(data):
     n, d = data.draw(st.integers(2, 5)), data.draw(st.integers(1, 3))

@@ -1,6 +1,7 @@
 """Fits and runs by several processes: what they compute does not depend on how many they are, to the last bit."""
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -20,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def torchrun(count, *arguments, **environment):
-    """Start a program of tests/processes.py."""
+    """Start runs by tests/processes.py."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"]
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
@@ -35,6 +36,17 @@ def torchrun(count, *arguments, **environment):
 def finished(process, seconds=100):
     output, _ = process.communicate(timeout=seconds)
     return process.returncode, output
+
+
+def fit_in_processes(count, folder):
+    context = multiprocessing.get_context("forkserver")  # torch is imported once, not by each process
+    context.set_forkserver_preload(["tests.processes"])
+    running = [context.Process(target=processes.fits, args=(rank, count, folder)) for rank in range(count)]
+    for process in running:
+        process.start()
+    for process in running:
+        process.join(timeout=100)
+    assert [process.exitcode for process in running] == [0] * count
 
 
 def same(one, other):
@@ -58,16 +70,14 @@ def alone():
 def folder(tmp_path_factory):
     """Results of two processes, and the states that they left half way."""
     path = tmp_path_factory.mktemp("processes")
-    code, output = finished(torchrun(2, "fits", path))
-    assert code == 0, output
+    fit_in_processes(2, path)
     return path
 
 
 @pytest.fixture(scope="module")
 def folder_of_four(folder):
     """The same folder with the results of four processes, from the start and from the states."""
-    code, output = finished(torchrun(4, "fits", folder))
-    assert code == 0, output
+    fit_in_processes(4, folder)
     return folder
 
 
@@ -144,11 +154,12 @@ def row(folder, method):
 def broken(tmp_path_factory):
     """The folder of a run whose helper broke, and what that run printed."""
     path = tmp_path_factory.mktemp("broken")
-    code, output = finished(torchrun(2, "run", path, *arguments(path, "broken"), CRASH="1"))
+    code, output = finished(torchrun(2, *arguments(path, "broken"), CRASH="1"))
     assert code != 0
     return path, output
 
 
+@pytest.mark.slow
 def test_a_run_whose_helper_breaks_keeps_its_steps(broken):
     path, output = broken
     assert "RuntimeError: no memory left" in output
@@ -159,7 +170,7 @@ def test_a_run_whose_helper_breaks_keeps_its_steps(broken):
 @pytest.mark.slow
 def test_a_run_whose_helper_broke_goes_on(broken, capsys):
     path, _ = broken
-    code, output = finished(torchrun(2, "run", path, *arguments(path, "broken")))
+    code, output = finished(torchrun(2, *arguments(path, "broken")))
     assert code == 0, output
     assert output.count("run broken") == 1  # the table, once
 
@@ -178,7 +189,7 @@ def test_a_run_whose_helper_broke_goes_on(broken, capsys):
 
 def test_a_stopped_run_of_several_processes_ends_at_once_and_writes_its_results(tmp_path):
     long = {"surrogate.optimizer": "adam", "surrogate.max_steps": 10**6}
-    process = torchrun(2, "run", tmp_path, *arguments(tmp_path, "long", **long))
+    process = torchrun(2, *arguments(tmp_path, "long", **long))
     records = tmp_path / "long" / "ranknet" / "scalars.jsonl"
     until = time.monotonic() + 60
     while time.monotonic() < until and (not records.exists() or len(list(read_log(records))) < 5):

@@ -201,8 +201,8 @@ def test_something_else_than_a_problem():
 @pytest.mark.parametrize("method", ["resolved", "resolved_faithful", "subrank", "subrank_faithful"])
 def test_a_time_limit_returns_the_incumbent_and_a_valid_bound(method):
     problem = hard_list(rank=method.split("_")[0])
-    good = solve(problem, "local_search", Limits(time_limit=1.0))
-    solution = solve(problem, METHODS[method], Limits(time_limit=1.0))
+    good = solve(problem, "local_search", Limits(time_limit=0.3))
+    solution = solve(problem, METHODS[method], Limits(time_limit=0.5))
     assert solution.status is Status.TIME_LIMIT
     assert_sound(problem, solution)
     assert solution.value > problem.evaluate(np.zeros(problem.d))
@@ -340,7 +340,7 @@ print(solution.status.value, solution.seconds < 60)
 
 
 @pytest.mark.parametrize(
-    ("method", "search", "wait"), [("resolved", "search", 0.0), ("resolved", "alone", 1.5), ("subrank", "alone", 1.5)]
+    ("method", "search", "wait"), [("resolved", "search", 0.0), ("resolved", "alone", 0.5), ("subrank", "alone", 0.5)]
 )
 def test_kill_int_returns_the_incumbent(method, search, wait):
     with subprocess.Popen(
@@ -382,7 +382,7 @@ def test_solving_in_a_thread():
 
 def test_a_warm_start_is_the_first_incumbent():
     problem = hard_list()
-    good = solve(problem, "local_search", Limits(time_limit=2))
+    good = solve(problem, "local_search", Limits(time_limit=0.5))
     solution = solve(
         problem, NO_SEARCH["resolved"], Limits(time_limit=0.5), warm_starts=[np.zeros(7), 3 * good.weights]
     )

@@ -269,10 +269,15 @@ def test_lower_precision_is_that_of_the_scores(name, dtype, monkeypatch):
     assert value.item() == pytest.approx(exact.item(), rel=1e-5)
 
 
-@pytest.mark.parametrize("name", slow_but(PAIR_LOSSES, quick=["ranknet", "exponential", "p_norm_push(p=2)"]))
-@pytest.mark.parametrize("form", [{}, NO_PAIRS, ALL_PAIRS], ids=["as it comes", "no pairs", "all pairs"])
+@pytest.mark.parametrize(
+    ("name", "form"),
+    slow_but(
+        [(name, form) for name in PAIR_LOSSES for form in ("as it comes", "no pairs", "all pairs")],
+        quick=[("ranknet", "as it comes"), ("exponential", "no pairs"), ("p_norm_push(p=2)", "all pairs")],
+    ),
+)
 def test_function_transforms_and_compilers(name, form, monkeypatch):
-    set_form(monkeypatch, form)
+    set_form(monkeypatch, {"as it comes": {}, "no pairs": NO_PAIRS, "all pairs": ALL_PAIRS}[form])
     random = generator(2)
     scores = torch.randn(40, dtype=torch.float64, generator=random)
     labels = torch.randint(0, 3, (40,), generator=random)

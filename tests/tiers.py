@@ -21,6 +21,18 @@ def examples(quick, slow):
 
 
 def slow_but(cases, quick):
-    """Parameters of which those in `quick` are in both tiers and the others in the slow one alone."""
+    """Parameters of which those in `quick` are in both tiers and the others in the slow one alone.
+
+    A tuple holds the values of several parameters.
+    """
     kept = set(quick)
-    return [case if case in kept else pytest.param(case, marks=pytest.mark.slow) for case in cases]
+    return [pytest.param(*as_tuple(case), marks=() if case in kept else pytest.mark.slow) for case in cases]
+
+
+def as_tuple(case):
+    return case if isinstance(case, tuple) else (case,)
+
+
+def every_second(cases):
+    """All cases in the slow tier, every second one in the quick tier."""
+    return list(cases)[:: examples(2, slow=1)]

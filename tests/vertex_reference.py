@@ -117,7 +117,7 @@ def vertices(problem: Problem, rows: Sequence[Plane]) -> Iterator[Point]:
 
 def allowed(problem: Problem, w: Point) -> bool:
     """Return whether weights satisfy the side constraints, without tolerance, and the limit on their number."""
-    if problem.max_nonzeros is not None and sum(1 for v in w if v) > problem.max_nonzeros:
+    if problem.max_nonzeros is not None and used(problem, w) > problem.max_nonzeros:
         return False
     if problem.constraints is None:
         return True
@@ -125,6 +125,11 @@ def allowed(problem: Problem, w: Point) -> bool:
         if sum((Fraction(a) * v for a, v in zip(row, w, strict=True)), Fraction(0)) > Fraction(limit):
             return False
     return True
+
+
+def used(problem: Problem, w: Point) -> int:
+    """Return the number of non-zero weights of columns that are not free."""
+    return sum(1 for j, v in enumerate(w) if v and j not in problem.free)
 
 
 class Objective:
@@ -142,8 +147,8 @@ class Objective:
         won = tuple(scores[p.above] - scores[p.below] >= self.margin * p.steps for p in self.pairs)
         if won not in self._known:
             self._known[won] = self._statistic(scores, won)
-        used = sum(1 for v in w if v)
-        return self._known[won] - (self.problem.C * used if used else 0.0)
+        number = used(self.problem, w)
+        return self._known[won] - (self.problem.C * number if number else 0.0)
 
     def _statistic(self, scores: list[Fraction], won: tuple[bool, ...]) -> float:
         problem = self.problem

@@ -36,6 +36,8 @@ SHARPNESS = 6.0
 """Logarithm of how much more weights count whose statistic is larger by one deviation."""
 
 _WALKERS, _STEPS, _FORGOTTEN = 32, 48, 16  # steps of each walker, and those before its place counts
+_FEWEST = 8  # walkers, where lists are long: the statistic is smoother there
+_ROWS = 200_000  # rows of all walkers together, from which there are fewer
 _SHRINKS = 40  # of the ellipse's arc, after which a walker stays where it is
 _NUMBERS = 4_000_000  # scores held at once
 
@@ -80,7 +82,7 @@ def central_weights(
         values = statistic(base + steps @ Z) * (SHARPNESS / deviation)
         return np.where(allowed(steps), values, -np.inf)
 
-    steps = np.zeros((_WALKERS, len(free)))
+    steps = np.zeros((min(_WALKERS, max(_FEWEST, _ROWS // problem.n)), len(free)))
     level, total = density(steps), np.zeros(len(free))
     for index in range(_STEPS):
         steps, level = _slice(density, steps, level, spread * rng.normal(size=steps.shape), rng)
@@ -126,6 +128,10 @@ def _allowed(
     if sides is None:
         return lambda steps: np.ones(len(steps), dtype=bool)
     A, b = sides.scaled
+    rows = A[:, free].any(axis=1) | (b < 0)  # others hold for every step, as they hold at the origin
+    A, b = A[rows], b[rows]
+    if len(b) == 0:
+        return lambda steps: np.ones(len(steps), dtype=bool)
 
     def allowed(steps: FloatArray) -> NDArray[np.bool_]:
         weights = np.tile(origin, (len(steps), 1))
@@ -156,7 +162,7 @@ def statistics_of(problem: RerankProblem) -> Values:
         >>> statistics_of(problem)(np.array([[0.0, 1.0, 2.0], [0.0, -1.0, -2.0]])).round(4).tolist()
         [1.6309, 1.1309]
     """
-    lists = problem.lists
+    lists, penalty = problem.lists, problem.margin * problem.grades
     longest = max(map(len, lists))
     at = np.zeros((len(lists), longest), dtype=np.int64)
     gains, weights, void = np.zeros(at.shape), np.zeros(at.shape), np.ones(at.shape, dtype=bool)
@@ -164,16 +170,17 @@ def statistics_of(problem: RerankProblem) -> Values:
         n = len(members)
         at[row, :n], void[row, :n] = members, False
         gains[row, :n], weights[row, :n] = problem.gains[members], problem.rank_weights(n)[::-1]
-    penalty = problem.margin * problem.grades
     block = max(1, _NUMBERS // at.size)
 
     def values(scores: FloatArray) -> FloatArray:
         if len(scores) > block:
             return np.concatenate([values(scores[i : i + block]) for i in range(0, len(scores), block)])
-        keys = (scores - penalty)[:, at]
-        keys[:, void] = -np.inf
-        order = np.argsort(-keys, axis=2)
-        placed = np.take_along_axis(np.broadcast_to(gains, keys.shape), order, axis=2)
+        depths = penalty - scores
+        if len(lists) == 1:
+            return np.asarray(problem.gains[np.argsort(depths, axis=1)] @ weights[0])
+        depths = depths[:, at]
+        depths[:, void] = np.inf
+        placed = np.take_along_axis(np.broadcast_to(gains, depths.shape), np.argsort(depths, axis=2), axis=2)
         return np.einsum("mlr,lr->m", placed, weights)
 
     return values

@@ -37,7 +37,8 @@ def maximise_margin(problem: Problem, w: ArrayLike, *, norm: NormName = "l2") ->
     r"""Return the weights with the largest margin among those that win every comparison that w wins.
 
     Over the pairs that w wins, with δ the difference of their features and h their steps (1 but in graded lists of more
-    than two gains, see `ltr.exact.levels`), and with ``v_j = 0`` where ``w_j = 0`` if C > 0:
+    than two gains, see `ltr.exact.levels`), and with ``v_j = 0`` where ``w_j = 0`` if C > 0 and column j is not
+    free:
 
         maximise m / ||v||   subject to   v·δ >= m h,   m >= margin,   -1 <= v <= 1,   A v <= b.
 
@@ -80,7 +81,7 @@ def maximise_margin(problem: Problem, w: ArrayLike, *, norm: NormName = "l2") ->
         return weights
     euclidean = norm == "l2" and (problem.constraints is None or not problem.constraints.b.any())
     sparse = problem.C > 0 or problem.max_nonzeros is not None
-    support = (weights != 0) if sparse else np.ones(problem.d, dtype=bool)
+    support = (weights != 0) | ~problem.counted if sparse else np.ones(problem.d, dtype=bool)
     program = functools.partial(_widest if euclidean else deepest, problem, support=support)
     found = _by_generation(won, weights, program)
     if found is not None and not problem.feasible(found):  # a row about signs tells 0 from what is 0 but for rounding

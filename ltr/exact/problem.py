@@ -5,9 +5,10 @@ Observation i has a gain >= 0, and the problem is to maximise
 
     sum over lists, sum over their observations i of  gain_i * a[rank_i]   -   C * #{j : w_j != 0}
 
-over the w that satisfy the side constraints ``A w <= b`` and have at most ``max_nonzeros`` non-zero weights. The
-numbers a_1 <= ... <= a_n are the weights of a rank statistic for a list of that length; rank 1 is the bottom of the
-list. Binary labels are the gains 0 and 1. There are two definitions of rank:
+over the w that satisfy the side constraints ``A w <= b`` and have at most ``max_nonzeros`` non-zero weights. Weights of
+``free`` columns have no price and are not counted. The numbers a_1 <= ... <= a_n are the weights of a rank statistic
+for a list of that length; rank 1 is the bottom of the list. Binary labels are the gains 0 and 1. There are two
+definitions of rank:
 
 * ``resolved``: the ranks of a permutation, the pessimistic one. The distinct gains of a list are numbered upwards, h_i
   is the *grade* of observation i, and for h_i > h_k
@@ -45,16 +46,16 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from ltr.checks import as_array, as_float, as_numbers, check_matrix, is_whole, one_of
+from ltr.checks import as_array, as_float, as_numbers, as_sequence, check_matrix, is_whole, one_of
 from ltr.exact.levels import FloatArray, IntArray, Levels, Tick, preference_levels, ranked_appearances, ranked_levels
 from ltr.exact.scores import Scores
 from ltr.statistics import RankStatistic
@@ -141,7 +142,8 @@ class Problem:
         C: price of each non-zero weight.
         margin: score difference from which an observation beats another.
         constraints: side constraints on the weights, or None.
-        max_nonzeros: largest number of non-zero weights, or None for no limit.
+        max_nonzeros: largest number of non-zero weights besides the free ones, or None for no limit.
+        free: columns whose weights have no price and are not counted, in ascending order.
         binary: whether the problem is one list with labels 0 and 1, which is what the paper's models are about.
         rank: definition of rank, None where nothing is ranked.
     """
@@ -151,6 +153,7 @@ class Problem:
     margin: float
     constraints: LinearConstraints | None
     max_nonzeros: int | None = None
+    free: tuple[int, ...] = ()
     rank: RankName | None = None
 
     @property
@@ -202,6 +205,7 @@ class Problem:
             "margin": self.margin,
             "constraints": None if sides is None else {"A": sides.A.tolist(), "b": sides.b.tolist()},
             "max_nonzeros": self.max_nonzeros,
+            **({"free": list(self.free)} if self.free else {}),
             "X": self.X.tolist(),
         }
 
@@ -238,8 +242,19 @@ class Problem:
         """
         return min(self.C, 2 * self.trivial_bound) if self.feasible(np.zeros(self.d)) else self.C
 
+    @property
+    def counted(self) -> NDArray[np.bool_]:
+        """Whether each column counts where its weight is not 0: all but the free ones, (d,)."""
+        counted = np.ones(self.d, dtype=bool)
+        counted[list(self.free)] = False
+        return counted
+
+    def nonzeros(self, w: ArrayLike | Sequence[Fraction]) -> int:
+        """Return the number of non-zero weights that count: those of columns that are not free."""
+        return int(np.count_nonzero(np.asarray(w)[self.counted]))
+
     def evaluate(self, w: ArrayLike) -> float:
-        """Return the objective at w: the statistic minus C times the number of non-zero weights.
+        """Return the objective at w: the statistic minus C times the number of non-zero weights that count.
 
         Weights beyond the box are first scaled to ``max |w_j| = 1``, which changes no order of scores. Comparisons with
         the margin are exact for the float64 numbers in `X` and `w`.
@@ -248,7 +263,7 @@ class Problem:
             ValueError: the weights have another length or are not finite.
         """
         weights = self.in_box(w)
-        return self.statistic_value(weights) - self.C * int(np.count_nonzero(weights))
+        return self.statistic_value(weights) - self.C * self.nonzeros(weights)
 
     def in_box(self, w: ArrayLike) -> FloatArray:
         """Return the weights as float64 of shape (d,), scaled down to ``max |w_j| = 1`` where they exceed it."""
@@ -266,7 +281,7 @@ class Problem:
         The tolerance applies to the side constraints, see `LinearConstraints`; non-zero weights are counted exactly.
         """
         weights = self.in_box(w)
-        if self.max_nonzeros is not None and np.count_nonzero(weights) > self.max_nonzeros:
+        if self.max_nonzeros is not None and self.nonzeros(weights) > self.max_nonzeros:
             return False
         return self.constraints is None or self.constraints.satisfied(weights, tolerance)
 
@@ -275,19 +290,32 @@ class Problem:
         return Scores(self.X, w, self.margin)
 
     def _set_common(
-        self, C: float, margin: float, constraints: LinearConstraints | None, max_nonzeros: int | None
+        self,
+        C: float,
+        margin: float,
+        constraints: LinearConstraints | None,
+        max_nonzeros: int | None,
+        free: Sequence[int],
     ) -> None:
         """Check and set what every problem has besides its data, which must be set already."""
         check_price_and_margin(C, margin)
         check_best_value(self)
         if constraints is not None:
             check_constraints(constraints, self.d)
+        columns = as_sequence("free", free, "column numbers")
+        if not all(is_whole(j) and 0 <= j < self.d for j in columns) or len(set(columns)) < len(columns):
+            raise ValueError(f"free must hold different column numbers from 0 to {self.d - 1}, got {columns!r}")
         if max_nonzeros is not None:
-            if not is_whole(max_nonzeros) or not 1 <= max_nonzeros <= self.d:
-                rule = f"an integer from 1 to {self.d}, the number of features, or None"
+            most = self.d - len(columns)
+            if not is_whole(max_nonzeros) or not 1 <= max_nonzeros <= most:
+                features = "features that are not free" if columns else "features"
+                rule = (
+                    f"an integer from 1 to {most}, the number of {features}, or None" if most else "None: all are free"
+                )
                 raise ValueError(f"max_nonzeros must be {rule}, got {max_nonzeros!r}")
             max_nonzeros = int(max_nonzeros)
         set_fields(self, C=float(C), margin=float(margin), constraints=constraints, max_nonzeros=max_nonzeros)
+        set_fields(self, free=tuple(sorted(map(int, columns))))
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -312,7 +340,10 @@ class RerankProblem(Problem):
             that is above 0. The statistic is then the mean over these lists of the normalised one: NDCG for ``dcg``.
         rank: ``"resolved"`` or ``"subrank"``.
         constraints: side constraints ``A w <= b``.
-        max_nonzeros: largest number of non-zero weights, 1 to d; None for no limit.
+        max_nonzeros: largest number of non-zero weights, from 1 to the number of columns that are not free; None for
+            no limit.
+        free: numbers of columns whose weights have no price and are not counted by `max_nonzeros`, such as the score
+            of a model that the other columns correct.
 
     Attributes:
         gains: gain of each observation, float64 of shape (n,).
@@ -340,6 +371,7 @@ class RerankProblem(Problem):
     rank: RankName
     constraints: LinearConstraints | None
     max_nonzeros: int | None
+    free: tuple[int, ...]
     gains: FloatArray = field(init=False)
 
     def __init__(
@@ -356,6 +388,7 @@ class RerankProblem(Problem):
         rank: RankName = "resolved",
         constraints: LinearConstraints | None = None,
         max_nonzeros: int | None = None,
+        free: Sequence[int] = (),
     ) -> None:
         features = finite_features(X)
         labels = as_numbers("y", y).copy()
@@ -369,7 +402,7 @@ class RerankProblem(Problem):
         if normalise:
             check_best_value(self)
             set_fields(self, gains=self._normalised())
-        self._set_common(C, margin, constraints, max_nonzeros)
+        self._set_common(C, margin, constraints, max_nonzeros, free)
 
     def _normalised(self) -> FloatArray:
         """Return the gains divided so that the value is the mean of the normalised statistic over lists with a gain."""
@@ -515,7 +548,7 @@ class PairwiseProblem(Problem):
         X: observations, (n, d), finite.
         pairs: edges (above, below), row numbers of X, integers of shape (pairs, 2).
         weights: weight of each edge, > 0; 1 by default.
-        C, margin, constraints, max_nonzeros: as for `RerankProblem`.
+        C, margin, constraints, max_nonzeros, free: as for `RerankProblem`.
 
     Source: Rudin & Wang (2018), appendix A.2. `multipartite_pairs` gives the edges of ordered classes.
 
@@ -532,6 +565,7 @@ class PairwiseProblem(Problem):
     margin: float
     constraints: LinearConstraints | None
     max_nonzeros: int | None
+    free: tuple[int, ...]
 
     def __init__(
         self,
@@ -543,6 +577,7 @@ class PairwiseProblem(Problem):
         margin: float = 1e-4,
         constraints: LinearConstraints | None = None,
         max_nonzeros: int | None = None,
+        free: Sequence[int] = (),
     ) -> None:
         features = finite_features(X)
         n = features.shape[0]
@@ -561,7 +596,7 @@ class PairwiseProblem(Problem):
         if wrong.any():
             raise ValueError(f"weights must be finite numbers > 0, got {float(price[wrong][0])!r}")
         set_fields(self, X=features, pairs=edges.astype(np.int64), weights=price)
-        self._set_common(C, margin, constraints, max_nonzeros)
+        self._set_common(C, margin, constraints, max_nonzeros, free)
 
     @classmethod
     def from_matrix(

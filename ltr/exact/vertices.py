@@ -138,7 +138,7 @@ class _Box:
             known = self._fixed | dict(zip(self._free, solution, strict=True))
             w = tuple(known[j] for j in range(self._problem.d))
             inside = all(a <= v <= b for a, v, b in zip(self._low, w, self._high, strict=True))
-            few = most is None or sum(1 for v in w if v) <= most
+            few = most is None or self._problem.nonzeros(w) <= most
             if inside and few and all(_dot(row, w) <= row[-1] for row in self._constraints):
                 yield w
 
@@ -151,7 +151,7 @@ class _Box:
             for q, wins_it in zip(self._open.tolist(), wins, strict=True):
                 won[q] = wins_it
             self._known[wins] = value(self._levels, won)
-        return self._known[wins] - self._problem.C * sum(1 for v in w if v)
+        return self._known[wins] - self._problem.C * self._problem.nonzeros(w)
 
 
 def _dot(row: Point, w: Sequence[Fraction]) -> Fraction:

@@ -104,6 +104,7 @@ class Certificate:
             "margin": content["margin"],
             "constraints": None if sides is None else LinearConstraints(sides["A"], sides["b"]),
             "max_nonzeros": content["max_nonzeros"],
+            "free": content.get("free", ()),
         }
         if content["kind"] == "pairwise":
             return PairwiseProblem(content["X"], content["pairs"], weights=content["pair_weights"], **options)
@@ -242,7 +243,7 @@ def _values(
     problem: Problem, exact: verify.Problem, weights: NDArray[np.float64], stated: float
 ) -> tuple[float, Fraction]:
     """Return the objective at the weights, as the problem computes it and exactly."""
-    few = np.count_nonzero(weights) <= exact.most
+    few = exact.nonzero(weights.tolist()) <= exact.most
     if not (math.isfinite(stated) and few and exact.excess(weights.tolist()) <= verify.FEASIBLE):
         raise ValueError("solution must have feasible weights")
     value, attained = problem.evaluate(weights), exact.value(weights.tolist())

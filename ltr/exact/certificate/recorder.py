@@ -68,7 +68,7 @@ class Tables(NamedTuple):
         contribution: statistic tables of the layers in sequence, or the total weight of each counter; integers.
         limits: largest total that the bound allows where 0, 1, ..., d weights are not 0, (d + 1,).
         A, b: side constraints.
-        sparse: whether the number of zeros matters.
+        zeros: whether it matters that a weight is 0: not where C = 0 and there is no limit, nor for free columns, (d,).
     """
 
     columns: FloatArray
@@ -86,7 +86,7 @@ class Tables(NamedTuple):
     limits: IntArray
     A: FloatArray
     b: FloatArray
-    sparse: bool
+    zeros: NDArray[np.bool_]
 
 
 class Path(NamedTuple):
@@ -258,7 +258,7 @@ def _closed(tables: Tables, path: Path, t: int, counts: IntArray, scratch: IntAr
     d = path.low.shape[1]
     nonzero = 0
     for j in range(d):
-        if path.low[t, j] > 0.0 or path.high[t, j] < 0.0 or path.apart[t, j]:
+        if tables.zeros[j] and (path.low[t, j] > 0.0 or path.high[t, j] < 0.0 or path.apart[t, j]):
             nonzero += 1
     if largest_total(tables, counts, scratch) <= tables.limits[nonzero]:
         return True
@@ -278,7 +278,7 @@ def _closed(tables: Tables, path: Path, t: int, counts: IntArray, scratch: IntAr
 def _choose(tables: Tables, path: Path, t: int, store: Store) -> int:
     """Return the cut of row t: the coordinate that moves open pairs and side constraints most; -1 where none does.
 
-    Where the number of zeros matters the first cut of a coordinate is at zero.
+    Where zeros matter the first cut of a coordinate is at zero.
     """
     d = path.low.shape[1]
     score = np.zeros(d, np.float64)
@@ -308,7 +308,7 @@ def _choose(tables: Tables, path: Path, t: int, store: Store) -> int:
         width = path.high[t, j] - path.low[t, j]
         if width > _NARROWEST and width * score[j] > best:
             best, cut = width * score[j], j
-    if cut >= 0 and tables.sparse and path.low[t, cut] < 0.0 < path.high[t, cut]:
+    if cut >= 0 and tables.zeros[cut] and path.low[t, cut] < 0.0 < path.high[t, cut]:
         cut += d
     return cut
 
@@ -394,7 +394,7 @@ class Recorder:
             limits=np.zeros(problem.d + 1, dtype=np.int64),
             A=A,
             b=np.zeros(0) if sides is None else np.array(sides.b),
-            sparse=problem.C > 0 or exact.most < exact.d,
+            zeros=problem.counted & (problem.C > 0 or exact.most < len(exact.counted)),
         )
         self._counts = np.zeros(exact.counters, dtype=np.int64)
         self._scratch = np.zeros(4 * max(lists[:, 3], default=0), dtype=np.int64)

@@ -64,8 +64,9 @@ def compile_search() -> None:
 def search_locally(state: SolveState, seconds: float, restarts: int = RESTARTS, *, turn: int = 0) -> None:
     """Offer the state the best weights that a local search finds, starting from the best known.
 
-    If the number of non-zero weights is limited, it searches sets of that many features, with the other weights fixed
-    to 0: first the features that matter most at the best weights without the limit, then sets with some exchanged.
+    If the number of non-zero weights is limited, it searches sets of that many features and the free ones, with the
+    other weights fixed to 0: first the features that matter most at the best weights without the limit, then sets with
+    some exchanged.
 
     Args:
         state: solve under way; its weights are the start, and it receives the result.
@@ -78,7 +79,7 @@ def search_locally(state: SolveState, seconds: float, restarts: int = RESTARTS, 
     """
     state.check()  # behind the import, which may outlast a short time limit
     problem, generator = state.problem, np.random.default_rng([state.limits.seed, turn])
-    if problem.max_nonzeros is None or problem.max_nonzeros >= problem.d:
+    if problem.max_nonzeros is None or problem.max_nonzeros + len(problem.free) >= problem.d:
         _search(state, np.arange(problem.d), seconds, restarts, turn)
         return
     compile_search()
@@ -136,6 +137,7 @@ def _of_columns(problem: Problem, columns: IntArray) -> Problem:
         X=np.ascontiguousarray(problem.X[:, columns]),
         constraints=None if sides is None else LinearConstraints(sides.A[:, columns], sides.b),
         max_nonzeros=None,
+        free=tuple(np.flatnonzero(np.isin(columns, problem.free)).tolist()),
     )
     return smaller
 
@@ -144,17 +146,19 @@ def _support(
     state: SolveState, importance: FloatArray, generator: np.random.Generator, tried: set[tuple[int, ...]]
 ) -> IntArray | None:
     """Return the next features to search: the most important, then those in use with up to two exchanged."""
-    most = state.problem.max_nonzeros
+    problem, most = state.problem, state.problem.max_nonzeros
     assert most is not None
+    counted, free = np.flatnonzero(problem.counted), np.array(problem.free, dtype=np.int64)
+    importance = importance[counted]
     if not tried:
-        return np.sort(np.argsort(-importance, kind="stable")[:most])
+        return np.sort(np.append(free, counted[np.argsort(-importance, kind="stable")[:most]]))
     for _ in range(_DRAWS):
         # those of the best weights first, filled up with important ones
-        order = np.lexsort((-importance, state.weights == 0))
+        order = counted[np.lexsort((-importance, state.weights[counted] == 0))]
         inside, outside = order[:most], order[most:]
         exchanged = min(int(generator.integers(0, 3)), len(inside), len(outside))
         kept = generator.permutation(inside)[exchanged:]
-        columns = np.sort(np.concatenate([kept, generator.choice(outside, exchanged, replace=False)]))
+        columns = np.sort(np.concatenate([free, kept, generator.choice(outside, exchanged, replace=False)]))
         if tuple(columns.tolist()) not in tried:
             return columns
     return None

@@ -40,6 +40,7 @@ class Tables(NamedTuple):
         counts_size: as `Levels.counts_size`.
         shift: constant part of the value.
         C: as in the problem.
+        priced: 1 for weights that C is the price of, 0 for those of free columns, (d,).
         sides: whether there are side constraints.
         A: those A w <= b that a line may leave, rows of a size of about 1, (rows, d).
         b: (rows,).
@@ -57,6 +58,7 @@ class Tables(NamedTuple):
     counts_size: int
     shift: float
     C: float
+    priced: NDArray[np.uint8]
     sides: bool
     A: FloatArray
     b: FloatArray
@@ -260,10 +262,11 @@ def _scores(tables: Tables, w: FloatArray, f: FloatArray) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _non_zero(w: FloatArray) -> int:
+def _priced(tables: Tables, w: FloatArray) -> int:
+    """Return the number of non-zero weights that have a price."""
     count = 0
     for j in range(w.shape[0]):
-        count += 1 if w[j] != 0.0 else 0
+        count += 1 if w[j] != 0.0 and tables.priced[j] != 0 else 0
     return count
 
 
@@ -315,15 +318,16 @@ def _coordinate(tables: Tables, w: FloatArray, f: FloatArray, value: float, j: i
     flat = np.zeros(f.shape[0], np.float64)
     column = tables.columns[j]
     others = _along(f, -w[j], column)
-    partners = _non_zero(rest)
-    price = tables.C * (1 + partners)
+    alone = rest[_largest(rest)] == 0.0
+    partners = _priced(tables, rest)
+    price = tables.C * (partners + int(tables.priced[j]))
     best = -np.inf
     target = w
     for sign in (0.0, 1.0, -1.0):
         if sign == 0.0:
             low, high = clip(tables, rest, axis, -1.0, 1.0)
             found, t = line_search(tables, others, column, low, high, state)
-        elif partners == 0:
+        elif alone:
             continue
         else:
             corner[j] = sign
@@ -336,7 +340,7 @@ def _coordinate(tables: Tables, w: FloatArray, f: FloatArray, value: float, j: i
             target = _along(rest, t, axis)
             if sign != 0.0:
                 target = _along(corner, t, rest)
-    if tables.C > 0.0 and w[j] != 0.0:
+    if tables.C > 0.0 and tables.priced[j] != 0 and w[j] != 0.0:
         low, high = clip(tables, rest, axis, -1.0, 1.0)
         if low <= 0.0 <= high:
             found = value_of_scores(tables, others) - tables.C * partners
@@ -358,7 +362,7 @@ def _direction(tables: Tables, w: FloatArray, f: FloatArray, value: float, v: Fl
     _scores(tables, v, g)
     found, t = line_search(tables, f, g, low, high, state)
     target = _along(w, t, v)
-    found -= tables.C * _non_zero(target)
+    found -= tables.C * _priced(tables, target)
     if found < value - TIE * (1.0 + abs(value)):
         return value
     _step_to(tables, w, f, target)
@@ -380,15 +384,15 @@ def _inside(project: FloatArray, v: FloatArray) -> FloatArray:
 def _random_direction(tables: Tables, w: FloatArray, project: FloatArray, state: State) -> FloatArray:
     """Return a direction on about 2 to d coordinates, inside the equality constraints.
 
-    With C > 0 it stays on the support of w: a dense step would pay for every feature at once. Without side
-    constraints w and its multiples rank alike, so the largest |w_j| is kept as it is.
+    With C > 0 it stays on the support of w and free columns: a dense step would pay for every feature at once. Without
+    side constraints w and its multiples rank alike, so the largest |w_j| is kept as it is.
     """
     d = w.shape[0]
     top = _largest(w)
     share = max(uniform(state), 2.0 / d)
     v = np.zeros(d, np.float64)
     for j in range(d):
-        if (tables.C == 0.0 or w[j] != 0.0) and uniform(state) < share:
+        if (tables.C == 0.0 or tables.priced[j] == 0 or w[j] != 0.0) and uniform(state) < share:
             v[j] = 2.0 * uniform(state) - 1.0
     if not tables.sides and w[top] != 0.0:
         v = _along(v, -v[top] / w[top], w)
@@ -432,7 +436,7 @@ def ascend(
     d = w.shape[0]
     f = np.empty(tables.columns.shape[1], np.float64)
     _scores(tables, w, f)
-    value = value_of_scores(tables, f) - tables.C * _non_zero(w)
+    value = value_of_scores(tables, f) - tables.C * _priced(tables, w)
     order = memory[2:]
     length = d + extra + (1 if tables.sides else 0)
     while memory[1] < length:

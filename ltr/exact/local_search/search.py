@@ -258,7 +258,7 @@ class _Search:
         step = np.zeros(d)
         step[chosen] = self.rng.normal(size=len(chosen)) * 10 ** self.rng.uniform(-2, 0)
         if self.problem.C > 0:
-            drop = chosen[self.rng.random(len(chosen)) < 0.5]
+            drop = chosen[(self.rng.random(len(chosen)) < 0.5) & self.problem.counted[chosen]]
             step[drop] = -w[drop]
         return self._move(w, step)
 
@@ -270,7 +270,7 @@ class _Search:
             return self._move(first, self.rng.uniform(-0.5, 1.0) * (second - first))
         w = self.rng.normal(size=self.problem.d)
         if self.problem.C > 0:
-            w *= self.rng.random(self.problem.d) < self.rng.uniform(0.2, 1.0)
+            w *= (self.rng.random(self.problem.d) < self.rng.uniform(0.2, 1.0)) | ~self.problem.counted
         return self._feasible_towards(to_surface(w))
 
     def _move(self, w: FloatArray, step: FloatArray) -> FloatArray:
@@ -360,6 +360,7 @@ def search_tables(problem: Problem, levels: Levels) -> Tables:
         counts_size=levels.counts_size,
         shift=levels.shift,
         C=problem.C,
+        priced=problem.counted.astype(np.uint8),
         sides=constraints is not None,
         A=A,
         b=b,

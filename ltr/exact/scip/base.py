@@ -5,6 +5,7 @@ Variables and constraints of every model, in the paper's symbols, with δ = x_i 
     -1 <= w_j <= 1                                        weights
     γ_j in {0, 1},  γ_j >= w_j,  γ_j >= -w_j              support, at a price of C each
     sum_j γ_j <= m                                        where at most m weights may differ from 0
+    γ_j = 1                                               for free columns, which the price and the sum leave out
     z_ik in {0, 1},  z_ik <= w·δ + 1 - ε                  z_ik = 1 only where i beats k
     A w <= b                                              side constraints, see `side_rows`
 
@@ -142,7 +143,7 @@ class Formulation:
         self.face = self._add_faces() if (self.tight and scalable(problem) if faces is None else faces) else []
         self.covers_zero = not self.face
         objective, offset = self._build()
-        price = linear([problem.price / self.unit] * len(self.gamma), self.gamma)
+        price = linear((problem.counted * (problem.price / self.unit))[: len(self.gamma)], self.gamma)
         self.model.setObjective(objective - price, "maximize")
         self.model.addObjoffset(offset)
 
@@ -170,12 +171,13 @@ class Formulation:
         most = self.problem.max_nonzeros
         if self.problem.C == 0 and most is None and self.tight:
             return []
-        gamma = [self.model.addVar(f"gamma_{j}", vtype="B") for j in range(self.problem.d)]
+        counted = self.problem.counted
+        gamma = [self.model.addVar(f"gamma_{j}", vtype="B", lb=float(not counts)) for j, counts in enumerate(counted)]
         for j, (g, w) in enumerate(zip(gamma, self.w, strict=True)):
             self.model.addCons(g - w >= 0, name=f"support_plus_{j}")
             self.model.addCons(g + w >= 0, name=f"support_minus_{j}")
         if most is not None:
-            self.model.addCons(linear([1.0] * len(gamma), gamma) <= most, name="max_nonzeros")
+            self.model.addCons(linear(counted, gamma) <= most, name="max_nonzeros")
         return gamma
 
     def _add_side_constraints(self) -> None:
@@ -269,13 +271,14 @@ class Formulation:
             if largest == 0:
                 return None
             w = w / largest
-        if self.problem.max_nonzeros is not None and np.count_nonzero(w) > self.problem.max_nonzeros:
+        if self.problem.max_nonzeros is not None and self.problem.nonzeros(w) > self.problem.max_nonzeros:
             return None
         own = self._complete(self.problem.scores(w).wins(self.pairs[:, 0], self.pairs[:, 1]), w)
         if own is None:
             return None
         values: Assignment = list(zip(self.w, w.tolist(), strict=True))
-        values += [(g, float(v != 0)) for g, v in zip(self.gamma, w.tolist(), strict=False)]
+        used = (w != 0) | ~self.problem.counted
+        values += [(g, float(v)) for g, v in zip(self.gamma, used, strict=False)]
         if self.face:
             on = int(np.argmax(np.abs(w)))
             for j, (plus, minus) in enumerate(self.face):

@@ -4,7 +4,8 @@ The model is compact: no comparison has a variable.
 
     -1 <= w_j <= 1                                        weights
     γ_j in {0, 1},  γ_j >= w_j,  γ_j >= -w_j              support, where it has a price or a limit
-    sum_j γ_j <= m                                        where at most m weights may differ from 0
+    γ_j = 1                                               for free columns, which have no price
+    sum_j γ_j <= m                                        where at most m weights may differ from 0, free ones included
     A w <= b                                              side constraints
     θ <= statistic(w)                                     by a constraint handler
     max  θ - C sum_j γ_j
@@ -63,7 +64,7 @@ from ltr.exact.weight_space.search import (
     quantum,
     settle_narrow,
 )
-from ltr.exact.weight_space.space import BEYOND, Boxes, space_of
+from ltr.exact.weight_space.space import BEYOND, Boxes, Space, space_of
 
 UNCOVERED = -BEYOND
 """A cutoff below every value: nothing that is closed is covered by another node."""
@@ -150,10 +151,12 @@ def _cut(left: list[Boxes]) -> list[Boxes]:
     return [*alone, Boxes(*(np.concatenate(parts) for parts in zip(*rest, strict=True)))] if rest else alone
 
 
-def _cube(d: int) -> Boxes:
+def _cube(space: Space) -> Boxes:
     """Return the whole cube as one box, for a node of which nothing is known but its bounds."""
+    d = space.T.shape[1]
     box = Boxes.empty(1, d + 1)
     box.low[:, :d], box.low[:, d], box.high[:] = -1.0, 1.0, 1.0
+    box.used[0] = space.free
     box.bound[:] = np.iinfo(np.int64).max
     return box
 
@@ -234,7 +237,9 @@ class Host:
         self.gamma: list[Variable] = []
         if space.sparse:
             price = problem.price / self.unit
-            self.gamma = [self.model.addVar(f"gamma_{j}", vtype="B", obj=-price) for j in range(problem.d)]
+            for j, counts in enumerate(problem.counted.tolist()):
+                gamma = self.model.addVar(f"gamma_{j}", vtype="B", lb=float(not counts), obj=-price * counts)
+                self.gamma.append(gamma)
         self.theta = self.model.addVar("theta", lb=None, ub=self.raised(problem.trivial_bound), obj=1.0)
         self.model.setMaximize()
         for variable in (*self.w, *self.gamma, self.theta):
@@ -375,8 +380,9 @@ class Host:
         solution = self.model.createSol()
         for variable, value in zip(self.w, w.tolist(), strict=True):
             self.model.setSolVal(solution, variable, value)
-        for variable, value in zip(self.gamma, w.tolist(), strict=False):
-            self.model.setSolVal(solution, variable, float(value != 0))
+        used = (w != 0) | ~self.state.problem.counted
+        for variable, value in zip(self.gamma, used, strict=False):
+            self.model.setSolVal(solution, variable, float(value))
         self.model.setSolVal(solution, self.theta, self.state.problem.statistic_value(w) / self.unit)
         if first:
             self.model.addSol(solution)
@@ -446,7 +452,7 @@ class Handler(Constraint):
             self._rounds.discard(node.getNumber())
             self._begin_round(host.pending)
         else:
-            region = region or Region(_cube(host.state.problem.d), UNCOVERED, host.pending)
+            region = region or Region(_cube(host.searchable.space), UNCOVERED, host.pending)
             self._children, self._next_bound = host.search(self._clipped(region)), None
         # only now: what an exception ended is not searched
         self._node = node.getNumber()
@@ -525,7 +531,7 @@ class Handler(Constraint):
                 model.chgVarLbNode(node, variable, float(low[j]))
             if high[j] < local_high[j]:
                 model.chgVarUbNode(node, variable, float(high[j]))
-        price = host.state.problem.price * host.searchable.space.support
+        price = host.state.problem.price * (host.searchable.space.support - len(host.state.problem.free))
         theta, ub = model.getTransformedVar(self.theta), host.raised(region.bound + price)
         if ub < theta.getUbLocal():
             model.chgVarUbNode(node, theta, ub)

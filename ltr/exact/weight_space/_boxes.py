@@ -255,7 +255,7 @@ def mark_used(space: Space, work: Work, t: int, j: int) -> None:
     """Note that weight j is not 0 in box t."""
     if work.used[t, j] == 0:
         work.used[t, j] = 1
-        work.bound[t] -= space.price
+        work.bound[t] -= space.price[j]
 
 
 @compiled
@@ -437,7 +437,7 @@ def push_root(space: Space, work: Work, roots: Boxes, root: int) -> None:
         if counts_at >= 0:
             work.fewer[0, counts_at + 1 : counts_at + space.most[level] + 2] = members
     for j in range(columns - 1):
-        bound -= space.price * work.used[0, j]
+        bound -= space.price[j] * work.used[0, j]
     work.bound[0] = bound
     interval_bounds(work, 0, 0, pairs, columns)
     work.changed[:] = 0

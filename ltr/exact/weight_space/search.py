@@ -244,7 +244,7 @@ class _Search:
         d = space.T.shape[1]
         x = np.linalg.solve(space.T, self.state.weights)
         box = roots.rows(slice(0, 1))
-        box.used[:] = 0
+        box.used[0] = space.free
         face = len(roots.bound) > 1
         if face:
             x /= np.max(np.abs(x))
@@ -464,12 +464,14 @@ def offer_candidate(state: SolveState, w: FloatArray, *, sparse: bool) -> None:
     Args:
         state: receives the weights.
         w: weights that satisfy the side constraints within the search's wider tolerance, (d,).
-        sparse: whether zeros have to stay.
+        sparse: whether zeros have to stay, but for free columns.
     """
     if state.offer(w) > -math.inf:
         return
     problem = state.problem
-    middle = middle_of_cell(problem, w, w != 0 if sparse else np.ones(problem.d, dtype=bool), _DOUBT)
+    middle = middle_of_cell(
+        problem, w, (w != 0) | ~problem.counted if sparse else np.ones(problem.d, dtype=bool), _DOUBT
+    )
     if middle is not None:
         state.offer(middle)
 

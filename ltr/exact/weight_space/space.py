@@ -116,8 +116,9 @@ class Space(NamedTuple):
     T: FloatArray  # weights of the coordinates, w = T v, (d, d)
     A: FloatArray  # side constraints A w <= b; T = I where there are any
     b: FloatArray  # their limits, with `LOOSE` of |b| added
-    price: int  # C as an integer, rounded down
-    support: int  # most non-zero weights, d for no limit
+    price: IntArray  # of each weight: C as an integer, rounded down; 0 for free columns, (d,)
+    support: int  # most non-zero weights, those of free columns included, d for no limit
+    free: Flags  # 1 for free columns: all boxes count their weights as used, (d + 1,)
     error: float  # rounding error of a sum over pairs, relative to the sum of its multipliers
     fixed: bool  # whether the margin coordinate is known; else it is the norm of T v
     sparse: bool  # whether zeros count, so that a split sets them apart
@@ -131,7 +132,7 @@ class Boxes(NamedTuple):
 
     Attributes:
         low, high: least and largest value of the d coordinates and of the margin's, (boxes, d + 1).
-        used: 1 where a weight is known not to be 0, (boxes, d + 1).
+        used: 1 where a weight is known not to be 0 or its column is free, (boxes, d + 1).
         bound: upper bound of each box as an integer, (boxes,).
     """
 
@@ -306,9 +307,11 @@ def space_of(problem: Problem, T: FloatArray | None = None, tick: Callable[[], N
         columns[:, block], size[block] = _columns(differences, problem.margin, levels.steps[block], system)
         single[:d, block] = columns[:d, block]
     contribution, price, exponent = _integers(levels, problem)
-    most = d if problem.max_nonzeros is None else min(d, problem.max_nonzeros)
+    most = d if problem.max_nonzeros is None else problem.max_nonzeros + len(problem.free)
+    free = np.append(~problem.counted, False).astype(np.uint8)
     constraints = problem.constraints
     roots = _roots(problem, T, varies)
+    roots.used[:, free != 0] = 1
     reach = max(1.0, float(np.abs(np.append(roots.low, roots.high)).max(initial=0.0)))
     tick()
     space = Space(
@@ -327,8 +330,9 @@ def space_of(problem: Problem, T: FloatArray | None = None, tick: Callable[[], N
         A=np.zeros((0, d)) if constraints is None else np.array(constraints.A),
         # room for products that underflow
         b=np.zeros(0) if constraints is None else constraints.b + LOOSE * np.abs(constraints.b) + d * 2.0**-1070,
-        price=price,
+        price=np.where(problem.counted, price, 0),
         support=most,
+        free=free,
         error=(pairs + d + 16) * 2.0**-51 * float(size.max(initial=0.0)),
         fixed=T is None,
         sparse=problem.C > 0 or most < d,

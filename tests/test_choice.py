@@ -1,0 +1,207 @@
+"""Correcting a base score, and the choice between the base and its corrections."""
+
+import json
+import threading
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+
+from ltr.exact import Limits
+from ltr.rankers import Choice, ExactRanker, Ranker, ScoreColumn, TwoStageRanker
+from ltr.rankers.choice import BASE, FOLDS, REPEATS, SPREADS, compare, folds_of, inner_splits, places
+from ltr.statistics import RankStatistic
+
+EXACT = ExactRanker("dcg", limits=Limits(time_limit=2.0, node_limit=50))
+DCG = (RankStatistic.parse("dcg"), "exp2", False)
+
+
+def _data(n=240, signal=1.5, seed=0):
+    """Return rows of which column 0 is a score that knows half of what the labels depend on."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    chance = 1 / (1 + np.exp(1.5 - X[:, 0] - signal * X[:, 1]))
+    return X, (rng.random(n) < chance).astype(int)
+
+
+def test_places_share_ties_and_keep_lists_apart():
+    scores, groups = np.array([3.0, 1.0, 2.0, 2.0, 9.0]), np.array([0, 0, 0, 0, 1])
+    assert places(scores, groups).tolist() == [0.875, 0.125, 0.5, 0.5, 0.5]
+
+
+def test_folds_hold_out_every_row_once_and_no_query_in_part():
+    y = np.arange(60) % 3 == 0
+    for groups in (None, np.arange(60) // 6):
+        folds = folds_of(y, groups, seed=1)
+        assert len(folds) == FOLDS
+        assert sorted(np.concatenate([held for _, held in folds]).tolist()) == list(range(60))
+        for train, held in folds:
+            assert sorted([*train, *held]) == list(range(60))
+            if groups is None:
+                assert y[held].sum() == 4
+            else:
+                assert not set(groups[train]) & set(groups[held])
+    assert folds_of(np.arange(10) == 0, None, seed=0) == []
+
+
+def test_the_comparison_finds_gains_that_are_known():
+    """A candidate in the perfect order gains the difference of the statistics, one that ties with the base nothing."""
+    rng = np.random.default_rng(0)
+    y = (np.arange(50) < 15).astype(float)
+    splits = inner_splits(y, None, seed=0)
+    base = {name: places(rng.normal(size=len(held)), None) for name, _, held in splits}
+    perfect = {name: places(y[held] + 0.01 * base[name], None) for name, _, held in splits}
+    results = {name: [base[name], base[name], perfect[name]] for name in base}
+    choice = compare(results, splits, [BASE, "same", "perfect"], y, None, DCG, seed=0)
+    assert (choice.chosen, choice.gains["same"]) == ("perfect", 0.0)
+    best = (1 / np.log2(np.arange(2, 17))).sum()
+    assert 0 < choice.gains["perfect"] < best
+    assert choice.low < choice.expected == choice.gains["perfect"] < choice.high
+    worse = {name: [perfect[name], base[name]] for name in base}
+    kept = compare(worse, splits, [BASE, "random"], y, None, DCG, seed=0)
+    assert (kept.chosen, kept.expected, kept.low, kept.high, kept.reranks) == (BASE, 0.0, 0.0, 0.0, False)
+    assert kept.gains["random"] == pytest.approx(-choice.gains["perfect"], rel=0.2)
+    again = Choice.from_dict(json.loads(json.dumps(choice.to_dict())))
+    assert (again, str(again)) == (choice, str(choice))
+
+
+def test_comparisons_by_query_average_over_queries():
+    rng = np.random.default_rng(1)
+    y, groups = rng.integers(0, 3, 80).astype(float), np.repeat(np.arange(16), 5)
+    splits = inner_splits(y, groups, seed=0)
+    results = {}
+    for name, _, held in splits:
+        score = rng.normal(size=len(held))
+        results[name] = [places(score, groups[held]), places(y[held] + 0.01 * score, groups[held])]
+    choice = compare(results, splits, [BASE, "perfect"], y, groups, (DCG[0], "exp2", True), seed=0)
+    assert choice.chosen == "perfect"
+    assert 0 < choice.low < choice.expected < choice.high < 1
+
+
+@pytest.mark.parametrize("by_query", [False, True])
+def test_a_correction_is_chosen_where_the_base_lacks_a_feature_and_pays_off_on_new_rows(by_query):
+    X, y = _data()
+    qid = np.arange(len(y)) // 12 if by_query else None
+    ranker = TwoStageRanker(ScoreColumn(0), EXACT, None, choose=True).fit(X, y, qid)
+    assert ranker.choice_.reranks
+    assert str(ranker.choice_).startswith(f"on new lists expect {ranker.choice_.expected:+.3g} dcg (90 %")
+    assert ranker.base_weight_ > 0
+    assert ranker.coef_[0] == 0  # the base score is not among the features
+    new, labels = _data(seed=1)
+    lists = np.arange(len(labels)) // 12 if by_query else None
+    plain = ScoreColumn(0).fit(X, y)
+    assert ranker.score(new, labels, lists) > plain.score(new, labels, lists)
+    again = TwoStageRanker(ScoreColumn(0), EXACT, None, choose=True).fit(X, y, qid)
+    assert again.choice_ == ranker.choice_
+    assert np.array_equal(again.coef_, ranker.coef_)
+
+
+def test_the_base_is_kept_where_nothing_is_gained_and_the_rest_stays_known(tmp_path):
+    X, y = _data(signal=0.0, seed=5)
+    ranker = TwoStageRanker(ScoreColumn(0), EXACT, 60, choose=True).fit(X, y)
+    assert not ranker.choice_.reranks
+    assert ranker.coef_ is None
+    assert np.array_equal(ranker.predict(X), X[:, 0])
+    assert "the base order is kept" in ranker.note_
+    assert ranker.choice_.list_gain >= 0
+    assert ranker.solution_.bound >= ranker.solution_.value
+    ranker.save(tmp_path / "ranker.pt")
+    loaded = Ranker.load(tmp_path / "ranker.pt")
+    assert loaded.choice_ == ranker.choice_
+    assert np.array_equal(loaded.predict(X), X[:, 0])
+
+
+def test_a_correction_survives_saving(tmp_path):
+    X, y = _data()
+    ranker = TwoStageRanker("logistic", EXACT, 60, base_score=True, spread=0.5).fit(X[:, [0, 2]], y)
+    assert ranker.base_weight_ > 0
+    ranker.save(tmp_path / "ranker.pt")
+    assert np.array_equal(Ranker.load(tmp_path / "ranker.pt").predict(X[:, [0, 2]]), ranker.predict(X[:, [0, 2]]))
+
+
+def test_scores_of_training_rows_are_out_of_fold():
+    """Its own rows are a nearest neighbour's memory: corrections learnt from them would trust it blindly."""
+    X, y = _data()
+    memory = KNeighborsClassifier(1).fit(X, y)
+    assert (memory.predict_proba(X)[:, 1] == y).all()
+    ranker = TwoStageRanker(KNeighborsClassifier(1), EXACT, None, base_score=True).fit(X, y)
+    base_column = ranker.problem_.X[:, 0]
+    assert np.mean((base_column > np.median(base_column)) == y) < 0.85
+    fixed = TwoStageRanker(memory, EXACT, None, base_score=True).fit(X, y, base_is_fitted=True)
+    assert fixed.base_ is memory
+    assert np.array_equal(fixed.problem_.X, ranker.problem_.X)
+
+
+class _Counting(BaseEstimator):
+    """A logistic regression that counts its fits."""
+
+    fits, lock = 0, threading.Lock()
+
+    def fit(self, X, y):
+        with _Counting.lock:
+            _Counting.fits += 1
+        self.model_ = LogisticRegression().fit(X, y)
+        return self
+
+    def decision_function(self, X):
+        return self.model_.decision_function(X)
+
+
+def test_inner_results_that_are_known_are_not_computed_again():
+    X, y = _data(100)
+    seen, inner = [], {}
+    first = TwoStageRanker(_Counting(), EXACT, 40, choose=True)
+    first.fit(X, y, inner=inner, on_choice=lambda done, total: seen.append((done, total)))
+    assert seen == [(i + 1, FOLDS * REPEATS) for i in range(FOLDS * REPEATS)]
+    inner = json.loads(json.dumps(inner))
+    for name in list(inner)[:4]:
+        del inner[name]
+    _Counting.fits = 0
+    again = TwoStageRanker(_Counting(), EXACT, 40, choose=True).fit(X, y, inner=inner)
+    assert again.choice_ == first.choice_
+    assert _Counting.fits == 1 + 2 * FOLDS + 4 * (1 + FOLDS)  # the base, its scores out of fold, and four inner splits
+
+
+def test_columns_of_scores_are_found_by_name_or_index():
+    X, y = _data(60)
+    frame = pd.DataFrame(X, columns=["model", "age", "bmi"])
+    ranker = TwoStageRanker(ScoreColumn("model"), EXACT, 20, base_score=True, spread=0.3).fit(frame, y)
+    assert ranker.base_.index_ == 0
+    assert np.array_equal(
+        ranker.predict(frame),
+        TwoStageRanker(ScoreColumn(0), EXACT, 20, base_score=True, spread=0.3).fit(X, y).predict(X),
+    )
+    for column, table in (("modle", frame), ("model", X), (3, X), (-1, X), (True, X)):
+        with pytest.raises(ValueError, match="column must be"):
+            ScoreColumn(column).fit(table, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"choose": "yes"}, "choose must be true or false"),
+        ({"spread": 0.5}, "it needs base_score=True"),
+        ({"spread": 0.5, "choose": True}, "choose compares spreads of its own"),
+        ({"spread": -1.0, "base_score": True}, "spread must be"),
+        ({"choose": True, "exact": ExactRanker("dcg", recentre="l2")}, "recentre must be None"),
+        ({"choose": True, "exact": "weights(1,2,3)"}, "lists of any length"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(options, message):
+    X, y = _data(40)
+    with pytest.raises(ValueError, match=message):
+        TwoStageRanker("logistic", **{"exact": EXACT, "top_k": 10, **options}).fit(X, y)
+
+
+def test_too_few_labels_to_split_are_refused():
+    X, y = _data(40)
+    y[:] = np.arange(40) == 3
+    with pytest.raises(ValueError, match="choose needs at least two rows of each label"):
+        TwoStageRanker(ScoreColumn(0), EXACT, 10, choose=True).fit(X, y)
+
+
+def test_the_spreads_ascend():
+    assert list(SPREADS) == sorted(SPREADS)
