@@ -46,7 +46,7 @@ def config_for(folder, **sections):
         "data": {"name": "gaussians"},
         "surrogate": {"losses": ["ranknet", "p_norm_push(p=2)"], "max_steps": 6, "tolerance": 1e-15},
         "baselines": {"rankboost": {"rounds": 5}},
-        "exact": {"top_k": 40, "method": "local_search", "time_limit": 0.2},
+        "exact": {"choose": False, "top_k": 40, "method": "local_search", "time_limit": 0.2},
         "statistics": {"report": ["auc", "dcg@10"]},
     }
     for name, section in sections.items():

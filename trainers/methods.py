@@ -187,7 +187,7 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
                 watch.log(index, {"loss/convex": float(ranker.losses_[index]), **reached}, rounds[index - 1])
         record |= {"steps": len(rounds), "loss": float(ranker.losses_[-1])}
     else:
-        record["loss"] = own_loss(method, scores.train, train)
+        record["loss"] = None if isinstance(ranker, ScoreColumn) else own_loss(method, scores.train, train)
     if isinstance(ranker, LinearRanker):
         assert ranker.fit_ is not None
         record["status"] = (

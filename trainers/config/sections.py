@@ -330,11 +330,11 @@ class ExactConfig(Section):
         if self.score_column is not None and self.base != type(self).model_fields["base"].default:
             rule = f"must be left out: the column {self.score_column!r} is the base"
             yield "base", rule, self.base, ("base_score",)
-        if self.choose and statistic.length is not None:
-            rule = "goes with choose = false only: weights(...) fit one list, and inner splits have shorter ones"
-            yield "statistic", rule, self.statistic, ("choose",)
         if isinstance(self.top_k, int) and statistic.length not in (None, self.top_k):
             yield "statistic", f"must hold top_k = {self.top_k} weights, one per rank", self.statistic, ("top_k",)
+        elif self.choose and statistic.length is not None:
+            rule = "goes with choose = false only: weights(...) fit one list, and inner splits have shorter ones"
+            yield "statistic", rule, self.statistic, ("choose",)
         if self.method == "auto":
             return
         if self.method not in METHODS:

@@ -124,14 +124,13 @@ def _summary(row: Row) -> str:
 
 def _results(context: Context, records: Sequence[Json]) -> Results:
     config, base, top = context.config, None, None
+    # an exact stage that corrects the scores of a fitted base has a list of its own, cut by scores out of fold
+    own_list = config.exact.score_column is None and (config.exact.choose or config.exact.base_score is True)
     if config.exact.enabled:
         each = f" in each of {context.split.train.n_queries} queries" if context.split.by_query else ""
         top = f"{context.top} of {config.base}{each}"
-        if config.exact.choose or config.exact.base_score is True:
-            top += " (scores out of fold)"
+        top += " (scores out of fold)" if own_list else ""
         base = load_scores(context.run.method(config.base))
-    # an exact stage that corrects base scores has a list of its own, cut by scores out of fold
-    own_list = config.exact.choose or config.exact.base_score is not False
     found = next((record.get("list") or {} for record in records if record["method"] == EXACT), {})
     rows = []
     for record in records:

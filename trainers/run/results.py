@@ -122,7 +122,8 @@ class Results:
         if self.top is not None:
             notes.append(f"list: {self.top} on the training set")
         if self.choice is not None:
-            notes.append("best on list, bound: the largest value there, which the weights for new lists need not have")
+            best = "objective" if self.priced else "best on list"
+            notes.append(f"{best}, bound: of the best weights for the list itself; {EXACT} has weights for new lists")
         notes += [self.note] if self.note else []
         notes += [f"{row.method}: {row.message}" for row in self.rows if row.message]
         if not self.complete:
@@ -140,8 +141,9 @@ class Results:
         if before is not None and after is not None:
             lines.append(f"test {first}: {_change(before, after)} by reranking {self.base} (one split)")
         if self.choice is not None and self.choice.reranks and self.choice.list_gain is not None:
-            gain = f"{self.choice.list_gain:+.3g} {self.choice.statistic}"
-            lines.append(f"training list: the best weights gain {gain} there, which says little about new lists")
+            gain, base, bound = self.choice.list_gain, rows[self.base].top, rows[EXACT].bound
+            most = "" if base is None or bound is None else f" (proven: at most {bound - base:+.3g})"
+            lines.append(f"training list: the best weights gain {gain:+.3g} {self.choice.statistic} there{most}")
         if rows[EXACT].nothing_proven:
             lines.append("bound: that of a perfect order, nothing is proven")
         return lines
