@@ -118,14 +118,14 @@ class Results:
     @property
     def caption(self) -> str:
         """Text under the table."""
-        notes = []
+        notes, best = [], "objective" if self.priced else "best on list"
         if self.top is not None:
             notes.append(f"list: {self.top} on the training set")
         if self.choice is not None:
-            best = "objective" if self.priced else "best on list"
-            notes.append(f"{best}, bound: of the best weights for the list itself; {EXACT} has weights for new lists")
+            notes.append(f"{best}, bound: of the weights that are best on the list; {EXACT} has weights for new lists")
         notes += [self.note] if self.note else []
-        notes += [f"{row.method}: {row.message}" for row in self.rows if row.message]
+        named = ((row.method if row.choice is None else best, row.message) for row in self.rows)
+        notes += [f"{name}: {message}" for name, message in named if message]
         if not self.complete:
             notes.append("unfinished: run the same command again to go on")
         return "\n".join(notes)
