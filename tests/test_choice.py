@@ -12,18 +12,24 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from ltr.exact import Limits
 from ltr.rankers import Choice, ExactRanker, Ranker, ScoreColumn, TwoStageRanker
-from ltr.rankers.choice import BASE, FOLDS, REPEATS, SPREADS, compare, folds_of, inner_splits, places
+from ltr.rankers.choice import BASE, FOLDS, SPREADS, compare, folds_of, inner_splits, places
 from ltr.statistics import RankStatistic
 
 EXACT = ExactRanker("dcg", limits=Limits(time_limit=2.0, node_limit=50))
 DCG = (RankStatistic.parse("dcg"), "exp2", False)
 
 
-def _data(n=240, signal=1.5, seed=0):
-    """Return rows of which column 0 is a score that knows half of what the labels depend on."""
+@pytest.fixture
+def two_repeats(monkeypatch):
+    """Compare on two repeats of the inner splits, for speed."""
+    monkeypatch.setattr("ltr.rankers.choice.REPEATS", 2)
+
+
+def _data(n=240, signal=1.5, seed=0, known=1.0):
+    """Return rows of which column 0 is a score that knows some of what the labels depend on."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
-    chance = 1 / (1 + np.exp(1.5 - X[:, 0] - signal * X[:, 1]))
+    chance = 1 / (1 + np.exp(1.5 - known * X[:, 0] - signal * X[:, 1]))
     return X, (rng.random(n) < chance).astype(int)
 
 
@@ -82,7 +88,7 @@ def test_comparisons_by_query_average_over_queries():
 
 
 @pytest.mark.parametrize("by_query", [False, True])
-def test_a_correction_is_chosen_where_the_base_lacks_a_feature_and_pays_off_on_new_rows(by_query):
+def test_a_correction_is_chosen_where_the_base_lacks_a_feature_and_pays_off_on_new_rows(by_query, two_repeats):
     X, y = _data()
     qid = np.arange(len(y)) // 12 if by_query else None
     ranker = TwoStageRanker(ScoreColumn(0), EXACT, None, choose=True).fit(X, y, qid)
@@ -99,9 +105,9 @@ def test_a_correction_is_chosen_where_the_base_lacks_a_feature_and_pays_off_on_n
     assert np.array_equal(again.coef_, ranker.coef_)
 
 
-def test_the_base_is_kept_where_nothing_is_gained_and_the_rest_stays_known(tmp_path):
-    X, y = _data(signal=0.0, seed=5)
-    ranker = TwoStageRanker(ScoreColumn(0), EXACT, 60, choose=True).fit(X, y)
+def test_the_base_is_kept_where_nothing_is_gained_and_the_rest_stays_known(tmp_path, two_repeats):
+    X, y = _data(signal=0.0, known=2.5)
+    ranker = TwoStageRanker(ScoreColumn(0), EXACT, 120, choose=True).fit(X, y)
     assert not ranker.choice_.reranks
     assert ranker.coef_ is None
     assert np.array_equal(ranker.predict(X), X[:, 0])
@@ -150,12 +156,12 @@ class _Counting(BaseEstimator):
         return self.model_.decision_function(X)
 
 
-def test_inner_results_that_are_known_are_not_computed_again():
+def test_inner_results_that_are_known_are_not_computed_again(two_repeats):
     X, y = _data(100)
     seen, inner = [], {}
     first = TwoStageRanker(_Counting(), EXACT, 40, choose=True)
     first.fit(X, y, inner=inner, on_choice=lambda done, total: seen.append((done, total)))
-    assert seen == [(i + 1, FOLDS * REPEATS) for i in range(FOLDS * REPEATS)]
+    assert seen == [(i + 1, FOLDS * 2) for i in range(FOLDS * 2)]
     inner = json.loads(json.dumps(inner))
     for name in list(inner)[:4]:
         del inner[name]
@@ -183,7 +189,8 @@ def test_columns_of_scores_are_found_by_name_or_index():
     ("options", "message"),
     [
         ({"choose": "yes"}, "choose must be true or false"),
-        ({"spread": 0.5}, "it needs base_score=True"),
+        ({"spread": 0.5}, "spread needs base_score=True"),
+        ({"reach": 0.5}, "reach needs base_score=True"),
         ({"spread": 0.5, "choose": True}, "choose compares spreads of its own"),
         ({"spread": -1.0, "base_score": True}, "spread must be"),
         ({"choose": True, "exact": ExactRanker("dcg", recentre="l2")}, "recentre must be None"),
@@ -205,3 +212,37 @@ def test_too_few_labels_to_split_are_refused():
 
 def test_the_spreads_ascend():
     assert list(SPREADS) == sorted(SPREADS)
+
+
+@pytest.mark.parametrize("spread", [None, 0.5])
+@pytest.mark.parametrize("options", [{"max_nonzeros": 1}, {"C": 0.05}])
+def test_the_base_score_has_no_price_and_is_not_counted(options, spread):
+    X, y = _data()
+    exact = ExactRanker("dcg", limits=Limits(time_limit=5.0), **options)
+    ranker = TwoStageRanker(ScoreColumn(0), exact, 40, base_score=True, spread=spread).fit(X, y)
+    assert ranker.problem_.free == (0,)
+    assert np.flatnonzero(ranker.coef_).tolist() in ([1], [1, 2])[: 1 + ("C" in options)]
+    assert ranker.base_weight_ > 0
+    assert ranker.solution_.status.value == "optimal"
+    kept = TwoStageRanker(ScoreColumn(0), ExactRanker("dcg", C=50.0), 40, base_score=True, spread=spread).fit(X, y)
+    assert not kept.coef_.any()
+    assert kept.base_weight_ > 0
+    assert np.array_equal(kept.order(X), ScoreColumn(0).fit(X, y).predict(X).argsort(kind="stable")[::-1])
+
+
+def test_a_region_around_the_base_has_an_optimum_of_its_own():
+    X, y = _data()
+    exact = ExactRanker("dcg", limits=Limits(time_limit=10.0))
+    values = []
+    for reach in (0.1, 0.5, None):
+        ranker = TwoStageRanker(ScoreColumn(0), exact, 30, base_score=True, reach=reach).fit(X, y)
+        assert ranker.solution_.status.value == "optimal"
+        values.append(ranker.solution_.value)
+        if reach is not None:
+            w = ranker.solution_.weights
+            assert np.abs(w[1:]).max() <= reach * w[0] * (1 + 1e-8)
+            grid = np.linspace(-reach, reach, 81)
+            most = max(ranker.problem_.evaluate([1.0, a, b]) for a in grid for b in grid)
+            assert most <= ranker.solution_.bound + 1e-9
+    assert values == sorted(values)
+    assert values[0] < values[2]

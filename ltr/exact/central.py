@@ -40,6 +40,7 @@ _FEWEST = 8  # walkers, where lists are long: the statistic is smoother there
 _ROWS = 200_000  # rows of all walkers together, from which there are fewer
 _SHRINKS = 40  # of the ellipse's arc, after which a walker stays where it is
 _NUMBERS = 4_000_000  # scores held at once
+_TINY = float(np.finfo(np.float64).tiny)
 
 Values = Callable[[FloatArray], FloatArray]
 
@@ -163,24 +164,19 @@ def statistics_of(problem: RerankProblem) -> Values:
         [1.6309, 1.1309]
     """
     lists, penalty = problem.lists, problem.margin * problem.grades
-    longest = max(map(len, lists))
-    at = np.zeros((len(lists), longest), dtype=np.int64)
-    gains, weights, void = np.zeros(at.shape), np.zeros(at.shape), np.ones(at.shape, dtype=bool)
-    for row, members in enumerate(lists):
-        n = len(members)
-        at[row, :n], void[row, :n] = members, False
-        gains[row, :n], weights[row, :n] = problem.gains[members], problem.rank_weights(n)[::-1]
-    block = max(1, _NUMBERS // at.size)
+    weights = np.concatenate([problem.rank_weights(len(members))[::-1] for members in lists])
+    number = np.empty(problem.n)  # of the list of each row
+    for index, members in enumerate(lists):
+        number[members] = index
+    block = max(1, _NUMBERS // problem.n)
 
     def values(scores: FloatArray) -> FloatArray:
         if len(scores) > block:
             return np.concatenate([values(scores[i : i + block]) for i in range(0, len(scores), block)])
         depths = penalty - scores
-        if len(lists) == 1:
-            return np.asarray(problem.gains[np.argsort(depths, axis=1)] @ weights[0])
-        depths = depths[:, at]
-        depths[:, void] = np.inf
-        placed = np.take_along_axis(np.broadcast_to(gains, depths.shape), np.argsort(depths, axis=2), axis=2)
-        return np.einsum("mlr,lr->m", placed, weights)
+        if len(lists) > 1:  # one list behind the other
+            depths /= 2 * np.abs(depths).max(axis=1, keepdims=True) + _TINY
+            depths += number
+        return np.asarray(problem.gains[np.argsort(depths, axis=1)] @ weights)
 
     return values

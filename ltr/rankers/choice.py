@@ -6,9 +6,7 @@ gets its place in the order of the base and in that of each candidate by rankers
 of one repeat form a list as long as the training list. The gain of a candidate is the statistic of its list less that
 of the base, averaged over the repeats. All candidates share the splits.
 
-*The rule.* Take the candidate with the largest gain, and keep the base if that gain is below zero by more than a
-quarter of its standard deviation. The inner rankers learn from four fifths of the rows, so they understate a gain, and
-a correction is held near the base to begin with.
+*The rule.* Take the candidate with the largest gain, and keep the base where no gain is above zero.
 
 *What to expect.* The gain on a new list of this size varies from list to list, and its estimate varies as much, for it
 comes from one list of this size. With s the standard deviation of the gain under resampling of the rows (of the
@@ -39,7 +37,6 @@ FOLDS, REPEATS = 5, 6
 BASE = "base"
 """Name of the candidate that leaves the base ranker's order alone."""
 
-_BENEFIT = 0.25  # standard deviations by which a gain may be below zero
 _HALF_WIDTH = 1.645 * 2**0.5
 _RESAMPLES = 40  # of each repeat
 
@@ -167,7 +164,7 @@ def compare(
         spreads.append(deviation)
     mean, deviation = np.mean(gains, axis=0), np.mean(spreads, axis=0)
     best = int(np.argmax(mean[1:])) + 1
-    chosen = best if mean[best] + _BENEFIT * deviation[best] > 0 and mean[best] != 0 else 0
+    chosen = best if mean[best] > 0 else 0
     half = _HALF_WIDTH * deviation[chosen]
     return Choice(
         candidates=tuple(names),

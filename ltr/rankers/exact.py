@@ -253,6 +253,7 @@ class ExactRanker(Ranker):
         on_progress: Progress | None,
         *,
         spread: float | None = None,
+        reach: float | None = None,
         prove: bool = True,
     ) -> None:
         """Solve the problem of these lists and set all attributes of a fit.
@@ -269,6 +270,7 @@ class ExactRanker(Ranker):
             constraints: side constraints on the weights of the features.
             on_progress: called with each `TracePoint` of the search.
             spread: of central weights around the base score; None for the optimum.
+            reach: largest size of a weight relative to that of the base score; None for no limit.
             prove: whether to solve for the optimum and its bound where central weights do not need them.
         """
         self._lists, self.note_ = lists, ""
@@ -282,7 +284,7 @@ class ExactRanker(Ranker):
             return
         if based:
             starts = [np.eye(1, len(lists.center))[0], *(np.append(0.0, start) for start in starts)]
-            constraints = _with_base(constraints, len(lists.center))
+            constraints = _with_base(constraints, len(lists.center), reach if lists.varying[0] else None)
         if constraints is not None:  # the weights of the other columns are 0
             constraints = LinearConstraints(constraints.A[:, lists.varying], constraints.b)
         free = (0,) if based and lists.varying[0] else ()
@@ -431,13 +433,23 @@ def _means(X: FloatArray, queries: IntArray) -> FloatArray:
     return (base + rest / np.bincount(group)[:, None])[group]
 
 
-def _with_base(constraints: LinearConstraints | None, columns: int) -> LinearConstraints:
-    """Return the side constraints with a first column, for a base score whose weight is at least 0."""
-    sign = -np.eye(1, columns)
-    if constraints is None:
-        return LinearConstraints(sign, [0.0])
-    A = np.column_stack([np.zeros(len(constraints.A)), constraints.A])
-    return LinearConstraints(np.vstack([sign, A]), np.append(0.0, constraints.b))
+def _with_base(constraints: LinearConstraints | None, columns: int, reach: float | None) -> LinearConstraints:
+    """Return side constraints for weights whose first is that of a base score and at least 0.
+
+    Args:
+        constraints: side constraints on the other weights.
+        columns: number of weights.
+        reach: the others are at most so many times the first in size; None for no limit.
+    """
+    sign, others = -np.eye(1, columns), np.eye(columns)[1:]
+    rows, limits = [sign], [np.zeros(1)]
+    if reach is not None:
+        rows += [others + reach * sign, -others + reach * sign]
+        limits += [np.zeros(2 * (columns - 1))]
+    if constraints is not None:
+        rows.append(np.column_stack([np.zeros(len(constraints.A)), constraints.A]))
+        limits.append(constraints.b)
+    return LinearConstraints(np.vstack(rows), np.concatenate(limits))
 
 
 def _shares_of_pairs(labels: FloatArray, groups: IntArray) -> FloatArray:

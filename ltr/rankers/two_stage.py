@@ -172,6 +172,8 @@ class TwoStageRanker(Ranker):
             scores of the training rows are out of fold.
         spread: standard deviation of the prior that holds the weights near the base's own order: the weights are then
             the central ones (`ltr.exact.central`) in place of the best on the training lists. None for the best.
+        reach: a region around the base's order: the weight of each standardised feature is at most so many times that
+            of the standardised base score. Value and bound of the solution are those of this region. None for no limit.
 
     Attributes:
         base_: the fitted base ranker.
@@ -208,6 +210,7 @@ class TwoStageRanker(Ranker):
     choose: bool = False
     base_score: bool = False
     spread: float | None = None
+    reach: float | None = None
 
     @all_or_nothing
     def fit(
@@ -289,11 +292,13 @@ class TwoStageRanker(Ranker):
         for name in ("choose", "base_score"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise ValueError(f"{name} must be true or false, got {getattr(self, name)!r}")
-        if self.spread is not None:
-            check_number("spread", self.spread, above=0.0)
-            if self.choose or not self.base_score:
-                why = "choose compares spreads of its own" if self.choose else "it needs base_score=True"
-                raise ValueError(f"spread must be None, for {why}, got {self.spread!r}")
+        for name in ("spread", "reach"):
+            if (value := getattr(self, name)) is not None:
+                check_number(name, value, above=0.0)
+                if not (self.base_score or self.choose):
+                    raise ValueError(f"{name} needs base_score=True, got {name}={value!r}")
+        if self.choose and self.spread is not None:
+            raise ValueError(f"spread must be None, for choose compares spreads of its own, got {self.spread!r}")
         exact = self._exact_stage()
         exact._check_parameters()
         if (self.choose or self.spread is not None) and exact.recentre is not None:
@@ -329,7 +334,17 @@ class TwoStageRanker(Ranker):
             columns = np.column_stack([scores, columns])
         top_labels, top_groups = labels[top], None if groups is None else groups[top]
         lists = TopLists.of(columns[top], top_groups)
-        exact._find(lists, top_labels, top_groups, starts, constraints, on_progress, spread=spread, prove=prove)
+        exact._find(
+            lists,
+            top_labels,
+            top_groups,
+            starts,
+            constraints,
+            on_progress,
+            spread=spread,
+            reach=self.reach,
+            prove=prove,
+        )
         if exact.coef_ is None:
             exact.note_ = f"{_why_nothing(exact, top_labels, top_groups)}: the base ranking is kept"
 
