@@ -124,7 +124,8 @@ def test_what_was_chosen_is_said_first_everywhere(folder, capsys):
 
 def test_a_base_that_is_kept_orders_new_rows(folder, tmp_path, monkeypatch, capsys):
     config = config_in(folder, f"runs_dir={tmp_path}")
-    monkeypatch.setattr(ltr.rankers.choice, "_BENEFIT", -100.0)
+    losses = (np.array([0.0, -1.0, -2.0, -3.0]), np.ones(4))
+    monkeypatch.setattr(ltr.rankers.choice, "_gains", lambda *_: losses)
     results = run_experiment(config)
     assert str(results.choice).startswith("reranking is not expected to help on new lists: the base order is kept")
     assert dict(results.columns())["status"][-1] == "base order"

@@ -85,6 +85,7 @@ BAD = [
     ("exact.base_score", "", 'exact.base_score: must be true, false, or the name of a column of scores, got ""'),
     ("exact.spread", 0.2, "exact.spread: goes with choose = false only: the choice compares several, got 0.2"),
     ("exact.spread", 0, "exact.spread: must be > 0, got 0"),
+    ("exact.reach", 0.0, "exact.reach: must be > 0, got 0.0"),
     ("exact.max_nonzeros", 0, "exact.max_nonzeros: must be >= 1, got 0"),
     ("exact.recentre", "l2", "exact.recentre: goes with choose = false and no spread only"),
     ("exact.C", float("inf"), "exact.C: must be a finite number, got inf"),

@@ -49,6 +49,7 @@ ELSEWHERE = {
     "choose",
     "base_score",
     "spread",
+    "reach",
     *SOLVE_LIMITS,
 }
 

@@ -328,7 +328,7 @@ def two_stage_ranker(config: Config, base: Ranker, *, threads: int | None = None
     """Return the exact stage on top of a base ranker, not yet fitted."""
     section = config.exact
     options = section.model_dump(
-        exclude={"enabled", "base", "certificate", "top_k", "choose", "base_score", "spread", *LIMITS}
+        exclude={"enabled", "base", "certificate", "top_k", "choose", "base_score", "spread", "reach", *LIMITS}
     )
     if threads is not None:
         # an object has the number of threads; auto chooses weight_space for every problem
@@ -337,5 +337,12 @@ def two_stage_ranker(config: Config, base: Ranker, *, threads: int | None = None
             options["method"] = dataclasses.replace(solver, threads=threads)  # type: ignore[type-var]
     exact = ExactRanker(**options, gain=config.statistics.gain, limits=section.limits(config.seed))
     top_k = None if section.top_k == "full" else int(section.top_k)
-    base_score = bool(section.base_score)
-    return TwoStageRanker(base, exact, top_k, choose=section.choose, base_score=base_score, spread=section.spread)
+    return TwoStageRanker(
+        base,
+        exact,
+        top_k,
+        choose=section.choose,
+        base_score=bool(section.base_score),
+        spread=section.spread,
+        reach=section.reach,
+    )

@@ -23,8 +23,12 @@ from ltr.statistics import RankStatistic
 from trainers.config.errors import nearest
 
 EARLIER: dict[str, Any] = {
-    "exact.choose": False, "exact.base_score": False, "exact.spread": None, "exact.max_nonzeros": None
-}  # fmt: skip
+    "exact.choose": False,
+    "exact.base_score": False,
+    "exact.spread": None,
+    "exact.reach": None,
+    "exact.max_nonzeros": None,
+}
 """Keys that are newer than version 0.1, with the values that stand for what it did; records leave these out."""
 FREE: dict[str, Any] = {"changes_results": False}
 """Mark of a key that does not change results (the field's ``json_schema_extra``)."""
@@ -285,6 +289,9 @@ class ExactConfig(Section):
     spread: float | None = option(
         None, "how far weights around the base order may spread; the full optimum when left out", gt=0
     )
+    reach: float | None = option(
+        None, "largest weight of a standardised feature, in weights of the base score; no limit when left out", gt=0
+    )
     max_nonzeros: StrictInt | None = option(None, "largest number of non-zero weights; no limit when left out", ge=1)
     C: float = option(0.0, "price of each non-zero weight", ge=0)
     margin: float = option(
@@ -324,6 +331,9 @@ class ExactConfig(Section):
         elif self.spread is not None and self.base_score is False:
             rule = "goes with base_score = true, or a column of scores: the weights spread around the base order"
             yield "spread", rule, self.spread, ("base_score",)
+        if self.reach is not None and not self.choose and self.base_score is False:
+            rule = "goes with choose = true or a base score only: it limits how far the weights correct that"
+            yield "reach", rule, self.reach, ("choose", "base_score")
         if self.recentre is not None and (self.choose or self.spread is not None):
             rule = "goes with choose = false and no spread only: it moves the best weights of the list"
             yield "recentre", rule, self.recentre, ("choose", "spread")
