@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn.datasets
 
 import ltr.data.named
 from ltr.data import (
@@ -180,11 +181,58 @@ FACTS = [  # name, rows, features, positives
     ("polypharm", 500, 12, 133),
     ("glow500", 500, 13, 125),
 ]
+INSTALLED = [  # tables inside packages: name, package, rows, features, positives
+    ("breast_cancer", "sklearn", 569, 30, 212),
+    ("diabetes", "sklearn", 442, 10, 111),
+    ("digits", "sklearn", 1797, 16, 174),
+    ("wine", "sklearn", 178, 13, 71),
+    ("fair", "statsmodels", 6366, 8, 2053),
+    ("fair_pt", "statsmodels", 601, 8, 150),
+    ("anes96", "statsmodels", 944, 9, 393),
+    ("randhie", "statsmodels", 2019, 9, 190),
+    ("star98", "statsmodels", 303, 12, 76),
+]
 
 
 def test_facts_cover_every_file():
-    assert {name for name, *_ in FACTS} == set(FILES)
-    assert dataset_names() == ("gaussians", "theorem1", "roc_standin", "grouped", *FILES, *LISTS_BY_QUERY)
+    by = {package: {name for name, of, *_ in INSTALLED if of == package} for package in ("sklearn", "statsmodels")}
+    assert {name for name, *_ in FACTS} | by["statsmodels"] == set(FILES)
+    named = ("gaussians", "theorem1", "roc_standin", "grouped", *FILES, *by["sklearn"], *LISTS_BY_QUERY)
+    assert (len(dataset_names()), set(dataset_names())) == (len(named), set(named))
+    for name in dataset_names():
+        assert f"\n{name} " in ltr.data.named.__doc__, name
+
+
+@pytest.mark.parametrize(("name", "package", "n", "d", "n_pos"), INSTALLED)
+def test_tables_of_installed_packages(name, package, n, d, n_pos, monkeypatch):
+    pytest.importorskip(package)
+    monkeypatch.delenv("LTR_DATA", raising=False)
+    data = load(name)
+    assert (data.name, data.n, data.d, data.n_pos, len(data.feature_names)) == (name, n, d, n_pos, d)
+    # no feature tells the label by itself
+    order = np.argsort(data.X, axis=0, kind="stable")
+    for column in range(d):
+        y = data.y[order[:, column]]
+        assert np.diff(y).astype(bool).sum() > 1, data.feature_names[column]
+
+
+def test_labels_of_installed_tables():
+    cancer, images = load("breast_cancer"), load("digits")
+    at = cancer.feature_names.index("mean_radius")
+    assert cancer.X[cancer.y == 1, at].mean() > cancer.X[cancer.y == 0, at].mean()  # malignant cells are larger
+    eights = sklearn.datasets.load_digits()
+    assert images.X[7, images.feature_names.index("pixel_3_4")] == eights.images[7][3, 4]
+    assert images.y.tolist() == (eights.target == 8).tolist()
+    progress = sklearn.datasets.load_diabetes().target
+    assert progress[load("diabetes").y == 1].min() > progress[load("diabetes").y == 0].max()
+
+
+def test_a_missing_package_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(ltr.data.named, "_installed_copy", lambda file: None)
+    for folder in ("", str(tmp_path)):
+        monkeypatch.setenv("LTR_DATA", folder)
+        with pytest.raises(DataError, match="or install the package statsmodels"):
+            load("star98")
 
 
 @needs_files
@@ -289,7 +337,7 @@ def test_travel_from_an_installed_package(monkeypatch, tmp_path):
     pytest.importorskip("statsmodels")
     monkeypatch.delenv("LTR_DATA", raising=False)
     assert load("travel").n_pos == 210
-    monkeypatch.setattr(ltr.data.named, "_installed_copy", lambda: None)
+    monkeypatch.setattr(ltr.data.named, "_installed_copy", lambda file: None)
     with pytest.raises(DataError, match="set the environment variable LTR_DATA"):
         load("travel")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import json
 
 import numpy as np
@@ -115,16 +114,12 @@ def test_models_by_enumeration_of_vertices(method):
 
 def test_the_search_among_supports_keeps_free_columns():
     rng = np.random.default_rng(5)
-    features = rng.normal(size=(80, 8))
+    features = rng.normal(size=(60, 8))
     y = (2 * features[:, 0] + features[:, 3] - features[:, 6] > 1).astype(int)
     problem = RerankProblem(features, y, max_nonzeros=2, free=[0])
     found = solve(problem, "local_search", Limits(time_limit=5))
     assert np.flatnonzero(found.weights).tolist() == [0, 3, 6]
-    best = max(
-        solve(RerankProblem(features[:, [0, *c]], y), KERNEL, Limits(time_limit=60)).value
-        for c in itertools.combinations(range(1, 8), 2)
-    )
-    assert found.value == pytest.approx(best, rel=1e-3)
+    assert found.value == pytest.approx(solve(problem, KERNEL, Limits(time_limit=60)).value, rel=1e-3)
 
 
 def test_a_price_above_all_values_leaves_the_free_columns():

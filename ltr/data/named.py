@@ -1,8 +1,8 @@
-"""The paper's data sets by name: the generated ones, and readers of the published files.
+"""Data sets by name: the paper's, which are generated or read from published files, and tables of installed packages.
 
 The files are not part of this project. They are looked for under the directory `LTR_DATA` (an environment
 variable) or `data_dir`, one folder a data set, and accepted only with the SHA-256 given here: the numbers of two
-people agree only if their files do. `read_table` reads any other version of them.
+people agree only if their files do. `read_table` reads any other version of them. Nothing is downloaded.
 
 ===================  ==========================  ====================================================================
 name                 label (positive)            features
@@ -25,6 +25,27 @@ lightgbm_lambdarank  graded 0 to 4               300, sparse; 201 queries for tr
 
 The paper states d = 21, 13 and 14 for NHANES, Polypharm and GLOW500, and not which rows and columns it took: those
 three are our choice. Its ROC Flexibility data is no longer public: `roc_standin` stands in for it.
+
+These tables come with scikit-learn, or with statsmodels (the extra ``ltr[data]``), and need no `LTR_DATA`. On them one
+can check what was tuned on the paper's data.
+
+=============  =================================  ==================================================================
+name           label (positive)                   features
+=============  =================================  ==================================================================
+breast_cancer  malignant                          30: measures of cell nuclei (Wisconsin, diagnostic); scikit-learn
+diabetes       progression in its top quarter     10: age, sex, bmi, blood pressure, six serums; scikit-learn
+digits         digit is 8                         16: the pixels of the middle 4 x 4 square, rows and columns 2 to 5
+                                                  of 0 to 7; scikit-learn
+wine           class 1 (of 0, 1, 2)               13: chemical measures; scikit-learn
+fair           affairs > 0                        8: all but the label; Redbook's survey (Fair 1978); statsmodels
+fair_pt        naffairs > 0                       8: all but identifier and constant; the survey of Psychology Today
+                                                  (Fair 1978); statsmodels
+anes96         vote = 1 (Dole)                    9: all but the label; US election survey of 1996; statsmodels
+randhie        mdvis >= 8 (visits to a doctor)    9: all but the label; every tenth row of the RAND Health Insurance
+                                                  Experiment, as the rows of a person follow each other; statsmodels
+star98         share of pupils above the median   12: all but the two counts that define the label and the products
+               in its top quarter                 of columns; Californian school districts; statsmodels
+=============  =================================  ==================================================================
 """
 
 from __future__ import annotations
@@ -69,6 +90,8 @@ class NamedFile:
     parse: Parser
     columns: tuple[str, ...] | None = None  # names of the columns, where the file has no header
     separator: str = ","
+    quote: str = '"'
+    installed: str = ""  # its path inside an installed statsmodels, where it comes with that package
 
 
 @dataclass(frozen=True)
@@ -87,7 +110,7 @@ def load(name: str = "gaussians", *, data_dir: str | os.PathLike[str] | None = N
     Args:
         name: one of `dataset_names()`.
         data_dir: directory of the files; the environment variable `LTR_DATA` by default. Generated data needs none.
-            Travel is also found inside an installed statsmodels.
+            Nor do tables of scikit-learn. `travel` and tables of statsmodels are also found inside that package.
         seed: seed of generated data; it does not matter to files.
 
     Raises:
@@ -102,6 +125,8 @@ def load(name: str = "gaussians", *, data_dir: str | os.PathLike[str] | None = N
     """
     if name in _GENERATED:
         return _GENERATED[name](seed)
+    if name in _SKLEARN:
+        return _SKLEARN[name]()
     if name in LISTS_BY_QUERY:
         return _load_lists(name, LISTS_BY_QUERY[name].train, data_dir)
     if name not in FILES:
@@ -109,8 +134,9 @@ def load(name: str = "gaussians", *, data_dir: str | os.PathLike[str] | None = N
         hint = f"did you mean {close[0]!r}? " if close else "files of your own are read by read_table. "
         raise DataError(f"unknown data set {name!r}; {hint}Known are {', '.join(dataset_names())}")
     spec = FILES[name]
-    text = _find(name, spec.path, spec.sha256, spec.source, data_dir).read_text(encoding="utf-8")
-    lines = csv.reader(text.splitlines(), delimiter=spec.separator, skipinitialspace=True)
+    path = _find(name, spec.path, spec.sha256, spec.source, data_dir, spec.installed)
+    text = path.read_text(encoding="utf-8")
+    lines = csv.reader(text.splitlines(), delimiter=spec.separator, quotechar=spec.quote, skipinitialspace=True)
     rows = [row for row in lines if row]
     columns = spec.columns or rows.pop(0)
     X, y, names = spec.parse(columns, rows)
@@ -155,25 +181,28 @@ def dataset_names() -> tuple[str, ...]:
         >>> dataset_names()[:5]
         ('gaussians', 'theorem1', 'roc_standin', 'grouped', 'abalone19')
     """
-    return (*_GENERATED, *FILES, *LISTS_BY_QUERY)
+    return (*_GENERATED, *FILES, *_SKLEARN, *LISTS_BY_QUERY)
 
 
-def _find(name: str, file: str, sha256: str, source: str, data_dir: str | os.PathLike[str] | None) -> Path:
+def _find(
+    name: str, file: str, sha256: str, source: str, data_dir: str | os.PathLike[str] | None, installed: str = ""
+) -> Path:
     """Return where a file lies, once its content is known to be the documented one."""
     given = os.environ.get("LTR_DATA", "") if data_dir is None else os.fspath(data_dir)
     path = Path(given).expanduser() / file
     if given and not Path(given).expanduser().is_dir():
         raise DataError(f"{'LTR_DATA' if data_dir is None else 'data_dir'} must be a directory, got {given!r}")
     if not given or not path.is_file():
-        installed = _installed_copy() if name == "travel" else None
-        if installed is None and not given:
+        copy = _installed_copy(installed) if installed else None
+        package = ", or install the package statsmodels, which holds this one" if installed else ""
+        if copy is None and not given:
             raise DataError(
                 f"data set {name} is read from files: set the environment variable LTR_DATA to their directory, or "
-                f"pass data_dir ({' and '.join(_GENERATED)} need no files)"
+                f"pass data_dir{package} ({' and '.join([*_GENERATED, *_SKLEARN])} need no files)"
             )
-        if installed is None:
-            raise DataError(f"{path}: no such file; data set {name} was found at {source}")
-        path = installed
+        if copy is None:
+            raise DataError(f"{path}: no such file; data set {name} was found at {source}{package}")
+        path = copy
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     if digest != sha256:
         raise DataError(
@@ -183,23 +212,29 @@ def _find(name: str, file: str, sha256: str, source: str, data_dir: str | os.Pat
     return path
 
 
-def _installed_copy() -> Path | None:
-    """Return the file of the travel data inside statsmodels, where that package is installed."""
+def _installed_copy(file: str) -> Path | None:
+    """Return a file of statsmodels' data sets, where that package is installed."""
     package = importlib.util.find_spec("statsmodels")
     for folder in (package.submodule_search_locations or ()) if package is not None else ():
-        path = Path(folder) / "datasets" / "modechoice" / "modechoice.csv"
+        path = Path(folder) / "datasets" / file
         if path.is_file():
             return path
     return None
 
 
-def _parse_plain(label: str, *, drop: Sequence[str] = (), positive: float = 1.0) -> Parser:
-    """Return a parser of numeric columns: the label is 1 where its column equals `positive`."""
+def _parse_plain(
+    label: str, *, drop: Sequence[str] = (), positive: float = 1.0, at_least: float | None = None, every: int = 1
+) -> Parser:
+    """Return a parser of numeric columns: the label is 1 where its column equals `positive`, or is `at_least` so large.
+
+    Of every `every` rows it takes the first.
+    """
 
     def parse(columns: Sequence[str], rows: Rows) -> tuple[FloatArray, FloatArray, list[str]]:
-        values = np.array(rows, dtype=np.float64)
+        values = np.array(rows, dtype=np.float64)[::every]
         names = [c for c in columns if c != label and c not in drop]
-        y = (values[:, list(columns).index(label)] == positive).astype(np.float64)
+        of_label = values[:, list(columns).index(label)]
+        y = (of_label == positive if at_least is None else of_label >= at_least).astype(np.float64)
         return values[:, [list(columns).index(c) for c in names]], y, names
 
     return parse
@@ -229,7 +264,58 @@ def _parse_polypharm(columns: Sequence[str], rows: Rows) -> tuple[FloatArray, Fl
     return _parse_plain("POLYPHARMACY", drop=("ID",))(columns, [row for row in rows if row[year] == "2007"])
 
 
+def _parse_star98(columns: Sequence[str], rows: Rows) -> tuple[FloatArray, FloatArray, list[str]]:
+    values = np.array(rows, dtype=np.float64)
+    share = values[:, 1] / values[:, 0]
+    return values[:, 2:14], _top_quarter(share), list(columns[2:14])
+
+
+def _top_quarter(values: FloatArray) -> FloatArray:
+    return (values >= np.quantile(values, 0.75)).astype(np.float64)
+
+
+def _breast_cancer() -> Dataset:
+    from sklearn.datasets import load_breast_cancer
+
+    table = load_breast_cancer()
+    return Dataset("breast_cancer", table.data, table.target == 0, _plain_names(table.feature_names))
+
+
+def _diabetes() -> Dataset:
+    from sklearn.datasets import load_diabetes
+
+    table = load_diabetes(scaled=False)
+    return Dataset("diabetes", table.data, _top_quarter(table.target), _plain_names(table.feature_names))
+
+
+def _digits() -> Dataset:
+    from sklearn.datasets import load_digits
+
+    table = load_digits()
+    names = [f"pixel_{row}_{column}" for row in range(2, 6) for column in range(2, 6)]
+    return Dataset("digits", table.images[:, 2:6, 2:6].reshape(len(table.target), 16), table.target == 8, names)
+
+
+def _wine() -> Dataset:
+    from sklearn.datasets import load_wine
+
+    table = load_wine()
+    return Dataset("wine", table.data, table.target == 1, _plain_names(table.feature_names))
+
+
+def _plain_names(names: Sequence[str]) -> list[str]:
+    return [str(name).replace(" ", "_") for name in names]
+
+
+_SKLEARN: dict[str, Callable[[], Dataset]] = {
+    "breast_cancer": _breast_cancer,
+    "diabetes": _diabetes,
+    "digits": _digits,
+    "wine": _wine,
+}
+
 _APLORE = "github.com/lbraglia/aplore3, rawdata/{}, commit f842768f2f1333d2d9cb468b0263655cea018bc5"
+_STATSMODELS = "pypi.org/project/statsmodels, version 0.15.0, statsmodels/datasets/{}"
 _BROWNLEE = "github.com/jbrownlee/Datasets, {}, commit d20fcb6402ae34e653d4513b00f39257bb37ed7f"
 
 FILES: dict[str, NamedFile] = {
@@ -256,6 +342,7 @@ FILES: dict[str, NamedFile] = {
         shape=(840, 7, 210),
         parse=_parse_plain("choice", drop=("mode",)),
         separator=";",
+        installed="modechoice/modechoice.csv",
     ),
     "nhanes": NamedFile(
         path="nhanes/NHANES.txt",
@@ -296,6 +383,48 @@ FILES: dict[str, NamedFile] = {
         shape=(500, 13, 125),
         parse=_parse_plain("FRACTURE", drop=("SUB_ID",)),
         separator="\t",
+    ),
+    "fair": NamedFile(
+        path="fair/fair.csv",
+        sha256="fd5f3f094a34fc35ca346a14c359e046ed27843038d6921efcd50a7ab21f6af0",
+        source=_STATSMODELS.format("fair/fair.csv"),
+        shape=(6366, 8, 2053),
+        parse=_parse_plain("affairs", at_least=1e-9),
+        installed="fair/fair.csv",
+    ),
+    "fair_pt": NamedFile(
+        path="fair_pt/fair_pt.csv",
+        sha256="44a840ec1f826b91135cd0e929daeb5d11a1194b7b54e5f7d34c05d20ab2d426",
+        source=_STATSMODELS.format("fair/fair_pt.csv"),
+        shape=(601, 8, 150),
+        parse=_parse_plain("naffairs", drop=("identifier", "constant"), at_least=1),
+        installed="fair/fair_pt.csv",
+    ),
+    "anes96": NamedFile(
+        path="anes96/anes96.csv",
+        sha256="c124d8556d6f8c4329b1fea61e3dc6891c5e663f15b7fe5791235963420ba896",
+        source=_STATSMODELS.format("anes96/anes96.csv"),
+        shape=(944, 9, 393),
+        parse=_parse_plain("vote"),
+        separator="\t",
+        quote="'",
+        installed="anes96/anes96.csv",
+    ),
+    "randhie": NamedFile(
+        path="randhie/randhie.csv",
+        sha256="9f6c87d05aef087a82cc4465310c8cd3f38327be6eafa43bd81fb98c4f3d088c",
+        source=_STATSMODELS.format("randhie/randhie.csv"),
+        shape=(2019, 9, 190),
+        parse=_parse_plain("mdvis", at_least=8, every=10),
+        installed="randhie/randhie.csv",
+    ),
+    "star98": NamedFile(
+        path="star98/star98.csv",
+        sha256="fd1fbb29b5356c38c422be100b94c13ac3f99f68330f020b493342a86f9b4c49",
+        source=_STATSMODELS.format("star98/star98.csv"),
+        shape=(303, 12, 76),
+        parse=_parse_star98,
+        installed="star98/star98.csv",
     ),
 }
 

@@ -148,7 +148,7 @@ def _cut(left: list[Boxes]) -> list[Boxes]:
     # the search hands the deepest boxes back last
     alone = left[: _ALONE if len(left) > _ALONE + 1 else len(left)]
     rest = left[len(alone) :]
-    return [*alone, Boxes(*(np.concatenate(parts) for parts in zip(*rest, strict=True)))] if rest else alone
+    return [*alone, Boxes.joined(rest)] if rest else alone
 
 
 def _cube(space: Space) -> Boxes:
@@ -313,8 +313,8 @@ class Host:
             raise Stopped(Status.INTERRUPTED)
         self.state.check()
 
-    def _found(self, x: FloatArray) -> None:
-        offer_candidate(self.state, x[: self.state.problem.d], sparse=bool(self.gamma))
+    def _found(self, w: FloatArray) -> None:
+        offer_candidate(self.state, w, sparse=bool(self.gamma))
 
     def _settle(self, box: Boxes) -> int:
         bound = settle_narrow(self.state, self.state.problem, self.searchable, box)

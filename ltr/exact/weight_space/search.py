@@ -30,7 +30,18 @@ from ltr.exact.state import MEGABYTE, Ending, SolveState, Stopped
 from ltr.exact.vertices import largest_value, offer_simple
 from ltr.exact.weight_space._kernel import search as search_box
 from ltr.exact.weight_space.coordinates import adapted, apply_to
-from ltr.exact.weight_space.space import BEYOND, TOLERANCE, Boxes, Searchable, Space, Work, memory_needed, space_of
+from ltr.exact.weight_space.space import (
+    BEYOND,
+    TOLERANCE,
+    Boxes,
+    Searchable,
+    Space,
+    Work,
+    memory_needed,
+    space_of,
+    spaces_of,
+    supports_of,
+)
 
 Found = Callable[[FloatArray], None]
 Settle = Callable[[Boxes], int]
@@ -185,7 +196,12 @@ class _Search:
     """A search under way: the state it reports to, the problem and the coordinates in which boxes are searched."""
 
     def __init__(self, state: SolveState, problem: Problem, threads: int, share: float) -> None:
-        self.state, self.searchable, self.coordinates = state, space_of(problem, tick=state.check), "given"
+        self.state, self.coordinates, supports = state, "given", supports_of(problem)
+        if supports is None:
+            self.searchable = space_of(problem, tick=state.check)
+        else:  # the last is searched first: the one that shares most with the best weights
+            supports.sort(key=lambda columns: np.count_nonzero(state.weights[columns]))
+            self.searchable = spaces_of(problem, supports, state.check)
         self._problem, self._threads, self._share, self._boxes = problem, threads, share, state.nodes
         self._looked, self._turn, self._pause = state.seconds, 0, _PAUSE
         self._adapted = -math.inf
@@ -227,7 +243,12 @@ class _Search:
         self._pause = _PAUSE if self.state.value > value else 2 * self._pause
 
     def search_around(self, allowance: float) -> None:
-        """Search boxes around the best weights, each twice as wide as the last, within an allowance of work."""
+        """Search boxes around the best weights, each twice as wide as the last, within an allowance of work.
+
+        A search by supports needs none: its spaces are small, and that of the best weights comes first.
+        """
+        if self.searchable.supports is not None:
+            return
         width = _AROUND
         while allowance > 0 and width < 1 and self.state.value > -math.inf and self.state.weights.any():
             value = self.state.value
@@ -257,14 +278,12 @@ class _Search:
 
     @contextlib.contextmanager
     def _workers(self, searchable: Searchable) -> Iterator[WorkerPool]:
-        space = searchable.space
-        d = space.T.shape[1]
+        sparse = self._problem.C > 0 or self._problem.max_nonzeros is not None
 
-        def offer(x: FloatArray) -> None:
-            w = space.T @ x[:d]
+        def offer(w: FloatArray) -> None:
             largest = float(np.max(np.abs(w), initial=0.0))
-            w = w if space.fixed or largest == 0 else w / largest
-            offer_candidate(self.state, w, sparse=space.sparse)
+            w = w if searchable.space.fixed or largest == 0 else w / largest
+            offer_candidate(self.state, w, sparse=sparse)
 
         def settle(box: Boxes) -> int:
             if self._problem is not self.state.problem:
@@ -328,6 +347,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class _Piece:
+    space: Space
     cutoff: int
     found: int
     best: FloatArray
@@ -353,7 +373,7 @@ class WorkerPool:
         Args:
             searchable: the space.
             threads: number of threads.
-            found: receives the coordinates of every better candidate.
+            found: receives the weights of every better candidate.
             settle: receives every box too narrow to split, and returns what its values do not exceed, as an integer.
         """
         self.searchable, self.boxes, self.least_cutoff = searchable, 0, _NEVER
@@ -382,7 +402,7 @@ class WorkerPool:
         pending = [boxes.rows(slice(row, row + 1)) for row in range(len(boxes.bound))]
         done = Outcome(cutoff, pending, _NEVER, 0)
         self.searchable.space.stop[0] = 0
-        if least <= _FIRST:
+        if least <= _FIRST and self.searchable.supports is None:
             pending.clear()
             done = self._take(self._search(boxes, cutoff, _FIRST), done)
             check()
@@ -405,21 +425,22 @@ class WorkerPool:
         return done
 
     def _search(self, boxes: Boxes, cutoff: int, allowance: int) -> _Piece:
-        space = self.searchable.space
+        space = self.searchable.at(boxes)
         work = self._idle.pop() if self._idle else _workspace(space)
         columns = space.columns.shape[0]
         left, narrow = Boxes.empty(len(boxes.bound) + work.low.shape[0], columns), Boxes.empty(_NARROW_BOXES, columns)
         best, tally = np.zeros(columns), np.zeros(4, np.int64)
         handed, reached, value, narrowed = search_box(space, work, boxes, cutoff, allowance, left, narrow, best, tally)
+        left.part[:] = narrow.part[:] = boxes.part.max(initial=0)
         narrow = narrow.rows(slice(0, narrowed))
-        return _Piece(reached, value, best, left.rows(slice(0, handed)), narrow, tally, work)
+        return _Piece(space, reached, value, best, left.rows(slice(0, handed)), narrow, tally, work)
 
     def _take(self, piece: _Piece, done: Outcome) -> Outcome:
         self._idle.append(piece.work)
         self.boxes += int(piece.tally[0])
         if piece.found > self._best:
             self._best = piece.found
-            self._found(piece.best)
+            self._found(piece.space.T @ piece.best[:-1])
         # the deepest boxes last: they are the next to be searched
         done.left.extend(piece.left.rows(slice(row, row + 1)) for row in range(len(piece.left.bound)))
         cutoff, unresolved = max(done.cutoff, piece.cutoff), done.unresolved
@@ -448,11 +469,11 @@ def _workspace(space: Space) -> Work:
 
 
 def _pop(pending: list[Boxes]) -> Boxes:
-    """Take some boxes off the stack: more where there are many, and few enough that all threads have work."""
-    take = min(_TOGETHER, 1 + len(pending) // 16)
-    taken = pending[-take:]
-    del pending[-take:]
-    return Boxes(*(np.concatenate(parts) for parts in zip(*taken, strict=True)))
+    """Take some boxes of one space off the stack: more where there are many, few enough that all threads have work."""
+    most, taken = min(_TOGETHER, 1 + len(pending) // 16), [pending.pop()]
+    while pending and len(taken) < most and pending[-1].part[0] == taken[0].part[0]:
+        taken.append(pending.pop())
+    return Boxes.joined(taken[::-1])
 
 
 # --- candidates and boxes too narrow to split
@@ -489,7 +510,7 @@ def settle_narrow(state: SolveState, problem: Problem, searchable: Searchable, b
         an integer that the values in the box do not exceed.
     """
     bound = int(box.bound[0])
-    low, high = _weights_of(searchable.space, box)
+    low, high = _weights_of(searchable.at(box), box)
     offer_simple(state, low, high)
     if bound <= searchable.cutoff(state.value, state.size):
         return bound
@@ -502,7 +523,7 @@ def _weights_of(space: Space, box: Boxes) -> tuple[FloatArray, FloatArray]:
     d = space.T.shape[1]
     if space.fixed:
         narrow = (box.low[0, :d] != box.high[0, :d]) * _WIDENED
-        return np.maximum(box.low[0, :d] - narrow, -1.0), np.minimum(box.high[0, :d] + narrow, 1.0)
+        return space.T @ np.maximum(box.low[0, :d] - narrow, -1.0), space.T @ np.minimum(box.high[0, :d] + narrow, 1.0)
     middle = space.T @ (0.5 * (box.low[0, :d] + box.high[0, :d]))
     largest = float(np.abs(middle).max())
     if largest == 0:

@@ -30,6 +30,10 @@ are in conflict everywhere.
 sum err by at most ``2^-24`` of ``|x_j f_j|`` a few times over; `apart` is below 0 by twice what that can come to, and
 by the rounding error of e.
 
+**Supports.** Where at most a few weights may differ from 0, each set of so many columns gets a space of its own, with
+those columns alone: a search in three dimensions is far shorter than one in sixteen that splits zeros apart. A set
+covers its subsets. All spaces share one cutoff, at which most of them close at their roots.
+
 **Side constraints.** With y_j = A_rj w_j, the rule of `ltr.exact.problem.LinearConstraints` compares the sum of
 ``y_j - tolerance |y_j|`` with ``b + tolerance |b|``. These terms grow with y_j, so the least of a box is at an end of
 its interval of w_j. The search takes twice the tolerance, `LOOSE`: a superset, with room for rounding. For let y_j be
@@ -40,8 +44,11 @@ all |y_j|, and terms that exceed their least leave about y_j - z_j: both far mor
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import CancelledError
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
@@ -68,6 +75,8 @@ _APART = 1.5  # from this length of f on, of at most 2, a conflict would be luck
 _WIDE, _FEW, _MANY = 12, 2_000, 6_000  # features from which only few pairs get partners; pairs from which none do
 _ALWAYS = 1e-30  # above max x·f, which is -2 margin and may have underflowed to 0
 _ROUGHLY = 0.5  # relative error of distances: the nearest neighbours but a few
+_MOST_SUPPORTS, _LARGEST_SUPPORT = 5_000, 6  # sets of columns, and columns of a set, up to which each gets a space
+_KEPT = 8  # of these spaces in memory
 _PAIR_LISTS, _STACK = 2, 6  # lists and interval bounds of a thread, in all pairs: deep boxes have few open ones
 
 
@@ -113,8 +122,8 @@ class Space(NamedTuple):
     counts_at: IntArray  # as `Levels.counts_at`
     contribution: IntArray  # the tables as integers, rounded up
     step: IntArray  # at each entry, the least that raising a count loses there or before, a nonincreasing function
-    T: FloatArray  # weights of the coordinates, w = T v, (d, d)
-    A: FloatArray  # side constraints A w <= b; T = I where there are any
+    T: FloatArray  # weights of the coordinates, w = T v, (d, d); columns of I for a search by supports
+    A: FloatArray  # side constraints A v <= b, for v are weights where there are any
     b: FloatArray  # their limits, with `LOOSE` of |b| added
     price: IntArray  # of each weight: C as an integer, rounded down; 0 for free columns, (d,)
     support: int  # most non-zero weights, those of free columns included, d for no limit
@@ -134,21 +143,28 @@ class Boxes(NamedTuple):
         low, high: least and largest value of the d coordinates and of the margin's, (boxes, d + 1).
         used: 1 where a weight is known not to be 0 or its column is free, (boxes, d + 1).
         bound: upper bound of each box as an integer, (boxes,).
+        part: number of the space that each box is in, 0 where there is only one, (boxes,).
     """
 
     low: FloatArray
     high: FloatArray
     used: Flags
     bound: IntArray
+    part: IntArray
 
     @classmethod
     def empty(cls, boxes: int, columns: int) -> Boxes:
         """Return room for so many boxes."""
-        return _zeros(cls, ((boxes, columns), "low high used"), (boxes, "bound"))
+        return _zeros(cls, ((boxes, columns), "low high used"), (boxes, "bound part"))
 
     def rows(self, at: slice | IntArray) -> Boxes:
         """Return copies of some of the boxes."""
-        return Boxes(self.low[at].copy(), self.high[at].copy(), self.used[at].copy(), self.bound[at].copy())
+        return Boxes(*(field[at].copy() for field in self))  # type: ignore[arg-type]
+
+    @classmethod
+    def joined(cls, boxes: Iterable[Boxes]) -> Boxes:
+        """Return all boxes of a sequence in one."""
+        return cls(*(np.concatenate(parts) for parts in zip(*boxes, strict=True)))
 
 
 class Work(NamedTuple):
@@ -248,12 +264,21 @@ class Work(NamedTuple):
 
 
 class Searchable(NamedTuple):
-    """A space, the boxes that cover it, and its unit: a bound is an integer times ``2^-exponent``, plus `shift`."""
+    """A space, the boxes that cover it, and its unit: a bound is an integer times ``2^-exponent``, plus `shift`.
+
+    In a search by supports there is one space for each support, and boxes say in which they are (`Boxes.part`); all
+    spaces have the same shape, tables and unit, and `space` is one of them.
+    """
 
     space: Space
     roots: Boxes
     exponent: int
     shift: float
+    supports: Callable[[int], Space] | None = None
+
+    def at(self, boxes: Boxes) -> Space:
+        """Return the space that these boxes, all of one, are in."""
+        return self.space if self.supports is None else self.supports(int(boxes.part.max(initial=0)))
 
     def integer(self, value: float) -> int:
         """Return the largest integer of the space that is no more than a value; ±2^61 for what is beyond all values."""
@@ -293,54 +318,128 @@ def space_of(problem: Problem, T: FloatArray | None = None, tick: Callable[[], N
         T: regular, (d, d); None for the weights themselves, the only choice with side constraints or a price.
         tick: called now and then; what it raises ends the work.
     """
-    levels, d = problem.levels(tick), problem.d
-    system = np.eye(d) if T is None else np.ascontiguousarray(T)
-    pairs = len(levels.above)
-    columns, size, varies = np.empty((d + 1, pairs)), np.empty(pairs), np.zeros(d, dtype=bool)
-    single = np.zeros((-(-d // 8) * 8, pairs), np.float32)
-    length = max(1, _BLOCK // (d + 1))
+    levels, system = problem.levels(tick), np.eye(problem.d) if T is None else np.ascontiguousarray(T)
+    tables, exponent = _tables(problem, levels)
+    space, varies = _space(problem, levels, tables, np.arange(problem.d), system, tick)
+    roots = _roots(problem, T, varies)
+    roots.used[:, space.free != 0] = 1
+    reach = max(1.0, float(np.abs(np.append(roots.low, roots.high)).max(initial=0.0)))
+    tick()
+    conflicts = conflicting_pairs(space.columns, space.slack, reach, levels.above, levels.below)
+    return Searchable(space._replace(fixed=T is None, conflicts=conflicts), roots, exponent, levels.shift)
+
+
+def supports_of(problem: Problem) -> list[IntArray] | None:
+    """Return the largest sets of columns that may be used, the free ones included, where a search by sets is better.
+
+    None where the number of weights is not limited, or there are too many sets, or sets of too many columns.
+    """
+    most, counted = problem.max_nonzeros, np.flatnonzero(problem.counted)
+    if most is None or most == len(counted) or most + len(problem.free) > _LARGEST_SUPPORT:
+        return None
+    if math.comb(len(counted), most) > _MOST_SUPPORTS:
+        return None
+    return [np.sort([*problem.free, *chosen]).astype(np.int64) for chosen in itertools.combinations(counted, most)]
+
+
+def spaces_of(problem: Problem, supports: list[IntArray], tick: Callable[[], None] = lambda: None) -> Searchable:
+    """Return the problem with a space for each set of columns, of one size: the other weights are 0 there.
+
+    All of them have the same tables and unit. Each is made when it is needed, and only the latest are kept; a search
+    that is stopped meanwhile gets a `CancelledError`.
+
+    Args:
+        problem: any problem that has levels.
+        supports: the sets of columns, in the order of their numbers.
+        tick: called now and then; what it raises ends the work.
+    """
+    levels = problem.levels(tick)
+    tables, exponent = _tables(problem, levels)
+    system, free, roots = np.eye(problem.d), ~problem.counted, []
+    for part, columns in enumerate(supports):
+        boxes = _roots(problem, None, np.ones(len(columns), dtype=bool))
+        boxes.used[:, np.append(free[columns], False)] = 1
+        boxes.part[:] = part
+        roots.append(boxes)
+
+    def go_on() -> None:
+        if tables["stop"][0] != 0:
+            raise CancelledError
+
+    @functools.lru_cache(maxsize=_KEPT)
+    def made(part: int) -> Space:
+        return _space(problem, levels, tables, supports[part], system[:, supports[part]], go_on)[0]
+
+    return Searchable(made(0), Boxes.joined(roots), exponent, levels.shift, made)
+
+
+def _tables(problem: Problem, levels: Levels) -> tuple[dict[str, Any], int]:
+    """Return the fields of a space that do not depend on columns and coordinates, and the exponent of its unit."""
+    contribution, price, exponent = _integers(levels, problem)
+    tables = {
+        "positive": levels.positive,
+        "level": levels.level,
+        "start": levels.start,
+        "most": levels.most_lost,
+        "table": levels.table,
+        "counts_at": levels.counts_at,
+        "contribution": contribution,
+        "step": _steps(contribution, levels),
+        "price": np.where(problem.counted, price, 0),
+        "counts_size": levels.counts_size,
+        "stop": np.zeros(1, np.uint8),
+    }
+    return tables, exponent
+
+
+def _space(
+    problem: Problem,
+    levels: Levels,
+    tables: dict[str, Any],
+    used: IntArray,
+    T: FloatArray,
+    tick: Callable[[], None],
+) -> tuple[Space, NDArray[np.bool_]]:
+    """Return the space of some columns, without conflicts, and which of the columns differ in some pair.
+
+    Args:
+        problem: the problem.
+        levels: its levels.
+        tables: from `_tables`.
+        used: the columns; the weights of others are 0.
+        T: weights of the coordinates, (d, coordinates).
+        tick: called now and then; what it raises ends the work.
+    """
+    pairs, d = len(levels.above), len(used)
+    columns, size = np.empty((d + 1, pairs)), np.empty(pairs)
+    single, varies = np.zeros((-(-d // 8) * 8, pairs), np.float32), np.zeros(d, dtype=bool)
+    X, length = problem.X[:, used], max(1, _BLOCK // (d + 1))
     for first in range(0, pairs, length):
         tick()
         block = slice(first, first + length)
-        differences = problem.X[levels.above[block]] - problem.X[levels.below[block]]
+        differences = X[levels.above[block]] - X[levels.below[block]]
         varies |= np.any(differences != 0, axis=0)
-        columns[:, block], size[block] = _columns(differences, problem.margin, levels.steps[block], system)
+        columns[:, block], size[block] = _columns(differences, problem.margin, levels.steps[block], T[used])
         single[:d, block] = columns[:d, block]
-    contribution, price, exponent = _integers(levels, problem)
-    most = d if problem.max_nonzeros is None else problem.max_nonzeros + len(problem.free)
-    free = np.append(~problem.counted, False).astype(np.uint8)
-    constraints = problem.constraints
-    roots = _roots(problem, T, varies)
-    roots.used[:, free != 0] = 1
-    reach = max(1.0, float(np.abs(np.append(roots.low, roots.high)).max(initial=0.0)))
-    tick()
+    sides, counted = problem.constraints, problem.counted[used]
+    most = d if problem.max_nonzeros is None else min(d, problem.max_nonzeros + int(np.sum(~counted)))
     space = Space(
+        **{**tables, "price": tables["price"][used]},
         columns=columns,
         slack=SLACK * size,
         single=single,
-        positive=levels.positive,
-        level=levels.level,
-        start=levels.start,
-        most=levels.most_lost,
-        table=levels.table,
-        counts_at=levels.counts_at,
-        contribution=contribution,
-        step=_steps(contribution, levels),
-        T=system,
-        A=np.zeros((0, d)) if constraints is None else np.array(constraints.A),
+        T=np.ascontiguousarray(T),
+        A=np.zeros((0, d)) if sides is None else np.ascontiguousarray(sides.A[:, used]),
         # room for products that underflow
-        b=np.zeros(0) if constraints is None else constraints.b + LOOSE * np.abs(constraints.b) + d * 2.0**-1070,
-        price=np.where(problem.counted, price, 0),
+        b=np.zeros(0) if sides is None else sides.b + LOOSE * np.abs(sides.b) + problem.d * 2.0**-1070,
         support=most,
-        free=free,
+        free=np.append(~counted, False).astype(np.uint8),
         error=(pairs + d + 16) * 2.0**-51 * float(size.max(initial=0.0)),
-        fixed=T is None,
+        fixed=True,
         sparse=problem.C > 0 or most < d,
-        counts_size=levels.counts_size,
-        conflicts=conflicting_pairs(columns, SLACK * size, reach, levels.above, levels.below),
-        stop=np.zeros(1, np.uint8),
+        conflicts=ConflictingPairs.empty(d + 1, 0),
     )
-    return Searchable(space, roots, exponent, levels.shift)
+    return space, varies
 
 
 def _columns(
@@ -382,7 +481,7 @@ def _roots(problem: Problem, T: FloatArray | None, varies: NDArray[np.bool_]) ->
     A weight whose feature is the same in both observations of every pair decides nothing. Without side constraints it
     may as well be 0, and the others scaled up to the cube's surface.
     """
-    d = problem.d
+    d = len(varies)
     if problem.constraints is not None:
         varies = np.ones(d, dtype=bool)
     faces = np.flatnonzero(varies) if scalable(problem) else np.zeros(0, np.int64)

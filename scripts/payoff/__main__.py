@@ -1,0 +1,99 @@
+"""Measure whether reranking pays off on new data, and make the page of it.
+
+    python -m scripts.payoff                                              # everything that is missing, then the page
+    python -m scripts.payoff --data uis pima --splits 0 1 --bases rankboost  # some cells, then the page
+    python -m scripts.payoff --page                                       # the page alone
+
+Writes ``payoff.md`` and ``payoff/cells.jsonl`` in the folder `--docs`. A cell that is in the file is not computed
+again, so the same command goes on after an interruption. Each cell is computed by one process on one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import joblib
+
+from ltr.exact.weight_space import available_threads
+from scripts._bench import Records
+from scripts.payoff.cells import BASES, INSTALLED, OWN, PAPER, QUERIES, SPLITS, compute
+from scripts.payoff.page import KEY, page_of
+from trainers.files import Json, write_atomic
+from trainers.report.page import to_markdown
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Compute the cells that are missing and make the page; return 1 where a cell failed or there is none."""
+    every = [*PAPER, *INSTALLED, QUERIES]
+    parser = argparse.ArgumentParser(description="Measure whether reranking pays off on new data.")
+    parser.add_argument("--docs", type=Path, default=Path("docs"), help="folder to write to (default: docs)")
+    parser.add_argument("--data", nargs="+", choices=every, default=every, help="data sets (default: all)", metavar="D")
+    parser.add_argument("--splits", nargs="+", type=_split, default=SPLITS, help=f"numbers, or {OWN}", metavar="S")
+    parser.add_argument("--bases", nargs="+", choices=[*BASES], default=[*BASES], help="base rankers (default: all)")
+    parser.add_argument("--processes", type=int, default=available_threads(), help="default: number of processors")
+    parser.add_argument("--page", action="store_true", help="make the page of the cells that are there")
+    options = parser.parse_args(argv)
+    path = options.docs / "payoff" / "cells.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    cells = Records(path, KEY)
+    wanted = [
+        {"data": data, "split": split, "base": base}
+        for split in options.splits
+        for data in options.data
+        if split != OWN or data == QUERIES
+        for base in options.bases
+    ]
+    missing = [] if options.page else [request for request in wanted if not cells[request]]
+    failed = _compute(missing, cells, options.processes)
+    if not cells.all():
+        print(f"error: there are no cells in {path}", file=sys.stderr)
+        return 1
+    order = {name: at for at, name in enumerate([*every, *BASES])}
+    found = sorted(cells.all(), key=lambda c: (order[c["base"]], order[c["data"]], str(c["split"]).zfill(9)))
+    if missing:
+        write_atomic(path, "".join(json.dumps(cell) + "\n" for cell in found).encode())
+    page = options.docs / "payoff.md"
+    write_atomic(page, to_markdown(page_of(found), {}).encode())
+    print(f"{page}: made of {len(found)} cells")
+    return 1 if failed else 0
+
+
+def _split(text: str) -> int | str:
+    if text != OWN and not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"a split is a number >= 0 or {OWN}, got {text!r}")
+    return text if text == OWN else int(text)
+
+
+def _compute(requests: Sequence[Json], cells: Records, processes: int) -> int:
+    """Compute cells, add each to the file as soon as it is known, and return how many failed."""
+    failed = 0
+    with joblib.parallel_config("loky", n_jobs=processes, inner_max_num_threads=1):
+        work = joblib.Parallel(return_as="generator_unordered")(joblib.delayed(_attempt)(r) for r in requests)
+        for done, (request, found, seconds) in enumerate(work, start=1):
+            name = f"{request['data']}, split {request['split']}, {request['base']}"
+            if isinstance(found, str):
+                failed += 1
+                print(f"{done}/{len(requests)}  {name}: failed, {found}", file=sys.stderr, flush=True)
+            else:
+                cells.add(found)
+                print(f"{done}/{len(requests)}  {name}: {found['choice']['chosen']}, {seconds:.0f} s", flush=True)
+    return failed
+
+
+def _attempt(request: Json) -> tuple[Json, Json | str, float]:
+    """Return the request, its cell or why there is none, and the seconds that it took."""
+    started = time.perf_counter()
+    try:
+        found: Json | str = compute(**request)
+    except Exception as error:  # the other cells go on
+        found = f"{type(error).__name__}: {error}"
+    return request, found, time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,163 @@
+"""The cells of the study: on one split of a data set, what a base ranker's order gains on the test set by reranking.
+
+A cell is computed by itself and is one line of JSON:
+
+==============================  ======================================================================================
+`data`, `split`, `base`         what the cell is about; `split` is a number, or "own" for the data set's own two parts
+`statistic`, `top_k`            what is maximised and measured, and the length of the reranked list
+`rows`                          rows and positives of the training set and of the test set
+`train`, `test`                 value of the statistic on each set, for each ranker by name
+`seconds`                       processor seconds of each fit, all threads and the base ranker included
+`status`                        how the search for the optimum and for one and two features ended
+`choice`                        the choice as a dictionary: what was chosen, and the gain that was promised
+`commit`                        commit of the code, with "+" where it had been changed
+==============================  ======================================================================================
+
+The rankers are `base`, `chosen` (what the toolkit chooses), `full` (the linear scorer with the largest statistic on the
+training list), and the candidates: `+ 1` and `+ 2` (the base score and so many features, with the largest statistic)
+and `spread S` (central weights).
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from threadpoolctl import threadpool_limits
+
+from ltr.data import Dataset, half_split, load, load_test
+from ltr.exact import Limits
+from ltr.exact.weight_space import WeightSpaceSearch
+from ltr.metrics import normalized_rank_statistic, rank_statistic
+from ltr.rankers import ExactRanker, LinearRanker, TwoStageRanker
+from ltr.rankers.choice import SPREADS
+from trainers.files import Json
+from trainers.provenance import origin
+
+PAPER = (
+    "gaussians", "roc_standin", "abalone19", "uis", "travel", "nhanes", "pima", "haberman", "polypharm", "glow500",
+)  # fmt: skip
+"""The data sets of the paper."""
+INSTALLED = ("breast_cancer", "diabetes", "digits", "wine", "fair", "fair_pt", "anes96", "randhie", "star98")
+"""Tables of installed packages, on which nothing was tuned."""
+QUERIES = "lightgbm_lambdarank"
+"""The data set by query."""
+OWN = "own"
+"""Name of the split into the data set's own training and test part."""
+SPLITS = (*range(10), OWN)
+FULL, CHOSEN, BASE = "full", "chosen", "base"
+SPARSE = {f"+ {k}": k for k in (1, 2)}
+SPREAD = "spread"
+CENTRAL = {f"{SPREAD} {spread:g}": spread for spread in SPREADS}
+TIMED = [*CENTRAL][len(CENTRAL) // 2]
+"""Name of the correction whose fit is timed."""
+
+_STATISTIC, _K = "dcg(base=e)", 100
+_QUERY_STATISTIC, _QUERY_K = "dcg@10", 10  # normalised
+_SECONDS = 5.0
+_NO_PROOF = 0.2  # seconds for corrections that are not timed: central weights need no search
+_HIDDEN, _STEPS = (16,), 30  # of the network
+
+BASES: dict[str, Callable[[bool], Any]] = {
+    "logistic_regression": lambda graded: "logistic",
+    "rankboost": lambda graded: "rankboost",
+    "gradient_boosting": lambda graded: (HistGradientBoostingRegressor if graded else HistGradientBoostingClassifier)(
+        random_state=0
+    ),
+    "ranknet_mlp": lambda graded: LinearRanker("ranknet", scorer="mlp", hidden=_HIDDEN, max_steps=_STEPS),
+}
+"""The base rankers; each takes whether labels are graded."""
+
+
+def parts_of(name: str, split: int | str) -> tuple[Dataset, Dataset]:
+    """Return training set and test set: halves of the rows, or of the queries where there are any."""
+    data, own = load(name), load_test(name)
+    if split == OWN:
+        assert own is not None
+        return data, own
+    if own is not None:
+        assert data.qid is not None
+        assert own.qid is not None
+        X, y = np.concatenate([data.X, own.X]), np.concatenate([data.y, own.y])
+        qid = np.concatenate([data.qid, own.qid + data.n_queries])
+        data = Dataset(name, X, y, data.feature_names, qid, copy=False)
+    if data.qid is None:
+        return tuple(Dataset(name, data.X[at], data.y[at], data.feature_names) for at in half_split(data.n, split))  # type: ignore[return-value, arg-type]
+    halves = [np.isin(data.qid, queries) for queries in half_split(data.n_queries, split)]  # type: ignore[arg-type]
+    return tuple(Dataset(name, data.X[at], data.y[at], data.feature_names, data.qid[at]) for at in halves)  # type: ignore[return-value]
+
+
+def compute(data: str, split: int | str, base: str) -> Json:
+    """Compute a cell on one thread.
+
+    Args:
+        data: name of the data set.
+        split: number of a random split, or "own".
+        base: one of `BASES`.
+    """
+    torch.set_num_threads(1)
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the network is stopped early on purpose
+        return _compute(data, split, base)
+
+
+def _compute(data: str, split: int | str, base: str) -> Json:
+    WeightSpaceSearch().prepare()  # compilation is not part of a fit
+    train, test = parts_of(data, split)
+    by_query = train.qid is not None
+    statistic, top_k = (_QUERY_STATISTIC, _QUERY_K) if by_query else (_STATISTIC, _K)
+
+    def two_stages(seconds: float, max_nonzeros: int | None = None, **options: Any) -> TwoStageRanker:  # noqa: ANN401
+        limits = Limits(time_limit=seconds)
+        exact = ExactRanker(statistic, normalize=by_query, max_nonzeros=max_nonzeros, limits=limits)
+        return TwoStageRanker(BASES[base](by_query), exact, top_k, **options)
+
+    def central(name: str) -> TwoStageRanker:
+        return two_stages(_SECONDS if name == TIMED else _NO_PROOF, base_score=True, spread=CENTRAL[name])
+
+    rankers = {
+        FULL: two_stages(_SECONDS),
+        CHOSEN: two_stages(_SECONDS, choose=True),
+        **{name: two_stages(_SECONDS, k, base_score=True) for name, k in SPARSE.items()},
+        **{name: central(name) for name in CENTRAL},
+    }
+    found: Json = {"train": {}, "test": {}, "seconds": {}, "status": {}}
+    for name, ranker in rankers.items():
+        started = time.process_time()
+        ranker.fit(train.X, train.y, train.qid)
+        if name not in CENTRAL or name == TIMED:
+            found["seconds"][name] = round(time.process_time() - started, 3)
+        for part, rows in (("train", train), ("test", test)):
+            found[part][name] = ranker.score(rows.X, rows.y, rows.qid)
+        if ranker.solution_ is not None and name in (FULL, *SPARSE):
+            found["status"][name] = ranker.solution_.status.value
+    for part, rows in (("train", train), ("test", test)):
+        found[part][BASE] = _base_value(rankers[FULL], rows)
+    choice, made = rankers[CHOSEN].choice_, origin()
+    assert choice is not None
+    return {
+        "data": data,
+        "split": split,
+        "base": base,
+        "statistic": f"n{statistic}" if by_query else statistic,
+        "top_k": top_k,
+        "rows": {"train": [train.n, train.n_pos], "test": [test.n, test.n_pos]},
+        **found,
+        "choice": choice.to_dict(),
+        "commit": f"{(made['git_commit'] or '')[:12]}{'+' if made['git_dirty'] else ''}",
+    }
+
+
+def _base_value(ranker: TwoStageRanker, rows: Dataset) -> float:
+    """Return the value of the statistic in the order of the base ranker, as a mean over lists."""
+    base, exact = ranker.base_, ranker.exact_
+    score = base.decision_function if hasattr(base, "decision_function") else base.predict
+    measure = normalized_rank_statistic if exact.normalize else rank_statistic
+    lists = None if rows.qid is None else torch.from_numpy(rows.qid)
+    scores, labels = torch.from_numpy(np.asarray(score(rows.X), dtype=np.float64)), torch.from_numpy(rows.y)
+    return float(measure(scores, labels, exact.statistic, gain=exact.gain, qid=lists).nanmean())
