@@ -21,6 +21,7 @@ losses = ["ranknet", "hinge"]
 methods = ["logistic_regression"]
 [exact]
 top_k = 12
+choose = false
 time_limit = 60
 [statistics]
 report = ["auc"]

@@ -29,6 +29,7 @@ max_steps = 6
 [baselines]
 methods = ["logistic_regression"]
 [exact]
+choose = false
 top_k = 20
 method = "local_search"
 time_limit = 0.3

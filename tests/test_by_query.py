@@ -35,7 +35,7 @@ def config_for(folder, **sections):
         "data": {"name": "grouped"},
         "surrogate": {"losses": ["ranknet", "hinge"], "max_steps": 6, "tolerance": 1e-15},
         "baselines": {"methods": ["logistic_regression"]},
-        "exact": {"top_k": 5, "statistic": "dcg@5", "method": "local_search", "time_limit": 0.2},
+        "exact": {"choose": False, "top_k": 5, "statistic": "dcg@5", "method": "local_search", "time_limit": 0.2},
         "statistics": {"report": ["mrr"]},
     }
     for name, section in sections.items():
@@ -210,6 +210,7 @@ def test_files_and_prediction_by_query(kind, method, tmp_path, monkeypatch):
         [baselines]
         methods = []
         [exact]
+        choose = false
         base = "ranknet"
         top_k = 4
         method = "local_search"

@@ -40,6 +40,7 @@ max_steps = 5
 [baselines]
 methods = ["logistic_regression"]
 [exact]
+choose = false
 top_k = 20
 method = "local_search"
 time_limit = 0.5

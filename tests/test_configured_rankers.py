@@ -39,7 +39,19 @@ def test_rankers_have_the_options_of_the_config():
 
 
 # keys that a section has beside the arguments of its rankers
-ELSEWHERE = {"losses", "certify", "enabled", "base", "certificate", "top_k", *SOLVE_LIMITS}
+ELSEWHERE = {
+    "losses",
+    "certify",
+    "enabled",
+    "base",
+    "certificate",
+    "top_k",
+    "choose",
+    "base_score",
+    "spread",
+    "reach",
+    *SOLVE_LIMITS,
+}
 
 
 @pytest.mark.parametrize(
@@ -57,7 +69,8 @@ def test_a_key_is_an_argument_of_its_ranker(section, ranker):
 
 
 EXACT = {"top_k": "full", "statistic": "auc", "C": 0.1, "margin": 0.01, "time_limit": 2.0, "gap": 0.1,
-         "node_limit": 5, "memory_limit": 100.0, "recentre": "max", "rank": "subrank", "seed": 8}  # fmt: skip
+         "node_limit": 5, "memory_limit": 100.0, "recentre": "max", "rank": "subrank", "seed": 8, "choose": False,
+         "max_nonzeros": 2}  # fmt: skip
 
 
 def test_the_two_stage_ranker_has_every_option_of_the_exact_stage():
@@ -66,7 +79,7 @@ def test_the_two_stage_ranker_has_every_option_of_the_exact_stage():
     assert ranker.top_k is None
     assert ranker.exact.gain == "linear"
     assert ranker.exact.method == "auto"
-    for name in EXACT.keys() - {"top_k"}:
+    for name in EXACT.keys() - {"top_k", "choose"}:
         assert getattr(ranker.exact.limits if name in LIMITS else ranker.exact, name) == EXACT[name]
     assert two_stage_ranker(config_for(), LogisticRegressionRanker()).exact.limits.seed == 3
 
@@ -86,7 +99,7 @@ def test_a_search_is_told_its_threads(method):
 
 def test_threads_do_not_change_what_auto_finds():
     data = gaussians(n=200)
-    config = config_for(exact={"top_k": 20, "time_limit": 60})
+    config = config_for(exact={"top_k": 20, "time_limit": 60, "choose": False})
     one, other = (
         two_stage_ranker(config, LogisticRegressionRanker(), threads=threads).fit(data.X, data.y)
         for threads in (None, 1)

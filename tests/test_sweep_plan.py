@@ -29,7 +29,7 @@ def ids(found, method=None):
 def test_ids_stay_what_they_are():
     """Files of finished sweeps are found by them: an id that changes throws their results away."""
     tree = {"name": "g", "data": {"name": "gaussians"}, "surrogate": {"losses": ["hinge"], "l2": 0.1}}
-    tree |= {"exact": {"top_k": 20, "time_limit": 5.0}}
+    tree |= {"exact": {"top_k": 20, "time_limit": 5.0, "choose": False}}
     grid = Grid(GridConfig(experiments=("g.toml",), splits=1), (Variant({}, parse_config(tree)),))
     assert list(plan([grid], {"g": SHA}).cells) == [
         "g/0/hinge-9b2e8b09364b",

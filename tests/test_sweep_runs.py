@@ -155,7 +155,7 @@ def test_cells_that_fail_are_named_and_do_not_stop_the_others(tmp_path, capsys, 
 
 
 def test_an_unforeseen_error_is_that_of_its_cell(tmp_path, monkeypatch):
-    def broken(*_):
+    def broken(*_, **__):
         raise ZeroDivisionError("by chance")
 
     path = write(tmp_path, sweep=f'{ONE_SPLIT}methods = ["hinge", "ranknet"]\n')
@@ -245,8 +245,8 @@ def test_data_that_change_under_a_sweep_stop_it(tmp_path, monkeypatch):
     path = write(tmp_path, sweep=ONE_SPLIT)
     genuine = runner.examine
 
-    def then_changed(grids, source):
-        found = genuine(grids, source)
+    def then_changed(grids, source, begun):
+        found = genuine(grids, source, begun)
         (tmp_path / "table.csv").write_text(table(seed=1))
         return found
 
@@ -269,7 +269,7 @@ def test_data_that_change_between_two_starts_are_read_anew(tmp_path):
 def test_data_that_only_the_workers_lack_stop_it(tmp_path, monkeypatch):
     path = write(tmp_path, sweep=ONE_SPLIT)
     (tmp_path / "table.csv").unlink()
-    monkeypatch.setattr(runner, "examine", lambda grids, source: (plan(grids, {"small": "0" * 64}), []))
+    monkeypatch.setattr(runner, "examine", lambda grids, *_: (plan(grids, {"small": "0" * 64}), []))
     with pytest.raises(RunError, match=r"small, on .*: .*table.csv: no such file"):
         run_here(path)
     assert files_of(tmp_path / "runs" / "sweep") == {}

@@ -61,7 +61,7 @@ def here(folder, monkeypatch):
 
 
 def test_the_page_has_what_is_tested():
-    assert set(FILES) == {"make_patients.py", "patients.toml", "lengths.toml"}
+    assert set(FILES) == {"make_patients.py", "patients.toml", "lengths.toml", "make_scores.py", "scored.toml"}
     assert len(MISTAKES) >= 5
 
 
@@ -117,6 +117,17 @@ def test_the_sweep_runs_and_is_reported(here):
     assert code == 0
     assert printed == SHOWN["ltr report runs/lengths"].replace("lengths", "short")
     assert "patients" in Path("runs/short/report/report.md").read_text(encoding="utf-8")
+
+
+def test_a_choice_and_a_corrected_column_print_what_the_page_shows(here):
+    exec(compile(FILES["make_scores.py"], "make_scores.py", "exec"), {})
+    for command in ("ltr run patients.toml exact.choose=true name=chosen", "ltr run scored.toml"):
+        code, printed = run(f"{command} -q")
+        assert code == 0
+        assert printed.splitlines()[0] == SHOWN[command].splitlines()[0]
+        shown, found = rows(SHOWN[command]), rows(printed)
+        assert {method: cells[:-1] for method, cells in shown.items()} == {m: cells[:-1] for m, cells in found.items()}
+    assert run("ltr predict runs/scored scored_new_patients.csv -o corrected.csv") == (0, "")
 
 
 def test_a_board_is_laid_out(here):

@@ -46,6 +46,7 @@ class Display:
             disable=console is None or not console.is_terminal,
         )
         self._last = -math.inf
+        self._choosing = False
         self._done = self._total = 0
 
     def __enter__(self) -> Self:
@@ -67,6 +68,16 @@ class Display:
         first = [next((tag for tag in values if tag.startswith(kind)), None) for kind in ("loss/", "train/", "test/")]
         parts = [f"{tag} {values[tag]:.5g}" for tag in first if tag is not None]
         self._show(index, parts, f"{method}: step {index}, {', '.join(parts)}", _STEPS)
+
+    def choosing(self, done: int, total: int) -> None:
+        """Show how many inner splits of the choice are done."""
+        if not self._choosing:
+            self._start(EXACT, total)
+        self._choosing = done < total
+        text = f"choosing: {done} of {total} inner splits"
+        self._show(done, [text], f"{EXACT}: {text}", _STEPS)
+        if not self._choosing:
+            self._start(EXACT, None)
 
     def progress(self, point: TracePoint, trivial: bool) -> None:
         """Show a new incumbent or bound; `trivial` where the bound is still that of a perfect order."""

@@ -13,15 +13,25 @@ import importlib
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ltr.compiling import clock
-from ltr.exact import METHODS
+from ltr.exact import METHODS, RerankProblem
 from ltr.exact.solution import Status, TracePoint
 from ltr.fitting import Fit, Step
-from ltr.rankers import ExactRanker, LinearRanker, LogisticRegressionRanker, RankBoostRanker, Ranker, TwoStageRanker
+from ltr.rankers import (
+    ExactRanker,
+    LinearRanker,
+    LogisticRegressionRanker,
+    RankBoostRanker,
+    Ranker,
+    ScoreColumn,
+    TwoStageRanker,
+)
 from ltr.statistics import RankStatistic
 from trainers.config import EXACT, Config
 from trainers.config.sections import LIMITS
@@ -68,6 +78,11 @@ class Watch:
             values: values by tag; None where the step is no point of the curve.
             fit: the training, whose state a checkpoint keeps; None for RankBoost.
         """
+
+    inner: MutableMapping[str, Any] | None = None  # results of the choice's inner splits, to go on from
+
+    def chosen(self, done: int, total: int) -> None:
+        """Receive how many of the choice's inner splits are done; a KeyboardInterrupt stops the method there."""
 
     def traced(self, point: TracePoint, problem: Any) -> None:  # noqa: ANN401  (two kinds of problems)
         """Take a new incumbent or bound of the exact stage on a problem."""
@@ -148,7 +163,7 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
         rounds.append(time.time())
         watch.stepped(index, {"loss/convex": loss}, None)
 
-    ranker = first_stage_ranker(task.config, method, on_step, on_round)
+    ranker = first_stage_ranker(task.config, method, on_step, on_round, columns=task.split.feature_names)
     started = clock()
     if isinstance(ranker, LinearRanker):
         try:
@@ -172,7 +187,7 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
                 watch.log(index, {"loss/convex": float(ranker.losses_[index]), **reached}, rounds[index - 1])
         record |= {"steps": len(rounds), "loss": float(ranker.losses_[-1])}
     else:
-        record["loss"] = own_loss(method, scores.train, train)
+        record["loss"] = None if isinstance(ranker, ScoreColumn) else own_loss(method, scores.train, train)
     if isinstance(ranker, LinearRanker):
         assert ranker.fit_ is not None
         record["status"] = (
@@ -197,7 +212,7 @@ def _fit_exact(
 ) -> Fitted:
     train = task.split.train
     if base is None:
-        base = first_stage_ranker(task.config, task.config.exact.base)
+        base = first_stage_ranker(task.config, task.config.base, columns=task.split.feature_names)
         with quiet_surrogates():
             base.fit(train.X, train.y, qid=train.qid)
     ranker = two_stage_ranker(task.config, base, threads=threads)
@@ -207,39 +222,50 @@ def _fit_exact(
     ):  # by ties at its end
         raise ValueError(f"statistic must hold one weight per rank, got {wanted} for a list of {length} rows")
     weights = [*starts.values(), *more_starts]
-    ranker.fit(
-        train.X,
-        train.y,
-        train.qid,
-        base_is_fitted=True,
-        warm_starts=weights,
-        on_progress=lambda point: watch.traced(point, ranker.problem_),
-    )
-    solution, problem = ranker.solution_, ranker.problem_
+    started = clock()
+    with quiet_surrogates():  # the choice fits the base ranker on parts of the training set
+        ranker.fit(
+            train.X,
+            train.y,
+            train.qid,
+            base_is_fitted=True,
+            warm_starts=weights,
+            on_progress=lambda point: watch.traced(point, ranker.problem_),
+            inner=watch.inner,
+            on_choice=watch.chosen,
+        )
+    seconds = clock() - started
+    solution, problem, choice = ranker.solution_, ranker.problem_, ranker.choice_
     record: Json = {"status": BASE_KEPT, "seconds": 0.0, "steps": None, "loss": None, "message": ranker.note_}
     record |= {"weights": None if ranker.coef_ is None else ranker.coef_.tolist(), "list": None, "trace": []}
+    record |= {} if choice is None else {"choice": choice.to_dict()}
+    note = ranker.note_ if choice is None or choice.reranks else ""  # it would say the choice again
     if solution is not None and problem is not None:
         known = ranker.exact_.warm_starts_
         given = known[len(known) - len(weights) :]
         record |= {
             "status": solution.status.value,
-            "seconds": solution.seconds,
+            "seconds": solution.seconds if choice is None else seconds,
             "steps": solution.nodes,
-            "message": "; ".join(note for note in (solution.status.advice, solution.message, ranker.note_) if note),
+            "message": "; ".join(note for note in (solution.status.advice, solution.message, note) if note),
             "list": {
                 "n": problem.n,
-                "n_pos": int((train.y[ranker.reranked(train.X, train.qid)] > 0).sum()),
+                "n_pos": int((problem.gains > 0).sum()),
                 "value": solution.value,
                 "bound": solution.bound,
                 "gap": solution.gap if math.isfinite(solution.gap) else None,
                 "trivial_bound": problem.trivial_bound,
-                "starts": {name: problem.evaluate(w) for name, w in zip(starts, given, strict=False)},
+                "starts": {
+                    name: problem.evaluate(w) for name, w in zip(starts, given, strict=False) if problem.feasible(w)
+                },
             },
             "trace": [
                 [round(point.seconds, 3), point.incumbent, point.bound, point.nodes]
                 for point in thinned([point for point in solution.trace if math.isfinite(point.incumbent)])
             ],
         }
+        if task.config.exact.choose or task.config.exact.base_score:
+            record["list"] |= _reached(ranker, problem)
     if cell.recentre is not None and record["status"] != INTERRUPTED:
         started = clock()
         moved = ranker.recentred(cell.recentre)  # type: ignore[arg-type]
@@ -247,6 +273,15 @@ def _fit_exact(
         scores = _scores(task, moved)
         record["recentred"] = recentred | task.statistics(scores) | _ranked(task, scores)
     return Fitted(ranker, _scores(task, ranker), record)
+
+
+def _reached(ranker: TwoStageRanker, problem: RerankProblem) -> Json:
+    """Return the statistic of the base's order and of the ranker's on the list, whose best weights may be others."""
+    lists, base = ranker.exact_._lists, ranker.exact_.warm_starts_[0]
+    assert lists is not None
+    own = base if ranker.coef_ is None else lists.standardised(np.append(ranker.base_weight_, ranker.coef_))
+    base_value, value = (problem.statistic_value(problem.in_box(w)) for w in (base, own))
+    return {"base": base_value, "reached": value, "base_weight": ranker.base_weight_}
 
 
 def _scores(task: Task, ranker: TwoStageRanker) -> Scores:
@@ -266,8 +301,11 @@ def first_stage_ranker(
     method: str,
     on_step: Callable[[Step, LinearRanker], None] | None = None,
     on_round: Callable[[int, float], None] | None = None,
-) -> Any:  # noqa: ANN401  (three classes)
-    """Return the ranker of a surrogate or a baseline, not yet fitted."""
+    columns: Sequence[str] = (),
+) -> Any:  # noqa: ANN401  (four classes)
+    """Return the ranker of a surrogate, baseline or column of scores, not yet fitted; `columns` name the features."""
+    if config.exact.score_column is not None and method == config.base:
+        return ScoreColumn(columns.index(config.exact.score_column))
     if method in config.surrogate.losses:
         options = config.surrogate.model_dump(exclude={"losses", "certify"}, exclude_none=True)
         return LinearRanker(method, **options, seed=config.seed, on_step=on_step)
@@ -289,11 +327,22 @@ def quiet_surrogates() -> Iterator[None]:
 def two_stage_ranker(config: Config, base: Ranker, *, threads: int | None = None) -> TwoStageRanker:
     """Return the exact stage on top of a base ranker, not yet fitted."""
     section = config.exact
-    options = section.model_dump(exclude={"enabled", "base", "certificate", "top_k", *LIMITS})
+    options = section.model_dump(
+        exclude={"enabled", "base", "certificate", "top_k", "choose", "base_score", "spread", "reach", *LIMITS}
+    )
     if threads is not None:
         # an object has the number of threads; auto chooses weight_space for every problem
         solver = METHODS["weight_space" if section.method == "auto" else section.method]
         if hasattr(solver, "threads"):
             options["method"] = dataclasses.replace(solver, threads=threads)  # type: ignore[type-var]
     exact = ExactRanker(**options, gain=config.statistics.gain, limits=section.limits(config.seed))
-    return TwoStageRanker(base, exact, None if section.top_k == "full" else int(section.top_k))
+    top_k = None if section.top_k == "full" else int(section.top_k)
+    return TwoStageRanker(
+        base,
+        exact,
+        top_k,
+        choose=section.choose,
+        base_score=bool(section.base_score),
+        spread=section.spread,
+        reach=section.reach,
+    )

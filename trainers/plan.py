@@ -20,7 +20,8 @@ from dataclasses import dataclass
 
 from trainers.config import EXACT, Config, free_keys
 from trainers.config.grids import Grid, GridConfig, Variant
-from trainers.config.toml_text import flat
+from trainers.config.sections import EARLIER
+from trainers.config.toml_text import flat, unflat
 from trainers.files import Json
 
 # to be raised when a default or the meaning of an option changes: ids are made of the options that are set
@@ -60,7 +61,7 @@ class Cell:
         # what the exact stage maximises is reported for all methods
         if section not in (EXACT, "surrogate", "baselines") or key == "exact.statistic":
             return True
-        methods = (EXACT, self.config.exact.base) if self.method == EXACT else (self.method,)
+        methods = (EXACT, self.config.base) if self.method == EXACT else (self.method,)
         return any(
             section == _section(self.config, method) and (section != "baselines" or rest.startswith(f"{method}."))
             for method in methods
@@ -77,7 +78,7 @@ def cell_of(
     """Return the cell of a method on a split of data with a hash; an exact one has the ids of its `starts`."""
     config = config.model_copy(update={"seed": split})
     # an option that is new, with its default, changes no result and so no id
-    chosen = config.model_dump(mode="json", exclude_defaults=True)
+    chosen = _dumped(config, set_only=True)
     depends = {
         "version": _VERSION,
         "data": {key: value for key, value in chosen["data"].items() if key not in ("path", "test_path", "cache")},
@@ -89,12 +90,24 @@ def cell_of(
         "recentre": recentre,
         "statistics": {**chosen.get("statistics", {}), "report": config.reported},
     }
-    if method == EXACT and (base := _options(config, config.exact.base, chosen)):
+    if method == EXACT and (base := _options(config, config.base, chosen)):
         depends["base"] = base
     digest = hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()[:12]
-    options = _options(config, method, config.model_dump(mode="json"))
-    base_id = cell_of(config, split, config.exact.base, sha256).id if method == EXACT else None
+    options = _options(config, method, _dumped(config, set_only=False))
+    options |= {"base": config.base} if method == EXACT else {}
+    base_id = cell_of(config, split, config.base, sha256).id if method == EXACT else None
     return Cell(config.name, split, method, config, options, tuple(sorted(starts)), base_id, recentre, digest)
+
+
+def _dumped(config: Config, *, set_only: bool) -> Json:
+    """Return the options of a config, or only those that are set to other values than their defaults.
+
+    A newer key counts as set unless it asks for what was so before there was the key: that gives no new id.
+    """
+    whole = flat(config.model_dump(mode="json"))
+    kept = flat(config.model_dump(mode="json", exclude_defaults=True)) if set_only else whole
+    newer = {key: whole[key] for key in EARLIER if whole[key] != EARLIER[key]}
+    return unflat({key: value for key, value in kept.items() if key not in EARLIER} | newer)
 
 
 def _section(config: Config, method: str) -> str:

@@ -18,6 +18,9 @@ A record is a JSON object::
     list                        {"n", "n_pos", "value", "bound", "gap", "trivial_bound", "starts": {id: value}}: the
                                 reranked top, the objective there with its bound, the statistic of a perfect order, and
                                 the objective of the rankers that the search started from
+                                where a base score is corrected also {"base", "reached", "base_weight"}: the
+                                statistic of the base's order and of the ranker's, and the base score's weight
+    choice                      the fields of `ltr.rankers.Choice`, where the exact stage chose whether to rerank
     message                     what else the user should know
     trace                       [[seconds, incumbent, bound, nodes], ...]
     recentred                   {"norm", "seconds", "train", "test", "ranked"}: the answer moved to the largest

@@ -4,6 +4,26 @@ A key is a field of a section (`trainers.config.sections`) with its range and de
 messages follow from the field.
 """
 
-from trainers.config.experiment import EXACT, Config, describe_keys, free_keys, load_config, parse_config, resolved_toml
+from trainers.config.experiment import (
+    EXACT,
+    ORIGIN,
+    Config,
+    describe_keys,
+    free_keys,
+    load_config,
+    parse_config,
+    resolved_toml,
+    without_choice,
+)
 
-__all__ = ["EXACT", "Config", "describe_keys", "free_keys", "load_config", "parse_config", "resolved_toml"]
+__all__ = [
+    "EXACT",
+    "ORIGIN",
+    "Config",
+    "describe_keys",
+    "free_keys",
+    "load_config",
+    "parse_config",
+    "resolved_toml",
+    "without_choice",
+]

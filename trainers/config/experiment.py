@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 
 from trainers.config.errors import NOTHING, ConfigError, Finding, findings_of
 from trainers.config.sections import (
+    EARLIER,
     FREE,
     BaselinesConfig,
     Clash,
@@ -29,10 +30,12 @@ from trainers.config.sections import (
     TrackingConfig,
     option,
 )
-from trainers.config.toml_text import apply_overrides, dump_toml, make_absolute, read_experiment
+from trainers.config.toml_text import apply_overrides, dump_toml, make_absolute, merged, read_experiment, unflat
 
 EXACT = "exact"
 """Name of the exact stage among the methods of a run."""
+ORIGIN = "run.json"
+"""File of a run folder beside its config."""
 
 
 class Config(Section):
@@ -51,7 +54,15 @@ class Config(Section):
     @property
     def methods(self) -> tuple[str, ...]:
         """Names of all methods of the run in the order in which they run."""
-        return (*self.surrogate.losses, *self.baselines.methods, *((EXACT,) if self.exact.enabled else ()))
+        column = (self.base,) if self.exact.score_column is not None else ()
+        exact = (*column, EXACT) if self.exact.enabled else ()
+        return (*self.surrogate.losses, *self.baselines.methods, *exact)
+
+    @property
+    def base(self) -> str:
+        """Name of the method whose list the exact stage reranks: ``exact.base``, or a column of scores."""
+        column = self.exact.score_column
+        return self.exact.base if column is None else f"{column} (column)"
 
     @property
     def reported(self) -> tuple[str, ...]:
@@ -60,14 +71,18 @@ class Config(Section):
 
     def clashes(self) -> Iterator[Clash]:
         """Require a method, and the exact stage's base among the methods."""
-        names = (*self.surrogate.losses, *self.baselines.methods)
+        names, column = (*self.surrogate.losses, *self.baselines.methods), self.exact.score_column
         from_methods = ("surrogate.losses", "baselines.methods")
-        if not names:
+        if not names and column is None:
             rule = "must name a loss, or baselines.methods a method: nothing is left to run"
             yield "surrogate.losses", rule, [], from_methods
-        elif self.exact.enabled and self.exact.base not in names:
+        elif self.exact.enabled and column is None and self.exact.base not in names:
             rule = f"must be a method of this run ({', '.join(names)})"
             yield "exact.base", rule, self.exact.base, ("exact.enabled", *from_methods)
+        features = self.data.features
+        if column is not None and (column in self.data.drop or (features is not None and column not in features)):
+            rule = "must be among the columns that are read: name it in data.features, and not in data.drop"
+            yield "exact.base_score", rule, column, ("data.features", "data.drop")
 
     @property
     def folder(self) -> Path:
@@ -78,6 +93,8 @@ class Config(Section):
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     """Read the config of a TOML file and apply overrides such as ``exact.top_k=100``.
 
+    The config of a run folder that an earlier version wrote gets the values of `EARLIER` for the keys that it lacks.
+
     A file may take over the keys of another one, ``extends = "common.toml"``. A relative ``data.path`` or
     ``data.test_path`` starts from the folder of the file that contains it, and from the current folder where it is
     given as an override.
@@ -86,12 +103,17 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
         ConfigError: everything that is wrong, at once.
     """
     path = Path(path)
-    tree, given, findings = apply_overrides(read_experiment(path), overrides)
+    tree, given, findings = apply_overrides(_whole(path, read_experiment(path)), overrides)
     if "grid" in tree:
         raise ConfigError(str(path), [Finding("grid", "makes this the config of a sweep: `ltr sweep` takes it")])
     tree.setdefault("name", path.stem)
     make_absolute(tree.get("data"), Path())
     return parse_config(tree, source=str(path), overrides=given, findings=findings)
+
+
+def _whole(path: Path, tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tree of a file; in a run folder, with the keys that are newer than the run."""
+    return merged(unflat(EARLIER), tree) if (path.parent / ORIGIN).exists() else dict(tree)
 
 
 def parse_config(
@@ -136,6 +158,13 @@ def parse_config(
     if found or config is None:
         raise ConfigError(source, found)
     return config
+
+
+def without_choice(config: Config) -> Config:
+    """Return a config with ``exact.choose = false`` where it leaves that key out."""
+    if "choose" in config.exact.model_fields_set:
+        return config
+    return config.model_copy(update={"exact": config.exact.model_copy(update={"choose": False})})
 
 
 def resolved_toml(config: Config) -> str:

@@ -22,6 +22,14 @@ from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 from trainers.config.errors import nearest
 
+EARLIER: dict[str, Any] = {
+    "exact.choose": False,
+    "exact.base_score": False,
+    "exact.spread": None,
+    "exact.reach": None,
+    "exact.max_nonzeros": None,
+}
+"""Keys that are newer than version 0.1, with the values that stand for what it did; records leave these out."""
 FREE: dict[str, Any] = {"changes_results": False}
 """Mark of a key that does not change results (the field's ``json_schema_extra``)."""
 
@@ -96,6 +104,12 @@ def _whole_or(word: str, least: int) -> PlainValidator:
         return value
 
     return PlainValidator(check)
+
+
+def _yes_no_or_column(value: object) -> bool | str:
+    if not isinstance(value, bool | str) or value == "":
+        raise ValueError("must be true, false, or the name of a column of scores")
+    return value
 
 
 def _unique(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -264,6 +278,21 @@ class ExactConfig(Section):
         50, 'length of the list (of every query) to rerank, or "full"'
     )
     statistic: Statistic = option("dcg", "the rank statistic to maximise, and to report first")
+    choose: bool = option(
+        True, "rerank only where, and only as far as, inner splits of the training set show a gain on new lists"
+    )
+    base_score: Annotated[bool | str, PlainValidator(_yes_no_or_column)] = option(
+        False,
+        "correct the base score instead of replacing it: true, or the column of the data that holds the scores "
+        "of a model from elsewhere, which then is the base",
+    )
+    spread: float | None = option(
+        None, "how far weights around the base order may spread; the full optimum when left out", gt=0
+    )
+    reach: float | None = option(
+        None, "largest weight of a standardised feature, in weights of the base score; no limit when left out", gt=0
+    )
+    max_nonzeros: StrictInt | None = option(None, "largest number of non-zero weights; no limit when left out", ge=1)
     C: float = option(0.0, "price of each non-zero weight", ge=0)
     margin: float = option(
         1e-4, "score difference from which one row is above another; SCIP needs 1e-5 or more", gt=0, le=1
@@ -284,16 +313,38 @@ class ExactConfig(Section):
     )
     seed: Seed | None = option(None, "the run's seed when left out")
 
+    @property
+    def score_column(self) -> str | None:
+        """The column of scores that is the base, None where a method of the run is."""
+        return self.base_score if isinstance(self.base_score, str) else None
+
     def limits(self, seed: int) -> Limits:
         """Return the limits of a solve; `seed` is that of the run, used where the section has none of its own."""
         given = self.model_dump(include=set(LIMITS))
         return Limits(**{**given, "seed": seed if self.seed is None else self.seed})
 
     def clashes(self) -> Iterator[Clash]:
-        """Check that a user's own rank weights fit the list, and that the method exists and fits the problem."""
+        """Check what goes together: choice, base score and spread; rank weights and list; method and problem."""
         statistic = RankStatistic.parse(self.statistic)
+        if self.spread is not None and self.choose:
+            yield "spread", "goes with choose = false only: the choice compares several", self.spread, ("choose",)
+        elif self.spread is not None and self.base_score is False:
+            rule = "goes with base_score = true, or a column of scores: the weights spread around the base order"
+            yield "spread", rule, self.spread, ("base_score",)
+        if self.reach is not None and not self.choose and self.base_score is False:
+            rule = "goes with choose = true or a base score only: it limits how far the weights correct that"
+            yield "reach", rule, self.reach, ("choose", "base_score")
+        if self.recentre is not None and (self.choose or self.spread is not None):
+            rule = "goes with choose = false and no spread only: it moves the best weights of the list"
+            yield "recentre", rule, self.recentre, ("choose", "spread")
+        if self.score_column is not None and self.base != type(self).model_fields["base"].default:
+            rule = f"must be left out: the column {self.score_column!r} is the base"
+            yield "base", rule, self.base, ("base_score",)
         if isinstance(self.top_k, int) and statistic.length not in (None, self.top_k):
             yield "statistic", f"must hold top_k = {self.top_k} weights, one per rank", self.statistic, ("top_k",)
+        elif self.choose and statistic.length is not None:
+            rule = "goes with choose = false only: weights(...) fit one list, and inner splits have shorter ones"
+            yield "statistic", rule, self.statistic, ("choose",)
         if self.method == "auto":
             return
         if self.method not in METHODS:

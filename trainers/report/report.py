@@ -19,8 +19,8 @@ from trainers.report.page import Block, Page, Picture, Section, Text, file_names
 from trainers.report.paired import FEWEST_SPLITS, Verdict
 from trainers.report.pictures import pictures
 from trainers.report.reference import Reference, reference_section
-from trainers.report.tables import SECTIONS, gain_table, progress, value_table
-from trainers.report.wording import counted, effect, fixed, listed, resolution_text, where
+from trainers.report.tables import SECTIONS, gain_table, progress, promises, value_table
+from trainers.report.wording import counted, effect, fixed, listed, resolution_text, signed, where
 from trainers.run.folder import RunFolder, find
 
 _PICTURES = ".pictures.json"  # in a report's folder: the names and hashes of its pictures
@@ -62,7 +62,8 @@ def build_page(results: SweepResults, *, title: str | None = None, reference: Re
     begun = next(table for table in evidence.tables if table.rows)
     table = gain_table(evidence) if evidence.gains["test"] else value_table(begun, evidence)
     first, notes = drawn[:1], [resolution_text(evidence.gains["test"]), state(evidence)]
-    summary: list[Block] = [Text(advice(evidence)), *first, table, *(Text(note) for note in notes if note)]
+    verdict = " ".join(text for text in (choices(evidence), advice(evidence)) if text)
+    summary: list[Block] = [Text(verdict), *first, table, *(Text(note) for note in notes if note)]
     kept = []
     for section in sections:
         blocks = [block for block in section.blocks if block not in first]
@@ -76,6 +77,24 @@ def details(evidence: Evidence, reference: Reference | None = None) -> list[Sect
     made = [section for make in SECTIONS for section in make(evidence)]
     beside = [] if reference is None else [reference_section(evidence, reference)]
     return [section for section in (*made, *beside, *pictures(evidence)) if section.blocks]
+
+
+def choices(evidence: Evidence) -> str:
+    """Return one sentence on what the choices on the training sets expected and what came; empty without choices."""
+    found, d, name = promises(evidence, evidence.exact), evidence.decimals, f"`{evidence.statistic}`"
+    if not found:
+        return ""
+    reranked = [one for one in found if one.choice.reranks]
+    results = f"{counted(len(found), 'result')} of the exact stage"
+    if not reranked:
+        return f"**In all {results} the choice on the training set kept the base order.**"
+    expected = signed(mean_of(np.array([one.choice.expected for one in reranked])), d)
+    came = signed(mean_of(np.array([one.came for one in reranked])), d)
+    kept = "" if len(reranked) == len(found) else "; in the others it kept the base order"
+    return (
+        f"**In {len(reranked)} of {results} the choice on the training set was to rerank, with {expected} {name} to be "
+        f"expected on new lists and {came} on the test sets{kept}.**"
+    )
 
 
 def advice(evidence: Evidence) -> str:

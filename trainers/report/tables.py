@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ltr.rankers import Choice
 from trainers.config import EXACT
 from trainers.files import Json
 from trainers.records import SweepResults, nothing_proven
@@ -213,6 +214,76 @@ def _exact_line(series: Series, evidence: Evidence) -> list[str]:
     means = [say.fixed(mean, places) for mean in (objective, bound)]
     name = [literal(series.variant.label), str(len(series.records))]
     return [*name, *proofs, *means, *gaps, *gains, _median_seconds(series)]
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What a choice expected to gain on a new list, and what came on the test set."""
+
+    choice: Choice  # the choice
+    came: float  # gain over the base ranker on the test set; NaN where that is not measured in the same statistic
+    bound: float  # largest gain on the training list that no weights exceed; NaN without a list
+
+    @property
+    def held(self) -> bool:
+        """Whether the gain that came is in the interval that was promised."""
+        return self.choice.low - _TOLERANCE <= self.came <= self.choice.high + _TOLERANCE
+
+
+def promises(evidence: Evidence, records: Iterable[Json]) -> list[Promise]:
+    """Return the choices among exact records, with what came of them."""
+    found = []
+    for record in (record for record in records if "choice" in record):
+        choice, base, on_list = Choice.from_dict(record["choice"]), evidence.results.base_of(record), record["list"]
+        values = [one["test"].get(choice.statistic) for one in (record, base) if one is not None]
+        came = values[0] - values[1] if len(values) == 2 and None not in values else math.nan
+        bound = on_list["bound"] - on_list["base"] if on_list else math.nan
+        found.append(Promise(choice, came, bound))
+    return found
+
+
+@section
+def _choice_section(evidence: Evidence) -> Iterator[Section]:
+    """What the choice on the training sets expected, and what came on the test sets."""
+    rows, candidates = [], []
+    for table in evidence.tables:
+        for data, row in table.exact.items():
+            for variant, series in row.items():
+                if found := promises(evidence, series.records.values()):
+                    name = [literal(data), literal(variant.label)]
+                    rows.append([*name, *_promise_line(found, evidence.decimals)])
+                    candidates += [[*name, *line] for line in _candidate_lines(found, evidence.decimals)]
+    if not rows:
+        return
+    header = ["data set", "variant", "reranked", "expected gain", "90% interval", "gain on test", "in the interval",
+              "gain of best weights on list", "bound"]  # fmt: skip
+    caption = (
+        "Means over the splits; where the base order was kept, the expected gain is 0. In the interval: splits with a "
+        "gain on the test set within the promised interval, of those that were reranked. The last two columns are "
+        "about the training list: what the best weights gain there, and the bound on that gain."
+    )
+    compared = Table(["data set", "variant", "candidate", "chosen", "gain on inner splits"], candidates, left=3)
+    yield Section("The choice, and what came of it", [Table(header, rows, caption, left=2), compared])
+
+
+def _promise_line(found: list[Promise], d: int) -> list[str]:
+    reranked = [one for one in found if one.choice.reranks]
+    known = [one for one in reranked if not math.isnan(one.came)]
+    ends = [say.signed(mean_of(np.array([getattr(p.choice, end) for p in found])), d) for end in ("low", "high")]
+    expected, gains = ([getattr(one.choice, name) for one in found] for name in ("expected", "list_gain"))
+    on_list = np.array(gains, dtype=np.float64)  # NaN for None
+    means = [np.array([one.came for one in found]), on_list, np.array([one.bound for one in found])]
+    came, best, bound = (say.signed(mean_of(values), d) for values in means)
+    held = f"{sum(one.held for one in known)} of {len(known)}" if known else say.ABSENT
+    share = f"{len(reranked)} of {len(found)}"
+    return [share, say.signed(float(np.mean(expected)), d), f"{ends[0]} to {ends[1]}", came, held, best, bound]
+
+
+def _candidate_lines(found: list[Promise], d: int) -> Iterator[list[str]]:
+    for name in dict.fromkeys(name for one in found for name in one.choice.candidates):
+        chosen = sum(one.choice.chosen == name for one in found)
+        gain = float(np.mean([one.choice.gains[name] for one in found if name in one.choice.gains]))
+        yield [name, f"{chosen} of {len(found)}", say.signed(gain, d)]
 
 
 def gain_table(evidence: Evidence) -> Table:

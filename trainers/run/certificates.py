@@ -11,7 +11,7 @@ from dataclasses import asdict
 import numpy as np
 
 from ltr.exact.certificate import certify
-from ltr.exact.problem import RerankProblem
+from ltr.exact.problem import LinearConstraints, RerankProblem
 from ltr.exact.solution import Solution, Status
 from ltr.rankers import TwoStageRanker
 from trainers.files import Json, reading, replacing, write_atomic, write_json
@@ -25,10 +25,11 @@ def save_solution(folder: MethodFolder, task: Task, ranker: TwoStageRanker) -> N
         ranker.save(temporary)
     names = task.split.feature_names
     value: Json = {
-        "base": task.config.exact.base,
+        "base": task.config.base,
         "threshold": ranker.threshold_,
         "note": ranker.note_,
         "weights": None if ranker.coef_ is None else dict(zip(names, ranker.coef_.tolist(), strict=True)),
+        "base_weight": ranker.base_weight_,
         "center": dict(zip(names, ranker.exact_.center_.tolist(), strict=True)),
     }
     if ranker.solution_ is not None and (problem := ranker.problem_) is not None:
@@ -43,11 +44,15 @@ def save_solution(folder: MethodFolder, task: Task, ranker: TwoStageRanker) -> N
 def _claim(problem: RerankProblem, solution: Solution) -> Json:
     """Return what a reader needs to check the claim on the list in problem.npz."""
     sizes = {"positives": len(problem.positives)} | ({} if problem.binary else {"lists": len(problem.lists)})
+    sides = problem.constraints
     found = ("method", "message", "value", "bound", "gap", "seconds", "nodes", "weights")
     return {
         "claim": "no weights in [-1, 1]^d have a larger objective than bound on the list in problem.npz",
         "statistic": str(problem.statistic),
         **{name: getattr(problem, name) for name in ("rank", "C", "margin", "n", "d", "trivial_bound")},
+        "constraints": None if sides is None else {"A": sides.A.tolist(), "b": sides.b.tolist()},
+        "max_nonzeros": problem.max_nonzeros,
+        "free": list(problem.free),
         **sizes,
         "status": solution.status.value,
         "advice": solution.status.advice,
@@ -72,6 +77,9 @@ def keep_certificate(
     with reading(folder.solution):
         found = json.loads(folder.solution.read_text(encoding="utf-8"))["certificate"]
         options = {name: found[name] for name in ("statistic", "C", "margin", "rank")}
+        options |= {name: found[name] for name in ("max_nonzeros", "free") if found.get(name)}  # none in version 0.1
+        if (sides := found.get("constraints")) is not None:
+            options["constraints"] = LinearConstraints(sides["A"], sides["b"])
         with reading(folder.problem), np.load(folder.problem) as arrays:
             gains, qid = (arrays["gains"], arrays["qid"]) if "gains" in arrays else (arrays["y"], None)
             problem = RerankProblem(arrays["X"], gains, qid=qid, gain="linear", **options)

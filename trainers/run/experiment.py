@@ -18,14 +18,14 @@ from trainers.display import Display
 from trainers.files import Json, RunError, writing
 from trainers.methods import INTERRUPTED
 from trainers.run.certificates import keep_certificate
-from trainers.run.folder import check_run, open_run
+from trainers.run.folder import as_begun, check_run, open_run
 from trainers.run.helpers import Helpers
 from trainers.run.methods import Context, load_scores, run_method
 from trainers.run.overview import write_overview
 from trainers.run.results import Results, Row, write_results
 from trainers.stopping import StopFlag
 from trainers.tables import NOTHING_PROVEN, number
-from trainers.task.data import check_lists, follow_labels, glimpse, split_of, unset_following
+from trainers.task.data import check_columns, check_lists, follow_labels, glimpse, split_of, unset_following
 from trainers.task.measures import too_long
 
 
@@ -53,6 +53,7 @@ def run_experiment(
         FitOptions(device=config.surrogate.device).torch_device()
     except ValueError as error:
         raise RunError(f"surrogate.{error}") from None
+    config = as_begun(config, fresh=fresh)
     # everything that can be checked before the data are read, which may take minutes
     early = glimpse(config.data)
     check_lists(follow_labels(config, early), early)
@@ -60,6 +61,7 @@ def run_experiment(
     split = split_of(config.data, config.seed)
     config = follow_labels(config, split.labels)
     check_lists(config, split.labels)
+    check_columns(config, split.feature_names)
     with open_run(config, split.facts, fresh=fresh) as run, StopFlag() as stop:
         context = Context(config, split, run, display, stop, Helpers() if helpers is None else helpers)
         records: list[Json] = []
@@ -122,18 +124,27 @@ def _summary(row: Row) -> str:
 
 def _results(context: Context, records: Sequence[Json]) -> Results:
     config, base, top = context.config, None, None
+    # an exact stage that corrects the scores of a fitted base has a list of its own, cut by scores out of fold
+    own_list = config.exact.score_column is None and (config.exact.choose or config.exact.base_score is True)
     if config.exact.enabled:
         each = f" in each of {context.split.train.n_queries} queries" if context.split.by_query else ""
-        top = f"{context.top} of {config.exact.base}{each}"
-        base = load_scores(context.run.method(config.exact.base))
+        top = f"{context.top} of {config.base}{each}"
+        top += " (scores out of fold)" if own_list else ""
+        base = load_scores(context.run.method(config.base))
+    found = next((record.get("list") or {} for record in records if record["method"] == EXACT), {})
     rows = []
     for record in records:
         scores = None if base is None else load_scores(context.run.method(record["method"]))
-        rows.append(Row.of(record, None if base is None or scores is None else context.statistic_on_top(base, scores)))
+        on_top = None
+        if own_list:
+            on_top = found.get("base") if record["method"] == config.base else None
+        elif base is not None and scores is not None:
+            on_top = context.statistic_on_top(base, scores)
+        rows.append(Row.of(record, on_top))
     done = [record["method"] for record in records if record["status"] != INTERRUPTED]
     complete, priced = done == list(config.methods), config.exact.C > 0
     note = _note_by_query(context) if context.split.by_query else too_long(config, context.split)
-    named = {"on_list": config.exact.statistic, "base": config.exact.base if config.exact.enabled else ""}
+    named = {"on_list": config.exact.statistic, "base": config.base if config.exact.enabled else ""}
     return Results(config.name, context.reported, top, priced, complete, tuple(rows), note=note, **named)
 
 

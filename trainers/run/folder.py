@@ -13,7 +13,8 @@
         scores.npz          its scores of the training and test sets
         result.json         its record (`trainers.records`), with names and sha256 of its files; while it and they
                             exist, the method is finished
-      exact/                likewise; solution.json, the list in problem.npz and, on request, certificate.json
+      exact/                likewise; solution.json, the list in problem.npz, the inner splits of the choice in
+                            inner.jsonl and, on request, certificate.json
       results.csv  .md  .json
 """
 
@@ -22,16 +23,19 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import re
 import shutil
 import time
 import tomllib
+from collections import UserDict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from trainers.config import Config, parse_config, resolved_toml
+from trainers.config import ORIGIN, Config, parse_config, resolved_toml, without_choice
 from trainers.config.errors import ConfigError, Finding, nearest
-from trainers.config.toml_text import flat, read_toml
+from trainers.config.sections import EARLIER
+from trainers.config.toml_text import flat, merged, read_toml, unflat
 from trainers.files import (
     LOCK,
     Json,
@@ -40,6 +44,7 @@ from trainers.files import (
     read_json,
     reading,
     remove_leftovers,
+    to_json,
     write_atomic,
     write_json,
     writing,
@@ -62,6 +67,7 @@ class MethodFolder:
         self.solution = path / "solution.json"  # weights, bound, status and trace of the exact stage
         self.problem = path / "problem.npz"  # the list that the exact stage reranked
         self.certificate = path / "certificate.json"  # certificate, which `ltr verify` checks
+        self.inner = path / "inner.jsonl"  # results of the choice's inner splits
         self.record = path / "result.json"  # record of the finished method
 
     def result(self) -> Json | None:
@@ -106,6 +112,29 @@ class MethodFolder:
         return self.certificate.is_file() and _digest(self.certificate) == known
 
 
+class InnerSplits(UserDict[str, Json]):
+    """The results of inner splits by name, each written to a file as a line of JSON as soon as it is known."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+        with reading(path):
+            lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+            for line in lines:
+                if line.endswith("\n"):  # a crash may have cut off the last one
+                    self.data |= json.loads(line)
+        write_atomic(path, "".join(map(_line, self.data.items())).encode())
+
+    def __setitem__(self, name: str, result: Json) -> None:
+        super().__setitem__(name, result)
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(_line((name, result)))
+
+
+def _line(entry: tuple[str, Json]) -> str:
+    return json.dumps(to_json(dict([entry])), allow_nan=False) + "\n"
+
+
 _CERTIFICATE = "certificate_sha256"
 
 
@@ -132,11 +161,11 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.config = path / "config.toml"  # the resolved config
-        self.origin = path / "run.json"  # the file of `facts`
+        self.origin = path / ORIGIN  # the file of `facts`
 
     def method(self, name: str) -> MethodFolder:
         """Return the folder of a method, made if need be."""
-        folder = MethodFolder(self.path / name)
+        folder = MethodFolder(self.path / re.sub(r"[/\\\0]", "_", name))  # columns of scores have any name
         folder.path.mkdir(parents=True, exist_ok=True)
         return folder
 
@@ -171,6 +200,17 @@ def find(text: str, is_one: Callable[[Path], bool], what: str, runs_dir: str | P
 def find_run(text: str, runs_dir: str | Path = "runs") -> RunFolder:
     """Find the run folder at a path, or of that name in the runs folder."""
     return RunFolder(find(text, lambda path: RunFolder(path).begun, "run folder", runs_dir))
+
+
+def as_begun(config: Config, *, fresh: bool = False) -> Config:
+    """Return a config with ``exact.choose = false`` where it leaves that out and its run was begun before the key."""
+    folder = RunFolder(config.folder)
+    if fresh or not (folder.begun and folder.config.is_file()):
+        return config
+    with contextlib.suppress(ConfigError):  # a damaged config is reported where the run is opened
+        if "exact.choose" not in flat(read_toml(folder.config)):
+            return without_choice(config)
+    return config
 
 
 def check_run(config: Config, *, fresh: bool = False, undecided: Collection[str] = ()) -> None:
@@ -241,7 +281,7 @@ def _check_is_run(folder: RunFolder) -> None:
 
 def _check_config(folder: RunFolder, config: Config, undecided: Collection[str] = ()) -> None:
     try:
-        tree = read_toml(folder.config)
+        tree = merged(unflat(EARLIER), read_toml(folder.config))
         whole = flat(tomllib.loads(resolved_toml(parse_config(tree, source=str(folder.config)))))
     except ConfigError as error:
         raise RunError(f"{folder.config}: is damaged ({error.findings[0]}); {_ADVICE}") from None

@@ -16,7 +16,7 @@ import torch
 
 from ltr.exact.solution import TracePoint
 from ltr.fitting import Fit
-from ltr.rankers import LinearRanker, Ranker
+from ltr.rankers import Choice, LinearRanker, Ranker
 from ltr.rankers.scorers import Standardize
 from trainers.config import EXACT
 from trainers.display import Display
@@ -25,10 +25,11 @@ from trainers.methods import INTERRUPTED, Watch, fit
 from trainers.plan import Cell, plan_of_run
 from trainers.records import is_trivial
 from trainers.run.certificates import save_solution
-from trainers.run.folder import MethodFolder, RunFolder
+from trainers.run.folder import InnerSplits, MethodFolder, RunFolder
 from trainers.run.helpers import Helpers
 from trainers.run.tracking import Tracker
 from trainers.stopping import StopFlag
+from trainers.tables import markdown_table, number
 from trainers.task.measures import Scores, Task, by_tag
 
 _SECONDS_BETWEEN_CHECKPOINTS = 5.0
@@ -71,7 +72,7 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
     optimum = _certified_optimum(context, method, folder) if surrogate and config.surrogate.certify else None
     options: dict[str, Any] = {}
     if exact:
-        options["base"] = load_ranker(context.run.method(config.exact.base))
+        options["base"] = load_ranker(context.run.method(config.base))
         linear = (record for record in records if record["weights"] is not None)
         options["starts"] = {context.cells[record["method"]].id: record["weights"] for record in linear}
         if (earlier := read_json(folder.solution)) is not None:  # the incumbent of an exact stage that was stopped
@@ -91,6 +92,9 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
             final = by_tag(record) | ({} if record["loss"] is None else {"loss/convex": record["loss"]})
             if exact or record["steps"] is None:
                 # methods without steps draw level lines as long as the longest training
+                if (made := record.get("choice")) is not None:
+                    final |= {f"exact/{name}": made[key] for name, key in _PROMISED.items()}
+                    tracker.text("exact/choice", _choice_text(Choice.from_dict(made)))
                 tracker.level(max((before["steps"] or 0 for before in records), default=0), final)
             # what TensorBoard compares methods and runs by: the same keys for every method
             data = config.data.name or Path(str(config.data.path)).stem
@@ -116,6 +120,15 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
     return record
 
 
+_PROMISED = {"expected_gain": "expected", "expected_gain_low": "low", "expected_gain_high": "high"}
+
+
+def _choice_text(choice: Choice) -> str:
+    """Return a choice in Markdown: what to expect, and the candidates with their gains on the inner splits."""
+    gains = ([name, number(choice.gains[name]), "yes" if name == choice.chosen else ""] for name in choice.candidates)
+    return f"{choice}\n\n{markdown_table(['candidate', f'{choice.statistic} gained on inner splits', 'chosen'], gains)}"
+
+
 class _RunWatch(Watch):
     """Logs and shows a method, keeps checkpoints of its training, and stops it when the user asks."""
 
@@ -123,6 +136,9 @@ class _RunWatch(Watch):
         self, context: Context, method: str, tracker: Tracker, state: dict[str, Any] | None, optimum: float | None
     ) -> None:
         self.resume, self.optimum = state, optimum
+        self.inner = (
+            InnerSplits(context.run.method(method).inner) if method == EXACT and context.config.exact.choose else None
+        )
         self._context, self._method, self._tracker = context, method, tracker
         self._saved, self._began, self._millisecond = time.monotonic(), time.time(), -1
 
@@ -162,6 +178,10 @@ class _RunWatch(Watch):
                 raise KeyboardInterrupt from None
             done = f"training on {self._method} ended after step {ranker.fit_.index}, which is kept"
             raise RunError(f"surrogate: {done}: {error}") from error
+
+    def chosen(self, done: int, total: int) -> None:
+        self._context.display.choosing(done, total)
+        self._context.stop.check()
 
     def traced(self, point: TracePoint, problem: Any) -> None:  # noqa: ANN401
         # two points of one millisecond must not share a step: the second would replace the first

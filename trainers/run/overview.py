@@ -63,7 +63,7 @@ def write_events(folder: Path, charts: Charts, *, texts: Mapping[str, str], figu
 def _figures(context: Context) -> dict[str, Figure]:
     """Draw the lists of the training and test sets, where both stages are finished."""
     exact = context.config.exact
-    base, after = (load_scores(context.run.method(name)) for name in (exact.base, EXACT))
+    base, after = (load_scores(context.run.method(name)) for name in (context.config.base, EXACT))
     if not exact.enabled or base is None or after is None or context.split.by_query:
         return {}
     threshold = base.train[context.reranked(base)].min()
@@ -76,7 +76,7 @@ def _figures(context: Context) -> dict[str, Figure]:
         orders = ranked_labels(before, y), ranked_labels(later, y)
         values = (statistic_of(before, y, exact.statistic), statistic_of(later, y, exact.statistic))
         figures[name] = ranked_list_figure(
-            f"{name} set", *orders, reranked, base=exact.base, statistic=exact.statistic, values=values
+            f"{name} set", *orders, reranked, base=context.config.base, statistic=exact.statistic, values=values
         )
     return figures
 

@@ -17,8 +17,10 @@ from rich.text import Text
 
 from ltr.data import DataError
 from ltr.exact.solution import Status
+from ltr.rankers import Choice
 from trainers.config import EXACT, Config, load_config
 from trainers.files import Json, read_json, reading, to_json, write_atomic, write_json
+from trainers.methods import BASE_KEPT
 from trainers.plan import plan_of_run
 from trainers.records import SweepResults, is_trivial, pack_labels, thinned
 from trainers.run.folder import MethodFolder, RunFolder
@@ -48,7 +50,13 @@ class Row:
     gap: float | None = None  # relative gap between objective and bound
     trivial_bound: float | None = None  # the statistic of a perfect order of the list, the bound before a search
     weights: list[float] | None = field(default=None, repr=False)  # on the raw features; None if not linear
+    choice: Json | None = field(default=None, repr=False)  # the `Choice` of an exact stage that made one
     message: str = ""  # what else the user should know
+
+    @property
+    def ending(self) -> str:
+        """How the method ended, for the table: its status, or that the base's order was chosen."""
+        return self.status if self.choice is None or Choice.from_dict(self.choice).reranks else BASE_KEPT
 
     @property
     def nothing_proven(self) -> bool:
@@ -61,6 +69,7 @@ class Row:
         found = {f.name: record[f.name] for f in fields(cls) if f.name in record}
         bounds = to_json(record.get("list") or {})
         found |= {name: bounds.get(name) for name in ("bound", "gap", "trivial_bound")}
+        top = bounds.get("reached", top)  # the list of an exact stage that corrects a base score is its own
         return cls(**found | {"top": top, "objective": bounds.get("value"), "message": record.get("message") or ""})
 
 
@@ -90,24 +99,33 @@ class Results:
             columns.append((f"train {name}", [number(row.train.get(name)) for row in rows]))
             columns.append((f"test {name}", [number(row.test.get(name)) for row in rows]))
         columns.append((f"{self.on_list or self.statistics[0]} on list", [number(row.top) for row in rows]))
-        if self.priced:
-            columns.append(("objective", [number(row.objective) for row in rows]))
+        if self.priced or self.choice is not None:
+            columns.append(("objective" if self.priced else "best on list", [number(row.objective) for row in rows]))
         columns += [
             ("bound", [number(row.bound) for row in rows]),
             ("gap", [NOTHING_PROVEN if row.nothing_proven else number(row.gap, "{:.2%}") for row in rows]),
-            ("status", [row.status for row in rows]),
+            ("status", [row.ending for row in rows]),
             ("seconds", [number(row.seconds, "{:.1f}") for row in rows]),
         ]
         return [(heading, cells) for heading, cells in columns if any(cells)]
 
     @property
+    def choice(self) -> Choice | None:
+        """Whether the exact stage expects to gain on new lists; None where it was not to choose."""
+        found = next((row.choice for row in self.rows if row.choice is not None), None)
+        return None if found is None else Choice.from_dict(found)
+
+    @property
     def caption(self) -> str:
         """Text under the table."""
-        notes = []
+        notes, best = [], "objective" if self.priced else "best on list"
         if self.top is not None:
             notes.append(f"list: {self.top} on the training set")
+        if self.choice is not None:
+            notes.append(f"{best}, bound: of the weights that are best on the list; {EXACT} has weights for new lists")
         notes += [self.note] if self.note else []
-        notes += [f"{row.method}: {row.message}" for row in self.rows if row.message]
+        named = ((row.method if row.choice is None else best, row.message) for row in self.rows)
+        notes += [f"{name}: {message}" for name, message in named if message]
         if not self.complete:
             notes.append("unfinished: run the same command again to go on")
         return "\n".join(notes)
@@ -122,6 +140,10 @@ class Results:
         before, after = (rows[name].test.get(first) if name in rows else None for name in (self.base, EXACT))
         if before is not None and after is not None:
             lines.append(f"test {first}: {_change(before, after)} by reranking {self.base} (one split)")
+        if self.choice is not None and self.choice.reranks and self.choice.list_gain is not None:
+            gain, base, bound = self.choice.list_gain, rows[self.base].top, rows[EXACT].bound
+            most = "" if base is None or bound is None else f" (proven: at most {bound - base:+.3g})"
+            lines.append(f"training list: the best weights gain {gain:+.3g} {self.choice.statistic} there{most}")
         if rows[EXACT].nothing_proven:
             lines.append("bound: that of a perfect order, nothing is proven")
         return lines
@@ -146,6 +168,7 @@ def rich_tables(results: Results, width: int) -> list[RenderableType]:
     """Return the tables and their texts for a terminal."""
     methods, *others = tables(results).items()
     return [
+        *([] if results.choice is None else [Text(str(results.choice), style="bold")]),
         *_stacked(methods[1], f"run {results.name}", width),
         Text(results.caption, style="italic dim"),
         *(table for title, columns in others for table in _stacked(columns, title, width)),
@@ -179,6 +202,8 @@ def markdown_tables(results: Results) -> dict[str, str]:
     for title, columns in tables(results).items():
         headings = [heading for heading, _ in columns]
         texts[title] = markdown_table(headings, zip(*(cells for _, cells in columns), strict=True))
+    if results.choice is not None:
+        texts["methods"] = f"**{results.choice}**\n\n{texts['methods']}"
     lines = [*results.caption.splitlines(), *results.conclusions]
     texts["methods"] += "\n\n" + "".join(f"{line}\n\n" for line in lines)
     return texts
@@ -186,14 +211,15 @@ def markdown_tables(results: Results) -> dict[str, str]:
 
 def write_results(folder: RunFolder, results: Results) -> None:
     """Write results.json, results.csv (all digits) and results.md into the run folder."""
-    write_json(folder.path / "results.json", {**asdict(results), "conclusions": results.conclusions})
+    choice = None if results.choice is None else str(results.choice)
+    write_json(folder.path / "results.json", {**asdict(results), "choice": choice, "conclusions": results.conclusions})
     text = io.StringIO()
     flat: list[Json] = [{} for _ in results.rows]
     for line, row in zip(flat, results.rows, strict=True):
         for key, value in asdict(row).items():
             if key in ("train", "test"):
                 line |= {f"{key} {name}": v for name, v in value.items()}
-            elif key != "weights":
+            elif key not in ("weights", "choice"):
                 line[key] = value
     writer = csv.DictWriter(text, list(dict.fromkeys(key for row in flat for key in row)), lineterminator="\n")
     writer.writeheader()

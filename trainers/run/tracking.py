@@ -12,6 +12,8 @@ tag                                         value, step
 ``train/dcg``, ``test/dcg``, ...            a rank statistic of the training or test set; methods without
                                             steps draw a level line
 ``exact/incumbent``, ``/bound``, ``/gap``   the exact stage's; the step is the time in milliseconds
+``exact/expected_gain``, ...                what it expects to gain on a new list, where it chose; ``_low`` and
+                                            ``_high`` are the ends of the 90 % interval
 ``final/train/dcg``, ...                    the finished method's values, step 0
 ==========================================  ==========================================================
 """
@@ -76,6 +78,11 @@ class Tracker:
         """Log values that belong to no step as a level line from step 0 to `last`."""
         for step in sorted({0, last}):
             self.log(step, values)
+
+    def text(self, tag: str, text: str) -> None:
+        """Write a Markdown text for TensorBoard."""
+        if self._writer is not None:
+            self._writer.add_text(tag, text)
 
     def finish(self, parameters: Mapping[str, bool | int | float | str], final: Mapping[str, float]) -> None:
         """Log hyperparameters, and final values under ``final/...``."""

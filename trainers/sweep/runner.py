@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ltr.data import DataError
-from trainers.config import EXACT, Config
+from trainers.config import EXACT, Config, without_choice
 from trainers.config.errors import ConfigError, Finding
 from trainers.config.grids import Grid, load_sweep
 from trainers.display import Display
@@ -23,7 +23,7 @@ from trainers.provenance import origin
 from trainers.records import ADVICE, CELLS, INDEX, cell_file, read_cell, read_sweep, write_cell
 from trainers.stopping import stopped_once
 from trainers.sweep.workers import Workers, open_pool
-from trainers.task.data import Labels, Split, check_lists, data_sha256, follow_labels, split_of
+from trainers.task.data import Labels, Split, check_columns, check_lists, data_sha256, follow_labels, split_of
 from trainers.task.measures import too_long
 
 
@@ -86,7 +86,9 @@ def run_sweep(
             earlier = None if known is None else read_sweep(known)
         except RunError as error:
             raise RunError(f"--from: {error}") from None
-        whole, notes = examine(grids, str(path))
+        begun = read_json(config.folder / INDEX, ADVICE)
+        known_cells = {cell["id"] for grid in ([] if begun is None else begun["grids"]) for cell in grid["cells"]}
+        whole, notes = examine(grids, str(path), known_cells)
         for text in notes:
             display.note(text)
         with writing(config.folder, "runs_dir"):
@@ -149,8 +151,11 @@ def part(cells: Sequence[Cell], shard: Shard) -> list[Cell]:
     return [cell for cell in cells if (cell.data, cell.split) in mine]
 
 
-def examine(grids: Sequence[Grid], source: str = "sweep") -> tuple[Plan, list[str]]:
+def examine(grids: Sequence[Grid], source: str = "sweep", begun: Collection[str] = ()) -> tuple[Plan, list[str]]:
     """Read the data of each experiment before anything is computed, so that everything missing is named at once.
+
+    Where the cells `begun` of the sweep's folder are those of ``exact.choose = false``, and the experiments leave that
+    key out, the sweep is older than the key and goes on without a choice.
 
     Returns:
         the plan, with defaults that suit the labels; notes on lists to rerank that are longer than the data.
@@ -188,9 +193,22 @@ def examine(grids: Sequence[Grid], source: str = "sweep") -> tuple[Plan, list[st
     ]
     labels = {name: split.labels for name, split in splits.items()}
     resolved = tuple(_following(grid, labels) for grid in grids)
-    if findings := [finding for grid in resolved for finding in _findings(grid, labels)]:
+    found, older_grids = plan(resolved, hashes), tuple(map(_without_choice, resolved))
+    exact, older_exact = (
+        {cell.id for cell in one.cells.values() if cell.method == EXACT} for one in (found, plan(older_grids, hashes))
+    )
+    if not exact & set(begun) and older_exact & set(begun):
+        resolved, found = older_grids, plan(older_grids, hashes)
+        notes.append("exact.choose = false, as in this sweep so far")
+    if findings := [finding for grid in resolved for finding in _findings(grid, splits)]:
         raise ConfigError(source, list({str(finding): finding for finding in findings}.values()))
-    return plan(resolved, hashes), list(dict.fromkeys(notes))
+    return found, list(dict.fromkeys(notes))
+
+
+def _without_choice(grid: Grid) -> Grid:
+    """Return a grid whose experiments do not choose, where they leave open whether to."""
+    variants = (replace(variant, config=without_choice(variant.config)) for variant in grid.variants)
+    return replace(grid, variants=tuple(variants))
 
 
 def _following(grid: Grid, labels: Mapping[str, Labels]) -> Grid:
@@ -201,14 +219,22 @@ def _following(grid: Grid, labels: Mapping[str, Labels]) -> Grid:
     return replace(grid, variants=tuple(variants))
 
 
-def _findings(grid: Grid, labels: Mapping[str, Labels]) -> Iterator[Finding]:
-    """Yield what a grid asks of data by query that does not go with them."""
-    for config in (variant.config for variant in grid.variants if variant.config.name in labels):
+def _findings(grid: Grid, splits: Mapping[str, Split]) -> Iterator[Finding]:
+    """Yield what a grid asks of data that does not go with them, or with a choice."""
+    for config in (variant.config for variant in grid.variants if variant.config.name in splits):
         try:
-            check_lists(config, labels[config.name])
+            check_lists(config, splits[config.name].labels)
+            check_columns(config, splits[config.name].feature_names)
         except ConfigError as error:
             for finding in error.findings:
                 yield replace(finding, path=f"{config.name}: {finding.path}")
+        if (
+            grid.config.recentre is not None
+            and EXACT in (grid.config.methods or config.methods)
+            and config.exact.choose
+        ):
+            rule = f"moves the best weights of a list: {config.name} needs exact.choose = false"
+            yield Finding(f"grid {grid.config.name!r}: recentre", rule, grid.config.recentre)
     known = dict.fromkeys(name for variant in grid.variants for name in variant.config.methods)
     for name in grid.config.methods or ():
         if name not in known:

@@ -7,7 +7,7 @@ follow the labels, and some options do not go with queries.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from ltr.exact import METHODS, RerankProblem
 from ltr.losses import LogisticLoss, parse_loss
 from ltr.statistics import RankStatistic
 from trainers.config import Config
-from trainers.config.errors import ConfigError, Finding
+from trainers.config.errors import ConfigError, Finding, nearest
 from trainers.config.sections import DataConfig
 
 FloatArray = NDArray[np.float64]
@@ -203,6 +203,33 @@ def unset_following(config: Config) -> set[str]:
     }
 
 
+def check_columns(config: Config, columns: Sequence[str]) -> None:
+    """Check that the exact stage's column of scores exists, and that it may use no more weights than there are.
+
+    Raises:
+        ConfigError: options that do not go with these columns of the data.
+    """
+    exact, column = config.exact, config.exact.score_column
+    features = [name for name in columns if name != column]
+    findings = []
+    if not exact.enabled:
+        return
+    if column is not None and (column not in columns or not features):
+        known = "the only feature, and the exact stage needs another" if column in columns else "no column of features"
+        hint = "" if column in columns else nearest(column, columns) or f"; the data have {', '.join(columns[:12])}"
+        findings.append(Finding("exact.base_score", f"is {known}{hint}", column))
+    if exact.max_nonzeros is not None and exact.max_nonzeros > len(features):
+        findings.append(
+            Finding(
+                "exact.max_nonzeros",
+                f"must be at most {len(features)}, the number of features that the exact stage has",
+                exact.max_nonzeros,
+            )
+        )
+    if findings:
+        raise ConfigError("config, with these data", findings)
+
+
 def check_lists(config: Config, labels: Labels) -> None:
     """Check that a config goes with the labels, before anything is computed.
 
@@ -232,7 +259,7 @@ def _findings(config: Config, graded: bool) -> Iterator[Finding]:
 
 def _exact_findings(config: Config) -> Iterator[Finding]:
     exact, names = config.exact, (*config.surrogate.losses, *config.baselines.methods)
-    if exact.base not in names:
+    if config.base not in config.methods:
         yield Finding("exact.base", f"must be a method of this run by query ({', '.join(names)})", exact.base)
     statistic = RankStatistic.parse(exact.statistic)
     if statistic.kind.share_of_pairs:

@@ -1,0 +1,224 @@
+"""Runs that choose whether to rerank: what they keep, show and say; columns of scores; runs older than the choice."""
+
+import csv
+import io
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import ltr.rankers.choice
+from ltr.rankers import Choice
+from tests.board_events import curves
+from tests.sweep_results import exact, record, sweep
+from trainers.cli import main
+from trainers.config import load_config, parse_config
+from trainers.config.errors import ConfigError
+from trainers.config.toml_text import flat, read_toml
+from trainers.display import Display
+from trainers.plan import plan_of_run
+from trainers.report.report import build_page
+from trainers.run.experiment import run_experiment
+from trainers.run.folder import RunFolder
+from trainers.run.results import read_results
+
+CONFIG = """
+[data]
+path = "table.csv"
+label = "y"
+[surrogate]
+losses = ["ranknet"]
+[baselines]
+methods = ["logistic_regression"]
+[exact]
+top_k = 30
+time_limit = 60
+[statistics]
+report = ["auc"]
+[tracking]
+figures = false
+"""
+
+
+def table(rows=160, label=True):
+    """A column of scores that misses one feature of two."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(rows, 2))
+    y = (X.sum(axis=1) + rng.normal(size=rows) > 0.8).astype(int)
+    lines = [
+        [*row, row[0] + 0.3 * noise] for row, noise in zip(X.tolist(), rng.normal(size=rows).tolist(), strict=True)
+    ]
+    if label:
+        lines = [[*line, int(of)] for line, of in zip(lines, y, strict=True)]
+    return "\n".join([",".join(["a", "b", "model_score", "y"][: 3 + label]), *(",".join(map(repr, x)) for x in lines)])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A finished run of two repeats of inner splits, beside its files."""
+    folder = tmp_path_factory.mktemp("choosing")
+    (folder / "table.csv").write_text(table())
+    (folder / "small.toml").write_text(CONFIG)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ltr.rankers.choice, "REPEATS", 2)
+        assert run_experiment(config_in(folder)).complete
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch):
+    monkeypatch.setattr(ltr.rankers.choice, "REPEATS", 2)
+
+
+def config_in(folder, *overrides):
+    return load_config(folder / "small.toml", [f"runs_dir={folder / 'runs'}", *overrides])
+
+
+class Stopping(Display):
+    """Stops when so many inner splits are done."""
+
+    def __init__(self, after):
+        super().__init__()
+        self.after, self.seen = after, []
+
+    def choosing(self, done, total):
+        self.seen.append((done, total))
+        if done == self.after:
+            raise KeyboardInterrupt
+
+
+def test_an_interrupted_choice_goes_on_where_it_was(folder, tmp_path):
+    whole, config = read_results(RunFolder(folder / "runs" / "small")), config_in(folder, f"runs_dir={tmp_path}")
+    shutil.copytree(folder / "runs" / "small", config.folder)
+    shutil.rmtree(config.folder / "exact")
+    display = Stopping(3)
+    assert not run_experiment(config, display=display).complete
+    inner = config.folder / "exact" / "inner.jsonl"
+    kept = inner.read_text().splitlines()
+    assert (display.seen, len(kept)) == ([(1, 10), (2, 10), (3, 10)], 3)
+    inner.write_text(inner.read_text() + '{"0/1')  # as a crash leaves it
+    display = Stopping(0)
+    results = run_experiment(config, display=display)
+    assert [done for done, _ in display.seen] == list(range(4, 11))
+    assert inner.read_text().splitlines()[:3] == kept
+    assert results.choice == whole.choice
+    assert results.rows[-1].test == whole.rows[-1].test
+
+
+def test_what_was_chosen_is_said_first_everywhere(folder, capsys):
+    run = folder / "runs" / "small"
+    record = json.loads((run / "exact" / "result.json").read_text())
+    said = str(Choice.from_dict(record["choice"]))
+    assert main(["show", str(run)]) == 0
+    assert " ".join(capsys.readouterr().out.split()).startswith(said)
+    assert (run / "results.md").read_text().splitlines()[4] == f"**{said}**"
+    assert json.loads((run / "results.json").read_text())["choice"] == said
+    expected = curves(run / "exact")["exact/expected_gain"]
+    assert {value for _, value in expected} == {np.float32(record["choice"]["expected"])}
+    # the problem's own list: what was chosen is between the base and the best
+    found = record["list"]
+    assert found["reached"] <= found["value"] + 1e-9 <= found["bound"] + 2e-9
+    assert record["choice"]["list_gain"] == pytest.approx(found["value"] - found["base"])
+
+
+def test_a_base_that_is_kept_orders_new_rows(folder, tmp_path, monkeypatch, capsys):
+    config = config_in(folder, f"runs_dir={tmp_path}")
+    losses = (np.array([0.0, -1.0, -2.0, -3.0]), np.ones(4))
+    monkeypatch.setattr(ltr.rankers.choice, "_gains", lambda *_: losses)
+    results = run_experiment(config)
+    assert str(results.choice).startswith("reranking is not expected to help on new lists: the base order is kept")
+    assert dict(results.columns())["status"][-1] == "base order"
+    assert results.rows[-1].status == "optimal"  # the search for the best weights of the list
+    assert results.rows[-1].test == results.rows[1].test
+    assert main(["predict", str(config.folder), str(folder / "table.csv")]) == 0
+    ranked = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert {row["stage"] for row in ranked} == {"base"}
+
+
+def test_a_column_of_scores_is_corrected(folder, tmp_path, capsys):
+    overrides = ["exact.base_score=model_score", "surrogate.losses=", "baselines.methods=", "name=scored"]
+    config = config_in(folder, *overrides, "exact.certificate=true")
+    results = run_experiment(config)
+    assert [row.method for row in results.rows] == ["model_score (column)", "exact"]
+    assert results.rows[0].weights is not None or results.rows[0].loss is None
+    assert results.choice.reranks
+    assert results.rows[1].test["dcg"] > results.rows[0].test["dcg"]
+    weights = json.loads((config.folder / "exact" / "solution.json").read_text())["weights"]
+    assert weights["model_score"] == 0
+    assert weights["b"] > 0
+    (tmp_path / "new.csv").write_text(table(40, label=False))
+    assert main(["predict", str(config.folder), str(tmp_path / "new.csv")]) == 0
+    assert "exact" in {row["stage"] for row in csv.DictReader(io.StringIO(capsys.readouterr().out))}
+    assert main(["verify", str(config.folder / "exact" / "certificate.json"), "--require-proof"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["exact.base_score=model_scor"], "exact.base_score: is no column of features (did you mean 'model_score'?)"),
+        (["exact.base_score=model_score", "data.features=model_score"], "exact.base_score: is the only feature"),
+        (["exact.base_score=model_score", "data.features=a,b"], "exact.base_score: must be among the columns"),
+        (["exact.base_score=model_score", "exact.base=ranknet"], "exact.base: must be left out"),
+        (["exact.max_nonzeros=3", "exact.base_score=model_score"], "exact.max_nonzeros: must be at most 2"),
+    ],
+)
+def test_columns_and_counts_that_do_not_exist_are_named(folder, overrides, message):
+    with pytest.raises(ConfigError) as error:
+        run_experiment(config_in(folder, "name=never", *overrides))
+    assert str(error.value.findings[0]).startswith(message)
+
+
+def test_a_run_older_than_the_choice_goes_on_without_one(tmp_path):
+    """Its saved config lacks the keys, and its ids are those of exact.choose = false."""
+    (tmp_path / "table.csv").write_text(table())
+    (tmp_path / "small.toml").write_text(CONFIG)
+    first = run_experiment(config_in(tmp_path, "exact.choose=false"))
+    saved = tmp_path / "runs" / "small" / "config.toml"
+    older = [line for line in saved.read_text().splitlines() if not line.startswith(("choose", "base_score"))]
+    saved.write_text("\n".join(older) + "\n")
+    assert "exact.choose" not in flat(read_toml(saved))
+    for config in (config_in(tmp_path), load_config(saved)):
+        assert run_experiment(config) == first
+    with pytest.raises(ConfigError, match=r"exact\.choose: was false in the run begun"):
+        run_experiment(config_in(tmp_path, "exact.choose=true"))
+    assert not load_config(saved).exact.choose
+
+
+def test_a_choice_is_another_result():
+    tree = {"name": "g", "data": {"name": "gaussians"}, "surrogate": {"losses": ["hinge"]}}
+    ids = [list(plan_of_run(parse_config(tree | {"exact": {"choose": c}}), "0").cells) for c in (True, False)]
+    assert ids[0][:-1] == ids[1][:-1]
+    assert ids[0][-1] != ids[1][-1]
+
+
+def made(chosen, expected, half):
+    """A choice among the base and two corrections."""
+    gains = {"base": 0.0, "spread 0.2": expected / 2, "spread 0.45": expected}
+    promised = (expected, expected - half, expected + half)
+    return Choice(tuple(gains), chosen, gains, dict.fromkeys(gains, half), *promised, 1.5, "dcg", chosen).to_dict()
+
+
+def test_a_report_begins_with_the_choices_and_shows_what_came_of_them():
+    bases = [record("pumps", split, "ranknet", 30.0, 20.0) for split in range(4)]
+    found = {"value": 12.0, "bound": 12.5, "base": 10.5, "reached": 11.0, "gap": 0.0, "n": 10, "n_pos": 5, "starts": {}}
+    exacts = [
+        exact("pumps", split, 31.0, 20.0 + came, choice=choice) | {"list": found}
+        for split, (came, choice) in enumerate(
+            [(0.5, made("spread 0.45", 0.4, 0.3)), (1.1, made("spread 0.45", 0.6, 0.3)), (0.0, made("base", 0.0, 0.0)),
+             (0.2, made("spread 0.2", 0.2, 0.2))]
+        )
+    ]  # fmt: skip
+    page = build_page(sweep([*bases, *exacts]))
+    assert page.summary[0].text.startswith(
+        "**In 3 of 4 results of the exact stage the choice on the training set was to rerank, with +0.40 `dcg` to be "
+        "expected on new lists and +0.60 on the test sets; in the others it kept the base order.** **"
+    )
+    (section,) = [one for one in page.sections if one.title == "The choice, and what came of it"]
+    promised, candidates = section.blocks
+    assert promised.rows == [
+        ["pumps", "exact, K = 10", "3 of 4", "+0.30", "+0.10 to +0.50", "+0.45", "2 of 3", "+1.50", "+2.00"]
+    ]
+    assert [row[2:] for row in candidates.rows] == [
+        ["base", "1 of 4", "0.00"], ["spread 0.2", "1 of 4", "+0.15"], ["spread 0.45", "2 of 4", "+0.30"]
+    ]  # fmt: skip
