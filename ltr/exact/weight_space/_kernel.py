@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ltr.compiling import njit
 from ltr.exact.weight_space import _bounds, _boxes
 from ltr.exact.weight_space._boxes import compiled
 from ltr.exact.weight_space.space import NARROW, Boxes, Flags, FloatArray, IntArray, Space, Work
@@ -35,8 +36,11 @@ _SMALL = 1e-3  # width of a box that more candidates are taken from
 _FIXED = 128  # pairs that take as long as the fixed work on a box
 _NEVER = -(2**62)
 
+# for functions called for every box, from one place: a call copies all fields of the space and the work
+inlined = njit(cache=True, nogil=True, error_model="numpy", _nrt=False, inline="always")
 
-@compiled
+
+@inlined
 def _scale_margin(space: Space, work: Work, t: int, begin: int, size: int) -> None:
     """Update the interval of the margin's coordinate to the box."""
     d = space.T.shape[1]
@@ -66,7 +70,7 @@ def _conflicts_loss(space: Space, work: Work, t: int, begin: int, size: int, req
     return packed
 
 
-@compiled
+@inlined
 def _reduce(space: Space, work: Work, t: int, begin: int, size: int, cutoff: int, tally: IntArray) -> tuple[int, int]:
     """Close or tighten box t; return `CLOSED`, `OPEN` or `GAVE_UP` (no hinge bound closes it), and where to split."""
     outcome, coordinate, promise = _bounds.GAVE_UP, -1, 1.0
@@ -133,7 +137,7 @@ def _split_side(space: Space, work: Work, t: int) -> int:
     return best
 
 
-@compiled
+@inlined
 def _branch_on(space: Space, work: Work, t: int, begin: int, size: int) -> int:
     """Return the coordinate to split where probing does not decide, -1 if no width is left."""
     d = space.T.shape[1]
@@ -157,7 +161,7 @@ def _branch_on(space: Space, work: Work, t: int, begin: int, size: int) -> int:
     return best if best >= 0 else _split_side(space, work, t)
 
 
-@compiled
+@inlined
 def _halve(space: Space, work: Work, t: int, begin: int, size: int, j: int) -> int:
     """Replace box t by its halves along j; return how many boxes are on the stack."""
     child = t + 1
