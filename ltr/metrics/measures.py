@@ -82,7 +82,9 @@ class Measure(ABC):
             >>> parse_measure("precision@2")(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1])).item()
             0.5
         """
-        return evaluate(scores, labels, [self], mask=mask, qid=qid, ties=ties, empty=empty)[str(self)]
+        check_ties(ties)
+        ranked = rank_lists(scores, labels, mask=mask, qid=qid)
+        return self.of(ranked, ties=ties, empty=empty).reshape(ranked.batch)
 
     @abstractmethod
     def of(self, ranked: RankedLists, *, ties: Ties = "resolved", empty: float = math.nan) -> Tensor:
