@@ -89,7 +89,7 @@ def test_workers_of_several_threads_are_refused(tmp_path):
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nowhere", "http://127.0.0.1:9"])
 def test_a_scheduler_that_does_not_answer(tmp_path, monkeypatch, address):
-    monkeypatch.setattr(module, "_SECONDS", 0.5)
+    monkeypatch.setattr(module, "_ANSWER", 0.5)
     with pytest.raises(RunError, match=f"--dask: no scheduler answers at {address}"):
         run_sweep(write(tmp_path, sweep=SWEEP), [f"runs_dir={tmp_path}"], workers=Workers(dask=address))
 

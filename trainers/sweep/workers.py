@@ -31,6 +31,8 @@ from trainers.sweep.compute import answer
 
 _Future = concurrent.futures.Future[Answer]
 
+_ANSWER = 10.0  # seconds in which a Dask scheduler has to answer
+
 
 @dataclass(frozen=True)
 class Workers:
@@ -184,7 +186,7 @@ def _dask_workers(address: str, threads: int) -> Iterator[_DaskWorkers]:
         if name.partition(".")[0] == "distributed":
             logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
-        client = Client(address, timeout=10, set_as_default=False)
+        client = Client(address, timeout=_ANSWER, set_as_default=False)
     except (OSError, ValueError) as error:
         raise RunError(f"--dask: no scheduler answers at {address} ({type(error).__name__})") from None
     try:
