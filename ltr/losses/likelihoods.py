@@ -22,12 +22,16 @@ _LARGE = 1000.0  # larger scores lose digits that sums of exponentials need
 class _ItemLoss(RankingLoss):
     """A loss that is a weighted mean or sum of the losses of items."""
 
-    def _over_items(self, values: Tensor, weight: Tensor, unit: Tensor | None) -> Tensor:
-        """Return the mean or sum of the items' values; `weight` and `unit` are those of `item_weights`."""
+    def _over_items(self, values: Tensor, weight: Tensor, unit: Tensor | None, *, finite: bool = False) -> Tensor:
+        """Return the mean or sum of the items' values; `weight` and `unit` are those of `item_weights`.
+
+        Values of items without weight may be infinite unless `finite` says otherwise.
+        """
         if self.pairs == "mean":
             total = weight.sum(-1, keepdim=True)
             weight = weight / torch.where(total > 0, total, 1.0)
-        value = (weight * values).masked_fill(weight == 0, 0.0).sum(-1)
+        terms = weight * values
+        value = (terms if finite else terms.masked_fill(weight == 0, 0.0)).sum(-1)
         return value if self.pairs == "mean" else times_unit(value, unit, 1)
 
 
@@ -61,7 +65,8 @@ class LogisticLoss(_ItemLoss):
         if other.numel():
             raise ValueError(f"labels must be 0 or 1 for the logistic loss, got {float(other[0]):g}")
         weight, unit = item_weights(lists)
-        return self._over_items(self.function(torch.where(positive, lists.scores, -lists.scores)), weight, unit)
+        values = self.function(torch.where(positive, lists.scores, -lists.scores))
+        return self._over_items(values, weight, unit, finite=True)
 
 
 class ListNetLoss(RankingLoss):

@@ -134,10 +134,10 @@ class SmoothStatisticLoss(_StatisticLoss):
         scores, real = lists.scores / self.temperature, lists.mask.double()
         if not bool(scores.isfinite().all()):
             scores = with_gradient_of(with_small_gaps(lists.scores, unit=self.temperature), scores)
-        # sigmoid(-z) is minus the derivative of log(1 + exp(-z))
         if self.uses_all_pairs(lists):
-            above = -LOGISTIC.derivative(scores.unsqueeze(-1) - scores.unsqueeze(-2), 1) * real.unsqueeze(-2)
+            above = torch.sigmoid(scores.unsqueeze(-2) - scores.unsqueeze(-1)) * real.unsqueeze(-2)
             return above.sum(-1) - 0.5 * real
+        # the derivative of log(1 + exp(-z)) is -sigmoid(-z)
         return -transform(LOGISTIC.plan, TwoClasses(scores, real, real), real, order=1) - 0.5 * real
 
 
