@@ -328,7 +328,7 @@ def _promises(cells: Sequence[Json]) -> str:
     low, high = _PROMISED
     judged = (
         "the interval is too narrow" if covered < low else "the interval is wider than it need be" if covered > high
-        else f"between the {share(low)} and {share(high)} that are asked of it"
+        else f"within the {share(low)} to {share(high)} that an honest interval may come to here"
     )  # fmt: skip
     expected, came = np.mean([c["choice"]["expected"] for c in moved]), np.mean([_came(c) for c in moved])
     return (
