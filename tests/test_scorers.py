@@ -76,8 +76,8 @@ def test_a_linear_scorer_starts_at_zero_and_an_mlp_does_not():
 def test_dropout_acts_in_training_only():
     scorer = MLPScorer(3, hidden=(50,), dropout=0.5)
     X = torch.ones(20, 3)
-    assert scorer(X).unique().numel() > 1
-    assert scorer.eval()(X).unique().numel() == 1
+    assert np.ptp(scorer(X).detach().numpy()) > 1e-3
+    assert np.ptp(scorer.eval()(X).detach().numpy()) < 1e-12  # equal but for the rounding of a matrix product
 
 
 def test_standardised_columns_have_mean_0_and_deviation_1():
