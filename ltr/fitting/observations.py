@@ -51,7 +51,7 @@ class Team:
         return block * self.size // max(blocks, self.size) == self.rank
 
     def gather(self, tensor: Tensor) -> None:
-        """Assemble a tensor in place, of which each process has a part, with 0 in the parts of the others."""
+        """Assemble in place a tensor of which each process has one part, and 0 in the parts of the others."""
         if self.size > 1:
             with others():
                 dist.all_reduce(tensor)

@@ -155,14 +155,14 @@ def compare(
         labels: labels of all rows, (n,).
         groups: list of each row, or None for one list.
         measure: statistic, gain of graded labels, and whether to normalise.
-        seed: of the resampling.
+        seed: seed of the resampling.
     """
-    gains, spreads = [], []
+    gains, deviations = [], []
     for scores, rng in _lists(results, splits, len(names), len(labels), seed):
         mean, deviation = _gains(scores, labels, groups, measure, rng)
         gains.append(mean)
-        spreads.append(deviation)
-    mean, deviation = np.mean(gains, axis=0), np.mean(spreads, axis=0)
+        deviations.append(deviation)
+    mean, deviation = np.mean(gains, axis=0), np.mean(deviations, axis=0)
     best = int(np.argmax(mean[1:])) + 1
     chosen = best if mean[best] > 0 else 0
     half = _HALF_WIDTH * deviation[chosen]

@@ -269,7 +269,7 @@ class ExactRanker(Ranker):
             starts: weights on the raw features to start from.
             constraints: side constraints on the weights of the features.
             on_progress: called with each `TracePoint` of the search.
-            spread: of central weights around the base score; None for the optimum.
+            spread: spread of the central weights around the base score; None for the optimum.
             reach: largest size of a weight relative to that of the base score; None for no limit.
             prove: whether to solve for the optimum and its bound where central weights do not need them.
         """

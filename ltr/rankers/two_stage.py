@@ -185,7 +185,7 @@ class TwoStageRanker(Ranker):
         problem_: the problem that was solved; None likewise, and in copies and pickles.
         base_weight_: weight of the base score, 0 without `base_score` and `choose`.
         choice_: the `Choice` with what to expect on new lists; None without `choose`.
-        note_: what happened beyond the usual, empty when nothing did.
+        note_: what the fit did other than usual; empty if nothing.
 
     Examples:
         >>> from sklearn.datasets import load_breast_cancer
@@ -275,14 +275,13 @@ class TwoStageRanker(Ranker):
             self.choice_ = self._compare(
                 features, labels, groups, constraints, seed, {} if inner is None else inner, on_choice
             )
-            spread = (
-                None if not self.choice_.reranks else SPREADS[self.choice_.candidates.index(self.choice_.chosen) - 1]
-            )
+            chosen = self.choice_.candidates.index(self.choice_.chosen)
+            spread = (None, *SPREADS)[chosen]
         if self.choose or self.base_score:
             scores = self._out_of_fold(scores, features, labels, groups, seed)
         self._fit_stage(exact, scores, features, labels, groups, starts, constraints, on_progress, spread)
         if self.choice_ is not None:
-            self._explain_choice(spread)
+            self._explain_choice()
         return self
 
     def _checked_stage(self) -> ExactRanker:
@@ -329,7 +328,7 @@ class TwoStageRanker(Ranker):
         top = scores >= cuts
         self.exact_ = exact
         exact._take_names(self)
-        columns = features if not isinstance(self.base_, ScoreColumn) else self.base_.others(features)
+        columns = self.base_.others(features) if isinstance(self.base_, ScoreColumn) else features
         if self.choose or self.base_score:
             columns = np.column_stack([scores, columns])
         top_labels, top_groups = labels[top], None if groups is None else groups[top]
@@ -446,16 +445,17 @@ class TwoStageRanker(Ranker):
         found = [places(base_scores, held_lists).tolist()]
         for spread in SPREADS:
             part._fit_stage(self._exact_stage(), scores, X, y, lists, [], constraints, None, spread, prove=False)
-            found.append(places(part._merged(base_scores, features[held], held_lists), held_lists).tolist())
+            cuts = part._cuts(base_scores, held_lists)
+            found.append(places(part._merged(base_scores, cuts, features[held], held_lists), held_lists).tolist())
         return found
 
-    def _explain_choice(self, spread: float | None) -> None:
+    def _explain_choice(self) -> None:
         """Complete the choice by what was found on the list itself; leave the base's order alone where that is best."""
         exact, choice = self.exact_, self.choice_
         assert choice is not None
         gain, what = None, choice.chosen
         if exact.problem_ is not None and exact.solution_ is not None and math.isfinite(exact.solution_.value):
-            start = next(iter(exact.warm_starts_))
+            start = exact.warm_starts_[0]  # the base's own order
             if exact.problem_.feasible(start):
                 gain = exact.solution_.value - exact.problem_.evaluate(start)
         if choice.reranks and exact.coef_ is not None:
@@ -603,23 +603,26 @@ class TwoStageRanker(Ranker):
         self, features: FloatArray, qid: ArrayLike | None
     ) -> tuple[FloatArray, FloatArray, IntArray | None]:
         """Return base scores, the score from which each row is reranked, and the number of its query."""
+        if self.threshold_ is not None and qid is not None:
+            raise ValueError("qid must be None: the ranker was fitted on one list, fit(X, y, qid) takes queries")
         scores = _scores_of(self.base_, features)
-        if self.threshold_ is not None:
-            if qid is not None:
-                raise ValueError("qid must be None: the ranker was fitted on one list, fit(X, y, qid) takes queries")
-            return scores, np.full(len(scores), self.threshold_), None
         queries = None if qid is None else checked_queries(qid, len(features))[0]
-        return scores, cut(scores, queries, self.top_k), queries
+        return scores, self._cuts(scores, queries), queries
+
+    def _cuts(self, scores: FloatArray, queries: IntArray | None) -> FloatArray:
+        """Return the base score from which each row is reranked, (n,)."""
+        return cut(scores, queries, self.top_k) if self.threshold_ is None else np.full(len(scores), self.threshold_)
 
     def _scores(self, features: FloatArray, qid: ArrayLike | None = None) -> FloatArray:
-        scores, _, queries = self._first_stage(features, qid)
-        return self._merged(scores, features, queries)
+        scores, cuts, queries = self._first_stage(features, qid)
+        return self._merged(scores, cuts, features, queries)
 
-    def _merged(self, scores: FloatArray, features: FloatArray, queries: IntArray | None) -> FloatArray:
+    def _merged(
+        self, scores: FloatArray, cuts: FloatArray, features: FloatArray, queries: IntArray | None
+    ) -> FloatArray:
         """Return scores that order the rows by the exact stage where they are at the top, else by these base scores."""
         if self.coef_ is None:
             return scores
-        cuts = cut(scores, queries, self.top_k) if self.threshold_ is None else np.full(len(scores), self.threshold_)
         top = scores >= cuts
         exact = self.exact_._scores(features, scores)
         if self.threshold_ is None:

@@ -124,7 +124,7 @@ def _summary(row: Row) -> str:
 
 def _results(context: Context, records: Sequence[Json]) -> Results:
     config, base, top = context.config, None, None
-    # an exact stage that corrects the scores of a fitted base has a list of its own, cut by scores out of fold
+    # an exact stage that corrects the scores of a fitted base has a list of its own, cut by out-of-fold scores
     own_list = config.exact.score_column is None and (config.exact.choose or config.exact.base_score is True)
     if config.exact.enabled:
         each = f" in each of {context.split.train.n_queries} queries" if context.split.by_query else ""

@@ -122,7 +122,9 @@ class Results:
         if self.top is not None:
             notes.append(f"list: {self.top} on the training set")
         if self.choice is not None:
-            notes.append(f"{best}, bound: of the weights that are best on the list; {EXACT} has weights for new lists")
+            notes.append(
+                f"{best}, bound: those of the best weights on the list; {EXACT} ranks by weights for new lists"
+            )
         notes += [self.note] if self.note else []
         named = ((row.method if row.choice is None else best, row.message) for row in self.rows)
         notes += [f"{name}: {message}" for name, message in named if message]
