@@ -1,7 +1,8 @@
 """Learning to rank in PyTorch: convex surrogates first, then an exact reranker with a proof.
 
 ``ltr.losses`` and ``ltr.metrics`` work on any torch tensors; ``ltr.exact`` finds and certifies the best linear scorer
-of a list; ``ltr.rankers`` are scikit-learn estimators of both, and `TwoStageRanker` joins them. Submodules load when
+of a list; ``ltr.rankers`` are scikit-learn estimators of both, and `TwoStageRanker` joins them. ``ltr.cards`` finds
+scoring systems that a person can use, and ``ltr.gbdt`` trains LightGBM and XGBoost on the losses. Submodules load when
 first used.
 """
 
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ltr.statistics import RankStatistic
 
 if TYPE_CHECKING:
-    from ltr import convex, data, exact, fitting, losses, metrics, rankers, ranks, statistics
+    from ltr import cards, convex, data, exact, fitting, gbdt, losses, metrics, rankers, ranks, statistics
     from ltr.rankers import ExactRanker, LinearRanker, LogisticRegressionRanker, RankBoostRanker, TwoStageRanker
 
 __version__ = "0.1.0"
@@ -25,10 +26,12 @@ __all__ = [
     "RankBoostRanker",
     "RankStatistic",
     "TwoStageRanker",
+    "cards",
     "convex",
     "data",
     "exact",
     "fitting",
+    "gbdt",
     "losses",
     "metrics",
     "rankers",

@@ -22,6 +22,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ltr.native import Groups
+
 _EXACT = 2**24  # all integers up to here are exact in float32
 
 
@@ -69,7 +71,7 @@ def as_lists(scores: Tensor, labels: Tensor, *, mask: Tensor | None = None, weig
         >>> lists.scores.tolist(), lists.mask.tolist()
         ([3.0, 0.0], [True, False])
     """
-    _check(scores, labels, mask, weight)
+    check_inputs(scores, labels, mask=mask, weight=weight)
     scores = _raised(scores)
     # one precision from here on: numbers too large for it become infinite, and are refused
     given, labels = labels.detach(), labels.detach().to(scores.dtype)
@@ -100,7 +102,7 @@ def as_flat_lists(
         >>> lists.scores.tolist(), lists.number.tolist(), lists.n.tolist()
         ([3.0, 1.0, 2.0], [0, 0, 1], [2, 1])
     """
-    _check(scores, labels, mask, None)
+    check_inputs(scores, labels, mask=mask)
     check_qid(scores, qid)
     batch, length = scores.shape[:-1], scores.shape[-1]
     if qid is not None:
@@ -159,7 +161,8 @@ def check_nonnegative(lowest: float) -> None:
         )
 
 
-def _check(scores: Tensor, labels: Tensor, mask: Tensor | None, weight: Tensor | None) -> None:
+def check_inputs(scores: Tensor, labels: Tensor, mask: Tensor | None = None, weight: Tensor | None = None) -> None:
+    """Raise TypeError or ValueError for inputs of the wrong type or shape, whatever numbers they contain."""
     given = (("scores", scores), ("labels", labels), ("mask", mask), ("weight", weight))
     for name, tensor in given:
         if not (isinstance(tensor, Tensor) or (tensor is None and name in ("mask", "weight"))):
@@ -214,6 +217,10 @@ def numbered(qid: Tensor) -> Tensor:
         >>> numbered(torch.tensor([7, 5, 7, 9])).tolist()
         [0, 1, 0, 2]
     """
+    if qid.device.type == "cpu" and torch._C._functorch.peek_interpreter_stack() is None:
+        number = torch.empty(len(qid), dtype=torch.int64)
+        Groups(qid.detach().long().contiguous().numpy()).write_number(number.numpy())
+        return number
     change = torch.ones_like(qid, dtype=torch.bool)
     change[1:] = qid[1:] != qid[:-1]
     begins = change.nonzero().squeeze(-1)

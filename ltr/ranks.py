@@ -15,14 +15,14 @@ Source: Rudin & Wang, *Direct Learning to Rank and Rerank* (2018), section 2.6.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor
 
 from ltr.checks import as_float, one_of
 from ltr.lists import Lists, as_lists
-from ltr.statistics import RankStatistic
+from ltr.statistics import GainName, RankStatistic
 
 __all__ = [
     "GainName",
@@ -34,10 +34,6 @@ __all__ = [
     "subrank",
     "weights_at",
 ]
-
-
-GainName = Literal["linear", "exp2"]
-"""Gain of a label: the label itself, or ``2**label - 1``."""
 
 
 def rank_cv(scores: Tensor, *, mask: Tensor | None = None) -> Tensor:

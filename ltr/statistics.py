@@ -28,6 +28,8 @@ from ltr.checks import as_float, as_number, as_numbers, check_cutoff, imported, 
 __all__ = ["RankStatistic", "StatisticKind", "register_statistic"]
 
 FloatArray = NDArray[np.float64]
+GainName = Literal["linear", "exp2"]
+"""Gain of a label: the label itself, or ``2**label - 1``."""
 Cutoff = Literal["may", "must", "never"]
 """Whether ``@N`` may, must or must not follow the name of a statistic."""
 

@@ -12,7 +12,9 @@ except in messages. The verdict is one line, and the exit code
 
 **The problem.** Over weights w in [-1, 1]^d with A w <= b and at most max_nonzeros of them other than 0, maximise
 ``statistic(w) - C * #{j : w_j != 0}``. Weights of the columns named as free are not counted, here or in what follows;
-a file that does not name any has none. A pair (i, k) is won where ``w·δ >= margin * s``, δ = x_i - x_k, margin > 0, and
+the weights of those named as required are at least 0.01 in size; a file that does not name any has none. Where a file
+states a number "integer", B, the weights are whole numbers from -B to B instead of numbers from -1 to 1, and those of
+required columns are not 0. A pair (i, k) is won where ``w·δ >= margin * s``, δ = x_i - x_k, margin > 0, and
 lost elsewhere; s = 1 unless stated otherwise. In a file of the kind "pairwise" the statistic is the sum of the weights
 of the pairs won.
 
@@ -27,6 +29,16 @@ of gain_i * a[n - c_i] over all i of all lists, where c_i counts within the list
 
 A file of the kind "rerank" is about one list, with the gains y, 0 and 1; for "auc" the statistic is
 (s - m (m + 1) / 2) / (m (n - m)) of this sum s, m the sum of y.
+
+A file of the kind "card" is about points, whole numbers w from -points to points, of the columns of a matrix of zeros
+and ones, X, a text for each row: at most max_nonzeros of them other than 0, in which required columns are, at most one
+of a group (a number >= 0), w_j >= 0 where its sign is 1, w_j <= 0 where it is -1. Rows are ordered by their totals w·x
+from the largest down, a row at place p = 0, 1, ... contributes gain * a[n - p], and rows with equal totals contribute
+
+    ties "average"     the mean over all their orders
+    ties "lost"        the least over all their orders, the one with ascending gains
+
+and for "auc" with gains 0 and 1 the statistic is that of the kind "rerank". The last section says how it is proven.
 
 **Layers.** As gain_i is the sum of v_t - v_(t-1) over t = 1, ..., h_i, the statistic is the sum over lists and t of
 (v_t - v_(t-1)) S_t, where S_t is the sum of a[n - c_i] over the *members* of the layer, the i with h_i >= t. For
@@ -46,17 +58,22 @@ place p = 0, 1, ...
 they stay feasible, win what they won, and keep their zeros. (For a row, scaling multiplies both sums by s >= 1, and
 s (b_r + 1e-9 |b_r|) is at most b_r + 1e-9 |b_r| where that is not above 0.) Losing fewer pairs never lowers the
 statistic: a is nondecreasing, and a sum S_t needs the numbers G only, or for "subrank" the numbers c, of lost pairs. So
-the value of w = 0 and 2d roots are all that matters, the faces w_0 = -1, w_0 = 1, w_1 = -1, ... of the cube. Otherwise
-the cube is the only root.
+the value of w = 0, unless a column is required, and 2d roots are all that matters, the faces w_0 = -1, w_0 = 1,
+w_1 = -1, ... of the cube. Otherwise the cube is the only root. Whole numbers can be scaled up by whole numbers s until
+max |w_j| > B / 2. With m the least whole number above B / 2 the roots are -B <= w_0 <= -m, m <= w_0 <= B,
+-B <= w_1 <= -m, ...; the weights with smaller numbers than that of a root are from 1 - m to m - 1 in it.
 
 **Partition.** One text for each root cuts it into boxes, in preorder: "." closes a box; "j" halves it at the middle of
 its interval of w_j, lower half first; "jz" cuts it into the parts w_j < 0, w_j = 0 and w_j > 0. The parts of a box
 cover it, so the closed boxes cover the root. The parts with w_j < 0 and w_j > 0 keep 0 as an end of their interval, and
-the knowledge that w_j is not 0: their pairs are judged on a slightly larger set, which is safe.
+the knowledge that w_j is not 0: their pairs are judged on a slightly larger set, which is safe. Of whole numbers from l
+to h the lower half is those up to (l + h) / 2, rounded down, and the upper half the others; the parts of "jz" are
+w_j <= -1, w_j = 0 and w_j >= 1.
 
-**Closed boxes.** A box is rightly closed where a row of A w <= b fails on all of it, where more than max_nonzeros
-weights are known not to be 0, or where its value is bounded by the bound to be proven. A row fails on all of it where
-it does with every A_rj w_j at its least, as y - 1e-9 |y| grows with y. In the box with centre c and half-widths r, w·δ
+**Closed boxes.** A box is rightly closed where a row of A w <= b fails on all of it, where the weight of a required
+column is too small on all of it, where more than max_nonzeros weights are known not to be 0, those of required columns
+among them, or where its value is bounded by the bound to be proven. A row fails on all of it where it does with every
+A_rj w_j at its least, as y - 1e-9 |y| grows with y. In the box with centre c and half-widths r, w·δ
 is at most c·δ + r·|δ|; where that is below margin * s the pair is lost everywhere. These lost pairs and the weights
 known not to be 0 bound the value, for:
 
@@ -68,6 +85,15 @@ known not to be 0 bound the value, for:
   At a single w, where all lost pairs are known, both sides are equal.
 * Pairs with the directions δ and -sδ, s > 0, are never won together. So of the pairs whose δ lie on one line only those
   of one direction count, whichever of the two has the larger weight not yet lost.
+
+**Cards.** The file has no partition; the program looks at all sets of m <= max_nonzeros columns. They split the rows
+into 2^m blocks, by the pattern of zeros and ones. With ties averaged, each of the c rows of a block with the gain g
+counts as if it had the gain g / c, and an order of rows with given gains has its largest value where they descend. So
+the blocks by descending g / c bound the value of all points of these columns; ties lost have no larger value. Where
+that is not enough, let s be the columns with points below 0. As ``w·x = sum_j |w_j| (x_j xor s_j) + constant``, the
+order is that of the positive points |w|, the patterns renamed. For positive points all orders are listed, as a tree of
+sets of patterns with equal totals from the top down. In a node of the tree the blocks above it have their value, and
+those below it are bounded as before. Contributions are rounded up to integers, in units of 2^-64 of that of a.
 
 **What a file shows**, and has to state as its claim: "optimal", the bound is proven and is the value of the weights up
 to 1e-12 of the statistic's size; "bound", it is proven and larger; "value", there is no partition, the weights have
@@ -86,29 +112,34 @@ import operator
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["CertificateError", "LimitError", "Problem", "check", "data_digest", "main", "parse"]
+__all__ = ["CertificateError", "LimitError", "Problem", "check", "data_digest", "main", "parse", "problem_of"]
 
 Json = Any  # what json.loads returns
 Pair = tuple[int, ...]
+Orders = dict[tuple[int, ...], Any]  # sets of patterns, and what may follow each
 FORMAT, VERSION = "ltr certificate", 1
 PROBLEM = {"C": float, "margin": float, "constraints": ({"A": [[float]], "b": [float]},), "max_nonzeros": (int,)}
-PROBLEM |= {"X": [[float]], "sha256": str, "free": [int]}
-OPTIONAL = ("free",)
+PROBLEM |= {"X": [[float]], "sha256": str, "free": [int], "required": [int], "integer": int}
+OPTIONAL = ("free", "required", "integer")
 RANKED = {"rank": str, "statistic": str, "a": [float]}
 KINDS = {
     "rerank": {"kind": str, **PROBLEM, **RANKED, "y": [int]},
     "graded": {"kind": str, **PROBLEM, **RANKED, "gains": [float], "qid": [int]},
     "pairwise": {"kind": str, **PROBLEM, "pairs": [[int]], "pair_weights": [float]},
+    "card": {"kind": str, "C": float, "statistic": str, "a": [float], "ties": str, "points": int, "max_nonzeros": int}
+    | {"signs": [int], "groups": [int], "required": [int], "gains": [float], "X": [str], "sha256": str},
 }
 # a type, [type of each entry], {name: type of the field}, or (type or null,)
 FILE = {"format": str, "version": int, "claim": str, "value": float, "claimed_bound": float, "weights": [float]}
 FILE |= {"problem": KINDS, "proof": ({"bound": float, "partition": [str]},)}
 ONE = 1 << 60  # the weight 1: ends of intervals are integers in this unit
 ROUNDING = Fraction(1e-12)  # tolerance of the value and of "optimal", relative to the statistic's size
+REQUIRED = Fraction(0.01)  # least size of the weight of a required column where weights are no whole numbers
+MOST_POINTS = 100  # largest B of whole numbers
 FEASIBLE = Fraction(1e-9)  # how far the weights may exceed a side constraint, relative to the size of its terms
 ULPS = 8  # how far, in units of 2**-52, an a_l may be from the one computed here
 MAX_SIZE = 256  # largest size of a file in MiB: Python needs up to twenty times as much memory for it
@@ -128,14 +159,14 @@ class Progress:
     """Count of the boxes checked, written to stderr every ten seconds if `loud`."""
 
     def __init__(self, loud: bool = False) -> None:
-        self.loud, self.boxes, self.checked, self.next = loud, 0, 0, time.monotonic() + 10
+        self.loud, self.boxes, self.checked, self.next, self.unit = loud, 0, 0, time.monotonic() + 10, "box"
 
     def tick(self, boxes: int = 0) -> None:
         """Add checked boxes."""
         self.checked += boxes
         if self.loud and time.monotonic() > self.next:
             self.next = time.monotonic() + 10
-            sys.stderr.write(f"checking box {self.checked} of {self.boxes}\n")
+            sys.stderr.write(f"checking {self.unit} {self.checked} of {self.boxes}\n")
             sys.stderr.flush()
 
 
@@ -297,7 +328,8 @@ def data_digest(problem: dict[str, Json]) -> str:
 
     One line per observation: its label (kind "rerank") or its gain and list (kind "graded"), then its features as
     `float.hex` writes them, separated by single spaces; for the kind "pairwise" then one line per pair: above, below,
-    weight.
+    weight. For the kind "card", whose digest covers the whole problem, the words of each other field, by name, and the
+    rows of X.
     """
     digest = hashlib.sha256()
     for line in data_lines(problem):
@@ -307,6 +339,11 @@ def data_digest(problem: dict[str, Json]) -> str:
 
 def data_lines(problem: dict[str, Json]) -> Iterator[list[str]]:
     """Yield the words of each line."""
+    if problem["kind"] == "card":
+        for field in sorted(set(KINDS["card"]) - {"sha256"}):
+            value = problem[field] if isinstance(problem[field], list) else [problem[field]]
+            yield [field, *(v.hex() if isinstance(v, float) else str(v) for v in value)]
+        return
     for i, row in enumerate(problem["X"]):
         features = [float(v).hex() for v in row]
         if problem["kind"] == "rerank":
@@ -360,6 +397,9 @@ class Problem:
         sides: (row of A, entry of b), both times one power of 2.
         scalable: whether the faces of the cube are the roots.
         counted: the columns that are not free.
+        required: the columns whose weights are at least `least` in size.
+        integer: B, where weights are whole numbers from -B to B, else 0.
+        reach: largest size of a weight.
         most: number of their weights that may differ from 0.
     """
 
@@ -370,13 +410,22 @@ class Problem:
         require(self.margin > 0, "problem.margin", f"must be > 0, got {content['margin']}")
         n, d = self.n, self.d = len(X), len(X[0])
         free, most = content.get("free", []), content["max_nonzeros"]
-        for at, j in enumerate(free):
-            right = 0 <= j < d and j not in free[:at]
-            require(right, f"problem.free[{at}]", f"must be a column from 0 to {d - 1}, named once, got {j!r:.40}")
+        self.required = content.get("required", [])
+        for name, columns in (("free", free), ("required", self.required)):
+            for at, j in enumerate(columns):
+                right = 0 <= j < d and j not in columns[:at] and (columns is free or j not in free)
+                rule = f"must be a column from 0 to {d - 1}, named once, got {j!r:.40}"
+                require(right, f"problem.{name}[{at}]", rule)
+        self.integer = content.get("integer", 0)
+        right = "integer" not in content or 1 <= self.integer <= MOST_POINTS
+        require(right, "problem.integer", f"must be from 1 to {MOST_POINTS}, got {self.integer!r:.40}")
+        self.reach, self.least = self.integer or 1, Fraction(1) if self.integer else REQUIRED
         self.counted = [j for j in range(d) if j not in free]
         self.most = len(self.counted) if most is None else most
         right = most is None or 1 <= most <= len(self.counted)
         require(right, "problem.max_nonzeros", f"must be from 1 to {len(self.counted)}, got {most!r:.40}")
+        right = len(self.required) <= self.most
+        require(right, "problem.required", f"must hold at most {self.most} columns, got {len(self.required)}")
         flat, self.unit = integers([v for row in X for v in row])
         self.X = [flat[at : at + d] for at in range(0, n * d, d)]
         self.columns = [flat[j::d] for j in range(d)]
@@ -521,11 +570,235 @@ class Problem:
         """Return the number of weights other than 0 that count."""
         return sum(weights[j] != 0 for j in self.counted)
 
+    def check_weights(self, weights: list[float]) -> None:
+        """Check that weights are in the box, whole numbers where they must be, few enough other than 0 and required."""
+        for j, w in enumerate(weights):
+            right = abs(w) <= self.reach and (not self.integer or w == int(w))
+            whole = "a whole number " if self.integer else ""
+            require(right, f"weights[{j}]", f"must be {whole}from -{self.reach} to {self.reach}, got {w!r}")
+        for j in self.required:
+            right, least = abs(Fraction(weights[j])) >= self.least, show(self.least)
+            require(right, f"weights[{j}]", f"must be at least {least} in size, got {weights[j]!r}")
+        nonzero = self.nonzero(weights)
+        require(nonzero <= self.most, "weights", f"at most {self.most} may differ from 0, got {nonzero}")
+
+    def prove(self, bound: Fraction, partition: list[str]) -> str:
+        """Check that no feasible weights have an objective above the bound, and return by what that is proven."""
+        return f"{check_partition(self, bound, partition)} boxes"
+
     def excess(self, weights: list[float]) -> Fraction:
         """Return the largest excess over a side constraint relative to the size of its terms, or 0."""
         w, unit = integers(weights)
         rows = [([a * v for a, v in zip(row, w, strict=True)], limit * unit) for row, limit in self.sides]
         return max([Fraction(0), *(excess(terms, limit) for terms, limit in rows)])
+
+
+class Cards:
+    """The problem of a file of the kind "card", checked, its numbers as integers.
+
+    Attributes:
+        n, d: rows, columns.
+        columns: the rows with a 1 in each column, as bits of an integer; row i is bit i.
+        gains, levels: gain of each row, and (the rows with it, gain) for each gain > 0, ascending, times a unit.
+        sums: a_n + ... + a_(n - p + 1) for p = 0, ..., n, times a unit.
+        value_unit: unit of contributions.
+        scale, shift: the statistic is scale * (sum of contributions) / value_unit + shift.
+        progress: notified of each set of columns.
+    """
+
+    def __init__(self, content: dict[str, Json]) -> None:
+        X, gains, a, ties = content["X"], content["gains"], content["a"], content["ties"]
+        require(bool(X and X[0]), "problem.X", "must have a row and a column")
+        n, d = self.n, self.d = len(X), len(X[0])
+        for i, row in enumerate(X):
+            require(len(row) == d and not set(row) - {"0", "1"}, f"problem.X[{i}]", f"must be {d} of 0 and 1")
+        sized(gains, n, "problem.gains")
+        for i, gain in enumerate(gains):
+            require(gain >= 0, f"problem.gains[{i}]", f"must be >= 0, got {gain!r}")
+        require(any(gains), "problem.gains", "must hold a number > 0")
+        require(content["C"] >= 0, "problem.C", f"must be >= 0, got {content['C']}")
+        require(ties in ("average", "lost"), "problem.ties", f"must be 'average' or 'lost', got {ties!r:.40}")
+        self.C, self.lost = Fraction(content["C"]), ties == "lost"
+        self.points, self.most = content["points"], content["max_nonzeros"]
+        for name, value, largest in (("points", self.points, 100), ("max_nonzeros", self.most, 6)):
+            require(1 <= value <= largest, f"problem.{name}", f"must be from 1 to {largest}, got {value}")
+        self.signs, self.groups, self.needed = content["signs"], content["groups"], content["required"]
+        for name, values, least, largest in (("signs", self.signs, -1, 1), ("groups", self.groups, -1, 2**31 - 1)):
+            sized(values, d, f"problem.{name}")
+            for j, v in enumerate(values):
+                require(least <= v <= largest, f"problem.{name}[{j}]", f"must be from {least} to {largest}, got {v}")
+        for at, j in enumerate(self.needed):
+            right = 0 <= j < d and j not in self.needed[:at]
+            require(right, f"problem.required[{at}]", f"must be a column from 0 to {d - 1}, named once, got {j!r:.40}")
+        sized(a, n, "problem.a")
+        try:
+            name, named = parse_statistic(content["statistic"])
+        except ValueError as error:
+            words = f"is not known: {content['statistic']!r:.40}, {error}"
+            raise CertificateError(f"problem.statistic: {words}") from None
+        check_weights(content["statistic"], named, a, 0, n)
+        (self.gains, unit), (whole, self.value_unit) = integers(gains), integers(a)
+        self.value_unit *= unit << 64
+        self.sums = [0, *itertools.accumulate(v << 64 for v in reversed(whole))]
+        self.columns = [sum(1 << i for i in range(n) if X[i][j] == "1") for j in range(d)]
+        rows = {gain: sum(1 << i for i in range(n) if self.gains[i] == gain) for gain in sorted({*self.gains} - {0})}
+        self.levels = [(bits, gain) for gain, bits in rows.items()]
+        self.scale, self.shift, self.progress = Fraction(1), Fraction(0), Progress()
+        if name == "auc" and {*gains} == {0, 1}:
+            m = int(sum(gains))
+            self.scale, self.shift = Fraction(1, m * (n - m)), Fraction(-(m + 1), 2 * (n - m))
+        sha256 = data_digest(content)
+        require(content["sha256"] == sha256, "problem.sha256", f"the problem has {sha256}")
+
+    def size(self) -> Fraction:
+        """Return the statistic of a perfect order."""
+        return self.objective(self.worst(sorted(self.gains, reverse=True), 0), 0)
+
+    def objective(self, total: int | Fraction, nonzero: int) -> Fraction:
+        """Return the objective of a sum of contributions and a number of columns."""
+        return self.scale * Fraction(total) / self.value_unit + self.shift - self.C * nonzero
+
+    def worst(self, gains: list[int], place: int) -> int:
+        """Return the contribution of rows with these gains in this order from a place on."""
+        return sum(gain * (self.sums[p + 1] - self.sums[p]) for p, gain in enumerate(gains, place))
+
+    def value(self, weights: list[float]) -> Fraction:
+        """Return the objective of the points, from the totals of all rows."""
+        used = [(int(w), self.columns[j]) for j, w in enumerate(weights) if w]
+        totals = [sum(w * (column >> i & 1) for w, column in used) for i in range(self.n)]
+        place, value = 0, Fraction(0)
+        for total in sorted(set(totals), reverse=True):
+            tied = sorted(gain for gain, own in zip(self.gains, totals, strict=True) if own == total)
+            end = place + len(tied)
+            mean = Fraction(sum(tied) * (self.sums[end] - self.sums[place]), len(tied))
+            value += self.worst(tied, place) if self.lost else mean
+            place = end
+        return self.objective(value, len(used))
+
+    def excess(self, weights: list[float]) -> Fraction:
+        """Return 0: there are no side constraints."""
+        return Fraction(0)
+
+    def check_weights(self, weights: list[float]) -> None:
+        """Check that points are allowed."""
+        for j, w in enumerate(weights):
+            right = w == int(w) and abs(w) <= self.points and w * self.signs[j] >= 0
+            require(right, f"weights[{j}]", f"are no points of a card with points {self.points}, got {w!r}")
+        used = [j for j, w in enumerate(weights) if w]
+        require(self.allowed(used), "weights", f"are not allowed: columns {', '.join(map(str, used)) or 'none'}")
+
+    def allowed(self, columns: Collection[int]) -> bool:
+        """Whether a card may have exactly these columns."""
+        groups = [self.groups[j] for j in columns if self.groups[j] >= 0]
+        return len(columns) <= self.most and len({*groups}) == len(groups) and {*self.needed} <= {*columns}
+
+    def prove(self, bound: Fraction, partition: list[str]) -> str:
+        """Check that no allowed points have an objective above the bound, and return by what that is proven."""
+        sized(partition, 0, "proof.partition")
+        self.progress.boxes = sum(math.comb(self.d, m) for m in range(self.most + 1))
+        self.progress.unit = "set of columns"
+        for m in range(min(self.most, self.d) + 1):
+            sums = (bound + self.C * m - self.shift) / self.scale
+            self.limit = math.floor(sums * self.value_unit)  # the largest sum of contributions that the bound allows
+            self.orders = orders(m, self.points)
+            self.extend(m, (), [(1 << self.n) - 1])
+        return f"{self.progress.checked} sets of columns"
+
+    def extend(self, m: int, columns: tuple[int, ...], parts: list[int]) -> None:
+        """Check all sets of m columns that begin with some columns, by which the rows are split into parts."""
+        if len(columns) == m:
+            self.progress.tick(1)
+            if self.allowed(columns):
+                self.check_columns(columns, parts)
+            return
+        for j in range(columns[-1] + 1 if columns else 0, self.d):
+            column = self.columns[j]
+            ones = [part & column for part in parts]
+            self.extend(m, (*columns, j), [part ^ one for part, one in zip(parts, ones, strict=True)] + ones)
+
+    def check_columns(self, columns: tuple[int, ...], parts: list[int]) -> None:
+        """Check all cards of these columns; a part has the rows of a pattern, column columns[j] being its bit j."""
+        shares, wide = list[Pair](), 2 * self.n.bit_length() + 1
+        for pattern, part in enumerate(parts):
+            if count := part.bit_count():  # different shares differ by 1 / n^2 at least
+                gain = sum([(part & rows).bit_count() * gain for rows, gain in self.levels])
+                shares.append(((gain << wide) // count, count, gain, 1 << pattern))
+        shares.sort(reverse=True)
+        if self.rest(shares, 0, 0) <= self.limit:
+            return
+        for mask in range(len(parts)):
+            if all(self.signs[j] != (-1, 1)[mask >> at & 1] for at, j in enumerate(columns)):
+                self.check_orders(self.orders, columns, [parts[p ^ mask] for p in range(len(parts))], mask, shares)
+
+    def rest(self, shares: list[Pair], placed: int, place: int) -> int:
+        """Return a bound of the contributions of the patterns that are not placed, from a place on."""
+        total, sums = 0, self.sums
+        for _, count, gain, pattern in shares:
+            if not placed & pattern:
+                total -= gain * (sums[place] - sums[place + count]) // count  # rounded up
+                place += count
+        return total
+
+    def tied(self, rows: int, place: int) -> int:
+        """Return the contribution of rows with equal totals from a place on, rounded up."""
+        counts = [((rows & bits).bit_count(), gain) for bits, gain in self.levels]
+        end = place + rows.bit_count()
+        if not self.lost:
+            total = sum(count * gain for count, gain in counts)
+            return -(total * (self.sums[place] - self.sums[end]) // (end - place)) if total else 0
+        value, place = 0, end - sum(count for count, _ in counts)
+        for count, gain in counts:
+            value += gain * (self.sums[place + count] - self.sums[place])
+            place += count
+        return value
+
+    def check_orders(
+        self,
+        tree: Orders,
+        columns: tuple[int, ...],
+        parts: list[int],
+        mask: int,
+        shares: list[Pair],
+        placed: int = 0,
+        place: int = 0,
+        value: int = 0,
+    ) -> None:
+        """Check all orders below a node of the tree, where some patterns are placed and have a value.
+
+        The parts are those of the renamed patterns, shares and placed are about the patterns themselves.
+        """
+        for equal, below in tree.items():
+            rows, now = 0, placed
+            for pattern in equal:
+                rows |= parts[pattern]
+                now |= 1 << (pattern ^ mask)
+            end, reached = place + rows.bit_count(), value + self.tied(rows, place)
+            if reached + self.rest(shares, now, end) <= self.limit:
+                continue
+            if not below:
+                names = ", ".join(map(str, columns)) or "none"
+                better = show(self.objective(reached, len(columns)))
+                raise CertificateError(f"proof.bound: a card of the columns {names} has the value {better}")
+            self.check_orders(below, columns, parts, mask, shares, now, end, reached)
+
+
+def orders(m: int, points: int) -> Orders:
+    """Return the orders of all patterns of m columns by positive points: a tree of the sets of equal totals."""
+    root: Orders = {}
+    for weights in itertools.product(range(1, points + 1), repeat=m):
+        totals: dict[int, list[int]] = {}
+        for pattern in range(1 << m):
+            total = sum(w for at, w in enumerate(weights) if pattern >> at & 1)
+            totals.setdefault(total, []).append(pattern)
+        node = root
+        for total in sorted(totals, reverse=True):
+            node = node.setdefault(tuple(totals[total]), {})
+    return root
+
+
+def problem_of(content: dict[str, Json]) -> Problem | Cards:
+    """Return the problem of a file, checked."""
+    return (Cards if content["kind"] == "card" else Problem)(content)
 
 
 class Box:
@@ -631,16 +904,34 @@ class Box:
         return " x ".join(f"[{low / ONE:.9g}, {high / ONE:.9g}]" for low, high in ends)
 
 
-def roots(problem: Problem, keep: bool = True) -> list[tuple[str, Box]]:
-    """Return the name and box of every root; `keep` prepares the pairs of the cube for its faces."""
-    d = problem.d
-    cube = Box(problem, [-ONE] * d, [ONE] * d)
+def root_cuts(problem: Problem) -> list[tuple[str, list[tuple[int, int, int]]]]:
+    """Return the name of every root and the intervals of the cube that it has: coordinate, least and largest value."""
     if not problem.scalable:
-        return [("the cube", cube)]
-    if keep:
+        return [("the cube", [])]
+    most, least = problem.reach * ONE, (problem.integer // 2 + 1) * ONE
+    found, inside = list[tuple[str, list[tuple[int, int, int]]]](), list[tuple[int, int, int]]()
+    for j in range(problem.d):
+        for low, high in ((-most, -least), (least, most)):
+            name = f"= {low // ONE}" if low == high else f"from {low // ONE} to {high // ONE}"
+            found.append((f"w_{j} {name}", [*inside, (j, low, high)]))
+        if problem.integer:
+            inside.append((j, ONE - least, least - ONE))  # in the roots that follow
+    return found
+
+
+def roots(problem: Problem, keep: bool = True) -> list[tuple[str, Box]]:
+    """Return the name and box of every root; `keep` prepares the pairs of the cube for the others."""
+    cuts, most = root_cuts(problem), problem.reach * ONE
+    cube = Box(problem, [-most] * problem.d, [most] * problem.d)
+    if keep and problem.scalable:
         cube.count(keep)
-    faces = [(j, end) for j in range(d) for end in (-ONE, ONE)]
-    return [(f"w_{j} = {end // ONE}", cube.part(j, end, end)) for j, end in faces]
+    found = list[tuple[str, Box]]()
+    for name, intervals in cuts:
+        box = cube
+        for interval in intervals:
+            box = box.part(*interval)
+        found.append((name, box))
+    return found
 
 
 def check_partition(problem: Problem, bound: Fraction, partition: list[str]) -> int:
@@ -648,7 +939,7 @@ def check_partition(problem: Problem, bound: Fraction, partition: list[str]) -> 
     # the largest sums of contributions that the bound allows where 0, 1, ..., d weights are not 0
     sums = [(bound + problem.C * k - problem.shift) / problem.scale for k in range(problem.d + 1)]
     limits = [math.floor(s * problem.value_unit) for s in sums]
-    if problem.scalable and all(limit == 0 for _, limit in problem.sides):
+    if problem.scalable and not problem.required and all(limit == 0 for _, limit in problem.sides):
         zero = problem.value([0.0] * problem.d)
         require(zero <= bound, "proof.bound", f"is below {show(zero)}, the value of w = 0")
     sized(partition, 2 * problem.d if problem.scalable else 1, "proof.partition")
@@ -677,18 +968,26 @@ def check_root(problem: Problem, limits: list[int], words: list[str], root: Box,
         low, high = box.low[j], box.high[j]
         middle = 0 if z else (low + high) // 2
         possible = low < middle < high and (bool(z) or middle - low == high - middle)
+        above = below = middle
+        if problem.integer:
+            middle = 0 if z else middle // ONE * ONE
+            above, below = middle + ONE, middle - ONE if z else middle
+            possible = low < 0 < high if z else low < high
         require(possible, here, f"cannot cut w_{j} of the box {box}")
         if problem.perfect > limits[0]:
             box.count(keep=True)
-        ends = [(middle, high), (0, 0), (low, middle)] if z else [(middle, high), (low, middle)]
+        ends = [(above, high), (0, 0), (low, below)] if z else [(above, high), (low, below)]
         boxes += [box.part(j, *end, apart=bool(z) and end != (0, 0)) for end in ends]
     require(not boxes, f"{place}, word {len(words)}", f"is the last, but {len(boxes)} boxes are not closed")
 
 
 def check_closed(problem: Problem, limits: list[int], box: Box, place: str) -> None:
     """Check that no feasible weights of a box have an objective above the bound."""
-    nonzero = sum(box.low[j] > 0 or box.high[j] < 0 or j in box.apart for j in problem.counted)
+    known = {j for j in problem.counted if box.low[j] > 0 or box.high[j] < 0} | box.apart | {*problem.required}
+    nonzero = len(known.intersection(problem.counted))
     if nonzero > problem.most or problem.perfect <= limits[nonzero]:
+        return
+    if any(-problem.least * ONE < box.low[j] and box.high[j] < problem.least * ONE for j in problem.required):
         return
     for row, limit in problem.sides:
         least = [v * (low if v > 0 else high) for v, low, high in zip(row, box.low, box.high, strict=True)]
@@ -706,13 +1005,10 @@ def check(content: dict[str, Json], progress: Progress | None = None) -> tuple[s
     The claim is "optimal"; "bound" if a bound above the value is proven; or "value" if none is proven.
     `CertificateError` says what is wrong.
     """
-    problem, weights, stated = Problem(content["problem"]), content["weights"], content["value"]
+    problem, weights, stated = problem_of(content["problem"]), content["weights"], content["value"]
     problem.progress = progress or problem.progress
     sized(weights, problem.d, "weights")
-    for j, w in enumerate(weights):
-        require(abs(w) <= 1, f"weights[{j}]", f"must be from -1 to 1, got {w!r}")
-    nonzero = problem.nonzero(weights)
-    require(nonzero <= problem.most, "weights", f"at most {problem.most} may differ from 0, got {nonzero}")
+    problem.check_weights(weights)
     over, value = problem.excess(weights), problem.value(weights)
     require(over <= FEASIBLE, "weights", f"exceed a side constraint by {show(over)} of its terms' size")
     tolerance = ROUNDING * max(abs(problem.size()), abs(value))
@@ -723,9 +1019,9 @@ def check(content: dict[str, Json], progress: Progress | None = None) -> tuple[s
     if content["proof"] is not None:
         bound, partition = content["proof"]["bound"], content["proof"]["partition"]
         require(bound >= stated, "proof.bound", f"{least}{bound!r}")
-        boxes = check_partition(problem, Fraction(bound), partition)
+        means = problem.prove(Fraction(bound), partition)
         claim = "optimal" if Fraction(bound) - value <= tolerance else "bound"
-        words = f"no weights exceed {bound!r}, proven by {boxes} boxes"
+        words = f"no weights exceed {bound!r}, proven by {means}"
     require(content["claim"] == claim, "claim", f"the file shows {claim!r}, not {content['claim']!r:.40}")
     if over:
         words += f"; the weights exceed a side constraint by {show(over)} of its terms' size, which is tolerated"
@@ -734,6 +1030,8 @@ def check(content: dict[str, Json], progress: Progress | None = None) -> tuple[s
 
 def statement(problem: dict[str, Json]) -> str:
     """Return the problem in words: all that the value and the bound depend on, the data by their hash."""
+    if problem["kind"] == "card":
+        return card_statement(problem)
     words, lists, sides = [f"problem: {problem['kind']}"], "", problem["constraints"]
     if problem["kind"] == "pairwise":
         words.append(counted(len(problem["pairs"]), "pair"))
@@ -742,14 +1040,28 @@ def statement(problem: dict[str, Json]) -> str:
     words += [f"margin {problem['margin']!r}", f"C {problem['C']!r}"]
     if problem["max_nonzeros"] is not None:
         words.append(f"max_nonzeros {problem['max_nonzeros']}")
-    if free := problem.get("free"):
-        words.append(f"free {'columns' if len(free) > 1 else 'column'} {' and '.join(map(str, free))}")
+    for name in ("free", "required"):
+        if columns := problem.get(name):
+            words.append(f"{name} {'columns' if len(columns) > 1 else 'column'} {' and '.join(map(str, columns))}")
+    if (integer := problem.get("integer")) is not None:
+        words.append(f"weights whole numbers from -{integer} to {integer}")
     if sides:
         words.append(counted(len(sides["A"]), "side constraint"))
     if problem["kind"] == "graded":
         lists = " in " + counted(len(set(problem["qid"])), "list")
     n, d = counted(len(problem["X"]), "observation"), counted(len(problem["X"][0]), "feature")
     return f"{', '.join(words)}; data: {n}{lists}, {d}, sha256 {problem['sha256']}"
+
+
+def card_statement(problem: dict[str, Json]) -> str:
+    """Return the problem of the kind "card" in words."""
+    words = [f"problem: card, statistic {''.join(problem['statistic'].split())}, ties {problem['ties']}"]
+    words += [f"{field} {problem[field]!r}" for field in ("points", "max_nonzeros", "C")]
+    limits = {"sign": map(bool, problem["signs"]), "grouped column": (v >= 0 for v in problem["groups"])}
+    limits["required column"] = (True for _ in problem["required"])
+    words += [counted(number, word) for word, each in limits.items() if (number := sum(each))]
+    n, d = counted(len(problem["X"]), "observation"), counted(len(problem["X"][0]), "column")
+    return f"{', '.join(words)}; data: {n}, {d}, sha256 {problem['sha256']}"
 
 
 def counted(number: int, word: str) -> str:
@@ -797,6 +1109,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.write(f"cannot read {options.file}: {getattr(error, 'strerror', None) or error}\n")
         return 2
     except (MemoryError, LimitError) as error:
+        error.__traceback__ = None  # frees what was read, for there may be no memory left to say so
         reason = error if isinstance(error, LimitError) else "there is not enough memory"
         sys.stderr.write(f"could not be checked: {options.file}: {reason}\n")
         return 3

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from ltr.exact import Problem, Status
-from ltr.exact.local_search import compile_search, search_locally
+from ltr.exact.local_search import load_search, search_locally
 from ltr.exact.scip import ResolvedRank, ScipSolver
 from ltr.exact.state import Ending, SolveState
 
@@ -36,8 +36,8 @@ class HighsSolver:
         _MODEL.check(problem)
 
     def prepare(self) -> None:
-        """Compile the local search."""
-        compile_search()
+        """Load the local search."""
+        load_search()
 
     def run(self, state: SolveState) -> Ending:
         """Run the local search, then branch and bound."""

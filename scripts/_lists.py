@@ -22,7 +22,7 @@ NUMERIC = "uis_numeric_ivhx"
 QUERIES = "lightgbm_lambdarank"
 LONGEST = "full"
 SURROGATES = ("ranknet", "hinge", "exponential", "logistic", "p_norm_push(p=2)")
-TINY = RerankProblem([[0.0, 1.0], [1.0, 0.5], [2.0, 3.0]], [0, 1, 0])  # to compile with
+TINY = RerankProblem([[0.0, 1.0], [1.0, 0.5], [2.0, 3.0]], [0, 1, 0])  # to load a method with
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ from ltr.data import DataError
 from ltr.exact import METHODS, Limits, Solution, TracePoint, solve
 from ltr.exact.local_search.search import local_search
 from ltr.exact.solve import Solver
-from ltr.exact.weight_space import available_threads
+from ltr.exact.weight_space import WeightSpaceSearch
+from ltr.threads import available_threads
 from trainers.provenance import machine
 from trainers.report.pictures import drawing as draw
 from trainers.tables import markdown_table
@@ -47,7 +48,7 @@ class Method(NamedTuple):
 
 _METHODS = {
     "weight_space": Method(METHODS["weight_space"], "weight-space search", "#0072b2"),
-    "hosted": Method(METHODS["hosted"], "weight-space search in SCIP", "#56b4e9"),
+    "direct": Method(WeightSpaceSearch(scip=False), "weight-space search without SCIP", "#56b4e9"),
     "resolved": Method(METHODS["resolved"], "SCIP, strengthened model", "#e69f00"),
     "resolved_faithful": Method(METHODS["resolved_faithful"], "SCIP, the paper's model", "#d55e00", (4, 2), True),
     "highs": Method(HighsSolver(), "HiGHS, the paper's model", "#777777", (1, 1.5), True),
@@ -74,7 +75,7 @@ def measure(request: Json) -> Json:
         solver.check(problem)
     except ValueError as error:
         return record | {"status": "not for this problem", "message": str(error)}
-    solve(TINY, solver, Limits(time_limit=10.0))  # compiles and imports what the method needs
+    solve(TINY, solver, Limits(time_limit=10.0))  # imports what the method needs
     before, start = peak(), problem.evaluate(request["start"])
     solution = solve(problem, solver, Limits(time_limit=request["time_limit"]), warm_starts=[request["start"]])
     return record | {
@@ -118,7 +119,7 @@ def _thinned(solution: Solution, method: Method, start: float) -> list[list[floa
 
 def measure_all(results: Records, chosen: Iterable[Case], options: argparse.Namespace) -> None:
     """Compute the solves that are missing or failed."""
-    versions = ", ".join(f"{name} {version(name)}" for name in ("pyscipopt", "highspy", "numba"))
+    versions = ", ".join(f"{name} {version(name)}" for name in ("pyscipopt", "highspy"))
     for case in chosen:
         given = dataclasses.asdict(case)
         try:
@@ -226,7 +227,7 @@ def plot(panels: dict[str, list[Json]], path: Path) -> None:
     last, top = np.max([point for several in steps.values() for points in several for point in points], axis=0)
     for axes, (name, records) in zip(every, panels.items(), strict=True):
         for record, points in zip(records, steps[name], strict=True):
-            method, above = _METHODS[record["method"]], 3 if record["method"] in ("weight_space", "hosted") else 2
+            method, above = _METHODS[record["method"]], 3 if record["method"] in ("weight_space", "direct") else 2
             look = {"color": method.colour, "linewidth": 1.6, "zorder": above}
             (line,) = axes.step(*zip(*points, strict=True), where="post", **look)
             line.set_dashes(method.dashes)

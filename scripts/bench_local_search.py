@@ -1,8 +1,8 @@
 """Compare the local search with coordinate ascent, DirectRank and random search at equal wall time.
 
-For each list (see `_lists`), time and seed, each method runs alone on one core; compilation is not timed. Prints a
-Markdown table with the mean and the best value over the seeds, and the share of runs that reach the best value known
-from all runs of the list and, if given, from the results of ``bench_exact.py``. The baselines are in `_ascents`.
+For each list (see `_lists`), time and seed, each method runs alone on one core. Prints a Markdown table with the mean
+and the best value over the seeds, and the share of runs that reach the best value known from all runs of the list and,
+if given, from the results of ``bench_exact.py``. The baselines are in `_ascents`.
 
     LTR_DATA=path/to/data python scripts/bench_local_search.py --out runs/bench --known runs/bench/results.jsonl
 """
@@ -19,11 +19,11 @@ from pathlib import Path
 import numpy as np
 from _ascents import List, coordinate_pass, direct_rank_pass, evaluate, random_pass, random_start
 from _bench import Records, command_line, publish
-from _lists import TINY, Case, FloatArray, cases
+from _lists import Case, FloatArray, cases
 
 from ltr.data import DataError
 from ltr.exact import RerankProblem
-from ltr.exact.local_search.search import compile_kernels, local_search
+from ltr.exact.local_search.search import local_search
 from trainers.provenance import machine
 from trainers.tables import markdown_table
 
@@ -105,9 +105,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
     known = Records(options.known, ("data", "top")) if options.known else {}
-    compile_kernels()
-    for search in METHODS.values():
-        search(TINY, 1e-3, 0, [])
     lines = []
     try:
         for case in cases(options.data, options.top):

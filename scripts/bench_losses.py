@@ -1,6 +1,7 @@
 """Measure losses: seconds for value and gradient, and memory, against plain torch and other toolkits.
 
-Plain torch is the shortest form that one would write: a matrix of all pairs, or for ListNet torch's own functions.
+Plain torch is the shortest form that one would write: a matrix of all pairs, or torch's own functions for ListNet and
+the logistic loss.
 Labels are 0 and 1, or 0 to 4 where a row says "graded".
 
 Every measurement runs in a process of its own, so that peak memory is that of this measurement alone. Imports,
@@ -14,6 +15,7 @@ Results are kept in ``losses.jsonl`` and not measured again; a Markdown table an
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import torch
@@ -23,13 +25,27 @@ from torch.nn import functional as F
 
 from ltr.losses import parse_loss
 
-_NAMES = ("exponential", "p_norm_push(p=2)", "hinge", "squared_hinge", "ranknet", "list_net", "lambda(statistic=dcg)")
+_NAMES = (
+    "exponential",
+    "p_norm_push(p=2)",
+    "p_norm_push(p=2,inner=logistic)",
+    "hinge",
+    "squared_hinge",
+    "ranknet",
+    "logistic",
+    "list_net",
+    "list_mle",
+    "lambda(statistic=dcg)",
+    "lambda(statistic=dcg@10)",
+    "smooth(statistic=dcg)",
+)
 _OF_MATRICES = ("lambda(statistic=dcg)",)  # losses that compute all pairs, whatever the length of the list
+_OF_ITEMS = ("logistic", "list_net")  # losses whose plain form needs no matrix
 _GRADED, _GRADES = ", graded", 5
 _GRADED_LONG = (1_000, 100_000)  # half of the items of one list whose labels are graded
 _LONG = (100, 300, 1_000, 3_000, 10_000, 100_000, 1_000_000)  # positives of one list, and as many negatives
 _LONGEST_OF_PAIRS = 5_000
-_BATCHES = ((64, 20), (64, 100), (64, 1_000))  # lists and their length
+_BATCHES = ((64, 20), (64, 100), (512, 100), (64, 1_000))  # lists and their length
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -40,12 +56,39 @@ def _plain(name: str) -> Loss:
         return lambda scores, labels: F.cross_entropy(
             torch.atleast_2d(scores), torch.atleast_2d(labels).to(scores.dtype).softmax(-1)
         )
-    return _plain_lambda if name == "lambda(statistic=dcg)" else _plain_pairs(name)
+    if name == "logistic":
+        return lambda scores, labels: F.binary_cross_entropy_with_logits(scores, labels.to(scores.dtype))
+    if name == "list_mle":
+        return _plain_list_mle
+    if name == "smooth(statistic=dcg)":
+        return _plain_smooth
+    if name.startswith("lambda"):
+        return functools.partial(_plain_lambda, k=10 if name.endswith("@10)") else None)
+    return _plain_pairs(name)
 
 
-def _plain_lambda(scores: Tensor, labels: Tensor) -> Tensor:
+def _plain_list_mle(scores: Tensor, labels: Tensor) -> Tensor:
+    """Return the loss of the order of the labels, of which several may be equal."""
+    drawn_from = labels.unsqueeze(-1) >= labels.unsqueeze(-2)
+    rest = scores.unsqueeze(-2).masked_fill(~drawn_from, -torch.inf).logsumexp(-1)
+    counted = labels > labels.amin(-1, keepdim=True)
+    return (((rest - scores) * counted).sum(-1) / counted.sum(-1).clamp(min=1)).mean()
+
+
+def _plain_smooth(scores: Tensor, labels: Tensor) -> Tensor:
+    """Return the shortfall of the DCG with smooth positions."""
+    discounts = 1.0 / torch.log2(torch.arange(2, scores.shape[-1] + 3, dtype=scores.dtype))
+    position = torch.sigmoid(scores.unsqueeze(-2) - scores.unsqueeze(-1)).sum(-1) - 0.5
+    whole = position.detach().long()
+    here, following = discounts[whole], discounts[whole + 1]
+    value = (labels * (here + (position - whole) * (following - here))).sum(-1)
+    return (1.0 - value / (labels.sort(-1, descending=True).values * discounts[:-1]).sum(-1)).mean()
+
+
+def _plain_lambda(scores: Tensor, labels: Tensor, k: int | None) -> Tensor:
     """Return the LambdaRank loss of the DCG, for scores without ties."""
     discounts = 1.0 / torch.log2(torch.arange(2, scores.shape[-1] + 2, dtype=scores.dtype))
+    discounts[k:] *= 0.0 if k is not None else 1.0
     own = discounts[scores.argsort(-1, descending=True).argsort(-1)]
     ideal = (labels.sort(-1, descending=True).values * discounts).sum(-1)
     gain = F.relu((labels.unsqueeze(-1) - labels.unsqueeze(-2)).to(scores.dtype))
@@ -59,7 +102,9 @@ def _plain_pairs(name: str) -> Loss:
         comparable = labels.unsqueeze(-1) > labels.unsqueeze(-2)
         if name.startswith("p_norm_push"):
             counted = comparable.any(-2)
-            inner = (torch.exp(-z) * comparable).sum(-2) / comparable.sum(-2).clamp(min=1)
+            inner = ((F.softplus(-z) if "logistic" in name else torch.exp(-z)) * comparable).sum(-2) / comparable.sum(
+                -2
+            ).clamp(min=1)
             return ((inner.square() * counted).sum(-1) / counted.sum(-1)).mean()
         functions: dict[str, Callable[[Tensor], Tensor]] = {
             "exponential": lambda z: torch.exp(-z),
@@ -146,6 +191,8 @@ def _requests(longest: int) -> list[Json]:
     found: list[Json] = []
     for name in _NAMES:
         for what, lengths, forms in ((name, _LONG, tuple(_FORMS)), (name + _GRADED, _GRADED_LONG, _OF_GRADES)):
+            if what == "logistic" + _GRADED:
+                continue
             shapes = [([2 * n], "float64", _OF_ONE_LIST) for n in lengths if 2 * n <= longest]
             shapes += [(list(shape), "float32", _OF_BATCHES) for shape in _BATCHES]
             found += [
@@ -160,7 +207,7 @@ def _requests(longest: int) -> list[Json]:
 
 
 def _has_matrix(name: str, form: str) -> bool:
-    return name in _OF_MATRICES or (form != "ltr" and name != "list_net")
+    return name in _OF_MATRICES or (form != "ltr" and name not in _OF_ITEMS)
 
 
 STUDY = Study(

@@ -34,7 +34,7 @@ MODES = {  # time limit in seconds, memory limit in megabytes, seconds until Ctr
     "interrupt": (60.0, None, 2.0),
     "later interrupt": (60.0, None, 6.0),
 }
-EXACT = ("auto", "hosted", "local_search")
+EXACT = ("auto", "local_search")
 BINARY = (*EXACT, "resolved", "resolved_faithful")
 
 

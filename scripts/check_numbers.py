@@ -1,17 +1,22 @@
-"""Write a table of the library's numbers on fixed inputs, or compare two such tables.
+"""Write a table of the library's numbers on fixed inputs, compare two such tables, or check exact solutions.
 
     python scripts/check_numbers.py --write FILE
     python scripts/check_numbers.py --compare BEFORE AFTER
+    python scripts/check_numbers.py --instances 10000 [--first SEED]
 
 The table has losses with their gradients, metrics, surrogates after a few steps of training, exact solutions, centred
 weights and certificates. Floats are written to the last bit. Everything is seeded, runs on one thread and ends after a
 number of nodes or restarts, so two runs on one machine give the same table: a difference after a change of the code is
 due to that change.
+
+``--instances`` solves random problems of up to three features and compares value, bound and status with the optimum
+over all vertices, enumerated in rational arithmetic (``tests/vertex_reference.py``, run from the checkout).
 """
 
 from __future__ import annotations
 
 import argparse
+import collections
 import json
 import math
 import sys
@@ -20,14 +25,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import torch
 
 from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, certify, solve
 from ltr.exact.largest_margin import maximise_margin
 from ltr.exact.problem import Problem
-from ltr.exact.scip.hosted import HostedSearch
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.losses import parse_loss
 from ltr.losses.parsing import LOSSES as KNOWN_LOSSES
@@ -83,9 +86,11 @@ TIES = ("resolved", "subrank", "average", "optimistic")
 METHODS = {
     "weight_space": WeightSpaceSearch(threads=1, coordinates="given", local_search=0),
     "adapted": WeightSpaceSearch(threads=1, coordinates="adapted", local_search=0),
-    "hosted": HostedSearch(threads=1, local_search=0),
+    "direct": WeightSpaceSearch(threads=1, coordinates="given", local_search=0, scip=False),
 }
 """Methods in place of those of the same name, so that the same work is done every time."""
+
+_SECONDS = 10.0  # for each random problem
 
 
 # --- lists ------------------------------------------------------------------------------------------------------
@@ -212,7 +217,7 @@ def problems() -> Iterator[tuple[str, Problem, tuple[str, ...], int]]:
         y[:2] = 0, 1
         return y
 
-    box, scip = ("weight_space", "hosted"), ("resolved", "subrank")
+    box, scip = ("weight_space", "direct"), ("resolved", "subrank")
     X, y = features(14, 2), classes(14)
     yield "dcg", RerankProblem(X, y), (*box, "resolved", "local_search", "adapted"), 20_000
     yield "dcg, C", RerankProblem(X, y, C=0.05), (*box, "resolved", "local_search"), 20_000
@@ -223,7 +228,7 @@ def problems() -> Iterator[tuple[str, Problem, tuple[str, ...], int]]:
     X, y = features(24, 3), classes(24)
     yield "mrr, wide margin", RerankProblem(X, y, "mrr", margin=0.25), (*box, "local_search"), 3_000
     yield "dcg(base=e), one support", RerankProblem(X, y, "dcg(base=e)", max_nonzeros=2), box, 3_000
-    yield "pauc@5, node limit", RerankProblem(X, y, "pauc@5"), ("weight_space", "hosted"), 40
+    yield "pauc@5, node limit", RerankProblem(X, y, "pauc@5"), ("weight_space", "direct"), 40
     yield "weights(...)", RerankProblem(X, y, f"weights({','.join(str(k * k) for k in range(24))})"), box, 3_000
     gains = random.integers(0, 4, 24).astype(np.float64)
     qid = np.repeat([3, 1, 2], 8)
@@ -290,17 +295,40 @@ def compare(before: Path, after: Path) -> int:
     return len(different)
 
 
+# --- random instances against their enumeration ---------------------------------------------------------------
+
+
+def check_instances(first: int, number: int) -> int:
+    """Solve random problems, print every mistake and how the solves ended, and return the number of mistakes."""
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from tests import vertex_reference
+
+    endings: collections.Counter[str] = collections.Counter()
+    wrong = 0
+    for seed in range(first, first + number):
+        found = vertex_reference.solved(seed, Limits(time_limit=_SECONDS))
+        endings["refused" if found is None else found[1].status.value] += 1
+        for mistake in () if found is None else vertex_reference.mistakes(*found):
+            print(f"instance {seed}, {found[1].method}: {mistake}", flush=True)
+            wrong += 1
+    print(f"{number} instances from {first}: {wrong} mistakes;", dict(endings))
+    return wrong
+
+
 def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     group = parser.add_mutually_exclusive_group(required=True)
     group.add_argument("--write", type=Path, metavar="FILE", help="write the table to this file")
     group.add_argument("--compare", type=Path, nargs=2, metavar=("BEFORE", "AFTER"), help="report every difference")
+    group.add_argument("--instances", type=int, metavar="N", help="check this many random problems by enumeration")
+    parser.add_argument("--first", type=int, default=0, metavar="SEED", help="seed of the first of them, default 0")
     parser.add_argument("--only", choices=TABLES, nargs="+", default=list(TABLES), help="parts of the table to write")
     options = parser.parse_args()
     if options.compare:
         return 1 if compare(*options.compare) else 0
-    numba.set_num_threads(1)
+    if options.instances:
+        return 1 if check_instances(options.first, options.instances) else 0
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     table = {name: TABLES[name]() for name in options.only}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Create .venv and install the toolkit with pinned dependencies; does nothing when that is done already.
+# Create .venv and install the toolkit with pinned dependencies; build its compiled core again where that has changed.
 # Usage: scripts/setup.sh [EXTRAS], such as scripts/setup.sh dev
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,13 +12,45 @@ python="${PYTHON:-python3}"
 }
 [ -x .venv/bin/python ] || "$python" -m venv .venv
 
+install() {
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check "$@"
+}
+
+# Set CXX to a compiler that knows C++20: the one it names, one of the system, or that of the ziglang wheel.
+find_compiler() {
+    local name zig
+    for name in ${CXX:-} c++ g++ clang++; do
+        if echo '#include <span>' | "$name" -x c++ -std=c++20 -fsyntax-only - 2>/dev/null; then
+            export CXX="$name"
+            return
+        fi
+    done
+    echo "No compiler for C++20 found (c++, g++, clang++): using the one of the ziglang wheel from PyPI ..." >&2
+    install -c constraints.txt ziglang
+    zig="$(.venv/bin/python -c 'import pathlib, ziglang; print(pathlib.Path(ziglang.__file__).with_name("zig"))')"
+    mkdir -p .venv/zig
+    for name in c++ ar ranlib; do
+        cat >".venv/zig/$name" <<END
+#!/bin/sh
+export ZIG_GLOBAL_CACHE_DIR="$PWD/.venv/zig/cache"
+exec "$zig" $name $([ $name != c++ ] || echo -mcpu=baseline) "\$@"
+END
+        chmod +x ".venv/zig/$name"
+    done
+    export CXX="$PWD/.venv/zig/c++"
+}
+
 # reinstall only when what is asked for has changed
 stamp=".venv/.installed-${extras:-core}"
 wanted="$(cat pyproject.toml constraints.txt | sha256sum)"
 if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
     echo "Installing into .venv (a few minutes the first time) ..." >&2
     # the pinned CPU build first: a looser request would fetch gigabytes of GPU libraries
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check "$(grep '^torch==' constraints.txt)"
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".${extras:+[$extras]}"
+    install "$(grep '^torch==' constraints.txt)"
+    # the build tools lie in .venv, too, and so does the build folder: ninja can go on there whenever C++ code changes
+    install -c constraints.txt scikit-build-core nanobind cmake ninja
+    find_compiler
+    install -c constraints.txt --no-build-isolation --config-settings build-dir=.venv/native -e ".${extras:+[$extras]}"
     echo "$wanted" >"$stamp"
 fi
+.venv/bin/cmake --build .venv/native -- --quiet >&2

@@ -1,4 +1,4 @@
-"""Independent ways to the exact optimum agree: the weight-space search, the same hosted by SCIP, MIP models of the
+"""Independent ways to the exact optimum agree: the weight-space search, with SCIP and without, MIP models of the
 paper, and enumerations that share no code with them; where rounding decides, the search against exact arithmetic.
 """
 
@@ -14,7 +14,6 @@ import pytest
 
 from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, RerankProblem
 from ltr.exact.scip import Auc
-from ltr.exact.scip.hosted import HostedSearch
 from ltr.exact.solution import Status
 from ltr.exact.solve import METHODS, solve
 from ltr.exact.state import Limits
@@ -24,8 +23,8 @@ from tests.margin_reference import nearby, satisfies, vertex_optimum, vertex_val
 from tests.reference import admits, cell_optimum, margin_ranks, slow_margin_value, slow_statistic
 from tests.tiers import examples, slow_but
 
-KERNEL = WeightSpaceSearch(threads=1, local_search=0)
-HOSTED = HostedSearch(threads=1, local_search=0)
+KERNEL = WeightSpaceSearch(threads=1, local_search=0, scip=False)
+HOSTED = WeightSpaceSearch(threads=1, local_search=0)
 
 
 # --- 500 instances ---------------------------------------------------------------------------------------------

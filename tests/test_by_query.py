@@ -237,11 +237,11 @@ def test_files_and_prediction_by_query(kind, method, tmp_path, monkeypatch):
     for number, (query, lines) in enumerate(ranked.items()):
         own = np.flatnonzero(data.qid[rows] == 15 + number)
         assert query == {"table": f"s{15 + number}", "qid": str(15 + number), "sizes": str(number)}[kind]
-        assert [int(line["position"]) for line in lines] == list(range(len(own)))
+        assert [int(line["position"]) for line in lines] == list(range(1, len(own) + 1))
         assert [int(line["row"]) - 1 for line in lines] == own[np.argsort(-scores[own], kind="stable")].tolist()
         assert [float(line["score"]) for line in lines] == sorted(scores[own].tolist(), reverse=True)
         stages = [line["stage"] for line in lines]
-        assert stages == (["base"] * len(own) if method else ["exact"] * 4 + ["base"] * (len(own) - 4))
+        assert stages == (["base"] * len(own) if method else ["reranked"] * 4 + ["base"] * (len(own) - 4))
         if kind == "table":
             assert all(line["shop"] == query for line in lines)
 

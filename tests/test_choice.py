@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
-from ltr.exact import Limits
+from ltr.exact import Limits, LinearConstraints
 from ltr.rankers import Choice, ExactRanker, Ranker, ScoreColumn, TwoStageRanker
-from ltr.rankers.choice import BASE, FOLDS, SPREADS, compare, folds_of, inner_splits, places
+from ltr.rankers.choice import BAR, BASE, FOLDS, SPREADS, compare, inner_splits, parts_of, places
 from ltr.statistics import RankStatistic
 
 EXACT = ExactRanker("dcg", limits=Limits(time_limit=2.0, node_limit=50))
@@ -38,19 +38,29 @@ def test_places_share_ties_and_keep_lists_apart():
     assert places(scores, groups).tolist() == [0.875, 0.125, 0.5, 0.5, 0.5]
 
 
-def test_folds_hold_out_every_row_once_and_no_query_in_part():
+def test_parts_have_equal_shares_of_labels_or_whole_queries():
     y = np.arange(60) % 3 == 0
-    for groups in (None, np.arange(60) // 6):
-        folds = folds_of(y, groups, seed=1)
-        assert len(folds) == FOLDS
-        assert sorted(np.concatenate([held for _, held in folds]).tolist()) == list(range(60))
-        for train, held in folds:
-            assert sorted([*train, *held]) == list(range(60))
-            if groups is None:
-                assert y[held].sum() == 4
-            else:
-                assert not set(groups[train]) & set(groups[held])
-    assert folds_of(np.arange(10) == 0, None, seed=0) == []
+    for seed in (1, 2**32 + 1):
+        parts = parts_of(y, None, seed)
+        assert np.bincount(parts).tolist() == [12] * FOLDS
+        assert np.bincount(parts, y).tolist() == [4] * FOLDS
+    groups = np.arange(60) // 6
+    parts = parts_of(y, groups, seed=1)
+    assert sorted(set(zip(parts.tolist(), groups.tolist(), strict=True))) == sorted(
+        zip(parts[::6].tolist(), range(10), strict=True)
+    )
+    assert np.bincount(parts).tolist() == [12] * FOLDS
+    assert parts_of(np.arange(10) == 0, None, seed=0) is None
+    assert parts_of(y, np.zeros(60, dtype=int), seed=0) is None
+
+
+def test_inner_splits_hold_out_every_row_once_a_repeat(two_repeats):
+    splits = inner_splits(np.arange(60) % 3 == 0, None, seed=0)
+    assert len({split.name for split in splits}) == len(splits) == 2 * FOLDS
+    for repeat in range(2):
+        held = np.concatenate([split.held for split in splits if split.repeat == repeat])
+        assert sorted(held.tolist()) == list(range(60))
+    assert all(sorted([*split.train, *split.held]) == list(range(60)) for split in splits)
 
 
 def test_the_comparison_finds_gains_that_are_known():
@@ -58,20 +68,39 @@ def test_the_comparison_finds_gains_that_are_known():
     rng = np.random.default_rng(0)
     y = (np.arange(50) < 15).astype(float)
     splits = inner_splits(y, None, seed=0)
-    base = {name: places(rng.normal(size=len(held)), None) for name, _, held in splits}
-    perfect = {name: places(y[held] + 0.01 * base[name], None) for name, _, held in splits}
+    base = {split.name: places(rng.normal(size=len(split.held)), None) for split in splits}
+    perfect = {split.name: places(y[split.held] + 0.01 * base[split.name], None) for split in splits}
     results = {name: [base[name], base[name], perfect[name]] for name in base}
-    choice = compare(results, splits, [BASE, "same", "perfect"], y, None, DCG, seed=0)
+    choice = compare(results, splits, [BASE, "same", "perfect"], y, None, DCG, seed=0, linear=True)
     assert (choice.chosen, choice.gains["same"]) == ("perfect", 0.0)
     best = (1 / np.log2(np.arange(2, 17))).sum()
     assert 0 < choice.gains["perfect"] < best
     assert choice.low < choice.expected == choice.gains["perfect"] < choice.high
     worse = {name: [perfect[name], base[name]] for name in base}
-    kept = compare(worse, splits, [BASE, "random"], y, None, DCG, seed=0)
+    kept = compare(worse, splits, [BASE, "random"], y, None, DCG, seed=0, linear=True)
     assert (kept.chosen, kept.expected, kept.low, kept.high, kept.reranks) == (BASE, 0.0, 0.0, 0.0, False)
     assert kept.gains["random"] == pytest.approx(-choice.gains["perfect"], rel=0.2)
     again = Choice.from_dict(json.loads(json.dumps(choice.to_dict())))
     assert (again, str(again)) == (choice, str(choice))
+
+
+def test_gains_too_small_to_be_told_from_noise_keep_the_base():
+    """Ten queries gain as much as nine lose: the mean is positive, but small beside its deviation."""
+    y, groups = np.tile([1.0, 0.0], 24), np.repeat(np.arange(24), 2)
+    splits = inner_splits(y, groups, seed=0)
+
+    def choice(gaining, losing):
+        up = {**dict.fromkeys(gaining, (0.2, 0.8)), **dict.fromkeys(losing, (0.8, 0.2))}  # place of the positive
+        results = {}
+        for split in splits:
+            places_of = [up.get(group, (0.8, 0.8)) for group in groups[split.held][::2]]
+            results[split.name] = [[x for of in places_of for x in (of[i], 0.5)] for i in (0, 1)]
+        return compare(results, splits, [BASE, "other"], y, groups, DCG, seed=0, linear=True)
+
+    kept, changed = choice(range(10), range(10, 19)), choice(range(10), range(10, 18))
+    for found, reranks in ((kept, False), (changed, True)):
+        assert found.gains["other"] > 0
+        assert (found.gains["other"] > BAR * found.deviations["other"]) == found.reranks == reranks
 
 
 def test_comparisons_by_query_average_over_queries():
@@ -79,10 +108,11 @@ def test_comparisons_by_query_average_over_queries():
     y, groups = rng.integers(0, 3, 80).astype(float), np.repeat(np.arange(16), 5)
     splits = inner_splits(y, groups, seed=0)
     results = {}
-    for name, _, held in splits:
+    for split in splits:
+        held = split.held
         score = rng.normal(size=len(held))
-        results[name] = [places(score, groups[held]), places(y[held] + 0.01 * score, groups[held])]
-    choice = compare(results, splits, [BASE, "perfect"], y, groups, (DCG[0], "exp2", True), seed=0)
+        results[split.name] = [places(score, groups[held]), places(y[held] + 0.01 * score, groups[held])]
+    choice = compare(results, splits, [BASE, "perfect"], y, groups, (DCG[0], "exp2", True), seed=0, linear=True)
     assert choice.chosen == "perfect"
     assert 0 < choice.low < choice.expected < choice.high < 1
 
@@ -122,7 +152,7 @@ def test_the_base_is_kept_where_nothing_is_gained_and_the_rest_stays_known(tmp_p
 
 def test_a_correction_survives_saving(tmp_path):
     X, y = _data()
-    ranker = TwoStageRanker("logistic", EXACT, 60, base_score=True, spread=0.5).fit(X[:, [0, 2]], y)
+    ranker = TwoStageRanker("logistic", EXACT, 60, base_score=True, spread=0.5, choose=False).fit(X[:, [0, 2]], y)
     assert ranker.base_weight_ > 0
     ranker.save(tmp_path / "ranker.pt")
     assert np.array_equal(Ranker.load(tmp_path / "ranker.pt").predict(X[:, [0, 2]]), ranker.predict(X[:, [0, 2]]))
@@ -133,10 +163,10 @@ def test_scores_of_training_rows_are_out_of_fold():
     X, y = _data()
     memory = KNeighborsClassifier(1).fit(X, y)
     assert (memory.predict_proba(X)[:, 1] == y).all()
-    ranker = TwoStageRanker(KNeighborsClassifier(1), EXACT, None, base_score=True).fit(X, y)
+    ranker = TwoStageRanker(KNeighborsClassifier(1), EXACT, None, base_score=True, choose=False).fit(X, y)
     base_column = ranker.problem_.X[:, 0]
     assert np.mean((base_column > np.median(base_column)) == y) < 0.85
-    fixed = TwoStageRanker(memory, EXACT, None, base_score=True).fit(X, y, base_is_fitted=True)
+    fixed = TwoStageRanker(memory, EXACT, None, base_score=True, choose=False).fit(X, y, base_is_fitted=True)
     assert fixed.base_ is memory
     assert np.array_equal(fixed.problem_.X, ranker.problem_.X)
 
@@ -168,17 +198,18 @@ def test_inner_results_that_are_known_are_not_computed_again(two_repeats):
     _Counting.fits = 0
     again = TwoStageRanker(_Counting(), EXACT, 40, choose=True).fit(X, y, inner=inner)
     assert again.choice_ == first.choice_
-    assert _Counting.fits == 1 + 2 * FOLDS + 4 * (1 + FOLDS)  # the base, its scores out of fold, and four inner splits
+    # the base and its scores out of fold; four of the five splits of a repeat need all ten pairs of parts
+    assert _Counting.fits == 1 + 2 * FOLDS + 4 + 10
 
 
 def test_columns_of_scores_are_found_by_name_or_index():
     X, y = _data(60)
     frame = pd.DataFrame(X, columns=["model", "age", "bmi"])
-    ranker = TwoStageRanker(ScoreColumn("model"), EXACT, 20, base_score=True, spread=0.3).fit(frame, y)
+    ranker = TwoStageRanker(ScoreColumn("model"), EXACT, 20, base_score=True, spread=0.3, choose=False).fit(frame, y)
     assert ranker.base_.index_ == 0
     assert np.array_equal(
         ranker.predict(frame),
-        TwoStageRanker(ScoreColumn(0), EXACT, 20, base_score=True, spread=0.3).fit(X, y).predict(X),
+        TwoStageRanker(ScoreColumn(0), EXACT, 20, base_score=True, spread=0.3, choose=False).fit(X, y).predict(X),
     )
     for column, table in (("modle", frame), ("model", X), (3, X), (-1, X), (True, X)):
         with pytest.raises(ValueError, match="column must be"):
@@ -189,18 +220,40 @@ def test_columns_of_scores_are_found_by_name_or_index():
     ("options", "message"),
     [
         ({"choose": "yes"}, "choose must be true or false"),
-        ({"spread": 0.5}, "spread needs base_score=True"),
-        ({"reach": 0.5}, "reach needs base_score=True"),
-        ({"spread": 0.5, "choose": True}, "choose compares spreads of its own"),
+        ({"spread": 0.5, "choose": False}, "spread needs base_score=True"),
+        ({"reach": 0.5, "choose": False}, "reach needs base_score=True"),
+        ({"spread": 0.5}, "choose compares spreads of its own"),
         ({"spread": -1.0, "base_score": True}, "spread must be"),
-        ({"choose": True, "exact": ExactRanker("dcg", recentre="l2")}, "recentre must be None"),
-        ({"choose": True, "exact": "weights(1,2,3)"}, "lists of any length"),
+        ({"exact": ExactRanker("dcg", recentre="l2")}, "recentre must be None"),
+        ({"exact": "weights(1,2,3)"}, "lists of any length"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(options, message):
     X, y = _data(40)
     with pytest.raises(ValueError, match=message):
         TwoStageRanker("logistic", **{"exact": EXACT, "top_k": 10, **options}).fit(X, y)
+
+
+def test_a_top_with_nothing_to_order_keeps_the_base_and_says_so(two_repeats):
+    """The first 20 rows of the whole list are positive, but not those of every inner list."""
+    X, y = _data(200, signal=3.0)
+    X[:20, 0], y[:20] = np.linspace(9, 10, 20), 1
+    ranker = TwoStageRanker(ScoreColumn(0), EXACT, 20, choose=True)
+    ranker.fit(X, y)
+    assert ranker.coef_ is None
+    assert not ranker.choice_.reranks
+    assert ranker.choice_.expected == 0
+    assert "single class" in ranker.note_
+
+
+def test_central_weights_without_a_feasible_start_are_the_best_and_said_to_be():
+    X, y = _data(100)
+    at_least = LinearConstraints([[0.0, -1.0, 0.0]], [-0.3])  # not so for the base, whose weights of features are 0
+    ranker = TwoStageRanker(ScoreColumn(0), EXACT, 60, base_score=True, spread=0.3, choose=False).fit(
+        X, y, constraints=at_least
+    )
+    assert "violates the side constraints" in ranker.note_
+    np.testing.assert_allclose(ranker.exact_.problem_weights(), ranker.solution_.weights)
 
 
 def test_too_few_labels_to_split_are_refused():
@@ -219,12 +272,14 @@ def test_the_spreads_ascend():
 def test_the_base_score_has_no_price_and_is_not_counted(options, spread):
     X, y = _data()
     exact = ExactRanker("dcg", limits=Limits(time_limit=5.0), **options)
-    ranker = TwoStageRanker(ScoreColumn(0), exact, 40, base_score=True, spread=spread).fit(X, y)
+    ranker = TwoStageRanker(ScoreColumn(0), exact, 40, base_score=True, spread=spread, choose=False).fit(X, y)
     assert ranker.problem_.free == (0,)
     assert np.flatnonzero(ranker.coef_).tolist() in ([1], [1, 2])[: 1 + ("C" in options)]
     assert ranker.base_weight_ > 0
     assert ranker.solution_.status.value == "optimal"
-    kept = TwoStageRanker(ScoreColumn(0), ExactRanker("dcg", C=50.0), 40, base_score=True, spread=spread).fit(X, y)
+    kept = TwoStageRanker(
+        ScoreColumn(0), ExactRanker("dcg", C=50.0), 40, base_score=True, spread=spread, choose=False
+    ).fit(X, y)
     assert not kept.coef_.any()
     assert kept.base_weight_ > 0
     assert np.array_equal(kept.order(X), ScoreColumn(0).fit(X, y).predict(X).argsort(kind="stable")[::-1])
@@ -235,7 +290,7 @@ def test_a_region_around_the_base_has_an_optimum_of_its_own():
     exact = ExactRanker("dcg", limits=Limits(time_limit=10.0))
     values = []
     for reach in (0.1, 0.5, None):
-        ranker = TwoStageRanker(ScoreColumn(0), exact, 30, base_score=True, reach=reach).fit(X, y)
+        ranker = TwoStageRanker(ScoreColumn(0), exact, 30, base_score=True, reach=reach, choose=False).fit(X, y)
         assert ranker.solution_.status.value == "optimal"
         values.append(ranker.solution_.value)
         if reach is not None:

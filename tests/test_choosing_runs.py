@@ -18,6 +18,8 @@ from trainers.config.errors import ConfigError
 from trainers.config.toml_text import flat, read_toml
 from trainers.display import Display
 from trainers.plan import plan_of_run
+from trainers.report.page import Picture
+from trainers.report.pictures.drawing import COLOURS
 from trainers.report.report import build_page
 from trainers.run.experiment import run_experiment
 from trainers.run.folder import RunFolder
@@ -149,7 +151,7 @@ def test_a_column_of_scores_is_corrected(folder, tmp_path, capsys):
     assert weights["b"] > 0
     (tmp_path / "new.csv").write_text(table(40, label=False))
     assert main(["predict", str(config.folder), str(tmp_path / "new.csv")]) == 0
-    assert "exact" in {row["stage"] for row in csv.DictReader(io.StringIO(capsys.readouterr().out))}
+    assert "reranked" in {row["stage"] for row in csv.DictReader(io.StringIO(capsys.readouterr().out))}
     assert main(["verify", str(config.folder / "exact" / "certificate.json"), "--require-proof"]) == 0
 
 
@@ -167,6 +169,18 @@ def test_columns_and_counts_that_do_not_exist_are_named(folder, overrides, messa
     with pytest.raises(ConfigError) as error:
         run_experiment(config_in(folder, "name=never", *overrides))
     assert str(error.value.findings[0]).startswith(message)
+
+
+def test_base_scores_must_not_be_missing(tmp_path):
+    rows = table().splitlines()
+    header, third = rows[0].split(","), rows[3].split(",")
+    third[header.index("model_score")] = ""
+    rows[3] = ",".join(third)
+    (tmp_path / "table.csv").write_text("\n".join(rows) + "\n")
+    (tmp_path / "small.toml").write_text(CONFIG)
+    with pytest.raises(ConfigError, match=r"1 row of .*table\.csv misses it, such as row 3") as error:
+        run_experiment(config_in(tmp_path, "name=never", "exact.base_score=model_score"))
+    assert str(error.value.findings[0]).startswith("exact.base_score: must have no missing values")
 
 
 def test_a_run_older_than_the_choice_goes_on_without_one(tmp_path):
@@ -222,3 +236,13 @@ def test_a_report_begins_with_the_choices_and_shows_what_came_of_them():
     assert [row[2:] for row in candidates.rows] == [
         ["base", "1 of 4", "0.00"], ["spread 0.2", "1 of 4", "+0.15"], ["spread 0.45", "2 of 4", "+0.30"]
     ]  # fmt: skip
+    (section,) = [one for one in page.sections if one.title == "Promised gain and gain that came"]
+    (picture,) = [block for block in section.blocks if isinstance(block, Picture)]
+    (axes,) = picture.figure.axes
+    came = next(line for line in axes.lines if line.get_color() == COLOURS["test"])
+    assert np.array(came.get_xydata()) == pytest.approx(
+        np.array([[1, 0.2], [2, 0.5], [3, 1.1]])
+    )  # the kept one is at 0
+    assert [segment[:, 1].tolist() for segment in axes.collections[0].get_segments()] == [
+        pytest.approx(ends) for ends in ([0.0, 0.4], [0.1, 0.7], [0.3, 0.9])
+    ]

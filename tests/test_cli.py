@@ -15,6 +15,7 @@ import threading
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import ltr
@@ -137,9 +138,16 @@ USER_ERRORS = [
     (["run", "quick.toml", "data.features=age,hour"], None, "no feature column 'hour'"),
     (["run", "quick.toml", "data.label=fail"], None, "no label column 'fail'"),
     (["run", "quick.toml", "data.drop=idd"], None, "no column to drop 'idd'"),
-    (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,0\n2,inf,1\n"), "got inf in column 'age', row 2"),
-    (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,0\n2,,1\n"), "column 'age', row 2"),
-    (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,0\n2,old,1\n"), "column 'age' must hold numbers"),
+    (
+        ["run", "quick.toml"],
+        edit("table.csv", "id,age,failed\n1,2,0\n2,inf,1\n"),
+        "column 'age' must hold finite numbers, got inf in row 2",
+    ),
+    (
+        ["run", "quick.toml"],
+        edit("table.csv", "id,age,failed\n1,2,0\n2,3,1\n3,4,0\n4,5,1\n5,old,0\n"),
+        "column 'age' must hold numbers, got 'old' in row 5; data.missing = [\"old\"]",
+    ),
     (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,0\n2,3,2\n"), "labels must be 0 or 1, got 2"),
     (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,1\n2,3,1\n"), "must hold both classes"),
     (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,0\n2,3,1\n"), "the training set holds only label"),
@@ -229,15 +237,15 @@ def test_predict_ranks_new_rows_by_column_name(finished, tmp_path, capsys):
     new.write_text("\n".join(f"{hours},{name},{age}" for name, age, hours, _ in rows) + "\n")
     assert main(["predict", str(finished), str(new)]) == 0
     ranked = read_csv(capsys.readouterr().out)
-    assert [int(row["position"]) for row in ranked] == list(range(50))
+    assert [int(row["position"]) for row in ranked] == list(range(1, 51))
     scores = [float(row["score"]) for row in ranked]
     assert scores == sorted(scores, reverse=True)
-    X = np.array([[float(age), float(hours)] for _, age, hours, _ in rows[1:]])
+    X = pd.DataFrame({name: [float(row[at]) for row in rows[1:]] for name, at in (("hours", 2), ("age", 1))})
     ranker = TwoStageRanker.load(finished / "exact" / "model.pt")
     order = np.argsort(-ranker.decision_function(X), kind="stable")
     assert [int(row["row"]) - 1 for row in ranked] == order.tolist()
-    assert [row["stage"] == "exact" for row in ranked] == ranker.reranked(X)[order].tolist()
-    assert {row["stage"] for row in ranked} == {"exact", "base"}
+    assert [row["stage"] == "reranked" for row in ranked] == ranker.reranked(X)[order].tolist()
+    assert {row["stage"] for row in ranked} == {"reranked", "base"}
     assert [row["id"] for row in ranked] == [rows[1 + i][0] for i in order]
     assert scores == ranker.decision_function(X)[order].tolist()
 
@@ -385,7 +393,6 @@ def test_what_libraries_make_of_ctrl_c_is_an_interruption(monkeypatch):
     ("text", "message"),
     [
         ("id,age\n1,2\n", "no feature column 'hours'"),
-        ("id,age,hours\n1,2,nan\n", "column 'hours'"),
         ("id,age,hours\n1,two,3\n", "column 'age' must hold numbers, got 'two' in row 1"),
         ("", "the file is empty"),
     ],

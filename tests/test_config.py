@@ -51,17 +51,15 @@ BAD = [
     ("data.label", "y", 'data.label: goes with path only: a named data set knows its columns, got "y"'),
     ("data.train_fraction", 1.0, "data.train_fraction: must be < 1"),
     ("surrogate", 3, "surrogate: must be a table of keys, got 3"),
-    (
-        "surrogate.losses",
-        ["ranknet", "smooth(statistic=dcg)"],
-        "surrogate.losses[1]: must be convex, which smooth is not",
-    ),
+    ("surrogate.validation", 1.0, "surrogate.validation: must be < 1"),
+    ("surrogate.scale", "quantile", "surrogate.scale: goes with neural scorers only"),
+    ("surrogate.clip", 1.0, 'surrogate.clip: goes with optimizer = "adam" only'),
     ("surrogate.losses", ["ranknet", "hing"], "surrogate.losses[1]: loss: unknown name 'hing'; known are ranknet"),
     ("surrogate.losses", ["p_norm_push(q=2)"], "surrogate.losses[0]: loss p_norm_push: takes p=..."),
     ("surrogate.losses", ["ranknet", "ranknet"], "surrogate.losses: must not name 'ranknet' twice"),
     ("surrogate.losses", 3, "surrogate.losses: must be a list, got 3"),
-    ("surrogate.scorer", "mpl", "surrogate.scorer: must be 'linear' or 'mlp' (did you mean 'mlp'?), got \"mpl\""),
-    ("surrogate.hidden", [8], 'surrogate.hidden: goes with scorer = "mlp" only, got [8]'),
+    ("surrogate.scorer", "mpl", "surrogate.scorer: must be 'linear', 'mlp' or 'attention' (did you mean 'mlp'?)"),
+    ("surrogate.hidden", [8], 'surrogate.hidden: goes with scorer = "mlp" or "attention" only, got [8]'),
     ("surrogate.hidden", "8,x", 'surrogate.hidden[1]: must be an integer, got "x"'),
     ("surrogate.hidden", [], "surrogate.hidden: must hold at least 1 entry, got []"),
     ("surrogate.batch_size", 32, 'surrogate.batch_size: goes with optimizer = "adam" only'),
@@ -146,7 +144,7 @@ def test_data_must_come_from_somewhere():
     assert lines(error) == ['data.name: is required (or path = "table.csv" for your own table)']
     with pytest.raises(ConfigError) as error:
         parse_config({"name": "x", "data": {"path": "t.csv"}})
-    assert lines(error) == ["data.label: is required with path: the column that holds 0 and 1"]
+    assert lines(error) == ["data.label: is required with path: the column that holds 0 and 1, or yes and no"]
     with pytest.raises(ConfigError) as error:
         parse_config({"name": "x"})
     assert lines(error) == ["data: is required"]

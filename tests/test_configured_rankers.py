@@ -50,6 +50,7 @@ ELSEWHERE = {
     "base_score",
     "spread",
     "reach",
+    "rank",  # the argument `ties`: a ranker has a method `rank`
     *SOLVE_LIMITS,
 }
 
@@ -79,7 +80,8 @@ def test_the_two_stage_ranker_has_every_option_of_the_exact_stage():
     assert ranker.top_k is None
     assert ranker.exact.gain == "linear"
     assert ranker.exact.method == "auto"
-    for name in EXACT.keys() - {"top_k", "choose"}:
+    assert ranker.exact.ties == "subrank"
+    for name in EXACT.keys() - {"top_k", "choose", "rank"}:
         assert getattr(ranker.exact.limits if name in LIMITS else ranker.exact, name) == EXACT[name]
     assert two_stage_ranker(config_for(), LogisticRegressionRanker()).exact.limits.seed == 3
 
@@ -111,7 +113,7 @@ def test_threads_do_not_change_what_auto_finds():
 @pytest.mark.parametrize("norm", ["l2", "max"])
 def test_a_ranker_moved_afterwards_is_the_one_fitted_so(norm):
     data = gaussians(n=200)
-    plain = TwoStageRanker(top_k=30).fit(data.X, data.y)
+    plain = TwoStageRanker(top_k=30, choose=False).fit(data.X, data.y)
     weights, note = plain.coef_.copy(), plain.note_
     moved = plain.recentred(norm)
     fitted = two_stage(top_k=30, recentre=norm).fit(data.X, data.y)
@@ -137,7 +139,7 @@ def test_a_ranker_is_moved_with_lists_by_query():
 
 def test_a_ranker_with_nothing_to_order_stays_where_it_is():
     X, y = np.arange(20.0)[:, None], (np.arange(20) > 9).astype(int)
-    plain = TwoStageRanker(top_k=5).fit(X, y)
+    plain = TwoStageRanker(top_k=5, choose=False).fit(X, y)
     moved = plain.recentred()
     assert moved.coef_ is None
     assert moved.note_ == plain.note_
@@ -146,11 +148,11 @@ def test_a_ranker_with_nothing_to_order_stays_where_it_is():
 
 def test_what_cannot_be_moved(tmp_path):
     data = gaussians(n=200)
-    ranker = TwoStageRanker(top_k=20).fit(data.X, data.y)
+    ranker = TwoStageRanker(top_k=20, choose=False).fit(data.X, data.y)
     with pytest.raises(ValueError, match="norm must be one of 'l2', 'max', got 'l1'"):
         ranker.recentred("l1")
     with pytest.raises(ValueError, match="recentred needs a fitted ranker"):
-        TwoStageRanker().recentred()
+        TwoStageRanker(choose=False).recentred()
     ranker.save(tmp_path / "ranker.pt")
     with pytest.raises(ValueError, match="files do not contain its problem"):
         TwoStageRanker.load(tmp_path / "ranker.pt").recentred()

@@ -103,7 +103,7 @@ def test_the_run_leaves_everything_behind(finished):
     assert load_config(folder / "config.toml") == config
     facts = json.loads((folder / "run.json").read_text())
     assert facts["seed"] == 0
-    assert facts["versions"]["torch"] == torch.__version__
+    assert torch.__version__.startswith(facts["versions"]["torch"])  # builds for CUDA add to it
     assert len(facts["data"]["sha256"]) == 64
     assert "git_commit" in facts
     for method in config.methods:
@@ -737,7 +737,7 @@ def test_other_errors_of_torch_stay_what_they_are(tmp_path, monkeypatch):
 
 
 def test_a_diverging_training_names_the_cure(tmp_path):
-    surrogate = {"losses": ["exponential"], "scorer": "mlp", "optimizer": "adam", "learning_rate": 1e300}
+    surrogate = {"losses": ["exponential"], "scorer": "mlp", "optimizer": "adam", "learning_rate": 1e30}
     with pytest.raises(RunError, match=r"surrogate: training on exponential failed: .*learning_rate"):
         run_experiment(config_for(tmp_path, surrogate=surrogate))
 

@@ -19,6 +19,7 @@ from tests.reference import admits
 
 X, Y = [[0.0, 1.0, 3.0], [1.0, 0.0, 2.0], [2.0, 2.0, 0.0]], [0, 1, 0]
 KERNEL = WeightSpaceSearch(threads=1, local_search=0)
+DIRECT = WeightSpaceSearch(threads=1, local_search=0, scip=False)
 
 
 def instance(seed, d=3):
@@ -91,7 +92,7 @@ def test_the_limit_counts_the_other_columns():
 def test_optima_by_enumeration_of_vertices(seed):
     problem = instance(seed)
     best, _ = reference.optimum(problem)
-    for method in (KERNEL, "hosted", *(("weight_space",) if seed < 10 else ())):
+    for method in (KERNEL, DIRECT, *(("weight_space",) if seed < 10 else ())):
         assert_optimal(problem, method, best)
     found = solve(problem, "local_search", Limits(time_limit=2))
     assert found.value <= best + 1e-9
@@ -99,7 +100,10 @@ def test_optima_by_enumeration_of_vertices(seed):
     assert problem.evaluate(maximise_margin(problem, found.weights)) >= found.value
 
 
-@pytest.mark.parametrize("method", [name for name in METHODS if name not in ("local_search", "weight_space", "hosted")])
+OTHERS = ("local_search", "weight_space", "cards")
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name not in OTHERS])
 def test_models_by_enumeration_of_vertices(method):
     problems = [instance(seed) for seed in range(40) if admits(METHODS[method], instance(seed))]
     assert problems
@@ -127,7 +131,7 @@ def test_a_price_above_all_values_leaves_the_free_columns():
     features = rng.normal(size=(30, 3))
     y = (features @ [1.0, 1.0, -0.5] > 0).astype(int)
     problem = RerankProblem(features, y, C=1e6, free=[1])
-    for method in (KERNEL, "hosted", "resolved"):
+    for method in (KERNEL, DIRECT, "resolved"):
         solution = solve(problem, method, Limits(time_limit=60))
         assert (solution.status, np.flatnonzero(solution.weights).tolist()) == (Status.OPTIMAL, [1])
 

@@ -1,6 +1,7 @@
 import functools
 import itertools
 import math
+import re
 import signal
 
 import numpy as np
@@ -8,7 +9,6 @@ import pytest
 
 from ltr.exact.problem import LinearConstraints, PairwiseProblem, RerankProblem
 from ltr.exact.scip import ResolvedPairs, ScipSolver
-from ltr.exact.scip.hosted import HostedSearch
 from ltr.exact.solution import Status
 from ltr.exact.solve import solve
 from ltr.exact.state import Limits
@@ -23,27 +23,40 @@ from tests.reference import (
     random_pairwise,
 )
 
-HOSTED = HostedSearch(threads=1, local_search=0)
-KERNEL = WeightSpaceSearch(threads=1, local_search=0)
+HOSTED = WeightSpaceSearch(threads=1, local_search=0)
+KERNEL = WeightSpaceSearch(threads=1, local_search=0, scip=False)
 
 
 def medium(**options):
-    """30 observations on 4 features: hundreds of boxes, several nodes and rounds."""
+    """30 observations on 4 features: hundreds of boxes, several rounds."""
     rng = np.random.default_rng(5)
     X = rng.normal(size=(30, 4))
     y = (X @ rng.normal(size=4) + 2 * rng.normal(size=30) > 0).astype(int)
     return RerankProblem(X, y, **options)
 
 
+ORDER = LinearConstraints([[-1.0, 1.0, 0.0, 0.0], [0.0, -1.0, 1.0, 0.0]], [0.0, 0.0])
+"""w_0 >= w_1 >= w_2: SCIP branches."""
+TREES = pytest.mark.parametrize("sides", [None, ORDER], ids=["chain", "tree"])
+
+
+def solve_medium(limits, sides=None, method=None, **options):
+    """Solve `medium` from its best weights: without good weights it takes seconds to settle narrow boxes."""
+    best = [0.852, -1.0, 0.067, -0.897] if sides is None else [0.35, -0.63, -0.65, -1.0]
+    return solve(medium(constraints=sides), method or HOSTED, limits, warm_starts=[best], **options)
+
+
 @functools.cache
-def medium_proven():
-    return solve(medium(), HOSTED, Limits(time_limit=60))
+def medium_proven(sides=None):
+    return solve_medium(Limits(time_limit=60), sides)
 
 
-def hard():
+def hard(sides=None):
     """Nobody proves 120 noisy observations on 12 features in a second."""
     rng = np.random.default_rng(6)
-    return RerankProblem(rng.normal(size=(120, 12)), rng.integers(0, 2, size=120))
+    if sides is not None:
+        sides = LinearConstraints(np.eye(12)[1:] - np.eye(12)[:-1], np.zeros(11))
+    return RerankProblem(rng.normal(size=(120, 12)), rng.integers(0, 2, size=120), constraints=sides)
 
 
 def with_constraints(problem, A, b):
@@ -183,63 +196,80 @@ def test_statistics_of_extreme_size(statistic):
         pytest.param({"statistic": "mrr"}, marks=pytest.mark.slow),
     ],
 )
-def test_several_nodes_and_rounds_end_at_the_kernels_optimum(options):
+def test_several_rounds_end_at_the_kernels_optimum(options):
     p = medium(**options)
     kernel, hosted = solve(p, KERNEL, Limits(time_limit=60)), solve(p, HOSTED, Limits(time_limit=60))
     assert hosted.status is kernel.status is Status.OPTIMAL
     assert hosted.value == pytest.approx(kernel.value, abs=1e-9)
-    assert hosted.nodes >= 9  # more than the root and the 8 faces of one round
+    assert hosted.nodes == kernel.nodes  # the same boxes
+
+
+@pytest.mark.parametrize("options", [{}, {"C": 0.05, "rank": "subrank"}])
+def test_linear_programs_decide_what_boxes_cannot(options):
+    # a box may satisfy w_0 >= w_1 and w_1 >= w_2 somewhere without satisfying both at one point
+    p = medium(constraints=ORDER, **options)
+    kernel, hosted = solve(p, KERNEL, Limits(time_limit=1)), solve(p, HOSTED, Limits(time_limit=60))
+    assert hosted.status is Status.OPTIMAL
+    assert kernel.value - 1e-9 <= hosted.value <= kernel.bound + 1e-9
+    nodes = int(re.search(r"(\d+) nodes of SCIP", hosted.message)[1])
+    assert nodes > 2 * p.d  # the faces of one round
 
 
 def test_the_local_search_and_threads_change_no_proof():
-    assert solve(medium(), HostedSearch(threads=2), Limits(time_limit=60)).value == medium_proven().value
+    assert solve_medium(Limits(time_limit=60), method=WeightSpaceSearch(threads=2)).value == medium_proven().value
 
 
 # --- limits ----------------------------------------------------------------------------------------------------
 
 
-def test_a_node_limit_leaves_a_valid_bound():
-    p = medium()
-    whole = medium_proven()
-    for limit in (1, 2, 3, 5, 8, whole.nodes - 1):
-        solution = solve(p, HOSTED, Limits(time_limit=60, node_limit=limit))
-        assert solution.status in (Status.NODE_LIMIT, Status.OPTIMAL)
-        assert solution.status is Status.NODE_LIMIT or limit == whole.nodes - 1
-        assert solution.nodes <= limit
+@TREES
+def test_a_node_limit_leaves_a_valid_bound(sides):
+    p = medium(constraints=sides)
+    whole, statuses = medium_proven(sides), set()
+    for limit in (1, 50, whole.nodes - 1):
+        solution = solve_medium(Limits(time_limit=60, node_limit=limit), sides)
+        statuses.add(solution.status)
         assert_valid(p, solution, whole.value)
+        assert solution.nodes <= whole.nodes
+    assert Status.NODE_LIMIT in statuses <= {Status.NODE_LIMIT, Status.OPTIMAL}
 
 
-def test_a_time_limit_leaves_a_valid_bound():
-    solution = solve(hard(), HOSTED, Limits(time_limit=1.0))
+@TREES
+def test_a_time_limit_leaves_a_valid_bound(sides):
+    solution = solve(hard(sides), HOSTED, Limits(time_limit=1.0))
     assert solution.status is Status.TIME_LIMIT
     assert math.isfinite(solution.value)
     assert solution.value <= solution.bound <= hard().trivial_bound
 
 
+@TREES
 @pytest.mark.parametrize("gap", [0.5, 0.05, 0.01])
-def test_a_gap_ends_the_search(gap):
-    p = medium()
-    best = medium_proven()
-    solution = solve(p, HOSTED, Limits(time_limit=60, gap=gap))
+def test_a_gap_ends_the_search(gap, sides):
+    p = medium(constraints=sides)
+    best = medium_proven(sides)
+    solution = solve_medium(Limits(time_limit=60, gap=gap), sides)
     assert solution.status in (Status.GAP_LIMIT, Status.OPTIMAL)
     assert solution.gap <= gap
     assert solution.nodes <= best.nodes
     assert_valid(p, solution, best.value)
 
 
-def test_stopped_at_any_question_it_leaves_a_valid_bound():
-    p = medium()
-    optimum = medium_proven().value
+@TREES
+def test_stopped_at_any_question_it_leaves_a_valid_bound(sides):
+    p = medium(constraints=sides)
+    optimum = medium_proven(sides).value
     statuses = set()
     for allowed in (0, 1, 2, 4, 8, 16, 24, 32, 10**9):
         questions = itertools.count()
-        solution = solve(p, HOSTED, Limits(time_limit=60), should_stop=lambda q=questions, a=allowed: next(q) >= a)
+        stop = lambda q=questions, a=allowed: next(q) >= a  # noqa: E731
+        solution = solve_medium(Limits(time_limit=60), sides, should_stop=stop)
         statuses.add(solution.status)
         assert_valid(p, solution, optimum)
     assert statuses == {Status.INTERRUPTED, Status.OPTIMAL}
 
 
-def test_ctrl_c_ends_it_with_a_valid_bound():
+@TREES
+def test_ctrl_c_ends_it_at_once_with_a_valid_bound(sides):
     asked = itertools.count()
 
     def press():
@@ -247,13 +277,15 @@ def test_ctrl_c_ends_it_with_a_valid_bound():
             signal.raise_signal(signal.SIGINT)
         return False
 
-    solution = solve(hard(), HOSTED, Limits(time_limit=60), should_stop=press)
+    solution = solve(hard(sides), HOSTED, Limits(time_limit=60), should_stop=press)
     assert solution.status is Status.INTERRUPTED
+    assert next(asked) <= 12
     assert solution.value <= solution.bound
 
 
+@TREES
 @pytest.mark.parametrize("point", [0, 1, 3])
-def test_exceptions_of_the_caller_pass_through(point):
+def test_exceptions_of_the_caller_pass_through(point, sides):
     class OwnError(Exception):
         pass
 
@@ -264,7 +296,7 @@ def test_exceptions_of_the_caller_pass_through(point):
             raise OwnError
 
     with pytest.raises(OwnError):
-        solve(medium(), HOSTED, Limits(time_limit=60), on_progress=on_progress)
+        solve(medium(constraints=sides), HOSTED, Limits(time_limit=60), on_progress=on_progress)
 
     def should_stop():
         if next(seen) > 10:
@@ -272,11 +304,11 @@ def test_exceptions_of_the_caller_pass_through(point):
         return False
 
     with pytest.raises(OwnError):
-        solve(hard(), HOSTED, Limits(time_limit=60), should_stop=should_stop)
+        solve(hard(sides), HOSTED, Limits(time_limit=60), should_stop=should_stop)
 
 
 def test_the_same_seed_searches_the_same_tree():
-    one, two = (solve(medium(C=0.02), HOSTED, Limits(time_limit=60, seed=3)) for _ in range(2))
+    one, two = (solve(medium(C=0.02, constraints=ORDER), HOSTED, Limits(time_limit=60, seed=3)) for _ in range(2))
     assert (one.nodes, one.value, one.message) == (two.nodes, two.value, two.message)
 
 
@@ -292,7 +324,7 @@ def test_the_same_seed_searches_the_same_tree():
 )
 def test_options_out_of_range(options, message):
     with pytest.raises(ValueError, match=message):
-        HostedSearch(**options)
+        WeightSpaceSearch(**options)
 
 
 def test_graded_problem_with_several_lists_and_a_price():

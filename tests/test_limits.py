@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gc
 import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,11 +18,14 @@ from ltr.exact.local_search import LocalSearch
 from ltr.exact.local_search import search as local_search
 from ltr.exact.scip import base
 from ltr.exact.state import MEGABYTE, Memory, SolveState, Stopped
+from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.exact.weight_space import search as weight_space_search
 from tests.reference import graded_problem
 
 from .reference import random_graded, random_instance, random_pairwise
 
+DIRECT = WeightSpaceSearch(scip=False)
+ROOT = Path(__file__).parents[1]
 PATIENCE = 5.0  # seconds that a solve may be late on a busy machine; it was 10 and more before
 
 
@@ -68,7 +74,7 @@ def test_pairs_are_counted_without_being_made(make):
         assert problem.balance == pytest.approx(often / max(1, len(made.above)))
 
 
-@pytest.mark.parametrize("method", ["auto", "hosted", "local_search"])
+@pytest.mark.parametrize("method", ["auto", DIRECT, "local_search"])
 @pytest.mark.parametrize("make", [long_list, many_gains, many_preferences])
 def test_pairs_beyond_the_memory_limit_are_not_made(no_pairs, make, method):
     problem = make()
@@ -94,6 +100,30 @@ def test_fewer_threads_where_memory_is_short():
     assert weight_space_search.memory_needed(problem, threads=2) > limit * MEGABYTE
     solution = solve(problem, limits=Limits(time_limit=0.5, memory_limit=limit + 50))
     assert solution.bound < problem.trivial_bound
+
+
+THREADS = """
+import psutil
+from ltr.exact.weight_space.search import memory_needed
+from ltr.exact.weight_space.space import BEYOND, space_of
+from ltr.native import SearchWorkspace, search_weight_space
+from tests.test_limits import long_list
+
+problem, work = long_list(n=700, d=4), []
+searchable = space_of(problem)
+boxes, before = searchable.roots, psutil.Process().memory_info().rss
+for _ in range(4):
+    work.append(SearchWorkspace(searchable.space.compiled))
+    search_weight_space(searchable.space.compiled, work[-1], *boxes[:4], -BEYOND, 3 * 10**8, 16)
+added = psutil.Process().memory_info().rss - before
+print(added / (memory_needed(problem, 5) - memory_needed(problem, 1)))
+"""
+
+
+def test_threads_take_the_memory_that_is_foreseen():
+    # in a process of its own: here, memory that other tests gave back would be used again
+    done = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert 0.4 < float(done.stdout) < 1.1
 
 
 def test_memory_added_to_the_process_is_seen():
@@ -137,7 +167,7 @@ def test_a_model_that_takes_too_long_to_build_is_given_up(monkeypatch):
 # --- the clock -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["auto", "hosted", "local_search"])
+@pytest.mark.parametrize("method", ["auto", DIRECT, "local_search"])
 @pytest.mark.parametrize("make", [long_list, many_gains, lambda: many_gains(rank="subrank"), many_preferences])
 def test_time_is_kept_on_large_problems(make, method):
     problem = make()
@@ -149,7 +179,7 @@ def test_time_is_kept_on_large_problems(make, method):
         assert solution.value <= solution.bound
 
 
-@pytest.mark.parametrize("method", ["auto", "hosted", "local_search", "resolved"])
+@pytest.mark.parametrize("method", ["auto", DIRECT, "local_search", "resolved"])
 def test_an_interrupt_ends_a_large_solve_at_once(method):
     problem = long_list()
     solve(RerankProblem([[0.0], [1.0]], [0, 1]), method, Limits(time_limit=10))

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ltr.exact.local_search import _line_search
-from ltr.exact.local_search.search import search_tables
+from ltr.exact.local_search.search import new_ascents
 from ltr.exact.problem import PairwiseProblem, RerankProblem, multipartite_pairs
+from ltr.native import Ascents
 from tests.reference import (
     exact_scores,
     random_graded,
@@ -29,8 +29,8 @@ KINDS = {
 }
 
 
-def state(seed=0):
-    return np.array([seed], dtype=np.uint64)
+def ascents(problem, seed=0):
+    return new_ascents(problem, problem.levels(), seed=seed)
 
 
 def tiny_problem(kind, seed):
@@ -88,7 +88,7 @@ def test_line_search_finds_the_best_of_all_intervals_between_breakpoints(kind):
         breaks = {(p.margin * steps - f[i] + f[k]) / (g[i] - g[k]) for i, k, steps in comparisons(p) if g[i] != g[k]}
         edges = [low, *sorted(t for t in breaks if low < t < high), high]
         values = [slow_value(p, w + (a + b) / 2 * v) for a, b in itertools.pairwise(edges) if b - a > 1e-9]
-        value, at = _line_search.line_search(search_tables(p, p.levels()), f, g, low, high, state(seed))
+        value, at = ascents(p, seed).line_search(f, g, low, high)
         assert value == pytest.approx(max(values), abs=1e-9)
         assert slow_value(p, w + at * v) == pytest.approx(value, abs=1e-9)
         assert low < at < high
@@ -102,61 +102,168 @@ def test_a_line_is_as_good_as_the_better_of_its_parts(kind):
     for seed in range(10):
         rng = np.random.default_rng(seed)
         p = larger_problem(kind, seed)
-        tables = search_tables(p, p.levels())
-        f, g = p.X @ rng.normal(size=4), p.X @ rng.normal(size=4)
-        whole, at = _line_search.line_search(tables, f, g, -3.0, 3.0, state(seed))
-        assert whole == pytest.approx(_line_search.value_of_scores(tables, f + at * g), abs=1e-9)
+        search = ascents(p, seed)
+        w, v = rng.normal(size=4), rng.normal(size=4)
+        f, g = p.X @ w, p.X @ v
+        whole, at = search.line_search(f, g, -3.0, 3.0)
+        assert whole == pytest.approx(search.objective(w + at * v, 1.0), abs=1e-9)
         for cut in rng.uniform(-3, 3, size=30):
-            left, _ = _line_search.line_search(tables, f, g, -3.0, cut, state())
-            right, _ = _line_search.line_search(tables, f, g, cut, 3.0, state())
+            left, _ = search.line_search(f, g, -3.0, cut)
+            right, _ = search.line_search(f, g, cut, 3.0)
             assert whole == pytest.approx(max(left, right), abs=1e-9)
-            assert _line_search.value_of_scores(tables, f + cut * g) <= whole + 1e-9
+            assert search.objective(w + cut * v, 1.0) <= whole + 1e-9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_search_for_least_values_finds_the_same_or_nothing(kind):
+    """Cells of breakpoints that promise too little are passed over; the counts behind them are right all the same."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        p = larger_problem(kind, seed)
+        search, low = ascents(p, seed), -3.0
+        w, v = rng.normal(size=4), rng.normal(size=4)
+        f, g = p.X @ w, p.X @ v
+        best, _ = search.line_search(f, g, low, 3.0)
+        for least in (0.5 * best, 0.9 * best, best - 1e-6, best - 1e-10):
+            found, at = search.line_search(f, g, low, 3.0, least)
+            assert found == pytest.approx(best, abs=1e-9)
+            assert search.objective(w + at * v, 1.0) == pytest.approx(best, abs=1e-9)
+        assert search.line_search(f, g, low, 3.0, best + 1e-6) == (-math.inf, low)
 
 
 def test_a_pair_that_is_on_the_margin_all_along_is_won():
     p = RerankProblem([[0.0], [1.0]], [0, 1], margin=0.5)
-    tables, f, flat = search_tables(p, p.levels()), np.array([0.0, 0.5]), np.zeros(2)
-    assert _line_search.line_search(tables, f, flat, 0.0, 1.0, state())[0] == p.trivial_bound
-    assert _line_search.line_search(tables, np.nextafter(f, 0.0), flat, 0.0, 1.0, state())[0] < p.trivial_bound
+    search, f, flat = ascents(p), np.array([0.0, 0.5]), np.zeros(2)
+    assert search.line_search(f, flat, 0.0, 1.0)[0] == p.trivial_bound
+    assert search.line_search(np.nextafter(f, 0.0), flat, 0.0, 1.0)[0] < p.trivial_bound
 
 
 def test_line_search_of_an_empty_segment_finds_nothing():
     p = random_instance(1)
-    tables = search_tables(p, p.levels())
-    f = np.zeros(tables.columns.shape[1])
-    assert _line_search.line_search(tables, f, f, 1.0, 1.0, state())[0] == -math.inf
-    assert _line_search.line_search(tables, f, f, 1.0, 0.0, state())[0] == -math.inf
+    f = np.zeros(p.n)
+    assert ascents(p).line_search(f, f, 1.0, 1.0)[0] == -math.inf
+    assert ascents(p).line_search(f, f, 1.0, 0.0)[0] == -math.inf
 
 
-def test_value_of_scores_is_the_problems():
+def test_the_objective_is_the_problems():
     for seed in range(78):
         for p in (random_instance(seed), random_pairwise(seed), random_graded(seed)):
             w = np.random.default_rng(seed).integers(-4, 5, size=p.d) / 4.0
-            assert _line_search.value_of_scores(search_tables(p, p.levels()), p.X @ w) == pytest.approx(
-                p.statistic_value(w), abs=1e-12
-            )
+            assert ascents(p).objective(w, 1.0) == pytest.approx(p.evaluate(w), abs=1e-12)
 
 
 @settings(max_examples=100, deadline=None)
 @given(
-    keys=st.lists(
-        st.one_of(st.floats(0.01, 0.99), st.sampled_from([0.5, 0.5 + 1e-12, 0.25]), st.floats(1e-9, 1e-8)),
+    breaks=st.lists(
+        st.one_of(st.floats(0.01, 0.99), st.sampled_from([0.5, 0.5 + 1e-9, 0.25]), st.floats(1e-7, 1e-6)),
+        min_size=1,
         max_size=300,
     )
 )
-def test_bucket_sort_sorts(keys):
-    keys = np.array(keys, dtype=np.float64)
-    items = np.random.default_rng(len(keys)).permutation(len(keys))
-    sorted_keys, order = _line_search._sort(keys, items, 0.0, 1.0, np.zeros(1, dtype=np.uint8))
-    assert sorted_keys.tolist() == sorted(keys.tolist())
-    assert sorted(order.tolist()) == list(range(len(keys)))
-    assert keys[np.argsort(items)][order].tolist() == sorted_keys.tolist()
+def test_breakpoints_may_crowd(breaks):
+    """Each preference (i, k) changes at a breakpoint of its own: f_k - f_i + margin = break, g_i - g_k = 1
+    (or both negated)."""
+    rng = np.random.default_rng(len(breaks))
+    breaks, signs = np.array(breaks), rng.choice([-1.0, 1.0], size=len(breaks))
+    weights = rng.integers(1, 5, size=len(breaks)).astype(float)
+    pairs = np.arange(2 * len(breaks)).reshape(-1, 2)
+    p = PairwiseProblem(np.zeros((2 * len(breaks), 1)), pairs, weights=weights, margin=2.0**-20)
+    f, g = np.zeros(p.n), np.zeros(p.n)
+    f[pairs[:, 1]], g[pairs[:, 0]] = signs * breaks - p.margin, signs
+    value, at = ascents(p).line_search(f, g, 0.0, 1.0)
+    edges = np.unique([0.0, *breaks, 1.0])
+    middles = (0.5 * (edges[1:] + edges[:-1]))[np.diff(edges) > 1e-10]
+    values = ((signs * middles[:, None] >= signs * breaks) * weights).sum(axis=1)
+    assert value == pytest.approx(values.max())
+    assert ((signs * at >= signs * breaks) * weights).sum() == pytest.approx(value)
 
 
-def test_uniform_numbers_are_in_range_even_and_reproducible():
-    source, again = state(5), state(5)
-    draws = np.array([_line_search.uniform(source) for _ in range(4000)])
-    assert draws.min() >= 0
-    assert draws.max() < 1
-    assert np.abs(np.histogram(draws, bins=10, range=(0, 1))[0] - 400).max() < 100
-    assert [_line_search.uniform(again) for _ in range(3)] == draws[:3].tolist()
+def test_equal_intervals_are_drawn_by_their_lengths():
+    """One preference is won before 1/8 and another from 3/8 on: all but a quarter of the segment is equally good."""
+    p = PairwiseProblem(np.zeros((4, 1)), [[0, 1], [2, 3]], margin=0.25)
+    f, g = np.array([0.25, -0.125, 0.25, 0.375]), np.array([-1.0, 0.0, 1.0, 0.0])
+    drawn = [ascents(p, seed).line_search(f, g, 0.0, 1.0) for seed in range(1400)]
+    assert {value for value, _ in drawn} == {1.0}
+    assert {at for _, at in drawn} == {0.0625, 0.6875}
+    assert abs(sum(at == 0.0625 for _, at in drawn) - 1400 / 6) < 60  # four standard deviations
+    assert drawn[:20] == [ascents(p, seed).line_search(f, g, 0.0, 1.0) for seed in range(20)]
+
+
+# --- arrays ----------------------------------------------------------------------------------------------------
+
+
+def arrays_of(problem):
+    """The arguments of `Ascents` for a problem."""
+    taken = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ltr.exact.local_search.search.Ascents", lambda **arguments: taken.update(arguments))
+        ascents(problem)
+    return taken
+
+
+WRONG = {
+    "an observation beyond the last": lambda a: {"below": a["below"] + 40},
+    "a negative observation": lambda a: {"above": a["above"] - 40},
+    "pairs not sorted": lambda a: {"positive": a["positive"][::-1]},
+    "a positive beyond the last": lambda a: {"positive": a["positive"] + 1},
+    "limits of other pairs": lambda a: {"limit": a["limit"][1:]},
+    "a table that ends too early": lambda a: {"contribution": a["contribution"][:-1]},
+    "a table before the first": lambda a: {"table": a["table"] - 1},
+    "too little room for counts": lambda a: {"counts_size": a["counts_size"] - 1},
+    "no room for counts": lambda a: {"counts_at": a["counts_at"] - 10**6},
+    "fewer lost pairs than there are": lambda a: {"most_lost": a["most_lost"] - 1},
+    "a level without positives": lambda a: {"start": np.append(a["start"], a["start"][-1])},
+    "another level": lambda a: {"level": a["level"] + 1},
+    "no price": lambda a: {"priced": a["priced"][1:]},
+    "side constraints of other weights": lambda a: {"A": np.zeros((1, 3)), "b": np.zeros(1)},
+    "limits of other side constraints": lambda a: {"b": np.zeros(2)},
+    "a projection of other weights": lambda a: {"project": np.eye(3)},
+    "no flag": lambda a: {"stop": np.zeros(0, dtype=np.uint8)},
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("kind", ["resolved", "graded"])
+def test_arrays_that_do_not_fit_together_are_refused(kind, wrong):
+    arrays = arrays_of(larger_problem(kind, 0))
+    Ascents(**arrays)
+    with pytest.raises(ValueError, match="internal error in a call of a compiled kernel"):
+        Ascents(**arrays | WRONG[wrong](arrays))
+
+
+def test_arrays_may_have_strides_and_other_types_unless_they_are_written():
+    arrays = arrays_of(larger_problem("graded", 0))
+    w = np.linspace(-1, 1, 4)
+    expected = Ascents(**arrays).ascend(w, 50, resume=False)
+    wide = {
+        name: np.repeat(values.astype(np.float64 if values.dtype.kind == "f" else np.int64), 2, axis=0)[::2]
+        for name, values in arrays.items()
+        if isinstance(values, np.ndarray) and name != "stop"
+    }
+    again = np.linspace(-1, 1, 4)
+    search = Ascents(**arrays | wide)
+    assert search.ascend(again, 50, resume=False) == expected
+    assert again.tolist() == w.tolist()
+    frozen = w.copy()
+    frozen.setflags(write=False)
+    for refused in (frozen, w.astype(np.float32), np.zeros(8)[::2], w.reshape(1, 4), w.tolist()):
+        with pytest.raises(TypeError):
+            search.ascend(refused, 1, resume=False)
+    for wrong in (np.zeros(3), np.zeros(5)):
+        with pytest.raises(ValueError, match="one weight per feature"):
+            search.ascend(wrong, 1, resume=False)
+        with pytest.raises(ValueError, match="one weight per feature"):
+            search.objective(wrong, 1.0)
+    with pytest.raises(ValueError, match="one score per observation"):
+        search.line_search(np.zeros(40), np.zeros(39), 0.0, 1.0)
+    with pytest.raises(TypeError):
+        Ascents(**arrays | {"stop": np.zeros(1)})
+
+
+def test_a_search_that_was_stopped_finds_nothing():
+    arrays = arrays_of(larger_problem("resolved", 0))
+    search, w = Ascents(**arrays), np.linspace(-1, 1, 4)
+    arrays["stop"][0] = 1
+    assert search.line_search(np.zeros(40), np.ones(40), 0.0, 1.0) == (-math.inf, 0.0)
+    search.ascend(w, 50, resume=False)
+    assert w.tolist() == np.linspace(-1, 1, 4).tolist()

@@ -96,6 +96,8 @@ def test_an_mlp_ranker_learns(optimizer, batch_size):
         hidden=(16,),
         optimizer=optimizer,
         batch_size=batch_size,
+        learning_rate=0.01,
+        validation=0,
         max_steps=15,
         on_step=lambda step, ranker: steps.append(step),
     ).fit(X, y)
@@ -227,7 +229,7 @@ def test_an_interrupted_fit_resumes_bit_for_bit(options, after):
     ("options", "message"),
     [
         ({"loss": "hing"}, "loss: unknown name 'hing'"),
-        ({"scorer": "tree"}, "scorer must be one of 'linear', 'mlp', got 'tree'"),
+        ({"scorer": "tree"}, "scorer must be one of 'linear', 'mlp', 'attention', got 'tree'"),
         ({"scorer": "mlp", "hidden": (0,)}, "hidden must be an integer >= 1, got 0"),
         ({"scorer": "mlp", "hidden": 64}, "hidden must be a sequence of integers >= 1, got 64"),
         ({"l2": "0.1"}, "l2 must be a finite number >= 0, got '0.1'"),
@@ -246,9 +248,9 @@ def test_parameters_are_checked_by_fit(options, message):
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [
-        ([[1.0], [float("nan")]], [0, 1], "X contains NaN"),
+        ([[1.0], [float("nan")]], [0, 1], "X: values must be finite and none missing, got nan in column"),
         ([[1.0], [2.0]], [1, 1], "y must hold two different labels in at least one list, got none"),
-        ([[1.0], [2.0]], [1, 0, 0], "inconsistent numbers of samples"),
+        ([[1.0], [2.0]], [1, 0, 0], "y must have one label per row of X"),
         ([1.0, 2.0], [1, 0], "Expected 2D array, got 1D array"),
         ([[1.0, 2.0], [3.0]], [1, 0], "inhomogeneous"),
         ([[1.0], [2.0]], ["good", "bad"], "y must hold numbers >= 0"),

@@ -5,9 +5,9 @@ import time
 import numpy as np
 import pytest
 
-from ltr.exact.local_search._line_search import ascend, clip, new_memory
-from ltr.exact.local_search.search import local_search, search_tables, separating_weights
+from ltr.exact.local_search.search import local_search, new_ascents, separating_weights
 from ltr.exact.problem import LinearConstraints, PairwiseProblem, RerankProblem, multipartite_pairs
+from ltr.native import clip_segment
 from tests.reference import (
     cell_optimum,
     cell_optimum_graded,
@@ -18,10 +18,6 @@ from tests.reference import (
     random_pairwise,
 )
 from tests.tiers import examples
-
-
-def state(seed=0):
-    return np.array([seed], dtype=np.uint64)
 
 
 def larger_problem(seed, **options):
@@ -38,14 +34,19 @@ def larger_problem(seed, **options):
 
 
 def test_clip_keeps_what_box_and_side_constraints_allow():
-    p = random_instance(4, d=2)
-    p = RerankProblem(p.X, p.y, constraints=LinearConstraints([[1.0, 1.0], [-1.0, 0.0]], [0.5, 0.25]))
-    tables, w = search_tables(p, p.levels()), np.array([0.0, 0.0])
-    assert clip(tables, w, np.array([1.0, 0.0]), -9.0, 9.0) == pytest.approx((-0.25, 0.5))
-    assert clip(tables, w, np.array([0.0, 1.0]), -9.0, 9.0) == pytest.approx((-1.0, 0.5))
-    assert clip(tables, w, np.array([0.0, 1.0]), -0.5, 0.25) == (-0.5, 0.25)
-    low, high = clip(tables, np.array([0.0, 0.75]), np.array([1.0, -1.0]), -9.0, 9.0)  # along a broken constraint
+    A, b = np.array([[1.0, 1.0], [-1.0, 0.0]]), np.array([0.5, 0.25])
+
+    def clip(w, v, low, high):
+        return clip_segment(A, b, 1e-9, np.array(w), np.array(v), low, high)
+
+    assert clip([0.0, 0.0], [1.0, 0.0], -9.0, 9.0) == pytest.approx((-0.25, 0.5))
+    assert clip([0.0, 0.0], [0.0, 1.0], -9.0, 9.0) == pytest.approx((-1.0, 0.5))
+    assert clip([0.0, 0.0], [0.0, 1.0], -0.5, 0.25) == (-0.5, 0.25)
+    low, high = clip([0.0, 0.75], [1.0, -1.0], -9.0, 9.0)  # along a broken constraint
     assert high < low
+    for sizes in ((2, 3), (3, 2), (3, 3)):
+        with pytest.raises(ValueError, match="one entry per feature"):
+            clip(*map(np.zeros, sizes), -1.0, 1.0)
 
 
 # --- ascent ----------------------------------------------------------------------------------------------------
@@ -54,19 +55,16 @@ def test_clip_keeps_what_box_and_side_constraints_allow():
 def test_an_ascent_never_falls_and_can_be_cut_into_pieces():
     for seed in range(6):
         problem = larger_problem(seed, C=[0.0, 0.05][seed % 2])
-        tables, free = search_tables(problem, problem.levels()), np.zeros((0, 0))
         start = np.random.default_rng(seed).uniform(-1, 1, size=problem.d)
-        whole, source = start.copy(), state(seed)
-        value, left = ascend(tables, whole, free, 4, 10**6, new_memory(5), source)
+        whole = start.copy()
+        value, left = new_ascents(problem, problem.levels(), seed=seed).ascend(whole, 10**6, resume=False)
         assert left > 0
         assert value >= problem.evaluate(start) - 1e-9
         assert problem.evaluate(whole) == pytest.approx(value)
-        piece, source, memory, values = start.copy(), state(seed), new_memory(5), []
-        while True:
-            v, left = ascend(tables, piece, free, 4, 2, memory, source)
+        ascents, piece, values, left = new_ascents(problem, problem.levels(), seed=seed), start.copy(), [], 0
+        while left == 0:
+            v, left = ascents.ascend(piece, 2, resume=len(values) > 0)
             values.append(v)
-            if left > 0:
-                break
         assert np.all(np.diff(values) >= -1e-9)
         assert piece == pytest.approx(whole, abs=1e-9)
 

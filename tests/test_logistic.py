@@ -125,7 +125,7 @@ def test_bad_data():
         ranker.to_state()
     with pytest.raises(ValueError, match="y must hold two different labels in at least one list, got none"):
         ranker.fit(X, np.ones(len(X)))
-    with pytest.raises(ValueError, match="X contains NaN"):
+    with pytest.raises(ValueError, match="X: values must be finite and none missing, got nan in column 2, row 1"):
         ranker.fit(np.where(np.arange(4) == 1, np.nan, X), y)
     with pytest.raises(ValueError, match=r"X: a column must be constant or span at least 1e-150, got .* in column 1"):
         ranker.fit(X * [1e-200, 1.0, 1.0, 1.0], y)

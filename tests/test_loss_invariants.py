@@ -190,7 +190,7 @@ def test_an_item_given_twice_is_one_of_weight_two(name, loss, data):
 
 @all_losses
 def test_a_negative_label_is_refused_but_in_padding(name, loss):
-    scores, labels = torch.tensor([0.5, 1.0, -2.0, 3.0]), torch.tensor([1, 0, 0, -1])
+    scores, labels = torch.tensor([0.5, 1.0, -2.0, 3.0], dtype=torch.float64), torch.tensor([1, 0, 0, -1])
     for marked in (labels, labels.double(), labels.to(torch.int8)):
         with pytest.raises(ValueError, match=r"labels must be >= 0, got -1: mark padding by mask="):
             loss(scores, marked)

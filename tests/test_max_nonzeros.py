@@ -7,7 +7,6 @@ import pytest
 from ltr.exact.local_search import search_locally
 from ltr.exact.problem import LinearConstraints, PairwiseProblem, RerankProblem, multipartite_pairs
 from ltr.exact.scip import Auc, Pairwise, ResolvedPairs, ScipSolver, Subrank
-from ltr.exact.scip.hosted import HostedSearch
 from ltr.exact.solution import Status
 from ltr.exact.solve import solve
 from ltr.exact.state import Limits, SolveState
@@ -22,8 +21,8 @@ from tests.reference import (
     random_pairwise,
 )
 
-HOSTED = HostedSearch(threads=1, local_search=0)
-KERNEL = WeightSpaceSearch(threads=1, local_search=0)
+HOSTED = WeightSpaceSearch(threads=1, local_search=0)
+KERNEL = WeightSpaceSearch(threads=1, local_search=0, scip=False)
 X, Y = [[0.0, 1.0, 3.0], [1.0, 0.0, 2.0], [2.0, 2.0, 0.0]], [0, 1, 0]
 
 

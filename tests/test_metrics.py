@@ -38,6 +38,7 @@ METRICS = {
     "precision": (metrics.precision, {}),
     "precision@2": (metrics.precision, {"k": 2}),
     "recall@2": (metrics.recall, {"k": 2}),
+    "lift@2": (metrics.lift, {"k": 2}),
 }
 
 
@@ -79,9 +80,11 @@ def test_other_spellings(text, name):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("err@10", "none of ndcg, mrr, .* and no rank statistic: statistic: unknown name 'err'"),
-        ("NDCG@10", r"measure must read name, name\(option=value\) or name@k, got 'NDCG@10'"),
-        ("map@3", "measure map: takes no cutoff, got @3"),
+        ("pfound@10", "none of ndcg, map, .* and no rank statistic: statistic: unknown name 'pfound'"),
+        ("Judged@10", r"measure must read name, name\(option=value\) or name@k, got 'Judged@10'"),
+        ("Rprec@3", "measure rprec: takes no cutoff, got @3"),
+        ("RBP(p=1)", "measure rbp: p must be a number between 0 and 1, got 1"),
+        ("rbp(rel=2)", "measure rbp: takes p=NUMBER, got 'rel=2'"),
         ("ndcg(base=e)", "measure ndcg: takes gain=..., got 'base=e'"),
         ("precision(gain=exp2)", "measure precision: takes no options, got 'gain=exp2'"),
         ("precision@0", r"k must be an integer from 1 to 2\*\*63 - 1, got 0"),

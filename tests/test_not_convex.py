@@ -82,7 +82,7 @@ def test_the_fit_ends_below_the_loss_of_ranknets_weights(loss, optimizer):
     standardized, scorer = Standardize.fit(data.X)(torch.from_numpy(data.X)), LinearScorer(data.d)
     Fit(scorer, RankNetLoss(), standardized, data.y, qid=data.qid).run()
     start = Fit(scorer, parse_loss(loss), standardized, data.y, qid=data.qid).best_objective
-    ranker = LinearRanker(loss, optimizer=optimizer, max_steps=5).fit(data.X, data.y, qid=data.qid)
+    ranker = LinearRanker(loss, optimizer=optimizer, max_steps=5, validation=0).fit(data.X, data.y, qid=data.qid)
     assert ranker.objective_ < start
 
 
@@ -96,7 +96,7 @@ def test_a_lambda_loss_that_is_lowest_with_all_scores_tied_does_not_end_there():
 
 def test_an_mlp_is_trained_on_a_loss_that_is_not_convex():
     data = ltr.data.grouped(seed=0)
-    ranker = LinearRanker("lambda(statistic=dcg)", scorer="mlp", hidden=(4,), max_steps=5)
+    ranker = LinearRanker("lambda(statistic=dcg)", scorer="mlp", hidden=(16,), dropout=0.0)
     ranker.fit(data.X, data.y, qid=data.qid)
     assert own_statistic("lambda(statistic=dcg)", ranker, data.X, data.y, data.qid) > 0.9
 

@@ -64,7 +64,7 @@ def test_an_own_method_is_stopped_by_the_caller():
     assert found.status is exact.Status.INTERRUPTED
 
 
-@pytest.mark.parametrize("method", ["auto", "hosted", "local_search"])
+@pytest.mark.parametrize("method", ["auto", "local_search"])
 def test_an_own_problem_is_searched_and_proven(method):
     class Doubled(exact.Problem):
         """A problem with all that it is worth twice over."""

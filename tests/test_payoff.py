@@ -31,9 +31,13 @@ def cell(data, split, chosen, full=0.0, *, base="logistic_regression", promised=
         "test": {name: value * (1 + gain / 100) for name, gain in gains.items()},
         "seconds": {"full": 4.0, "chosen": 8.0, "+ 1": 1.0, "+ 2": 1.0, "spread 0.45": 2.0},
         "status": {"full": "optimal"},
-        "choice": {"chosen": "spread 0.45" if promised else "base", "expected": expected, "low": low, "high": high},
+        "choice": {
+            "chosen": "spread 0.45" if promised else "base", "expected": expected, "low": low, "high": high,
+            "gains": {"base": 0.0, "spread 0.2": 0.2, "spread 0.45": 0.3}, "statistic": "dcg(base=e)",
+            "deviations": {"base": 0.0, "spread 0.2": 0.1, "spread 0.45": 0.4}, "list_gain": 1.0, "what": "",
+        },
         "commit": "0123456789ab",
-    }
+    }  # fmt: skip
 
 
 def made_up():
@@ -124,7 +128,7 @@ def small(monkeypatch):
 
     monkeypatch.setattr(study, "load", load)
     monkeypatch.setattr(study, "load_test", lambda name: load(name) if name == study.QUERIES else None)
-    monkeypatch.setattr(study, "_SECONDS", 0.3)
+    monkeypatch.setattr(study, "SECONDS", 0.3)
     monkeypatch.setattr(ltr.rankers.choice, "REPEATS", 1)
 
 
@@ -148,6 +152,17 @@ def test_cells_are_computed_once_and_make_a_page(small, tmp_path, monkeypatch, c
     assert payoff.main(["--docs", str(tmp_path), "--page"]) == 0
     assert ((tmp_path / "payoff.md").read_text(), path.read_bytes()) == (page, before)
     capsys.readouterr()
+
+
+def test_a_base_that_is_not_linear_must_be_beaten_by_more():
+    made = cell("uis", 0, 1.0)
+    made["test"]["spread 0.45"] = 12.0
+    linear, other = (study.by_rule(made | {"base": base}) for base in ("logistic_regression", "gradient_boosting"))
+    # the largest gain, 0.3, is above a quarter of its deviation of 0.4 and below the whole of it
+    assert (linear["choice"]["chosen"], linear["test"]["chosen"]) == ("spread 0.45", 12.0)
+    assert linear["choice"]["high"] == pytest.approx(0.3 + 1.645 * 2**0.5 * 0.4)
+    assert (other["choice"]["chosen"], other["test"]["chosen"]) == ("base", 10.0)
+    assert other["choice"]["low"] == other["choice"]["high"] == 0
 
 
 def test_a_failed_cell_leaves_the_others(tmp_path, monkeypatch, capsys):

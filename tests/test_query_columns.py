@@ -129,7 +129,7 @@ def test_pandas_types_of_its_own():
         (
             {"q": [1, 1, 2], "y": [0, None, 2]},
             {},
-            "labels must be whole numbers, got a missing value in column 'y', row",
+            "column 'y': labels must not be missing, got none in row 2",
         ),
         ({"q": [1, 2, 3]}, {}, "data set t: at least one query must have two different labels, got none"),
         ({"q": [1, 1, 1], "y": [2, 2, 2]}, {}, "labels must hold two different values, got only 2"),

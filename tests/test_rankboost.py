@@ -192,7 +192,7 @@ def test_capped_cuts_are_a_subset_and_their_number_a_cap():
 def test_pair_weights_factorise():
     X, y = problem(1)
     scores = X[:, 0] * 0.3
-    weights = pair_weights(scores, y == 1)
+    weights = pair_weights(scores, y == 1, np.ones(len(y)))
     np.testing.assert_allclose(np.outer(weights[y == 1], weights[y == 0]), pair_matrix(scores, y))
 
 

@@ -79,7 +79,7 @@ def test_records_of_version_0_1_are_whole(workplace, of_version_0_1):
     before, after = (read_run(RunFolder(path)).records for path in (workplace / "runs" / "small", of_version_0_1))
     for old, new in zip(after, before, strict=True):
         check_record(old)
-        assert new.keys() - old.keys() <= {"message", "files"}
+        assert new.keys() - old.keys() <= {"message", "files", "first_k"}
         if "list" in new:
             assert old["list"] == {**new["list"], "starts": {}}
             assert len(old["trace"]) == len(new["trace"])

@@ -467,4 +467,4 @@ def test_lists_are_drawn_before_and_after_reranking():
         drawn = strips.images[0].get_array()
         assert drawn.tolist() == [labels[: drawn.shape[1]].tolist() for labels in expected]
         marks = [line.get_xdata()[0] for line in curve.lines if line.get_linestyle() == "--"]
-        assert marks == ([5 - 0.5] if part == "train" else [])  # unknown of the test set
+        assert marks == ([5 + 0.5] if part == "train" else [])  # unknown of the test set

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 import threading
@@ -11,8 +12,9 @@ import pytest
 
 from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
 from ltr.exact.weight_space import WeightSpaceSearch
-from ltr.exact.weight_space import space as spaces
-from ltr.exact.weight_space.space import spaces_of, supports_of
+from ltr.exact.weight_space import supports as supports_module
+from ltr.exact.weight_space.space import spaces_of
+from ltr.exact.weight_space.supports import Sets, bounds_of, supports_of
 from ltr.rankers.exact import ReproducibleSearch
 from tests import vertex_reference as reference
 
@@ -83,10 +85,11 @@ def test_optima_by_enumeration_of_supports(seed):
 
 def test_it_agrees_with_the_search_that_splits_zeros_apart(monkeypatch):
     problem = hard(most=1, n=60, d=5)
-    found = solve(problem, KERNEL, Limits(time_limit=60))
-    monkeypatch.setattr(spaces, "_MOST_SUPPORTS", 0)
+    direct = dataclasses.replace(KERNEL, scip=False)  # SCIP would branch on one of them alone
+    found = solve(problem, direct, Limits(time_limit=60))
+    monkeypatch.setattr(supports_module, "_MOST_BOUNDED", 0)
     assert supports_of(problem) is None
-    other = solve(problem, KERNEL, Limits(time_limit=60))
+    other = solve(problem, direct, Limits(time_limit=60))
     assert (found.status, found.value) == (other.status, other.value) == (Status.OPTIMAL, found.value)
     assert found.nodes < other.nodes
 
@@ -101,13 +104,72 @@ def test_sets_of_columns():
     assert supports_of(RerankProblem(X, y)) is None
     assert supports_of(RerankProblem(X, y, max_nonzeros=8)) is None
     assert supports_of(RerankProblem(X, y, max_nonzeros=6, free=[0])) is None  # seven columns
-    assert supports_of(RerankProblem(np.eye(8).repeat(40, axis=1), y, max_nonzeros=2)) is None  # 51,040 sets
+    many = np.eye(8).repeat(40, axis=1)
+    assert supports_of(RerankProblem(many, y, max_nonzeros=3)) is None  # 5,410,240 sets
+    assert supports_of(PairwiseProblem(many, [(0, 1)], max_nonzeros=2)) is None  # 51,040 sets, of which no bounds
+    assert supports_of(RerankProblem(X[:, :4], y, max_nonzeros=2, required=[1])).tolist() == [[0, 1], [1, 2], [1, 3]]
+
+
+def mixed(seed):
+    """Yes/no columns and one or two of more values, with ties; one list, or two of graded labels."""
+    rng = np.random.default_rng([4, seed])
+    n, numeric = int(rng.integers(6, 10)), 1 + seed % 2
+    X = np.column_stack([rng.integers(0, 2, (n, 3)), rng.integers(0, 6, (n, numeric))]).astype(float)
+    options = {"max_nonzeros": int(rng.integers(1, 4)), "integer": 3}
+    if seed % 3:
+        return RerankProblem(X, np.arange(n) % 2, str(rng.choice(["auc", "dcg", "dcg@3"])), **options)
+    return RerankProblem(X, np.append(rng.integers(0, 3, n - 1), 1), "dcg", qid=np.arange(n) % 2, **options)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_weights_of_a_set_exceed_its_bound(seed):
+    """With one yes/no column some weights attain the bound, except that it counts ties as half."""
+    problem = mixed(seed)
+    supports, tight = supports_of(problem), 0
+    for columns, bound in zip(supports, bounds_of(problem, supports), strict=True):
+        best = -np.inf
+        for points in itertools.product(range(-3, 4), repeat=len(columns)):
+            w = np.zeros(problem.d)
+            w[columns] = points
+            best = max(best, problem.evaluate(w))
+        assert best <= bound + 1e-12
+        tight += bound < problem.trivial_bound
+    assert tight > 0 or problem.max_nonzeros == 3
+
+
+def test_bounds_by_hand():
+    """Values 0, 1, 2 with 1 of 2, 1 of 1 and 0 of 2 rows positive: from 0 down the first two are pooled."""
+    X = np.array([[0.0], [0.0], [1.0], [2.0], [2.0]])
+    problem = RerankProblem(X, [1, 0, 1, 0, 0], "auc")
+    assert bounds_of(problem, np.array([[0]]))[0] == pytest.approx(pooled_auc([(2, 3), (0, 2)]))
+
+
+def test_sets_that_cannot_be_better_are_not_searched():
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.integers(0, 2, (80, 30)), rng.normal(size=(80, 2))]).astype(float)
+    y = (X[:, 0] + X[:, 30] + 0.7 * rng.normal(size=80) > 1).astype(int)
+    problem = RerankProblem(X, y, "auc", integer=3, max_nonzeros=3)
+    found = solve(problem, KERNEL, Limits(time_limit=120))
+    assert found.status is Status.OPTIMAL
+    kept, bounds = Sets.of(problem).above(found.value)
+    assert len(kept) < len(supports_of(problem)) / 10
+    assert bounds.min() > found.value
+    assert np.isin([30, 31], kept).all()
+
+
+def pooled_auc(pools):
+    """AUC of pools (positives, rows) from the top, ties at half."""
+    won, below_n, positives, negatives = 0.0, 0, sum(p for p, _ in pools), sum(n - p for p, n in pools)
+    for p, n in reversed(pools):
+        won += p * (below_n + 0.5 * (n - p))
+        below_n += n - p
+    return won / (positives * negatives)
 
 
 def test_each_space_has_the_columns_of_its_set():
     problem = hard(n=30, d=5)
     supports = supports_of(problem)
-    searchable, levels = spaces_of(problem, supports), problem.levels()
+    searchable, levels = spaces_of(problem, supports, bounds_of(problem, supports)), problem.levels()
     differences = problem.X[levels.above] - problem.X[levels.below]
     for part, columns in enumerate(supports):
         roots = searchable.roots.rows(searchable.roots.part == part)

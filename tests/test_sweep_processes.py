@@ -170,7 +170,7 @@ THREADS = """
 import json
 import torch
 from threadpoolctl import threadpool_info
-from ltr.exact.weight_space import search
+from ltr.exact.weight_space.search import Proof
 from trainers.config import parse_config
 from trainers.task.data import data_sha256
 from trainers.sweep import compute
@@ -182,17 +182,17 @@ config = parse_config(tree)
 sha256 = data_sha256(config.data)
 genuine, libraries, pools = compute.Task.statistics, set(), set()
 
-def statistics(self, scores):
+def statistics(self, scores, *ties):
     libraries.update([torch.get_num_threads(), *(library["num_threads"] for library in threadpool_info())])
-    return genuine(self, scores)
+    return genuine(self, scores, *ties)
 
-prove = search.prove
+start = Proof.__init__
 
-def counted(state, threads, *options):
+def counted(self, state, threads, *options, **more):
     pools.add(threads)
-    return prove(state, threads, *options)
+    start(self, state, threads, *options, **more)
 
-compute.Task.statistics, search.prove = statistics, counted
+compute.Task.statistics, Proof.__init__ = statistics, counted
 for threads in (1, 2):
     libraries.clear()
     pools.clear()

@@ -1,8 +1,6 @@
 """Losses of long lists, in the form that looks at no pairs, against the pairs."""
 
 import math
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -15,7 +13,8 @@ from ltr.lists import Lists, buckets
 from ltr.losses.functions import HINGE, LOGISTIC, SQUARED_HINGE, HingePower
 from ltr.losses.pairs import two_classes
 from ltr.losses.transforms import TwoClasses, pair_sums, transform
-from tests.loss_reference import ALL_PAIRS, NO_PAIRS, set_form
+from tests.loss_reference import ALL_PAIRS, CASES, NO_PAIRS, set_form
+from tests.test_listwise import NAMES
 from tests.tiers import slow_but
 
 FUNCTIONS = {
@@ -168,7 +167,8 @@ def test_the_path_of_other_devices_is_the_same(monkeypatch):
     (slope,) = torch.autograd.grad(compiled.sum(), two.scores)
     monkeypatch.setattr(transforms, "COMPILED_FOR", ())
     monkeypatch.setattr(transforms, "_CHUNK", 128)
-    monkeypatch.setattr(transforms, "_compiled", None)
+    monkeypatch.setattr(transforms, "add_moments", None)
+    monkeypatch.setattr(transforms, "interpolate", None)
     plain = pair_sums(LOGISTIC.plan, two)
     close(plain, compiled)
     close(torch.autograd.grad(plain.sum(), two.scores)[0], slope)
@@ -297,31 +297,45 @@ def test_function_transforms_and_compilers(name, form, monkeypatch):
         torch.func.vmap(loss)(scores.reshape(2, -1), labels.reshape(2, -1))
 
 
-def test_kernels_are_compiled_once_and_not_by_every_process():
-    code = (
-        "import torch; from ltr.losses import parse_loss\n"
-        f"for name in {PAIR_LOSSES}: parse_loss(name)(torch.zeros(3, dtype=torch.float64), torch.tensor([0, 1, 1]))\n"
-        "from ltr.losses import _exponentials, _short_lists\n"
-        "from ltr.losses.functions import HINGE, LOGISTIC, SQUARED_HINGE\n"
-        "kernels = [*map(_short_lists.pairwise, (LOGISTIC, HINGE, SQUARED_HINGE)), _short_lists.p_norm_push(LOGISTIC), "
-        "_exponentials.exponential, _exponentials.p_norm_push]\n"
-        "print([sum(kernel.stats.cache_misses.values()) for kernel in kernels])"
-    )
-    run = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(2)]
-    assert run[1].stdout.strip() == "[0, 0, 0, 0, 0, 0]"
+@pytest.mark.parametrize("name", [case.name for case in CASES] + NAMES)
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_a_compiled_graph_is_never_broken(name, reduction):
+    """What docs/losses.md says of torch.compile: every built-in loss of any length is one operator."""
+    random, loss = generator(), losses.parse_loss(name)
+    loss.reduction = reduction
+    for n in (8, 700):
+        scores = torch.randn(3, n, dtype=torch.float64, generator=random).requires_grad_()
+        labels = torch.randint(0, 2, scores.shape, generator=random)
+        mask = torch.rand(scores.shape, generator=random) < 0.8
+        torch._dynamo.reset()
+        compiled = torch.compile(lambda s, y, m: 3.0 * loss(2.0 * s, y, mask=m), backend="aot_eager", fullgraph=True)
+        found, expected = compiled(scores, labels, mask), 3.0 * loss(2.0 * scores, labels, mask=mask)
+        close(found, expected)
+        close(*(torch.autograd.grad(value.sum(), scores)[0] for value in (found, expected)))
+        with pytest.raises(ValueError, match="scores must be finite"):
+            compiled(scores / 0.0, labels, mask)
+    torch._dynamo.reset()
 
 
-@pytest.mark.parametrize("name", ["ranknet", "list_net", "list_mle", "lambda", "logistic", "exponential"])
-def test_short_lists_break_the_compiled_graph_and_keep_their_values(name):
-    """What docs/losses.md says of torch.compile."""
-    scores, labels = torch.randn(4, 8, generator=generator()), torch.arange(32).reshape(4, 8) % 2
-    loss = losses.parse_loss(name)
+def test_the_operator_is_a_proper_one():
+    random = generator()
+    scores = torch.randn(12, dtype=torch.float64, generator=random).requires_grad_()
+    labels, qid = torch.arange(12) % 3, torch.arange(12) // 5
+    for reduction in ("mean", "sum", "none"):
+        for ids, shape in ((None, (3, 4)), (qid, (12,))):
+            given = scores.detach().reshape(shape).requires_grad_(), labels.reshape(shape), None, None, ids
+            torch.library.opcheck(torch.ops.ltr.list_loss.default, (*given, "ranknet", reduction))
+
+
+def test_changed_options_are_noticed_by_a_compiled_loss():
+    scores, labels = torch.randn(3, 8, generator=generator()), torch.arange(24).reshape(3, 8) % 2
+    loss = losses.parse_loss("p_norm_push(p=2)")
     torch._dynamo.reset()
-    compiled = torch.compile(lambda s: loss(s, labels), backend="eager")
-    torch.testing.assert_close(compiled(scores), loss(scores, labels))
-    torch._dynamo.reset()
-    with pytest.raises(Exception, match=r"(?i)graph|data.dependent|could not guard"):
-        torch.compile(lambda s: loss(s, labels), backend="eager", fullgraph=True)(scores)
+    compiled = torch.compile(loss, backend="eager", fullgraph=True)
+    for name, value in (("p", 3.0), ("pairs", "sum"), ("reduction", "none")):
+        close(compiled(scores, labels), loss(scores, labels))
+        setattr(loss, name, value)
+    close(compiled(scores, labels), loss(scores, labels))
     torch._dynamo.reset()
 
 

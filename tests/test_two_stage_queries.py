@@ -248,7 +248,10 @@ def test_features_are_standardised_within_queries(seed):
             lambda X, y, q: quick().fit(X, y * 0 + 3, q),
             "y must hold two different labels in at least one list, got none",
         ),
-        (lambda X, y, q: quick().fit(np.where(X > 2, np.inf, X), y, q), "X contains infinity"),
+        (
+            lambda X, y, q: quick().fit(np.where(X > 2, np.inf, X), y, q),
+            "X: values must be finite and none missing, got inf in column",
+        ),
         (lambda X, y, q: quick(statistic="auc").fit(X, y, q), "labels must be 0 and 1 for auc"),
         (lambda X, y, q: quick(base=RankBoostRanker()).fit(X, y, q), "RankBoost learns from one list with labels 0"),
         (lambda X, y, q: quick().fit(X, y, q).predict(X, q[:-1]), "qid: query ids must be one per row"),

@@ -14,4 +14,4 @@ def exact(statistic="dcg", **options):
 
 def two_stage(base="logistic", statistic="dcg", top_k=50, **options):
     """A two-stage ranker; the options of its exact stage stand beside its own."""
-    return TwoStageRanker(base, exact(statistic, **options), top_k)
+    return TwoStageRanker(base, exact(statistic, **options), top_k, choose=False)

@@ -12,13 +12,14 @@ from __future__ import annotations
 import collections
 import itertools
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 
-from ltr.exact import LinearConstraints, PairwiseProblem, RerankProblem
+from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, Solution, Status, solve
 from ltr.exact.problem import Problem
 from ltr.exact.weight_space import WeightSpaceSearch
 
@@ -199,6 +200,37 @@ def rounded(w: Point) -> Iterable[list[float]]:
     return map(list, itertools.product(*choices))
 
 
+def mistakes(problem: Problem, solution: Solution) -> list[str]:
+    """Return what is wrong with a solution, judged by the vertices; nothing if all of it is right.
+
+    The weights are worth what the solution says, no weights exceed its bound, and a solve that ends ``optimal`` or
+    ``infeasible`` is right about that. One that ends ``inexact`` below the optimum is right where no float64 weights
+    next to an optimal vertex attain it.
+    """
+    best, attained = optimum(problem)
+    if solution.status is Status.INFEASIBLE:
+        return [] if best == -math.inf else [f"infeasible, but {best!r} is attained"]
+    # a proof in floating point is right up to 1e-9 of the statistic's size
+    room = 1e-9 * max(abs(best) if math.isfinite(best) else 0.0, abs(problem.trivial_bound))
+    found = []
+    if math.isfinite(solution.value) and solution.value != problem.evaluate(solution.weights):
+        found.append(f"value {solution.value!r}, but the weights have {problem.evaluate(solution.weights)!r}")
+    if math.isfinite(solution.value) and not problem.feasible(solution.weights):
+        found.append("the weights are not feasible")
+    if solution.value > best + room:
+        found.append(f"value {solution.value!r} above the optimum {best!r}")
+    if solution.bound < best - room:
+        found.append(f"bound {solution.bound!r} below the optimum {best!r}")
+    if solution.value < best - room:
+        if solution.status is Status.OPTIMAL:
+            found.append(f"optimal with {solution.value!r}, but {best!r} is attained")
+        if solution.status is Status.INEXACT:
+            for w in itertools.chain.from_iterable(map(rounded, attained)):
+                if problem.feasible(w) and problem.evaluate(w) >= best - room:
+                    found.append(f"inexact, but {w} attain the optimum {best!r}")
+    return found
+
+
 # --- instances -------------------------------------------------------------------------------------------------
 
 STATISTICS = ("dcg", "auc", "wrs", "mrr", "wta", "pauc@3", "dcg@2", "dcg(base=e)", "power(p=3)", "power(p=0.5)@4")
@@ -278,6 +310,17 @@ def instance(seed: int) -> tuple[Problem, str | WeightSpaceSearch]:
     return problem, method_for(rng, problem)
 
 
+def solved(seed: int, limits: Limits) -> tuple[Problem, Solution] | None:
+    """Return the instance of a seed with its solution, None where its numbers are refused as too small or large."""
+    try:
+        problem, method = instance(seed)
+        return problem, solve(problem, method, limits)
+    except ValueError as error:
+        if not re.search("the value of a perfect order must be|for SCIP with these features", str(error)):
+            raise
+        return None
+
+
 def side_constraints(rng: np.random.Generator, d: int) -> LinearConstraints | None:
     """Return now and then a row about signs or the order of two weights, which tolerances do not blur."""
     if rng.random() > 0.1:
@@ -293,7 +336,7 @@ def method_for(rng: np.random.Generator, problem: Problem) -> str | WeightSpaceS
     if draw < 0.8:
         return "auto"
     if draw < 0.86:
-        return "hosted"
+        return WeightSpaceSearch(scip=False)
     if draw < 0.9 and problem.d > 1 and problem.C == 0 and problem.constraints is None and problem.max_nonzeros is None:
         return WeightSpaceSearch(coordinates="adapted")
     if isinstance(problem, PairwiseProblem):

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from ltr.compiling import clock
 from ltr.exact import METHODS, RerankProblem
 from ltr.exact.solution import Status, TracePoint
 from ltr.fitting import Fit, Step
+from ltr.metrics.ranked import Ties
 from ltr.rankers import (
     ExactRanker,
     LinearRanker,
@@ -32,13 +32,16 @@ from ltr.rankers import (
     ScoreColumn,
     TwoStageRanker,
 )
+from ltr.rankers.demands import read_demands
 from ltr.statistics import RankStatistic
-from trainers.config import EXACT, Config
+from trainers.cards import card_ranker, find_card, label_name
+from trainers.config import CARD, EXACT, Config
 from trainers.config.sections import LIMITS
 from trainers.files import Json
 from trainers.plan import Cell
 from trainers.records import pack_labels, thinned
-from trainers.task.measures import Scores, Task, by_tag, own_loss, ranked_labels
+from trainers.task.measures import Scores, Task, by_tag, own_loss, ranked_labels, share_name
+from trainers.task.raw import not_asked, raw_columns
 
 BASE_KEPT = "base order"
 """Status of an exact stage that had nothing to order: the base ranking is kept."""
@@ -95,6 +98,7 @@ class Fitted:
     ranker: Any  # the ranker
     scores: Scores  # its scores of the training and test sets
     record: Json  # its record, see `trainers.records`
+    ties: Ties = "resolved"  # how rows with equal scores count in its statistics
 
 
 def fit(
@@ -128,18 +132,22 @@ def fit(
     import_libraries()
     if cell.method == EXACT:
         fitted = _fit_exact(task, cell, watch, base, dict(starts or {}), more_starts, threads)
+    elif cell.method == CARD:
+        fitted = _fit_card(task)
     else:
         fitted = _fit_first_stage(task, cell.method, watch)
     record: Json = {name: getattr(cell, name) for name in ("id", "data", "split", "method", "options")}
     record["sizes"] = {name: [len(part.y), int((part.y > 0).sum())] for name, part in task.split.parts}
     record["sizes"]["d"] = len(task.split.feature_names)
-    record |= {**task.statistics(fitted.scores), **_ranked(task, fitted.scores), **fitted.record}
+    # labels in ranked order have no place for rows that are tied
+    ranked = _ranked(task, fitted.scores) if fitted.ties == "resolved" else {}
+    record |= {**task.statistics(fitted.scores, fitted.ties), **ranked, **fitted.record}
     return dataclasses.replace(fitted, record=record)
 
 
 def import_libraries() -> None:
     """Import what methods import late: imports would count as their time, and take all threads there are."""
-    for name in ("numba", "scipy.linalg", "sklearn.linear_model"):
+    for name in ("scipy.linalg", "sklearn.linear_model"):
         importlib.import_module(name)
 
 
@@ -153,6 +161,8 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
             values = {"loss/convex": step.loss, "loss/objective": step.objective}
             if watch.optimum is not None:
                 values["loss/excess"] = step.objective - watch.optimum
+            if step.validation is not None:
+                values[f"validation/{share_name(task.config.reported[0])}"] = step.validation
             values |= by_tag(task.statistics(task.scores_of(ranker)))
             watch.log(step.index, values)
         watch.stepped(step.index, values, ranker.fit_)
@@ -164,18 +174,20 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
         watch.stepped(index, {"loss/convex": loss}, None)
 
     ranker = first_stage_ranker(task.config, method, on_step, on_round, columns=task.split.feature_names)
-    started = clock()
+    started = time.perf_counter()
     if isinstance(ranker, LinearRanker):
         try:
             with quiet_surrogates(), watch.training(ranker):
-                ranker.fit(train.X, train.y, qid=train.qid, resume=watch.resume)
+                ranker.fit(
+                    train.X, train.y, qid=train.qid, validation_set=task.split.validation_set, resume=watch.resume
+                )
         except KeyboardInterrupt:
             if ranker.fit_ is None:
                 raise
             interrupted = True
     else:
         ranker.fit(train.X, train.y, qid=train.qid)
-    seconds = clock() - started
+    seconds = time.perf_counter() - started
     scores = task.scores_of(ranker)
     record: Json = {"status": "fitted", "seconds": seconds, "steps": None}
     if isinstance(ranker, RankBoostRanker):
@@ -198,6 +210,7 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
         if watch.optimum is not None:
             record["excess"] = ranker.objective_ - watch.optimum
     weights = ranker.linear_weights
+    ranker.name_features(task.split.feature_names)
     return Fitted(ranker, scores, record | {"weights": None if weights is None else weights.tolist()})
 
 
@@ -215,17 +228,18 @@ def _fit_exact(
         base = first_stage_ranker(task.config, task.config.base, columns=task.split.feature_names)
         with quiet_surrogates():
             base.fit(train.X, train.y, qid=train.qid)
-    ranker = two_stage_ranker(task.config, base, threads=threads)
+        base.name_features(task.split.feature_names)
+    ranker = two_stage_ranker(task.config, base, threads=threads, columns=task.split.feature_names)
     wanted = RankStatistic.parse(task.config.exact.statistic).length
     if (
         wanted is not None and (length := int(task.reranked(task.scores_of(base)).sum())) != wanted
     ):  # by ties at its end
         raise ValueError(f"statistic must hold one weight per rank, got {wanted} for a list of {length} rows")
     weights = [*starts.values(), *more_starts]
-    started = clock()
+    started = time.perf_counter()
     with quiet_surrogates():  # the choice fits the base ranker on parts of the training set
         ranker.fit(
-            train.X,
+            task.rows_of(train),
             train.y,
             train.qid,
             base_is_fitted=True,
@@ -234,12 +248,13 @@ def _fit_exact(
             inner=watch.inner,
             on_choice=watch.chosen,
         )
-    seconds = clock() - started
+    seconds = time.perf_counter() - started
     solution, problem, choice = ranker.solution_, ranker.problem_, ranker.choice_
     record: Json = {"status": BASE_KEPT, "seconds": 0.0, "steps": None, "loss": None, "message": ranker.note_}
     record |= {"weights": None if ranker.coef_ is None else ranker.coef_.tolist(), "list": None, "trace": []}
     record |= {} if choice is None else {"choice": choice.to_dict()}
     note = ranker.note_ if choice is None or choice.reranks else ""  # it would say the choice again
+    rule = "" if ranker.exact_.points_ is None else f"points: {ranker.exact_.rule(task.split.feature_names)}"
     if solution is not None and problem is not None:
         known = ranker.exact_.warm_starts_
         given = known[len(known) - len(weights) :]
@@ -247,7 +262,7 @@ def _fit_exact(
             "status": solution.status.value,
             "seconds": solution.seconds if choice is None else seconds,
             "steps": solution.nodes,
-            "message": "; ".join(note for note in (solution.status.advice, solution.message, note) if note),
+            "message": "; ".join(filter(None, (solution.status.advice, solution.message, note, rule))),
             "list": {
                 "n": problem.n,
                 "n_pos": int((problem.gains > 0).sum()),
@@ -266,26 +281,43 @@ def _fit_exact(
         }
         if task.config.exact.choose or task.config.exact.base_score:
             record["list"] |= _reached(ranker, problem)
+    scores = _scores(task, ranker)
+    record["first_k"] = {"base": task.first_k(task.scores_of(base)), EXACT: task.first_k(scores)}
     if cell.recentre is not None and record["status"] != INTERRUPTED:
-        started = clock()
+        started = time.perf_counter()
         moved = ranker.recentred(cell.recentre)  # type: ignore[arg-type]
-        recentred: Json = {"norm": cell.recentre, "seconds": clock() - started}
-        scores = _scores(task, moved)
-        record["recentred"] = recentred | task.statistics(scores) | _ranked(task, scores)
-    return Fitted(ranker, _scores(task, ranker), record)
+        recentred: Json = {"norm": cell.recentre, "seconds": time.perf_counter() - started}
+        of_moved = _scores(task, moved)
+        record["recentred"] = recentred | task.statistics(of_moved) | _ranked(task, of_moved)
+    return Fitted(ranker, scores, record)
+
+
+def _fit_card(task: Task) -> Fitted:
+    config, split = task.config, task.split
+    name = config.data.label or "positive"
+    if split.tables is not None:
+        name = label_name(name, split.tables[0].labels)
+    train, test = raw_columns(split)
+    found = find_card(card_ranker(config.card, config.seed), name, (train, split.train.y), (test, split.test.y))
+    scores = Scores(*(counts_of.astype(np.float64) for counts_of in found.totals))
+    solution = found.ranker.solution_
+    assert solution is not None
+    record: Json = {"status": solution.status.value, "seconds": solution.seconds, "steps": solution.nodes}
+    left_out = [*([] if split.tables is None else not_asked(split.tables[0].kinds)), *found.left_out]
+    record |= {"loss": None, "weights": None, "message": "; ".join(left_out), "card": found.card.to_dict()}
+    return Fitted(found.ranker, scores, record, "average" if config.card.ties == "average" else "resolved")
 
 
 def _reached(ranker: TwoStageRanker, problem: RerankProblem) -> Json:
     """Return the statistic of the base's order and of the ranker's on the list, whose best weights may be others."""
-    lists, base = ranker.exact_._lists, ranker.exact_.warm_starts_[0]
-    assert lists is not None
-    own = base if ranker.coef_ is None else lists.standardised(np.append(ranker.base_weight_, ranker.coef_))
+    base = ranker.exact_.warm_starts_[0]
+    own = base if ranker.coef_ is None else ranker.exact_.problem_weights()
     base_value, value = (problem.statistic_value(problem.in_box(w)) for w in (base, own))
     return {"base": base_value, "reached": value, "base_weight": ranker.base_weight_}
 
 
 def _scores(task: Task, ranker: TwoStageRanker) -> Scores:
-    return Scores(*(ranker.decision_function(part.X, part.qid) for _, part in task.split.parts))
+    return Scores(*(ranker.decision_function(task.rows_of(part), part.qid) for _, part in task.split.parts))
 
 
 def _ranked(task: Task, scores: Scores) -> Json:
@@ -308,7 +340,8 @@ def first_stage_ranker(
         return ScoreColumn(columns.index(config.exact.score_column))
     if method in config.surrogate.losses:
         options = config.surrogate.model_dump(exclude={"losses", "certify"}, exclude_none=True)
-        return LinearRanker(method, **options, seed=config.seed, on_step=on_step)
+        measured: dict[str, Any] = {"statistic": config.reported[0], "gain": config.statistics.gain}
+        return LinearRanker(method, **options, **measured, seed=config.seed, on_step=on_step)
     options = getattr(config.baselines, method).model_dump()
     if method == "rankboost":
         options["thresholds"] = None if options["thresholds"] == "all" else options["thresholds"]
@@ -324,12 +357,22 @@ def quiet_surrogates() -> Iterator[None]:
         yield
 
 
-def two_stage_ranker(config: Config, base: Ranker, *, threads: int | None = None) -> TwoStageRanker:
-    """Return the exact stage on top of a base ranker, not yet fitted."""
+def two_stage_ranker(
+    config: Config, base: Ranker, *, threads: int | None = None, columns: Sequence[str] = ()
+) -> TwoStageRanker:
+    """Return the exact stage on top of a base ranker, not yet fitted; `columns` name the features."""
     section = config.exact
     options = section.model_dump(
         exclude={"enabled", "base", "certificate", "top_k", "choose", "base_score", "spread", "reach", *LIMITS}
     )
+    options["ties"] = options.pop("rank")
+    demands = read_demands(len(columns), columns, **section.demands())
+    options |= {
+        "signs": {int(j): "+" if demands.signs[j] > 0 else "-" for j in np.flatnonzero(demands.signs)} or None,
+        "required": demands.required,
+        "forbidden": demands.forbidden,
+        "constraints": tuple({int(j): float(row[j]) for j in np.flatnonzero(row)} for row in demands.rows),
+    }
     if threads is not None:
         # an object has the number of threads; auto chooses weight_space for every problem
         solver = METHODS["weight_space" if section.method == "auto" else section.method]

@@ -18,7 +18,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from trainers.config import EXACT, Config, free_keys
+from trainers.config import CARD, EXACT, Config, free_keys
 from trainers.config.grids import Grid, GridConfig, Variant
 from trainers.config.sections import EARLIER
 from trainers.config.toml_text import flat, unflat
@@ -27,7 +27,8 @@ from trainers.files import Json
 # to be raised when a default or the meaning of an option changes: ids are made of the options that are set
 _VERSION = 1
 # `free_keys` do not change results; these choose which methods there are
-_CHOICES = {"surrogate.losses", "exact.enabled"}
+_CHOICES = {"surrogate.losses", "exact.enabled", "card.enabled"}
+_FILES = ("path", "test_path", "validation_path", "cache")  # the hash of the data says what is in them
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,8 @@ class Cell:
     def concerns(self, key: str) -> bool:
         """Return whether a key of the config matters to this method; to an exact cell its base ranker's do, too."""
         section, _, rest = key.partition(".")
-        # what the exact stage maximises is reported for all methods
-        if section not in (EXACT, "surrogate", "baselines") or key == "exact.statistic":
+        # what the exact stage and the card maximise is reported for all methods
+        if section not in (EXACT, CARD, "surrogate", "baselines") or key in ("exact.statistic", "card.statistic"):
             return True
         methods = (EXACT, self.config.base) if self.method == EXACT else (self.method,)
         return any(
@@ -81,7 +82,7 @@ def cell_of(
     chosen = _dumped(config, set_only=True)
     depends = {
         "version": _VERSION,
-        "data": {key: value for key, value in chosen["data"].items() if key not in ("path", "test_path", "cache")},
+        "data": {key: value for key, value in chosen["data"].items() if key not in _FILES},
         "sha256": sha256,
         "split": split,
         "method": method,
@@ -111,8 +112,8 @@ def _dumped(config: Config, *, set_only: bool) -> Json:
 
 
 def _section(config: Config, method: str) -> str:
-    if method == EXACT:
-        return EXACT
+    if method in (EXACT, CARD):
+        return method
     return "surrogate" if method in config.surrogate.losses else "baselines"
 
 
@@ -147,7 +148,7 @@ def plan(grids: Sequence[Grid], sha256: Mapping[str, str]) -> Plan:
             group = first.setdefault((variant.config.name, seed), {})
             asked = _methods(grid, variant)
             for method in variant.config.methods if EXACT in asked else asked:
-                if method != EXACT:
+                if method not in (EXACT, CARD):  # a card has no weights to start from
                     cell = cell_of(variant.config, seed, method, sha256[variant.config.name])
                     group.setdefault(cell.id, cell)
     cells = {cell.id: cell for group in first.values() for cell in group.values()}

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import ltr
-from ltr.exact.weight_space import available_threads
+from ltr.threads import available_threads
 from trainers.files import Json
 
-_PACKAGES = ("torch", "numpy", "pyscipopt", "scikit-learn", "cvxpy", "numba", "pandas", "tensorboard")
+_PACKAGES = ("torch", "numpy", "pyscipopt", "scikit-learn", "cvxpy", "pandas", "tensorboard")
 _NO_COMMIT = {"git_commit": None, "git_dirty": None}
 
 

@@ -20,6 +20,8 @@ A record is a JSON object::
                                 the objective of the rankers that the search started from
                                 where a base score is corrected also {"base", "reached", "base_weight"}: the
                                 statistic of the base's order and of the ranker's, and the base score's weight
+    first_k                     {"base": ..., "exact": ...}: what the first K rows hold before and after reranking, see
+                                `trainers.task.measures.Task.first_k`
     choice                      the fields of `ltr.rankers.Choice`, where the exact stage chose whether to rerank
     message                     what else the user should know
     trace                       [[seconds, incumbent, bound, nodes], ...]

@@ -1,34 +1,68 @@
 """Data: the paper's data sets by name, your own files and frames, and the split of the experiments.
 
 `load` gives a named data set (``gaussians`` needs no files), `read_data` a file of your own (a table or sparse
-text), `from_frame` a frame in memory; `read_rows` reads rows to predict on, and `read_texts` the fields of a text table
-as text. Bad input raises a `DataError` that names the file, column and row.
+text), `from_frame` a frame in memory; `read_rows` reads rows to predict on. `TablePreparation` turns tables with texts,
+dates and missing values into features. `read_columns` reads such a table, `read_raw_table` also says what its columns
+are, and `read_texts` gives the fields of a text table as text. `read_run` and `read_qrels` read the files of trec_eval.
+Bad input raises a `DataError` that names the file, column and row.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from ltr.data.dataset import DataError, Dataset, half_split
 from ltr.data.files import FormatName, format_of, read_data, read_rows
 from ltr.data.generated import gaussians, grouped, roc_standin, theorem1
 from ltr.data.named import dataset_names, load, load_test
+from ltr.data.problems import TableError
+from ltr.data.raw_table import Roles, Table, read_raw_table
 from ltr.data.svmlight import read_svmlight
-from ltr.data.tables import from_frame, read_table, read_texts
+from ltr.data.table_files import read_columns, read_texts
+from ltr.data.table_text import Reading
+from ltr.data.tables import from_frame, read_table
+from ltr.data.trec import JudgedLists, judged_lists, read_qrels, read_run, write_qrels, write_run
+
+if TYPE_CHECKING:
+    from ltr.data.preparation import TablePreparation
 
 __all__ = [
     "DataError",
     "Dataset",
     "FormatName",
+    "JudgedLists",
+    "Reading",
+    "Roles",
+    "Table",
+    "TableError",
+    "TablePreparation",
     "dataset_names",
     "format_of",
     "from_frame",
     "gaussians",
     "grouped",
     "half_split",
+    "judged_lists",
     "load",
     "load_test",
+    "read_columns",
     "read_data",
+    "read_qrels",
+    "read_raw_table",
     "read_rows",
+    "read_run",
     "read_svmlight",
     "read_table",
     "read_texts",
     "roc_standin",
     "theorem1",
+    "write_qrels",
+    "write_run",
 ]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 (a class)
+    if name == "TablePreparation":  # scikit-learn takes a second to import
+        return importlib.import_module("ltr.data.preparation").TablePreparation
+    raise AttributeError(f"module 'ltr.data' has no attribute {name!r}")

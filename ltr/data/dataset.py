@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.checks import as_array, as_sequence, is_whole
+from ltr.checks import as_array, as_numbers, as_sequence, is_whole
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -142,14 +142,20 @@ def checked_features(X: ArrayLike, names: Sequence[str] | None = None, where: st
     if names is not None and len(names) != values.shape[1]:
         raise DataError(f"{where}: {len(names)} feature names for {values.shape[1]} columns")
     features = np.ascontiguousarray(values, dtype=np.float64)
-    for rule, good in (
-        ("finite and none missing", np.isfinite(features)),
-        (f"at most {_LARGEST:g} in size", np.abs(features) <= _LARGEST),
+    filled = "; fill in missing values (NaN), or drop their rows or columns"
+    for rule, good, remedy in (
+        ("finite and none missing", np.isfinite(features), filled),
+        (f"at most {_LARGEST:g} in size", np.abs(features) <= _LARGEST, ""),
     ):
         if not good.all():
-            row, column = (int(i) for i in np.argwhere(~good)[0])
-            text, value = _column(names, column), float(features[row, column])
-            raise DataError(f"{where}: values must be {rule}, got {value} in column {text}, row {row + 1}")
+            bad = np.flatnonzero(~good.all(axis=0))
+            rows = np.argmin(good[:, bad], axis=0)
+            found = [
+                f"{features[i, j]} in column {_column(names, int(j))}, row {i + 1}"
+                for i, j in zip(rows[:5], bad[:5], strict=True)
+            ]
+            more = f" and in {len(bad) - 5} more columns" if len(bad) > 5 else ""
+            raise DataError(f"{where}: values must be {rule}, got {', '.join(found)}{more}{remedy}")
     return features
 
 
@@ -208,6 +214,22 @@ def checked_queries(qid: ArrayLike, n: int, where: str = "qid") -> tuple[IntArra
     number = np.empty(len(ids), dtype=np.int64)
     number[order] = np.arange(len(ids))
     return number[inverse], ids[order]
+
+
+def checked_weights(weight: ArrayLike, n: int, where: str = "sample_weight") -> FloatArray:
+    """Return weights of rows as float64 of shape (n,).
+
+    Raises:
+        DataError: another shape, or something that is not a finite number >= 0 (with its row, counted from 1).
+    """
+    weights = as_numbers(where, as_array(where, weight)).copy()
+    if weights.shape != (n,):
+        raise DataError(f"{where} must have one weight per row of X ({n}), got shape {weights.shape}")
+    wrong = ~(np.isfinite(weights) & (weights >= 0))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(f"{where} must hold finite weights >= 0, got {weights[row]:g} in row {row + 1}")
+    return weights
 
 
 def checked_names(names: Sequence[str], where: str) -> tuple[str, ...]:

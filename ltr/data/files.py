@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from ltr.data.dataset import DataError, Dataset
 from ltr.data.svmlight import looks_like_svmlight, read_svmlight, read_svmlight_rows
-from ltr.data.tables import BINARY_SUFFIXES, read_table, read_table_rows
+from ltr.data.table_files import BINARY_SUFFIXES
+from ltr.data.tables import read_table, read_table_rows
 
 FormatName = Literal["auto", "table", "svmlight"]
 """Formats of data files; with auto, suffix and content of the file decide."""
@@ -50,7 +51,7 @@ def read_data(
     Raises:
         DataError: a file or an option that breaks the rules of its reader.
     """
-    if _is_table(path, format):
+    if is_table(path, format):
         if label is None:
             raise DataError(f"{path}: a table needs the name of its label column, got none")
         return read_table(path, label=label, query=query, drop=drop, features=features)
@@ -83,14 +84,15 @@ def read_rows(
     Raises:
         DataError: as `read_data`.
     """
-    if _is_table(path, format):
+    if is_table(path, format):
         return read_table_rows(path, features, query=query, separator=separator)
     if separator is not None:
         raise DataError(f"{path}: separator is for tables only, got {separator!r}")
     return read_svmlight_rows(path, features, cache=cache)
 
 
-def _is_table(path: str | os.PathLike[str], name: FormatName) -> bool:
+def is_table(path: str | os.PathLike[str], name: FormatName) -> bool:
+    """Return whether a file is a table."""
     if name not in get_args(FormatName):
         raise DataError(f"format must be one of {', '.join(get_args(FormatName))}, got {name!r}")
     return (format_of(path) if name == "auto" else name) == "table"

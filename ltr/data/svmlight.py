@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 
 from ltr.data.cache import Arrays, cached
 from ltr.data.dataset import DataError, Dataset, checked_features
-from ltr.data.tables import feature_names, is_number, queries_beside
+from ltr.data.raw_table import feature_names
+from ltr.data.table_files import is_number, queries_beside
 
 FloatArray = NDArray[np.float64]
 

@@ -26,12 +26,13 @@ posteriors.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.exact.problem import FloatArray, RerankProblem
+from ltr.native import sample_steps
 
 SHARPNESS = 6.0
 """Logarithm of the factor by which weights count more if their statistic is larger by one deviation."""
@@ -39,11 +40,6 @@ SHARPNESS = 6.0
 _WALKERS, _STEPS, _BURN_IN = 32, 48, 16  # steps of each walker, and the first of them, which are not averaged
 _FEWEST = 8  # least number of walkers, for long lists: the statistic is smoother there
 _ROWS = 200_000  # rows times walkers, above which fewer walkers are used
-_SHRINKS = 40  # times that the arc of the ellipse is shortened before a walker stays where it is
-_NUMBERS = 4_000_000  # scores in memory at a time
-_TINY = float(np.finfo(np.float64).tiny)
-
-Values = Callable[[FloatArray], FloatArray]
 
 
 def central_weights(
@@ -77,71 +73,41 @@ def central_weights(
     deviation = null_deviation(problem)
     if len(free) == 0 or deviation == 0:
         return origin
-    rng, base, Z = np.random.default_rng(seed), problem.X @ origin, problem.X[:, free].T
-    statistic, allowed = statistics_of(problem), _allowed(problem, origin, free)
-
-    def density(steps: FloatArray) -> FloatArray:
-        values = statistic(base + steps @ Z) * (SHARPNESS / deviation)
-        return np.where(allowed(steps), values, -np.inf)
-
-    steps = np.zeros((min(_WALKERS, max(_FEWEST, _ROWS // problem.n)), len(free)))
-    level, total = density(steps), np.zeros(len(free))
-    for index in range(_STEPS):
-        steps, level = _slice(density, steps, level, spread * rng.normal(size=steps.shape), rng)
-        if index >= _BURN_IN:
-            total += steps.mean(axis=0)
+    rows = np.concatenate(problem.lists)
+    A, b = _rows_to_check(problem, origin, free)
+    mean = np.zeros(len(free))
+    sample_steps(
+        **lists_of(problem),
+        A=A,
+        b=b,
+        origin=origin,
+        free=free,
+        base=(problem.X @ origin)[rows],
+        Z=problem.X[np.ix_(rows, free)].T,
+        walkers=min(_WALKERS, max(_FEWEST, _ROWS // problem.n)),
+        steps=_STEPS,
+        burn_in=_BURN_IN,
+        sharpness=SHARPNESS / deviation,
+        spread=spread,
+        seed=seed,
+        mean=mean,
+    )
     weights = origin.copy()
-    weights[free] += total / (_STEPS - _BURN_IN)
+    weights[free] += mean
     weights = problem.in_box(weights)
     return weights if problem.constraints is None or problem.constraints.satisfied(weights) else origin
 
 
-def _slice(
-    density: Values, steps: FloatArray, level: FloatArray, draw: FloatArray, rng: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """Move each walker by one step of elliptical slice sampling; return the new points and their log densities."""
-    steps, level = steps.copy(), level.copy()
-    least = level + np.log(rng.random(len(steps)))
-    angle = rng.uniform(0, 2 * np.pi, len(steps))
-    low, high = angle - 2 * np.pi, angle.copy()
-    walking = np.arange(len(steps))
-    before = steps.copy()
-    for _ in range(_SHRINKS):
-        turn = angle[walking, None]
-        tried = before[walking] * np.cos(turn) + draw[walking] * np.sin(turn)
-        found = density(tried)
-        done = found > least[walking]
-        steps[walking[done]], level[walking[done]] = tried[done], found[done]
-        walking = walking[~done]
-        if len(walking) == 0:
-            break
-        left = walking[angle[walking] < 0]
-        right = walking[angle[walking] >= 0]
-        low[left], high[right] = angle[left], angle[right]
-        angle[walking] = rng.uniform(low[walking], high[walking])
-    return steps, level
-
-
-def _allowed(
+def _rows_to_check(
     problem: RerankProblem, origin: FloatArray, free: NDArray[np.int64]
-) -> Callable[[FloatArray], NDArray[np.bool_]]:
-    """Return a function that says which steps from the origin, scaled into the box, satisfy the side constraints."""
+) -> tuple[FloatArray, FloatArray]:
+    """Return the side constraints that a step may violate, for weights scaled into the box."""
     sides = problem.constraints
     if sides is None:
-        return lambda steps: np.ones(len(steps), dtype=bool)
+        return np.zeros((0, len(origin))), np.zeros(0)
     A, b = sides.scaled
     rows = A[:, free].any(axis=1) | (b < 0)  # the other rows hold after every step because they hold at the origin
-    A, b = A[rows], b[rows]
-    if len(b) == 0:
-        return lambda steps: np.ones(len(steps), dtype=bool)
-
-    def allowed(steps: FloatArray) -> NDArray[np.bool_]:
-        weights = np.tile(origin, (len(steps), 1))
-        weights[:, free] += steps
-        weights /= np.maximum(np.abs(weights).max(axis=1, keepdims=True), 1.0)
-        return np.asarray((weights @ A.T <= b).all(axis=1))
-
-    return allowed
+    return A[rows], b[rows]
 
 
 def null_deviation(problem: RerankProblem) -> float:
@@ -154,30 +120,12 @@ def null_deviation(problem: RerankProblem) -> float:
     return math.sqrt(variance)
 
 
-def statistics_of(problem: RerankProblem) -> Values:
-    """Return a function from scores, (m, n), to the statistic of each row up to a constant, (m,).
-
-    Ties and score differences within the margin count as lost, as in `RerankProblem.evaluate`, up to rounding.
-
-    Examples:
-        >>> problem = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], statistic="dcg")
-        >>> statistics_of(problem)(np.array([[0.0, 1.0, 2.0], [0.0, -1.0, -2.0]])).round(4).tolist()
-        [1.6309, 1.1309]
-    """
-    lists, penalty = problem.lists, problem.margin * problem.grades
-    weights = np.concatenate([problem.rank_weights(len(members))[::-1] for members in lists])
-    number = np.empty(problem.n)  # of the list of each row
-    for index, members in enumerate(lists):
-        number[members] = index
-    block = max(1, _NUMBERS // problem.n)
-
-    def values(scores: FloatArray) -> FloatArray:
-        if len(scores) > block:
-            return np.concatenate([values(scores[i : i + block]) for i in range(0, len(scores), block)])
-        depths = penalty - scores
-        if len(lists) > 1:  # one list behind the other
-            depths /= 2 * np.abs(depths).max(axis=1, keepdims=True) + _TINY
-            depths += number
-        return np.asarray(problem.gains[np.argsort(depths, axis=1)] @ weights)
-
-    return values
+def lists_of(problem: RerankProblem) -> dict[str, NDArray[Any]]:
+    """Return the lists of a problem, one behind the other, as the compiled kernels read them."""
+    rows = np.concatenate(problem.lists)
+    return {
+        "start": np.cumsum([0, *(len(members) for members in problem.lists)]),
+        "gains": problem.gains[rows],
+        "penalty": (problem.margin * problem.grades)[rows],
+        "rank_weights": np.concatenate([problem.rank_weights(len(members))[::-1] for members in problem.lists]),
+    }

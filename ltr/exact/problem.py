@@ -5,8 +5,10 @@ Observation i has a gain >= 0, and the problem is to maximise
 
     sum over lists, sum over their observations i of  gain_i * a[rank_i]   -   C * #{j : w_j != 0}
 
-over the w that satisfy the side constraints ``A w <= b`` and have at most ``max_nonzeros`` non-zero weights. Weights of
-``free`` columns have no price and are not counted. The numbers a_1 <= ... <= a_n are the weights of a rank statistic
+over the w that satisfy the side constraints ``A w <= b``, have at most ``max_nonzeros`` non-zero weights, and give
+every ``required`` column a weight of at least `LEAST_REQUIRED` in size. Weights of ``free`` columns have no price and
+are not counted. With ``integer = B`` the weights are whole numbers from -B to B instead, those of required columns not
+0, and the margin is one of their scores. The numbers a_1 <= ... <= a_n are the weights of a rank statistic
 for a list of that length; rank 1 is the bottom of the list. Binary labels are the gains 0 and 1. There are two
 definitions of rank:
 
@@ -66,6 +68,12 @@ Gain = GainName | Callable[[FloatArray], ArrayLike]
 
 SIDE_TOLERANCE = 1e-9
 """Relative amount by which weights may exceed a side constraint, see `LinearConstraints`."""
+
+LEAST_REQUIRED = 0.01
+"""Least size of the weight of a required column where weights are real numbers in [-1, 1]."""
+
+MOST_POINTS = 100
+"""Largest B of ``integer = B``."""
 
 _LARGEST = float(np.finfo(np.float64).max) / 4  # sum of |x_j| of an observation, or of a row of side constraints
 _TINY = float(np.finfo(np.float64).smallest_subnormal)
@@ -144,6 +152,8 @@ class Problem:
         constraints: side constraints on the weights, or None.
         max_nonzeros: largest number of non-zero weights besides the free ones, or None for no limit.
         free: columns whose weights have no price and are not counted, in ascending order.
+        required: columns whose weights must not be 0 and are of at least `least_required` in size, ascending.
+        integer: the B of weights that are whole numbers from -B to B, None for real weights in [-1, 1].
         binary: whether the problem is one list with labels 0 and 1, the case that the paper's models cover.
         rank: definition of rank, None for a problem without ranks.
     """
@@ -154,6 +164,8 @@ class Problem:
     constraints: LinearConstraints | None
     max_nonzeros: int | None = None
     free: tuple[int, ...] = ()
+    required: tuple[int, ...] = ()
+    integer: int | None = None
     rank: RankName | None = None
 
     @property
@@ -206,6 +218,8 @@ class Problem:
             "constraints": None if sides is None else {"A": sides.A.tolist(), "b": sides.b.tolist()},
             "max_nonzeros": self.max_nonzeros,
             **({"free": list(self.free)} if self.free else {}),
+            **({"required": list(self.required)} if self.required else {}),
+            **({} if self.integer is None else {"integer": self.integer}),
             "X": self.X.tolist(),
         }
 
@@ -221,7 +235,27 @@ class Problem:
         """A problem that is easier to solve and whose value at any weights is at least as large, or None."""
         return None
 
+    @property
+    def real(self) -> Problem:
+        """The same problem with real weights in [-1, 1] in place of whole numbers, which are divided by `integer`."""
+        if self.integer is None:
+            return self
+        sides, size = self.constraints, self.integer
+        scaled = None if sides is None else LinearConstraints(sides.A, sides.b / size)
+        options: dict[str, Any] = {"integer": None, "margin": self.margin / size, "constraints": scaled}
+        return dataclasses.replace(self, **options)  # type: ignore[type-var]
+
     # --- what follows from it ----------------------------------------------------------------------------------
+
+    @property
+    def reach(self) -> float:
+        """Largest size of a weight: 1, or the B of whole numbers."""
+        return 1.0 if self.integer is None else float(self.integer)
+
+    @property
+    def least_required(self) -> float:
+        """Least size of the weight of a required column."""
+        return LEAST_REQUIRED if self.integer is None else 1.0
 
     @property
     def pair_count(self) -> int:
@@ -256,8 +290,8 @@ class Problem:
     def evaluate(self, w: ArrayLike) -> float:
         """Return the objective at w: the statistic minus C times the number of non-zero weights that count.
 
-        Weights beyond the box are first scaled to ``max |w_j| = 1``, which changes no order of scores. Comparisons with
-        the margin are exact for the float64 numbers in `X` and `w`.
+        Weights beyond the box are first scaled to ``max |w_j| = reach``, which changes no order of scores. Comparisons
+        with the margin are exact for the float64 numbers in `X` and `w`.
 
         Raises:
             ValueError: the weights have another length or are not finite.
@@ -266,21 +300,25 @@ class Problem:
         return self.statistic_value(weights) - self.C * self.nonzeros(weights)
 
     def in_box(self, w: ArrayLike) -> FloatArray:
-        """Return the weights as float64 of shape (d,), scaled down to ``max |w_j| = 1`` if they exceed it."""
+        """Return the weights as float64 of shape (d,), scaled down to ``max |w_j| = reach`` if they exceed it."""
         weights = as_numbers("w", w)
         if weights.shape != (self.d,):
             raise ValueError(f"w must have shape ({self.d},), got {weights.shape}")
         if not np.isfinite(weights).all():
             raise ValueError(f"w must be finite, got {weights.tolist()}")
         largest = float(np.max(np.abs(weights), initial=0.0))
-        return weights / largest if largest > 1 else weights
+        return weights / (largest / self.reach) if largest > self.reach else weights
 
     def feasible(self, w: ArrayLike, tolerance: float = SIDE_TOLERANCE) -> bool:
-        """Whether w, scaled into the box, satisfies the side constraints and has few enough non-zero weights.
+        """Whether w, scaled into the box, is one of the weights that the problem is about.
 
-        The tolerance applies to the side constraints, see `LinearConstraints`; non-zero weights are counted exactly.
+        The tolerance applies to the side constraints, see `LinearConstraints`; everything else is decided exactly.
         """
         weights = self.in_box(w)
+        if self.integer is not None and np.any(weights != np.rint(weights)):
+            return False
+        if np.any(np.abs(weights[list(self.required)]) < self.least_required):
+            return False
         if self.max_nonzeros is not None and self.nonzeros(weights) > self.max_nonzeros:
             return False
         return self.constraints is None or self.constraints.satisfied(weights, tolerance)
@@ -296,15 +334,19 @@ class Problem:
         constraints: LinearConstraints | None,
         max_nonzeros: int | None,
         free: Sequence[int],
+        required: Sequence[int],
+        integer: int | None,
     ) -> None:
         """Check and set the fields that all problems share; the data must be set already."""
         check_price_and_margin(C, margin)
+        check_integer(integer)
         check_best_value(self)
         if constraints is not None:
             check_constraints(constraints, self.d)
-        columns = as_sequence("free", free, "column numbers")
-        if not all(is_whole(j) and 0 <= j < self.d for j in columns) or len(set(columns)) < len(columns):
-            raise ValueError(f"free must hold different column numbers from 0 to {self.d - 1}, got {columns!r}")
+        columns = self._columns("free", free)
+        needed = self._columns("required", required)
+        if both := sorted(set(columns) & set(needed)):
+            raise ValueError(f"required must hold no free column: these are not counted, got {both[0]}")
         if max_nonzeros is not None:
             most = self.d - len(columns)
             if not is_whole(max_nonzeros) or not 1 <= max_nonzeros <= most:
@@ -314,8 +356,18 @@ class Problem:
                 )
                 raise ValueError(f"max_nonzeros must be {rule}, got {max_nonzeros!r}")
             max_nonzeros = int(max_nonzeros)
+            if len(needed) > max_nonzeros:
+                raise ValueError(f"required must hold at most max_nonzeros = {max_nonzeros} columns, got {len(needed)}")
+        set_fields(self, required=needed, integer=None if integer is None else int(integer))
         set_fields(self, C=float(C), margin=float(margin), constraints=constraints, max_nonzeros=max_nonzeros)
-        set_fields(self, free=tuple(sorted(map(int, columns))))
+        set_fields(self, free=columns)
+
+    def _columns(self, name: str, given: Sequence[int]) -> tuple[int, ...]:
+        """Return column numbers in ascending order, once they are checked."""
+        columns = as_sequence(name, given, "column numbers")
+        if not all(is_whole(j) and 0 <= j < self.d for j in columns) or len(set(columns)) < len(columns):
+            raise ValueError(f"{name} must hold different column numbers from 0 to {self.d - 1}, got {columns!r}")
+        return tuple(sorted(map(int, columns)))
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -344,6 +396,10 @@ class RerankProblem(Problem):
             no limit.
         free: numbers of columns whose weights have no price and are not counted by `max_nonzeros`, such as the score
             of a model that the other columns correct.
+        required: numbers of columns that must be used: their weights are at least `LEAST_REQUIRED` in size.
+        integer: B, from 1 to 100, for weights that are whole numbers from -B to B, in place of real ones in [-1, 1];
+            those of required columns are then at least 1 in size, and `margin` and ``constraints`` refer to whole
+            numbers. None for real weights.
 
     Attributes:
         gains: gain of each observation, float64 of shape (n,).
@@ -358,6 +414,9 @@ class RerankProblem(Problem):
         >>> graded = RerankProblem([[0.0], [1.0], [2.0]], [1, 0, 2], normalise=True)
         >>> round(graded.evaluate([1.0]), 4)  # (3 * 1 + 1 * 0.5) / (3 * 1 + 1 * 0.6309)
         0.9639
+        >>> points = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], integer=5)
+        >>> points.feasible([3.0]), points.feasible([0.5])
+        (True, False)
     """
 
     X: FloatArray
@@ -372,6 +431,8 @@ class RerankProblem(Problem):
     constraints: LinearConstraints | None
     max_nonzeros: int | None
     free: tuple[int, ...]
+    required: tuple[int, ...]
+    integer: int | None
     gains: FloatArray = field(init=False)
 
     def __init__(
@@ -389,6 +450,8 @@ class RerankProblem(Problem):
         constraints: LinearConstraints | None = None,
         max_nonzeros: int | None = None,
         free: Sequence[int] = (),
+        required: Sequence[int] = (),
+        integer: int | None = None,
     ) -> None:
         features = finite_features(X)
         labels = as_numbers("y", y).copy()
@@ -402,7 +465,7 @@ class RerankProblem(Problem):
         if normalise:
             check_best_value(self)
             set_fields(self, gains=self._normalised())
-        self._set_common(C, margin, constraints, max_nonzeros, free)
+        self._set_common(C, margin, constraints, max_nonzeros, free, required, integer)
 
     def _normalised(self) -> FloatArray:
         """Return the gains divided so that the value is the mean of the normalised statistic over lists with a gain."""
@@ -548,7 +611,7 @@ class PairwiseProblem(Problem):
         X: observations, (n, d), finite.
         pairs: edges (above, below), row numbers of X, integers of shape (pairs, 2).
         weights: weight of each edge, > 0; 1 by default.
-        C, margin, constraints, max_nonzeros, free: as for `RerankProblem`.
+        C, margin, constraints, max_nonzeros, free, required, integer: as for `RerankProblem`.
 
     Source: Rudin & Wang (2018), appendix A.2. `multipartite_pairs` gives the edges of ordered classes.
 
@@ -566,6 +629,8 @@ class PairwiseProblem(Problem):
     constraints: LinearConstraints | None
     max_nonzeros: int | None
     free: tuple[int, ...]
+    required: tuple[int, ...]
+    integer: int | None
 
     def __init__(
         self,
@@ -578,6 +643,8 @@ class PairwiseProblem(Problem):
         constraints: LinearConstraints | None = None,
         max_nonzeros: int | None = None,
         free: Sequence[int] = (),
+        required: Sequence[int] = (),
+        integer: int | None = None,
     ) -> None:
         features = finite_features(X)
         n = features.shape[0]
@@ -596,7 +663,7 @@ class PairwiseProblem(Problem):
         if wrong.any():
             raise ValueError(f"weights must be finite numbers > 0, got {float(price[wrong][0])!r}")
         set_fields(self, X=features, pairs=edges.astype(np.int64), weights=price)
-        self._set_common(C, margin, constraints, max_nonzeros, free)
+        self._set_common(C, margin, constraints, max_nonzeros, free, required, integer)
 
     @classmethod
     def from_matrix(
@@ -724,6 +791,15 @@ def check_price_and_margin(C: float, margin: float) -> None:
         raise ValueError(f"C must be a number from 0 to 1e300, got {C!r}")
     if not 0 < as_float(margin) < math.inf:
         raise ValueError(f"margin must be a finite number > 0, got {margin!r}")
+
+
+def check_integer(integer: int | None) -> None:
+    """Raise ValueError unless this is the B of whole numbers from -B to B, or None."""
+    if integer is not None and not (is_whole(integer) and 1 <= integer <= MOST_POINTS):
+        raise ValueError(
+            f"integer must be a whole number from 1 to {MOST_POINTS}, the largest size of a weight, or None, "
+            f"got {integer!r}"
+        )
 
 
 def check_best_value(problem: Problem) -> None:

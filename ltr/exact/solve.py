@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
@@ -16,7 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr.checks import as_sequence, check_callable
-from ltr.exact.local_search import LocalSearch
+from ltr.exact.cards import CardProblem, CardSearch
+from ltr.exact.local_search import LocalSearch, real_value
 from ltr.exact.problem import FloatArray, Problem
 from ltr.exact.solution import Progress, Solution, Status
 from ltr.exact.state import Ending, Interrupts, Limits, SolveState, Stopped
@@ -30,7 +32,7 @@ class Solver(Protocol):
     """The interface of a method, as `solve` calls it.
 
     A method may also have ``prepare()``, called before every solve, for work that counts against no limit, such as
-    compiling.
+    importing a solver.
     """
 
     def check(self, problem: Problem) -> None:
@@ -44,8 +46,8 @@ _MODELS = ("resolved", "subrank", "auc", "pairwise")
 _ROWS: dict[str, Solver | None] = {
     "local_search": LocalSearch(),
     "weight_space": WeightSpaceSearch(),
+    "cards": CardSearch(),
     # those of `ltr.exact.scip.METHODS`: SCIP is loaded when one of them is used
-    "hosted": None,
     **dict.fromkeys(f"{model}{form}" for model in _MODELS for form in ("", "_faithful")),
 }
 
@@ -77,6 +79,8 @@ def choose_method(problem: Problem) -> tuple[str, str]:
     It is ``weight_space`` for every problem: the only one whose bounds come down within seconds on lists of 50 and
     more, see ``docs/exact.md``. With many features no method proves much, and the reason says so.
     """
+    if isinstance(problem, CardProblem):
+        return "cards", "the problem is one of points"
     features = f"{problem.d} feature{'s are' if problem.d > 1 else ' is'}"
     if problem.d <= _PROVABLE:
         return "weight_space", f"{features} few enough for a proof"
@@ -146,12 +150,35 @@ def solve(
             interrupts.disarm()
         except KeyboardInterrupt:
             ending = Ending(Status.INTERRUPTED)
-        message = "; ".join(part for part in (note, ending.message) if part)
+        _divide_points(state)
+        message = "; ".join(part for part in (note, ending.message, _price_of_whole_numbers(state)) if part)
         solution = state.solution(dataclasses.replace(ending, message=message), name)
         if on_progress is not None:
             with contextlib.suppress(KeyboardInterrupt):  # nothing is left to interrupt
                 on_progress(solution.trace[-1])
         return solution
+
+
+def _divide_points(state: SolveState) -> None:
+    """Divide whole numbers by their greatest common divisor if that leaves their value as it is."""
+    if state.problem.integer is not None and state.weights.any():
+        w = state.weights / np.gcd.reduce(state.weights.astype(np.int64))
+        if state.problem.feasible(w) and state.problem.evaluate(w) == state.value:
+            state.weights = w
+
+
+def _price_of_whole_numbers(state: SolveState) -> str:
+    """Return what whole numbers cost compared with the best real weights found, in words; nothing where unknown."""
+    most = state.problem.integer
+    if most is None or state.value == -math.inf or state.stop_requested():
+        return ""
+    real = real_value(state)
+    less = real - state.value
+    if less <= 1e-12 * state.size:
+        return f"whole numbers from -{most} to {most} cost nothing: no better real weights were found"
+    share = f", {less / abs(real):.2%}" if real else ""
+    same = "" if state.problem.max_nonzeros is None else " of the same columns"
+    return f"whole numbers from -{most} to {most} cost {less:.4g}{share}: real weights{same} reach {real:.6g}"
 
 
 def _run(solver: Solver, state: SolveState, starts: list[FloatArray]) -> Ending:

@@ -42,8 +42,8 @@ class Limits:
     """The limits of a solve: time, gap, nodes and memory; and its seed.
 
     Args:
-        time_limit: seconds for everything: warm starts, building the model, solving it. Compilation in the first solve
-            on a machine does not count.
+        time_limit: seconds for everything: warm starts, building the model, solving it. What the first solve of a
+            process imports does not count.
         gap: relative gap, (bound - value) / |value|, at which to stop; 0 asks for a full proof.
         node_limit: largest number of branch-and-bound nodes; None for no limit.
         memory_limit: megabytes (of 2^20 bytes) that the solve may add to the process; None is half of what the machine
@@ -130,6 +130,20 @@ def scalable(problem: Problem) -> bool:
     return problem.constraints is None or bool(np.all(problem.constraints.b <= 0))
 
 
+def _roundings(problem: Problem, w: FloatArray) -> Iterator[FloatArray]:
+    """Yield weights that are whole numbers already, or what they are rounded to at each size from the largest down."""
+    largest = float(np.max(np.abs(w), initial=0.0))
+    if largest == 0 or np.array_equal(w, np.rint(w)):
+        yield w
+        return
+    assert problem.integer is not None
+    needed = list(problem.required)
+    for size in range(problem.integer, 0, -1):
+        rounded = np.rint(w * (size / largest))
+        rounded[needed] = np.where(rounded[needed] == 0, np.where(w[needed] < 0, -1.0, 1.0), rounded[needed])
+        yield rounded
+
+
 class SolveState:
     """The state of a solve: what is known so far.
 
@@ -139,7 +153,7 @@ class SolveState:
         weights, value: the best feasible weights offered and their value; value is -inf before there are any.
         bound: the lowest bound proven; the trivial one at first.
         starts: weights that the caller gave to start from.
-        zero_value: the value of w = 0, -inf where side constraints forbid it.
+        zero_value: the value of w = 0, -inf where that is not allowed.
         model_bound: a solver's bound on its own model.
         nodes: number of nodes processed.
     """
@@ -174,7 +188,7 @@ class SolveState:
 
     @contextlib.contextmanager
     def clock_stopped(self) -> Iterator[None]:
-        """A context whose time and memory do not count, for compilation during the first solve on a machine."""
+        """A context whose time and memory do not count, for what the first solve of a process imports."""
         began = time.monotonic()
         try:
             yield
@@ -226,7 +240,8 @@ class SolveState:
         """Evaluate weights, keep them if they are feasible and the best so far, and return their value.
 
         Solver noise is snapped to 0, and weights are scaled up to max |w_j| = 1 where that cannot hurt; the weights as
-        given are tried too. The best of these versions is returned, -inf if none is feasible.
+        given are tried too. Where weights are whole numbers, they are rounded, at every size. The best of these
+        versions is returned, -inf if none is feasible.
         """
         best = -math.inf
         for candidate in self._versions(self.problem.in_box(w)):
@@ -239,6 +254,9 @@ class SolveState:
         return best
 
     def _versions(self, w: FloatArray) -> Iterator[FloatArray]:
+        if self.problem.integer is not None:
+            yield from _roundings(self.problem, w)
+            return
         snapped = np.where(np.abs(w) < _SNAP, 0.0, w)
         largest = float(np.max(np.abs(snapped)))
         if scalable(self.problem) and 0 < largest < 1:

@@ -27,6 +27,8 @@ from ltr.exact.problem import SIDE_TOLERANCE, FloatArray, Problem
 from ltr.exact.state import SolveState
 
 Point = tuple[Fraction, ...]
+Plane = tuple[int, ...]
+"""Whole multiples of the numbers a and b of a plane ``a·w = b``."""
 
 _WORK = 200_000  # largest number of operations on fractions per box
 _TIES = 4  # largest number of vertices with the largest value that are offered
@@ -107,20 +109,18 @@ class _Box:
                 fixed[j] = Fraction(0) if low <= 0 <= high else low
         return fixed
 
-    def _plane(self, row: Point) -> Point | None:
-        """Return the plane of a pair in the free weights, scaled; None if the pair does not depend on them."""
+    def _plane(self, row: Point) -> Plane | None:
+        """Return the plane of a pair in the free weights; None if the pair does not depend on them."""
         d = self._problem.d
         constant = row[d] - sum((row[j] * v for j, v in self._fixed.items()), Fraction(0))
-        lead = next((row[j] for j in self._free if row[j]), None)
-        return None if lead is None else (*(row[j] / lead for j in self._free), constant / lead)
+        factors = [row[j] for j in self._free]
+        return _whole([*factors, constant]) if any(factors) else None
 
-    def _sides(self) -> Iterator[Point]:
+    def _sides(self) -> Iterator[Plane]:
         for at, j in enumerate(self._free):
             unit = [Fraction(int(at == other)) for other in range(len(self._free))]
-            yield (*unit, self._low[j])
-            yield (*unit, self._high[j])
-            if self._low[j] < 0 < self._high[j]:
-                yield (*unit, Fraction(0))
+            for side in {self._low[j], self._high[j], min(max(Fraction(0), self._low[j]), self._high[j])}:
+                yield _whole([*unit, side])
 
     @property
     def work(self) -> int:
@@ -131,15 +131,18 @@ class _Box:
     def vertices(self) -> Iterator[Point]:
         """Yield the points of the box where as many planes intersect as weights are free, some of them repeatedly."""
         most = self._problem.max_nonzeros
+        ends = [(*self._low[j].as_integer_ratio(), *self._high[j].as_integer_ratio()) for j in self._free]
         for chosen in itertools.combinations(self._planes, len(self._free)):
             solution = _solve(chosen)
             if solution is None:
                 continue
-            known = self._fixed | dict(zip(self._free, solution, strict=True))
+            tops, bottom = solution
+            if any(a * bottom > v * b or v * d > c * bottom for v, (a, b, c, d) in zip(tops, ends, strict=True)):
+                continue  # outside
+            known = self._fixed | {j: Fraction(v, bottom) for j, v in zip(self._free, tops, strict=True)}
             w = tuple(known[j] for j in range(self._problem.d))
-            inside = all(a <= v <= b for a, v, b in zip(self._low, w, self._high, strict=True))
             few = most is None or self._problem.nonzeros(w) <= most
-            if inside and few and all(_dot(row, w) <= row[-1] for row in self._constraints):
+            if few and all(_dot(row, w) <= row[-1] for row in self._constraints):
                 yield w
 
     def objective(self, w: Point) -> float:
@@ -170,21 +173,34 @@ def _loose_rows(problem: Problem) -> Iterator[Point]:
         yield (*terms, b + room)
 
 
-def _solve(planes: Sequence[Point]) -> list[Fraction] | None:
-    """Return the point where some planes intersect, by Gaussian elimination; None unless there is exactly one."""
-    rows = [list(plane) for plane in planes]
+def _whole(row: Sequence[Fraction]) -> Plane:
+    """Return the smallest whole multiples of the numbers of a plane, the first of them above 0."""
+    scale = math.lcm(*(v.denominator for v in row))
+    whole = [v.numerator * (scale // v.denominator) for v in row]
+    unit = math.gcd(*whole) * (1 if next(v for v in whole if v) > 0 else -1)
+    return tuple(v // unit for v in whole)
+
+
+def _solve(planes: Sequence[Plane]) -> tuple[list[int], int] | None:
+    """Return the point where some planes intersect, as numerators and a common denominator above 0.
+
+    None unless there is exactly one. The elimination stays in whole numbers (Bareiss 1968): its divisions leave no
+    rest.
+    """
+    rows, before = [list(plane) for plane in planes], 1
     for k in range(len(rows)):
         pivot = next((r for r in range(k, len(rows)) if rows[r][k]), None)
         if pivot is None:
             return None
         rows[k], rows[pivot] = rows[pivot], rows[k]
-        scale = rows[k][k]
-        rows[k] = [v / scale for v in rows[k]]
+        lead = rows[k][k]
         for r, row in enumerate(rows):
-            if r != k and row[k]:
+            if r != k:
                 factor = row[k]
-                rows[r] = [v - factor * p for v, p in zip(row, rows[k], strict=True)]
-    return [row[-1] for row in rows]
+                rows[r] = [(lead * v - factor * p) // before for v, p in zip(row, rows[k], strict=True)]
+        before = lead
+    sign = 1 if before > 0 else -1
+    return [sign * row[-1] for row in rows], abs(before)
 
 
 def _neighbours(w: Point) -> Iterator[list[float]]:

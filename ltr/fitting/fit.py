@@ -15,6 +15,9 @@ Logged objectives and losses are always those of the true loss.
 *Many rows.* With `FitOptions.chunk_rows` features stay where they are, in memory or in a memory-mapped file, and only
 that many rows at a time are on the device; everything else takes a few numbers per row.
 
+*Validation.* With a `Validation` the statistic of the rows held out is measured after each step. The best step is then
+the one with the largest statistic, and the fit ends when `FitOptions.patience` steps have brought no larger one.
+
 *Many processes.* Inside an initialised process group of `torch.distributed` every process makes the same fit of the
 same data, and they share the work: chunks of rows, and lists. All end with the same weights, bit for bit those of one
 process alone that uses as many threads as each of them.
@@ -24,29 +27,27 @@ from __future__ import annotations
 
 import copy
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from ltr.checks import check_number, check_whole, one_of
-from ltr.compiling import clock
 from ltr.fitting.objective import Objective
 from ltr.fitting.observations import item_batches, list_batches
+from ltr.fitting.options import FitOptions
+from ltr.fitting.scoring import own_randomness, score_rows
 from ltr.fitting.smoothing import SmoothedHinge, Smoothing, smoothed_hinge
+from ltr.fitting.validation import Validation
 from ltr.losses import PairwiseLoss, parse_loss
 from ltr.losses.contract import RankingLoss
 from ltr.losses.functions import Hinge
 
-OptimizerName = Literal["lbfgs", "adam"]
-"""Optimizers of a fit."""
-DeviceName = Literal["cpu", "cuda", "auto"]
-"""Devices of a fit; auto is CUDA if there is such a device."""
-StopReason = Literal["", "tolerance", "stalled", "max_steps"]
+StopReason = Literal["", "tolerance", "stalled", "max_steps", "early_stop"]
 """Why a fit ended, see `Fit`; empty until then."""
 
 _HISTORY = 50
@@ -59,71 +60,8 @@ _SCALE = 2.0**30  # torch's L-BFGS drops curvature below an absolute 1e-10; scal
 _STATE = ("loss", "options", "index", "seconds", "stopped", "restarted", "width", "multipliers", "last_slack", "scorer",
           "optimizer", "best", "best_index", "best_objective")  # fmt: skip
 _RESUMED = ("optimizer", "learning_rate", "batch_size", "l2", "seed")
-
-
-@dataclass(frozen=True)
-class FitOptions:
-    """The options of a fit, each checked.
-
-    Attributes:
-        optimizer: ``"lbfgs"`` (full batch, strong Wolfe line search) or ``"adam"``.
-        max_steps: largest number of steps, at least 1. A step is one iteration of L-BFGS or one pass of Adam over
-            the data.
-        learning_rate: learning rate of Adam, > 0.
-        batch_size: observations in a mini-batch of Adam, at least 2, or lists (at least 1) when there is a qid; None
-            takes everything at once.
-        l2: factor of the L2 penalty, >= 0. With 0 a separable problem has no optimum.
-        tolerance: relative accuracy of the objective at which a fit has converged, > 0.
-        chunk_rows: number of rows on the device at a time, at least 1. Features then stay where they are given, in
-            memory or in a memory-mapped array, and are scored twice if their gradient is needed. None keeps all rows on
-            the device. Processes share the rows in chunks of this size, or of 16384 if it is None.
-        seed: seed of mini-batches and dropout, >= 0.
-        device: ``"cpu"``, ``"cuda"``, or ``"auto"`` for CUDA if there is such a device.
-
-    Raises:
-        ValueError: a field outside its range, named with the value received.
-
-    Examples:
-        >>> FitOptions(l2=-1.0)
-        Traceback (most recent call last):
-        ...
-        ValueError: l2 must be a finite number >= 0, got -1.0
-    """
-
-    optimizer: OptimizerName = "lbfgs"
-    max_steps: int = 1000
-    learning_rate: float = 0.01
-    batch_size: int | None = None
-    chunk_rows: int | None = None
-    l2: float = 1e-4
-    tolerance: float = 1e-8
-    seed: int = 0
-    device: DeviceName = "cpu"
-
-    def __post_init__(self) -> None:
-        one_of("optimizer", self.optimizer, get_args(OptimizerName))
-        one_of("device", self.device, get_args(DeviceName))
-        check_whole("max_steps", self.max_steps, 1)
-        check_whole("seed", self.seed, 0)
-        for name in ("batch_size", "chunk_rows"):
-            if getattr(self, name) is not None:
-                check_whole(name, getattr(self, name), 1)
-        for name in ("learning_rate", "tolerance"):
-            check_number(name, getattr(self, name), above=0)
-        check_number("l2", self.l2)
-        if self.batch_size is not None and self.optimizer != "adam":
-            raise ValueError(f"batch_size is for optimizer 'adam' only, got {self.batch_size} with {self.optimizer!r}")
-
-    def torch_device(self) -> torch.device:
-        """Return the device.
-
-        Raises:
-            ValueError: the device is ``"cuda"`` and torch finds no CUDA device.
-        """
-        cuda = torch.cuda.is_available()
-        if self.device == "cuda" and not cuda:
-            raise ValueError("device must be 'cpu' or 'auto' here, got 'cuda': torch finds no CUDA device")
-        return torch.device("cuda" if cuda and self.device != "cpu" else "cpu")
+_RESUMED_LATER = ("schedule", "warmup", "weight_decay", "clip", "patience")  # earlier states have the defaults
+_HALVING = 0.5  # of the learning rate on a plateau
 
 
 class NoSlopeError(ValueError):
@@ -138,11 +76,13 @@ class Step:
         index: 1 for the first step.
         objective: loss plus penalty on all rows after the step.
         loss: the loss alone.
-        grad_norm: Euclidean norm of the objective's gradient (of the smoothed objective if there is a width).
+        grad_norm: Euclidean norm of the objective's gradient (of the smoothed objective if there is a width). With
+            Adam and validation that of the last mini-batch, because nothing else asks for all rows.
         seconds: wall time of the fit so far, over all its resumptions.
         gap: bound on objective minus optimum, see the module docstring. With l2 = 0, a scorer that is not linear, or a
             loss that is not convex, it only estimates the improvement left nearby.
         width: width of the smoothed hinge that L-BFGS minimises, 0 for a smooth loss and for Adam.
+        validation: the statistic of the rows held out, None without any.
     """
 
     index: int
@@ -152,6 +92,7 @@ class Step:
     seconds: float
     gap: float
     width: float = 0.0
+    validation: float | None = None
 
 
 class Fit:
@@ -172,16 +113,23 @@ class Fit:
         y: labels, (n,), at least two different ones in some list.
         options: optimizer, penalty, tolerance and so on.
         qid: integers, (n,), the list of each observation; None means that all are one list.
+        weight: weight of each observation, (n,), >= 0, passed to the loss as ``weight=``; None means that all count
+            alike.
+        validation: rows held out, by which the best step is chosen; None chooses it by the objective.
+        until: number of steps after which to end as chosen before, None for no such number.
 
     Attributes:
         device: device on which the scorer is trained.
         index: number of steps done.
         seconds: wall time so far, over all resumptions.
-        best: the scorer's state_dict of the lowest objective so far, the start included.
+        best: the scorer's state_dict of the lowest objective so far, the start included, or with validation of the
+            largest statistic.
         best_index: the step that reached it, 0 for the start.
         best_objective: its objective.
+        best_validation: its statistic, None without validation.
         stopped: why the fit ended, empty until then: ``"tolerance"`` (the gap closed), ``"stalled"`` (not even
-            steepest descent lowers the objective, although the gap is open), ``"max_steps"``.
+            steepest descent lowers the objective, although the gap is open), ``"early_stop"`` (by the validation, or
+            after `until` steps), ``"max_steps"``.
 
     Raises:
         ValueError: an argument that breaks its rule; dropout with L-BFGS, which needs the same objective at each call.
@@ -218,6 +166,10 @@ class Fit:
         y: ArrayLike,
         options: FitOptions | None = None,
         qid: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
+        *,
+        validation: Validation | None = None,
+        until: int | None = None,
     ) -> None:
         if isinstance(loss, str):
             loss = parse_loss(loss)
@@ -226,8 +178,18 @@ class Fit:
         self.options = FitOptions() if options is None else options
         _check(scorer, loss, self.options, qid)
         self.device = self.options.torch_device()
+        self._validation, self._until = validation, until
         self._objective = Objective(
-            scorer, loss, X, y, qid, l2=self.options.l2, device=self.device, chunk_rows=self.options.chunk_rows
+            scorer,
+            loss,
+            X,
+            y,
+            qid,
+            weight,
+            l2=self.options.l2,
+            device=self.device,
+            chunk_rows=self.options.chunk_rows,
+            half=self._takes_half(),
         )
         self.index = 0
         self.seconds = 0.0
@@ -237,9 +199,10 @@ class Fit:
         self._last_slack = math.inf
         self._widened = 0
         self._evaluations = 0
+        self._halved: list[int] = []  # steps after which the learning rate was halved
         if isinstance(loss, PairwiseLoss) and isinstance(loss.function, Hinge) and self.options.optimizer == "lbfgs":
             labelled, like = self._objective.labelled, self._objective.parameters[0]
-            self._smoothed = smoothed_hinge(loss, labelled.labels, labelled.groups, like.detach())
+            self._smoothed = smoothed_hinge(loss, labelled.labels, labelled.groups, like.detach(), labelled.weight)
         self._optimizer = self._new_optimizer()
         scorer.eval()
         objective, _ = self._objective.measure()
@@ -251,17 +214,27 @@ class Fit:
                 "(at weights 0 all scores are tied): fit a convex loss such as ranknet first and start from its weights"
             )
         self.best_index, self.best_objective = 0, objective
+        self.best_validation = self._validated()
+        if self.best_validation is not None and math.isnan(self.best_validation):
+            raise ValueError("validation must have a list for which its statistic is defined, got none")
         self.best: dict[str, Tensor] = _copy(dict(scorer.state_dict()))
 
     @property
     def stopped(self) -> StopReason:
         """The reason why the fit ended, empty until then."""
+        if self._until is not None and self.index >= self._until:
+            return self._stopped or "early_stop"
         return self._stopped or ("max_steps" if self.index >= self.options.max_steps else "")
 
     @property
+    def weighted(self) -> bool:
+        """Whether the observations have weights."""
+        return self._objective.labelled.weight is not None
+
+    @property
     def converged(self) -> bool:
-        """Whether the fit ended with its gap closed; a fit that stalled has not converged."""
-        return self._stopped == "tolerance"
+        """Whether the fit ended with its gap closed or by validation; a fit that stalled has not converged."""
+        return self.stopped in ("tolerance", "early_stop")
 
     def __iter__(self) -> Iterator[Step]:
         while not self.stopped:
@@ -272,6 +245,16 @@ class Fit:
         for _ in self:
             pass
 
+    def validated(self) -> NDArray[np.float64]:
+        """Return the statistic of each list held out, for the current parameters."""
+        assert self._validation is not None
+        rows, parameter = self._validation.X, self._objective.parameters[0]
+        with torch.no_grad():
+            scores = score_rows(
+                self.scorer, torch.from_numpy(rows).to(self.device, parameter.dtype), self._validation.qid
+            )
+        return self._validation.values(scores.double().cpu().numpy())
+
     def load_best(self) -> None:
         """Load the best parameters so far into the scorer."""
         self.scorer.load_state_dict(self.best)
@@ -280,7 +263,7 @@ class Fit:
         """Return a copy of all that a resumption needs: plain containers, numbers and tensors."""
         return {
             "loss": str(self.loss),
-            "options": {name: getattr(self.options, name) for name in _RESUMED},
+            "options": {name: getattr(self.options, name) for name in (*_RESUMED, *_RESUMED_LATER)},
             "index": self.index,
             "seconds": self.seconds,
             "stopped": self._stopped,
@@ -294,6 +277,8 @@ class Fit:
             "best": _copy(self.best),
             "best_index": self.best_index,
             "best_objective": self.best_objective,
+            "best_validation": self.best_validation,
+            "halved": list(self._halved),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -305,12 +290,14 @@ class Fit:
         check_state(state)
         if state["loss"] != str(self.loss):
             raise ValueError(f"state must come from a fit of {self.loss}, got one of {state['loss']}")
-        for name in _RESUMED:
-            if state["options"][name] != getattr(self.options, name):
+        for name in (*_RESUMED, *_RESUMED_LATER):
+            given = state["options"].get(name, getattr(FitOptions, name))
+            if given != getattr(self.options, name):
                 raise ValueError(
-                    f"state must come from a fit with {name} {getattr(self.options, name)!r}, "
-                    f"got {state['options'][name]!r}"
+                    f"state must come from a fit with {name} {getattr(self.options, name)!r}, got {given!r}"
                 )
+        if (state.get("best_validation") is None) != (self._validation is None):
+            raise ValueError("state must come from a fit with the same validation, got one of which only one has any")
         self.scorer.load_state_dict(state["scorer"])
         if self._smoothed is not None:
             self._smoothed = self._smoothed.at(state["width"], state["multipliers"])
@@ -320,24 +307,45 @@ class Fit:
         self._stopped, self._restarted = state["stopped"], state["restarted"]
         self.best = {name: tensor.to(self.device) for name, tensor in _copy(state["best"]).items()}
         self.best_index, self.best_objective = state["best_index"], state["best_objective"]
+        self.best_validation, self._halved = state.get("best_validation"), list(state.get("halved", []))
 
     def _step(self) -> Step:
         before = self.state_dict()
-        start = clock()
+        start = time.perf_counter()
         try:
             self.index += 1
             advance = self._lbfgs if self.options.optimizer == "lbfgs" else self._adam
             step = advance(start)
             if not math.isfinite(step.objective):
                 raise self._not_finite(step.objective)
-            if step.objective < self.best_objective:
+            if self._is_best(step):
                 self.best_index, self.best_objective = self.index, step.objective
+                self.best_validation = step.validation
                 self.best = _copy(dict(self.scorer.state_dict()))
+            elif self._validation is not None:
+                self._wait()
             self.seconds = step.seconds
         except BaseException:
             self.load_state_dict(before)
             raise
         return step
+
+    def _is_best(self, step: Step) -> bool:
+        if step.validation is None or self.best_validation is None:
+            return step.objective < self.best_objective
+        assert self._validation is not None
+        first = self.best_index == 0 and not self._validation.start_counts
+        return first or step.validation > self.best_validation
+
+    def _wait(self) -> None:
+        """Halve the learning rate, or end the fit, if there was no better validation statistic for too long."""
+        patience = self.options.patience
+        if self.index - self.best_index >= patience:
+            self._stopped = self._stopped or "early_stop"
+        elif self.options.schedule == "plateau" and self.index >= max(1, patience // 3) + max(
+            [self.best_index, *self._halved[-1:]]
+        ):
+            self._halved.append(self.index)
 
     def _lbfgs(self, start: float) -> Step:
         before = self._objective.evaluate(self._smoothed).objective
@@ -388,21 +396,37 @@ class Fit:
         return seen.objective * _SCALE if usable else _OUT_OF_RANGE
 
     def _adam(self, start: float) -> Step:
-        seed = (self.options.seed, self.index)
-        with torch.random.fork_rng([] if self.device.type == "cpu" else [self.device]):
+        seed, clip = (self.options.seed, self.index), self.options.clip
+        norm = torch.zeros(())
+        with own_randomness(self.device):
             self.scorer.train()
             try:
-                for number, rows in enumerate(self._batches(np.random.default_rng(seed))):
+                batches = self._batches(np.random.default_rng(seed))
+                for number, rows in enumerate(batches):
                     objective = self._objective.estimate(rows, (*seed, number))
                     if not math.isfinite(objective):
                         raise self._not_finite(objective)
+                    norm = nn.utils.get_total_norm([p.grad for p in self._objective.parameters if p.grad is not None])
+                    if clip is not None:
+                        nn.utils.clip_grads_with_norm_(self._objective.parameters, clip, norm)
+                    self._set_rate(self.index - 1 + (number + 1) / len(batches))
                     self._optimizer.step()
             finally:
                 self.scorer.eval()
+        if self._validation is not None:
+            objective, loss = self._objective.measure()
+            validation = self._validated() if math.isfinite(objective) else None
+            seconds = self.seconds + time.perf_counter() - start
+            return Step(self.index, objective, loss, float(norm), seconds, math.inf, validation=validation)
         step, _, _ = self._report(start)
         if step.gap <= self.options.tolerance * abs(step.objective):
             self._stopped = "tolerance"
         return step
+
+    def _set_rate(self, passes: float) -> None:
+        rate = self.options.rate(passes) * _HALVING ** len(self._halved)
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
 
     def _batches(self, generator: np.random.Generator) -> Sequence[NDArray[np.int64] | None]:
         size, labelled = self.options.batch_size, self._objective.labelled
@@ -424,13 +448,19 @@ class Fit:
             if self.options.l2 > 0
             else seen.grad_norm * max(1.0, self._objective.weight_norm())
         )
-        seconds = self.seconds + clock() - start
-        step = Step(self.index, objective, loss, seen.grad_norm, seconds, slack + rest, self._width)
+        seconds = self.seconds + time.perf_counter() - start
+        step = Step(self.index, objective, loss, seen.grad_norm, seconds, slack + rest, self._width, self._validated())
         return step, seen.objective, slack
 
     def _new_optimizer(self) -> torch.optim.Optimizer:
         if self.options.optimizer == "adam":
-            return torch.optim.Adam(self._objective.parameters, lr=self.options.learning_rate)
+            if self.options.weight_decay == 0:
+                return torch.optim.Adam(self._objective.parameters, lr=self.options.learning_rate)
+            decayed = {id(p) for p in self._objective.penalised}
+            kept = [p for p in self._objective.parameters if id(p) not in decayed]
+            groups: list[dict[str, Any]] = [{"params": self._objective.penalised}]
+            groups.append({"params": kept, "weight_decay": 0.0})
+            return torch.optim.AdamW(groups, lr=self.options.learning_rate, weight_decay=self.options.weight_decay)
         # one iteration per call: max_eval must leave room for the line search (its default does not), and no absolute
         # tolerance of torch's may end a fit whose objective is small
         return torch.optim.LBFGS(
@@ -442,6 +472,17 @@ class Fit:
             tolerance_change=0.0,
             line_search_fn="strong_wolfe",
         )
+
+    def _validated(self) -> float | None:
+        if self._validation is None:
+            return None
+        values = self.validated()
+        return self._objective.agreed(float(values.mean()) if len(values) else math.nan)
+
+    def _takes_half(self) -> bool:
+        if self.options.precision != "auto":
+            return self.options.precision == "bfloat16"
+        return self.device.type == "cuda" and next(self.scorer.parameters()).dtype == torch.float32
 
     def _not_finite(self, objective: float) -> FloatingPointError:
         options = self.options

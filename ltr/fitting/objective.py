@@ -13,7 +13,7 @@ together again in an order that does not depend on their number, so that results
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,12 +21,14 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from ltr.fitting.observations import Labelled, Rows, Team, blocks_of
+from ltr.fitting.observations import Labelled, Rows, Team, blocks_of, lists_in_blocks, rows_of_lists
+from ltr.fitting.scoring import score_rows, scores_lists
 from ltr.fitting.smoothing import Smoothing
 
 _CHUNK = 1 << 14  # rows per chunk unless the user asks for fewer; large enough to make the overhead of calls small
 
 IntArray = NDArray[np.int64]
+_Places = slice | IntArray
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ class Evaluation:
 class Objective:
     """``loss(f(X), y) + (l2/2) ||weights||²`` as a function of the scorer's parameters.
 
-    The arguments are those of `ltr.fitting.Fit` and `ltr.fitting.FitOptions`. The penalty covers every trainable
+    The arguments are those of `ltr.fitting.Fit` and `ltr.fitting.FitOptions`; with `half` the scorer takes the matrix
+    products of mini-batches in bfloat16. The penalty covers every trainable
     parameter except those whose name ends in ``bias``. In a process group all processes make the same calls; they start
     from the first one's parameters, and a call raises ConnectionError when another process has ended.
 
@@ -57,10 +60,12 @@ class Objective:
         X: ArrayLike,
         y: ArrayLike,
         qid: ArrayLike | None,
+        weight: ArrayLike | None,
         *,
         l2: float,
         device: torch.device,
         chunk_rows: int | None,
+        half: bool = False,
     ) -> None:
         self.scorer = scorer.to(device)
         self.loss = loss
@@ -69,14 +74,17 @@ class Objective:
             raise ValueError("scorer must have a parameter to train, got none")
         self.parameters = list(trainable.values())
         self.penalised = [p for name, p in trainable.items() if not name.endswith("bias")]
-        self.l2 = l2
+        self.l2, self._half = l2, half
         dtype = self.parameters[0].dtype
         self._device, self._team = device, Team()
         self._chunk, self._keep_graphs = chunk_rows or _CHUNK, chunk_rows is None
         self._X = Rows(X, dtype=dtype, device=device, resident=chunk_rows is None)
         self.rows = len(self._X)
-        self.labelled = Labelled(self.rows, y, qid, dtype=dtype, device=device, chunk=self._chunk, team=self._team)
-        self._team.check_same([self._X.ends, self.labelled.labels, self.labelled.ids], device)
+        self.labelled = Labelled(
+            self.rows, y, qid, weight, dtype=dtype, device=device, chunk=self._chunk, team=self._team
+        )
+        of_rows = [self.labelled.labels, self.labelled.ids, self.labelled.weight]
+        self._team.check_same([self._X.ends, *of_rows], device)
         for tensor in (*scorer.parameters(), *scorer.buffers()):
             self._team.follow(tensor.data)
         self._scored: tuple[Tensor, Tensor] | None = None
@@ -142,7 +150,7 @@ class Objective:
             scores, graphs = self._score(rows, seed)
         value, slopes = self.labelled.loss(loss, scores, rows, derive=True)
         sizes = [p.numel() for p in self.parameters]
-        chunks, blocks = self._own_chunks(len(scores))
+        chunks, blocks = self._own_chunks(len(scores), rows)
         # one column more than parameters: the loss of the first process
         sums = scores.new_zeros(blocks, sum(sizes) + 1)
         if self._team.rank == 0:
@@ -168,7 +176,7 @@ class Objective:
             self.rows if rows is None else len(rows), dtype=self.parameters[0].dtype, device=self._device
         )
         graphs = []
-        for chunk, _ in self._own_chunks(len(scores))[0]:
+        for chunk, _ in self._own_chunks(len(scores), rows)[0]:
             own = self._score_chunk(chunk, rows, seed)
             scores[chunk] = own.detach()
             if self._keep_graphs:
@@ -176,16 +184,29 @@ class Objective:
         self._team.gather(scores)
         return scores, graphs
 
-    def _score_chunk(self, chunk: slice, rows: IntArray | None, seed: tuple[int, ...] | None) -> Tensor:
+    def _score_chunk(self, chunk: _Places, rows: IntArray | None, seed: tuple[int, ...] | None) -> Tensor:
         if seed is not None:
-            state = np.random.SeedSequence((*seed, chunk.start)).generate_state(1, np.uint64)
+            begin = chunk.start if isinstance(chunk, slice) else int(chunk[0])
+            state = np.random.SeedSequence((*seed, begin)).generate_state(1, np.uint64)
             torch.manual_seed(int(state[0] >> 1))
-        scores: Tensor = self.scorer(self._X.take(chunk if rows is None else rows[chunk]))
-        return scores
+        at = chunk if rows is None else rows[chunk]
+        features, ids = self._X.take(at), self.labelled.ids
+        with torch.autocast(self._device.type, torch.bfloat16, enabled=self._half and seed is not None):
+            scores = score_rows(self.scorer, features, None if ids is None else ids[at])
+        return scores.to(features.dtype)
 
-    def _own_chunks(self, rows: int) -> tuple[list[tuple[slice, int]], int]:
-        """Return the chunks of this process, each with the index of its block, and the number of blocks."""
-        blocks = blocks_of(rows, self._chunk)
+    def _own_chunks(self, count: int, rows: IntArray | None) -> tuple[list[tuple[_Places, int]], int]:
+        """Return this process's chunks of all rows or of some, each with its block's index, and the number of blocks.
+
+        The chunks of a scorer of lists are whole lists.
+        """
+        blocks: Sequence[Sequence[_Places]]
+        if scores_lists(self.scorer):
+            ids = self.labelled.ids
+            ids = np.zeros(count, dtype=np.int64) if ids is None else ids if rows is None else ids[rows]
+            blocks = [[members] for members, _ in lists_in_blocks(rows_of_lists(ids), self._chunk)]
+        else:
+            blocks = blocks_of(count, self._chunk)
         own = [(chunk, at) for at, block in enumerate(blocks) if self._team.owns(at, len(blocks)) for chunk in block]
         return own, len(blocks)
 
@@ -200,5 +221,9 @@ class Objective:
     def _point(self) -> Tensor:
         return torch.cat([p.detach().reshape(-1) for p in self.parameters])
 
+    def agreed(self, value: float) -> float:
+        """Return the value that the first process of the group has."""
+        return self._team.agreed(value, self._device)
+
     def _agreed(self, value: Tensor) -> float:
-        return self._team.agreed(float(value), self._device)
+        return self.agreed(float(value))

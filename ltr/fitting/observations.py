@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from ltr.checks import as_array, as_numbers, check_matrix
-from ltr.data.dataset import labels_agree
+from ltr.data.dataset import checked_weights, labels_agree
 from ltr.fitting.smoothing import HuberHinge
 from ltr.losses.contract import RankingLoss
 
@@ -141,7 +141,7 @@ class Rows:
 
 
 class Labelled:
-    """The labels y, (n,), of one list of observations, or of the lists that qid names.
+    """The labels y, (n,), of one list of observations, or of the lists that qid names, and their weights if any.
 
     The loss of many lists is a sum or a mean over them, so processes can share it: each takes some blocks of lists,
     which have about `chunk` rows.
@@ -149,6 +149,7 @@ class Labelled:
     Attributes:
         labels: the labels y.
         ids: the list of each observation, None for a single list.
+        weight: the weight of each observation, None where all count alike.
         groups: the rows of each list, None for a single list.
     """
 
@@ -157,6 +158,7 @@ class Labelled:
         rows: int,
         y: ArrayLike,
         qid: ArrayLike | None,
+        weight: ArrayLike | None,
         *,
         dtype: torch.dtype,
         device: torch.device,
@@ -170,7 +172,9 @@ class Labelled:
             if self.ids is None:
                 raise ValueError(f"y must hold both classes, got only {self.labels[0]:g}")
             raise ValueError("y must hold two different labels in at least one list of qid, got none")
+        self.weight = None if weight is None else checked_weights(weight, rows, "weight")
         self._y = torch.from_numpy(self.labels).to(device, dtype)
+        self._weight = None if self.weight is None else torch.from_numpy(self.weight).to(device, dtype)
         self._qid = None if self.ids is None else torch.from_numpy(self.ids).to(device)
         self._device, self._chunk, self._team = device, chunk, team
         self._blocks = None if self.groups is None else lists_in_blocks(self.groups, chunk)
@@ -180,27 +184,27 @@ class Labelled:
     ) -> tuple[Tensor, Tensor]:
         """Return the loss of the scores of some rows, or of all, and its derivative by each score, 0 unless `derive`.
 
-        The loss is called as ``loss(scores, labels)``, with ``qid=`` if there is one, and must return one number.
-        `rows` has whole lists one after the other.
+        The loss is called as ``loss(scores, labels)``, with ``qid=`` and ``weight=`` if there are any, and must return
+        one number. `rows` has whole lists one after the other.
         """
         if not bool(torch.isfinite(scores).all()):
             # losses reject such scores; the caller decides how to handle a point out of range
             return scores.new_tensor(torch.nan), torch.full_like(scores, torch.nan)
-        y, qid, blocks = self._y, self._qid, self._blocks
+        y, qid, w, blocks = self._y, self._qid, self._weight, self._blocks
         if rows is not None:
             index = torch.from_numpy(rows).to(self._device)
-            y, qid = y[index], None if qid is None else qid[index]
+            y, qid, w = y[index], None if qid is None else qid[index], None if w is None else w[index]
             blocks = None if self.ids is None else lists_in_blocks(rows_of_lists(self.ids[rows]), self._chunk)
         reduction = _reduction(loss)
         if qid is None or blocks is None or len(blocks) == 1 or reduction is None:
-            return _one(loss, scores, y, qid, derive=derive)
+            return _one(loss, scores, y, qid, w, derive=derive)
         values, slopes = scores.new_zeros(len(blocks)), torch.zeros_like(scores)
         for block, (members, share) in enumerate(blocks):
             if self._team.owns(block, len(blocks)):
                 at = torch.from_numpy(members).to(self._device)
-                value, slope = _one(loss, scores[at], y[at], qid[at], derive=derive)
-                weight = share if reduction == "mean" else 1.0
-                values[block], slopes[at] = weight * value, weight * slope
+                value, slope = _one(loss, scores[at], y[at], qid[at], None if w is None else w[at], derive=derive)
+                factor = share if reduction == "mean" else 1.0
+                values[block], slopes[at] = factor * value, factor * slope
         together = torch.cat([values, slopes])
         self._team.gather(together)
         return together[: len(blocks)].sum(), together[len(blocks) :]
@@ -240,11 +244,12 @@ def _reduction(loss: Callable[..., Tensor]) -> str | None:
 
 
 def _one(
-    loss: Callable[..., Tensor], scores: Tensor, y: Tensor, qid: Tensor | None, *, derive: bool
+    loss: Callable[..., Tensor], scores: Tensor, y: Tensor, qid: Tensor | None, weight: Tensor | None, *, derive: bool
 ) -> tuple[Tensor, Tensor]:
     leaf = scores.detach().requires_grad_(derive)
     with torch.set_grad_enabled(derive):
-        value = loss(leaf, y) if qid is None else loss(leaf, y, qid=qid)
+        given = {"qid": qid, "weight": weight}
+        value = loss(leaf, y, **{name: values for name, values in given.items() if values is not None})
     if value.ndim != 0:
         raise ValueError(f"loss must give one number, got shape {tuple(value.shape)}; set its reduction to 'mean'")
     if not value.requires_grad:

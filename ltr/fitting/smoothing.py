@@ -59,14 +59,18 @@ _LEAST, _MOST = 0.1, 0.5  # range of the factor that narrows a width
 
 
 def smoothed_hinge(
-    loss: PairwiseLoss, labels: NDArray[np.float64], groups: Sequence[NDArray[np.int64]] | None, like: Tensor
+    loss: PairwiseLoss,
+    labels: NDArray[np.float64],
+    groups: Sequence[NDArray[np.int64]] | None,
+    like: Tensor,
+    weight: NDArray[np.float64] | None = None,
 ) -> Smoothing:
     """Return the first smoothed loss, in the form that suits the number of pairs, for scores of the type of `like`."""
     lists = [labels] if groups is None else [labels[rows] for rows in groups]
     same = sum(int((np.unique(values, return_counts=True)[1] ** 2).sum()) for values in lists)
     if (sum(len(values) ** 2 for values in lists) - same) // 2 > _MANY:
         return HuberHinge(loss, _WIDEST)
-    pairs = HingePairs.of(loss, labels, groups, like)
+    pairs = HingePairs.of(loss, labels, groups, like, weight)
     return SmoothedHinge(pairs, _WIDEST, torch.full_like(pairs.share, 0.5))
 
 
@@ -104,13 +108,17 @@ class HuberHinge:
         # |u| / 2 - u² / mu
         self._slack = _PairSum(Band(half, (0.0, -half / 2, -half / 2), (0.0, half / 2, -half / 2)), loss)
 
-    def __call__(self, scores: Tensor, labels: Tensor, *, qid: Tensor | None = None) -> Tensor:
+    def __call__(
+        self, scores: Tensor, labels: Tensor, *, qid: Tensor | None = None, weight: Tensor | None = None
+    ) -> Tensor:
         """Return the smoothed loss."""
-        return cast(Tensor, self._value(scores, labels, qid=qid))
+        return cast(Tensor, self._value(scores, labels, qid=qid, weight=weight))
 
-    def slack(self, scores: Tensor, labels: Tensor, *, qid: Tensor | None = None) -> Tensor:
+    def slack(
+        self, scores: Tensor, labels: Tensor, *, qid: Tensor | None = None, weight: Tensor | None = None
+    ) -> Tensor:
         """Return the slack."""
-        return cast(Tensor, self._slack(scores, labels, qid=qid)).clamp(min=0)
+        return cast(Tensor, self._slack(scores, labels, qid=qid, weight=weight)).clamp(min=0)
 
     def sharper(self, scores: Tensor, slack: float, last: float, wanted: float) -> HuberHinge:
         """Return a narrower smoothing: slack falls with the square of the width, and half of `wanted` is the aim.
@@ -135,7 +143,12 @@ class HingePairs:
 
     @classmethod
     def of(
-        cls, loss: PairwiseLoss, labels: NDArray[np.float64], groups: Sequence[NDArray[np.int64]] | None, like: Tensor
+        cls,
+        loss: PairwiseLoss,
+        labels: NDArray[np.float64],
+        groups: Sequence[NDArray[np.int64]] | None,
+        like: Tensor,
+        weight: NDArray[np.float64] | None = None,
     ) -> HingePairs:
         """Return the pairs of labels (n,) within each list: the rows of one of `groups`, or all rows if None.
 
@@ -151,8 +164,9 @@ class HingePairs:
             pairs = int(count.sum())
             above.append(np.repeat(ordered, count))
             below.append(ordered[np.arange(pairs) - np.repeat(np.cumsum(count) - count - first, count)])
-            in_list = 1.0 / max(pairs, 1) if loss.pairs == "mean" else 1.0
-            share.append(np.full(pairs, in_list / len(lists) if loss.reduction == "mean" else in_list))
+            of_pairs = np.ones(pairs) if weight is None else weight[above[-1]] * weight[below[-1]]
+            total = of_pairs.sum() if loss.pairs == "mean" else 1.0
+            share.append(of_pairs / (total if total > 0 else 1.0) / (len(lists) if loss.reduction == "mean" else 1))
         parts = [torch.from_numpy(np.concatenate(part)).to(like.device) for part in (above, below, share)]
         return cls(parts[0], parts[1], parts[2].to(like.dtype))
 
@@ -165,14 +179,14 @@ class SmoothedHinge:
     width: float  # mu, greater than 0
     multipliers: Tensor  # a, of shape (pairs,)
 
-    def __call__(self, scores: Tensor, labels: Tensor | None = None, *, qid: Tensor | None = None) -> Tensor:
-        """Return the smoothed loss; labels and lists are those that the pairs were made from."""
+    def __call__(self, scores: Tensor, labels: Tensor | None = None, **of_rows: Tensor) -> Tensor:
+        """Return the smoothed loss; labels, lists and weights are those that the pairs were made from."""
         u = self._shortfall(scores)
         slope = self._slope(u)
         # the derivative of the maximum is the slope: how the maximiser moves does not matter
         return (self.pairs.share * (slope * u - (self.width / 2) * (slope - self.multipliers) ** 2)).sum()
 
-    def slack(self, scores: Tensor, labels: Tensor | None = None, *, qid: Tensor | None = None) -> Tensor:
+    def slack(self, scores: Tensor, labels: Tensor | None = None, **of_rows: Tensor) -> Tensor:
         """Return the sum over pairs of ``share * (max(0, u) - α* u)``."""
         u = self._shortfall(scores)
         return (self.pairs.share * (u.clamp(min=0) - self._slope(u) * u)).sum()

@@ -31,7 +31,10 @@ import torch
 from torch import Tensor, nn
 
 from ltr.checks import one_of
-from ltr.lists import Lists, as_lists, buckets, check_qid, numbered
+from ltr.lists import Lists, as_lists, buckets, check_inputs, check_qid, numbered
+from ltr.losses import transforms
+from ltr.losses.operators import Pass, groups_of, is_native, list_loss_operator
+from ltr.native import Groups, ListLoss
 
 Reduction = Literal["mean", "sum", "none"]
 """How the values of lists are reduced to one number, if at all."""
@@ -65,13 +68,27 @@ class RankingLoss(nn.Module, abc.ABC):
 
     def __init_subclass__(cls, **given: Any) -> None:  # noqa: ANN401 - passed on
         super().__init_subclass__(**given)
-        if not cls.__module__.startswith(f"{__package__}."):
-            cls.key = f"{cls.__module__}:{cls.__qualname__}"
+        if cls.is_built_in():
+            return
+        cls.key = f"{cls.__module__}:{cls.__qualname__}"
+        if not {"list_values", "from_pairs", "without_pairs"}.isdisjoint(vars(cls)) and "native" not in vars(cls):
+            cls.native = RankingLoss.native  # type: ignore[method-assign]  # that of a base class has its formula
+
+    @classmethod
+    def is_built_in(cls) -> bool:
+        """Return whether the loss belongs to this package."""
+        return cls.__module__.startswith(f"{__package__}.")
 
     def __init__(self, *, reduction: Reduction = "mean", pairs: PairsName = "mean") -> None:
         super().__init__()
         self.reduction = one_of("reduction", reduction, get_args(Reduction))
         self.pairs = one_of("pairs", pairs, get_args(PairsName))
+
+    def __setattr__(self, name: str, value: Any) -> None:  # noqa: ANN401 - any attribute
+        super().__setattr__(name, value)
+        if isinstance(value, float):
+            # for `options`: torch.compile does not know how to write a number
+            vars(self)[f"_{name}_text"] = repr(value).removesuffix(".0")
 
     @classmethod
     def option_defaults(cls) -> dict[str, object]:
@@ -105,17 +122,62 @@ class RankingLoss(nn.Module, abc.ABC):
                 raise TypeError(f"{type(self).__name__} must keep its option {key!r} as the attribute self.{key}")
             value = getattr(self, key)
             if key in self.always_named or value != default:
-                options[key] = repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
+                options[key] = getattr(self, f"_{key}_text") if isinstance(value, float) else str(value)
         return options
 
     def uses_all_pairs(self, lists: Lists) -> bool:
         """Return whether to work on all pairs, which is faster where lists are short."""
         length = lists.scores.shape[-1]
-        return length <= self.short or lists.scores.numel() * length <= self.few
+        return self.has_few_pairs(length, lists.scores.numel() * length)
+
+    def has_few_pairs(self, longest: int, pairs: float, *, times: int = 1) -> bool:
+        """Return whether lists are so short, or their pairs so few, that there is nothing faster than to visit them.
+
+        Args:
+            longest: length of the longest list.
+            pairs: sum of the squared lengths of all lists.
+            times: how many times as long lists may be, and as many pairs there may be, as in torch.
+        """
+        return longest <= times * self.short or pairs <= times * self.few
 
     @abc.abstractmethod
     def list_values(self, lists: Lists) -> Tensor:
-        """Return the value of each list, of shape ``(*batch,)``; not called for lists of length 0."""
+        """Return the value of each list by differentiable operations, ``(*batch,)``; lists have a length above 0."""
+
+    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
+        """Return the compiled form of the loss for the CPU; None where there is none, or `list_values` is faster.
+
+        Args:
+            longest: length of the longest list.
+            pairs: sum of the squared lengths of all lists.
+            equal: whether all lists have the same length.
+            weighted: whether items have weights.
+        """
+        return None
+
+    def native_derivatives(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
+        """Return the compiled form that has the derivatives of the loss, if not its values; arguments of `native`."""
+        return self.native(longest, pairs, equal=equal, weighted=weighted)
+
+    def derivatives_of(self, lists: Lists) -> tuple[Tensor, Tensor]:
+        """Return the slopes of lists for which there is no compiled form, and their curvatures, ``(lists, items)``.
+
+        See `ltr.losses.derivatives`.
+        """
+        raise NotImplementedError(
+            f"{self.key} has no second derivatives: define derivatives_of(lists), or take another loss"
+        )
+
+    def native_for(
+        self, scores: Tensor, mask: Tensor | None, weight: Tensor | None, groups: Groups | None
+    ) -> ListLoss | None:
+        """Return the compiled form of the loss for these lists."""
+        longest = scores.shape[-1] if groups is None else groups.longest
+        if not longest:
+            return None
+        pairs = float(scores.numel() * longest) if groups is None else groups.pairs
+        equal = mask is None and (groups is None or groups.lists * longest == scores.shape[0])
+        return self.native(longest, pairs, equal=equal, weighted=weight is not None)
 
     def forward(
         self,
@@ -141,6 +203,28 @@ class RankingLoss(nn.Module, abc.ABC):
         Raises:
             TypeError, ValueError: inputs that `ltr.lists.as_lists` rejects.
         """
+        if torch.compiler.is_compiling() and self.is_built_in() and scores.device.type in transforms.COMPILED_FOR:
+            return list_loss_operator(scores, labels, mask, weight, qid, self.name, self.reduction)[0]
+        check_inputs(scores, labels, mask, weight)
+        check_qid(scores, qid)
+        if is_native(scores, labels, mask, weight, qid):
+            groups = None if qid is None else groups_of(qid)
+            kernel = self.native_for(scores, mask, weight, groups)
+            if kernel is not None:
+                return Pass(self, kernel, self.reduction, labels, mask, weight, qid, groups)(scores)
+        return self.in_torch(scores, labels, mask, weight, qid, reduction=self.reduction)
+
+    def in_torch(
+        self,
+        scores: Tensor,
+        labels: Tensor,
+        mask: Tensor | None,
+        weight: Tensor | None,
+        qid: Tensor | None,
+        *,
+        reduction: Reduction,
+    ) -> Tensor:
+        """Return the loss by operations of torch: on any device, and differentiable as often as the loss is."""
         lists = as_lists(scores, labels, mask=mask, weight=weight)
         check_qid(scores, qid)
         with torch.autocast(lists.scores.device.type, enabled=False):
@@ -148,9 +232,9 @@ class RankingLoss(nn.Module, abc.ABC):
                 values = self._ragged_values(lists, numbered(qid))
             else:
                 values = self.list_values(lists) if lists.scores.shape[-1] else lists.scores.sum(-1)
-            if self.reduction == "mean":
+            if reduction == "mean":
                 values = values / max(values.numel(), 1)  # a sum may be infinite although the mean is not
-            return values if self.reduction == "none" else values.sum()
+            return values if reduction == "none" else values.sum()
 
     def _ragged_values(self, items: Lists, group: Tensor) -> Tensor:
         """Return the value of each list of flat items, computing lists of similar length together."""
@@ -161,8 +245,16 @@ class RankingLoss(nn.Module, abc.ABC):
             mask &= items.mask[members]
             weight = None if items.weight is None else items.weight[members].masked_fill(~mask, 0.0)
             scores, labels = (x[members].masked_fill(~mask, 0.0) for x in (items.scores, items.labels))
-            values = values.index_copy(0, group[members[:, 0]], self.list_values(Lists(scores, labels, mask, weight)))
+            values = values.index_copy(0, group[members[:, 0]], self._values(Lists(scores, labels, mask, weight)))
         return values
+
+    def _values(self, lists: Lists) -> Tensor:
+        """Return the value of each of some lists among others for which there may be no compiled form."""
+        given = lists.scores, lists.labels, lists.mask, lists.weight
+        kernel = self.native_for(*given[:1], *given[2:], None) if is_native(*given) else None
+        if kernel is None:
+            return self.list_values(lists)
+        return Pass(self, kernel, "none", *given[1:], qid=None, groups=None)(lists.scores)
 
     def extra_repr(self) -> str:
         """Return the options, for torch's own printing of modules."""

@@ -6,9 +6,9 @@ A `PairFunction` is the only place where the formula is written down. Everything
 method                      used by
 ==========================  ======================================================================================
 `PairFunction.__call__`     the matrix of pairs, differentiated by torch; enough for a loss of your own
-`PairFunction.scalar`       the compiled pass over the pairs of short lists
 `PairFunction.plan`         near-linear sums over long lists (`ltr.losses.transforms`)
-`PairFunction.derivative`   these sums and the certified optimum; by default automatic differentiation
+`PairFunction.derivative`   these sums, the certified optimum, objectives for boosters; by default automatic
+                            differentiation
 `PairFunction.conjugate`    the lower bound of the certified optimum (`ltr.convex`)
 `PairFunction.log`          losses that add up in logarithms (P-norm push)
 ==========================  ======================================================================================
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import abc
 import math
-import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -29,8 +29,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ltr.losses.transforms import Plan, TwoClasses, binned_plan, sorted_plan
-
-_LARGEST_ROOT = math.sqrt(sys.float_info.max)
 
 
 class PairFunction(abc.ABC):
@@ -43,8 +41,11 @@ class PairFunction(abc.ABC):
             never is.
         zero_from: φ is 0 at this difference and above; infinite where φ is positive everywhere.
         steepest: least upper bound of -φ'; the conjugate at -a is finite for 0 <= a <= steepest.
+        straight: whether φ is straight but for kinks; its slope then stands in for a second derivative
+            (`ltr.losses.derivatives`).
     """
 
+    straight: ClassVar[bool] = False
     exponential_from: ClassVar[float] = math.inf
     zero_from: ClassVar[float] = math.inf
     steepest: ClassVar[float] = math.inf
@@ -66,11 +67,6 @@ class PairFunction(abc.ABC):
                 (value,) = torch.autograd.grad(value.sum(), z, create_graph=True)
         return value.detach()
 
-    @staticmethod
-    def scalar(z: float) -> tuple[float, float]:
-        """Return the value and the derivative at a single difference, in plain Python that numba compiles."""
-        raise NotImplementedError
-
     def conjugate(self, a: Tensor) -> Tensor:
         """Return the convex conjugate ``φ*(-a) = max over z of -a z - φ(z)`` for 0 <= a <= `steepest`, elementwise."""
         raise NotImplementedError(f"{type(self).__name__} has no conjugate")
@@ -85,7 +81,7 @@ class PairFunction(abc.ABC):
         raise NotImplementedError(f"{type(self).__name__} has no near-linear sums")
 
     def has(self, form: str) -> bool:
-        """Return whether the function defines one of the forms ``scalar``, ``plan`` and ``conjugate``."""
+        """Return whether the function defines one of the forms ``plan`` and ``conjugate``."""
         return getattr(type(self), form) is not getattr(PairFunction, form)
 
 
@@ -120,16 +116,6 @@ class Logistic(PairFunction):
     def plan(self, two: TwoClasses) -> Plan:
         """Put the items into bins."""
         return binned_plan(self.derivative, two)
-
-    @staticmethod
-    def scalar(z: float) -> tuple[float, float]:
-        """Return the value and the derivative at z."""
-        far = math.exp(-abs(z))
-        one_more = 1.0 + far
-        inverse = 1.0 / one_more
-        # log1p(far) in half its time: log(1 + far), corrected for rounding to first order
-        value = math.log(one_more) + (far - (one_more - 1.0)) * inverse
-        return (value, -far * inverse) if z > 0.0 else (value - z, -inverse)
 
 
 class Exponential(PairFunction):
@@ -184,6 +170,7 @@ class HingePower(PairFunction):
 class Hinge(HingePower):
     """``max(0, 1 - z)``."""
 
+    straight: ClassVar[bool] = True
     steepest: ClassVar[float] = 1.0
 
     def __init__(self) -> None:
@@ -192,12 +179,6 @@ class Hinge(HingePower):
     def conjugate(self, a: Tensor) -> Tensor:
         """Return ``-a``."""
         return -a
-
-    @staticmethod
-    def scalar(z: float) -> tuple[float, float]:
-        """Return the value and the derivative at z."""
-        short = max(1.0 - z, 0.0)
-        return short, -1.0 if short > 0.0 else 0.0
 
 
 class SquaredHinge(HingePower):
@@ -209,12 +190,6 @@ class SquaredHinge(HingePower):
     def conjugate(self, a: Tensor) -> Tensor:
         """Return ``a^2 / 4 - a``."""
         return a**2 / 4 - a
-
-    @staticmethod
-    def scalar(z: float) -> tuple[float, float]:
-        """Return the value and the derivative at z, which stops growing where the square leaves the range."""
-        short = max(1.0 - z, 0.0)
-        return short * short, -2.0 * min(short, _LARGEST_ROOT)
 
 
 @dataclass(frozen=True)
@@ -240,6 +215,17 @@ class SmoothedHinge(PairFunction):
     def conjugate(self, a: Tensor) -> Tensor:
         """Return ``width (a log a + (1 - a) log(1 - a)) - a``."""
         return self.width * LOGISTIC.conjugate(a) - a
+
+
+@dataclass(frozen=True)
+class Formula(PairFunction):
+    """A function of which only the formula is known."""
+
+    formula: Callable[[Tensor], Tensor]
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """Return the formula's value."""
+        return self.formula(z)
 
 
 LOGISTIC = Logistic()

@@ -15,6 +15,8 @@ from ltr.lists import Lists
 from ltr.losses.arithmetic import item_weights, times_unit, with_gradient_of, with_small_gaps
 from ltr.losses.contract import RankingLoss, Reduction, as_function
 from ltr.losses.functions import LOGISTIC
+from ltr.losses.operators import list_loss
+from ltr.native import ListLoss
 
 _LARGE = 1000.0  # larger scores lose digits that sums of exponentials need
 
@@ -58,6 +60,10 @@ class LogisticLoss(_ItemLoss):
     convex = True
     function = LOGISTIC
 
+    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
+        """Return the compiled pass over the items."""
+        return list_loss("logistic", mean=self.pairs == "mean")
+
     def list_values(self, lists: Lists) -> Tensor:
         """Return the weighted mean or sum of the items' losses."""
         positive = lists.labels == 1
@@ -93,6 +99,10 @@ class ListNetLoss(RankingLoss):
 
     def __init__(self, *, reduction: Reduction = "mean") -> None:
         super().__init__(reduction=reduction)
+
+    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
+        """Return the compiled pass over the items."""
+        return list_loss("list_net")
 
     def list_values(self, lists: Lists) -> Tensor:
         """Return the cross entropy; weights multiply the probability of an item in both distributions."""
@@ -131,6 +141,10 @@ class ListMLELoss(_ItemLoss):
 
     key = "list_mle"
     convex = True
+
+    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
+        """Return the compiled pass over the items."""
+        return list_loss("list_mle", mean=self.pairs == "mean")
 
     def list_values(self, lists: Lists) -> Tensor:
         """Return the negative log-likelihood, from sums of exponentials up to each label."""

@@ -20,7 +20,6 @@ import torch
 from torch import Tensor
 
 from ltr.lists import Lists, buckets
-from ltr.losses import transforms
 from ltr.losses.arithmetic import bounded, widened
 from ltr.losses.contract import RankingLoss
 from ltr.losses.transforms import TwoClasses
@@ -29,32 +28,9 @@ from ltr.losses.transforms import TwoClasses
 class PairLoss(RankingLoss):
     """A loss of the comparable pairs of lists: over all pairs of short lists, by other sums for long ones."""
 
-    @property
-    def linear_kernel(self) -> bool:
-        """Whether the kernel takes linear time and is used for lists of any length."""
-        return False
-
-    def kernel(self) -> Callable[..., None] | None:
-        """Return the compiled function that writes values and gradients on the CPU; None without one."""
-        return None
-
     def list_values(self, lists: Lists) -> Tensor:
         """Return the value of each list, in the form that is fastest at their length."""
-        if self._is_compiled(lists):
-            values: Tensor = _OnePass.apply(lists.scores, lists.labels, lists.mask, lists.weight, self)
-            return values
-        return self.differentiable_values(lists)
-
-    def differentiable_values(self, lists: Lists) -> Tensor:
-        """Return the value of each list, differentiable as often as the loss is."""
         return self.from_pairs(lists) if self.uses_all_pairs(lists) else on_rows(self.without_pairs, lists)
-
-    def _is_compiled(self, lists: Lists) -> bool:
-        if lists.scores.device.type not in transforms.COMPILED_FOR or torch.compiler.is_compiling():
-            return False
-        if torch._C._functorch.is_functorch_wrapped_tensor(lists.scores):
-            return False  # inside a transform of torch.func
-        return self.kernel() is not None and (self.linear_kernel or self.uses_all_pairs(lists))
 
     @abc.abstractmethod
     def from_pairs(self, lists: Lists) -> Tensor:
@@ -63,40 +39,6 @@ class PairLoss(RankingLoss):
     @abc.abstractmethod
     def without_pairs(self, lists: Lists) -> Tensor:
         """Return the same values from sums over items, for lists of shape (lists, items)."""
-
-
-class _OnePass(torch.autograd.Function):
-    """The value of each list by a kernel; second derivatives come from `differentiable_values`."""
-
-    @staticmethod
-    def forward(
-        ctx: torch.autograd.function.FunctionCtx,
-        scores: Tensor,
-        labels: Tensor,
-        mask: Tensor,
-        weight: Tensor | None,
-        loss: PairLoss,
-    ) -> Tensor:
-        kernel = loss.kernel()
-        assert kernel is not None
-        batch = scores.shape[:-1]
-        rows = (math.prod(batch), scores.shape[-1])
-        counted = mask if weight is None else weight
-        s, y, w = (x.detach().reshape(rows).contiguous().numpy() for x in (scores, labels, counted))
-        values, slopes = scores.new_empty(rows[0]), scores.new_empty(rows)
-        kernel(s, y, w, loss.pairs == "mean", values.numpy(), slopes.numpy())
-        ctx.save_for_backward(slopes.reshape(scores.shape), scores, labels, mask, weight)  # type: ignore[arg-type]
-        ctx.loss = loss  # type: ignore[attr-defined]
-        return values.reshape(batch)
-
-    @staticmethod
-    def backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
-        slopes, scores, *given = ctx.saved_tensors  # type: ignore[attr-defined]
-        if not torch.is_grad_enabled():
-            return grad.unsqueeze(-1) * slopes, None, None, None, None
-        loss: PairLoss = ctx.loss  # type: ignore[attr-defined]
-        pull_back = torch.func.vjp(lambda s: loss.differentiable_values(Lists(s, *given)), scores)[1]
-        return pull_back(grad)[0], None, None, None, None
 
 
 def comparable_pairs(lists: Lists, *, finite: bool = False) -> tuple[Tensor, Tensor]:
@@ -155,7 +97,7 @@ def two_classes(lists: Lists, weight: Tensor) -> Iterator[Part]:
 
 def on_rows(values: Callable[[Lists], Tensor], lists: Lists) -> Tensor:
     """Apply a function of lists of shape (lists, items) to lists with any batch axes."""
-    # shapes vary and numba compiles the kernels, so torch.compile is off; loading it just for that takes a second
+    # shapes vary from call to call, so torch.compile is off; loading it just for that takes a second
     apply = torch.compiler.disable(_on_rows) if torch.compiler.is_compiling() else _on_rows
     return apply(values, lists)
 

@@ -18,9 +18,9 @@ The pair functions are those of `ltr.losses.functions`; inputs, pairs, weights a
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Literal
 
 import torch
@@ -39,15 +39,29 @@ from ltr.losses.arithmetic import (
     times_unit,
 )
 from ltr.losses.contract import PairsName, Reduction, as_function
-from ltr.losses.functions import EXPONENTIAL, HINGE, LOGISTIC, SQUARED_HINGE, PairFunction
-from ltr.losses.pairs import PairLoss, comparable_pairs, two_classes
-from ltr.losses.transforms import pair_sums, transform
+from ltr.losses.functions import (
+    EXPONENTIAL,
+    HINGE,
+    LOGISTIC,
+    SQUARED_HINGE,
+    Formula,
+    Hinge,
+    Logistic,
+    PairFunction,
+    SquaredHinge,
+)
+from ltr.losses.operators import TIMES, list_loss
+from ltr.losses.pairs import PairLoss, Part, comparable_pairs, two_classes
+from ltr.losses.transforms import Plan, TwoClasses, pair_sums, transform
+from ltr.native import ListLoss
 
 InnerName = Literal["exponential", "logistic"]
 """Name of the pair function inside a P-norm push."""
 
 _INNER: dict[str, PairFunction] = {"exponential": EXPONENTIAL, "logistic": LOGISTIC}
 
+_COMPILED: dict[type, str] = {Logistic: "ranknet", Hinge: "hinge", SquaredHinge: "squared_hinge"}
+"""The compiled mean or sum of a pair function."""
 _TINY = 1e-300  # smaller than any inner sum that matters
 _FAR = 2.0**900  # differences above this may have sums outside the floating point range
 _LARGER = 2.0**64  # unit of weights that keeps these sums inside it
@@ -101,13 +115,17 @@ class PairwiseLoss(PairLoss):
         """Whether sums over the pairs of long lists are known that take near-linear time."""
         return self.function is not None and self.function.has("plan")
 
-    def kernel(self) -> Callable[..., None] | None:
+    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
         """Return the compiled pass over the pairs of short lists, or None if the pair function has none."""
-        if self.function is None or not self.function.has("scalar"):
-            return None
-        from ltr.losses._short_lists import pairwise
+        name = _COMPILED.get(type(self.function))
+        visits = name is not None and self.has_few_pairs(longest, pairs, times=TIMES)
+        return list_loss(name, mean=self.pairs == "mean") if visits else None
 
-        return pairwise(self.function)
+    def native_derivatives(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
+        """Return the compiled near-linear sums of the logistic function, else what visits the pairs of short lists."""
+        if type(self.function) is Logistic:
+            return list_loss("ranknet_slope", mean=self.pairs == "mean")
+        return self.native(longest, pairs, equal=equal, weighted=weighted)
 
     def uses_all_pairs(self, lists: Lists) -> bool:
         """Return whether to work on all pairs: if lists are short, or if there is no other way."""
@@ -129,14 +147,51 @@ class PairwiseLoss(PairLoss):
             total = times_unit(total, None if unit is None else unit.double(), 2)
         return total.to(lists.scores.dtype)
 
-    def from_pairs(self, lists: Lists) -> Tensor:
-        """Return the weighted mean or sum of the pair function over each list's comparable pairs."""
+    def derivatives_of(self, lists: Lists) -> tuple[Tensor, Tensor]:
+        """Return slopes and second derivatives, by near-linear sums where there are any, else from all pairs.
+
+        A negative second derivative, of a function that is not convex, counts as 0.
+        """
+        function = self.function or Formula(self.pair_function)
+        if not self.near_linear:
+            difference, share, unit = self._shares(lists)
+            first, second = (share * function.derivative(difference, k).masked_fill(share == 0, 0.0) for k in (1, 2))
+            factor = 1.0 if unit is None or self.pairs == "mean" else unit[:, None] ** 2
+            slopes, curvatures = first.sum(-1) - first.sum(-2), (second.sum(-1) + second.sum(-2)).clamp(min=0.0)
+            return slopes * factor, curvatures * factor
+        item, unit = item_weights(lists)
+        slopes, curvatures = (lists.scores.new_zeros(item.numel(), dtype=torch.float64) for _ in range(2))
+        total = slopes.new_zeros(len(item))
+        for part in two_classes(lists, item):
+            two, plan, at = part.two, function.plan(part.two), part.items.reshape(-1)
+
+            def sums(order: int, two: TwoClasses = two, plan: Plan = plan) -> tuple[Tensor, Tensor]:
+                return two.upper * plan.apply(two.lower, order, False), two.lower * plan.apply(two.upper, order, True)
+
+            down, up = sums(1)
+            slopes.index_add_(0, at, (down - up).reshape(-1))
+            down, up = (-down, -up) if function.straight else sums(2)
+            curvatures.index_add_(0, at, (down + up).reshape(-1))
+            total.index_add_(0, part.source, two.upper.sum(-1) * two.lower.sum(-1))
+        if self.pairs == "mean":
+            factor = 1.0 / torch.where(total > 0, total, 1.0)
+        else:
+            factor = torch.ones_like(total) if unit is None else unit.double() ** 2
+        return slopes.reshape(item.shape) * factor[:, None], curvatures.reshape(item.shape) * factor[:, None]
+
+    def _shares(self, lists: Lists) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Return the score difference of each pair, its share of the value, and the unit of a sum's weights."""
         difference, comparable = comparable_pairs(lists)
         item, unit = item_weights(lists)
         share = (item.unsqueeze(-1) * item.unsqueeze(-2)).masked_fill(~comparable, 0.0)
         if self.pairs == "mean":
             total = share.sum((-2, -1), keepdim=True)
             share = share / torch.where(total > 0, total, 1.0)
+        return difference, share, unit
+
+    def from_pairs(self, lists: Lists) -> Tensor:
+        """Return the weighted mean or sum of the pair function over each list's comparable pairs."""
+        difference, share, unit = self._shares(lists)
         # a product of weights may have underflowed while the loss of its pair is infinite
         value = (share * self.pair_function(difference)).masked_fill(share == 0, 0.0).sum((-2, -1))
         return value if self.pairs == "mean" else times_unit(value, unit, 2)
@@ -207,13 +262,10 @@ class PairwiseExponentialLoss(PairwiseLoss):
     convex = True
     function = EXPONENTIAL
     near_linear = True
-    linear_kernel = True
 
-    def kernel(self) -> Callable[..., None]:
+    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
         """Return the compiled pass over the items."""
-        from ltr.losses._exponentials import exponential
-
-        return exponential
+        return list_loss("exponential", mean=self.pairs == "mean")
 
     def without_pairs(self, lists: Lists) -> Tensor:
         """Return the weighted mean or sum: the sum over pairs of an exponential is a product of sums over items."""
@@ -310,31 +362,44 @@ class PNormPushLoss(PairLoss):
         """The inner pair function."""
         return _INNER[self.inner]
 
-    def kernel(self) -> Callable[..., None]:
+    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
         """Return the compiled pass over the pairs of short lists, or over the items for the exponential."""
-        if self.linear_kernel:
-            from ltr.losses import _exponentials
-
-            return functools.partial(_exponentials.p_norm_push, power=self.p)
-        from ltr.losses import _short_lists
-
-        return functools.partial(_short_lists.p_norm_push(self.function), power=self.p)
-
-    @property
-    def linear_kernel(self) -> bool:
-        """Whether the kernel takes linear time, as that of the exponential inner loss does."""
-        return self.function is EXPONENTIAL
+        if self.function is not EXPONENTIAL and not self.has_few_pairs(longest, pairs, times=TIMES):
+            return None
+        return list_loss(f"{self.inner}_push", mean=self.pairs == "mean", power=self.p)
 
     def without_pairs(self, lists: Lists) -> Tensor:
         """Return the values from inner sums by part: a product of exponentials, or near-linear sums."""
+        return self._from_parts(lists, two_classes(lists, item_weights(lists)[0]))
+
+    def derivatives_of(self, lists: Lists) -> tuple[Tensor, Tensor]:
+        """Return slopes, and the bound of `ltr/native/pair_losses.cpp` on second derivatives.
+
+        An item is the upper one or the lower one of all its pairs in a part, so that its slope in the part has one
+        sign: the bound is p times the sum of the sizes of these slopes.
+        """
+        parts = [
+            replace(part, two=replace(part.two, scores=part.two.scores.detach().requires_grad_()))
+            for part in two_classes(lists, item_weights(lists)[0])
+        ]
+        value = self._from_parts(lists, parts).sum()
+        slopes, sizes = (lists.scores.new_zeros(lists.scores.numel(), dtype=torch.float64) for _ in range(2))
+        if value.requires_grad:
+            found = torch.autograd.grad(value, [part.two.scores for part in parts])
+            for part, slope in zip(parts, found, strict=True):
+                slopes.index_add_(0, part.items.reshape(-1), slope.reshape(-1))
+                sizes.index_add_(0, part.items.reshape(-1), slope.abs().reshape(-1))
+        return slopes.reshape(lists.scores.shape), self.p * sizes.reshape(lists.scores.shape)
+
+    def _from_parts(self, lists: Lists, parts: Iterable[Part]) -> Tensor:
         mean, shape = self.pairs == "mean", lists.scores.shape
         weight, heaviest = item_weights(lists)
         inner, above, items = [], [], []
-        for part in two_classes(lists, weight):
+        for part in parts:
             two = part.two
             low = two.lower > 0
             log_above = logsumexp(two.upper.log()).unsqueeze(-1).expand_as(two.scores)
-            if self.linear_kernel:
+            if self.function is EXPONENTIAL:
                 log_up, bottom = log_sum_exp(-two.scores, two.upper.log())
                 log_inner = bounded(log_up.unsqueeze(-1) + (two.scores + bottom.unsqueeze(-1)))
             else:

@@ -18,8 +18,10 @@ from ltr.lists import Lists
 from ltr.losses.arithmetic import widened, with_gradient_of, with_small_gaps
 from ltr.losses.contract import PairsName, RankingLoss, Reduction, as_function
 from ltr.losses.functions import LOGISTIC
+from ltr.losses.operators import TIMES, statistic_loss
 from ltr.losses.pairs import comparable_pairs, on_rows
 from ltr.losses.transforms import TwoClasses, transform
+from ltr.native import ListLoss
 from ltr.ranks import GainName, gains_of, order_items, position_weights
 from ltr.statistics import RankStatistic
 
@@ -120,14 +122,43 @@ class SmoothStatisticLoss(_StatisticLoss):
         check_number("temperature", temperature, above=0)
         self.temperature = float(temperature)
 
+    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
+        """Return the compiled pass over the pairs of short lists."""
+        if weighted or not self.has_few_pairs(longest, pairs, times=TIMES):
+            return None
+        return statistic_loss(
+            "smooth", self.pairs == "mean", self.statistic, self.gain, longest, equal, self.temperature
+        )
+
+    def derivatives_of(self, lists: Lists) -> tuple[Tensor, Tensor]:
+        """Return slopes, and the bound of `ltr/native/statistic_losses.cpp` on second derivatives."""
+        scores = lists.scores.detach().double().requires_grad_()
+        value = self._row_values(replace(lists, scores=scores)).sum()
+        if not value.requires_grad:
+            return torch.zeros_like(scores), torch.zeros_like(scores)
+        (slopes,) = torch.autograd.grad(value, scores)
+        gains, weights, ideal = self._parts(lists)
+        here, following, _ = self._around(self._positions(replace(lists, scores=scores.detach())), weights)
+        factors, real = gains * (here - following), lists.mask.double()
+        two = TwoClasses(scores.detach() / self.temperature, real, real)
+        plan = LOGISTIC.plan(two)
+        sums = plan.apply(factors, 2, False) + factors * plan.apply(real, 2, False) - 0.5 * factors
+        unit = self._share(torch.ones_like(ideal), ideal, lists) / self.temperature**2
+        return slopes, sums.clamp(min=0.0) * unit[:, None]
+
     def _row_values(self, lists: Lists) -> Tensor:
         gains, weights, ideal = self._parts(lists)
-        position = self._positions(lists).clamp(0.0, float(gains.shape[-1] - 1))
-        whole = position.detach().floor().long()
-        here = weights.gather(-1, whole)
-        following = weights.gather(-1, (whole + 1).clamp(max=gains.shape[-1] - 1))
-        value = (gains * (here + (position - whole) * (following - here))).sum(-1)
+        position = self._positions(lists)
+        here, following, part = self._around(position, weights)
+        value = (gains * (here + part * (following - here))).sum(-1)
         return self._share(ideal - value, ideal, lists)
+
+    def _around(self, position: Tensor, weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the weights of the whole positions around smooth ones, and the part of the way between them."""
+        last = weights.shape[-1] - 1
+        position = position.clamp(0.0, float(last))
+        whole = position.detach().floor().long()
+        return weights.gather(-1, whole), weights.gather(-1, (whole + 1).clamp(max=last)), position - whole
 
     def _positions(self, lists: Lists) -> Tensor:
         """Return the smooth position of each item: the sum of sigmoids over the others."""
@@ -148,8 +179,8 @@ class LambdaLoss(_StatisticLoss):
     ``D_ik = |gain_i - gain_k| |A(p_i) - A(p_k)|``
 
     with A the weights of the statistic by position and p the positions at the scores, with ties as in ResolvedRank; no
-    gradient flows through positions. With ``pairs="sum"`` it is not divided by the ideal value. A list of n items takes
-    memory for several n x n matrices.
+    gradient flows through positions. With ``pairs="sum"`` it is not divided by the ideal value. On the CPU a list of n
+    items takes O(n k) time with a cutoff k; on other devices, memory for several n x n matrices.
 
     Source: Burges, *From RankNet to LambdaRank to LambdaMART* (2010); Wang, Li, Golbandi, Bendersky & Najork, *The
     LambdaLoss Framework for Ranking Metric Optimization* (2018).
@@ -171,6 +202,12 @@ class LambdaLoss(_StatisticLoss):
 
     key = "lambda"
     continuous = False
+
+    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
+        """Return the compiled pass over the pairs, of which one item is above the cutoff."""
+        if weighted:
+            return None
+        return statistic_loss("lambda", self.pairs == "mean", self.statistic, self.gain, longest, equal)
 
     def _row_values(self, lists: Lists) -> Tensor:
         gains, weights, ideal = self._parts(lists)

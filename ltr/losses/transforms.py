@@ -34,12 +34,13 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+from ltr.native import add_moments, interpolate
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -294,7 +295,7 @@ def _moments(items: _Items, q: Tensor, bins: int) -> Tensor:
     """Return the sum of q times each Chebyshev polynomial over the items of each bin, (bins, _NODES)."""
     total = q.new_zeros(bins, _NODES)
     if q.device.type in COMPILED_FOR:
-        _compiled(_add_moments)(q.numpy(), items.bin.numpy(), items.place.numpy(), total.numpy())
+        add_moments(q.numpy(), items.bin.numpy(), items.place.numpy(), total.numpy())
         return total
     for begin in range(0, len(q), _CHUNK):
         part = slice(begin, begin + _CHUNK)
@@ -306,41 +307,12 @@ def _interpolated(items: _Items, coefficients: Tensor) -> Tensor:
     """Evaluate the polynomial of each bin at its items."""
     out = torch.empty_like(items.place)
     if out.device.type in COMPILED_FOR:
-        _compiled(_interpolate)(coefficients.numpy(), items.bin.numpy(), items.place.numpy(), out.numpy())
+        interpolate(coefficients.numpy(), items.bin.numpy(), items.place.numpy(), out.numpy())
         return out
     for begin in range(0, len(out), _CHUNK):
         part = slice(begin, begin + _CHUNK)
         out[part] = (coefficients[items.bin[part]] * _polynomials(items.place[part])).sum(-1)
     return out
-
-
-@functools.cache
-def _compiled(function: Callable[..., None]) -> Callable[..., None]:
-    from ltr.compiling import njit
-
-    return cast(Callable[..., None], njit(cache=True, nogil=True)(function))
-
-
-def _add_moments(q: FloatArray, bins: IntArray, place: FloatArray, total: FloatArray) -> None:
-    """Add q times each Chebyshev polynomial of the place to the row of the item's bin."""
-    for i in range(q.shape[0]):
-        row, t = total[bins[i]], place[i]
-        before, this = 1.0, t
-        row[0] += q[i]
-        row[1] += q[i] * t
-        for r in range(2, row.shape[0]):
-            before, this = this, 2.0 * t * this - before
-            row[r] += q[i] * this
-
-
-def _interpolate(coefficients: FloatArray, bins: IntArray, place: FloatArray, out: FloatArray) -> None:
-    """Write the Chebyshev series of each item's bin at its place (Clenshaw's recurrence)."""
-    for i in range(out.shape[0]):
-        row, t = coefficients[bins[i]], place[i]
-        after, this = 0.0, 0.0
-        for r in range(row.shape[0] - 1, 0, -1):
-            after, this = this, 2.0 * t * this - after + row[r]
-        out[i] = t * this - after + row[0]
 
 
 def _polynomials(t: Tensor) -> Tensor:

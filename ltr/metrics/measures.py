@@ -7,9 +7,18 @@ name                           value of a list
 =============================  ====================================================================================
 ``ndcg@10``                    DCG of the top 10 over that of the ideal order; ``ndcg(gain=exp2)``: 2^label - 1
 ``mrr@10``                     reciprocal rank of the first relevant item, 0 if it is below the top 10
-``map``                        average precision
+``map``, ``map@10``            average precision; with a cutoff, relevant items below the top 10 count 0
 ``precision@10``               share of relevant items among the top 10
 ``recall@10``                  share of the relevant items that are among the top 10
+``lift@10``                    share of relevant items among the top 10 over that of the whole list
+``rprec``                      precision at position R, of R relevant items
+``success@10``                 1 if there is a relevant item among the top 10, else 0
+``bpref``                      share of judged irrelevant items that stand below relevant ones, as trec_eval counts it
+``rbp(p=0.8)``, ``rbp@10``     rank-biased precision, ``(1 - p) sum of p^position`` over the relevant items
+``err@10``, ``err(max=3)``     expected reciprocal rank; ``max`` is the largest grade of the labels, 4 by default
+``num_ret``, ``num_rel``,      number of items of the list, of relevant ones in it or outside, of those in it, and of
+``num_rel_ret``,               those outside
+``num_rel_missed``
 ``pairwise_misranking_error``  share of positive-negative pairs in the wrong order
 ``auc``, ``dcg(base=e)@10``,   the rank statistic of that name (`ltr.statistics.RankStatistic`), also one of your own,
 ``wrs``, ``pauc@100``, ...     optionally with ``gain=exp2`` among its options: ``dcg(base=e,gain=exp2)@10``
@@ -17,7 +26,8 @@ name                           value of a list
 ``normalized(pauc@100)``       a rank statistic over its value for the ideal order
 =============================  ====================================================================================
 
-``@10`` may be left out everywhere except after ``pauc``.
+``@10`` may be left out everywhere except after ``pauc``. Names are also read as `ir_measures` and trec_eval spell them
+(``nDCG@10``, ``P@5``, ``ndcg_cut_10``): see `ltr.metrics.names`.
 """
 
 from __future__ import annotations
@@ -33,8 +43,9 @@ from typing import TypedDict, Unpack, get_args
 import torch
 from torch import Tensor
 
-from ltr.checks import check_cutoff, one_of, without_spaces
+from ltr.checks import as_float, as_number, check_cutoff, one_of, without_spaces
 from ltr.metrics import formulas
+from ltr.metrics.names import plain_name
 from ltr.metrics.ranked import RankedLists, Ties, check_ties, rank_lists
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -55,10 +66,18 @@ class ListOptions(TypedDict, total=False):
         ties: ``"resolved"`` (pessimistic, the default), ``"subrank"``, ``"average"`` or ``"optimistic"``; see
             `ltr.metrics.ranked`.
         empty: the value of a list for which the metric is undefined, NaN by default.
+        outside: boolean, of the shape of the scores, True for items that are known but not in the list, such as the
+            relevant documents that a truncated run did not retrieve. They have no position, whatever their score, and
+            count where relevant items are counted: in recall, average precision, R-precision, bpref and the ideal
+            order of a normalised statistic. None when there are none.
+        judged: boolean, of the same shape, False for items whose label 0 means that nobody has judged them: bpref
+            leaves them out, all other metrics take the 0. None when all are judged.
     """
 
     mask: torch.Tensor | None
     qid: torch.Tensor | None
+    outside: torch.Tensor | None
+    judged: torch.Tensor | None
     ties: Ties
     empty: float
 
@@ -75,6 +94,8 @@ class Measure(ABC):
         qid: Tensor | None = None,
         ties: Ties = "resolved",
         empty: float = math.nan,
+        outside: Tensor | None = None,
+        judged: Tensor | None = None,
     ) -> Tensor:
         """Return the value of each list, float64; arguments as in `ListOptions`.
 
@@ -83,12 +104,17 @@ class Measure(ABC):
             0.5
         """
         check_ties(ties)
-        ranked = rank_lists(scores, labels, mask=mask, qid=qid)
+        ranked = rank_lists(scores, labels, mask=mask, qid=qid, outside=outside, judged=judged)
         return self.of(ranked, ties=ties, empty=empty).reshape(ranked.batch)
 
     @abstractmethod
     def of(self, ranked: RankedLists, *, ties: Ties = "resolved", empty: float = math.nan) -> Tensor:
         """Return the value of each of some sorted lists: float64, (lists,)."""
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether a better order has a higher value."""
+        return True
 
     @abstractmethod
     def __str__(self) -> str: ...
@@ -128,35 +154,64 @@ class StatisticMeasure(Measure):
 
 @dataclass(frozen=True, repr=False)
 class BinaryMeasure(Measure):
-    """A metric of relevant and irrelevant items that is not a rank statistic."""
+    """A metric that is not a rank statistic: all but ``err`` ask only whether an item is relevant."""
 
     name: str
     k: int | None = None
+    option: float | None = None
+    """The p of ``rbp`` or the max of ``err``, whose defaults take the place of None; None for all others."""
 
     def __post_init__(self) -> None:
+        if self.name in _OPTION:
+            _, default, least, most = _OPTION[self.name]
+            value = default if self.option is None else as_float(self.option)
+            if not least < value < most:
+                name = f"{self.name}: {_OPTION[self.name][0]}"
+                raise ValueError(f"measure {name} must be a number between {least:g} and {most:g}, got {self.option!r}")
+            object.__setattr__(self, "option", value)
+        elif self.option is not None:
+            raise ValueError(f"measure {self.name}: takes no option, got {self.option!r}")
         if self.k is not None:
             check_cutoff("k", self.k)
             if self.name in _WHOLE:
                 raise ValueError(f"measure {self.name}: takes no cutoff, got @{self.k}")
 
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether a better order has a higher value."""
+        return self.name not in _LOWER_IS_BETTER
+
     def of(self, ranked: RankedLists, *, ties: Ties = "resolved", empty: float = math.nan) -> Tensor:
         """Return the value of each list."""
         value = _WHOLE[self.name] if self.name in _WHOLE else partial(_CUT[self.name], k=self.k)
-        return value(ranked, ties=ties, empty=empty)
+        given = {} if self.option is None else {"option": self.option}
+        return value(ranked, ties=ties, empty=empty, **given)
 
     def __str__(self) -> str:
-        return self.name if self.k is None else f"{self.name}@{self.k}"
+        name, default, *_ = _OPTION.get(self.name, ("", self.option))
+        option = "" if self.option == default else f"({name}={repr(self.option).removesuffix('.0')})"
+        return f"{self.name}{option}{'' if self.k is None else f'@{self.k}'}"
 
 
+_COUNTS = ("num_ret", "num_rel", "num_rel_ret", "num_rel_missed")
 _WHOLE: dict[str, Callable[..., Tensor]] = {
-    "map": formulas.average_precision_of,
     "pairwise_misranking_error": formulas.misranking_error_of,
+    "rprec": formulas.r_precision_of,
+    "bpref": formulas.bpref_of,
+    **{name: partial(formulas.count_of, what=name) for name in _COUNTS},
 }
 _CUT: dict[str, Callable[..., Tensor]] = {
+    "map": formulas.average_precision_of,
     "mrr": formulas.mrr_of,
+    "lift": formulas.lift_of,
     "precision": formulas.precision_of,
     "recall": formulas.recall_of,
+    "success": formulas.success_of,
+    "rbp": formulas.rank_biased_precision_of,
+    "err": formulas.expected_reciprocal_rank_of,
 }
+_OPTION = {"rbp": ("p", 0.8, 0.0, 1.0), "err": ("max", 4.0, 0.0, 64.0)}  # name, default, and what it lies between
+_LOWER_IS_BETTER = ("pairwise_misranking_error", "num_rel_missed")
 _NORMALIZED = {"ndcg": "dcg"}  # names of their own for normalised statistics
 _AROUND = ("statistic", "normalized")  # names with a rank statistic in parentheses
 _NAMES = (*_NORMALIZED, *_CUT, *_WHOLE, *_AROUND)
@@ -182,12 +237,9 @@ def parse_measure(text: str | Measure) -> Measure:
         return text
     if not isinstance(text, str):
         raise TypeError(f"measure must be a string or a Measure, got {type(text).__name__}")
-    whole = without_spaces(text)
-    name, options, k = _parts(whole)
+    name, options, k = _parts(plain_name(without_spaces(text)))
     if name in _WHOLE or name in _CUT:
-        if options:
-            raise ValueError(f"measure {name}: takes no options, got {options!r} in {text!r}")
-        return BinaryMeasure(name, int(k[1:]) if k else None)
+        return BinaryMeasure(name, int(k[1:]) if k else None, _option(name, options, text))
     rest, gain = _without_gain(options, text)
     if name in _AROUND:
         if k:
@@ -226,6 +278,8 @@ def evaluate(
     qid: Tensor | None = None,
     ties: Ties = "resolved",
     empty: float = math.nan,
+    outside: Tensor | None = None,
+    judged: Tensor | None = None,
 ) -> dict[str, Tensor]:
     """Return the values of many measures from one sort of the lists.
 
@@ -237,6 +291,8 @@ def evaluate(
         qid: the list of each item of flat input.
         ties: how tied scores are treated; see `ListOptions`.
         empty: the value of a list for which a measure is undefined.
+        outside: boolean, True for items that are known but not in the list; see `ListOptions`.
+        judged: boolean, False for items without a judgement; see `ListOptions`.
 
     Raises:
         TypeError: measures that are neither names nor measures, or inputs that `ltr.lists.as_lists` rejects.
@@ -252,7 +308,7 @@ def evaluate(
     """
     check_ties(ties)
     parsed = parse_measures(measures)
-    ranked = rank_lists(scores, labels, mask=mask, qid=qid)
+    ranked = rank_lists(scores, labels, mask=mask, qid=qid, outside=outside, judged=judged)
     return {str(measure): measure.of(ranked, ties=ties, empty=empty).reshape(ranked.batch) for measure in parsed}
 
 
@@ -391,6 +447,19 @@ def recall(scores: Tensor, labels: Tensor, *, k: int | None = None, **options: U
     return BinaryMeasure("recall", k)(scores, labels, **options)
 
 
+def lift(scores: Tensor, labels: Tensor, *, k: int | None = None, **options: Unpack[ListOptions]) -> Tensor:
+    """Share of relevant items among the top k positions over their share of the whole list; undefined without one.
+
+    It says how many times as many relevant items the top k have as k items drawn by chance. A list shorter than k is
+    its own top, with lift 1.
+
+    Examples:
+        >>> lift(torch.tensor([3.0, 2.0, 1.0, 0.0]), torch.tensor([1, 0, 1, 0]), k=1).item()
+        2.0
+    """
+    return BinaryMeasure("lift", k)(scores, labels, **options)
+
+
 def mrr(scores: Tensor, labels: Tensor, *, k: int | None = None, **options: Unpack[ListOptions]) -> Tensor:
     """Reciprocal rank: 1 / (position + 1) of the first relevant item, 0 if it is below the top k.
 
@@ -405,8 +474,10 @@ def mrr(scores: Tensor, labels: Tensor, *, k: int | None = None, **options: Unpa
     return BinaryMeasure("mrr", k)(scores, labels, **options)
 
 
-def average_precision(scores: Tensor, labels: Tensor, **options: Unpack[ListOptions]) -> Tensor:
-    """Mean over the relevant items of the precision at their position.
+def average_precision(
+    scores: Tensor, labels: Tensor, *, k: int | None = None, **options: Unpack[ListOptions]
+) -> Tensor:
+    """Mean over the relevant items of the precision at their position, 0 for those below the top k positions.
 
     With ``ties="subrank"`` tied items are retrieved together, as scikit-learn's ``average_precision_score`` does;
     ``average`` is the expectation over a random order of ties (McSherry & Najork, ECIR 2008).
@@ -415,7 +486,86 @@ def average_precision(scores: Tensor, labels: Tensor, **options: Unpack[ListOpti
         >>> round(average_precision(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1])).item(), 6)  # (1 + 2/3) / 2
         0.833333
     """
-    return BinaryMeasure("map")(scores, labels, **options)
+    return BinaryMeasure("map", k)(scores, labels, **options)
+
+
+def r_precision(scores: Tensor, labels: Tensor, **options: Unpack[ListOptions]) -> Tensor:
+    """R-precision: share of relevant items among the top R positions, where R is the number of relevant items.
+
+    Examples:
+        >>> r_precision(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1])).item()
+        0.5
+    """
+    return BinaryMeasure("rprec")(scores, labels, **options)
+
+
+def success(scores: Tensor, labels: Tensor, *, k: int | None = None, **options: Unpack[ListOptions]) -> Tensor:
+    """Whether a relevant item is among the top k positions: 1 or 0.
+
+    Examples:
+        >>> success(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([0, 1, 0]), k=1).item()
+        0.0
+    """
+    return BinaryMeasure("success", k)(scores, labels, **options)
+
+
+def bpref(scores: Tensor, labels: Tensor, **options: Unpack[ListOptions]) -> Tensor:
+    """Binary preference: how many of the judged irrelevant items stand below the relevant ones.
+
+    ``1/R sum over relevant items of  1 - min(above, R) / min(N, R)``, where `above` of the N judged irrelevant items
+    stand above the relevant one. Items that nobody has judged (`judged`) do not count, which makes the measure stable
+    where judgements are incomplete.
+
+    Source: Buckley & Voorhees, *Retrieval Evaluation with Incomplete Information* (2004), as in trec_eval.
+
+    Examples:
+        >>> bpref(torch.tensor([4.0, 3.0, 2.0, 1.0]), torch.tensor([1, 0, 1, 0])).item()  # (1 + (1 - 1/2)) / 2
+        0.75
+    """
+    return BinaryMeasure("bpref")(scores, labels, **options)
+
+
+def rbp(
+    scores: Tensor, labels: Tensor, *, p: float = 0.8, k: int | None = None, **options: Unpack[ListOptions]
+) -> Tensor:
+    """Rank-biased precision: ``(1 - p) sum over relevant items of p^position``, positions from 0.
+
+    Source: Moffat & Zobel, *Rank-Biased Precision for Measurement of Retrieval Effectiveness* (2008).
+
+    Examples:
+        >>> round(rbp(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1]), p=0.5).item(), 6)  # 0.5 (1 + 0.25)
+        0.625
+    """
+    return BinaryMeasure("rbp", k, p)(scores, labels, **options)
+
+
+def err(
+    scores: Tensor, labels: Tensor, *, k: int | None = None, highest: float = 4.0, **options: Unpack[ListOptions]
+) -> Tensor:
+    """Expected reciprocal rank of the item at which a reader stops who goes down the list.
+
+    ``sum over items of  R_i / (position_i + 1)  product over items above i of (1 - R)``, ``R = (2^label - 1) /
+    2^highest``.
+
+    Source: Chapelle, Metzler, Zhang & Grinspan, *Expected Reciprocal Rank for Graded Relevance* (2009); with
+    ``highest=4``, gdeval.
+
+    Args:
+        scores: floating point, ``(*batch, list)``.
+        labels: grades, same shape.
+        k: positions from here on do not count.
+        highest: the largest grade that labels can have.
+        options: see `ListOptions`.
+
+    Raises:
+        ValueError: a label above `highest`.
+
+    Examples:
+        >>> labels = torch.tensor([1, 0, 2])
+        >>> round(err(torch.tensor([3.0, 2.0, 1.0]), labels, highest=2).item(), 6)  # 1/4 + 3/4 (1 - 1/4) / 3
+        0.4375
+    """
+    return BinaryMeasure("err", k, highest)(scores, labels, **options)
 
 
 def _parts(text: str) -> tuple[str, str, str]:
@@ -424,6 +574,21 @@ def _parts(text: str) -> tuple[str, str, str]:
     if match is None:
         raise ValueError(f"measure must read name, name(option=value) or name@k, got {text!r}")
     return match["name"], match["options"] or "", f"@{match['k']}" if match["k"] else ""
+
+
+def _option(name: str, options: str, text: str) -> float | None:
+    """Return the number that the option of a measure has in a text, None without one."""
+    if not options:
+        return None
+    if name not in _OPTION:
+        raise ValueError(f"measure {name}: takes no options, got {options!r} in {text!r}")
+    key, equals, value = options.partition("=")
+    try:
+        if key == _OPTION[name][0] and equals:
+            return as_number(value)
+    except ValueError:
+        pass
+    raise ValueError(f"measure {name}: takes {_OPTION[name][0]}=NUMBER, got {options!r} in {text!r}")
 
 
 def _call(*arguments: str) -> str:

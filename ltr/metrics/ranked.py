@@ -81,6 +81,10 @@ class RankedLists:
         start: the first position of the tie group of each relevant item, same shape.
         end: the last position of that group, same shape.
         tied: whether any two scores of a list are equal.
+        missed: the number of relevant items outside each list, int64, (lists,); None where there are none.
+        missed_grade: the numbers of their labels, list by list.
+        nonrelevant: the number of judged items of label 0 of each list, also outside it, int64, (lists,).
+        judged_only: the lists without their unjudged items; None where all items are judged.
     """
 
     batch: torch.Size
@@ -92,6 +96,15 @@ class RankedLists:
     start: Tensor
     end: Tensor
     tied: bool
+    nonrelevant: Tensor
+    missed: Tensor | None = None
+    missed_grade: Tensor | None = None
+    judged_only: RankedLists | None = None
+
+    @property
+    def all_relevant(self) -> Tensor:
+        """The number of relevant items of each list, in it or outside, int64, (lists,)."""
+        return self.relevant if self.missed is None else self.relevant + self.missed
 
     @property
     def labels(self) -> Tensor:
@@ -144,37 +157,55 @@ class RankedLists:
 
     @cached_property
     def ideal(self) -> RankedLists:
-        """The lists in descending order of their labels, without ties."""
-        grade, place = self.grade, positions_within(self.relevant)
+        """The lists in descending order of their labels, without ties; relevant items from outside are in them."""
+        grade, owner, relevant = self.grade, self.owner, self.all_relevant
+        if self.missed is not None and self.missed_grade is not None:
+            grade = torch.cat((grade, self.missed_grade))
+            owner = torch.cat((owner, torch.arange(len(self.n), device=owner.device).repeat_interleave(self.missed)))
+        place = positions_within(relevant)
         if len(self.levels) > 2:
             bits = (len(self.levels) - 1).bit_length()
-            keys = (self.owner << bits) | (len(self.levels) - 1 - grade)
+            keys = (owner << bits) | (len(self.levels) - 1 - grade)
             grade = len(self.levels) - 1 - (sorted_values(keys) & ((1 << bits) - 1))
-        return replace(self, grade=grade, position=place, start=place, end=place, tied=False)
+        n = torch.maximum(self.n, relevant)
+        order = replace(self, position=place, start=place, end=place, tied=False)
+        return replace(order, n=n, relevant=relevant, grade=grade, missed=None)
 
     def ordered(self, ties: Ties) -> RankedLists:
         """Return the lists in the order that a treatment of ties assumes."""
         return self.with_ties_reversed if ties == "optimistic" else self
 
-    def weights(self, weight: Weight, ties: Ties) -> Tensor:
-        """Return the weight of each relevant item under a treatment of ties, in the order of ``ordered(ties)``."""
+    def weights(self, weight: Weight, ties: Ties, *, per_list: Tensor | None = None) -> Tensor:
+        """Return the weight of each relevant item under a treatment of ties, in the order of ``ordered(ties)``.
+
+        The weight is a function of positions and of a number of each list, which is its length by default.
+        """
+        given = self.n if per_list is None else per_list
         if ties == "average" and self.tied:
             groups = self.groups
-            n = self.n[groups.owner].repeat_interleave(groups.size)
+            n = given[groups.owner].repeat_interleave(groups.size)
             return (segment_sum(weight(groups.positions, n), groups.size) / groups.size)[groups.number]
         position = self.end if ties == "subrank" else self.ordered(ties).position
-        return weight(position, self.n[self.owner])
+        return weight(position, given[self.owner])
 
     def total(self, values: Tensor) -> Tensor:
         """Return the sum over the relevant items of each list, (lists,)."""
         return segment_sum(values, self.relevant)
 
 
-def rank_lists(scores: Tensor, labels: Tensor, *, mask: Tensor | None = None, qid: Tensor | None = None) -> RankedLists:
+def rank_lists(
+    scores: Tensor,
+    labels: Tensor,
+    *,
+    mask: Tensor | None = None,
+    qid: Tensor | None = None,
+    outside: Tensor | None = None,
+    judged: Tensor | None = None,
+) -> RankedLists:
     """Check the inputs of a metric and sort its lists.
 
     Time and memory are those of sorting the items, whatever the lengths of the lists. Half-precision scores are
-    compared as they are; labels must be nonnegative.
+    compared as they are; labels must be nonnegative. The arguments are those of `ltr.metrics.ListOptions`.
 
     Raises:
         TypeError, ValueError: inputs that `ltr.lists.as_lists` rejects, and a negative label.
@@ -185,7 +216,44 @@ def rank_lists(scores: Tensor, labels: Tensor, *, mask: Tensor | None = None, qi
         ([1.0, 2.0], [2, 3], [1, 3], [2, 3])
     """
     lists = as_flat_lists(scores, labels, mask=mask, qid=qid)
-    keys, levels, label_bits = sort_items(lists)
+    inside, known = (_flags(*given, scores, mask) for given in (("outside", outside), ("judged", judged)))
+    judged_only = None
+    if known is not None:
+        if bool(((lists.labels > 0) & ~known).any()):
+            raise ValueError("judged must be True for every item with a label above 0")
+        some = None if inside is None else ~inside[known]
+        judged_only = _ranked(_only(lists, known), some, None)
+    return _ranked(lists, None if inside is None else ~inside, judged_only)
+
+
+def _flags(name: str, values: Tensor | None, scores: Tensor, mask: Tensor | None) -> Tensor | None:
+    """Return a boolean for each real item."""
+    if values is None:
+        return None
+    if not isinstance(values, Tensor) or values.dtype != torch.bool or values.shape != scores.shape:
+        what = f"{values.dtype} {tuple(values.shape)}" if isinstance(values, Tensor) else type(values).__name__
+        raise ValueError(f"{name} must be a boolean tensor of the shape of scores {tuple(scores.shape)}, got {what}")
+    return values.reshape(-1) if mask is None else values[mask]
+
+
+def _only(lists: FlatLists, keep: Tensor) -> FlatLists:
+    number = lists.number[keep]
+    n = torch.bincount(number, minlength=len(lists.n))
+    return FlatLists(lists.scores[keep], lists.labels[keep], number, n, lists.batch)
+
+
+def _ranked(every: FlatLists, inside: Tensor | None, judged_only: RankedLists | None) -> RankedLists:
+    """Sort the items that are in the lists, and count the others."""
+    labels, levels = _label_numbers(every.labels)
+    lists, missed, missed_grade = every, None, None
+    if inside is not None:
+        lists = _only(every, inside)
+        out = ~inside & (labels > 0)
+        owner, missed_grade = every.number[out], labels[out].long()
+        missed_grade = missed_grade[torch.argsort(owner, stable=True)]
+        missed = torch.bincount(owner, minlength=len(every.n))
+        labels = labels[inside]
+    keys, label_bits = sort_items(lists, labels, levels)
     number = keys & ((1 << label_bits) - 1)
     place = where_true(number)  # of the relevant items among all
     grade = number[place]
@@ -196,24 +264,39 @@ def rank_lists(scores: Tensor, labels: Tensor, *, mask: Tensor | None = None, qi
     group = keys.bitwise_right_shift_(label_bits)
     fresh = torch.ones_like(group, dtype=torch.bool)
     torch.ne(group[1:], group[:-1], out=fresh[1:])
-    if bool(fresh.all()):
-        return RankedLists(lists.batch, lists.n, relevant, grade, levels, position, position, position, False)
-    bounds = torch.cat((where_true(fresh), place.new_tensor([len(keys)])))
-    following = fresh.cumsum(0)[place]
-    start, end = bounds[following - 1] - own, bounds[following] - 1 - own
-    return RankedLists(lists.batch, lists.n, relevant, grade, levels, position, start, end, True)
+    start, end, tied = position, position, not bool(fresh.all())
+    if tied:
+        bounds = torch.cat((where_true(fresh), place.new_tensor([len(keys)])))
+        following = fresh.cumsum(0)[place]
+        start, end = bounds[following - 1] - own, bounds[following] - 1 - own
+    return RankedLists(
+        batch=lists.batch,
+        n=lists.n,
+        relevant=relevant,
+        grade=grade,
+        levels=levels,
+        position=position,
+        start=start,
+        end=end,
+        tied=tied,
+        nonrelevant=every.n - (relevant if missed is None else relevant + missed),
+        missed=missed,
+        missed_grade=missed_grade,
+        judged_only=judged_only,
+    )
 
 
-def sort_items(lists: FlatLists) -> tuple[Tensor, Tensor, int]:
-    """Return the sorted keys, the labels by their number, and how many low bits of a key are the number of its label.
+def sort_items(lists: FlatLists, labels: Tensor, levels: Tensor) -> tuple[Tensor, int]:
+    """Return the sorted keys, and how many low bits of a key are the number of its label.
 
     The order is list by list, each from its top, items of equal score by ascending label. The bits above the label are
     equal where list and score are.
 
-    Raises:
-        ValueError: a negative label.
+    Args:
+        lists: the items.
+        labels: the number of the label of each item, (items,).
+        levels: the labels by number.
     """
-    labels, levels = _label_numbers(lists.labels)
     label_bits = (len(levels) - 1).bit_length()
     list_bits = max(len(lists.n) - 1, 0).bit_length()
     scores, number_of, score_bits = _score_numbers(lists.scores, _ROOM - list_bits - label_bits)
@@ -226,7 +309,7 @@ def sort_items(lists: FlatLists) -> tuple[Tensor, Tensor, int]:
         keys[part] = (key << label_bits).bitwise_or_(labels[part].long()) if fits else key
     if not fits:
         keys = (unique(keys)[1] << label_bits) | labels.long()
-    return sorted_values(keys), levels, label_bits
+    return sorted_values(keys), label_bits
 
 
 def sorted_values(values: Tensor) -> Tensor:

@@ -27,12 +27,14 @@ from ltr.rankers.base import Ranker
 from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
 from ltr.rankers.choice import Choice
 from ltr.rankers.exact import ExactRanker, ReproducibleSearch
+from ltr.rankers.explanation import Explanation
 from ltr.rankers.linear import LinearRanker
 from ltr.rankers.two_stage import ScoreColumn, TwoStageRanker, make_ranker
 
 __all__ = [
     "Choice",
     "ExactRanker",
+    "Explanation",
     "LinearRanker",
     "LogisticRegressionRanker",
     "RankBoostRanker",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, ParamSpec, Self, TypeVar, get_args
 
+import narwhals.stable.v2 as narwhals
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
@@ -17,17 +19,24 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from ltr.checks import one_of
-from ltr.data.dataset import checked_features, checked_queries, labels_agree
+from ltr.data.dataset import checked_features, checked_names, checked_queries, checked_weights, labels_agree
+from ltr.data.tables import features_of
 from ltr.exact.state import Limits
 from ltr.losses.contract import RankingLoss
 from ltr.metrics import normalized_rank_statistic, rank_statistic
+from ltr.metrics.ranked import Ties
+from ltr.rankers.explanation import RESERVED, Explanation, summed
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 _P = ParamSpec("_P")
 _R = TypeVar("_R", bound="Ranker")
+_ELSEWHERE = {"CardRanker": "ltr.cards.ranker"}  # modules of the rankers that `ltr.rankers` does not import
 _Result = TypeVar("_Result")
 
 
@@ -129,17 +138,27 @@ class Ranker(BaseEstimator):
         Returns:
             The mean, NaN where it is defined for no list, as ``"auc"`` without positives.
         """
-        scores = self._scores_of_lists(X, qid)
-        labels, groups = _labels_and_lists(y, qid, len(scores))
+        scores, _ = self._placed(self._features(X), qid)
+        labels, groups = labels_and_lists(y, qid, len(scores))
         lists = np.zeros(len(scores), dtype=np.int64) if groups is None else groups
         statistic, gain, normalize = self._measure()
         measure = normalized_rank_statistic if normalize else rank_statistic
         values = measure(
-            torch.from_numpy(scores), torch.from_numpy(labels), statistic, gain=gain, qid=torch.from_numpy(lists)
+            torch.from_numpy(scores),
+            torch.from_numpy(labels),
+            statistic,
+            gain=gain,
+            ties=self._ties,
+            qid=torch.from_numpy(lists),
         ).numpy()
         weights = _weights_of_lists(sample_weight, lists)
         defined = ~np.isnan(values) & (weights > 0)
         return float(np.average(values[defined], weights=weights[defined])) if defined.any() else math.nan
+
+    @property
+    def _ties(self) -> Ties:
+        """How `score` treats ties."""
+        return "resolved"
 
     @property
     def linear_weights(self) -> FloatArray | None:
@@ -155,8 +174,113 @@ class Ranker(BaseEstimator):
         """Return the scores of rows that are checked already, (n,)."""
         raise NotImplementedError
 
-    def _scores_of_lists(self, X: ArrayLike, qid: ArrayLike | None) -> FloatArray:
-        return self.decision_function(X)
+    def _placed(self, features: FloatArray, qid: ArrayLike | None) -> tuple[FloatArray, NDArray[np.bool_] | None]:
+        """Return scores that order the rows of each list, and which rows were reranked; None without a second stage."""
+        return self._scores(features), None
+
+    # lists
+
+    def order(self, X: ArrayLike, qid: ArrayLike | None = None) -> IntArray:
+        """Return the numbers of the rows, from 0, from the top of the list to its bottom; equal scores by number.
+
+        With `qid` the lists follow each other in the order in which their queries first appear.
+
+        Args:
+            X: features, (n, d), with the columns of the fit.
+            qid: list of each row, integers or texts, (n,), in any order; None means that all rows are one list.
+        """
+        scores, _ = self._placed(self._features(X), qid)
+        return _order(scores, None if qid is None else checked_queries(qid, len(scores))[0])
+
+    def rank(self, X: ArrayLike, qid: ArrayLike | None = None) -> pd.DataFrame:
+        """Return the list as a pandas frame, from its top to its bottom, in the order of `order`.
+
+        Its index is that of the rows of X, or their number from 0 where X is not a pandas frame, so that
+        ``X.join(ranked)`` puts the columns beside those of X.
+
+        Args:
+            X: a pandas or polars frame, or an array, (n, d), with the columns of the fit.
+            qid: list of each row, integers or texts, (n,), in any order; None means that all rows are one list.
+
+        Returns:
+            A frame with the columns ``query`` (where there are queries), ``position`` (1 is the top of the list, or of
+            the query), ``score``, and for two stages ``stage``: ``"reranked"`` where the exact stage placed the row,
+            ``"base"`` where the base ranker did.
+
+        Examples:
+            >>> import pandas as pd
+            >>> from ltr.rankers import LinearRanker
+            >>> rows = pd.DataFrame({"age": [30.0, 70.0, 50.0]}, index=["Ann", "Ben", "Cem"])
+            >>> LinearRanker().fit(rows, [0, 1, 0]).rank(rows)["position"].to_dict()
+            {'Ben': 1, 'Cem': 2, 'Ann': 3}
+        """
+        rows, order = self._list(X, self._features(X), qid)
+        return rows.iloc[order]
+
+    def _list(self, X: Any, features: FloatArray, qid: ArrayLike | None) -> tuple[pd.DataFrame, IntArray]:  # noqa: ANN401
+        """Return the frame of `rank` in the order of the rows of X, and the `order`."""
+        import pandas as pd
+
+        scores, reranked = self._placed(features, qid)
+        queries, ids = (None, None) if qid is None else checked_queries(qid, len(scores))
+        order = _order(scores, queries)
+        lists = np.zeros(len(scores), dtype=np.int64) if queries is None else queries
+        position = np.empty(len(scores), dtype=np.int64)
+        position[order] = 1 + np.arange(len(scores)) - np.searchsorted(lists[order], lists[order])
+        columns = {} if ids is None else {"query": ids[lists]}
+        columns |= {"position": position, "score": scores}
+        if reranked is not None:
+            columns["stage"] = np.where(reranked, "reranked", "base").astype(object)
+        return pd.DataFrame(columns, index=X.index if isinstance(X, pd.DataFrame) else None), order
+
+    def explain(self, X: ArrayLike, qid: ArrayLike | None = None) -> Explanation:
+        """Return what each column adds to the score of each row, and which columns put a row above its neighbours.
+
+        Args:
+            X: a pandas or polars frame, or an array, (n, d), with the columns of the fit. Neighbours are those among
+                these rows.
+            qid: list of each row, as for `rank`.
+
+        Raises:
+            ValueError: a ranker whose score is no sum over columns, such as a neural network.
+
+        Examples:
+            >>> import pandas as pd
+            >>> from ltr.rankers import LinearRanker
+            >>> rows = pd.DataFrame({"age": [30, 70, 50], "dose": [1.0, 2.0, 2.0]}, index=["Ann", "Ben", "Cem"])
+            >>> explanation = LinearRanker(l2=0.1).fit(rows, [0, 1, 0]).explain(rows)
+            >>> explanation.against("Ben", "Cem").round(1)
+                   value  other  difference
+            age     70.0   50.0         1.6
+            total    NaN    NaN         1.6
+            >>> explanation.neighbours("Cem")
+            {'above': 'Ben', 'below': 'Ann'}
+        """
+        import pandas as pd
+
+        features = self._features(X)
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(features.shape[1])])
+        columns = [f"{name} (column)" if name in RESERVED else name for name in names]
+        rows, _ = self._list(X, features, qid)
+        return self._explained(pd.DataFrame(features, columns=columns, index=rows.index), rows)
+
+    def _explained(self, values: pd.DataFrame, rows: pd.DataFrame) -> Explanation:
+        """Return the explanation of rows whose features and places are known."""
+        features = np.array(values)
+        parts = self._parts(features)
+        if parts is None:
+            raise ValueError(f"explain needs a score that is a sum over columns, which that of {self!r:.80} is not")
+        return Explanation(summed(values, parts, self._scores(features)), values, rows)
+
+    def _parts(self, features: FloatArray) -> FloatArray | None:
+        """Return what each column adds to the scores, (n, d), up to a constant; None where they are no such sum."""
+        weights = self.linear_weights
+        return None if weights is None else (features - self._typical) * weights
+
+    @property
+    def _typical(self) -> FloatArray:
+        """The mean of the training rows, (d,), 0 where it is not known."""
+        return getattr(self, "center_", np.zeros(self.n_features_in_))
 
     # checks
 
@@ -175,18 +299,69 @@ class Ranker(BaseEstimator):
         Returns:
             Features, labels, and the number of each row's list, None without a `qid`.
         """
-        features, labels = validate_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
-        labels, groups = _labels_and_lists(labels, qid, len(features))
+        names = column_names(X)
+        given = X if names is None else _columns_by_name(X, names)
+        options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_all_finite": False}
+        features = validate_data(self, given, None if y is None else "no_validation", ensure_min_samples=2, **options)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        labels, groups = labels_and_lists(y, qid, len(features))
         if labels_agree(labels, groups):
             raise ValueError("y must hold two different labels in at least one list, got none")
         # torch has no tensors on memory that may not be written
-        return np.require(checked_features(features), requirements="W"), labels, groups
+        return np.require(checked_features(features, names), requirements="W"), labels, groups
+
+    def _weighted_data(
+        self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> tuple[FloatArray, FloatArray, IntArray | None, FloatArray | None]:
+        """Check the data of a fit with weights of rows, see `_training_data`; rows of weight 0 are left out.
+
+        Returns:
+            Features, labels, the number of each row's list, and the weights; None where all rows count alike.
+        """
+        features, labels, groups = self._training_data(X, y, qid)
+        if sample_weight is None:
+            return features, labels, groups, None
+        weights = checked_weights(sample_weight, len(features))
+        if (kept := weights > 0).all():
+            return features, labels, groups, weights
+        features, labels, weights = features[kept], labels[kept], weights[kept]
+        groups = None if groups is None else np.unique(groups[kept], return_inverse=True)[1]
+        if len(labels) == 0 or labels_agree(labels, groups):
+            raise ValueError("the rows whose sample_weight is not zero must hold two different labels in some list")
+        return features, labels, groups, weights
 
     def _features(self, X: ArrayLike) -> FloatArray:
-        """Check that the ranker is fitted and that X has the columns of the fit."""
+        """Check that the ranker is fitted, and return the columns of the fit in their order.
+
+        Where both the fit and X had names, columns are found by name, whatever their order: a name says which column is
+        meant, so that no order can be wrong. (scikit-learn's own estimators refuse another order.) A column that the
+        fit did not have is ignored: it has no weight, and the others are known by name. In other cases columns go by
+        their position, with scikit-learn's warning where one side alone had names.
+        """
         check_is_fitted(self)
-        features = validate_data(self, X, dtype=np.float64, order="C", reset=False)
-        return np.require(checked_features(features), requirements="W")
+        names: Sequence[str] | None = getattr(self, "feature_names_in_", None)
+        if names is not None and column_names(X) is not None:
+            return _columns_by_name(X, names)
+        options: dict[str, Any] = {"dtype": np.float64, "order": "C", "ensure_all_finite": False}
+        features = validate_data(self, X, reset=False, **options)
+        return np.require(checked_features(features, names), requirements="W")
+
+    def name_features(self, names: Sequence[str]) -> Self:
+        """Name the columns of a ranker that was fitted to an array, so that frames are then read by name.
+
+        Args:
+            names: names of the columns of the fit, in their order, (d,).
+
+        Raises:
+            ValueError: a ranker that is not fitted, or names that are not d different texts.
+        """
+        check_is_fitted(self)
+        found = checked_names(names, "names")
+        if len(found) != self.n_features_in_:
+            raise ValueError(f"names must be those of {self.n_features_in_} columns, got {len(found)}")
+        self.feature_names_in_ = np.array(found, dtype=object)
+        return self
 
     def _take_names(self, other: Ranker) -> None:
         """Record the features of another ranker, which passed its checked array on to this one."""
@@ -265,6 +440,45 @@ class Ranker(BaseEstimator):
             setattr(self, name, value.numpy() if isinstance(value, torch.Tensor) else value)
 
 
+def _order(scores: FloatArray, queries: IntArray | None) -> IntArray:
+    """Return the numbers of the rows from the top to the bottom of each list, list after list."""
+    return np.argsort(-scores, kind="stable") if queries is None else np.lexsort((-scores, queries))
+
+
+def column_names(X: Any) -> list[str] | None:  # noqa: ANN401 (a frame of any library, or an array)
+    """Return the names of a data frame's columns; None for anything else, and for columns that have numbers as names.
+
+    Raises:
+        ValueError: two columns of one name.
+
+    Examples:
+        >>> import pandas as pd
+        >>> column_names(pd.DataFrame({"age": [1], "dose": [2]})), column_names([[1, 2]])
+        (['age', 'dose'], None)
+    """
+    if not narwhals.dependencies.is_into_dataframe(X):
+        return None
+    try:
+        names = list(narwhals.from_native(X).columns)
+    except narwhals.exceptions.DuplicateError:
+        names = list(checked_names([str(name) for name in X.columns], "X"))
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def _columns_by_name(X: Any, names: Sequence[str]) -> FloatArray:  # noqa: ANN401 (a frame of any library)
+    """Return the columns of these names, (n, d); a column may hold numbers as text."""
+    frame = narwhals.from_native(X, eager_only=True)
+    if missing := [name for name in names if name not in frame.columns]:
+        shown = ", ".join(frame.columns[:20]) + (", ..." if len(frame.columns) > 20 else "")
+        lacking = f"column{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))}"
+        raise ValueError(f"X must have the {lacking}, which the ranker was fitted with; it has {shown}")
+    types = [frame.schema[name] for name in names]
+    if all(kind.is_numeric() or kind == narwhals.Boolean for kind in types):  # others are read cell by cell
+        floats = [frame[name].cast(narwhals.Float64).to_numpy() for name in names]
+        return checked_features(np.column_stack(floats), list(names), "X")
+    return features_of({name: frame[name].to_native() for name in names}, "X", list(names))
+
+
 def linear_scores(features: FloatArray, weights: FloatArray) -> FloatArray:
     """Return ``X w`` summed column by column, (n,): equal rows get equal scores, whatever rows are around them.
 
@@ -293,12 +507,28 @@ def _description(ranker: Ranker) -> dict[str, Any]:
 def _described(state: Mapping[str, Any]) -> Ranker:
     """Return the ranker, not yet fitted, of a `_description`."""
     parameters = dict(state["parameters"])
+    if state["ranker"] == "TwoStageRanker":
+        parameters.setdefault("choose", False)  # files of before there was a choice
+    if state["ranker"] == "LinearRanker":
+        parameters = {"dropout": 0.0, "scale": "standardize", "validation": 0.0} | parameters
+    if state["ranker"] == "ExactRanker" and "rank" in parameters:  # its name before there was a method `rank`
+        parameters["ties"] = parameters.pop("rank")
     for name, value in parameters.items():
         if isinstance(value, list):
             parameters[name] = tuple(value)
-        elif isinstance(value, dict):
-            parameters[name] = _described(value) if "ranker" in value else Limits(**value)
-    return Ranker._kinds[state["ranker"]](**parameters)
+        elif isinstance(value, dict):  # a mapping of a user's otherwise
+            if "parameters" in value:
+                parameters[name] = _described(value)
+            elif name == "limits":
+                parameters[name] = Limits(**value)
+    return _kind(state["ranker"])(**parameters)
+
+
+def _kind(name: str) -> type[Ranker]:
+    """Return the class of a ranker by its name, importing the module of one that lies outside this package."""
+    if name not in Ranker._kinds and name in _ELSEWHERE:
+        importlib.import_module(_ELSEWHERE[name])
+    return Ranker._kinds[name]
 
 
 def _current_state(state: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -358,7 +588,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 (a tree of any leaves)
     return _description(value) if isinstance(value, Ranker) else _CODE
 
 
-def _labels_and_lists(y: ArrayLike, qid: ArrayLike | None, n: int) -> tuple[FloatArray, IntArray | None]:
+def labels_and_lists(y: ArrayLike, qid: ArrayLike | None, n: int) -> tuple[FloatArray, IntArray | None]:
     """Return labels, which must be finite and >= 0, as float64 and the number of each row's list, both (n,)."""
     given = column_or_1d(y, warn=True)
     try:
@@ -369,16 +599,12 @@ def _labels_and_lists(y: ArrayLike, qid: ArrayLike | None, n: int) -> tuple[Floa
         raise ValueError(f"y must have one label per row of X ({n}), got shape {labels.shape}")
     wrong = ~(np.isfinite(labels) & (labels >= 0))
     if wrong.any():
-        raise ValueError(f"y must hold finite labels >= 0, 0 and 1 or graded, got {labels[wrong][0]:g}")
+        row = int(np.argmax(wrong))
+        raise ValueError(f"y must hold finite labels >= 0, 0 and 1 or graded, got {labels[row]:g} in row {row + 1}")
     return labels, None if qid is None else checked_queries(qid, n)[0]
 
 
 def _weights_of_lists(sample_weight: ArrayLike | None, lists: IntArray) -> FloatArray:
     """Return the mean weight of the rows of each list."""
-    weights = np.ones(len(lists)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != lists.shape:
-        raise ValueError(f"sample_weight must have one weight per row of X ({len(lists)}), got shape {weights.shape}")
-    wrong = ~(np.isfinite(weights) & (weights >= 0))
-    if wrong.any():
-        raise ValueError(f"sample_weight must hold finite weights >= 0, got {weights[wrong][0]:g}")
+    weights = np.ones(len(lists)) if sample_weight is None else checked_weights(sample_weight, len(lists))
     return np.bincount(lists, weights) / np.bincount(lists)

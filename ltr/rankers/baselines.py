@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
@@ -72,6 +72,7 @@ class LogisticRegressionRanker(Ranker):
     Attributes:
         coef_: weights on the raw features, (d,).
         intercept_: score of a row of zeros.
+        center_: mean of each column over the training rows, (d,); 0 in rankers read from files of earlier versions.
         n_iter_: iterations done.
 
     Examples:
@@ -82,7 +83,7 @@ class LogisticRegressionRanker(Ranker):
         (True, True, 0.0)
     """
 
-    _FITTED = ("coef_", "intercept_", "n_iter_")
+    _FITTED = ("coef_", "intercept_", "center_", "n_iter_")
 
     C: float = 1e4
     standardize: bool = True
@@ -93,13 +94,20 @@ class LogisticRegressionRanker(Ranker):
     normalize: bool = False
 
     @all_or_nothing
-    def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> LogisticRegressionRanker:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> LogisticRegressionRanker:
         """Learn the weights.
 
         Args:
             X: features, (n, d), finite.
             y: labels, (n,), 0 and 1 or graded.
             qid: list of each row, (n,); it is checked and makes no difference.
+            sample_weight: weight of each row's loss, (n,), >= 0.
         """
         from sklearn.linear_model import LogisticRegression
 
@@ -108,15 +116,17 @@ class LogisticRegressionRanker(Ranker):
         if not isinstance(self.standardize, bool | np.bool_):
             raise ValueError(f"standardize must be true or false, got {self.standardize!r}")
         check_whole("max_iter", self.max_iter, 1)
-        features, labels, _ = self._training_data(X, y, qid)
+        features, labels, _, weights = self._weighted_data(X, y, qid, sample_weight)
+        self.center_ = np.average(features, axis=0, weights=weights)
         mean, scale = np.zeros(features.shape[1]), np.ones(features.shape[1])
         if self.standardize:
             check_ranges(features)
-            mean, deviation = features.mean(axis=0), features.std(axis=0)
+            mean = self.center_
+            deviation = np.sqrt(np.average((features - mean) ** 2, axis=0, weights=weights))
             # rounding leaves a tiny deviation in some constant columns, their range is 0
             scale = np.where(np.ptp(features, axis=0) > 0, deviation, math.inf)
         model = LogisticRegression(C=self.C, max_iter=self.max_iter, tol=1e-6)
-        model.fit((features - mean) / scale, (labels > labels.min()).astype(np.int64))
+        model.fit((features - mean) / scale, (labels > labels.min()).astype(np.int64), weights)
         self.coef_ = model.coef_[0] / scale
         self.intercept_ = float(model.intercept_[0] - self.coef_ @ mean)
         self.n_iter_ = int(model.n_iter_[0])
@@ -124,6 +134,9 @@ class LogisticRegressionRanker(Ranker):
 
     def _scores(self, features: FloatArray) -> FloatArray:
         return linear_scores(features, self.coef_) + self.intercept_
+
+    def _restore(self, fitted: Mapping[str, Any]) -> None:
+        super()._restore({"center_": np.zeros(self.n_features_in_), **fitted})  # which earlier files do not hold
 
 
 @dataclass(eq=False, repr=False)
@@ -172,13 +185,16 @@ class RankBoostRanker(Ranker):
         return tags
 
     @all_or_nothing
-    def fit(self, X: ArrayLike, y: ArrayLike, qid: None = None) -> RankBoostRanker:
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, qid: None = None, sample_weight: ArrayLike | None = None
+    ) -> RankBoostRanker:
         """Boost on one list.
 
         Args:
             X: features, (n, d), finite.
             y: labels, (n,), two different ones; rows with the larger one are the positives.
             qid: None; RankBoost learns from one list.
+            sample_weight: weight of each row, (n,), >= 0: a pair counts with the product of the weights of its rows.
         """
         self._measure()
         check_whole("rounds", self.rounds, 1)
@@ -188,19 +204,20 @@ class RankBoostRanker(Ranker):
         check_callable("on_round", self.on_round)
         if qid is not None:
             raise DataError("qid: RankBoost learns from one list with labels 0 and 1; the loss exponential takes qid")
-        features, labels, _ = self._training_data(X, y, None)
+        features, labels, _, given = self._weighted_data(X, y, None, sample_weight)
         positive = labels > labels.min()
         if len(np.unique(labels)) > 2:
             raise DataError("y: RankBoost learns from the labels 0 and 1; the loss exponential takes graded ones")
         cuts = [candidate_cuts(column, self.thresholds) for column in features.T]
         # cell c of a column lies above its cuts 0..c-1, so h of cut c is [cell > c]
         cells = [np.searchsorted(at, column, side="left") for at, column in zip(cuts, features.T, strict=True)]
-        half_pair = 0.5 / (int(positive.sum()) * int((~positive).sum()))
+        own = np.ones(len(labels)) if given is None else given
+        half_pair = 0.5 / float(own[positive].sum() * own[~positive].sum())
         scores = np.zeros(len(features))
         chosen: list[tuple[int, float, float]] = []
         losses = [1.0]
         for done in range(1, self.rounds + 1):
-            weights = pair_weights(scores, positive)
+            weights = pair_weights(scores, positive, own)
             j, c, r = best_cut(cells, [len(at) for at in cuts], np.where(positive, weights, -weights))
             if abs(r) <= _NOTHING:
                 break
@@ -208,7 +225,7 @@ class RankBoostRanker(Ranker):
             alpha = self._alpha(r, weights[above & positive].sum(), weights[above & ~positive].sum(), half_pair)
             scores[above] += alpha
             chosen.append((j, float(cuts[j][c]), alpha))
-            losses.append(_pair_loss(scores, positive))
+            losses.append(_pair_loss(scores, positive, own))
             if self.on_round is not None:
                 self.on_round(done, losses[-1])
         columns = list(zip(*chosen, strict=True)) or [(), (), ()]
@@ -235,6 +252,12 @@ class RankBoostRanker(Ranker):
             right, wrong = (1 + r) / 2, (1 - r) / 2
         return 0.5 * math.log(max(right, half_pair) / max(wrong, half_pair))
 
+    def _parts(self, features: FloatArray) -> FloatArray:
+        parts = np.zeros(features.shape)
+        for j, cut, alpha in zip(self.features_, self.cuts_, self.alphas_, strict=True):
+            parts[features[:, j] > cut, j] += alpha
+        return parts
+
     def _scores(self, features: FloatArray) -> FloatArray:
         for scores in self._stages(features):
             last = scores
@@ -249,22 +272,28 @@ class RankBoostRanker(Ranker):
             yield scores
 
 
-def _pair_loss(scores: FloatArray, positive: NDArray[np.bool_]) -> float:
-    """Return the mean over positive-negative pairs of ``exp(-(s_i - s_k))``."""
+def _pair_loss(scores: FloatArray, positive: NDArray[np.bool_], own: FloatArray) -> float:
+    """Return the mean over positive-negative pairs, weighted by the products of weights, of ``exp(-(s_i - s_k))``."""
 
-    def log_mean_exp(values: FloatArray) -> float:
+    def log_mean_exp(values: FloatArray, weights: FloatArray) -> float:
         top = values.max()
-        return float(top + np.log(np.exp(values - top).mean()))
+        return float(top + np.log(np.average(np.exp(values - top), weights=weights)))
 
-    logarithm = log_mean_exp(-scores[positive]) + log_mean_exp(scores[~positive])
+    logarithm = log_mean_exp(-scores[positive], own[positive]) + log_mean_exp(scores[~positive], own[~positive])
     return math.exp(logarithm) if logarithm < 709 else math.inf
 
 
-def pair_weights(scores: FloatArray, positive: NDArray[np.bool_]) -> FloatArray:
-    """Return the factors of pair weights D(i, k) = v_i u_k, v of positives, u of negatives, (n,); each sums to 1."""
+def pair_weights(scores: FloatArray, positive: NDArray[np.bool_], own: FloatArray) -> FloatArray:
+    """Return the factors of pair weights D(i, k) = v_i u_k, v of positives, u of negatives, (n,); each sums to 1.
+
+    Args:
+        scores: scores so far, (n,).
+        positive: which rows are positives, (n,).
+        own: weights of the rows, (n,), > 0.
+    """
     weights = np.empty(len(scores))
     for members, exponents in ((positive, -scores[positive]), (~positive, scores[~positive])):
-        values = np.exp(exponents - exponents.max())
+        values = np.exp(exponents - exponents.max()) * own[members]
         weights[members] = values / values.sum()
     return weights
 

@@ -6,7 +6,12 @@ gets its place in the order of the base and in that of each candidate by rankers
 of one repeat form a list as long as the training list. The gain of a candidate is the statistic of its list less that
 of the base, averaged over the repeats. All candidates share the splits.
 
-*The rule.* Take the candidate with the largest gain, and keep the base where no gain is above zero.
+Where part i is held out, the base scores of the other rows are out of fold, too: those of part j come from a base
+fitted without i and j. The same base serves where j is held out, so a repeat takes 15 fits of the base, not 30.
+
+*The rule.* Take the candidate with the largest gain, and keep the base unless that gain exceeds its standard deviation
+times `BAR`, or `HIGH_BAR` where the base is not linear in the features: such a base has rarely left a linear correction
+anything to gain, and where the true gain is small, a low bar lets through little but errors of its estimate.
 
 *What to expect.* The gain on a new list of this size varies from list to list, and its estimate varies as much, for it
 comes from one list of this size. With s the standard deviation of the gain under resampling of the rows (of the
@@ -16,9 +21,11 @@ queries, where there are any), the interval is ``gain ± z sqrt(2) s`` with z = 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import torch
@@ -34,14 +41,73 @@ from ltr.statistics import RankStatistic
 SPREADS = (0.2, 0.45, 0.7)
 """Spreads of the corrections that are compared."""
 FOLDS, REPEATS = 5, 6
+BAR, HIGH_BAR = 0.25, 1.0
+"""Standard deviations by which a gain must exceed 0 for the base's order to be changed: linear bases, other bases."""
 BASE = "base"
 """Name of the candidate that leaves the base ranker's order alone."""
 
 _HALF_WIDTH = 1.645 * 2**0.5
 _RESAMPLES = 40  # of each repeat
 
-Split = tuple[str, IntArray, IntArray]
-"""Name of an inner split, its training rows and its rows held out."""
+
+@dataclass(frozen=True, eq=False)
+class InnerSplit:
+    """A part of the rows that is held out.
+
+    Attributes:
+        name: a name that no other inner split of this seed has.
+        repeat: number of the repeat.
+        parts: number of the part of each row in this repeat, (n,).
+        part: number of the part held out.
+    """
+
+    name: str
+    repeat: int
+    parts: IntArray
+    part: int
+
+    @property
+    def held(self) -> IntArray:
+        """Return the rows held out, in ascending order."""
+        return np.flatnonzero(self.parts == self.part)
+
+    @property
+    def train(self) -> IntArray:
+        """Return the other rows, in ascending order."""
+        return np.flatnonzero(self.parts != self.part)
+
+
+Key = TypeVar("Key", bound=Hashable)
+Result = TypeVar("Result")
+
+
+class Shared(Generic[Key, Result]):
+    """Results that two callers need each, computed by whichever comes first and forgotten after the second.
+
+    Examples:
+        >>> squares = Shared(lambda x: print("computing") or x * x)
+        >>> squares(3), squares(3)
+        computing
+        (9, 9)
+    """
+
+    def __init__(self, compute: Callable[[Key], Result]) -> None:
+        self._compute, self._lock = compute, threading.Lock()
+        self._known: dict[Key, Future[Result]] = {}
+
+    def __call__(self, key: Key) -> Result:
+        """Return the result for a key; in several threads, all but the first wait for it."""
+        with self._lock:
+            known = self._known.pop(key, None)
+            found: Future[Result] = Future() if known is None else known
+            if known is None:
+                self._known[key] = found
+        if known is None:
+            try:
+                found.set_result(self._compute(key))
+            except BaseException as error:
+                found.set_exception(error)
+        return found.result()
 
 
 @dataclass(frozen=True)
@@ -71,6 +137,33 @@ class Choice:
     statistic: str
     what: str
 
+    @classmethod
+    def by_rule(
+        cls, gains: Mapping[str, float], deviations: Mapping[str, float], statistic: str, *, linear: bool
+    ) -> Choice:
+        """Return the choice that the rule makes of gains.
+
+        Args:
+            gains: mean gain of each candidate over the base, the base first.
+            deviations: standard deviation of each gain.
+            statistic: name of the statistic.
+            linear: whether the base is linear in the features.
+
+        Examples:
+            >>> gains, deviations = {"base": 0.0, "spread 0.2": 0.4}, {"base": 0.0, "spread 0.2": 0.5}
+            >>> Choice.by_rule(gains, deviations, "dcg", linear=True).chosen
+            'spread 0.2'
+            >>> Choice.by_rule(gains, deviations, "dcg", linear=False).chosen
+            'base'
+        """
+        names = tuple(gains)
+        best = max(names[1:], key=lambda name: gains[name])
+        chosen = best if gains[best] > (BAR if linear else HIGH_BAR) * deviations[best] else names[0]
+        expected, half = gains[chosen], _HALF_WIDTH * deviations[chosen]
+        return cls(
+            names, chosen, gains, deviations, expected, expected - half, expected + half, None, statistic, what=chosen
+        )
+
     @property
     def reranks(self) -> bool:
         """Whether a correction was chosen."""
@@ -93,35 +186,37 @@ class Choice:
         return cls(**{**values, "candidates": tuple(values["candidates"])})
 
 
-def folds_of(labels: FloatArray, groups: IntArray | None, seed: int) -> list[tuple[IntArray, IntArray]]:
-    """Divide rows into parts, each held out once: by query where there are queries, else with equal shares of labels.
+def parts_of(labels: FloatArray, groups: IntArray | None, seed: int) -> IntArray | None:
+    """Divide rows at random into parts, by query where there are queries, else with equal shares of labels.
 
     Returns:
-        Training rows and rows held out, in ascending order; nothing where a part would hold a single label.
+        number of the part of each row, (n,); None where a part would be all there is, or hold a single label.
     """
-    units = np.arange(len(labels)) if groups is None else np.unique(groups)
     if groups is None:
         strata = (labels > labels.min()).astype(np.int64)
-        parts = min(FOLDS, int(np.bincount(strata, minlength=2).min()))
-        splitter: Any = StratifiedKFold(parts, shuffle=True, random_state=seed) if parts > 1 else None
+        count, units = int(np.bincount(strata, minlength=2).min()), np.arange(len(labels))
     else:
-        strata = None
-        splitter = KFold(min(FOLDS, len(units)), shuffle=True, random_state=seed) if len(units) > 1 else None
-    if splitter is None:
-        return []
-    found = splitter.split(units, strata)
-    if groups is None:
-        return [(np.sort(train), np.sort(held)) for train, held in found]
-    return [(np.flatnonzero(np.isin(groups, units[a])), np.flatnonzero(np.isin(groups, units[b]))) for a, b in found]
+        units, rows = np.unique(groups, return_inverse=True)
+        strata, count = None, len(units)
+    if count < 2:
+        return None
+    kind: Any = KFold if strata is None else StratifiedKFold
+    folds = kind(min(FOLDS, count), shuffle=True, random_state=seed % 2**32)
+    parts = np.empty(len(units), dtype=np.int64)
+    for part, (_, held) in enumerate(folds.split(units, strata)):
+        parts[held] = part
+    return parts if groups is None else parts[rows]
 
 
-def inner_splits(labels: FloatArray, groups: IntArray | None, seed: int) -> list[Split]:
+def inner_splits(labels: FloatArray, groups: IntArray | None, seed: int) -> list[InnerSplit]:
     """Return the inner splits of the comparison."""
-    return [
-        (f"{seed}/{repeat}/{part}", train, held)
-        for repeat in range(REPEATS)
-        for part, (train, held) in enumerate(folds_of(labels, groups, _seed(seed, repeat)))
-    ]
+    found = []
+    for repeat in range(REPEATS):
+        parts = parts_of(labels, groups, seed * 1_000 + repeat)
+        if parts is None:
+            return []
+        found += [InnerSplit(f"{seed}/{repeat}/{part}", repeat, parts, part) for part in range(parts.max() + 1)]
+    return found
 
 
 def places(scores: FloatArray, groups: IntArray | None) -> FloatArray:
@@ -139,12 +234,14 @@ def places(scores: FloatArray, groups: IntArray | None) -> FloatArray:
 
 def compare(
     results: Mapping[str, Sequence[Sequence[float]]],
-    splits: Sequence[Split],
+    splits: Sequence[InnerSplit],
     names: Sequence[str],
     labels: FloatArray,
     groups: IntArray | None,
     measure: tuple[RankStatistic, GainName, bool],
     seed: int,
+    *,
+    linear: bool,
 ) -> Choice:
     """Return the choice that the inner splits lead to.
 
@@ -156,6 +253,7 @@ def compare(
         groups: list of each row, or None for one list.
         measure: statistic, gain of graded labels, and whether to normalise.
         seed: seed of the resampling.
+        linear: whether the base is linear in the features.
     """
     gains, deviations = [], []
     for scores, rng in _lists(results, splits, len(names), len(labels), seed):
@@ -163,25 +261,12 @@ def compare(
         gains.append(mean)
         deviations.append(deviation)
     mean, deviation = np.mean(gains, axis=0), np.mean(deviations, axis=0)
-    best = int(np.argmax(mean[1:])) + 1
-    chosen = best if mean[best] > 0 else 0
-    half = _HALF_WIDTH * deviation[chosen]
-    return Choice(
-        candidates=tuple(names),
-        chosen=names[chosen],
-        gains=dict(zip(names, mean.tolist(), strict=True)),
-        deviations=dict(zip(names, deviation.tolist(), strict=True)),
-        expected=float(mean[chosen]),
-        low=float(mean[chosen] - half),
-        high=float(mean[chosen] + half),
-        list_gain=None,
-        statistic=str(measure[0]),
-        what=names[chosen],
-    )
+    found, spreads = (dict(zip(names, values.tolist(), strict=True)) for values in (mean, deviation))
+    return Choice.by_rule(found, spreads, str(measure[0]), linear=linear)
 
 
 def _lists(
-    results: Mapping[str, Sequence[Sequence[float]]], splits: Sequence[Split], candidates: int, n: int, seed: int
+    results: Mapping[str, Sequence[Sequence[float]]], splits: Sequence[InnerSplit], candidates: int, n: int, seed: int
 ) -> Iterator[tuple[FloatArray, np.random.Generator]]:
     """Return, for each repeat, the places of all rows in the order of each candidate, (candidates, n).
 
@@ -191,9 +276,10 @@ def _lists(
     for repeat in range(REPEATS):
         rng = np.random.default_rng([seed, repeat])
         scores = np.zeros((candidates, n))
-        for name, _, held in splits:
-            if name.split("/")[1] == str(repeat):
-                scores[:, held] = np.asarray(results[name]) + (rng.random() - 0.5) / len(held)
+        for split in splits:
+            if split.repeat == repeat:
+                held = split.held
+                scores[:, held] = np.asarray(results[split.name]) + (rng.random() - 0.5) / len(held)
         yield scores, rng
 
 
@@ -230,7 +316,3 @@ def _values(
     function = normalized_rank_statistic if normalize else rank_statistic
     qid = None if groups is None else torch.from_numpy(groups)
     return np.asarray(function(torch.from_numpy(scores), torch.from_numpy(labels), statistic, gain=gain, qid=qid))
-
-
-def _seed(seed: int, repeat: int) -> int:
-    return (seed * 1_000 + repeat) % 2**32

@@ -6,18 +6,26 @@ that score: more than K items where scores tie there, the whole list where it ha
 The features of the tops are centred and standardised, and columns that do not vary are left out. With queries only
 items of one query are compared, so each query is centred by itself and the deviation is the pooled one *within*
 queries: a feature of the query alone, which is the same for all its items, does not vary.
+
+*Whole numbers.* A weight of 3 means something only beside the unit of its column. Weights of raw columns would count a
+year of age like a gram of weight, and those of standardised ones need a table of deviations to be applied. So with
+``integer`` a column is measured in a round unit, the number 1, 2 or 5 times a power of ten that is nearest to its
+deviation, and yes/no columns in 1: "3 points for each 10 years of age" is a rule that a person can apply, and its whole
+number is the weight that is proven.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, get_args
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from ltr.checks import as_numbers, as_sequence, check_callable, is_whole, one_of
 from ltr.data.dataset import labels_agree
@@ -25,13 +33,14 @@ from ltr.exact import Limits, LinearConstraints, Problem, Progress, RerankProble
 from ltr.exact.central import central_weights
 from ltr.exact.largest_margin import NormName, maximise_margin
 from ltr.exact.local_search import search_locally
-from ltr.exact.problem import RankName, check_constraints, check_price_and_margin
+from ltr.exact.problem import RankName, check_constraints, check_integer, check_price_and_margin
 from ltr.exact.solution import Status
 from ltr.exact.solve import Solver, check_method
 from ltr.exact.state import Ending, SolveState
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
-from ltr.ranks import GainName
+from ltr.rankers.demands import Column, Demands, Row, read_demands
+from ltr.ranks import GainName, gains_of
 from ltr.statistics import RankStatistic
 
 __all__ = ["ExactRanker", "ReproducibleSearch"]
@@ -60,7 +69,7 @@ class ReproducibleSearch:
         """Accept every problem."""
 
     def prepare(self) -> None:
-        """Compile the search, or load its compiled form."""
+        """Load the searches."""
         WeightSpaceSearch().prepare()
 
     def run(self, state: SolveState) -> Ending:
@@ -87,10 +96,20 @@ class ExactRanker(Ranker):
         statistic: the rank statistic to maximise, and that `score` reports: a `RankStatistic` or its name.
         C: price of each non-zero weight, >= 0.
         margin: score difference that counts, on standardised features, > 0.
-        rank: ``"resolved"`` or ``"subrank"``, how ties are ranked in `fit`.
+        ties: ``"resolved"`` or ``"subrank"``, how ties are ranked in `fit`.
         gain: gain of a graded label, ``"exp2"`` for 2^label - 1 or ``"linear"`` for the label itself.
         normalize: whether to divide the statistic of each list by that of its ideal order (NDCG, for ``"dcg"``).
         max_nonzeros: most weights that may differ from 0; None for no limit.
+        signs: ``"+"`` or ``"-"`` for columns whose weights must not be below, or above, 0; by name where X is a frame,
+            else by number.
+        required: columns that must be used: their weights on standardised features are at least 0.01 of the largest
+            one in size, or not 0 with `integer`. One that does not vary in the lists cannot be used, and `note_` says
+            so.
+        forbidden: columns whose weights are 0.
+        constraints: linear rows on the weights of the raw columns, or with `integer` on the points: texts such as
+            ``"age >= 2*bmi"``, or mappings of columns to the factors of a sum that is at least 0.
+        integer: B, from 1 to 100: weights are whole numbers of points from -B to B, of columns in round units; None
+            for real weights.
         method: ``"reproducible"`` (`ReproducibleSearch`), or a method of `ltr.exact.solve` by name or as an object;
             ``"auto"`` uses all processors.
         limits: time, gap, nodes and memory at which the search stops, and its seed; None for ``Limits()``.
@@ -99,6 +118,8 @@ class ExactRanker(Ranker):
 
     Attributes:
         coef_: weights on the raw features, (d,), 0 for features that do not vary.
+        units_: with `integer` the unit of each column, (d,), else None.
+        points_: with `integer` the points for each unit of the columns, whole numbers (d,), else None.
         intercept_: score of a row of zeros.
         solution_: the `Solution`, with the weights as the solver found them, on the standardised features that vary;
             None after `load`.
@@ -115,18 +136,28 @@ class ExactRanker(Ranker):
         >>> ranker = ExactRanker("mrr", C=0.01).fit(X, y)
         >>> ranker.solution_.status.value, ranker.score(X, y)
         ('optimal', 1.25)
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"age": [30, 40, 50, 60], "bmi": [21.0, 30.0, 27.0, 33.0], "sex": [0, 1, 1, 0]})
+        >>> ranker = ExactRanker(integer=3, signs={"age": "+"}, required=["bmi"], forbidden=["sex"])
+        >>> ranker.fit(frame, [0, 0, 1, 1]).rule()
+        '3 per 10 age + 1 per 5 bmi'
     """
 
-    _FITTED = ("coef_", "center_", "note_", "base_weight_", "base_center_")
+    _FITTED = ("coef_", "units_", "center_", "note_", "base_weight_", "base_center_")
 
     statistic: RankStatistic | str = "dcg"
     _: KW_ONLY
     C: float = 0.0
     margin: float = 1e-4
-    rank: RankName = "resolved"
+    ties: RankName = "resolved"
     gain: GainName = "exp2"
     normalize: bool = False
     max_nonzeros: int | None = None
+    signs: Mapping[Column, str] | None = None
+    required: Sequence[Column] = ()
+    forbidden: Sequence[Column] = ()
+    constraints: Sequence[Row] = ()
+    integer: int | None = None
     method: str | Solver = "reproducible"
     limits: Limits | None = None
     recentre: NormName | None = None
@@ -138,6 +169,7 @@ class ExactRanker(Ranker):
         y: ArrayLike,
         qid: ArrayLike | None = None,
         *,
+        sample_weight: ArrayLike | None = None,
         warm_starts: Iterable[ArrayLike] = (),
         constraints: LinearConstraints | None = None,
         on_progress: Progress | None = None,
@@ -148,17 +180,21 @@ class ExactRanker(Ranker):
             X: features, (n, d), finite, one of which varies.
             y: labels, (n,), 0 and 1 or graded.
             qid: list of each row, (n,), integers or texts, in any order; None means that all rows are one list.
+            sample_weight: weight of each row, (n,), >= 0: the gain of a row in the statistic is multiplied by it. Ranks
+                count rows, so that rows with label 0 must have weight 1, or 0 to be left out. ``"auc"`` takes none.
             warm_starts: weights on the raw features, (d,) each, to start from.
-            constraints: side constraints ``A w <= b`` on the weights of the standardised features.
+            constraints: side constraints ``A w <= b`` on the weights of the standardised features, or on the points,
+                beside the parameters.
             on_progress: called with each `TracePoint` of the search.
 
         Raises:
             ValueError: an argument against its rule, or side constraints that no weights are known to satisfy.
         """
         self._check_parameters()
-        features, labels, groups = self._training_data(X, y, qid)
+        features, labels, groups, weights = self._weighted_data(X, y, qid, sample_weight)
+        labels = self._weighted_labels(labels, weights)
         starts = self._checked_starts(labels, features.shape[1], warm_starts, constraints, on_progress)
-        lists = TopLists.of(features, groups)
+        lists = TopLists.of(features, groups, round_units=self.integer is not None)
         if not lists.varying.any():
             raise ValueError("X must have a feature that varies in some list, got constant columns only")
         self._find(lists, labels, groups, starts, constraints, on_progress)
@@ -170,6 +206,32 @@ class ExactRanker(Ranker):
     def intercept_(self) -> float:
         """The score of a row of zeros."""
         return -float(self.coef_ @ self.center_)
+
+    @property
+    def points_(self) -> IntArray | None:
+        """Points for each unit of the columns, (d,); None without `integer`, and where no weights are known."""
+        if self.units_ is None or self.coef_ is None:
+            return None
+        return np.rint(self.coef_ * self.units_).astype(np.int64)
+
+    def rule(self, names: Sequence[str] | None = None) -> str:
+        """Return the weights in words: points by unit and column with `integer`, else weights of the raw columns.
+
+        Args:
+            names: names of the columns; None for those of the fit, or x0, x1, ... where it had none.
+        """
+        check_is_fitted(self)
+        if self.coef_ is None:
+            return ""
+        if names is None:
+            names = list(getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)]))
+        text = ""
+        for j in np.flatnonzero(self.coef_).tolist():
+            weight = self.coef_[j] if self.points_ is None else self.points_[j]
+            unit = "" if self.units_ is None or self.units_[j] == 1 else f"per {self.units_[j]:g} "
+            sign = ("- " if weight < 0 else "+ ") if text else ("-" if weight < 0 else "")
+            text += f"{' ' * bool(text)}{sign}{abs(weight):.4g} {unit}{names[j]}"
+        return text or "0"
 
     def recentred(self, norm: NormName = "l2") -> ExactRanker:
         """Return this ranker with its weights moved to the largest margin, as a fit with `recentre` moves them.
@@ -184,6 +246,8 @@ class ExactRanker(Ranker):
                 copy or a pickle.
         """
         one_of("norm", norm, get_args(NormName))
+        if self.integer is not None:
+            raise ValueError("recentred needs real weights: whole numbers cannot be moved, use integer=None")
         if not hasattr(self, "center_"):
             raise ValueError("recentred needs a fitted ranker: call fit first")
         moved = type(self)(**{**self.get_params(deep=False), "recentre": norm})
@@ -204,7 +268,7 @@ class ExactRanker(Ranker):
         return scores if base_scores is None else scores + self.base_weight_ * (base_scores - self.base_center_)
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
-        super()._restore({"base_weight_": 0.0, "base_center_": 0.0, **fitted})  # which earlier files do not hold
+        super()._restore({"units_": None, "base_weight_": 0.0, "base_center_": 0.0, **fitted})  # newer than some files
         self.solution_: Solution | None = None
         self.problem_: RerankProblem | None = None
         self.warm_starts_: list[FloatArray] = []
@@ -214,13 +278,29 @@ class ExactRanker(Ranker):
         """Check every parameter whose rule does not depend on the data."""
         self._measure()
         check_price_and_margin(self.C, self.margin)
-        one_of("rank", self.rank, get_args(RankName))
+        one_of("ties", self.ties, get_args(RankName))
         if self.method != "reproducible":
             check_method(self.method)
         if self.limits is not None and not isinstance(self.limits, Limits):
             raise ValueError(f"limits must be a Limits, such as Limits(time_limit=60), or None, got {self.limits!r}")
+        check_integer(self.integer)
         if self.recentre is not None:
             one_of("recentre", self.recentre, get_args(NormName))
+            if self.integer is not None:
+                raise ValueError(f"recentre must be None with integer: points stay whole, got {self.recentre!r}")
+
+    def _demands(self) -> Demands:
+        """Return what is demanded of the columns of a fit, whose number and names are known."""
+        names = getattr(self, "feature_names_in_", None)
+        return read_demands(
+            self.n_features_in_,
+            None if names is None else list(map(str, names)),
+            signs=self.signs,
+            required=self.required,
+            forbidden=self.forbidden,
+            constraints=self.constraints,
+            max_nonzeros=self.max_nonzeros,
+        )
 
     def _checked_starts(
         self,
@@ -232,6 +312,7 @@ class ExactRanker(Ranker):
     ) -> list[FloatArray]:
         """Return the warm starts as float64, once they and the other arguments of a fit on d features are checked."""
         check_callable("on_progress", on_progress)
+        self._demands()
         RankStatistic.parse(self.statistic).check_labels(graded=not np.isin(labels, (0, 1)).all())
         starts = [as_numbers("warm_starts", w) for w in as_sequence("warm_starts", warm_starts, "weights")]
         for start in starts:
@@ -242,6 +323,20 @@ class ExactRanker(Ranker):
         if constraints is not None:
             check_constraints(constraints, d)
         return starts
+
+    def _weighted_labels(self, labels: FloatArray, weights: FloatArray | None) -> FloatArray:
+        """Return labels whose gains are those of the given ones, times weights of the rows."""
+        if weights is None:
+            return labels
+        if RankStatistic.parse(self.statistic).kind.share_of_pairs:
+            raise ValueError(f"sample_weight: the statistic {self.statistic} takes none; wrs, the sum of ranks, does")
+        if (wrong := (labels == 0) & (weights != 1)).any():
+            raise ValueError(
+                "sample_weight must be 1 where the label is 0, or 0 to leave the row out, because ranks count rows, "
+                f"got {weights[wrong][0]:g}"
+            )
+        gains = gains_of(torch.from_numpy(labels), self.gain).numpy() * weights
+        return np.log2(1.0 + gains) if self.gain == "exp2" else gains
 
     def _find(
         self,
@@ -273,8 +368,12 @@ class ExactRanker(Ranker):
             reach: largest size of a weight relative to that of the base score; None for no limit.
             prove: whether to solve for the optimum and its bound where central weights do not need them.
         """
-        self._lists, self.note_ = lists, ""
+        demands = self._demands()
+        offset = len(lists.center) - self.n_features_in_  # 1 where the first column is a base score
+        lists = self._lists = lists.without([offset + j for j in demands.forbidden])
         based = self._based
+        self.note_ = unused = self._why_unused(demands, lists.varying[offset:])
+        self.units_ = lists.scale if self.integer is not None else None
         self.center_, self.base_center_ = (lists.center[1:], float(lists.center[0])) if based else (lists.center, 0.0)
         self.coef_: Any = None
         self.base_weight_ = 0.0
@@ -282,13 +381,15 @@ class ExactRanker(Ranker):
         self.warm_starts_ = []
         if labels_agree(labels, groups) or not lists.varying.any():
             return
+        constraints = self._with_demands(constraints, demands, lists.scale[offset:])
         if based:
             starts = [np.eye(1, len(lists.center))[0], *(np.append(0.0, start) for start in starts)]
             constraints = _with_base(constraints, len(lists.center), reach if lists.varying[0] else None)
         if constraints is not None:  # the weights of the other columns are 0
             constraints = LinearConstraints(constraints.A[:, lists.varying], constraints.b)
         free = (0,) if based and lists.varying[0] else ()
-        self.problem_ = self._problem(lists.Z, labels, groups, constraints, free)
+        required = np.flatnonzero(np.isin(np.flatnonzero(lists.varying) - offset, demands.required)).tolist()
+        self.problem_ = self._problem(lists.Z, labels, groups, constraints, free, required)
         self.warm_starts_ = [lists.standardised(w) for w in starts]
         limits, sparse = self.limits or Limits(), self.C > 0 or self.max_nonzeros is not None
         if prove or spread is None or sparse:
@@ -300,16 +401,46 @@ class ExactRanker(Ranker):
             if self.solution_.value == -math.inf:
                 return
             self._choose_weights()
+            self.note_ = "; ".join(filter(None, (unused, self.note_)))
         if spread is not None and free:
             used = self.solution_.weights != 0 if sparse and self.solution_ is not None else np.ones(lists.Z.shape[1])
             start, fixed = np.eye(1, lists.Z.shape[1])[0], np.flatnonzero(np.append(0, used[1:]) == 0)
-            if self.problem_.feasible(start):
-                self._set_weights(central_weights(self.problem_, start, spread, fixed=fixed, seed=limits.seed))
+            # near the base every column in use has a weight, however small
+            nearby = dataclasses.replace(self.problem_, required=())
+            if nearby.feasible(start):
+                self._set_weights(central_weights(nearby, start, spread, fixed=fixed, seed=limits.seed))
+            elif prove:
+                self.note_ = "the base's own order violates the side constraints: the weights are the best, not central"
+
+    def _why_unused(self, demands: Demands, varying: NDArray[np.bool_]) -> str:
+        """Return which required columns cannot be used because they do not vary, in words."""
+        names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
+        constant = [str(names[j]) for j in demands.required if not varying[j]]
+        return f"required columns that do not vary here are not used: {', '.join(constant)}" if constant else ""
+
+    def _with_demands(
+        self, constraints: LinearConstraints | None, demands: Demands, scale: FloatArray
+    ) -> LinearConstraints | None:
+        """Return side constraints on the weights of the problem's features together with the signs and rows."""
+        if len(demands.inequalities) == 0:
+            return constraints
+        # demands are sums of weights of raw columns that are at least 0, or of points
+        A = 0.0 - (demands.inequalities if self.integer is not None else demands.inequalities / scale)
+        A /= np.maximum(np.abs(A).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        b = np.zeros(len(A))
+        if constraints is not None:
+            A, b = np.vstack([constraints.A, A]), np.append(constraints.b, b)
+        return LinearConstraints(A, b)
 
     @property
     def _based(self) -> bool:
         """Whether the weights correct a base score, which is the first column of the lists."""
         return self._lists is not None and len(self._lists.center) > self.n_features_in_
+
+    def problem_weights(self) -> FloatArray:
+        """Return the weights on the scale of `problem_`, after a fit that has found some."""
+        assert self._lists is not None
+        return self._lists.standardised(np.append(self.base_weight_, self.coef_) if self._based else self.coef_)
 
     def _set_weights(self, weights: FloatArray) -> None:
         """Set the weights on the raw features, and that of the base score, from weights of the problem."""
@@ -324,10 +455,12 @@ class ExactRanker(Ranker):
         groups: IntArray | None,
         constraints: LinearConstraints | None,
         free: tuple[int, ...],
+        required: list[int],
     ) -> RerankProblem:
         """Return the problem of standardised features, of which those of `free` have no price."""
-        statistic = RankStatistic.parse(self.statistic)
-        options: dict[str, Any] = {"C": self.C, "margin": self.margin, "rank": self.rank, "constraints": constraints}
+        statistic, margin = RankStatistic.parse(self.statistic), self.margin * (self.integer or 1)
+        options: dict[str, Any] = {"C": self.C, "margin": margin, "rank": self.ties, "constraints": constraints}
+        options |= {"required": required, "integer": self.integer}
         if free and (self.C > 0 or self.max_nonzeros is not None):
             options["free"] = free
         if self.max_nonzeros is not None:
@@ -354,7 +487,7 @@ class ExactRanker(Ranker):
             own = maximise_margin(problem, own, norm=self.recentre)
         candidates = [own, solution.weights, *(w for w in self.warm_starts_ if problem.feasible(w))]
         # a margin just wide enough to keep rounding from breaking ties
-        plain = dataclasses.replace(problem, margin=min(problem.margin, 1e-9), constraints=None)
+        plain = dataclasses.replace(problem, margin=min(problem.margin, 1e-9), constraints=None, required=())
         values = [plain.evaluate(w) for w in candidates]
         best = int(np.argmax(values))
         if values[best] <= values[0] + 1e-12:
@@ -399,8 +532,11 @@ class TopLists:
     varying: NDArray[np.bool_]  # whether each raw column varies and so is in `Z`, (d,)
 
     @classmethod
-    def of(cls, X: FloatArray, queries: IntArray | None) -> TopLists:
-        """Standardise the features X, (items, d), of items of the given queries, or of one list."""
+    def of(cls, X: FloatArray, queries: IntArray | None, *, round_units: bool = False) -> TopLists:
+        """Standardise the features X, (items, d), of items of the given queries, or of one list.
+
+        With `round_units` they are divided by round numbers near their deviations, and yes/no features by 1.
+        """
         center = X.mean(axis=0)
         centered = X - center if queries is None else X - _means(X, queries)
         # in units of the largest entry, for squares of 1e-200 would be 0
@@ -409,7 +545,15 @@ class TopLists:
         deviation = np.sqrt(np.mean((centered / unit) ** 2, axis=0)) * unit
         varying = deviation > 1e-12 * np.max(np.abs(X), axis=0)  # more than the rounding of a constant column
         scale = np.where(varying, deviation, 1.0)
+        if round_units:
+            answers = np.all((X == 0) | (X == 1), axis=0)
+            scale = np.array([1.0 if yes else round_number(s) for yes, s in zip(answers, scale.tolist(), strict=True)])
         return cls((centered / scale)[:, varying], center, scale, varying)
+
+    def without(self, columns: Sequence[int]) -> TopLists:
+        """Return the lists without these columns, as if they did not vary."""
+        kept = ~np.isin(np.arange(len(self.varying)), columns)
+        return dataclasses.replace(self, Z=self.Z[:, kept[self.varying]], varying=self.varying & kept)
 
     def standardised(self, weights: FloatArray) -> FloatArray:
         """Return weights for `Z` that order as these weights for raw features, the largest of size 1."""
@@ -422,6 +566,18 @@ class TopLists:
         own = np.zeros(len(self.scale))
         own[self.varying] = weights / self.scale[self.varying]
         return own
+
+
+def round_number(size: float) -> float:
+    """Return the number 1, 2 or 5 times a power of ten that is nearest to a size > 0, by their ratio.
+
+    Examples:
+        >>> [round_number(size) for size in (11.3, 0.04, 1.3, 700.0)]
+        [10.0, 0.05, 1.0, 500.0]
+    """
+    exponent = math.floor(math.log10(size))
+    nearby = [float(f"{digit}e{power}") for power in (exponent, exponent + 1) for digit in (1, 2, 5)]
+    return min(nearby, key=lambda number: abs(math.log(number / size)))
 
 
 def _means(X: FloatArray, queries: IntArray) -> FloatArray:

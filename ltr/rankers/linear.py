@@ -1,4 +1,4 @@
-"""The ranker trained on a surrogate loss: standardised features, a linear or neural scorer, `ltr.fitting`."""
+"""The ranker trained on a surrogate loss: scaled features, a linear or neural scorer, `ltr.fitting`."""
 
 from __future__ import annotations
 
@@ -9,68 +9,104 @@ import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from ltr.checks import as_sequence, check_callable, one_of
-from ltr.data.dataset import checked_labels
-from ltr.fitting import DeviceName, Fit, FitOptions, NoSlopeError, OptimizerName, Step
+from ltr.checks import as_sequence, check_callable, check_number, one_of
+from ltr.data.dataset import checked_labels, checked_queries
+from ltr.fitting import Fit, FitOptions, NoSlopeError, Step, Validation, held_out
 from ltr.fitting.fit import check_state
-from ltr.losses import RankingLoss, RankNetLoss, parse_loss
-from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
-from ltr.rankers.scorers import LinearScorer, MLPScorer, Standardize
+from ltr.fitting.scoring import own_randomness, score_rows, scores_lists
+from ltr.losses import LambdaLoss, RankingLoss, RankNetLoss, SmoothStatisticLoss, parse_loss
+from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, labels_and_lists, linear_scores
+from ltr.rankers.scorers import AttentionScorer, LinearScorer, MLPScorer, Quantiles, Standardize
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
+from ltr.training import (
+    DeviceName,
+    OptimizerName,
+    PrecisionName,
+    ScaleName,
+    ScheduleName,
+    ScorerName,
+    defaults_of,
+)
 
-__all__ = ["LinearRanker", "ScorerName"]
+__all__ = ["LinearRanker"]
 
-ScorerName = Literal["linear", "mlp"]
-"""Scoring functions of a `LinearRanker`."""
+ValidationSet = tuple[ArrayLike, ArrayLike] | tuple[ArrayLike, ArrayLike, ArrayLike | None]
+"""Features, labels and, where there are lists, the list of each row."""
 
 _RESULTS = ("objective_", "n_iter_", "converged_")
+_VALIDATED = 0.2  # share of the lists, or rows, that is held out where the ranker decides
+_LISTS, _ROWS = 16, 128  # of a mini-batch
+_SCORED = 1 << 16  # rows that a network scores at a time
 _CONVEX_STEPS, _TRIAL_STEPS = 100, 10  # of L-BFGS, for the starts of a loss that is not convex and from each of them
 _FACTORS = (1.0, 10.0, 100.0)  # by which RankNet's scores are multiplied until the loss has a slope
 _LAST_LAYER = ("weight", "bias", "output.weight", "output.bias")  # its parameters scale the scores
 _Parameters = dict[str, torch.Tensor]
+_Scorer = LinearScorer | MLPScorer | AttentionScorer
+_Scale = Standardize | Quantiles
 
 
 @dataclass(eq=False, repr=False)
 class LinearRanker(Ranker):
-    """Rank by the scorer that minimises ``loss(f(Z), y) + (l2/2) ||weights||²``, Z the standardised features.
+    """Rank by the scorer that minimises ``loss(f(Z), y) + (l2/2) ||weights||²``, Z the scaled features.
 
-    The scorer f is linear, or a small neural network (``scorer="mlp"``). Standardisation is learned in `fit` and stored
-    with the model. Pairwise losses do not change when all scores shift, so neither a bias nor the columns' means matter
-    to the ranking. With a linear scorer and L-BFGS, the default, nothing is random.
+    The scorer f is linear, or a neural network. The scaling is learned in `fit` and stored with the model. Pairwise
+    losses do not change when all scores shift, so neither a bias nor the columns' means matter to the ranking. With a
+    linear scorer and L-BFGS, the default, nothing is random.
+
+    *Neural scorers.* ``"mlp"`` scores each row by itself, ``"attention"`` by the whole list, see `ltr.rankers.scorers`.
+    By default they learn by Adam from mini-batches of whole lists, a fifth of the lists is held out, and the fit keeps
+    the step at which `statistic` was largest there (`FitOptions.patience` says when it gives up).
 
     *Losses that are not convex* have minima that depend on the start. LambdaLoss starts from the scorer that RankNet
     finds. It jumps where the order of the items changes, so that its lowest point seldom has slope 0: most of its fits
     end ``"stalled"``, at the best weights found. A smooth statistic is minimised for a few steps of L-BFGS from there
-    and from the new scorer (a linear one is 0), and the fit goes on from the lower objective.
+    and from the new scorer (a linear one is 0), and the fit goes on from the lower objective. Neural scorers that learn
+    by Adam start from random weights instead.
+
+    A linear scorer with such a loss and with lists holds out a fifth of them to choose the number of steps. Then it
+    takes so many steps with all lists; none if the gain over the start is within one standard error.
 
     Args:
         loss: a loss or its name, such as ``"ranknet"``, ``"p_norm_push(p=4)"`` or ``"mymodule:MyLoss"``.
-        scorer: ``"linear"`` or ``"mlp"``.
-        hidden: widths of the hidden layers of an mlp.
+        scorer: ``"linear"``, ``"mlp"`` or ``"attention"``.
+        hidden: widths of the hidden layers of an mlp, or of the layers before the attention. None and the same for
+            `dropout`, `scale`, `optimizer`, `max_steps`, `learning_rate` and `weight_decay`: what
+            `ltr.training.defaults_of` says.
+        blocks, heads: numbers of an `AttentionScorer`.
+        dropout: share of the hidden units of a neural scorer that is dropped while it learns.
+        layer_norm: whether an mlp normalises its hidden layers.
+        scale: ``"standardize"``, or ``"quantile"``, which heavy tails do not disturb, for neural scorers.
         l2: price of squared weights, >= 0. The default makes the optimum of a separable problem exist and unique, and
             bounds what is left to gain from the gradient; on standardised features it moves the loss of overlapping
             classes by about 1e-4 of its value.
         optimizer: ``"lbfgs"`` reaches the optimum of a linear scorer to `tolerance`; ``"adam"`` takes mini-batches.
-        max_steps, learning_rate, batch_size, chunk_rows, tolerance, device: see `ltr.fitting.FitOptions`.
-        seed: seed of an mlp's starting weights and of mini-batches, >= 0.
+        batch_size: lists in a mini-batch, or rows where there are no lists. None is 16 lists or 128 rows for neural
+            scorers, everything for linear ones.
+        validation: share of the lists that is held out, or of the rows where there are no lists; 0 for none. None is
+            0.2 for neural scorers, and for losses that are not convex where there are lists.
+        max_steps, learning_rate, schedule, warmup, weight_decay, clip, precision, patience, chunk_rows, tolerance,
+            device: see `ltr.fitting.FitOptions`.
+        seed: seed of a neural scorer's starting weights, of mini-batches and of what is held out, >= 0.
         on_step: called as ``on_step(step, ranker)`` after every `ltr.fitting.Step`; the ranker then scores with the
             weights of that step. Copies, pickles and files leave it out.
-        statistic, gain, normalize: what `score` reports, see `Ranker`.
+        statistic, gain, normalize: what `score` reports, see `Ranker`. Validation takes the mean over lists of the
+            statistic's share of its best value, whatever `normalize` says.
 
     Attributes:
-        coef_: weights on the raw features, (d,); None for an mlp.
-        intercept_: score of a row of zeros; None for an mlp.
-        objective_: lowest objective reached, which is that of the ranker's weights.
+        coef_: weights on the raw features, (d,); None for a neural scorer.
+        intercept_: score of a row of zeros; None for a neural scorer.
+        objective_: the objective of the ranker's weights, which without validation is the lowest that was reached.
+        validation_: the statistic of the rows held out for these weights; None where none were.
         n_iter_: steps done.
-        converged_: whether the fit reached the tolerance. A fit that did not warns with scikit-learn's
-            ``ConvergenceWarning``.
+        converged_: whether the fit reached the tolerance, or validation ended it. A fit that did neither warns with
+            scikit-learn's ``ConvergenceWarning``.
         fit_: the `ltr.fitting.Fit` of the last call of `fit`; its ``state_dict()`` resumes an interrupted one. None in
             copies and pickles, for it has the training data.
 
@@ -84,13 +120,25 @@ class LinearRanker(Ranker):
     loss: str | RankingLoss = "ranknet"
     _: KW_ONLY
     scorer: ScorerName = "linear"
-    hidden: tuple[int, ...] = (64, 32)
+    hidden: tuple[int, ...] | None = None
+    blocks: int = 2
+    heads: int = 4
+    dropout: float | None = None
+    layer_norm: bool = False
+    scale: ScaleName | None = None
     l2: float = 1e-4
-    optimizer: OptimizerName = "lbfgs"
-    max_steps: int = 1000
-    learning_rate: float = 0.01
+    optimizer: OptimizerName | None = None
+    max_steps: int | None = None
+    learning_rate: float | None = None
+    schedule: ScheduleName = "constant"
+    warmup: int = 0
+    weight_decay: float | None = None
+    clip: float | None = None
+    precision: PrecisionName = "auto"
     batch_size: int | None = None
     chunk_rows: int | None = None
+    validation: float | None = None
+    patience: int = 20
     tolerance: float = 1e-8
     seed: int = 0
     device: DeviceName = "cpu"
@@ -100,87 +148,235 @@ class LinearRanker(Ranker):
     normalize: bool = False
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None, *, resume: dict[str, Any] | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        validation_set: ValidationSet | None = None,
+        resume: dict[str, Any] | None = None,
     ) -> LinearRanker:
         """Learn from observations and labels.
 
         A fit refused for its arguments leaves the ranker as it was. Once training has begun, however it ends, by
-        itself, by an error or by Ctrl-C, the ranker has the weights of the lowest objective so far, and `objective_`,
-        `n_iter_` and `converged_` describe them: a caller that catches `KeyboardInterrupt` can go on with the ranker.
-        The exception itself is passed on.
+        itself, by an error or by Ctrl-C, the ranker has the best weights so far, and `objective_`, `n_iter_` and
+        `converged_` describe them: a caller that catches `KeyboardInterrupt` can go on with the ranker. The exception
+        itself is passed on.
 
         Args:
             X: features, (n, d), finite.
             y: labels, (n,), 0 and 1 (graded with a pairwise loss), at least two different ones in some list.
             qid: list of each row, integers or texts, (n,), in any order; None means that all rows are one list.
+            sample_weight: weight of each row, (n,), >= 0: a pair counts with the product of the weights of its rows.
+                The mean over the pairs of a list is weighted, so that a list counts once whatever its weights; with
+                ``"ranknet(pairs=sum)"`` it counts with them. Losses of a rank statistic take none.
+            validation_set: features, labels and, with `qid`, lists of other rows, to validate by instead of a part of
+                these; a ranker that does not validate leaves it alone.
             resume: a ``fit_.state_dict()`` of an interrupted fit on the same data; it goes on bit for bit.
 
         Raises:
             ValueError: arguments against these rules.
             FloatingPointError: an objective that is not finite.
         """
-        fit, standardize = self._begin(X, y, qid, resume)
+        fit, scale = self._begin(X, y, qid, sample_weight, validation_set, resume)
         try:
             for step in fit:
                 if self.on_step is not None:
                     self.on_step(step, self)
         finally:
             # a scorer of its own: the fit keeps that of its last step, to go on from
-            best = self._new_scorer(standardize.d).to(fit.device)
+            best = self._new_scorer(scale.d).to(fit.device)
             best.load_state_dict(fit.best)
-            self._model = (standardize, best.eval())
+            self._model = (scale, best.eval())
             self.objective_, self.n_iter_, self.converged_ = fit.best_objective, fit.index, fit.converged
-        if not self.converged_:
+            self.validation_: float | None = fit.best_validation
+        if not self.converged_ and fit.best_validation is None:
             _warn(fit)
         return self
 
     @all_or_nothing
     def _begin(
-        self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None, resume: dict[str, Any] | None
-    ) -> tuple[Fit, Standardize]:
-        """Check everything and return the fit before its first step, and the standardisation."""
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        qid: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        validation_set: ValidationSet | None,
+        resume: dict[str, Any] | None,
+    ) -> tuple[Fit, _Scale]:
+        """Check everything and return the fit before its first step, and the scaling."""
         self._measure()
-        check_callable("on_step", self.on_step)
-        one_of("scorer", self.scorer, get_args(ScorerName))
-        loss, options = parse_loss(self.loss), self._options()
+        self._check_options()
+        loss = parse_loss(self.loss)
         self._new_scorer(1)
-        features, labels, groups = self._training_data(X, y, qid)
-        standardize, scorer = Standardize.fit(features), self._new_scorer(features.shape[1])
-        Z = standardize(torch.from_numpy(features))
+        features, labels, groups, weights = self._weighted_data(X, y, qid, sample_weight)
+        if weights is not None and isinstance(loss, LambdaLoss | SmoothStatisticLoss):
+            raise ValueError(f"sample_weight: {loss.key} takes none, because positions count rows; pairwise losses do")
+        options = self._options(groups)
+        held: _Rows | None = None
+        until = None
+        if self._validates(loss, groups):
+            if validation_set is not None:
+                held = self._checked_set(validation_set, groups)
+            elif (rows := self._held_out(labels, groups)) is not None:
+                parts = _rows_of(features, labels, groups, ~rows), _rows_of(features, labels, groups, rows)
+                if self.scorer == "linear" and not loss.convex:
+                    until = self._number_of_steps(loss, options, *parts)
+                else:
+                    (features, labels, groups), held = parts
+                    weights = None if weights is None else weights[~rows]
+        scale = self._fitted_scale(features, weights)
+        Z = scale(torch.from_numpy(features))
+        scorer = self._new_scorer(features.shape[1])
         if resume is not None:
             check_state(resume)
             scorer.load_state_dict(resume["scorer"])
-        elif not loss.convex:
-            scorer.load_state_dict(self._best_start(scorer, loss, Z, labels, groups))
-        fit = Fit(scorer, loss, Z, labels, options=options, qid=groups)
+        elif self._starts_elsewhere(loss, options):
+            scorer.load_state_dict(self._best_start(scorer, loss, Z, labels, groups, weights, near=until is not None))
+        validation = None if held is None else self._validation(held, scale)
+        fit = Fit(scorer, loss, Z, labels, options, groups, weights, validation=validation, until=until)
         if resume is not None:
             fit.load_state_dict(resume)
-        self._model = (standardize, scorer)
+        self._model = (scale, scorer)
+        self._by_list = groups is not None
         self.fit_: Fit | None = fit
-        return fit, standardize
+        return fit, scale
+
+    def _check_options(self) -> None:
+        """Check the options that no one else checks."""
+        check_callable("on_step", self.on_step)
+        one_of("scorer", self.scorer, get_args(ScorerName))
+        one_of("scale", self._chosen("scale"), get_args(ScaleName))
+        if self.validation is not None:
+            check_number("validation", self.validation)
+            if self.validation >= 1:
+                raise ValueError(f"validation must be a share below 1, got {self.validation!r}")
+        if self.scorer == "linear":
+            if self._chosen("scale") != "standardize":
+                raise ValueError(f"scale must be 'standardize' with the linear scorer, got {self.scale!r}")
+            if self.dropout:
+                raise ValueError(f"dropout is for neural scorers only, got {self.dropout!r} with 'linear'")
+        if self.layer_norm and self.scorer != "mlp":
+            raise ValueError(f"layer_norm is for scorer 'mlp' only, got True with {self.scorer!r}")
+
+    def _chosen(self, name: str) -> Any:  # noqa: ANN401 (options of any type)
+        """Return an option, or the default that follows the scorer and the optimizer."""
+        value = getattr(self, name)
+        return defaults_of(self.scorer, self.optimizer)[name] if value is None else value
+
+    # validation
+
+    def _validates(self, loss: RankingLoss, groups: IntArray | None) -> bool:
+        if self.validation is None:
+            return self.scorer != "linear" or (not loss.convex and groups is not None)
+        return self.validation > 0
+
+    def _held_out(self, labels: FloatArray, groups: IntArray | None) -> NDArray[np.bool_] | None:
+        share = _VALIDATED if self.validation is None else self.validation
+        rows = held_out(labels, groups, share, self.seed)
+        if rows is None and self.validation is not None:
+            raise ValueError(
+                f"validation must leave lists with two different labels in both parts, got {self.validation!r} with "
+                f"{len(labels)} rows: raise or lower it, or set it to 0"
+            )
+        return rows
+
+    def _checked_set(self, given: ValidationSet, groups: IntArray | None) -> _Rows:
+        """Check rows that a user holds out."""
+        if not isinstance(given, tuple | list) or len(given) not in (2, 3):
+            raise ValueError(f"validation_set must be (X, y) or (X, y, qid), got {type(given).__name__}")
+        qid = given[2] if len(given) == 3 else None
+        if (qid is None) != (groups is None):
+            raise ValueError("validation_set must have a qid if and only if the training rows have one")
+        features = self._features(given[0])
+        labels, lists = labels_and_lists(given[1], qid, len(features))
+        return features, labels, lists
+
+    def _validation(self, rows: _Rows, scale: _Scale) -> Validation:
+        X, y, lists = rows
+        statistic = RankStatistic.parse(self.statistic)
+        # weights of positions fit lists of one length only
+        statistic = statistic if statistic.length is None else RankStatistic.parse("dcg")
+        return Validation(scale(torch.from_numpy(X)).numpy(), y, lists, statistic, self.gain)
+
+    def _number_of_steps(self, loss: RankingLoss, options: FitOptions, part: _Rows, held: _Rows) -> int:
+        """Return how many steps of a fit to a part of the rows are best for those held out."""
+        X, y, groups = part
+        scale, scorer = self._fitted_scale(X, None), self._new_scorer(X.shape[1])
+        Z = scale(torch.from_numpy(X))
+        scorer.load_state_dict(self._best_start(scorer, loss, Z, y, groups, None, near=True))
+        validation = dataclasses.replace(self._validation(held, scale), start_counts=True)
+        fit = Fit(scorer, loss, Z, y, options=options, qid=groups, validation=validation)
+        before = fit.validated()
+        fit.run()
+        fit.load_best()
+        gain = fit.validated() - before
+        error = float(gain.std()) / math.sqrt(len(gain))
+        return fit.best_index if float(gain.mean()) > error else 0
+
+    def _starts_elsewhere(self, loss: RankingLoss, options: FitOptions) -> bool:
+        """Return whether a fit starts from weights that are looked for first."""
+        return not loss.convex and (self.scorer == "linear" or options.optimizer == "lbfgs")
+
+    # scores
+
+    def decision_function(self, X: ArrayLike, qid: ArrayLike | None = None) -> FloatArray:
+        """Return the scores of the rows, float64 of shape (n,).
+
+        Args:
+            X: features, (n, d), with the columns of the fit.
+            qid: list of each row, which only an attention scorer asks for: after a fit with `qid` it is required.
+
+        Raises:
+            ValueError: a ranker that is not fitted, X with other columns, or an attention scorer without lists.
+        """
+        return self._placed(self._features(X), qid)[0]
+
+    def predict(self, X: ArrayLike, qid: ArrayLike | None = None) -> FloatArray:
+        """Return the scores of `decision_function`, which takes the same arguments."""
+        return self.decision_function(X, qid)
+
+    def _placed(self, features: FloatArray, qid: ArrayLike | None) -> tuple[FloatArray, None]:
+        return self._scores(features, None if qid is None else checked_queries(qid, len(features))[0]), None
 
     @property
     def coef_(self) -> FloatArray | None:
-        """The weights on the raw features, (d,); None for an mlp."""
-        standardize, scorer = self._model
-        return _array(scorer.weight) / _array(standardize.scale) if isinstance(scorer, LinearScorer) else None
+        """The weights on the raw features, (d,); None for a neural scorer."""
+        scale, scorer = self._model
+        if not isinstance(scorer, LinearScorer):
+            return None
+        assert isinstance(scale, Standardize)
+        return _array(scorer.weight) / _array(scale.scale)
 
     @property
     def intercept_(self) -> float | None:
-        """The score of a row of zeros; None for an mlp."""
-        standardize, scorer = self._model
-        return float(self._scores(np.zeros((1, standardize.d)))[0]) if isinstance(scorer, LinearScorer) else None
+        """The score of a row of zeros; None for a neural scorer."""
+        scale, scorer = self._model
+        return float(self._scores(np.zeros((1, scale.d)))[0]) if isinstance(scorer, LinearScorer) else None
 
-    def _scores(self, features: FloatArray) -> FloatArray:
-        standardize, scorer = self._model
+    def _scores(self, features: FloatArray, lists: IntArray | None = None) -> FloatArray:
+        scale, scorer = self._model
+        Z = scale(torch.from_numpy(features))
         if isinstance(scorer, LinearScorer):
-            scores = linear_scores(standardize(torch.from_numpy(features)).numpy(), _array(scorer.weight))
+            scores = linear_scores(Z.numpy(), _array(scorer.weight))
             return scores if scorer.bias is None else scores + float(scorer.bias.detach())
-        # a matrix product may round equal rows differently, and ties decide rank statistics
-        rows, place = np.unique(features, axis=0, return_inverse=True)
+        if not scores_lists(scorer):
+            lists, pieces = None, list(Z.split(_SCORED))
+        elif lists is None and self._by_list:
+            raise ValueError("qid is required: the attention scorer scores a row by the list that it is in")
+        else:
+            pieces = [Z]
+        parameter = next(scorer.parameters())
         with torch.no_grad():
-            device = next(scorer.parameters()).device
-            return _array(scorer(standardize(torch.from_numpy(rows)).to(device)))[place.reshape(-1)]
+            parts = [score_rows(scorer, piece.to(parameter.device, parameter.dtype), lists) for piece in pieces]
+        # a matrix product may round equal rows differently, and ties decide rank statistics
+        return _array(torch.cat(parts))[_first_equals(features, lists)]
+
+    @property
+    def _typical(self) -> FloatArray:
+        scale, _ = self._model
+        return _array(scale.mean) if isinstance(scale, Standardize) else super()._typical
 
     def distance_to_optimum(self, X: ArrayLike, y: ArrayLike) -> float:
         """Return the objective minus its certified optimum, relative to the optimum.
@@ -192,12 +388,14 @@ class LinearRanker(Ranker):
             y: labels of the fit, (n,), 0 and 1.
 
         Raises:
-            ValueError: for an mlp, whose problem is not convex.
+            ValueError: for a neural scorer, whose problem is not convex, and after a fit with weights of rows.
         """
         features = self._features(X)
+        if self.fit_ is not None and self.fit_.weighted:
+            raise ValueError("distance_to_optimum needs a fit without sample_weight, got one with weights")
         standardize, scorer = self._model
         if not isinstance(scorer, LinearScorer):
-            raise ValueError("scorer must be 'linear' for a convex problem, got 'mlp'")
+            raise ValueError(f"scorer must be 'linear' for a convex problem, got {self.scorer!r}")
         from ltr.convex import certified_optimum
 
         labels = checked_labels(y, len(features))
@@ -211,17 +409,21 @@ class LinearRanker(Ranker):
         return excess / optimum
 
     def _fitted_state(self) -> dict[str, Any]:
-        standardize, scorer = self._model
-        results = {name: getattr(self, name) for name in _RESULTS}
-        return {"standardize": standardize.state_dict(), "scorer": scorer.state_dict(), **results}
+        scale, scorer = self._model
+        results = {name: getattr(self, name) for name in (*_RESULTS, "validation_")}
+        state = {"standardize": scale.state_dict(), "scorer": scorer.state_dict(), "by_list": self._by_list}
+        return {**state, **results}
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
-        standardize, scorer = Standardize(self.n_features_in_), self._new_scorer(self.n_features_in_)
-        standardize.load_state_dict(fitted["standardize"])
-        scorer.load_state_dict(fitted["scorer"])
-        self._model = (standardize, scorer.eval())
+        d, learned, weights = self.n_features_in_, fitted["standardize"], fitted["scorer"]
+        scale = Quantiles(*learned["knots"].shape) if "knots" in learned else Standardize(d)
+        scorer = self._new_scorer(d).to(next(iter(weights.values())).dtype)
+        scale.load_state_dict(learned)
+        scorer.load_state_dict(weights)
+        self._model = (scale, scorer.eval())
         self.fit_ = None
         self.objective_, self.n_iter_, self.converged_ = (fitted[name] for name in _RESULTS)
+        self._by_list, self.validation_ = fitted.get("by_list", False), fitted.get("validation_")
 
     def __getstate__(self) -> dict[str, Any]:
         # neither the training data nor a callback belongs in a copy of the model
@@ -230,29 +432,35 @@ class LinearRanker(Ranker):
 
     def _best_start(
         self,
-        scorer: LinearScorer | MLPScorer,
+        scorer: _Scorer,
         loss: RankingLoss,
         Z: torch.Tensor,
         y: FloatArray,
         qid: IntArray | None,
+        weight: FloatArray | None,
+        *,
+        near: bool = False,
     ) -> _Parameters:
         """Return the parameters from which to minimise a loss that is not convex.
 
         A loss that jumps where the order changes may well be lowest where all scores are tied: it starts from RankNet's
         scores, and nothing else is tried. Where a loss is flat at RankNet's scores, as a smooth statistic of high
-        temperature is, they are multiplied by 10 or 100.
+        temperature is, they are multiplied by 10 or 100. With `near` the start is these scores for every loss.
         """
-        options = dataclasses.replace(self._options(), optimizer="lbfgs", batch_size=None)
+        options = FitOptions(
+            l2=self.l2, chunk_rows=self.chunk_rows, tolerance=self.tolerance, seed=self.seed, device=self.device
+        )
 
         def fitted(start: _Parameters, loss: RankingLoss, steps: int) -> Fit:
             own = copy.deepcopy(scorer)
             own.load_state_dict(start)
-            fit = Fit(own, loss, Z, y, options=dataclasses.replace(options, max_steps=steps), qid=qid)
+            fit = Fit(own, loss, Z, y, options=dataclasses.replace(options, max_steps=steps), qid=qid, weight=weight)
             fit.run()
             return fit
 
         new = scorer.state_dict()
-        convex = fitted(new, RankNetLoss(reduction=loss.reduction), _CONVEX_STEPS).best
+        steps = int(self._chosen("max_steps")) if near else _CONVEX_STEPS
+        convex = fitted(new, RankNetLoss(reduction=loss.reduction), steps).best
         if not loss.continuous:
             return convex
         trials: list[Fit] = []
@@ -261,6 +469,8 @@ class LinearRanker(Ranker):
                 scaled = {name: factor * value if name in _LAST_LAYER else value for name, value in convex.items()}
                 with contextlib.suppress(NoSlopeError):
                     trials.append(fitted(scaled, loss, _TRIAL_STEPS))
+                    if near:
+                        return scaled
         with contextlib.suppress(NoSlopeError):
             trials.append(fitted(new, loss, _TRIAL_STEPS))
         if not trials:
@@ -271,16 +481,57 @@ class LinearRanker(Ranker):
             )
         return min(trials, key=lambda fit: fit.best_objective).best
 
-    def _options(self) -> FitOptions:
-        return FitOptions(**{f.name: getattr(self, f.name) for f in fields(FitOptions)})
+    def _options(self, groups: IntArray | None) -> FitOptions:
+        given = {f.name: getattr(self, f.name) for f in fields(FitOptions)}
+        given |= {name: self._chosen(name) for name in given.keys() & defaults_of(self.scorer)}
+        if given["batch_size"] is None and self.scorer != "linear" and given["optimizer"] == "adam":
+            given["batch_size"] = _ROWS if groups is None else _LISTS
+        return FitOptions(**given)
 
-    def _new_scorer(self, d: int) -> LinearScorer | MLPScorer:
+    def _fitted_scale(self, features: FloatArray, weights: FloatArray | None) -> _Scale:
+        if self._chosen("scale") == "standardize":
+            return Standardize.fit(features, weights)
+        return Quantiles.fit(features)  # places, which weights do not move
+
+    def _new_scorer(self, d: int) -> _Scorer:
         """Return the scorer from which a fit starts."""
         if self.scorer == "linear":
             return LinearScorer(d)
-        with torch.random.fork_rng([]):
+        hidden, dropout = as_sequence("hidden", self._chosen("hidden"), "integers >= 1"), self._chosen("dropout")
+        scorer: _Scorer
+        with own_randomness():
             torch.manual_seed(self.seed)
-            return MLPScorer(d, as_sequence("hidden", self.hidden, "integers >= 1"))
+            if self.scorer == "mlp":
+                scorer = MLPScorer(d, hidden, dropout, self.layer_norm)
+            else:
+                scorer = AttentionScorer(d, hidden, self.blocks, self.heads, dropout)
+        # L-BFGS needs the digits, mini-batches do not
+        return scorer if self._chosen("optimizer") == "lbfgs" else scorer.float()
+
+
+_Rows = tuple[FloatArray, FloatArray, IntArray | None]
+
+
+def _rows_of(X: FloatArray, y: FloatArray, groups: IntArray | None, chosen: NDArray[np.bool_]) -> _Rows:
+    return X[chosen], y[chosen], None if groups is None else groups[chosen]
+
+
+def _first_equals(features: FloatArray, lists: IntArray | None) -> IntArray:
+    """Return for each row the first one with the same features, and of the same list where there are lists.
+
+    Examples:
+        >>> _first_equals(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]), None).tolist()
+        [0, 1, 0]
+    """
+    keyed = features if lists is None else np.column_stack([features, lists])
+    # equal rows have equal sums; different ones seldom do
+    sums = linear_scores(keyed, np.random.default_rng(0).normal(size=(keyed.shape[1],)))
+    _, first, place = np.unique(sums, return_index=True, return_inverse=True)
+    found = first[place]
+    if not np.array_equal(keyed[found], keyed):
+        _, first, place = np.unique(keyed, axis=0, return_index=True, return_inverse=True)
+        found = first[place.reshape(-1)]
+    return np.asarray(found)
 
 
 def _warn(fit: Fit) -> None:

@@ -2,6 +2,10 @@
 
 A scorer maps features of shape ``(*batch, list, d)`` to scores of shape ``(*batch, list)``. Parameters are float64
 by default, in which a convex fit reaches its optimum to many digits; ``scorer.float()`` makes them float32.
+`LinearScorer` and `MLPScorer` score each item by itself, `AttentionScorer` by the whole list.
+
+Two modules bring features to a common scale first: `Standardize` is linear, and `Quantiles` is not, but unmoved by
+outliers and heavy tails.
 """
 
 from __future__ import annotations
@@ -10,12 +14,15 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from ltr.checks import as_float, as_numbers, as_sequence, check_matrix, check_whole
 
-__all__ = ["LinearScorer", "MLPScorer", "Standardize"]
+__all__ = ["AttentionScorer", "LinearScorer", "MLPScorer", "Quantiles", "Standardize"]
+
+_KNOTS = 128  # of `Quantiles`, per feature
 
 
 class LinearScorer(nn.Module):
@@ -63,6 +70,7 @@ class MLPScorer(nn.Module):
         d: number of features, at least 1.
         hidden: widths of the hidden layers, the one next to the input first.
         dropout: share of hidden units dropped in training, in [0, 1).
+        layer_norm: whether the values of each hidden layer are normalised, row by row, before the activation.
 
     Raises:
         ValueError: a width below 1 or a dropout outside [0, 1).
@@ -72,19 +80,12 @@ class MLPScorer(nn.Module):
         torch.Size([3, 4])
     """
 
-    def __init__(self, d: int, hidden: Sequence[int] = (64, 32), dropout: float = 0.0) -> None:
+    def __init__(
+        self, d: int, hidden: Sequence[int] = (64, 32), dropout: float = 0.0, layer_norm: bool = False
+    ) -> None:
         super().__init__()
         self.d = _width("d", d)
-        if not 0 <= as_float(dropout) < 1:
-            raise ValueError(f"dropout must be in [0, 1), got {dropout!r}")
-        layers: list[nn.Module] = []
-        width = self.d
-        for size in as_sequence("hidden", hidden, "integers >= 1"):
-            layers += [nn.Linear(width, _width("hidden", size), dtype=torch.float64), nn.SiLU()]
-            if dropout > 0:
-                layers.append(nn.Dropout(dropout))
-            width = size
-        self.layers = nn.Sequential(*layers)
+        self.layers, width = _hidden_layers(self.d, hidden, dropout, layer_norm=layer_norm)
         self.output = nn.Linear(width, 1, dtype=torch.float64)
 
     def forward(self, features: Tensor) -> Tensor:
@@ -92,6 +93,104 @@ class MLPScorer(nn.Module):
         _check_features(features, self.d)
         scores: Tensor = self.output(self.layers(features.to(self.output.weight.dtype)))
         return scores.squeeze(-1)
+
+
+def _hidden_layers(
+    d: int, hidden: Sequence[int], dropout: float = 0.0, *, layer_norm: bool = False
+) -> tuple[nn.Sequential, int]:
+    """Return linear layers of these widths with SiLU activations, and the width of the last."""
+    layers: list[nn.Module] = []
+    width = d
+    for size in as_sequence("hidden", hidden, "integers >= 1"):
+        layers.append(nn.Linear(width, _width("hidden", size), dtype=torch.float64))
+        layers += [nn.LayerNorm(size, dtype=torch.float64)] if layer_norm else []
+        layers += [nn.SiLU(), *_dropouts(dropout)]
+        width = size
+    return nn.Sequential(*layers), width
+
+
+class AttentionScorer(nn.Module):
+    """A transformer encoder over the items of a list without positions: a score depends on the whole list.
+
+    Items get a vector each from linear layers of the widths `hidden` with SiLU activations. Then come blocks of
+    self-attention and of two linear layers; each adds to the vectors what it makes of them after layer normalisation.
+    Scores are linear in the last vectors. Whatever the order of the items, each gets the same score, up to rounding.
+
+    Source: Pobrotyn, Bartczak, Synowiec, Bialobrzeski & Bojar, *Context-Aware Learning to Rank with Self-Attention*
+    (2020).
+
+    Args:
+        d: number of features, at least 1.
+        hidden: widths of the layers before the first block; the last is the width of the blocks.
+        blocks: number of blocks, at least 1.
+        heads: number of attention heads, which divides the width of the blocks.
+        dropout: share of values dropped in training in each block, in [0, 1).
+
+    Raises:
+        ValueError: a number below 1, a dropout outside [0, 1), or heads that do not divide the width.
+
+    Examples:
+        >>> scorer, features = AttentionScorer(5, hidden=(8,), heads=2), torch.arange(40.0).reshape(2, 4, 5)
+        >>> mask = torch.tensor([[True, True, True, False], [True, True, True, True]])
+        >>> bool(torch.isclose(scorer(features, mask)[0, :3], scorer(features[:1, :3])[0]).all())
+        True
+    """
+
+    of_lists = True
+
+    def __init__(
+        self, d: int, hidden: Sequence[int] = (64,), blocks: int = 2, heads: int = 4, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.d = _width("d", d)
+        self.layers, width = _hidden_layers(self.d, hidden)
+        if width % _width("heads", heads):
+            raise ValueError(f"heads must divide the width of the blocks, {width}, got {heads}")
+        self.blocks = nn.ModuleList(_Block(width, heads, dropout) for _ in range(_width("blocks", blocks)))
+        self.norm = nn.LayerNorm(width, dtype=torch.float64)
+        self.output = nn.Linear(width, 1, dtype=torch.float64)
+
+    def forward(self, features: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Return scores ``(*batch, list)`` for features ``(*batch, list, d)``.
+
+        `mask` is True where an item is real, all items by default; the score of padding is 0.
+        """
+        _check_features(features, self.d)
+        batch, length = features.shape[:-2], features.shape[-2]
+        if mask is None:
+            mask = torch.ones(features.shape[:-1], dtype=torch.bool, device=features.device)
+        real = mask.reshape(-1, length)
+        # a list of padding alone looks at itself, because a softmax over nothing is NaN
+        seen = (real | ~real.any(-1, keepdim=True))[:, None, None, :]
+        hidden = self.layers(features.to(self.output.weight.dtype).reshape(-1, length, self.d))
+        for block in self.blocks:
+            hidden = block(hidden, seen)
+        scores: Tensor = self.output(self.norm(hidden)).squeeze(-1).masked_fill(~real, 0.0)
+        return scores.reshape(*batch, length)
+
+
+class _Block(nn.Module):
+    """Self-attention and two linear layers, each on normalised values and added to what was there."""
+
+    def __init__(self, width: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norms = nn.ModuleList(nn.LayerNorm(width, dtype=torch.float64) for _ in range(2))
+        self.attend = nn.Linear(width, 3 * width, dtype=torch.float64)
+        self.join = nn.Linear(width, width, dtype=torch.float64)
+        self.wide = nn.Linear(width, 2 * width, dtype=torch.float64)
+        self.narrow = nn.Linear(2 * width, width, dtype=torch.float64)
+        self.drop = nn.Sequential(*_dropouts(dropout))
+
+    def forward(self, hidden: Tensor, seen: Tensor) -> Tensor:
+        """Return the vectors of the items, (lists, items, width); `seen` are the items that others look at."""
+        lists, items, width = hidden.shape
+        parts = self.attend(self.norms[0](hidden)).reshape(lists, items, 3, self.heads, width // self.heads)
+        query, key, value = parts.permute(2, 0, 3, 1, 4)
+        found = F.scaled_dot_product_attention(query, key, value, attn_mask=seen)
+        hidden = hidden + self.drop(self.join(found.transpose(1, 2).reshape(lists, items, width)))
+        found = self.narrow(self.drop(F.silu(self.wide(self.norms[1](hidden)))))
+        return hidden + self.drop(found)
 
 
 class Standardize(nn.Module):
@@ -118,11 +217,12 @@ class Standardize(nn.Module):
         self.register_buffer("scale", torch.ones(self.d, dtype=torch.float64))
 
     @classmethod
-    def fit(cls, X: ArrayLike) -> Standardize:
+    def fit(cls, X: ArrayLike, weight: NDArray[np.float64] | None = None) -> Standardize:
         """Learn the mean and the population standard deviation of each column.
 
         Args:
             X: observations, (n, d), finite.
+            weight: weight of each observation, (n,), > 0; None means that all count alike.
 
         Raises:
             ValueError: X of another shape, or not finite.
@@ -133,9 +233,14 @@ class Standardize(nn.Module):
         size = np.abs(features).max(axis=0)
         unit = np.where(size > 0, size, 1.0)
         constant = features.max(axis=0) == features.min(axis=0)
-        scale = (features / unit).std(axis=0) * unit
+        if weight is None:
+            mean, scale = (features / unit).mean(axis=0) * unit, (features / unit).std(axis=0) * unit
+        else:
+            own = np.average(features / unit, axis=0, weights=weight)
+            scale = np.sqrt(np.average((features / unit - own) ** 2, axis=0, weights=weight)) * unit
+            mean = own * unit
         standardize = cls(features.shape[1])
-        standardize.mean.copy_(torch.from_numpy(np.where(constant, features[0], (features / unit).mean(axis=0) * unit)))
+        standardize.mean.copy_(torch.from_numpy(np.where(constant, features[0], mean)))
         standardize.scale.copy_(torch.from_numpy(np.where(constant | (scale == 0), 1.0, scale)))
         return standardize
 
@@ -147,6 +252,89 @@ class Standardize(nn.Module):
     def extra_repr(self) -> str:
         """Return the options, for torch's own printing of modules."""
         return f"d={self.d}"
+
+
+class Quantiles(nn.Module):
+    """Each column moved to the place of its values in a normal distribution, learned on one set of observations.
+
+    A value becomes the normal quantile of the share of observations below it, half of those equal to it included;
+    then the column is standardised. In between it is linear, and beyond the smallest and largest value constant. Only
+    the order of values counts, so that heavy tails, outliers and units make no difference. A constant column becomes 0.
+
+    Args:
+        d: number of features, at least 1.
+        knots: largest number of values of a column between which it is linear, at least 2.
+
+    Examples:
+        >>> quantiles = Quantiles.fit([[1.0], [10.0], [1e9]])
+        >>> quantiles(torch.tensor([[10.0], [1e9], [1e10]])).round(decimals=4).tolist()
+        [[0.0], [1.2247], [1.2247]]
+    """
+
+    knots: Tensor
+    values: Tensor
+
+    def __init__(self, d: int, knots: int = _KNOTS) -> None:
+        super().__init__()
+        self.d = _width("d", d)
+        if knots < 2:
+            raise ValueError(f"knots must be an integer >= 2, got {knots!r}")
+        self.register_buffer("knots", torch.zeros(self.d, knots, dtype=torch.float64))
+        self.register_buffer("values", torch.zeros(self.d, knots, dtype=torch.float64))
+
+    @classmethod
+    def fit(cls, X: ArrayLike, knots: int = _KNOTS) -> Quantiles:
+        """Learn the places of the values of each column.
+
+        Args:
+            X: observations, (n, d), finite.
+            knots: as above.
+
+        Raises:
+            ValueError: X of another shape, or not finite.
+        """
+        from scipy.special import ndtri
+
+        features = as_numbers("X", X)
+        check_matrix("X", features)
+        quantiles = cls(features.shape[1], knots)
+        for column, own, placed in zip(features.T, quantiles.knots, quantiles.values, strict=True):
+            values, place, counts = np.unique(column, return_inverse=True, return_counts=True)
+            normal = ndtri((np.cumsum(counts) - counts / 2) / len(column))
+            deviation = float(normal[place].std())
+            normal = (normal - normal[place].mean()) / (deviation if deviation > 0 else 1.0)
+            kept = np.unique(np.searchsorted(np.cumsum(counts), np.linspace(1, len(column), knots)))
+            kept = np.unique([0, *kept])[-knots:] if len(values) > knots else np.arange(len(values))
+            own.copy_(_padded(values[kept], knots))
+            placed.copy_(_padded(normal[kept], knots))
+        return quantiles
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return the moved features, with the shape and device given and the dtype of the buffers."""
+        _check_features(features, self.d)
+        columns = features.to(self.knots.dtype).reshape(-1, self.d).T.contiguous()
+        above = torch.searchsorted(self.knots, columns, right=True).clamp(1, self.knots.shape[-1] - 1)
+        left, right = (self.knots.gather(-1, at) for at in (above - 1, above))
+        low, high = (self.values.gather(-1, at) for at in (above - 1, above))
+        # knots behind the last value repeat it
+        share = ((columns - left) / torch.where(right > left, right - left, 1.0)).clamp(0.0, 1.0)
+        return (low + share * (high - low)).T.reshape(features.shape)
+
+    def extra_repr(self) -> str:
+        """Return the options, for torch's own printing of modules."""
+        return f"d={self.d}, knots={self.knots.shape[-1]}"
+
+
+def _padded(values: NDArray[np.float64], size: int) -> Tensor:
+    """Return values with the last one repeated up to a size."""
+    return torch.from_numpy(np.concatenate([values, np.full(size - len(values), values[-1])]))
+
+
+def _dropouts(share: float) -> list[nn.Module]:
+    """Return a layer that drops a share of values, or none for 0."""
+    if not 0 <= as_float(share) < 1:
+        raise ValueError(f"dropout must be in [0, 1), got {share!r}")
+    return [nn.Dropout(share)] if share > 0 else []
 
 
 def _width(name: str, value: int) -> int:

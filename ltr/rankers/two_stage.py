@@ -25,7 +25,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sklearn
@@ -39,15 +39,19 @@ from ltr.checks import check_callable, check_number, check_whole, is_whole
 from ltr.data.dataset import checked_queries, labels_agree
 from ltr.exact import LinearConstraints, Progress
 from ltr.exact.largest_margin import NormName
-from ltr.exact.weight_space import available_threads
 from ltr.losses import parse_loss
-from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
+from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
 from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
-from ltr.rankers.choice import BASE, SPREADS, Choice, Split, compare, folds_of, inner_splits, places
+from ltr.rankers.choice import BASE, SPREADS, Choice, InnerSplit, Shared, compare, inner_splits, parts_of, places
 from ltr.rankers.exact import ExactRanker, TopLists, cut
+from ltr.rankers.explanation import BASE_SCORE, RESERVED, TOTAL, Explanation, summed
 from ltr.rankers.linear import LinearRanker
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
+from ltr.threads import available_threads
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["ScoreColumn", "TwoStageRanker", "make_ranker"]
 
@@ -150,6 +154,9 @@ class ScoreColumn(Ranker):
     def _scores(self, features: FloatArray) -> FloatArray:
         return features[:, self.index_].copy()
 
+    def _parts(self, features: FloatArray) -> FloatArray:
+        return features - self.others(features)
+
 
 @dataclass(eq=False, repr=False)
 class TwoStageRanker(Ranker):
@@ -193,12 +200,15 @@ class TwoStageRanker(Ranker):
         >>> X, y = load_breast_cancer(return_X_y=True)
         >>> X, y = X[:, :3], 1 - y  # malignant is positive
         >>> ranker = TwoStageRanker(LogisticRegression(), "dcg", top_k=150).fit(X, y)
+        >>> print(ranker.choice_)  # doctest: +ELLIPSIS
+        on new lists expect +0.00... dcg (90 %: -0.00... to +0.00...); chosen: base + 3 features, ... on the top 150
+        >>> ranker = TwoStageRanker(LogisticRegression(), "dcg", top_k=150, choose=False).fit(X, y)
         >>> ranker.solution_.status.value, ranker.base_, int(ranker.reranked(X).sum())
         ('optimal', LogisticRegression(), 150)
         >>> from ltr.exact import Limits
         >>> exact = ExactRanker("mrr", C=0.01, limits=Limits(time_limit=5))
         >>> rng, qid = np.random.default_rng(0), np.repeat([7, 8, 9], 20)  # three queries of 20 rows
-        >>> ranker = TwoStageRanker("ranknet", exact, top_k=5).fit(X[:60], rng.integers(0, 5, 60), qid)
+        >>> ranker = TwoStageRanker("ranknet", exact, top_k=5, choose=False).fit(X[:60], rng.integers(0, 5, 60), qid)
         >>> np.bincount(qid, weights=ranker.reranked(X[:60], qid))[7:].tolist()
         [5.0, 5.0, 5.0]
     """
@@ -207,7 +217,7 @@ class TwoStageRanker(Ranker):
     exact: str | RankStatistic | ExactRanker = "dcg"
     top_k: int | None = 50
     _: KW_ONLY
-    choose: bool = False
+    choose: bool = True
     base_score: bool = False
     spread: float | None = None
     reach: float | None = None
@@ -219,6 +229,7 @@ class TwoStageRanker(Ranker):
         y: ArrayLike,
         qid: ArrayLike | None = None,
         *,
+        sample_weight: ArrayLike | None = None,
         base_is_fitted: bool = False,
         warm_starts: Iterable[ArrayLike] = (),
         constraints: LinearConstraints | None = None,
@@ -232,6 +243,9 @@ class TwoStageRanker(Ranker):
             X: features, (n, d), finite.
             y: labels, (n,), 0 and 1 or graded.
             qid: list of each row, (n,), integers or texts, in any order; None means that all rows are one list.
+            sample_weight: weight of each row, (n,), >= 0, for the base ranker and, as in `ExactRanker.fit`, for the
+                exact stage. It needs ``choose=False`` and ``base_score=False``: inner splits and scores out of fold are
+                not weighted.
             base_is_fitted: whether to take the base ranker object as it is, without a clone and a fit. Scores out of
                 fold, which `base_score` and `choose` need, still come from clones that are fitted to parts of the rows.
             warm_starts: weights on the raw features to start the exact stage from, beside the base ranker's own.
@@ -247,7 +261,11 @@ class TwoStageRanker(Ranker):
         """
         exact = self._checked_stage()
         check_callable("on_choice", on_choice)
-        features, labels, groups = self._training_data(X, y, qid)
+        features, labels, groups, weights = self._weighted_data(X, y, qid, sample_weight)
+        if weights is not None and (self.choose or self.base_score):
+            raise ValueError("sample_weight needs choose=False and base_score=False: inner splits are not weighted")
+        gains = exact._weighted_labels(labels, weights)
+        exact._take_names(self)
         starts = exact._checked_starts(labels, features.shape[1], warm_starts, constraints, on_progress)
         seed = 0 if exact.limits is None else exact.limits.seed
         if base_is_fitted:
@@ -258,8 +276,8 @@ class TwoStageRanker(Ranker):
                 check_is_fitted(self.base_)
                 validate_data(self.base_, X, reset=False, skip_check_array=True)
         else:
-            self.base_ = self._fit_base(features, labels, groups, qid, seed)
-        scores = _scores_of(self.base_, features)
+            self.base_ = self._fit_base(features, labels, groups, qid, seed, weights)
+        scores = _scores_of(self.base_, features, groups)
         if self.top_k is not None and labels_agree(scores, groups):
             of = "" if groups is None else " of each query"
             raise ValueError(
@@ -279,7 +297,7 @@ class TwoStageRanker(Ranker):
             spread = (None, *SPREADS)[chosen]
         if self.choose or self.base_score:
             scores = self._out_of_fold(scores, features, labels, groups, seed)
-        self._fit_stage(exact, scores, features, labels, groups, starts, constraints, on_progress, spread)
+        self._fit_stage(exact, scores, features, gains, groups, starts, constraints, on_progress, spread)
         if self.choice_ is not None:
             self._explain_choice()
         return self
@@ -297,14 +315,25 @@ class TwoStageRanker(Ranker):
                 if not (self.base_score or self.choose):
                     raise ValueError(f"{name} needs base_score=True, got {name}={value!r}")
         if self.choose and self.spread is not None:
-            raise ValueError(f"spread must be None, for choose compares spreads of its own, got {self.spread!r}")
+            raise ValueError(
+                f"spread must be None, for choose compares spreads of its own: set choose=False, got {self.spread!r}"
+            )
         exact = self._exact_stage()
         exact._check_parameters()
+        off = ": set choose=False" if self.choose else ""
         if (self.choose or self.spread is not None) and exact.recentre is not None:
-            raise ValueError(f"exact: recentre must be None where weights are central ones, got {exact.recentre!r}")
+            raise ValueError(
+                f"exact: recentre must be None where weights are central ones{off}, got {exact.recentre!r}"
+            )
+        if exact.integer is not None and (self.choose or self.base_score):
+            raise ValueError(
+                "exact: integer goes with choose=False and base_score=False only, for points replace the base score: "
+                f"got integer={exact.integer!r}"
+            )
         if self.choose and RankStatistic.parse(exact.statistic).length is not None:
             raise ValueError(
-                f"exact: statistic must be one for lists of any length, which inner splits have, got {exact.statistic}"
+                f"exact: statistic must be one for lists of any length, which inner splits have{off}, "
+                f"got {exact.statistic}"
             )
         return exact
 
@@ -332,7 +361,7 @@ class TwoStageRanker(Ranker):
         if self.choose or self.base_score:
             columns = np.column_stack([scores, columns])
         top_labels, top_groups = labels[top], None if groups is None else groups[top]
-        lists = TopLists.of(columns[top], top_groups)
+        lists = TopLists.of(columns[top], top_groups, round_units=exact.integer is not None)
         exact._find(
             lists,
             top_labels,
@@ -365,25 +394,28 @@ class TwoStageRanker(Ranker):
         """
         if _is_given(self):
             return scores
-        total, deviation = np.zeros(len(scores)), scores.std()
+        total = np.zeros(len(scores))
         for repeat in range(repeats):
-            folds = folds_of(labels, groups, seed + repeat)
-            if not folds:
+            parts = parts_of(labels, groups, seed + repeat)
+            if parts is None:
                 return scores
-            for train, held in folds:
-                base, found = self._fit_part(features, labels, groups, train, seed)
-                unit = found.std()
-                own = _scores_of(base, features[held])
-                total[held] += (own - found.mean()) * (deviation / unit if unit > 0 else 1.0) + scores.mean()
+            for part in range(parts.max() + 1):
+                others = self._fit_part(features, labels, groups, parts != part, seed)
+                held = parts == part
+                total[held] += others.on_the_scale_of(scores)[held]
         return total / repeats
 
     def _fit_part(
-        self, features: FloatArray, labels: FloatArray, groups: IntArray | None, rows: IntArray, seed: int
-    ) -> tuple[Any, FloatArray]:
-        """Return a base ranker fitted to some of the rows, and its scores of these rows."""
-        lists = None if groups is None else np.unique(groups[rows], return_inverse=True)[1]
-        base = self._fit_base(features[rows], labels[rows], lists, lists, seed)
-        return base, _scores_of(base, features[rows])
+        self, features: FloatArray, labels: FloatArray, groups: IntArray | None, seen: NDArray[np.bool_], seed: int
+    ) -> _PartScores:
+        """Return the scores of all rows by a base ranker that is fitted to some of them."""
+        if _is_given(self):
+            base = self.base_
+        else:
+            lists = None if groups is None else np.unique(groups[seen], return_inverse=True)[1]
+            base = self._fit_base(features[seen], labels[seen], lists, lists, seed)
+        scores = _scores_of(base, features, groups)
+        return _PartScores(scores, float(scores[seen].mean()), float(scores[seen].std()))
 
     def _compare(
         self,
@@ -400,13 +432,22 @@ class TwoStageRanker(Ranker):
         if not splits:
             which = "two rows of each label" if groups is None else "two queries"
             raise ValueError(f"choose needs at least {which} to split, use choose=False")
-        missing = [split for split in splits if split[0] not in results]
+        missing = [split for split in splits if split.name not in results]
         done = len(splits) - len(missing)
+        parts_of_repeat = {split.repeat: split.parts for split in splits}
 
-        def ranked(split: Split) -> tuple[str, list[list[float]]]:
-            return split[0], self._rank_held_out(features, labels, groups, split, constraints, seed)
+        def fit_without(key: tuple[int, int, int]) -> _PartScores:
+            repeat, one, other = key
+            parts = parts_of_repeat[repeat]
+            return self._fit_part(features, labels, groups, (parts != one) & (parts != other), seed)
 
-        with ThreadPoolExecutor(available_threads()) as pool:
+        without = Shared(fit_without)
+
+        def ranked(split: InnerSplit) -> tuple[str, list[list[float]]]:
+            return split.name, self._rank_held_out(features, labels, groups, split, without, constraints, seed)
+
+        threads = getattr(self._exact_stage().method, "threads", None) or available_threads()
+        with ThreadPoolExecutor(threads) as pool:
             try:
                 for name, places_of_split in pool.map(ranked, missing):
                     results[name] = places_of_split
@@ -417,36 +458,49 @@ class TwoStageRanker(Ranker):
                 pool.shutdown(cancel_futures=True)
                 raise
         names = [BASE, *(f"spread {spread:g}" for spread in SPREADS)]
-        return compare(results, splits, names, labels, groups, self._measure(), seed)
+        linear = _linear_weights(self.base_, features.shape[1]) is not None
+        return compare(results, splits, names, labels, groups, self._measure(), seed, linear=linear)
 
     def _rank_held_out(
         self,
         features: FloatArray,
         labels: FloatArray,
         groups: IntArray | None,
-        split: Split,
+        split: InnerSplit,
+        without: Callable[[tuple[int, int, int]], _PartScores],
         constraints: LinearConstraints | None,
         seed: int,
     ) -> list[list[float]]:
-        """Return the places of the held-out rows by base and corrections that learn from the other rows."""
-        _, train, held = split
-        part = copy.copy(self)
-        if _is_given(self):
-            own = _scores_of(self.base_, features[train])
-        else:
-            part.base_, own = self._fit_part(features, labels, groups, train, seed)
+        """Return the places of the held-out rows by base and corrections that learn from the other rows.
+
+        Args:
+            features: features of all rows, (n, d).
+            labels: their labels, (n,).
+            groups: list of each row, (n,); None means that all rows are one list.
+            split: which of them are held out.
+            without: returns the scores by a base fitted without two parts of a repeat.
+            constraints: side constraints on the weights of the features.
+            seed: seed of the base.
+        """
+        train, held, part = split.train, split.held, copy.copy(self)
+        own = self._fit_part(features, labels, groups, split.parts != split.part, seed).scores
+        scores = own.copy()
+        if not _is_given(self) and split.parts.max() > 1:  # with two parts, nothing is left without both
+            for other in set(range(split.parts.max() + 1)) - {split.part}:
+                rows = split.parts == other
+                one, two = sorted((split.part, other))
+                scores[rows] = without((split.repeat, one, two)).on_the_scale_of(own[train])[rows]
         X, y = features[train], labels[train]
-        lists = None if groups is None else np.unique(groups[train], return_inverse=True)[1]
+        lists, held_lists = (
+            None if groups is None else np.unique(groups[rows], return_inverse=True)[1] for rows in (train, held)
+        )
         if self.top_k is not None and groups is None:
             part.top_k = max(2, round(self.top_k * len(train) / len(labels)))
-        held_lists = None if groups is None else np.unique(groups[held], return_inverse=True)[1]
-        scores = part._out_of_fold(own, X, y, lists, seed, repeats=1)
-        base_scores = _scores_of(part.base_, features[held])
-        found = [places(base_scores, held_lists).tolist()]
+        found = [places(own[held], held_lists).tolist()]
         for spread in SPREADS:
-            part._fit_stage(self._exact_stage(), scores, X, y, lists, [], constraints, None, spread, prove=False)
-            cuts = part._cuts(base_scores, held_lists)
-            found.append(places(part._merged(base_scores, cuts, features[held], held_lists), held_lists).tolist())
+            part._fit_stage(self._exact_stage(), scores[train], X, y, lists, [], constraints, None, spread, prove=False)
+            cuts = part._cuts(own[held], held_lists)
+            found.append(places(part._merged(own[held], cuts, features[held], held_lists), held_lists).tolist())
         return found
 
     def _explain_choice(self) -> None:
@@ -462,6 +516,8 @@ class TwoStageRanker(Ranker):
             used = int(np.count_nonzero(exact.coef_))
             top = "full list" if self.top_k is None else f"top {self.top_k}"
             what = f"base + {used} feature{'s' * (used != 1)}, {choice.chosen}, on the {top}"
+        elif choice.reranks:  # on all rows together there is nothing to order
+            what, choice = BASE, dataclasses.replace(choice, chosen=BASE, expected=0.0, low=0.0, high=0.0)
         elif exact.coef_ is not None:
             exact.coef_ = None
             exact.note_ = str(dataclasses.replace(choice, list_gain=gain))
@@ -501,17 +557,6 @@ class TwoStageRanker(Ranker):
         """Return the scores of `decision_function`, which takes the same arguments."""
         return self.decision_function(X, qid)
 
-    def order(self, X: ArrayLike, qid: ArrayLike | None = None) -> IntArray:
-        """Return the indices of the rows from the top of the list to its bottom; equal scores by index.
-
-        With `qid` the lists follow each other in the order in which their queries first appear. The arguments are those
-        of `decision_function`.
-        """
-        scores = self.decision_function(X, qid)
-        if qid is None:
-            return np.argsort(-scores, kind="stable")
-        return np.lexsort((-scores, checked_queries(qid, len(scores))[0]))
-
     def reranked(self, X: ArrayLike, qid: ArrayLike | None = None) -> NDArray[np.bool_]:
         """Return whether each row is at or above the threshold (of its query), (n,), and so ordered by the exact stage.
 
@@ -534,7 +579,7 @@ class TwoStageRanker(Ranker):
         if not hasattr(self, "exact_"):
             raise ValueError("recentred needs a fitted ranker: call fit first")
         exact = self.exact_.recentred(norm)
-        moved = TwoStageRanker(self.base, ExactRanker(**exact.get_params(deep=False)), self.top_k)
+        moved = TwoStageRanker(self.base, ExactRanker(**exact.get_params(deep=False)), self.top_k, choose=False)
         moved.__dict__.update({**vars(self), "exact": moved.exact, "exact_": exact})
         return moved
 
@@ -558,7 +603,13 @@ class TwoStageRanker(Ranker):
         return self._exact_stage()._measure()
 
     def _fit_base(
-        self, features: FloatArray, labels: FloatArray, groups: IntArray | None, qid: ArrayLike | None, seed: int
+        self,
+        features: FloatArray,
+        labels: FloatArray,
+        groups: IntArray | None,
+        qid: ArrayLike | None,
+        seed: int,
+        weights: FloatArray | None = None,
     ) -> Any:  # noqa: ANN401 (any estimator)
         """Return the base ranker, fitted.
 
@@ -586,15 +637,20 @@ class TwoStageRanker(Ranker):
             requested = "qid" in process_routing(self, "fit", qid=qid).base.fit
             learns_from_lists = requested or (takes_group and not takes_qid)
         lists = groups if learns_from_lists else None
+        given: dict[str, Any] = {}
+        if weights is not None:
+            if not has_fit_parameter(last, "sample_weight"):
+                raise ValueError(f"sample_weight: the fit of the base, {last!r:.80}, takes none")
+            given[f"{prefix}sample_weight"] = weights
         # classifiers and boosted trees ask for whole numbers
         y = labels.astype(np.int64) if np.all(labels == np.floor(labels)) else labels
         if takes_group:
             lists = np.zeros(len(y), dtype=np.int64) if lists is None else lists
             order = np.argsort(lists, kind="stable")
-            sizes = np.unique(lists, return_counts=True)[1]
-            base.fit(features[order], y[order], **{f"{prefix}group": sizes})
+            given = {name: values[order] for name, values in given.items()}
+            base.fit(features[order], y[order], **{f"{prefix}group": np.unique(lists, return_counts=True)[1]}, **given)
         else:
-            base.fit(features, y, **({} if lists is None else {f"{prefix}qid": lists}))
+            base.fit(features, y, **given, **({} if lists is None else {f"{prefix}qid": lists}))
         if isinstance(base, Ranker):
             base._take_names(self)
         return base
@@ -605,8 +661,8 @@ class TwoStageRanker(Ranker):
         """Return base scores, the score from which each row is reranked, and the number of its query."""
         if self.threshold_ is not None and qid is not None:
             raise ValueError("qid must be None: the ranker was fitted on one list, fit(X, y, qid) takes queries")
-        scores = _scores_of(self.base_, features)
         queries = None if qid is None else checked_queries(qid, len(features))[0]
+        scores = _scores_of(self.base_, features, queries)
         return scores, self._cuts(scores, queries), queries
 
     def _cuts(self, scores: FloatArray, queries: IntArray | None) -> FloatArray:
@@ -631,10 +687,35 @@ class TwoStageRanker(Ranker):
         above = np.where(exact >= 0, 2.0 + exact, 1.0 + 1.0 / (1.0 - np.minimum(exact, 0.0)))
         return np.where(top, lift + above, scores)
 
-    def _scores_of_lists(self, X: ArrayLike, qid: ArrayLike | None) -> FloatArray:
-        features = self._features(X)
+    def _placed(self, features: FloatArray, qid: ArrayLike | None) -> tuple[FloatArray, NDArray[np.bool_]]:
         # after a fit on one list the scores hold for any list
-        return self._scores(features, None if self.threshold_ is not None else qid)
+        scores, cuts, queries = self._first_stage(features, None if self.threshold_ is not None else qid)
+        return self._merged(scores, cuts, features, queries), (scores >= cuts) & (self.coef_ is not None)
+
+    def _explained(self, values: pd.DataFrame, rows: pd.DataFrame) -> Explanation:
+        import pandas as pd
+
+        features, exact = np.array(values), self.exact_
+        queries = np.unique(rows["query"], return_inverse=True)[1] if "query" in rows else None
+        scores = _scores_of(self.base_, features, None if self.threshold_ is not None else queries)
+        seen, reranked = values.assign(**{BASE_SCORE: scores}), (rows["stage"] == "reranked").to_numpy()
+        parts, base, note = _parts_of(self.base_, features, exact.center_), None, ""
+        if parts is not None:
+            base = frame = summed(values, parts, scores)
+        else:
+            kind = type(self.base_).__name__
+            note = f"the base score is not decomposed: that of a {kind} is not known to be a sum over columns"
+            frame = pd.DataFrame({BASE_SCORE: scores, TOTAL: scores}, index=values.index)
+            frame = frame.reindex(columns=[*values.columns, BASE_SCORE, TOTAL])
+        if reranked.any():
+            own = (features - exact.center_) * exact.coef_
+            if corrected := exact.base_weight_ > 0:
+                own = np.column_stack([own, exact.base_weight_ * (scores - exact.base_center_)])
+            top = summed(seen if corrected else values, own, exact._scores(features, scores))
+            every = [*values.columns, *(name for name in RESERVED if name in frame or name in top)]
+            both = [each.reindex(columns=every).to_numpy() for each in (top, frame)]
+            frame = pd.DataFrame(np.where(reranked[:, None], *both), columns=every, index=values.index)
+        return Explanation(frame, seen, rows, base, note)
 
     def _fitted_state(self) -> dict[str, Any]:
         if not isinstance(self.base_, Ranker):
@@ -649,6 +730,20 @@ class TwoStageRanker(Ranker):
         self.threshold_ = fitted["threshold"]
         choice = fitted.get("choice")  # which earlier files do not hold
         self.choice_ = None if choice is None else Choice.from_dict(choice)
+
+
+@dataclass(frozen=True, eq=False)
+class _PartScores:
+    """Scores by a base ranker that has seen some of the rows."""
+
+    scores: FloatArray  # of all rows, (n,)
+    mean: float  # of the scores of the rows that it has seen
+    deviation: float
+
+    def on_the_scale_of(self, own: FloatArray) -> FloatArray:
+        """Return the scores, shifted and scaled so that those of rows it has seen have mean and deviation of `own`."""
+        factor = float(own.std()) / self.deviation if self.deviation > 0 else 1.0
+        return (self.scores - self.mean) * factor + own.mean()
 
 
 def _is_given(ranker: TwoStageRanker) -> bool:
@@ -672,8 +767,10 @@ def _routes(base: Any) -> bool:  # noqa: ANN401 (a name or any estimator)
     return hasattr(base, "get_metadata_routing")
 
 
-def _scores_of(base: Any, features: FloatArray) -> FloatArray:  # noqa: ANN401 (any estimator)
+def _scores_of(base: Any, features: FloatArray, queries: IntArray | None) -> FloatArray:  # noqa: ANN401 (any estimator)
     """Return a base ranker's scores of an array whose columns are known to be those of the fit, (n,)."""
+    if isinstance(base, LinearRanker):  # some score a row by its list
+        return base._scores(features, queries)
     if isinstance(base, Ranker):
         return base._scores(features)
     method = next((name for name in ("decision_function", "predict_proba", "predict") if hasattr(base, name)), None)
@@ -687,6 +784,22 @@ def _scores_of(base: Any, features: FloatArray) -> FloatArray:  # noqa: ANN401 (
             f"base must give one score per row, got shape {scores.shape}: of graded labels take a regressor or ranker"
         )
     return scores
+
+
+def _parts_of(base: Any, features: FloatArray, typical: FloatArray) -> FloatArray | None:  # noqa: ANN401 (any estimator)
+    """Return what each column adds to a base ranker's scores, (n, d); None where they are no sum over columns."""
+    if isinstance(base, Ranker):
+        return base._parts(features)
+    weights = _linear_weights(base, features.shape[1])
+    if weights is None:
+        return None
+    # weights alone do not make a score linear: that of a Poisson regression is exponential in them
+    probes = np.vstack([features, 0 * features[:1], 2 * features[:1] + 1])
+    scores = _scores_of(base, probes, None)
+    rest = scores - linear_scores(probes, weights)
+    if np.ptp(rest) > 1e-9 * max(1.0, float(np.abs(scores).max())):
+        return None
+    return (features - typical) * weights
 
 
 def _linear_weights(base: Any, d: int) -> FloatArray | None:  # noqa: ANN401 (any estimator)

@@ -191,7 +191,9 @@ def solve_exactly(name: str, data: Dataset) -> Solution:
 def rankings(data: Dataset) -> dict[str, dict[str, float]]:
     """Return the theorem's statistics of both solutions, of RankNet with its top reranked, and of RankBoost."""
     x = data.X[:, 0]
-    two_stage = TwoStageRanker("ranknet", ExactRanker(f"dcg@{_TOP_K}", method=WeightSpaceSearch(threads=1)), _TOP_K)
+    two_stage = TwoStageRanker(
+        "ranknet", ExactRanker(f"dcg@{_TOP_K}", method=WeightSpaceSearch(threads=1)), _TOP_K, choose=False
+    )
     scores = {
         "Solution 1": x,
         "Solution 2": -x,

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import joblib
 
-from ltr.exact.weight_space import available_threads
+from ltr.threads import available_threads
 from scripts._bench import Records
-from scripts.payoff.cells import BASES, INSTALLED, OWN, PAPER, QUERIES, SPLITS, compute
+from scripts.payoff.cells import BASES, INSTALLED, OWN, PAPER, QUERIES, SPLITS, by_rule, compute
 from scripts.payoff.page import KEY, page_of
 from trainers.files import Json, write_atomic
 from trainers.report.page import to_markdown
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if missing:
         write_atomic(path, "".join(json.dumps(cell) + "\n" for cell in found).encode())
     page = options.docs / "payoff.md"
-    write_atomic(page, to_markdown(page_of(found), {}).encode())
+    write_atomic(page, to_markdown(page_of([by_rule(cell) for cell in found]), {}).encode())
     print(f"{page}: made of {len(found)} cells")
     return 1 if failed else 0
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.metrics.comparison import compare
-from scripts.payoff.cells import BASE, BASES, CHOSEN, FULL, INSTALLED, OWN, PAPER, QUERIES, SPLITS, SPREAD
+from ltr.rankers.choice import BAR, HIGH_BAR
+from scripts.payoff.cells import BASE, BASES, CHOSEN, FULL, INSTALLED, OWN, PAPER, QUERIES, SECONDS, SPLITS, SPREAD
 from trainers.files import Json
 from trainers.report.page import Block, Page, Section, Table, Text, literal
 from trainers.report.paired import ALPHA, FEWEST_SPLITS, paired
@@ -131,8 +132,11 @@ def _protocol(cells: Sequence[Json]) -> list[str]:
         "**base**: the base ranker alone. **chosen**: the two-stage ranker with `choose=True`, which sees the training "
         "set only. **full**: the linear scorer with the largest statistic on the training list, which replaces the "
         f"base score. **+ 1, + 2**: the base score and at most so many features, with the largest statistic. "
-        f"**{spreads}**: central weights around the base's order, the candidates of the choice. **oracle**: "
-        "the best of all these on the test set itself, which nobody can know. Searches stop after 5 seconds.",
+        f"**{spreads}**: central weights around the base's order, the candidates of the choice. **oracle**: the best "
+        f"of all these on the test set itself, which nobody can know. Searches stop after {SECONDS:g} seconds. A cell "
+        "has the gains of all candidates on inner splits, and this page applies the present rule to them: the "
+        f"candidate with the largest gain, if that exceeds {BAR:g} of its standard deviations ({HIGH_BAR:g} where the "
+        "base is not linear).",
         "Gains are differences from the base on the test set, in percent of the base, with the standard error over "
         f"splits. *Shown* means p <= {ALPHA} in the paired t-test over the splits of a data set. These share rows, so "
         "the test finds losses and gains more readily than it should.",

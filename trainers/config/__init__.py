@@ -5,6 +5,7 @@ messages follow from the field.
 """
 
 from trainers.config.experiment import (
+    CARD,
     EXACT,
     ORIGIN,
     Config,
@@ -17,6 +18,7 @@ from trainers.config.experiment import (
 )
 
 __all__ = [
+    "CARD",
     "EXACT",
     "ORIGIN",
     "Config",

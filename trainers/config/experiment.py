@@ -19,6 +19,7 @@ from trainers.config.sections import (
     EARLIER,
     FREE,
     BaselinesConfig,
+    CardConfig,
     Clash,
     DataConfig,
     ExactConfig,
@@ -34,6 +35,8 @@ from trainers.config.toml_text import apply_overrides, dump_toml, make_absolute,
 
 EXACT = "exact"
 """Name of the exact stage among the methods of a run."""
+CARD = "card"
+"""Name of the card among the methods of a run."""
 ORIGIN = "run.json"
 """File of a run folder beside its config."""
 
@@ -48,6 +51,7 @@ class Config(Section):
     surrogate: SurrogateConfig = SurrogateConfig()
     baselines: BaselinesConfig = BaselinesConfig()
     exact: ExactConfig = ExactConfig()
+    card: CardConfig = CardConfig()
     statistics: StatisticsConfig = StatisticsConfig()
     tracking: TrackingConfig = TrackingConfig()
 
@@ -56,7 +60,8 @@ class Config(Section):
         """Names of all methods of the run in the order in which they run."""
         column = (self.base,) if self.exact.score_column is not None else ()
         exact = (*column, EXACT) if self.exact.enabled else ()
-        return (*self.surrogate.losses, *self.baselines.methods, *exact)
+        card = (CARD,) if self.card.enabled else ()
+        return (*self.surrogate.losses, *self.baselines.methods, *exact, *card)
 
     @property
     def base(self) -> str:
@@ -66,16 +71,20 @@ class Config(Section):
 
     @property
     def reported(self) -> tuple[str, ...]:
-        """Names of the statistics to report, that of the exact stage first."""
-        return tuple(dict.fromkeys((self.exact.statistic, *self.statistics.report)))
+        """Names of the statistics to report: those of the exact stage and of the card come first."""
+        card = (self.card.statistic,) if self.card.enabled else ()
+        exact = (self.exact.statistic,) if self.exact.enabled or not card else ()
+        return tuple(dict.fromkeys((*exact, *card, *self.statistics.report)))
 
     def clashes(self) -> Iterator[Clash]:
         """Require a method, and the exact stage's base among the methods."""
         names, column = (*self.surrogate.losses, *self.baselines.methods), self.exact.score_column
         from_methods = ("surrogate.losses", "baselines.methods")
-        if not names and column is None:
+        if not names and column is None and (self.exact.enabled or not self.card.enabled):
             rule = "must name a loss, or baselines.methods a method: nothing is left to run"
-            yield "surrogate.losses", rule, [], from_methods
+            if self.card.enabled:
+                rule += " before the exact stage; exact.enabled = false leaves the card alone"
+            yield "surrogate.losses", rule, [], (*from_methods, "exact.enabled", "card.enabled")
         elif self.exact.enabled and column is None and self.exact.base not in names:
             rule = f"must be a method of this run ({', '.join(names)})"
             yield "exact.base", rule, self.exact.base, ("exact.enabled", *from_methods)
@@ -95,9 +104,9 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
 
     The config of a run folder that an earlier version wrote gets the values of `EARLIER` for the keys that it lacks.
 
-    A file may take over the keys of another one, ``extends = "common.toml"``. A relative ``data.path`` or
-    ``data.test_path`` starts from the folder of the file that contains it, and from the current folder where it is
-    given as an override.
+    A file may take over the keys of another one, ``extends = "common.toml"``. A relative path of the data (``path``,
+    ``test_path`` or ``validation_path``) starts from the folder of the file that contains it, and from the current
+    folder where it is given as an override.
 
     Raises:
         ConfigError: everything that is wrong, at once.
@@ -144,6 +153,8 @@ def parse_config(
     """
     overrides = overrides or {}
     found = list(findings)
+    if isinstance(card := tree.get(CARD), Mapping):
+        tree = {**tree, CARD: {"enabled": True, **card}}
     config = None
     try:
         config = Config.model_validate(dict(tree))

@@ -235,6 +235,7 @@ class _Reader:
 _SEED = "must be left out: splits are the seeds"
 _IN_FILE = {"grid": "is set in the file only: there may be several grids", "seed": _SEED}
 _KEYS = tuple(key for key, *_ in describe_keys())
+_TABLES = ("card.cuts.", "card.signs.")  # keys below these are names of the data
 # keys that a grid may not vary, or sections of them
 _NOT = {
     "name": "must not be varied: it is the row of the table",
@@ -242,6 +243,7 @@ _NOT = {
     "surrogate.losses": "must not be varied: methods chooses them",
     "baselines.methods": "must not be varied: methods chooses them",
     "exact.enabled": "must not be varied: methods chooses it",
+    "card.enabled": "must not be varied: methods chooses it",
     **dict.fromkeys(free_keys(), "must not be varied: results do not depend on it"),
 }
 
@@ -252,7 +254,7 @@ def _wrong_keys(table: str, leaves: Mapping[str, Any]) -> Iterator[tuple[str, st
         if any(known.startswith(f"{key}.") for known in _KEYS):
             if table == "vary" or value != {}:
                 yield key, "is a section: name its keys", value
-        elif key not in _KEYS:
+        elif key not in _KEYS and not (table == "set" and key.startswith(_TABLES)):
             yield key, f"unknown key{nearest(key, _KEYS)}", value
         elif key == "seed":
             yield key, _SEED, value

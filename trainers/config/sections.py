@@ -7,27 +7,73 @@ losses, data sets and solver methods exist is decided by the library.
 from __future__ import annotations
 
 import dataclasses
+import math
+import os
 import re
-from collections.abc import Iterator
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, StrictInt, StrictStr
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    model_validator,
+)
 
-from ltr.data import FormatName, dataset_names, format_of
+from ltr.checks import as_float, is_whole
+from ltr.data import DataError, FormatName, Reading, Roles, dataset_names, format_of
 from ltr.data.named import LISTS_BY_QUERY
 from ltr.exact import METHODS, Limits, RerankProblem
-from ltr.losses import parse_loss
-from ltr.ranks import GainName
-from ltr.statistics import RankStatistic
+from ltr.exact.cards import MOST_QUESTIONS, CardProblem
+from ltr.exact.problem import MOST_POINTS
+from ltr.statistics import GainName, RankStatistic
+from ltr.training import (
+    ADAM_ONLY,
+    OptimizerName,
+    PrecisionName,
+    ScaleName,
+    ScheduleName,
+    ScorerName,
+    defaults_of,
+)
 from trainers.config.errors import nearest
 
 EARLIER: dict[str, Any] = {
+    "data.positive": None,
+    "data.numbers": [],
+    "data.categories": [],
+    "data.missing": [],
+    "data.decimal": None,
+    "data.date_format": None,
     "exact.choose": False,
     "exact.base_score": False,
     "exact.spread": None,
     "exact.reach": None,
     "exact.max_nonzeros": None,
+    "surrogate.dropout": 0.0,
+    "surrogate.layer_norm": False,
+    "surrogate.blocks": 2,
+    "surrogate.heads": 4,
+    "surrogate.scale": "standardize",
+    "surrogate.schedule": "constant",
+    "surrogate.warmup": 0,
+    "surrogate.weight_decay": 0.0,
+    "surrogate.clip": None,
+    "surrogate.precision": "auto",
+    "surrogate.validation": None,
+    "surrogate.patience": 20,
+    "exact.signs": [],
+    "exact.required": [],
+    "exact.forbidden": [],
+    "exact.constraints": [],
+    "exact.integer": None,
 }
 """Keys that are newer than version 0.1, with the values that stand for what it did; records leave these out."""
 FREE: dict[str, Any] = {"changes_results": False}
@@ -54,11 +100,33 @@ def _statistic(text: str) -> str:
     return str(RankStatistic.parse(text))
 
 
+PLAIN_LOSSES = (
+    "ranknet",
+    "hinge",
+    "squared_hinge",
+    "exponential",
+    "logistic",
+    "p_norm_push(p=2)",
+    "list_net",
+    "list_mle",
+)
+"""Convex losses in their usual spelling, which need no check: torch takes a second to import."""
+
+
 def _loss(text: str) -> str:
-    loss = parse_loss(text)
-    if not loss.convex:
-        raise ValueError(f"must be convex, which {loss.key} is not: ltr.LinearRanker takes it")
-    return str(loss)
+    if text in PLAIN_LOSSES:
+        return text
+    from ltr.losses import parse_loss
+
+    return str(parse_loss(text))
+
+
+def _convex(loss: str) -> bool:
+    if loss in PLAIN_LOSSES:
+        return True
+    from ltr.losses import parse_loss
+
+    return parse_loss(loss).convex
 
 
 def _method(text: str) -> str:
@@ -112,6 +180,23 @@ def _yes_no_or_column(value: object) -> bool | str:
     return value
 
 
+def _listed(value: Any) -> Any:  # noqa: ANN401  (a value of any key)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _signed(value: object) -> object:
+    """Return a table of signs by column as a list, ``{age = "+"}`` as ``["+age"]``; split a string as `_split` does."""
+    if isinstance(value, Mapping):
+        return [f"{sign}{column}" for column, sign in value.items()]
+    return _split(value)
+
+
+def _with_sign(text: str) -> str:
+    if text[:1] not in ("+", "-") or len(text) < 2:
+        raise ValueError('must be a column with its sign: "+age", or signs = {age = "+"}')
+    return text
+
+
 def _unique(values: tuple[Any, ...]) -> tuple[Any, ...]:
     for at, value in enumerate(values):
         if value in values[:at]:
@@ -125,6 +210,12 @@ Several = Annotated[tuple[_Item, ...], BeforeValidator(_split), Field(strict=Fal
 Statistic = Annotated[StrictStr, AfterValidator(_statistic)]
 Loss = Annotated[StrictStr, AfterValidator(_loss)]
 Names = Several[StrictStr]
+Signs = Annotated[
+    tuple[Annotated[StrictStr, AfterValidator(_with_sign)], ...],
+    BeforeValidator(_signed),
+    Field(strict=False),
+    AfterValidator(_unique),
+]
 # solvers and libraries take seeds of 31 bits
 Seed = Annotated[StrictInt, Field(ge=0, le=2**31 - 1)]
 FileName = Annotated[StrictStr, AfterValidator(_file_name)]
@@ -149,11 +240,22 @@ class DataConfig(Section):
     name: _Name = option(None, "a known data set: gaussians, travel, pima, ...")
     path: _Name = option(None, "your own table (CSV) or sparse text, relative to the config file")
     test_path: _Name = option(None, "file of the test set; path is split when left out")
+    validation_path: _Name = option(
+        None, "file of the rows to validate by while training; a part of the training set when left out"
+    )
     format: FormatName = option("auto", "table, svmlight (also libsvm, LETOR), or auto to decide by the file")
-    label: _Name = option(None, "label column of your table: 0 and 1, with queries also 2, 3, ...")
+    label: _Name = option(None, "label column of your table: 0 and 1, yes and no, with queries also 2, 3, ...")
+    positive: StrictStr | StrictInt | StrictBool | float | None = option(
+        None, "label of the positives, where labels are neither 0 and 1 nor yes and no; all others count as 0"
+    )
     query: _Name = option(None, "query column of your table; alternatively a file of sizes, PATH.query")
     drop: Names = option((), "columns of your table that are not features, such as ids")
     features: Names | None = option(None, "feature columns of your table; all others when left out")
+    numbers: Names = option((), "columns to take as numbers, even where they look like ids")
+    categories: Names = option((), "columns to take as categories, such as numbers that are codes")
+    missing: Names = option((), 'texts that stand for missing values, such as "?"; empty cells, NA and null do already')
+    decimal: Literal[".", ","] | None = option(None, "decimal mark of numbers that could be read with both, as 1,234")
+    date_format: _Name = option(None, "format of dates whose day and month could be swapped, such as %d/%m/%Y")
     train_fraction: float = option(0.5, "share of the rows (queries) used for training", gt=0, lt=1)
     split_seed: Seed | None = option(None, "seed of the split; the run's seed when left out")
     seed: Seed = option(0, "seed of generated data sets")
@@ -169,14 +271,20 @@ class DataConfig(Section):
         if self.name is not None and self.path is not None:
             yield "path", "must not be given beside name: the data come from one place", self.path, ("name",)
         elif self.path is not None and self.label is None and self.file_format != "svmlight":
-            yield "label", "is required with path: the column that holds 0 and 1", None, ("path", "format")
+            yield (
+                "label",
+                "is required with path: the column that holds 0 and 1, or yes and no",
+                None,
+                ("path", "format"),
+            )
+        prepared = ("positive", "numbers", "categories", "missing", "decimal", "date_format")
         if self.path is None:
-            for field in ("test_path", "label", "query", "drop", "features"):
-                if value := getattr(self, field):
+            for field in ("test_path", "validation_path", "label", "query", "drop", "features", *prepared):
+                if (value := getattr(self, field)) not in (None, ()):
                     yield field, "goes with path only: a named data set knows its columns", value, ("path",)
         elif self.file_format == "svmlight":
-            for field in ("label", "query", "drop"):
-                if value := getattr(self, field):
+            for field in ("label", "query", "drop", *prepared):
+                if (value := getattr(self, field)) not in (None, ()):
                     yield field, "goes with tables only: a sparse file has no such columns", value, ("path", "format")
         if self.test_path is not None or self.name in LISTS_BY_QUERY:
             for field in ("train_fraction", "split_seed"):
@@ -185,11 +293,33 @@ class DataConfig(Section):
                     yield field, rule, value, ("test_path", "name")
         if self.features and (both := sorted(set(self.features) & set(self.drop))):
             yield "drop", f"must not name the feature {both[0]!r}", list(self.drop), ("features",)
+        if both := sorted(set(self.numbers) & set(self.categories)):
+            yield "categories", f"must not name {both[0]!r} of numbers", list(self.categories), ("numbers",)
+        if self.date_format is not None and "%" not in self.date_format:
+            yield "date_format", "must have the form of %d/%m/%Y", self.date_format, ()
         for field in ("label", "query"):
             if getattr(self, field) in (*(self.features or ()), *self.drop):
                 yield field, "must be neither a feature nor dropped", getattr(self, field), ("features", "drop")
         if self.label is not None and self.label == self.query:
             yield "query", "must not be the label column", self.query, ("label",)
+
+    def check_files(self) -> None:
+        """Raise DataError, which names them all, where files are missing."""
+        given = [path for path in (self.path, self.test_path) if path is not None and not os.path.isfile(path)]  # noqa: PTH113
+        if given:
+            what = (f"{path}: {'is not a file' if os.path.exists(path) else 'no such file'}" for path in given)  # noqa: PTH110
+            raise DataError("\n  ".join(what))
+
+    @property
+    def roles(self) -> Roles:
+        """What the columns of a table are for."""
+        names = ("label", "positive", "query", "drop", "features", "numbers", "categories", "date_format")
+        return Roles(**{name: getattr(self, name) for name in names})
+
+    @property
+    def reading(self) -> Reading:
+        """How a text table is to be read."""
+        return Reading(decimal=self.decimal, missing=self.missing)
 
     @property
     def file_format(self) -> FormatName:
@@ -208,31 +338,85 @@ class SurrogateConfig(Section):
         "losses to train on, also your own as `module:Class`; an empty list trains none; the default for graded labels "
         "has no logistic",
     )
-    scorer: Literal["linear", "mlp"] = option("linear", "the scoring function")
+    scorer: ScorerName = option("linear", "the scoring function: linear, mlp, or attention over the list")
     hidden: Annotated[tuple[_Width, ...] | None, BeforeValidator(_split_integers)] = option(
-        None, "widths of the hidden layers of an mlp; (64, 32) when left out", min_length=1, strict=False
+        None,
+        "widths of the hidden layers of an mlp, (256, 128) when left out; of those before the attention, (64,)",
+        min_length=1,
+        strict=False,
     )
-    optimizer: Literal["lbfgs", "adam"] = option("lbfgs", "lbfgs for convex fits, adam for others")
-    max_steps: StrictInt = option(1000, "largest number of optimizer steps", ge=1)
-    learning_rate: float = option(0.01, "learning rate of adam", gt=0)
-    batch_size: StrictInt | None = option(None, "rows (queries) of an adam batch; all when left out", ge=2)
+    blocks: StrictInt = option(2, "number of attention blocks", ge=1)
+    heads: StrictInt = option(4, "attention heads of a block; they divide its width", ge=1)
+    dropout: float = option(
+        0.0, "share of hidden units dropped while training; 0.3 for mlp, 0.1 for attention", ge=0, lt=1
+    )
+    layer_norm: bool = option(False, "normalise the hidden layers of an mlp")
+    scale: ScaleName = option(
+        "standardize", "features by standardize, or by quantile: normal whatever their tails, for neural scorers"
+    )
+    optimizer: OptimizerName = option("lbfgs", "lbfgs for linear scorers, adam for neural ones")
+    max_steps: StrictInt = option(1000, "largest number of optimizer steps; 200 for neural scorers", ge=1)
+    learning_rate: float = option(0.01, "learning rate of adam; 0.001 for neural scorers", gt=0)
+    schedule: ScheduleName = option(
+        "constant", "learning rate of adam: constant, cosine down to 0 at max_steps, or halved on a plateau"
+    )
+    warmup: StrictInt = option(0, "steps in which the learning rate of adam rises from 0", ge=0)
+    weight_decay: float = option(0.0, "decoupled weight decay of adam; 0.01 for neural scorers", ge=0)
+    clip: float | None = option(None, "largest norm of the gradient of an adam batch; no limit when left out", gt=0)
+    precision: PrecisionName = option("auto", "full, bfloat16, or auto: bfloat16 for neural scorers on a GPU")
+    batch_size: StrictInt | None = option(
+        None, "rows (queries) of an adam batch; when left out all, for neural scorers 128 rows or 16 queries", ge=2
+    )
     chunk_rows: StrictInt | None = option(
         None, "rows on the device at a time, for data larger than its memory; all when left out", ge=1
     )
     l2: float = option(1e-4, "price of the squared weights, l2/2 ||w||^2", ge=0)
+    validation: float | None = option(
+        None,
+        "share of the training rows (queries) by which to stop early; when left out 0.2 for neural scorers, and for "
+        "losses that are not convex with queries",
+        ge=0,
+        lt=1,
+    )
+    patience: StrictInt = option(20, "steps without a better validation statistic after which to stop", ge=1)
     tolerance: float = option(1e-8, "relative accuracy at which a fit has converged", gt=0)
     device: Literal["cpu", "cuda", "auto"] = option("cpu", "where to train", free=True)
     certify: bool = option(False, "also solve the convex problem and log the distance to its optimum", free=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _follow_scorer(cls, given: Any) -> Any:  # noqa: ANN401  (what a user wrote)
+        """Fill in the defaults that follow the scorer and the optimizer."""
+        if not isinstance(given, Mapping) or given.get("scorer") not in get_args(ScorerName):
+            return given
+        optimizer = given.get("optimizer")
+        return {**defaults_of(given["scorer"], optimizer if optimizer in get_args(OptimizerName) else None), **given}
+
     def clashes(self) -> Iterator[Clash]:
         """Refuse options that the chosen scorer or optimizer does not have."""
-        if self.scorer == "linear" and self.hidden is not None:
-            yield "hidden", 'goes with scorer = "mlp" only', list(self.hidden), ("scorer",)
-        if self.scorer == "mlp" and self.certify:
-            yield "certify", 'goes with scorer = "linear" only: an mlp has no convex optimum', True, ("scorer",)
-        if self.optimizer == "lbfgs" and self.batch_size is not None:
-            rule = 'goes with optimizer = "adam" only: lbfgs needs the whole gradient'
-            yield "batch_size", rule, self.batch_size, ("optimizer",)
+        allowed = {"hidden": ("mlp", "attention"), "dropout": ("mlp", "attention"), "layer_norm": ("mlp",)}
+        allowed |= {"blocks": ("attention",), "heads": ("attention",), "certify": ("linear",)}
+        for field, scorers in allowed.items():
+            value = getattr(self, field)
+            if self.scorer not in scorers and value != type(self).model_fields[field].default:
+                names = " or ".join(f'"{name}"' for name in scorers)
+                why = ": a network has no convex optimum" if field == "certify" else ""
+                yield field, f"goes with scorer = {names} only{why}", _listed(value), ("scorer",)
+        if self.scorer == "linear" and self.scale != "standardize":
+            yield "scale", "goes with neural scorers only: linear weights are on the features", self.scale, ("scorer",)
+        if self.certify and (name := next((n for n in self.losses if not _convex(n)), None)) is not None:
+            yield "certify", f"goes with convex losses only, which {name} is not", True, ("losses",)
+        if self.scorer == "attention" and self.hidden is not None and self.hidden[-1] % self.heads:
+            yield "heads", f"must divide the last width, {self.hidden[-1]}", self.heads, ("hidden", "scorer")
+        if self.optimizer == "lbfgs":
+            for field in (*ADAM_ONLY, "dropout"):
+                if (value := getattr(self, field)) != type(self).model_fields[field].default:
+                    yield (
+                        field,
+                        'goes with optimizer = "adam" only: lbfgs needs the whole gradient',
+                        value,
+                        ("optimizer",),
+                    )
 
 
 class LogisticRegressionConfig(Section):
@@ -293,6 +477,13 @@ class ExactConfig(Section):
         None, "largest weight of a standardised feature, in weights of the base score; no limit when left out", gt=0
     )
     max_nonzeros: StrictInt | None = option(None, "largest number of non-zero weights; no limit when left out", ge=1)
+    signs: Signs = option((), 'signs that weights must have: {age = "+", bmi = "-"}, or a list: ["+age", "-bmi"]')
+    required: Names = option((), "columns that the exact stage must use")
+    forbidden: Names = option((), "columns that it must not use; the base ranker does, unless data.drop names them too")
+    constraints: Names = option((), 'linear rows on the weights of the columns: ["age >= 2*bmi"]')
+    integer: StrictInt | None = option(
+        None, "B: weights are whole numbers from -B to B, of columns in round units", ge=1, le=MOST_POINTS
+    )
     C: float = option(0.0, "price of each non-zero weight", ge=0)
     margin: float = option(
         1e-4, "score difference from which one row is above another; SCIP needs 1e-5 or more", gt=0, le=1
@@ -318,6 +509,11 @@ class ExactConfig(Section):
         """The column of scores that is the base, None where a method of the run is."""
         return self.base_score if isinstance(self.base_score, str) else None
 
+    def demands(self) -> dict[str, Any]:
+        """Return what is demanded of the weights, as `ltr.rankers.demands.read_demands` takes it."""
+        signs = {text[1:]: text[0] for text in self.signs}
+        return {"signs": signs, **{name: getattr(self, name) for name in ("required", "forbidden", "constraints")}}
+
     def limits(self, seed: int) -> Limits:
         """Return the limits of a solve; `seed` is that of the run, used where the section has none of its own."""
         given = self.model_dump(include=set(LIMITS))
@@ -337,6 +533,11 @@ class ExactConfig(Section):
         if self.recentre is not None and (self.choose or self.spread is not None):
             rule = "goes with choose = false and no spread only: it moves the best weights of the list"
             yield "recentre", rule, self.recentre, ("choose", "spread")
+        if self.integer is not None and (self.choose or self.base_score is not False):
+            rule = "goes with choose = false and base_score = false only: points replace the base score"
+            yield "integer", rule, self.integer, ("choose", "base_score")
+        if self.integer is not None and self.recentre is not None:
+            yield "recentre", "goes with real weights only: points stay whole", self.recentre, ("integer",)
         if self.score_column is not None and self.base != type(self).model_fields["base"].default:
             rule = f"must be left out: the column {self.score_column!r} is the base"
             yield "base", rule, self.base, ("base_score",)
@@ -355,11 +556,66 @@ class ExactConfig(Section):
         if n < 2:
             return
         # small features: a margin that is too small for them is too small for all
-        small = RerankProblem(np.eye(n) / n, np.arange(n) % 2, statistic, self.C, self.margin, rank=self.rank)
+        asked: dict[str, Any] = {"required": [0] if self.required else [], "integer": self.integer}
+        small = RerankProblem(np.eye(n) / n, np.arange(n) % 2, statistic, self.C, self.margin, rank=self.rank, **asked)
         try:
             METHODS[self.method].check(small)
         except ValueError as error:
-            yield "method", str(error), self.method, ("statistic", "rank", "margin", "C")
+            yield "method", str(error), self.method, ("statistic", "rank", "margin", "C", "required", "integer")
+
+
+def _cuts(value: object) -> object:
+    def count(own: object) -> bool:
+        return is_whole(own) and own >= 1
+
+    def thresholds(own: object) -> bool:
+        return isinstance(own, list) and bool(own) and all(math.isfinite(as_float(cut)) for cut in own)
+
+    several = isinstance(value, dict) and all(count(own) or thresholds(own) for own in value.values())
+    if not (count(value) or several):
+        raise ValueError("must be an integer >= 1, or a table with an integer or a list of numbers for each column")
+    return value
+
+
+class CardConfig(Section):
+    """A card: the few yes/no questions and whole numbers of points whose sum has the largest rank statistic."""
+
+    enabled: bool = option(False, "whether to make a card; true where the section is there and leaves this key out")
+    statistic: Statistic = option("auc", "the rank statistic to maximise")
+    max_questions: StrictInt = option(4, "largest number of questions of the card", ge=1, le=MOST_QUESTIONS)
+    points: StrictInt = option(5, "largest number of points of a question; the smallest is its negative", ge=1, le=100)
+    cuts: Annotated[int | dict[str, Any], PlainValidator(_cuts)] = option(
+        5, "largest number of thresholds of a column of numbers; a table has their number, or a list of them, by column"
+    )
+    one_per_feature: bool = option(False, "whether the card may have only one question about each column")
+    within: float | None = option(
+        None,
+        "how far the card may be below the best one, as a share, to take the one nearest to logistic regression; when "
+        "left out 0.02 for auc, 0 for other statistics",
+        ge=0,
+        lt=1,
+    )
+    signs: dict[str, Literal["+", "-"]] | None = option(
+        None, 'table of "+" or "-" by column or question: points must not be below or above 0; any when left out'
+    )
+    required: Names = option((), "questions that the card must have")
+    forbidden: Names = option((), "columns and questions that the card may not have")
+    C: float = option(0.0, "price of each question, on the scale of the statistic", ge=0)
+    ties: Literal["average", "lost"] = option(
+        "average", "how rows with equal totals count: in random order, or in the worst order"
+    )
+    time_limit: float = option(60.0, "seconds for the search", gt=0)
+
+    def clashes(self) -> Iterator[Clash]:
+        """Check what goes together: questions and points; and refuse rank weights, which fit lists of one length."""
+        if RankStatistic.parse(self.statistic).length is not None:
+            yield "statistic", "cannot be weights(...): they fit lists of one length only", self.statistic, ()
+            return
+        options: dict[str, Any] = {"points": self.points, "max_nonzeros": self.max_questions, "ties": self.ties}
+        try:
+            CardProblem(np.eye(4), np.arange(4) % 2, self.statistic, self.C, **options)
+        except ValueError as error:
+            yield "max_questions", str(error).removeprefix("max_nonzeros "), self.max_questions, ("points",)
 
 
 class StatisticsConfig(Section):
@@ -367,7 +623,8 @@ class StatisticsConfig(Section):
 
     report: Several[Statistic] = option(
         ("dcg", "auc"),
-        "statistics to report beside that of the exact stage; the default for graded labels is dcg and mrr",
+        "statistics to report beside those of the exact stage and the card; the default for graded labels is dcg and "
+        "mrr",
     )
     gain: GainName = option("exp2", "gain of graded labels: exp2 is 2^label - 1, linear the label")
     empty: Literal["skip", 0, 1] = option(

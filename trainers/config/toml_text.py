@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -82,7 +83,7 @@ def read_experiment(path: Path, below: tuple[Path, ...] = ()) -> Tree:
 
 def make_absolute(data: object, folder: Path) -> None:
     """Make the paths in a table of data absolute; relative ones start from `folder`."""
-    for key in ("path", "test_path"):
+    for key in ("path", "test_path", "validation_path"):
         if isinstance(data, dict) and isinstance(data.get(key), str):
             data[key] = str((folder / Path(data[key]).expanduser()).absolute())
 
@@ -190,12 +191,22 @@ def dump_toml(tree: Mapping[str, Any]) -> str:
 
 
 def _lines(table: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[str]:
-    plain = {k: v for k, v in table.items() if not isinstance(v, Mapping) and v is not None}
+    plain = {_key(k): v for k, v in table.items() if not isinstance(v, Mapping) and v is not None}
     if path and (plain or not table):
-        yield from ("", f"[{'.'.join(path)}]")
+        yield from ("", f"[{'.'.join(map(_key, path))}]")
     for key, value in plain.items():
         # JSON of a scalar or list is TOML once DEL, which JSON leaves bare, is escaped
         yield f"{key} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f")
     for key, value in table.items():
         if isinstance(value, Mapping):
             yield from _lines(value, (*path, key))
+
+
+def _key(text: str) -> str:
+    """Return a key as TOML has it: in quotes unless it is a plain word.
+
+    Examples:
+        >>> _key("top_k"), _key("age in years")
+        ('top_k', '"age in years"')
+    """
+    return text if re.fullmatch(r"[A-Za-z0-9_-]+", text) else json.dumps(text).replace("\x7f", "\\u007f")

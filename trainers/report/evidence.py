@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trainers.config import EXACT
+from trainers.config import CARD, EXACT
 from trainers.config.sections import EARLIER
 from trainers.files import Json
 from trainers.records import SweepResults, nothing_proven
@@ -344,6 +344,13 @@ class Evidence:
     def exact(self) -> list[Json]:
         """The records of the exact stage, each once."""
         return [record for record in self.results.records if record["method"] == EXACT]
+
+    @cached_property
+    def cards(self) -> list[Series]:
+        """The series of cards, each once."""
+        every = (series for table in self.tables for row in table.rows.values() for series in row.values())
+        found = {tuple(record["id"] for record in s.records.values()): s for s in every if s.variant.method == CARD}
+        return list(found.values())
 
     @cached_property
     def base(self) -> str | None:

@@ -15,8 +15,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ltr.cards import Card
 from ltr.rankers import Choice
-from trainers.config import EXACT
+from trainers.config import CARD, EXACT
 from trainers.files import Json
 from trainers.records import SweepResults, nothing_proven
 from trainers.report import wording as say
@@ -37,7 +38,7 @@ from trainers.report.evidence import (
 )
 from trainers.report.page import Block, Section, Table, Text, literal
 from trainers.report.paired import ALPHA, Paired, family
-from trainers.tables import NOTHING_PROVEN
+from trainers.tables import NOTHING_PROVEN, number
 
 Make = Callable[[Evidence], Iterable[Section]]
 SECTIONS: list[Make] = []
@@ -286,6 +287,37 @@ def _candidate_lines(found: list[Promise], d: int) -> Iterator[list[str]]:
         yield [name, f"{chosen} of {len(found)}", say.signed(gain, d)]
 
 
+@section
+def _first_k_section(evidence: Evidence) -> Iterator[Section]:
+    """What those find who act on the first K rows of the test sets, before and after reranking."""
+    rows = []
+    for table in evidence.tables:
+        for data, row in table.exact.items():
+            for variant, series in row.items():
+                found = [one["first_k"] for one in series.records.values() if (one.get("first_k") or {}).get("base")]
+                if found:
+                    rows.append([literal(data), literal(variant.label), str(len(found)), *_first_k_line(found)])
+    header = ["data set", "variant", "splits", "rows", "hits in the first half", "hits", "precision", "recall", "lift"]
+    caption = (
+        "Means over the splits, of the base ranker → after reranking. Rows: K, the length of the reranked top; with "
+        "queries, of each query. Hits: positives among them. Precision: their share of these rows. Recall: their share "
+        "of all positives. Lift: precision over the share of positives in the whole set, which is 1 by chance. "
+        "Reranking changes the order of the top K, but hardly which rows are in it: its effect shows in the first half."
+    )
+    yield Section("What the first K rows of the test sets hold", [Table(header, rows, caption, left=2)] if rows else [])
+
+
+def _first_k_line(found: list[Json]) -> Iterator[str]:
+    yield _between(one["base"]["test"]["k"] for one in found)
+    forms = {"hits": "{:.1f}", "precision": "{:.1%}", "recall": "{:.1%}", "lift": "{:.2f}"}
+    for name, half in (("hits", True), *((name, False) for name in forms)):
+        means = []
+        for which in ("base", EXACT):
+            held = [one[which]["test"]["half"] if half else one[which]["test"] for one in found]
+            means.append(mean_of(np.array([one[name] for one in held], dtype=np.float64)))  # NaN for None
+        yield " → ".join(number(mean, forms[name]) or say.ABSENT for mean in means)
+
+
 def gain_table(evidence: Evidence) -> Table:
     """Return the exact stage against its base ranker, a row for each data set and K."""
     d, rows = evidence.decimals, []
@@ -470,6 +502,35 @@ def _gap_of(record: Json) -> float:
 
 
 @section
+def _card_section(evidence: Evidence) -> Iterator[Section]:
+    """What the cards reached, how many are proven, and how often they ask about each column."""
+    rows = []
+    for series in evidence.cards:
+        cards = [Card.from_dict(record["card"]) for record in series.records.values()]
+        values = np.array([[[c.value, c.beside] for c in card.counts] for card in cards], dtype=np.float64)
+        train, test = np.moveaxis(values, 0, -1)  # own value and that of logistic regression, by split
+        asked = Counter(column for card in cards for column in {q.column for q in card.questions})
+        columns = sorted(asked, key=lambda column: (-asked[column], column))
+        rows.append(
+            [
+                literal(series.data),
+                literal(series.variant.label),
+                f"`{cards[0].statistic}`",
+                series.proven,
+                ", ".join(f"{literal(column)} ({asked[column]})" for column in columns),
+                *(say.fixed(mean_of(found), 4) for found in (train[0], test[0], test[1])),
+            ]
+        )
+    header = ("data set", "variant", "statistic", "proven", "asks about", "on train", "on test", "logistic regression")
+    caption = (
+        "Means over the splits of the statistic that each card maximises. Proven: no allowed card has a larger value "
+        "on the training set. Asks about: columns, and in how many splits. Logistic regression: on all questions, on "
+        "test."
+    )
+    yield Section("Cards", [Table(header, rows, caption, left=5)] if rows else [])
+
+
+@section
 def _check_section(evidence: Evidence) -> Iterator[Section]:
     """What went wrong or stopped early."""
     exact, results = evidence.exact, evidence.results.records
@@ -487,7 +548,7 @@ def _check_section(evidence: Evidence) -> Iterator[Section]:
         usual = say.listed([f"{by[status]} {status}" for status in ("optimal", "time_limit") if by[status]])
         more = f" Others: {'; '.join(others)}." if others else ""
         blocks.append(Text(f"**Statuses.** {usual or 'others only'}.{more}"))
-    first = [record for record in results if record["method"] != EXACT]
+    first = [record for record in results if record["method"] not in (EXACT, CARD)]
     early = Counter((r["method"], r["data"], r["status"]) for r in first if r["status"] not in ("converged", "fitted"))
     if first:
         stopped = "; ".join(f"{method} on {data}: {count} {status}" for (method, data, status), count in early.items())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
 import numpy as np
@@ -18,6 +18,8 @@ from trainers.files import Json, reading, replacing, write_atomic, write_json
 from trainers.run.folder import MethodFolder
 from trainers.task.measures import Task
 
+_NEWER = ("max_nonzeros", "free", "required", "integer")  # which solutions of version 0.1 do not have
+
 
 def save_solution(folder: MethodFolder, task: Task, ranker: TwoStageRanker) -> None:
     """Write the model, the weights with what was proven of them, and the list that was reranked."""
@@ -29,6 +31,7 @@ def save_solution(folder: MethodFolder, task: Task, ranker: TwoStageRanker) -> N
         "threshold": ranker.threshold_,
         "note": ranker.note_,
         "weights": None if ranker.coef_ is None else dict(zip(names, ranker.coef_.tolist(), strict=True)),
+        **_points(ranker, names),
         "base_weight": ranker.base_weight_,
         "center": dict(zip(names, ranker.exact_.center_.tolist(), strict=True)),
     }
@@ -41,18 +44,32 @@ def save_solution(folder: MethodFolder, task: Task, ranker: TwoStageRanker) -> N
     write_json(folder.solution, value)
 
 
+def _points(ranker: TwoStageRanker, names: Sequence[str]) -> Json:
+    """Return the whole numbers of points by column, and the units that they are given for; nothing for real weights."""
+    points, units = ranker.exact_.points_, ranker.exact_.units_
+    if points is None or units is None:
+        return {}
+    used = np.flatnonzero(points).tolist()
+    values = {"points": points[used].tolist(), "units": units[used].tolist()}
+    return {name: dict(zip([names[j] for j in used], numbers, strict=True)) for name, numbers in values.items()}
+
+
 def _claim(problem: RerankProblem, solution: Solution) -> Json:
     """Return what a reader needs to check the claim on the list in problem.npz."""
     sizes = {"positives": len(problem.positives)} | ({} if problem.binary else {"lists": len(problem.lists)})
     sides = problem.constraints
+    most = problem.integer
+    which = "weights in [-1, 1]^d" if most is None else f"weights that are whole numbers from -{most} to {most}"
     found = ("method", "message", "value", "bound", "gap", "seconds", "nodes", "weights")
     return {
-        "claim": "no weights in [-1, 1]^d have a larger objective than bound on the list in problem.npz",
+        "claim": f"no {which} have a larger objective than bound on the list in problem.npz",
         "statistic": str(problem.statistic),
         **{name: getattr(problem, name) for name in ("rank", "C", "margin", "n", "d", "trivial_bound")},
         "constraints": None if sides is None else {"A": sides.A.tolist(), "b": sides.b.tolist()},
         "max_nonzeros": problem.max_nonzeros,
         "free": list(problem.free),
+        "required": list(problem.required),
+        "integer": problem.integer,
         **sizes,
         "status": solution.status.value,
         "advice": solution.status.advice,
@@ -77,7 +94,7 @@ def keep_certificate(
     with reading(folder.solution):
         found = json.loads(folder.solution.read_text(encoding="utf-8"))["certificate"]
         options = {name: found[name] for name in ("statistic", "C", "margin", "rank")}
-        options |= {name: found[name] for name in ("max_nonzeros", "free") if found.get(name)}  # none in version 0.1
+        options |= {name: found[name] for name in _NEWER if found.get(name)}
         if (sides := found.get("constraints")) is not None:
             options["constraints"] = LinearConstraints(sides["A"], sides["b"])
         with reading(folder.problem), np.load(folder.problem) as arrays:

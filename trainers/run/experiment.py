@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
 from ltr.fitting import FitOptions
 from trainers.config import EXACT, Config
 from trainers.display import Display
-from trainers.files import Json, RunError, writing
+from trainers.files import Json, RunError, write_atomic, writing
 from trainers.methods import INTERRUPTED
 from trainers.run.certificates import keep_certificate
 from trainers.run.folder import as_begun, check_run, open_run
@@ -61,11 +62,15 @@ def run_experiment(
     split = split_of(config.data, config.seed)
     config = follow_labels(config, split.labels)
     check_lists(config, split.labels)
-    check_columns(config, split.feature_names)
+    check_columns(config, split)
     with open_run(config, split.facts, fresh=fresh) as run, StopFlag() as stop:
         context = Context(config, split, run, display, stop, Helpers() if helpers is None else helpers)
         records: list[Json] = []
+        for note in split.notes:
+            display.note(f"data: {note}")
         with writing(run.path, "runs_dir"):
+            if split.preparation is not None:
+                write_atomic(run.preparation, split.preparation.to_json().encode())
             write_overview(context, None)
             try:
                 with contextlib.suppress(KeyboardInterrupt):
@@ -124,7 +129,7 @@ def _summary(row: Row) -> str:
 
 def _results(context: Context, records: Sequence[Json]) -> Results:
     config, base, top = context.config, None, None
-    # an exact stage that corrects the scores of a fitted base has a list of its own, cut by out-of-fold scores
+    # an exact stage that corrects a fitted base cuts its list by other scores: those out of fold
     own_list = config.exact.score_column is None and (config.exact.choose or config.exact.base_score is True)
     if config.exact.enabled:
         each = f" in each of {context.split.train.n_queries} queries" if context.split.by_query else ""
@@ -134,17 +139,19 @@ def _results(context: Context, records: Sequence[Json]) -> Results:
     found = next((record.get("list") or {} for record in records if record["method"] == EXACT), {})
     rows = []
     for record in records:
-        scores = None if base is None else load_scores(context.run.method(record["method"]))
+        scores = load_scores(context.run.method(record["method"]))
         on_top = None
         if own_list:
             on_top = found.get("base") if record["method"] == config.base else None
         elif base is not None and scores is not None:
             on_top = context.statistic_on_top(base, scores)
-        rows.append(Row.of(record, on_top))
+        rows.append(Row.of(record, on_top, None if scores is None else context.first_k(scores)))
     done = [record["method"] for record in records if record["status"] != INTERRUPTED]
     complete, priced = done == list(config.methods), config.exact.C > 0
     note = _note_by_query(context) if context.split.by_query else too_long(config, context.split)
-    named = {"on_list": config.exact.statistic, "base": config.base if config.exact.enabled else ""}
+    by_query, positives = context.split.by_query, int((context.split.test.y > 0).sum())
+    named: dict[str, Any] = {"by_query": by_query, "positives": None if by_query else positives}
+    named |= {"on_list": config.exact.statistic, "base": config.base if config.exact.enabled else ""}
     return Results(config.name, context.reported, top, priced, complete, tuple(rows), note=note, **named)
 
 

@@ -5,6 +5,7 @@
     runs/pima/
       config.toml           the resolved config; `ltr run` takes it as it is
       run.json              versions, seed, git commit, sha256 of the data
+      preparation.json      how the columns of a table become features (`ltr.data.TablePreparation`)
       ranknet/              one folder a method, which is also its TensorBoard run
         scalars.jsonl       every logged value in float64, one line a step
         events.out...       the same values as TensorBoard events
@@ -15,6 +16,8 @@
                             exist, the method is finished
       exact/                likewise; solution.json, the list in problem.npz, the inner splits of the choice in
                             inner.jsonl and, on request, certificate.json
+      card/                 likewise; card.json  .csv  .md  .html  .png, certificate.json, and the rows of both sets in
+                            ranked.csv
       results.csv  .md  .json
 """
 
@@ -32,7 +35,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from trainers.config import ORIGIN, Config, parse_config, resolved_toml, without_choice
+from trainers.config import CARD, ORIGIN, Config, parse_config, resolved_toml, without_choice
 from trainers.config.errors import ConfigError, Finding, nearest
 from trainers.config.sections import EARLIER
 from trainers.config.toml_text import flat, merged, read_toml, unflat
@@ -67,6 +70,7 @@ class MethodFolder:
         self.solution = path / "solution.json"  # weights, bound, status and trace of the exact stage
         self.problem = path / "problem.npz"  # the list that the exact stage reranked
         self.certificate = path / "certificate.json"  # certificate, which `ltr verify` checks
+        self.card = path / "card.json"  # the card
         self.inner = path / "inner.jsonl"  # results of the choice's inner splits
         self.record = path / "result.json"  # record of the finished method
 
@@ -94,7 +98,8 @@ class MethodFolder:
 
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write the record of a finished method and remove its checkpoint."""
-        files = [path for path in (self.model, self.scores, self.solution, self.problem) if path.exists()]
+        kept = (self.model, self.scores, self.solution, self.problem, self.card)
+        files = [path for path in kept if path.exists()]
         write_json(self.record, {**result, "files": {path.name: _digest(path) for path in files}})
         self.checkpoint.unlink(missing_ok=True)
 
@@ -162,6 +167,7 @@ class RunFolder:
         self.path = path
         self.config = path / "config.toml"  # the resolved config
         self.origin = path / ORIGIN  # the file of `facts`
+        self.preparation = path / "preparation.json"  # how the columns of a table become features
 
     def method(self, name: str) -> MethodFolder:
         """Return the folder of a method, made if need be."""
@@ -282,7 +288,8 @@ def _check_is_run(folder: RunFolder) -> None:
 def _check_config(folder: RunFolder, config: Config, undecided: Collection[str] = ()) -> None:
     try:
         tree = merged(unflat(EARLIER), read_toml(folder.config))
-        whole = flat(tomllib.loads(resolved_toml(parse_config(tree, source=str(folder.config)))))
+        resolved = tomllib.loads(resolved_toml(parse_config(tree, source=str(folder.config))))
+        whole, tree = flat(resolved), {CARD: resolved[CARD], **tree}  # the section is newer than version 0.1
     except ConfigError as error:
         raise RunError(f"{folder.config}: is damaged ({error.findings[0]}); {_ADVICE}") from None
     before = flat(tree)

@@ -19,8 +19,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from ltr.fitting import DeviceName, FitOptions
+from ltr.fitting import FitOptions
 from ltr.fitting.observations import Team, others
+from ltr.training import DeviceName
 from trainers.config import Config
 from trainers.methods import first_stage_ranker, quiet_surrogates
 from trainers.task.data import split_of
@@ -89,14 +90,15 @@ class Helpers:
 
 def assist(config: Config, helpers: Helpers) -> None:
     """Train as a helper on what the first process trains on, until that needs no help any more."""
-    train = split_of(config.data, config.seed).train
+    split = split_of(config.data, config.seed)
+    train = split.train
     with contextlib.suppress(ConnectionError):
         while (job := helpers.tell(None)) is not None:
             method, state = job
             ranker = first_stage_ranker(config, method, lambda step, ranker: helpers.check(False))
             # the first process meets the same errors and reports them
             with quiet_surrogates(), contextlib.suppress(Stopped, FloatingPointError, ValueError):
-                ranker.fit(train.X, train.y, qid=train.qid, resume=state)
+                ranker.fit(train.X, train.y, qid=train.qid, validation_set=split.validation_set, resume=state)
 
 
 def is_helper() -> bool:

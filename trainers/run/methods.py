@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from ltr.cards import Card, CardRanker
 from ltr.exact.solution import TracePoint
 from ltr.fitting import Fit
 from ltr.rankers import Choice, LinearRanker, Ranker
 from ltr.rankers.scorers import Standardize
-from trainers.config import EXACT
+from trainers.cards import Listed, write_card
+from trainers.config import CARD, EXACT
 from trainers.display import Display
 from trainers.files import Json, RunError, read_json, reading, replacing, write_atomic, write_json
 from trainers.methods import INTERRUPTED, Watch, fit
@@ -31,6 +33,7 @@ from trainers.run.tracking import Tracker
 from trainers.stopping import StopFlag
 from trainers.tables import markdown_table, number
 from trainers.task.measures import Scores, Task, by_tag
+from trainers.task.raw import raw_columns, raw_texts
 
 _SECONDS_BETWEEN_CHECKPOINTS = 5.0
 
@@ -62,7 +65,7 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
         RunError: a training that leaves the floating point range, or loses its helpers.
     """
     config, folder = context.config, context.run.method(method)
-    exact, surrogate = method == EXACT, method in config.surrogate.losses
+    exact, card, surrogate = method == EXACT, method == CARD, method in config.surrogate.losses
     state: dict[str, Any] | None = None
     keep: int | None = None
     if surrogate and folder.checkpoint.exists():
@@ -72,7 +75,7 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
     optimum = _certified_optimum(context, method, folder) if surrogate and config.surrogate.certify else None
     options: dict[str, Any] = {}
     if exact:
-        options["base"] = load_ranker(context.run.method(config.base))
+        options["base"] = load_ranker(context.run.method(config.base)).name_features(context.split.feature_names)
         linear = (record for record in records if record["weights"] is not None)
         options["starts"] = {context.cells[record["method"]].id: record["weights"] for record in linear}
         if (earlier := read_json(folder.solution)) is not None:  # the incumbent of an exact stage that was stopped
@@ -90,12 +93,17 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
         interrupted = record["status"] == INTERRUPTED
         if not interrupted:
             final = by_tag(record) | ({} if record["loss"] is None else {"loss/convex": record["loss"]})
-            if exact or record["steps"] is None:
+            if exact or card or record["steps"] is None:
                 # methods without steps draw level lines as long as the longest training
                 if (made := record.get("choice")) is not None:
                     final |= {f"exact/{name}": made[key] for name, key in _PROMISED.items()}
                     tracker.text("exact/choice", _choice_text(Choice.from_dict(made)))
-                tracker.level(max((before["steps"] or 0 for before in records), default=0), final)
+                trained = (before["steps"] or 0 for before in records if before["method"] != EXACT)
+                tracker.level(max(trained, default=0), final)
+            if card:
+                found = Card.from_dict(record["card"])
+                tracker.text("card", found.to_markdown())
+                tracker.figure("card", found.plot())
             # what TensorBoard compares methods and runs by: the same keys for every method
             data = config.data.name or Path(str(config.data.path)).stem
             parameters: dict[str, bool | int | float | str] = {
@@ -116,8 +124,19 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
         with replacing(folder.model) as temporary:
             fitted.ranker.save(temporary)
     if not interrupted:
+        if card:
+            _write_card(context, folder, Card.from_dict(record["card"]), fitted.ranker)
         folder.finish(record)
     return record
+
+
+def _write_card(context: Context, folder: MethodFolder, card: Card, ranker: CardRanker) -> None:
+    """Write a card, its certificate and the ranked rows of both sets into the folder of the method."""
+    options, split = context.config.data, context.split
+    parts = zip(("training", "test"), raw_columns(split), raw_texts(options, split), split.parts, strict=True)
+    write_card(
+        card, ranker, folder.path, [Listed(used, table, texts, part.rows) for used, table, texts, (_, part) in parts]
+    )
 
 
 _PROMISED = {"expected_gain": "expected", "expected_gain_low": "low", "expected_gain_high": "high"}

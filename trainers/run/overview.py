@@ -27,7 +27,7 @@ Charts = dict[str, dict[str, list[object]]]
 """Kind and tags of the charts, by category and title."""
 
 _NEGATIVE, _POSITIVE = "#dfe3e8", "#b5341c"
-_BEFORE, _AFTER = "#5b6770", "#1f6fb2"
+_BEFORE, _AFTER, _CHANCE = "#5b6770", "#1f6fb2", "#9aa3ab"
 
 
 def write_overview(context: Context, results: Results | None) -> None:
@@ -76,8 +76,9 @@ def _figures(context: Context) -> dict[str, Figure]:
         orders = ranked_labels(before, y), ranked_labels(later, y)
         values = (statistic_of(before, y, exact.statistic), statistic_of(later, y, exact.statistic))
         figures[name] = ranked_list_figure(
-            f"{name} set", *orders, reranked, base=context.config.base, statistic=exact.statistic, values=values
-        )
+            f"{name} set", *orders, reranked, base=context.config.base, statistic=exact.statistic, values=values,
+            k=None if exact.top_k == "full" else min(int(exact.top_k), len(y)), share=float((y > 0).mean()),
+        )  # fmt: skip
     return figures
 
 
@@ -119,8 +120,10 @@ def ranked_list_figure(
     base: str,
     statistic: str,
     values: tuple[float | None, float | None],
+    k: int | None = None,
+    share: float | None = None,
 ) -> Figure:
-    """Draw a list in two orders, as strips of labels, and the positives found down to each position.
+    """Draw a list in two orders, as strips of labels, and the positives that the first rows of each hold.
 
     The figure is small, its letters large: TensorBoard shows it a third of a page wide.
 
@@ -132,13 +135,15 @@ def ranked_list_figure(
         base: name of the base ranker.
         statistic: name of the statistic.
         values: the statistic before and after, None where it is undefined.
+        k: number of first rows whose positives are counted in the legend; None for none.
+        share: share of positives in the whole set, for the line of an order by chance; None for no line.
     """
     figure = Figure(figsize=(6.4, 5.4), layout="constrained", dpi=110)
     FigureCanvasAgg(figure)
     strips, curve = figure.subplots(2, 1, height_ratios=[1.0, 1.9], sharex=True)
     shown = min(len(before), max(2 * reranked, 40))
     picture = np.stack([before[:shown], after[:shown]])
-    colours, extent = ListedColormap([_NEGATIVE, _POSITIVE]), (-0.5, shown - 0.5, 1.5, -0.5)
+    colours, extent = ListedColormap([_NEGATIVE, _POSITIVE]), (0.5, shown + 0.5, 1.5, -0.5)
     strips.imshow(picture, aspect="auto", cmap=colours, vmin=0, vmax=1, interpolation="nearest", extent=extent)
     strips.axhline(0.5, color="white", linewidth=4)
     strips.set_yticks([0, 1], [base.replace("_", "\n"), "reranked"], fontsize=11)
@@ -149,20 +154,25 @@ def ranked_list_figure(
     strips.tick_params(length=0)
     for side in strips.spines.values():
         side.set_visible(False)
-    for labels, colour, name in zip(picture, (_BEFORE, _AFTER), (base, "reranked"), strict=True):
-        curve.step(np.arange(shown), np.cumsum(labels), where="mid", color=colour, label=name, linewidth=1.8)
-    curve.set_xlabel("position (0 is the top of the list)", fontsize=11)
-    curve.set_ylabel("positives down to here", fontsize=11)
-    curve.set_xlim(-0.5, shown - 0.5)
+    visited = np.arange(shown + 1)
+    for labels, colour, name in zip((before, after), (_BEFORE, _AFTER), (base, "reranked"), strict=True):
+        label = name if k is None else f"{name}: {np.sum(labels[:k] > 0)} in the first {k}"
+        caught = np.cumsum([0, *labels[:shown]])
+        curve.step(visited, caught, where="post", color=colour, label=label, linewidth=1.8)
+    if share is not None:
+        curve.plot([0, shown], [0, share * shown], color=_CHANCE, linewidth=1.2, linestyle=":", label="by chance")
+    curve.set_xlabel("if you visit so many rows from the top ...", fontsize=11)
+    curve.set_ylabel("... you catch so many positives", fontsize=11)
+    curve.set_xlim(0.5, shown + 0.5)
     curve.set_ylim(bottom=0)
     curve.yaxis.set_major_locator(MaxNLocator(integer=True))
     curve.grid(alpha=0.25)
     curve.spines[["top", "right"]].set_visible(False)
     if reranked < shown:
         cut = {"color": "black", "linestyle": "--", "linewidth": 1.2}
-        strips.axvline(reranked - 0.5, **cut)
-        curve.axvline(reranked - 0.5, **cut, label=f"end of the reranked top {reranked}")
-    curve.legend(frameon=False, loc="lower right", fontsize=11)
+        strips.axvline(reranked + 0.5, **cut)
+        curve.axvline(reranked + 0.5, **cut, label=f"end of the reranked top {reranked}")
+    curve.legend(loc="lower right", fontsize=10, edgecolor="none", framealpha=0.9)
     change = "" if None in values else f": {statistic} {number(values[0])} → {number(values[1])}"
     figure.suptitle(f"{title}{change}", fontsize=14)
     return figure

@@ -2,50 +2,47 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from ltr.data import DataError, format_of, read_rows, read_texts
-from ltr.data.dataset import checked_queries
-from ltr.data.tables import is_number
-from ltr.rankers import TwoStageRanker
-from trainers.config import EXACT
-from trainers.files import RunError, reading
+from ltr.data import (
+    DataError,
+    Reading,
+    TableError,
+    TablePreparation,
+    format_of,
+    read_rows,
+    read_texts,
+)
+from ltr.data.columns import Column
+from ltr.data.table_files import queries_beside, read_file
+from ltr.data.tables import ids_of
+from ltr.rankers import Ranker
+from trainers.config import CARD, EXACT
+from trainers.csv_text import CsvText, csv_text
+from trainers.files import Json, RunError, reading
 from trainers.run.folder import RunFolder
 from trainers.run.methods import load_ranker
 
 
-@dataclass(frozen=True)
-class Ranked:
-    """Ranked rows."""
-
-    text: str  # text of the CSV file
-    formulas: tuple[str, ...]  # names of columns with texts that spreadsheets take for formulas, in file order
-
-    @property
-    def warning(self) -> str:
-        """Warning about the formulas."""
-        columns = "column" if len(self.formulas) == 1 else "columns"
-        named = ", ".join(map(repr, self.formulas[:5])) + (", ..." if self.formulas[5:] else "")
-        return (
-            f"{columns} {named}: texts that begin with = + - @ are formulas to a spreadsheet, which runs them; "
-            "--quote-formulas puts an apostrophe before them"
-        )
-
-
-def predict_csv(run: RunFolder, data: Path, *, method: str | None = None, quote_formulas: bool = False) -> Ranked:
+def predict_csv(
+    run: RunFolder,
+    data: Path,
+    *,
+    method: str | None = None,
+    quote_formulas: bool = False,
+    note: Callable[[str], None] = lambda text: None,
+) -> CsvText:
     """Rank the rows of a file, as CSV text from the top down.
 
-    Before a table's own columns come ``position`` (0 is the top), ``score``, ``stage`` (``exact`` for reranked
-    rows, ``base`` for the others) and ``row`` (in the file, from 1). With queries each query is a ranking of its own,
-    in the order in which they first appear, and ``query`` is the first column.
+    Before a table's own columns come ``position`` (1 is the top), ``score``, ``stage`` (``reranked`` for rows that the
+    exact stage placed, ``base`` for the others) and ``row`` (in the file, from 1). With queries each query is a ranking
+    of its own, in the order in which they first appear, and ``query`` is the first column.
 
     Args:
         run: folder of the run.
@@ -54,35 +51,96 @@ def predict_csv(run: RunFolder, data: Path, *, method: str | None = None, quote_
         method: a method of the run; its exact stage by default, or its only method.
         quote_formulas: put an apostrophe before texts that begin with ``= + - @``, a tab or a line break, and are no
             numbers: spreadsheets run them as formulas.
+        note: called with what the training rows did not have, such as other texts, and what it is taken for.
 
     Raises:
         RunError: the method has no fitted ranker, or the run folder is damaged.
-        DataError: the file lacks the run's features or queries, or has values that are not numbers.
+        DataError: the file lacks columns or queries of the run's table, or has other values than numbers in a column of
+            numbers.
     """
     chosen = _method(run, method)
+    if chosen == CARD and format_of(data) == "table":
+        rows, queries = _rows_for_card(run, data), None
+        try:
+            ranked = load_ranker(run.method(CARD)).rank(rows)
+        except ValueError as error:
+            raise DataError(f"{data}: {error}") from None
+    else:
+        rows, queries = rows_of(run, data, note)
+        ranked = ranker_of(run, chosen).rank(rows, queries)
+    if "stage" not in ranked:
+        ranked["stage"] = "base"
+    own = read_texts(data) if format_of(data) == "table" else {}
+    if any(len(texts) != len(rows) for texts in own.values()):
+        raise DataError(f"{data}: changed while it was read, got {len(next(iter(own.values())))} and {len(rows)} rows")
+    order, ranked = ranked.index.tolist(), ranked.sort_index()
+    ours: dict[str, Sequence[Any]] = {name: ranked[name].tolist() for name in ranked}
+    ours["score"] = list(map(repr, ours["score"]))
+    ours["row"] = range(1, len(rows) + 1)
+    return csv_text(ours, own, order, quote_formulas=quote_formulas)
+
+
+def ranker_of(run: RunFolder, method: str | None = None) -> Ranker:
+    """Read a fitted ranker of a run, which knows its columns by name: its exact stage by default, or its only method.
+
+    Raises:
+        RunError: the method has no fitted ranker, or the run folder is damaged.
+    """
+    ranker = load_ranker(run.method(_method(run, method)))
+    with reading(run.origin):  # models of earlier versions do not hold the names
+        return ranker.name_features([str(name) for name in run.facts["data"]["features"]])
+
+
+def rows_of(
+    run: RunFolder, data: Path, note: Callable[[str], None] = lambda text: None
+) -> tuple[pd.DataFrame, NDArray[Any] | None]:
+    """Read the features of a file's rows, by name, and the query of each row; None where the run has no queries.
+
+    The arguments and errors are those of `predict_csv`.
+    """
     with reading(run.origin):
         facts = run.facts["data"]
         features, by_query, column = [str(name) for name in facts["features"]], "queries" in facts, facts.get("query")
-    X, ids = read_rows(data, features, query=column)
-    queries = None
-    if by_query:
-        if ids is None:
-            places = f"in a query column, as qid: in its lines, or as sizes in {data.name}.query beside it"
-            raise DataError(f"{data}: the run ranks by query, so each row's query is needed: {places}")
-        queries = checked_queries(ids, len(X), str(data))[0]
-    folder = run.method(chosen)
-    if chosen == EXACT:
-        with reading(folder.model):
-            two_stage = TwoStageRanker.load(folder.model)
-        scores = two_stage.decision_function(X, queries)
-        reranked = two_stage.reranked(X, queries) & (two_stage.coef_ is not None)
+    if run.preparation.exists():
+        X, ids = _prepared_rows(run, data, facts, note)
     else:
-        ranker = load_ranker(folder)
-        scores, reranked = ranker.decision_function(X), np.zeros(len(X), dtype=bool)
-    own = read_texts(data) if format_of(data) == "table" else {}
-    if any(len(texts) != len(X) for texts in own.values()):
-        raise DataError(f"{data}: changed while it was read, got {len(next(iter(own.values())))} and {len(X)} rows")
-    return _csv(scores, reranked, own, queries, ids, quote_formulas)
+        X, ids = read_rows(data, features, query=column)
+    if by_query and ids is None:
+        places = f"in a query column, as qid: in its lines, or as sizes in {data.name}.query beside it"
+        raise DataError(f"{data}: the run ranks by query, so each row's query is needed: {places}")
+    return pd.DataFrame(X, columns=features, copy=False), ids if by_query else None
+
+
+def _rows_for_card(run: RunFolder, data: Path) -> pd.DataFrame:
+    """Return the columns of a table as they are, read as the run's own table was."""
+    with reading(run.origin):
+        how = _reading_of(run.facts["data"])
+    file = read_file(data, how)
+    return pd.DataFrame(file.columns)
+
+
+def _reading_of(facts: Json) -> Reading:
+    given = facts.get("reading", {})
+    return Reading(decimal=given.get("decimal"), missing=tuple(given.get("missing", ())))
+
+
+def _prepared_rows(
+    run: RunFolder, data: Path, facts: Json, note: Callable[[str], None]
+) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
+    """Return the features and query ids of a table's rows, prepared as the training rows were."""
+    with reading(run.preparation):
+        preparation = TablePreparation.from_json(run.preparation.read_text(encoding="utf-8"))
+        how = _reading_of(facts)
+    query = facts.get("query")
+    file = read_file(data, how, texts=query)
+    used = [one.column for one in preparation.encodings_]
+    if problems := file.problems_of((*used, query)):
+        raise TableError(str(data), problems)
+    columns = {name: Column(name, values) for name, values in file.columns.items()}
+    X = preparation.transform_columns(columns, str(data))
+    for text in preparation.notes(columns):
+        note(f"{data}: {text}")
+    return X, queries_beside(data, len(X)) if query is None else ids_of(file.columns, str(data), query)
 
 
 def _method(run: RunFolder, method: str | None) -> str:
@@ -96,47 +154,3 @@ def _method(run: RunFolder, method: str | None) -> str:
     if method not in fitted:
         raise RunError(f"--method must be one of {', '.join(fitted)}, got {method!r}")
     return method
-
-
-def _csv(
-    scores: NDArray[np.float64],
-    reranked: NDArray[np.bool_],
-    own: Mapping[str, Sequence[str]],
-    queries: NDArray[np.int64] | None,
-    ids: NDArray[Any] | None,
-    quote_formulas: bool,
-) -> Ranked:
-    ours = [*([] if queries is None else ["query"]), "position", "score", "stage", "row"]
-    if set(ours) & set(own):
-        ours = [f"ltr_{name}" for name in ours]
-    found = [name for name, texts in own.items() if _is_formula(name) or any(map(_is_formula, texts))]
-    if queries is not None and ids is not None and any(_is_formula(str(name)) for name in np.unique(ids)):
-        found.insert(0, ours[0])
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-
-    def shown(text: str) -> str:
-        return f"'{text}" if quote_formulas and _is_formula(text) else text
-
-    writer.writerow([*ours, *map(shown, own)])
-    lists = np.zeros(len(scores), dtype=np.int64) if queries is None else queries
-    top = 0
-    order = np.lexsort((-scores, lists)).tolist()
-    for place, row in enumerate(order):
-        if lists[row] != lists[order[top]]:
-            top = place
-        query = [] if queries is None or ids is None else [shown(str(ids[row]))]
-        stage = "exact" if reranked[row] else "base"
-        placed = [place - top, repr(float(scores[row])), stage, row + 1]
-        writer.writerow([*query, *placed, *(shown(texts[row]) for texts in own.values())])
-    return Ranked(text.getvalue(), tuple(found))
-
-
-def _is_formula(text: str) -> bool:
-    r"""Return whether a spreadsheet would run a text as a formula.
-
-    Examples:
-        >>> [_is_formula(text) for text in ("=1+1", "@SUM(A1)", "-cmd", "\t=1", "-1.5", "+3e-2", "a=b", "--", "")]
-        [True, True, True, True, False, False, False, False, False]
-    """
-    return text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) and text.strip("=+-@") != "" and not is_number(text)

@@ -6,7 +6,7 @@ import csv
 import functools
 import io
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 
 import numpy as np
@@ -15,10 +15,11 @@ from rich.console import JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ltr.cards import Card
 from ltr.data import DataError
 from ltr.exact.solution import Status
 from ltr.rankers import Choice
-from trainers.config import EXACT, Config, load_config
+from trainers.config import CARD, EXACT, Config, load_config
 from trainers.files import Json, read_json, reading, to_json, write_atomic, write_json
 from trainers.methods import BASE_KEPT
 from trainers.plan import plan_of_run
@@ -31,6 +32,8 @@ from trainers.task.measures import ranked_labels
 
 Columns = list[tuple[str, list[str]]]  # headings and cells
 
+_FIRST_K = {"hits": "{:.6g}", "precision": "{:.1%}", "recall": "{:.1%}", "lift": "{:.2f}"}
+
 
 @dataclass(frozen=True)
 class Row:
@@ -38,7 +41,7 @@ class Row:
 
     method: str  # a loss, a baseline or ``exact``
     status: str  # how the method ended
-    seconds: float  # wall time over all starts, without compiling
+    seconds: float  # wall time over all starts
     train: dict[str, float | None]  # statistics of the training set by name; None where undefined
     test: dict[str, float | None]  # statistics of the test set
     top: float | None = None  # the exact stage's statistic on the reranked list of the training set
@@ -49,13 +52,17 @@ class Row:
     bound: float | None = None  # largest objective that any weights can have
     gap: float | None = None  # relative gap between objective and bound
     trivial_bound: float | None = None  # the statistic of a perfect order of the list, the bound before a search
+    first_k: Json | None = None  # what the first K rows of both sets hold, see `Task.first_k`; None without a K
     weights: list[float] | None = field(default=None, repr=False)  # on the raw features; None if not linear
     choice: Json | None = field(default=None, repr=False)  # the `Choice` of an exact stage that made one
+    card: Json | None = field(default=None, repr=False)  # the card, of the method of that name
     message: str = ""  # what else the user should know
 
     @property
     def ending(self) -> str:
-        """How the method ended, for the table: its status, or that the base's order was chosen."""
+        """How the method ended, for the table: its status, that the base's order was chosen, or how near a card is."""
+        if self.card is not None and self.status == Status.OPTIMAL.value and (below := Card.from_dict(self.card).below):
+            return f"within {below:.2%}"
         return self.status if self.choice is None or Choice.from_dict(self.choice).reranks else BASE_KEPT
 
     @property
@@ -64,9 +71,9 @@ class Row:
         return self.status != Status.OPTIMAL.value and is_trivial(self.bound, self.trivial_bound)
 
     @classmethod
-    def of(cls, record: Json, top: float | None = None) -> Row:
+    def of(cls, record: Json, top: float | None = None, first_k: Json | None = None) -> Row:
         """Return the row of a record."""
-        found = {f.name: record[f.name] for f in fields(cls) if f.name in record}
+        found = {f.name: record[f.name] for f in fields(cls) if f.name in record} | {"first_k": first_k}
         bounds = to_json(record.get("list") or {})
         found |= {name: bounds.get(name) for name in ("bound", "gap", "trivial_bound")}
         top = bounds.get("reached", top)  # the list of an exact stage that corrects a base score is its own
@@ -85,7 +92,23 @@ class Results:
     rows: tuple[Row, ...]  # in the order of the run
     on_list: str = ""  # name of the statistic on the reranked list; the first reported statistic by default
     note: str = ""  # how to read the values, where that needs saying
+    positives: int | None = None  # positives of the test set; None with queries
+    by_query: bool = False  # whether rows belong to queries
     base: str = ""  # method whose list the exact stage reranks; empty without an exact stage
+
+    @property
+    def k(self) -> int | None:
+        """Number of the first rows of the test set that people act on; None without one."""
+        return next((row.first_k["test"]["k"] for row in self.rows if row.first_k is not None), None)
+
+    def first_rows(self) -> Columns:
+        """Return headings and cells of the table on the first K rows of the test set, with the hits of training."""
+        columns: Columns = [("method", [row.method for row in self.rows])]
+        for part, name in (*(("test", name) for name in _FIRST_K), ("train", "hits")):
+            values = [None if row.first_k is None else row.first_k[part][name] for row in self.rows]
+            heading = name if part == "test" else f"{part} {name}"
+            columns.append((heading, [number(value, _FIRST_K[name]) for value in values]))
+        return columns
 
     def columns(self, statistics: Sequence[str] | None = None) -> Columns:
         """Return headings and cells; empty columns are left out."""
@@ -116,6 +139,12 @@ class Results:
         return None if found is None else Choice.from_dict(found)
 
     @property
+    def card(self) -> Card | None:
+        """The card of the run; None without one."""
+        found = next((row.card for row in self.rows if row.card is not None), None)
+        return None if found is None else Card.from_dict(found)
+
+    @property
     def caption(self) -> str:
         """Text under the table."""
         notes, best = [], "objective" if self.priced else "best on list"
@@ -125,6 +154,8 @@ class Results:
             notes.append(
                 f"{best}, bound: those of the best weights on the list; {EXACT} ranks by weights for new lists"
             )
+        if self.card is not None and self.card.ties == "average":
+            notes.append(f"{CARD}: rows with equal totals count as in random order")
         notes += [self.note] if self.note else []
         named = ((row.method if row.choice is None else best, row.message) for row in self.rows)
         notes += [f"{name}: {message}" for name, message in named if message]
@@ -140,8 +171,11 @@ class Results:
             return []
         lines, first = [], self.statistics[0]
         before, after = (rows[name].test.get(first) if name in rows else None for name in (self.base, EXACT))
-        if before is not None and after is not None:
+        if self.choice is not None and not self.choice.reranks and before is not None:
+            lines.append(f"test {first}: {number(before)} in the order of {self.base}, which is kept (one split)")
+        elif before is not None and after is not None:
             lines.append(f"test {first}: {_change(before, after)} by reranking {self.base} (one split)")
+        lines += self._caught(rows)
         if self.choice is not None and self.choice.reranks and self.choice.list_gain is not None:
             gain, base, bound = self.choice.list_gain, rows[self.base].top, rows[EXACT].bound
             most = "" if base is None or bound is None else f" (proven: at most {bound - base:+.3g})"
@@ -149,6 +183,20 @@ class Results:
         if rows[EXACT].nothing_proven:
             lines.append("bound: that of a perfect order, nothing is proven")
         return lines
+
+    def _caught(self, rows: Mapping[str, Row]) -> Iterator[str]:
+        """Yield a line on what those find who act on the first K rows of the test set, before and after reranking."""
+        before, after = (rows[name].first_k if name in rows else None for name in (self.base, EXACT))
+        if before is None or after is None or (self.choice is not None and not self.choice.reranks):
+            return
+        where = "rows of each query, on average" if self.by_query else "rows of the test set"
+        found: list[str] = []
+        for old, new in ((before["test"]["half"], after["test"]["half"]), (before["test"], after["test"])):
+            hits = [number(one["hits"], "{:.4g}") for one in (old, new)]
+            found.append(f"the first {old['k']}{'' if found else f' {where}'} hold {hits[0]} -> {hits[1]}")
+        of = "" if self.positives is None else f" of {self.positives}"
+        chance = "" if self.by_query or not old["lift"] else f" ({old['hits'] / old['lift']:.1f} by chance)"
+        yield f"positives by reranking {self.base}: {', '.join(found)}{of}{chance}"
 
 
 def _change(before: float, after: float) -> str:
@@ -163,7 +211,11 @@ def tables(results: Results) -> dict[str, Columns]:
     """Return the columns as two tables that fit a page: the first statistic, and the others if any."""
     first, *others = results.statistics
     own = [pair for pair in results.columns(others) if pair[0].startswith(("method", "train ", "test "))]
-    return {"methods": results.columns([first])} | ({"other statistics": own} if others else {})
+    found = {"methods": results.columns([first])}
+    if results.k is not None:
+        each = " of each query, on average," if results.by_query else ""
+        found[f"the first {results.k} rows{each} of the test set"] = results.first_rows()
+    return found | ({"other statistics": own} if others else {})
 
 
 def rich_tables(results: Results, width: int) -> list[RenderableType]:
@@ -175,6 +227,7 @@ def rich_tables(results: Results, width: int) -> list[RenderableType]:
         Text(results.caption, style="italic dim"),
         *(table for title, columns in others for table in _stacked(columns, title, width)),
         *map(Text, results.conclusions),
+        *([] if results.card is None else [Text(f"\n{results.card}")]),
     ]
 
 
@@ -208,7 +261,7 @@ def markdown_tables(results: Results) -> dict[str, str]:
         texts["methods"] = f"**{results.choice}**\n\n{texts['methods']}"
     lines = [*results.caption.splitlines(), *results.conclusions]
     texts["methods"] += "\n\n" + "".join(f"{line}\n\n" for line in lines)
-    return texts
+    return texts | ({} if results.card is None else {CARD: results.card.to_markdown()})
 
 
 def write_results(folder: RunFolder, results: Results) -> None:
@@ -221,7 +274,10 @@ def write_results(folder: RunFolder, results: Results) -> None:
         for key, value in asdict(row).items():
             if key in ("train", "test"):
                 line |= {f"{key} {name}": v for name, v in value.items()}
-            elif key not in ("weights", "choice"):
+            elif key == "first_k":
+                for part, found in (value or {}).items():
+                    line |= {f"{part} {name}@{found['k']}": v for name, v in found.items() if name in _FIRST_K}
+            elif key not in ("weights", "choice", "card"):
                 line[key] = value
     writer = csv.DictWriter(text, list(dict.fromkeys(key for row in flat for key in row)), lineterminator="\n")
     writer.writeheader()

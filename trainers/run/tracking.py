@@ -7,14 +7,16 @@ written again from the lines.
 ==========================================  ==========================================================
 tag                                         value, step
 ==========================================  ==========================================================
-``loss/convex``                             the convex loss after each optimizer step
+``loss/convex``                             the loss after each optimizer step
 ``loss/objective``, ``loss/excess``         with the penalty; its distance to the certified optimum
 ``train/dcg``, ``test/dcg``, ...            a rank statistic of the training or test set; methods without
                                             steps draw a level line
+``validation/ndcg``, ...                    the statistic of the rows held out, by which the best step is chosen
 ``exact/incumbent``, ``/bound``, ``/gap``   the exact stage's; the step is the time in milliseconds
 ``exact/expected_gain``, ...                what it expects to gain on a new list, where it chose; ``_low`` and
                                             ``_high`` are the ends of the 90 % interval
 ``final/train/dcg``, ...                    the finished method's values, step 0
+``card``                                    the picture of a card, and its text in Markdown
 ==========================================  ==========================================================
 """
 
@@ -27,6 +29,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
 from torch.utils.tensorboard.summary import hparams
 from torch.utils.tensorboard.writer import SummaryWriter
 
@@ -83,6 +86,11 @@ class Tracker:
         """Write a Markdown text for TensorBoard."""
         if self._writer is not None:
             self._writer.add_text(tag, text)
+
+    def figure(self, tag: str, figure: Figure) -> None:
+        """Write a picture for TensorBoard."""
+        if self._writer is not None:
+            self._writer.add_figure(tag, figure)
 
     def finish(self, parameters: Mapping[str, bool | int | float | str], final: Mapping[str, float]) -> None:
         """Log hyperparameters, and final values under ``final/...``."""

@@ -224,7 +224,7 @@ def _findings(grid: Grid, splits: Mapping[str, Split]) -> Iterator[Finding]:
     for config in (variant.config for variant in grid.variants if variant.config.name in splits):
         try:
             check_lists(config, splits[config.name].labels)
-            check_columns(config, splits[config.name].feature_names)
+            check_columns(config, splits[config.name])
         except ConfigError as error:
             for finding in error.findings:
                 yield replace(finding, path=f"{config.name}: {finding.path}")

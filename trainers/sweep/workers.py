@@ -22,7 +22,7 @@ from typing import Any
 from joblib.externals.loky import ProcessPoolExecutor
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
-from ltr.exact.weight_space import available_threads
+from ltr.threads import available_threads
 from trainers.files import RunError
 from trainers.plan import Cell
 from trainers.records import Answer, read_cell
@@ -86,7 +86,7 @@ class _Processes:
 
 @contextlib.contextmanager
 def _processes(jobs: int, threads: int) -> Iterator[_Processes]:
-    limits = {f"{library}_NUM_THREADS": str(threads) for library in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
+    limits = {f"{library}_NUM_THREADS": str(threads) for library in ("OMP", "OPENBLAS", "MKL")}
     before = os.environ.get("PYTHONWARNINGS")
     # loky starts the process that removes what killed workers leave: without a warning
     os.environ["PYTHONWARNINGS"] = ",".join([*([before] if before else []), "ignore:resource_tracker"])

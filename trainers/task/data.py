@@ -7,19 +7,22 @@ follow the labels, and some options do not go with queries.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.data import DataError, Dataset, half_split, load, load_test, read_data
+from ltr.data import DataError, Dataset, Table, half_split, load, load_test, read_data, read_raw_table
+from ltr.data.files import is_table
+from ltr.data.preparation import TablePreparation
 from ltr.data.svmlight import glimpse_svmlight
-from ltr.data.tables import side_file
+from ltr.data.table_files import side_file
 from ltr.exact import METHODS, RerankProblem
 from ltr.losses import LogisticLoss, parse_loss
+from ltr.rankers.demands import read_demands
 from ltr.statistics import RankStatistic
 from trainers.config import Config
 from trainers.config.errors import ConfigError, Finding, nearest
@@ -39,11 +42,12 @@ class Labels:
 
 @dataclass(frozen=True)
 class Part:
-    """A training or test set: features (n, d), labels (n,) and, with queries, the number of each row's query (n,)."""
+    """A training or test set."""
 
-    X: FloatArray
-    y: IntArray
-    qid: IntArray | None = None
+    X: FloatArray  # features, (n, d)
+    y: IntArray  # labels, (n,)
+    qid: IntArray | None = None  # number of each row's query, (n,); None without queries
+    rows: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # their numbers in the file, from 0
 
     @property
     def empty_queries(self) -> int:
@@ -63,13 +67,23 @@ class Split:
 
     train: Part  # set that methods learn from
     test: Part  # set that they never see
-    feature_names: tuple[str, ...]  # names of the columns
+    feature_names: tuple[str, ...]  # names of the features
     facts: dict[str, Any]  # name, sizes and sha256 of the whole data, for the run folder
+    validation: Part | None = None  # set that trainings stop by, where it has a file of its own
+    preparation: TablePreparation | None = None  # what made features of the columns of the user's table
+    notes: tuple[str, ...] = ()  # what was found out about that table
+    tables: tuple[Table, Table] | None = None  # the user's tables as they are, in which both sets have their rows
 
     @property
     def parts(self) -> tuple[tuple[str, Part], tuple[str, Part]]:
         """Both sets with their names, ``train`` and ``test``."""
         return ("train", self.train), ("test", self.test)
+
+    @property
+    def validation_set(self) -> tuple[FloatArray, IntArray, IntArray | None] | None:
+        """The validation set as `LinearRanker.fit` takes it."""
+        part = self.validation
+        return None if part is None else (part.X, part.y, part.qid)
 
     @property
     def by_query(self) -> bool:
@@ -95,63 +109,89 @@ def glimpse(options: DataConfig) -> Labels:
 
 def data_sha256(options: DataConfig) -> str:
     """Return the hash of the data that a config's section describes."""
-    return _sha256(*_load(options))
+    return _tables_sha256(*_tables(options)) if _is_own_table(options) else _sha256(*_load(options))
 
 
 def split_of(options: DataConfig, seed: int) -> Split:
     """Load the data that a config's section describes, and split them unless a test set comes with them.
 
-    `seed` is that of the split where the section has none.
+    `seed` is that of the split where the section has none. What becomes of the columns of a table, the training set
+    decides.
 
     Raises:
         DataError: data that cannot be read, or a set in which there is nothing to rank.
     """
-    data, test = _load(options)
-    facts: dict[str, Any] = {"name": data.name, "rows": data.n, "positives": data.n_pos, "sha256": _sha256(data, test)}
+    seed = seed if options.split_seed is None else options.split_seed
+    found: dict[str, Any] = {}
+    if _is_own_table(options):
+        table, other, third = _tables(options)
+        plain = table.dataset() if table.plain else None
+        rows = None if other is not None else _rows_of_parts(table, seed, options.train_fraction)
+        preparation = table.preparation(slice(None) if rows is None else rows[0])
+        data = _prepared(table, preparation) if plain is None else plain
+        test, validation = (None if one is None else _prepared(one, preparation) for one in (other, third))
+        sha256 = _tables_sha256(table, other, third)
+        found = {"preparation": preparation, "notes": _notes(table, preparation)}
+        found["tables"] = (table, table if other is None else other)
+    else:
+        data, test, validation = _load(options)
+        rows = None if test is not None else _rows_of_parts(data, seed, options.train_fraction)
+        sha256 = _sha256(data, test, validation)
+    facts: dict[str, Any] = {"name": data.name, "rows": data.n, "positives": data.n_pos, "sha256": sha256}
     if test is not None:
-        parts = [Part(part.X, part.y, part.qid) for part in (data, test)]
+        parts = [Part(part.X, part.y, part.qid, np.arange(part.n)) for part in (data, test)]
         facts["test_rows"] = test.n
     else:
-        seed = seed if options.split_seed is None else options.split_seed
-        parts = _split_in_two(data, seed, options.train_fraction)
+        parts = [_part(data, members) for members in rows or ()]
         facts |= {"split_seed": seed, "training_rows": len(parts[0].y)}
     if data.qid is not None:
         facts["queries"] = {"train": parts[0].n_queries, "test": parts[1].n_queries}
         facts["query"] = options.query
     facts["features"] = list(data.feature_names)
-    return Split(parts[0], parts[1], data.feature_names, facts)
+    if validation is not None:
+        facts["validation_rows"] = validation.n
+        found["validation"] = Part(validation.X, validation.y, validation.qid)
+    if _is_own_table(options) and (options.missing or options.decimal or table.decimal):
+        facts["reading"] = {"decimal": options.decimal or table.decimal, "missing": list(options.missing)}
+    return Split(parts[0], parts[1], data.feature_names, facts, **found)
 
 
-def _split_in_two(data: Dataset, seed: int, train_fraction: float) -> list[Part]:
-    """Split a data set in two, by whole queries where there are queries."""
-    if data.qid is not None and data.n_queries < 2:
+def _rows_of_parts(data: Dataset | Table, seed: int, train_fraction: float) -> list[IntArray]:
+    """Return the rows of the training set and those of the test set, whole queries where there are queries."""
+    y, qid = data.y, data.qid
+    n, n_queries = len(y), 0 if qid is None else int(qid.max()) + 1
+    if qid is not None and n_queries < 2:
         raise DataError("data: a single query cannot be split; give the test set as data.test_path")
-    order = np.concatenate(half_split(data.n if data.qid is None else data.n_queries, seed))
+    order = np.concatenate(half_split(n if qid is None else n_queries, seed))
     cut = int(len(order) * train_fraction)
     parts = []
     for name, members in (("training", order[:cut]), ("test", order[cut:])):
-        if data.qid is None:
-            part = Part(data.X[members], data.y[members])
-            has_a_pair = len(np.unique(part.y)) > 1
-            found = f"only label {part.y[0]}" if len(members) else "no rows"
-            of = f"{len(members)} of {data.n} rows, {data.n_pos} positive in all"
+        if qid is None:
+            rows = members
+            has_a_pair = len(np.unique(y[rows])) > 1
+            found = f"only label {y[rows[0]]}" if len(rows) else "no rows"
+            of = f"{len(rows)} of {n} rows, {int((y > 0).sum())} positive in all"
         else:
             # query after query, each in the order of the file
-            by_query = np.split(np.argsort(data.qid, kind="stable"), np.cumsum(np.bincount(data.qid))[:-1])
-            rows = np.concatenate([by_query[query] for query in members]) if len(members) else data.qid[:0]
-            part = Part(data.X[rows], data.y[rows], np.unique(data.qid[rows], return_inverse=True)[1])
-            has_a_pair = any(len(np.unique(data.y[by_query[query]])) > 1 for query in members)
-            found, of = "no query with two different labels", f"{len(members)} of {data.n_queries} queries"
+            by_query = np.split(np.argsort(qid, kind="stable"), np.cumsum(np.bincount(qid))[:-1])
+            rows = np.concatenate([by_query[query] for query in members]) if len(members) else qid[:0]
+            has_a_pair = any(len(np.unique(y[by_query[query]])) > 1 for query in members)
+            found, of = "no query with two different labels", f"{len(members)} of {n_queries} queries"
         if not has_a_pair:
             advice = "change data.split_seed or data.train_fraction"
             raise DataError(f"data: the {name} set holds {found} ({of}); {advice}")
-        parts.append(part)
+        parts.append(rows)
     return parts
 
 
-def _sha256(data: Dataset, test: Dataset | None) -> str:
+def _part(data: Dataset, rows: IntArray) -> Part:
+    qid = None if data.qid is None else np.unique(data.qid[rows], return_inverse=True)[1]
+    return Part(data.X[rows], data.y[rows], qid, rows)
+
+
+def _sha256(*given: Dataset | None) -> str:
     """Return one hash of the arrays' types, shapes and bytes."""
-    sets = [data] if test is None else [data, test]
+    sets = [part for part in given if part is not None]
     digest = hashlib.sha256()
     for array in (array for part in sets for array in (part.X, part.y, part.qid) if array is not None):
         digest.update(f"{array.dtype.str}{array.shape}".encode())
@@ -159,20 +199,77 @@ def _sha256(data: Dataset, test: Dataset | None) -> str:
     return digest.hexdigest()
 
 
-def _load(options: DataConfig) -> tuple[Dataset, Dataset | None]:
-    """Load the data, and the test set where it has a file of its own."""
+def _tables_sha256(*given: Table | None) -> str:
+    """Return one hash of the tables: that of their arrays where all columns are numbers, else of their content."""
+    tables = [one for one in given if one is not None]
+    if all(one.plain for one in tables):
+        return _sha256(*(one.dataset() for one in tables))
+    return hashlib.sha256("".join(one.sha256() for one in tables).encode()).hexdigest()
+
+
+def _is_own_table(options: DataConfig) -> bool:
+    return options.path is not None and is_table(options.path, options.format)
+
+
+def _load(options: DataConfig) -> tuple[Dataset, Dataset | None, Dataset | None]:
+    """Load a named data set or sparse files, with the test set and the validation set where there are any."""
     if options.path is None:
         assert options.name is not None
-        return load(options.name, seed=options.seed), load_test(options.name)
-    common: dict[str, Any] = {"format": options.format, "label": options.label, "query": options.query}
-    data = read_data(options.path, drop=options.drop, features=options.features, cache=options.cache, **common)
-    if options.test_path is None:
-        return data, None
-    test = read_data(options.test_path, features=data.feature_names, cache=options.cache, **common)
-    if (data.qid is None) != (test.qid is None):
-        neither = options.path if data.qid is None else options.test_path
-        raise DataError(f"{neither}: has no queries, which the other file of data.path and data.test_path has")
-    return data, test
+        return load(options.name, seed=options.seed), load_test(options.name), None
+    common: dict[str, Any] = {"format": options.format, "cache": options.cache}
+    data = read_data(options.path, features=options.features, **common)
+
+    def other(path: str | None) -> Dataset | None:
+        return None if path is None else read_data(path, features=data.feature_names, **common)
+
+    test, validation = other(options.test_path), other(options.validation_path)
+    _check_queries(options, data, test, validation)
+    return data, test, validation
+
+
+def _tables(options: DataConfig) -> tuple[Table, Table | None, Table | None]:
+    """Read the user's table, and those of the test set and the validation set where they have files of their own.
+
+    Raises:
+        TableError: everything that keeps a table from being used.
+    """
+    assert options.path is not None
+    roles = options.roles
+    table = read_raw_table(options.path, roles, options.reading)
+    table.check()
+    kinds = {name: kind for name, kind in table.kinds.items() if name not in table.left_out}
+    same = replace(roles, features=tuple(kinds), drop=(), numbers=(), categories=())
+
+    def other(path: str | None) -> Table | None:
+        if path is None:
+            return None
+        found = read_raw_table(path, same, options.reading, kinds=kinds)
+        found.check()
+        return found
+
+    test, validation = other(options.test_path), other(options.validation_path)
+    _check_queries(options, table, test, validation)
+    return table, test, validation
+
+
+def _check_queries(
+    options: DataConfig, data: Dataset | Table, test: Dataset | Table | None, validation: Dataset | Table | None
+) -> None:
+    for key, other in (("test_path", test), ("validation_path", validation)):
+        if other is not None and (data.qid is None) != (other.qid is None):
+            neither = options.path if data.qid is None else getattr(options, key)
+            raise DataError(f"{neither}: has no queries, which the other file of data.path and data.{key} has")
+
+
+def _prepared(table: Table, preparation: TablePreparation) -> Dataset:
+    X = preparation.transform_columns(table.columns, table.where)
+    return table.dataset(X, preparation.get_feature_names_out().tolist())
+
+
+def _notes(table: Table, preparation: TablePreparation) -> tuple[str, ...]:
+    """Return what a user should know about a table: how it was read, and what is left out."""
+    left_out = [f"{name!r} ({reason})" for name, reason in preparation.left_out_.items()]
+    return (*table.notes, *([f"left out: {', '.join(left_out)}"] if left_out else []))
 
 
 FOLLOWING = ("surrogate.losses", "baselines.methods", "statistics.report")
@@ -203,13 +300,15 @@ def unset_following(config: Config) -> set[str]:
     }
 
 
-def check_columns(config: Config, columns: Sequence[str]) -> None:
-    """Check that the exact stage's column of scores exists, and that it may use no more weights than there are.
+def check_columns(config: Config, split: Split) -> None:
+    """Check that the exact stage's columns exist, and that it may use no more weights than there are.
+
+    A column of base scores must not have missing values: a median in their place would be no score of the model.
 
     Raises:
         ConfigError: options that do not go with these columns of the data.
     """
-    exact, column = config.exact, config.exact.score_column
+    exact, column, columns = config.exact, config.exact.score_column, split.feature_names
     features = [name for name in columns if name != column]
     findings = []
     if not exact.enabled:
@@ -218,6 +317,11 @@ def check_columns(config: Config, columns: Sequence[str]) -> None:
         known = "the only feature, and the exact stage needs another" if column in columns else "no column of features"
         hint = "" if column in columns else nearest(column, columns) or f"; the data have {', '.join(columns[:12])}"
         findings.append(Finding("exact.base_score", f"is {known}{hint}", column))
+    for table in {id(table): table for table in split.tables or ()}.values():
+        if column in table.columns and (missing := table.columns[column].missing).any():
+            lack = "1 row of {} misses it" if missing.sum() == 1 else f"{missing.sum()} rows of {{}} miss it"
+            rows = f"{lack.format(table.where)}, such as row {int(np.argmax(missing)) + 1}"
+            findings.append(Finding("exact.base_score", f"must have no missing values: {rows}", column))
     if exact.max_nonzeros is not None and exact.max_nonzeros > len(features):
         findings.append(
             Finding(
@@ -226,6 +330,13 @@ def check_columns(config: Config, columns: Sequence[str]) -> None:
                 exact.max_nonzeros,
             )
         )
+    read_demands(
+        len(columns),
+        columns,
+        **exact.demands(),
+        max_nonzeros=exact.max_nonzeros,
+        on_error=lambda field, rule, value: findings.append(Finding(f"exact.{field}", rule, value)),
+    )
     if findings:
         raise ConfigError("config, with these data", findings)
 
@@ -250,6 +361,8 @@ def _findings(config: Config, graded: bool) -> Iterator[Finding]:
     if "rankboost" in config.baselines.methods:
         rule = "must not name rankboost, which learns from one list; surrogate.losses has exponential, its loss"
         yield Finding("baselines.methods", rule, list(config.baselines.methods))
+    if config.card.enabled:
+        yield Finding("card.enabled", "goes with one list only: these rows belong to queries", True)
     for at, name in enumerate(config.statistics.report):
         if graded and RankStatistic.parse(name).kind.share_of_pairs:
             yield Finding(f"statistics.report[{at}]", "takes labels 0 and 1 only, here some are larger", name)

@@ -11,19 +11,25 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from ltr.losses import logistic_loss, parse_loss
-from ltr.metrics import normalized_rank_statistic, rank_statistic
-from ltr.rankers import Ranker
+from ltr.metrics import evaluate, normalized_rank_statistic, rank_statistic
+from ltr.metrics.ranked import Ties
+from ltr.rankers import LinearRanker, Ranker
 from ltr.rankers.exact import cut
 from ltr.statistics import RankStatistic
 from trainers.config import Config
 from trainers.config.sections import StatisticsConfig
+from trainers.files import Json
 from trainers.task.data import FloatArray, IntArray, Part, Split
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Statistics = dict[str, dict[str, float | None]]
 """Statistics by name, of ``train`` and ``test``."""
@@ -46,7 +52,22 @@ class Task:
 
     def scores_of(self, ranker: Ranker) -> Scores:
         """Return a ranker's scores of both sets."""
-        return Scores(*(ranker.decision_function(part.X) for _, part in self.split.parts))
+        return Scores(*(self._scores_of_part(ranker, part) for _, part in self.split.parts))
+
+    def _scores_of_part(self, ranker: Ranker, part: Part) -> FloatArray:
+        rows: Any = self.rows_of(part) if hasattr(ranker, "feature_names_in_") else part.X
+        # some score a row by its list
+        return (
+            ranker.decision_function(rows, part.qid)
+            if isinstance(ranker, LinearRanker)
+            else (ranker.decision_function(rows))
+        )
+
+    def rows_of(self, part: Part) -> pd.DataFrame:
+        """Return the features of a set as a frame, which rankers read by name."""
+        import pandas as pd
+
+        return pd.DataFrame(part.X, columns=list(self.split.feature_names), copy=False)
 
     @property
     def reported(self) -> tuple[str, ...]:
@@ -54,15 +75,37 @@ class Task:
         names = self.config.reported
         return tuple(share_name(name) for name in names) if self.split.by_query else names
 
-    def statistics(self, scores: Scores) -> Statistics:
-        """Return the reported statistics, ``{"train": {...}, "test": {...}}``; None where undefined."""
+    def statistics(self, scores: Scores, ties: Ties = "resolved") -> Statistics:
+        """Return the reported statistics, ``{"train": {...}, "test": {...}}``; None where undefined.
+
+        `ties` says how rows with equal scores count where there is one list: against the positives, or on average over
+        their orders.
+        """
         found: Statistics = {}
         for (name, part), values in zip(self.split.parts, (scores.train, scores.test), strict=True):
             if part.qid is None:
-                reached = [statistic_of(values, part.y, one) for one in self.config.reported]
+                reached = [statistic_of(values, part.y, one, ties) for one in self.config.reported]
             else:
                 reached = [mean_share(values, part, one, self.config.statistics) for one in self.config.reported]
             found[name] = dict(zip(self.reported, reached, strict=True))
+        return found
+
+    def first_k(self, scores: Scores) -> Json | None:
+        """Return what those find who act on the first K rows of the training and of the test set.
+
+        With queries these are means over queries. K is that of the reranked list; of shorter sets all rows count.
+        Reranking changes the order of the top K, not which rows are in it, so that its effect shows in the first half.
+
+        Returns:
+            ``{"train": {"k", "hits", "precision", "recall", "lift", "half": {"k", ...}}, "test": {...}}``; None where
+            the full list is reranked, which has no K.
+        """
+        if (top_k := self.config.exact.top_k) == "full":
+            return None
+        found = {}
+        for (name, part), values in zip(self.split.parts, (scores.train, scores.test), strict=True):
+            k = min(int(top_k), len(values))
+            found[name] = {**first_k(values, part, k), "half": first_k(values, part, max(1, k // 2))}
         return found
 
     def statistic_on_top(self, base: Scores, scores: Scores) -> float | None:
@@ -103,13 +146,27 @@ def too_long(config: Config, split: Split) -> str:
     return f"exact.top_k: {rule}, got {top_k}: all of them are reranked"
 
 
-def statistic_of(scores: FloatArray, labels: IntArray, name: str) -> float | None:
-    """Return a rank statistic of one list, ties resolved against the positives; None where it is undefined."""
+def statistic_of(scores: FloatArray, labels: IntArray, name: str, ties: Ties = "resolved") -> float | None:
+    """Return a rank statistic of one list, by default with ties resolved against the positives; None if undefined."""
     statistic = RankStatistic.parse(name)
     if statistic.length not in (None, len(scores)):
         return None
-    value = float(rank_statistic(torch.from_numpy(scores), torch.from_numpy(labels), statistic))
+    value = float(rank_statistic(torch.from_numpy(scores), torch.from_numpy(labels), statistic, ties=ties))
     return None if math.isnan(value) else value
+
+
+def first_k(scores: FloatArray, part: Part, k: int) -> Json:
+    """Return hits, precision, recall and lift among the first k rows, of which labels above 0 are hits.
+
+    Examples:
+        >>> part = Part(np.zeros((4, 1)), np.array([1, 0, 0, 1]))
+        >>> first_k(np.array([4.0, 3.0, 2.0, 1.0]), part, 2)
+        {'k': 2, 'hits': 1.0, 'precision': 0.5, 'recall': 0.5, 'lift': 1.0}
+    """
+    names = {name: f"{name}@{k}" for name in ("precision", "recall", "lift")}
+    found = evaluate(*_tensors(scores, part.y), names.values(), qid=_tensor(part.qid))
+    means = {name: float(found[measure].nanmean()) for name, measure in names.items()}
+    return {"k": k, "hits": round(means["precision"] * k, 9), **means}
 
 
 def share_name(statistic: str) -> str:

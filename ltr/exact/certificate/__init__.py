@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 
 from ltr import verify
 from ltr.checks import as_float, is_whole
+from ltr.exact.cards import CardProblem
+from ltr.exact.certificate.recorder import MOST_PAIRS, Recorder, pair_count
 from ltr.exact.problem import LinearConstraints, PairwiseProblem, Problem, RerankProblem
 from ltr.exact.solution import Solution
 from ltr.statistics import RankStatistic
@@ -30,6 +32,10 @@ from ltr.statistics import RankStatistic
 Content = dict[str, Any]
 
 _ROUNDING = 1e-13  # relative room above the value, for sums of rank weights that differ by rounding only
+_CARD_ROUNDING = Fraction(5e-13)  # the same for cards, which count as equal if they differ by less
+MOST_SETS = 1_000_000
+"""Largest number of sets of columns of a card for which a certificate asks the checker for a proof."""
+
 _HALVINGS = 12  # times that the bounds tried halve the distance from the trivial bound to the value
 
 
@@ -59,8 +65,9 @@ class Certificate:
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """The weights, (d,)."""
-        return np.array(self.content["weights"], dtype=np.float64)
+        """The weights, (d,); those of a card are its points divided by the largest number of points."""
+        most = self.content["problem"]["points"] if self.content["problem"]["kind"] == "card" else 1
+        return np.array(self.content["weights"], dtype=np.float64) / most
 
     @property
     def value(self) -> float:
@@ -86,7 +93,7 @@ class Certificate:
 
     @property
     def boxes(self) -> int:
-        """Number of boxes in the partition, 0 without a proof."""
+        """Number of boxes in the partition, 0 without a proof and for a card."""
         return sum(len(text.split(" ")) for text in self.partition or ())
 
     @property
@@ -98,13 +105,18 @@ class Certificate:
     def problem(self) -> Problem:
         """The problem, made from the data in the file."""
         content = self.content["problem"]
+        if content["kind"] == "card":
+            X = [[float(answer) for answer in row] for row in content["X"]]
+            names = ("C", "points", "max_nonzeros", "ties", "signs", "groups", "required")
+            options = {name: content[name] for name in names}
+            return CardProblem(X, content["gains"], content["statistic"], gain="linear", **options)
         sides = content["constraints"]
         options = {
             "C": content["C"],
             "margin": content["margin"],
             "constraints": None if sides is None else LinearConstraints(sides["A"], sides["b"]),
             "max_nonzeros": content["max_nonzeros"],
-            "free": content.get("free", ()),
+            **{name: content[name] for name in ("free", "required", "integer") if name in content},
         }
         if content["kind"] == "pairwise":
             return PairwiseProblem(content["X"], content["pairs"], weights=content["pair_weights"], **options)
@@ -146,7 +158,7 @@ class Certificate:
         """
         try:
             content = verify.parse(Path(path).read_text(encoding="utf-8"))
-            verify.Problem(content["problem"])
+            verify.problem_of(content["problem"])
         except verify.CertificateError as error:
             raise verify.CertificateError(f"{path}: {error}") from None
         except ValueError as error:
@@ -172,8 +184,11 @@ def certify(
     boxes along w·δ = 0 must shrink to the size of the margin, which takes too many of them in three dimensions. No
     proof is tried for a problem of more than four million pairs, which would take gigabytes of memory.
 
+    The certificate of a card (`CardProblem`) has no boxes and takes no time: the checker searches all sets of columns
+    itself, some 30,000 per second. It states the solver's bound, or no bound for more than `MOST_SETS` sets.
+
     Args:
-        problem: a `RerankProblem` or `PairwiseProblem`.
+        problem: a `RerankProblem`, `PairwiseProblem` or `CardProblem`.
         solution: a solution of this problem, from any method.
         max_boxes: largest number of boxes in a partition.
         max_checks: largest number of checks of a pair in a box that the verifier has to make, a few million per
@@ -198,24 +213,28 @@ def certify(
             raise ValueError(f"{name} must be an integer >= 0, got {number!r}")
     if not as_float(time_limit) > 0:
         raise ValueError(f"time_limit must be > 0, got {time_limit!r}")
-    from ltr.exact.certificate.recorder import MOST_PAIRS, Recorder, pair_count  # loads numba
-
     content = problem.content()
     if isinstance(problem, RerankProblem):
         content["statistic"] = _known_name(problem.statistic, [len(members) for members in problem.lists])
+    if isinstance(problem, CardProblem):
+        content["statistic"] = _known_name(problem.statistic, [problem.n])
     described = {**content, "sha256": verify.data_digest(content)}
+    if isinstance(problem, CardProblem):
+        return _certify_card(problem, solution, described)
     exact = verify.Problem(described)
     weights = problem.in_box(solution.weights)
-    value, attained = _values(problem, exact, weights, solution.value)
+    if not (math.isfinite(solution.value) and problem.feasible(weights)):
+        raise ValueError("solution must have feasible weights")
+    value, attained = _values(problem, exact, weights, weights.tolist(), solution.value)
     size = max(abs(exact.size()), abs(attained))
     zero = [0.0] * exact.d
-    best = max(attained, Fraction(value), exact.value(zero) if exact.excess(zero) == 0 else attained)
+    zero_allowed = exact.excess(zero) == 0 and not exact.required
+    best = max(attained, Fraction(value), exact.value(zero) if zero_allowed else attained)
     least = _up(best + Fraction(_ROUNDING) * size)  # no bound below it holds
     claimed = max(float(solution.bound), value)
     proof, claim = None, "value"
     if pair_count(exact) <= MOST_PAIRS:
         recorder = Recorder(problem, exact)
-        recorder.record(least, 0, 0, lambda: False)  # compiles
         deadline = time.monotonic() + time_limit
 
         def over() -> bool:
@@ -225,6 +244,32 @@ def certify(
         proof = _lowest(bounds, lambda bound: recorder.record(bound, max_boxes, max_checks, over), over)
     if proof is not None:
         claim = "optimal" if Fraction(proof["bound"]) - attained <= verify.ROUNDING * size else "bound"
+    return _certificate(described, claim, value, claimed, weights.tolist(), proof)
+
+
+def _certify_card(problem: CardProblem, solution: Solution, described: Content) -> Certificate:
+    """Return the certificate of a card. The bound is that of the solver: the checker proves it on its own."""
+    points = problem.points_of(solution.weights)
+    weights = points / problem.points
+    if not (math.isfinite(solution.value) and problem.feasible(solution.weights)):
+        raise ValueError("solution must have feasible weights")
+    exact = verify.Cards(described)
+    value, attained = _values(problem, exact, weights, points.tolist(), solution.value)
+    size = max(abs(exact.size()), abs(attained))
+    best = max(attained, Fraction(value))
+    bound = max(_up(best + _CARD_ROUNDING * size), float(solution.bound))
+    few = sum(math.comb(problem.d, m) for m in range(problem.max_nonzeros + 1)) <= MOST_SETS
+    claim, proof = "value", None
+    if few:
+        claim = "optimal" if Fraction(bound) - attained <= verify.ROUNDING * size else "bound"
+        proof = {"bound": bound, "partition": []}
+    claimed = max(float(solution.bound), value)
+    return _certificate(described, claim, value, claimed, [float(v) for v in points], proof)
+
+
+def _certificate(
+    described: Content, claim: str, value: float, claimed: float, weights: list[float], proof: Content | None
+) -> Certificate:
     return Certificate(
         {
             "format": verify.FORMAT,
@@ -232,7 +277,7 @@ def certify(
             "claim": claim,
             "value": value,
             "claimed_bound": claimed,
-            "weights": weights.tolist(),
+            "weights": weights,
             "problem": described,
             "proof": proof,
         }
@@ -240,13 +285,14 @@ def certify(
 
 
 def _values(
-    problem: Problem, exact: verify.Problem, weights: NDArray[np.float64], stated: float
+    problem: Problem,
+    exact: verify.Problem | verify.Cards,
+    weights: NDArray[np.float64],
+    written: list[float],
+    stated: float,
 ) -> tuple[float, Fraction]:
-    """Return the objective at the weights, as the problem computes it and exactly."""
-    few = exact.nonzero(weights.tolist()) <= exact.most
-    if not (math.isfinite(stated) and few and exact.excess(weights.tolist()) <= verify.FEASIBLE):
-        raise ValueError("solution must have feasible weights")
-    value, attained = problem.evaluate(weights), exact.value(weights.tolist())
+    """Return the objective at the weights, as the problem computes it and exactly; `written` are those of the file."""
+    value, attained = problem.evaluate(weights), exact.value(written)
     if abs(stated - value) > 1e-9 * max(abs(exact.size()), abs(attained)):
         raise ValueError(f"solution must be of this problem, got value {stated!r} where it is {value!r}")
     return value, attained

@@ -1,7 +1,8 @@
 """Local search: good weights by exact line searches from many starts, without a proof.
 
 `LocalSearch` is the method of `solve`, and `search_locally` what other methods start from; the search itself is in
-`ltr.exact.local_search.search`.
+`ltr.exact.local_search.search`. Where weights are whole numbers, it looks for real ones, whose roundings are ascended
+from in `ltr.exact.local_search.whole_numbers`.
 """
 
 from __future__ import annotations
@@ -17,13 +18,18 @@ from ltr.exact.problem import FloatArray, IntArray, LinearConstraints, Problem, 
 from ltr.exact.solution import Status
 from ltr.exact.state import MEGABYTE, Ending, SolveState, Stopped
 
-__all__ = ["RESTARTS", "LocalSearch", "compile_search", "search_locally"]
+__all__ = ["RESTARTS", "LocalSearch", "load_search", "real_value", "search_locally"]
 
 RESTARTS = 300
 """Default number of ascents after those from the starting points."""
 _STRIDE = 1_000_003
 _SUPPORTS = 10  # sets of features searched if the number of non-zero weights is limited
 _DRAWS = 20  # attempts to find one that was not searched yet
+_PATTERNS = 3  # required columns of which all combinations of signs are tried where no weights are known
+_ROOM = 1 + 1e-6  # times the least weight of required columns, from which rounding does not lead below it
+_COMPARED, _SHARE_COMPARED = 0.3, 0.1  # seconds for real weights to compare whole numbers with, share of the limit
+_RESTARTS_COMPARED = 20
+_EACH = 10  # restarts for each ascent of whole numbers
 _SHARE = 0.25  # share of the time spent without that limit, to find the features to begin with
 
 
@@ -45,8 +51,8 @@ class LocalSearch:
         """Accept every problem."""
 
     def prepare(self) -> None:
-        """Compile the search, or load it from its cache on disk."""
-        compile_search()
+        """Load the search."""
+        load_search()
 
     def run(self, state: SolveState) -> Ending:
         """Search until the restarts are done or a limit is reached."""
@@ -54,11 +60,9 @@ class LocalSearch:
         return Ending(Status.HEURISTIC)
 
 
-def compile_search() -> None:
-    """Compile the local search, or load it from its cache on disk."""
-    from ltr.exact.local_search.search import compile_kernels
-
-    compile_kernels()
+def load_search() -> None:
+    """Load the search, and SciPy with it, which takes a fraction of a second."""
+    import ltr.exact.local_search.search  # noqa: F401
 
 
 def search_locally(state: SolveState, seconds: float, restarts: int = RESTARTS, *, turn: int = 0) -> None:
@@ -66,11 +70,11 @@ def search_locally(state: SolveState, seconds: float, restarts: int = RESTARTS, 
 
     If the number of non-zero weights is limited, it searches sets of that many features and the free ones, with the
     other weights fixed to 0: first the features that matter most at the best weights without the limit, then sets with
-    some exchanged.
+    some exchanged. Required columns have the sign that they have at the best weights, then the other one by turns.
 
     Args:
         state: solve under way; its weights are the start, and it receives the result.
-        seconds: time to search, without compilation.
+        seconds: time to search.
         restarts: number of ascents after the first.
         turn: index of this search within the solve; each makes other random choices.
 
@@ -79,10 +83,42 @@ def search_locally(state: SolveState, seconds: float, restarts: int = RESTARTS, 
     """
     state.check()  # after the import, which may outlast a short time limit
     problem, generator = state.problem, np.random.default_rng([state.limits.seed, turn])
+    _search_real(state, seconds, restarts, turn, generator)
+    if problem.integer is not None:  # the state has the roundings of real weights; the time is doubled
+        from ltr.exact.local_search.whole_numbers import ascend
+
+        ascend(state, time.monotonic() + seconds, generator, max(1, restarts // _EACH))
+
+
+def real_value(state: SolveState) -> float:
+    """Return the value of good real weights, at least that of a state's whole numbers, from which they are searched.
+
+    Where the number of non-zero weights is limited, they are those of the same columns.
+    """
+    from ltr.exact.local_search.search import local_search
+
+    problem, w = state.problem, state.weights
+    columns = np.arange(problem.d) if problem.max_nonzeros is None else np.flatnonzero((w != 0) | ~problem.counted)
+    if len(columns) == 0:
+        return state.value
+    signs = np.sign(w[list(problem.required)])
+    found = local_search(
+        _with_signs(_of_columns(problem.real, columns), signs),
+        seed=state.limits.seed,
+        starts=[w[columns] / problem.reach],
+        restarts=_RESTARTS_COMPARED,
+        time_limit=min(_COMPARED, _SHARE_COMPARED * state.limits.time_limit),
+    )
+    return max(found.value, state.value)
+
+
+def _search_real(state: SolveState, seconds: float, restarts: int, turn: int, generator: np.random.Generator) -> None:
+    """Offer the state what a search for real weights finds."""
+    problem = state.problem
     if problem.max_nonzeros is None or problem.max_nonzeros + len(problem.free) >= problem.d:
         _search(state, np.arange(problem.d), seconds, restarts, turn)
         return
-    compile_search()
+    load_search()
     until = time.monotonic() + seconds
     each, X = max(1, restarts // _SUPPORTS), problem.X
     weights = _search(state, np.arange(problem.d), _SHARE * seconds, each, turn)
@@ -106,24 +142,29 @@ def _search(state: SolveState, columns: IntArray, seconds: float, restarts: int,
     known = [state.weights] if math.isfinite(state.value) else []
     # each of the caller's starts gets one ascent of its own
     known += [w for w in state.starts if turn == 0 and not np.array_equal(w, state.weights)]
-    starts = [w[columns] for w in known if not np.delete(w, columns).any()]
-    found = local_search(
-        _of_columns(state.problem, columns),
-        seed=(state.limits.seed + _STRIDE * turn) % 2**31,
-        starts=starts,
-        restarts=restarts,
-        time_limit=max(min(seconds, state.remaining), 1e-6),
-        memory_limit=max(state.memory.left, 1.0) / MEGABYTE,
-        should_stop=state.stop_requested,
-    )
-    weights = np.zeros(state.problem.d)
-    weights[columns] = found.weights
-    if math.isfinite(found.value):
-        state.offer(weights)
-    if found.interrupted:  # it keeps what it has on Ctrl-C too
-        raise Stopped(Status.INTERRUPTED)
-    state.check()
-    return weights
+    starts = [w[columns] / state.problem.reach for w in known if not np.delete(w, columns).any()]
+    problem, best, value = _of_columns(state.problem.real, columns), np.zeros(state.problem.d), -math.inf
+    patterns = _sign_patterns(state, turn)
+    for signs in patterns:
+        found = local_search(
+            _with_signs(problem, signs),
+            seed=(state.limits.seed + _STRIDE * turn) % 2**31,
+            starts=starts,
+            restarts=restarts,
+            time_limit=max(min(seconds / len(patterns), state.remaining), 1e-6),
+            memory_limit=max(state.memory.left, 1.0) / MEGABYTE,
+            should_stop=state.stop_requested,
+        )
+        weights = np.zeros(state.problem.d)
+        weights[columns] = found.weights
+        if math.isfinite(found.value):
+            state.offer(weights)
+        if found.value >= value:
+            best, value = weights, found.value
+        if found.interrupted:  # it keeps what it has on Ctrl-C too
+            raise Stopped(Status.INTERRUPTED)
+        state.check()
+    return best
 
 
 def _of_columns(problem: Problem, columns: IntArray) -> Problem:
@@ -138,7 +179,45 @@ def _of_columns(problem: Problem, columns: IntArray) -> Problem:
         constraints=None if sides is None else LinearConstraints(sides.A[:, columns], sides.b),
         max_nonzeros=None,
         free=tuple(np.flatnonzero(np.isin(columns, problem.free)).tolist()),
+        required=tuple(np.flatnonzero(np.isin(columns, problem.required)).tolist()),
     )
+    return smaller
+
+
+def _sign_patterns(state: SolveState, turn: int) -> list[FloatArray]:
+    """Return the signs of required columns to search with: those of the best weights, every other turn others.
+
+    Where no weights are known these are all combinations; a sign that a side constraint demands stays as it is.
+    """
+    problem, columns = state.problem, list(state.problem.required)
+    signs = np.where(state.weights[columns] < 0, -1.0, 1.0)
+    open_signs = np.ones(len(columns), dtype=bool)
+    if (sides := problem.constraints) is not None:
+        for row in sides.A[(np.count_nonzero(sides.A, axis=1) == 1) & (sides.b <= 0)]:
+            at = columns.index(j) if (j := int(np.flatnonzero(row)[0])) in columns else None
+            if at is not None:
+                signs[at], open_signs[at] = -np.sign(row[j]), False
+    changeable = np.flatnonzero(open_signs)[:_PATTERNS]
+    numbers = range(2 ** len(changeable)) if state.value == -math.inf else [(turn + 1) // 2 * (turn % 2)]
+    patterns = []
+    for number in numbers:
+        pattern = signs.copy()
+        pattern[changeable] *= 1 - 2 * ((number >> np.arange(len(changeable))) & 1)
+        patterns.append(pattern)
+    return patterns
+
+
+def _with_signs(problem: Problem, signs: FloatArray) -> Problem:
+    """Return the problem with side constraints in place of required columns, whose weights get these signs."""
+    if not problem.required:
+        return problem
+    columns = np.array(problem.required)
+    rows, limits = np.zeros((len(columns), problem.d)), np.full(len(columns), -_ROOM * problem.least_required)
+    rows[np.arange(len(columns)), columns] = -signs
+    if (sides := problem.constraints) is not None:
+        rows, limits = np.vstack([sides.A, rows]), np.append(sides.b, limits)
+    smaller = copy.copy(problem)
+    set_fields(smaller, constraints=LinearConstraints(rows, limits), required=())
     return smaller
 
 
@@ -148,17 +227,18 @@ def _support(
     """Return the next features to search: the most important, then those in use with up to two exchanged."""
     problem, most = state.problem, state.problem.max_nonzeros
     assert most is not None
-    counted, free = np.flatnonzero(problem.counted), np.array(problem.free, dtype=np.int64)
+    given = np.array([*problem.free, *problem.required], dtype=np.int64)
+    counted, most = np.setdiff1d(np.arange(problem.d), given), most - len(problem.required)
     importance = importance[counted]
     if not tried:
-        return np.sort(np.append(free, counted[np.argsort(-importance, kind="stable")[:most]]))
+        return np.sort(np.append(given, counted[np.argsort(-importance, kind="stable")[:most]]))
     for _ in range(_DRAWS):
         # those of the best weights first, filled up with important ones
         order = counted[np.lexsort((-importance, state.weights[counted] == 0))]
         inside, outside = order[:most], order[most:]
         exchanged = min(int(generator.integers(0, 3)), len(inside), len(outside))
         kept = generator.permutation(inside)[exchanged:]
-        columns = np.sort(np.concatenate([free, kept, generator.choice(outside, exchanged, replace=False)]))
+        columns = np.sort(np.concatenate([given, kept, generator.choice(outside, exchanged, replace=False)]))
         if tuple(columns.tolist()) not in tried:
             return columns
     return None

@@ -19,10 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.optimize import linprog
 
-from ltr.exact.levels import NO_PAIRS, PAIR_BYTES, FloatArray, IndexArray, IntArray, Levels
-from ltr.exact.local_search._line_search import State, Tables, ascend, clip, new_memory
-from ltr.exact.problem import Problem, RerankProblem
+from ltr.exact.levels import PAIR_BYTES, FloatArray, IndexArray, IntArray, Levels
+from ltr.exact.problem import SIDE_TOLERANCE, Problem
 from ltr.exact.state import Memory
+from ltr.native import Ascents, clip_segment
 
 _TIGHT = 1e-9  # room of a row, relative to its size, up to which it is an equality
 _NOISE = 1e-12  # size of numbers that differ from 0 by rounding only
@@ -37,7 +37,7 @@ _POLL = 0.02  # seconds between two checks of the clock and of `should_stop`
 _ROWS = 10  # rows per feature from which the separating program takes too long
 _SHORTEST, _LONGEST = 1e-3, 1.0  # seconds for the program
 _LEAST_UNIT, _MOST_UNIT = 1e-6, 1.0
-_BYTES = PAIR_BYTES + 80  # for each pair: the tables, and a line search's breakpoints and their order
+_BYTES = PAIR_BYTES + 64  # for each pair: its levels, what the kernels keep of it, and breakpoints
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def local_search(
     The result is never worse than any start; nor, unless the time limit cuts the search short, than any single feature,
     than w = 0, or than weights of a linear program that separates short lists of many features. Starts that violate the
     side constraints are first drawn towards the middle of the feasible set. With the same arguments the result is the
-    same, unless the time limit cuts the search short. Compiling is not counted as search time.
+    same, unless the time limit cuts the search short.
 
     Args:
         problem: a `RerankProblem` or `PairwiseProblem`.
@@ -93,6 +93,7 @@ def local_search(
         TypeError: a problem of another type.
 
     Examples:
+        >>> from ltr.exact import RerankProblem
         >>> problem = RerankProblem([[0, 1], [1, 0], [2, 2], [0, 0]], [1, 0, 1, 0], statistic="dcg")
         >>> result = local_search(problem, restarts=10)
         >>> result.value == problem.trivial_bound
@@ -107,10 +108,9 @@ def local_search(
     given = [problem.in_box(start) for start in starts]
     pairs = problem.pair_count
     fits = pairs <= _MOST and _BYTES * pairs <= Memory(memory_limit).left
-    compile_kernels()
     began = time.perf_counter()
     search = _Search(problem, seed, began + time_limit, pairs, fits)
-    with ThreadPoolExecutor(1, thread_name_prefix="local-search") as pool:  # compiled code sees no signal
+    with ThreadPoolExecutor(1, thread_name_prefix="local-search") as pool:  # the kernels see no signal
         running = pool.submit(search.run, given, restarts)
         try:
             while not wait([running], timeout=min(_POLL, max(0.0, search.deadline - time.perf_counter()))).done:
@@ -138,21 +138,23 @@ class _Search:
     def __init__(self, problem: Problem, seed: int, deadline: float, pairs: int, fits: bool) -> None:
         self.problem, self.deadline = problem, deadline
         self.rng = np.random.default_rng(seed)
-        self.state: State = self.rng.integers(0, 2**63, size=1).astype(np.uint64)
+        self._seed = int(self.rng.integers(0, 2**63))
         self.interrupted = False
         self.lines = 0
         perfect = problem.trivial_bound
         self.enough = perfect - 1e-12 * abs(perfect)
         self.best: tuple[float, FloatArray] = (-math.inf, np.zeros(problem.d))
         self.elites: list[tuple[float, FloatArray]] = []
-        self._many, self._fits = pairs > _MANY, fits
-        self._tables = search_tables(problem, NO_PAIRS)
+        self._pairs, self._many, self._fits = pairs, pairs > _MANY, fits
+        self._stop = np.zeros(1, dtype=np.uint8)
+        self._sides = _sides_of(problem)
         # a point in the middle of the feasible set, and the projection on directions that keep equality constraints
         self._centre, self._project = np.zeros(problem.d), np.zeros((0, 0))
+        self._ascents: Ascents
 
     def stop(self) -> None:
         """Ask the search to end at once, from another thread."""
-        self._tables.stop[0] = 1
+        self._stop[0] = 1
 
     def run(self, given: list[FloatArray], restarts: int) -> None:
         """Search; a search that was asked to end keeps what it has found."""
@@ -161,11 +163,12 @@ class _Search:
         with contextlib.suppress(_Over):
             self._check()
             if self.problem.constraints is not None:
-                middle = _middle(self._tables.A, self._tables.b)
+                A, b = self._sides
+                middle = _middle(A, b)
                 if middle is None:
                     return
                 self._centre, self._project, tight = middle
-                self._tables = self._tables._replace(A=self._tables.A[~tight], b=self._tables.b[~tight])
+                self._sides = A[~tight], b[~tight]
             self._explore(given, restarts)
 
     def _explore(self, given: list[FloatArray], restarts: int) -> None:
@@ -178,8 +181,9 @@ class _Search:
         if not self._fits:
             return
         levels = self.problem.levels(self._check)
-        tables = self._tables
-        self._tables = search_tables(self.problem, levels)._replace(A=tables.A, b=tables.b, stop=tables.stop)
+        self._ascents = new_ascents(
+            self.problem, levels, seed=self._seed, sides=self._sides, project=self._project, stop=self._stop
+        )
         separating = separating_weights(self.problem, levels, self.deadline - time.perf_counter())
         if separating is not None:
             starts.append(self._feasible_towards(to_surface(separating)))
@@ -224,23 +228,21 @@ class _Search:
 
     def _ascend(self, w: FloatArray) -> float:
         """Ascend from w, in place; return the objective reached, as the kernels compute it."""
-        memory = new_memory(self.problem.d)
-        budget = max(1, _WORK // max(1, len(self._tables.positive)))
-        while True:
-            value, left = ascend(self._tables, w, self._project, _EXTRA, budget, memory, self.state)
+        budget = max(1, _WORK // max(1, self._pairs))
+        value, left = self._ascents.ascend(w, budget, resume=False)
+        self.lines += budget - left
+        while left == 0 and not self._over():
+            value, left = self._ascents.ascend(w, budget, resume=True)
             self.lines += budget - left
-            if left > 0 or self._over():
-                break
         if value > self.best[0] - 1e-9:
             value = self._offer(w)
         if all(abs(value - other) > 1e-9 for other, _ in self.elites):
             self.elites = sorted([*self.elites, (value, w.copy())], key=lambda e: -e[0])[:_ELITES]
-        return float(value)
+        return value
 
     def _at_most(self, w: FloatArray) -> float:
         """Return the objective at w as the kernels compute it, counting pairs within rounding of the margin as won."""
-        generous = self._tables._replace(limit=(1 - _ROUNDING) * self._tables.limit)
-        return float(ascend(generous, w, self._project, 0, 0, new_memory(self.problem.d), self.state)[0])
+        return self._ascents.objective(w, 1 - _ROUNDING)
 
     def _offer(self, w: FloatArray) -> float:
         """Make w the incumbent if the problem evaluates it as better; return its value."""
@@ -279,7 +281,7 @@ class _Search:
             return to_surface(w + step)
         if len(self._project):
             step = self._project @ step
-        _, t = clip(self._tables, w, step, 0.0, 1.0)
+        _, t = clip_segment(*self._sides, SIDE_TOLERANCE, w, step, 0.0, 1.0)
         return w + (1.0 if t == 1.0 else max(0.0, _STOP_SHORT * t)) * step
 
     def _feasible_towards(self, w: FloatArray) -> FloatArray:
@@ -288,21 +290,11 @@ class _Search:
         return w.copy() if holds else self._move(self._centre, w - self._centre)
 
     def _over(self) -> bool:
-        return bool(self._tables.stop[0]) or self.best[0] >= self.enough or time.perf_counter() > self.deadline
+        return bool(self._stop[0]) or self.best[0] >= self.enough or time.perf_counter() > self.deadline
 
     def _check(self) -> None:
         if self._over():
             raise _Over
-
-
-def compile_kernels() -> None:
-    """Compile the kernels, or load them from the cache on disk, before the clock starts."""
-    if not ascend.signatures:
-        problem = RerankProblem([[0.0], [1.0]], [0, 1])
-        tables = search_tables(problem, problem.levels())
-        state = np.zeros(1, dtype=np.uint64)
-        clip(tables, np.zeros(1), np.ones(1), 0.0, 1.0)
-        ascend(tables, np.ones(1), np.zeros((0, 0)), 1, 4, new_memory(1), state)
 
 
 def to_surface(w: FloatArray) -> FloatArray:
@@ -341,31 +333,61 @@ def _middle(A: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray, NDArr
     return centre, project, tight
 
 
-def search_tables(problem: Problem, levels: Levels) -> Tables:
-    """Return a problem with these levels as the kernels read it."""
-    constraints = problem.constraints
-    A, b = (np.zeros((0, problem.d)), np.zeros(0)) if constraints is None else constraints.scaled
+def new_ascents(
+    problem: Problem,
+    levels: Levels,
+    *,
+    seed: int,
+    sides: tuple[FloatArray, FloatArray] | None = None,
+    project: FloatArray | None = None,
+    extra: int = _EXTRA,
+    stop: NDArray[np.uint8] | None = None,
+) -> Ascents:
+    """Return ascents on a problem.
+
+    Args:
+        problem: problem whose features, price, margin and free columns are used.
+        levels: the levels of this problem.
+        seed: seed of the random choices.
+        sides: side constraints A w <= b that a line can violate, scaled to a size of about 1; None for all.
+        project: orthogonal projection on the directions that keep the equality constraints, (d, d); (0, 0) or None if
+            there are none.
+        extra: number of random directions per round.
+        stop: set to 1 from another thread to end a line search early, without a result, (1,).
+    """
+    A, b = _sides_of(problem) if sides is None else sides
     with np.errstate(over="ignore"):  # infinity will do: either is beyond all score differences
         limit = problem.margin * levels.steps.astype(np.float64)
-    places = np.column_stack([levels.table, levels.counts_at, levels.most_lost])
-    return Tables(
-        columns=np.array(problem.X.T, order="C"),
+    return Ascents(
+        columns=problem.X.T,
         above=levels.above,
         below=levels.below,
         limit=limit,
         positive=levels.positive,
-        places=np.ascontiguousarray(places[levels.level, :2]),
-        shared=places[levels.counts_at >= 0],
+        level=levels.level,
+        start=levels.start,
+        most_lost=levels.most_lost,
         contribution=levels.contribution,
+        table=levels.table,
+        counts_at=levels.counts_at,
         counts_size=levels.counts_size,
         shift=levels.shift,
         C=problem.C,
         priced=problem.counted.astype(np.uint8),
-        sides=constraints is not None,
+        constrained=problem.constraints is not None,
         A=A,
         b=b,
-        stop=np.zeros(1, dtype=np.uint8),
+        tolerance=SIDE_TOLERANCE,
+        project=np.zeros((0, 0)) if project is None else project,
+        extra=extra,
+        seed=seed,
+        stop=np.zeros(1, dtype=np.uint8) if stop is None else stop,
     )
+
+
+def _sides_of(problem: Problem) -> tuple[FloatArray, FloatArray]:
+    """Return the side constraints, scaled to a size of about 1; no rows if there are none."""
+    return (np.zeros((0, problem.d)), np.zeros(0)) if problem.constraints is None else problem.constraints.scaled
 
 
 def separating_weights(problem: Problem, levels: Levels, seconds: float) -> FloatArray | None:

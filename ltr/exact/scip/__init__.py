@@ -1,4 +1,7 @@
-"""The paper's MIP formulations, and the solver that runs them in SCIP; `base` states what the formulations share."""
+"""What runs in SCIP: the paper's MIP formulations, and the weight-space search.
+
+`base` states what the formulations share, `solver` runs them, and `hosted` runs the weight-space search.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from pathlib import Path
 from ltr.exact.problem import Problem
 from ltr.exact.scip.base import Form, Formulation
 from ltr.exact.scip.formulations import Auc, Pairwise, ResolvedRank, Subrank
-from ltr.exact.scip.hosted import HostedSearch
 from ltr.exact.scip.resolved_pairs import ResolvedLattice, ResolvedPairs, ResolvedTangents
 from ltr.exact.scip.solver import ScipSolver
 
@@ -27,8 +29,7 @@ __all__ = [
     "write_model",
 ]
 
-METHODS: dict[str, HostedSearch | ScipSolver] = {
-    "hosted": HostedSearch(),
+METHODS: dict[str, ScipSolver] = {
     "resolved": ScipSolver(ResolvedPairs),
     "resolved_faithful": ScipSolver(ResolvedRank, "faithful"),
     "subrank": ScipSolver(Subrank),
@@ -38,7 +39,7 @@ METHODS: dict[str, HostedSearch | ScipSolver] = {
     "pairwise": ScipSolver(Pairwise),
     "pairwise_faithful": ScipSolver(Pairwise, "faithful"),
 }
-"""The methods that run in SCIP; `ltr.exact.solve.METHODS` has their names."""
+"""The paper's models as methods; `ltr.exact.solve.METHODS` has their names."""
 
 _SUFFIXES = (".cip", ".lp", ".mps")
 
@@ -57,10 +58,8 @@ def build_model(problem: Problem, method: str = "auto") -> Formulation:
     """
     if method == "auto":
         method = _model(problem).name
-    solver = METHODS.get(method)
-    if not isinstance(solver, ScipSolver):
-        known = [key for key, value in METHODS.items() if isinstance(value, ScipSolver)]
-        raise ValueError(f"method must be one of auto, {', '.join(known)} to have a model, got {method!r}")
+    if (solver := METHODS.get(method)) is None:
+        raise ValueError(f"method must be one of auto, {', '.join(METHODS)} to have a model, got {method!r}")
     solver.check(problem)
     return solver.build(problem)
 

@@ -314,6 +314,13 @@ class RankFormulation(Formulation):
         return self.problem.shift / self.unit
 
 
+def check_real(problem: Problem) -> None:
+    """Raise ValueError for weights that no model in SCIP has: whole numbers, and those of required columns."""
+    asked = ["whole numbers"] * (problem.integer is not None) + ["required columns"] * bool(problem.required)
+    if asked:
+        raise ValueError(f"models in SCIP take no {' and '.join(asked)}: use weight_space")
+
+
 def side_rows(constraints: LinearConstraints) -> tuple[FloatArray, FloatArray]:
     """Return rows A and limits b of a linear program that admits all weights of the box that satisfy the constraints.
 

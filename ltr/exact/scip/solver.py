@@ -37,7 +37,7 @@ from pyscipopt import (
 
 from ltr.checks import one_of
 from ltr.exact.largest_margin import deepest
-from ltr.exact.local_search import compile_search, search_locally
+from ltr.exact.local_search import load_search, search_locally
 from ltr.exact.problem import Problem
 from ltr.exact.scip.base import (
     Assignment,
@@ -49,6 +49,7 @@ from ltr.exact.scip.base import (
     ScipEvent,
     ScipSolution,
     Variable,
+    check_real,
     feature_unit,
     interrupt,
     spread,
@@ -162,6 +163,7 @@ class ScipSolver:
 
     def check(self, problem: Problem) -> None:
         """Raise ValueError if the formulation cannot express the problem, or SCIP's tolerances exceed the margin."""
+        check_real(problem)
         self.formulation.for_problem(problem).check(problem)
         unit = feature_unit(problem)
         least = _LEAST_MARGIN * unit * max(1.0, spread(problem) / unit)
@@ -170,9 +172,9 @@ class ScipSolver:
             raise ValueError(f"margin must be {rule}: scale the features up or raise it, got {problem.margin!r}")
 
     def prepare(self) -> None:
-        """Compile the local search."""
+        """Load the local search."""
         if self.local_search > 0:
-            compile_search()
+            load_search()
 
     def build(self, problem: Problem, state: SolveState | None = None) -> Formulation:
         """Return the model of a problem, built within the limits of a solve under way."""

@@ -1,30 +1,45 @@
 """Weight-space search: branch and bound over boxes of weights, with a proof that holds in floating point.
 
-=================  ==================================================================================================
-module             contents
-=================  ==================================================================================================
-`search`           the proof: cutoffs that fall step by step, each proved by a pool of threads that closes every box
-`_kernel`          the search loop of one thread: take a box, prune, bound, branch
-`_bounds`          what closes a box: conflicts between pairs, the hinge bound, probing
-`_boxes`           boxes on the stack, the interval bounds of their open pairs, bound tightening
-`space`            the problem as compiled code reads it, and the memory of a thread
-`coordinates`      the coordinates that are searched
-=================  ==================================================================================================
+=====================  =================================================================================================
+module                 contents
+=====================  =================================================================================================
+`search`               the proof: rounds of cutoffs that fall step by step, at each of which every box is closed
+`pool`                 the pool of threads that closes boxes
+`space`                the problem as compiled code reads it
+`supports`             sets of columns to search, where few may be used
+`coordinates`          the coordinates that are searched
+`operating_points`     bounds from how many positives can stand above all but j negatives, beside the boxes
+=====================  =================================================================================================
+
+What takes the time is written in C++, in ``ltr/native/weight_space/``:
+
+=====================  =================================================================================================
+header                 contents
+=====================  =================================================================================================
+``search.h``           the loop of one thread: take a box, prune, bound, branch
+``bounds.h``           what closes a box: conflicts between pairs, the hinge bound
+``probing.h``          halves and quarters of a box that lose too much
+``boxes.h``            boxes on the stack, the interval bounds of their open pairs, bound tightening
+``workspace.h``        the memory of a thread
+``space.h``            the problem as these read it
+``subsystems.h``       positives and negatives that no weights separate, by linear programming
+``operating_points.h`` branch and bound over which of them to give up
+=====================  =================================================================================================
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 from ltr.checks import one_of
-from ltr.exact.local_search import compile_search, search_locally
+from ltr.exact.local_search import load_search, search_locally
 from ltr.exact.problem import Problem
+from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState
 from ltr.exact.weight_space.coordinates import SYSTEMS, apply_to
+from ltr.threads import available_threads
 
-__all__ = ["WeightSpaceSearch", "available_threads"]
-
+__all__ = ["WeightSpaceSearch"]
 
 _LONGEST_SEARCH = 0.15  # seconds, before the first boxes; more follow between cutoffs
 _RESTARTS = 100
@@ -32,7 +47,7 @@ _RESTARTS = 100
 
 @dataclass(frozen=True)
 class WeightSpaceSearch:
-    """Local search, then branch and bound over boxes of weight space until the value is proven.
+    """Local search, then branch and bound over boxes of weight space, in SCIP, until the value is proven.
 
     Attributes:
         threads: number of threads; None is one for each processor that the process may use.
@@ -40,6 +55,9 @@ class WeightSpaceSearch:
             first and changes to the others if they promise fewer boxes.
         local_search: share of the time given to the local search, at first, between cutoffs and during long ones; 0
             skips it.
+        scip: whether SCIP runs the proof (`ltr.exact.scip.hosted`). Without it, everything else is the same, but side
+            constraints that link several weights can take far longer. Whole numbers and required columns, which the
+            model in SCIP does not have, are always searched without it.
 
     Raises:
         ValueError: a field out of range.
@@ -48,6 +66,7 @@ class WeightSpaceSearch:
     threads: int | None = None
     coordinates: str | None = None
     local_search: float = 0.1
+    scip: bool = True
 
     def __post_init__(self) -> None:
         if self.threads is not None and not self.threads >= 1:
@@ -58,19 +77,18 @@ class WeightSpaceSearch:
             raise ValueError(f"local_search must be a share of the time from 0 to below 1, got {self.local_search!r}")
 
     def check(self, problem: Problem) -> None:
-        """Accept every problem, but adapted coordinates only without side constraints and price."""
+        """Accept every problem, but adapted coordinates only where nothing is asked of single weights."""
         if self.coordinates == "adapted" and not apply_to(problem):
             raise ValueError(
-                "coordinates 'adapted' are for two or more features without price, side constraints and max_nonzeros, "
-                "use None"
+                "coordinates 'adapted' are for two or more features without price, side constraints, max_nonzeros, "
+                "required columns and whole numbers, use None"
             )
 
     def prepare(self) -> None:
-        """Compile the search and the local search, or load what was compiled before."""
-        from ltr.exact.weight_space.search import compile_kernels
-
-        compile_kernels()
-        compile_search()
+        """Load SciPy and SCIP."""
+        load_search()
+        if self.scip:
+            from ltr.exact.scip import hosted  # noqa: F401
 
     def run(self, state: SolveState) -> Ending:
         """Search."""
@@ -81,9 +99,8 @@ class WeightSpaceSearch:
             return ending
         if self.local_search > 0:
             search_locally(state, min(self.local_search * state.limits.time_limit, _LONGEST_SEARCH), _RESTARTS)
+        if state.closed(claimed=False):
+            return Ending(Status.OPTIMAL, "the bound is attained")
+        if self.scip and state.problem.integer is None and not state.problem.required:
+            from ltr.exact.scip.hosted import prove_in_scip as prove
         return prove(state, self.threads or available_threads(), self.coordinates, self.local_search)
-
-
-def available_threads() -> int:
-    """Return the number of processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

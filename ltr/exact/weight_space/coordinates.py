@@ -33,8 +33,9 @@ _STEPS = 500
 
 
 def apply_to(problem: Problem) -> bool:
-    """Return whether coordinates other than the weights may be searched: if there is no side constraint or price."""
-    return problem.d > 1 and problem.C == 0 and problem.constraints is None and problem.max_nonzeros is None
+    """Return whether coordinates other than the weights may be searched: if nothing is asked of single weights."""
+    plain = problem.constraints is None and not problem.required and problem.integer is None
+    return problem.d > 1 and problem.C == 0 and problem.max_nonzeros is None and plain
 
 
 def adapted(problem: Problem, w: FloatArray) -> tuple[FloatArray, float] | None:

@@ -14,48 +14,42 @@ unless positives tie, that suffices.
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import numpy as np
 
-from ltr.exact.largest_margin import middle_of_cell
 from ltr.exact.local_search import search_locally
-from ltr.exact.problem import FloatArray, IntArray, Problem, RerankProblem
+from ltr.exact.problem import FloatArray, Problem
 from ltr.exact.solution import Status
-from ltr.exact.state import MEGABYTE, Ending, SolveState, Stopped
-from ltr.exact.vertices import largest_value, offer_simple
-from ltr.exact.weight_space._kernel import search as search_box
+from ltr.exact.state import MEGABYTE, Ending, SolveState, Stopped, scalable
 from ltr.exact.weight_space.coordinates import adapted, apply_to
+from ltr.exact.weight_space.operating_points import PointsThread
+from ltr.exact.weight_space.operating_points import apply_to as points_apply_to
+from ltr.exact.weight_space.pool import NEVER, WorkerPool, offer_candidate, settle_narrow
 from ltr.exact.weight_space.space import (
     BEYOND,
     TOLERANCE,
     Boxes,
     Searchable,
-    Space,
-    Work,
     memory_needed,
     space_of,
     spaces_of,
-    supports_of,
 )
+from ltr.exact.weight_space.supports import Sets
 
-Found = Callable[[FloatArray], None]
-Settle = Callable[[Boxes], int]
-
+_NEXT = 0.75  # share of the gap at which a series of cutoffs begins
 _GROWTH, _LEAST_GROWTH = 3.0, 1.3  # factors by which the work grows from cutoff to cutoff
 _FILL = 0.8  # share of the time left that a cutoff may take
 _LAST_GROWTH = 16.0  # expected on the way to `_PAIRS` lost pairs, below which the next cutoff is the value
-MOMENT = 1e-3  # shortest time that is measured, in seconds
+_MOMENT = 1e-3  # shortest time that is measured, in seconds
 _POWER, _LEAST_POWER, _MOST_POWER = (
     2.0,
     0.4,
     4.5,
 )  # exponent of 1 / distance in the work: first guess, limits
 _PAIRS = 4
+_FINEST = 1e-7  # share of the statistic's size below which no gap is told from none
 _MOST_TERMS = 50_000_000  # pairs times coordinates: a box takes tenths of a second, and bounds hardly move
 _LONG = 2_000_000  # pairs examined at one cutoff from which better coordinates are tried
 _LEAST_GAIN = 0.2  # gain of `adapted`, a logarithm of boxes, from which they are used
@@ -65,15 +59,9 @@ _WORTHWHILE = 500_000  # pairs examined at a cutoff from which better weights ar
 _LEAST_SECONDS = 0.1
 _PAUSE = 5.0  # seconds at one cutoff before a search for better weights; doubled if it finds none
 _MANY = 1_000_000  # restarts: as many as fit the time
-_DOUBT = 1e-6  # share of the margin by which a candidate may miss it
-_WIDENED = 1e-13  # added to a narrow box on every side
-_PIECE = 4_000_000  # pairs examined between two checks of the clock: about a tenth of a second
-_FIRST = 500_000  # pairs examined before threads are started
-_TOGETHER = 8  # largest number of boxes per task
-_NARROW_BOXES = 16  # largest number of boxes too narrow to split that a task returns
-_POLL = 0.05  # seconds between two checks of the clock
-_NEVER = -(2**62)
+_BATCH = 200  # sets of columns that are searched together
 _NARROW = "the boxes left are too narrow to decide"
+_ATTAINED = "the bound is attained"
 
 
 def out_of_reach(state: SolveState) -> Ending | None:
@@ -90,64 +78,25 @@ def out_of_reach(state: SolveState) -> Ending | None:
 
 
 def prove(state: SolveState, threads: int, coordinates: str | None = None, local_search: float = 0.0) -> Ending:
-    """Prove the value of a state's weights, or of better ones, within its limits.
-
-    Args:
-        state: a solve in progress; the search starts from its best weights, if it has any.
-        threads: number of threads; fewer where memory does not suffice.
-        coordinates: one of `SYSTEMS`; None for the adapted ones if they gain anything.
-        local_search: share of the time spent on better weights, between two cutoffs and during long ones.
+    """Prove the value of a state's weights, or of better ones, within its limits; see `Proof` for the arguments.
 
     Raises:
         Stopped: a limit of the state is reached.
     """
-    problem = state.problem
-    while threads > 1 and memory_needed(problem, threads) > state.memory.left:
-        threads -= 1
-    try:
-        if (resolved := problem.relaxed) is not None:
-            with contextlib.suppress(_Undecided):
-                ending = _prove(state, resolved, threads, coordinates, local_search)
-                if ending.status is not Status.INEXACT:
-                    return ending
-        return _prove(state, problem, threads, coordinates, local_search)
-    except _Attained:
-        return Ending(Status.OPTIMAL, "the bound is attained")
-
-
-def _prove(state: SolveState, problem: Problem, threads: int, coordinates: str | None, local_search: float) -> Ending:
-    """Prove the value of a state's weights on a problem whose value is at least as large at any weights."""
-    search = _Search(state, problem, threads, local_search)
-    if coordinates == "adapted":
-        search.adapt(-math.inf)
-    search.attained()
-    schedule, best = CutoffSchedule(state.bound - state.value, quantum(search.searchable)), -math.inf
-    while True:
-        # `cutoff` adds a tolerance, which must not push the bound beyond the requested gap
-        distance = max(schedule.distance, state.limits.gap * abs(state.value) - 2 * TOLERANCE * state.size)
-        cutoff = search.cutoff(state.value + distance) if math.isfinite(state.value) else -BEYOND
-        started = state.seconds
-        spent, resolved = search.lower(cutoff)
-        if state.value == -math.inf:
-            # every box was closed although no feasible weights were found
-            return Ending(Status.INFEASIBLE) if resolved else Ending(Status.INEXACT, _NARROW)
-        if state.closed(claimed=False) or state.gap <= state.limits.gap:
-            return Ending(Status.OPTIMAL, f"searched in {search.coordinates} coordinates")
-        stuck = problem is not state.problem and not resolved  # the bound is as low as that problem allows
-        if stuck or (schedule.distance == 0 and state.value <= best):
-            return Ending(Status.INEXACT, _NARROW)
-        best = state.value
-        schedule.advance(spent, state.remaining / max(state.seconds - started, MOMENT))
-        if local_search > 0 and spent >= _WORTHWHILE:
-            search.search_locally()
-            search.search_around(max(local_search * spent, _LEAST_AROUND))
-        if coordinates is None and spent >= _LONG and search.adaptable:
-            search.adapt(_LEAST_GAIN)
-            schedule.forget()
+    with Proof(state, threads, coordinates, local_search) as proof:
+        while proof.ending is None:
+            proof.begin()
+            proof.close(proof.roots)
+            proof.end()
+        return proof.ending
 
 
 class _Attained(Exception):  # noqa: N818 - good news, not an error
     """Raised once the best weights attain the bound."""
+
+
+class _Overtaken(Exception):  # noqa: N818 - a way on, not an error
+    """Raised once operating points prove the cutoff of the round."""
 
 
 class _Undecided(Exception):  # noqa: N818 - a way on, not an error
@@ -168,13 +117,18 @@ class CutoffSchedule:
     """
 
     def __init__(self, gap: float, quantum: float) -> None:
-        self.distance = 0.75 * gap if math.isfinite(gap) else 0.0
+        self.distance = _NEXT * gap if math.isfinite(gap) else 0.0
         self._quantum, self._power = quantum, _POWER
         self._last, self._work = 0.0, 0.0
 
     def forget(self) -> None:
         """Forget the work of earlier cutoffs, which says nothing about the next in other coordinates."""
         self._work = 0.0
+
+    def lower(self, gap: float) -> None:
+        """Set the next distance after the bound has come down to a gap by other means."""
+        self.forget()
+        self.distance = min(self.distance, _NEXT * gap)
 
     def advance(self, spent: int, room: float) -> None:
         """Set the next distance.
@@ -192,48 +146,258 @@ class CutoffSchedule:
         self.distance *= growth ** (-1 / self._power) if self.distance > few else 0.0
 
 
-class _Search:
-    """A search under way: the state it reports to, the problem and the coordinates in which boxes are searched."""
+class Proof:
+    """A proof under way: rounds, each with a cutoff at which every box has to be closed; a context manager.
 
-    def __init__(self, state: SolveState, problem: Problem, threads: int, share: float) -> None:
-        self.state, self.coordinates, supports = state, "given", supports_of(problem)
-        if supports is None:
-            self.searchable = space_of(problem, tick=state.check)
-        else:  # the last is searched first: the one that shares most with the best weights
-            supports.sort(key=lambda columns: np.count_nonzero(state.weights[columns]))
-            self.searchable = spaces_of(problem, supports, state.check)
-        self._problem, self._threads, self._share, self._boxes = problem, threads, share, state.nodes
+    A round is ``begin()``, then `close` until no boxes are left of `roots`, then ``end()``. Whoever calls these chooses
+    the order in which boxes are closed, and what happens between two calls.
+
+    Attributes:
+        state: the solve that it belongs to.
+        problem: the problem that is searched, whose value is at least that of the state's problem at any weights.
+        searchable: that problem in the coordinates that are searched.
+        spent: pairs examined so far.
+        cutoff: cutoff of the round, an integer of the space.
+        ending: how the proof ended; None while it goes on.
+
+    Args:
+        state: a solve in progress; the search starts from its best weights, if it has any.
+        threads: number of threads; fewer where memory does not suffice.
+        coordinates: one of `SYSTEMS`; None for the adapted ones if they gain anything.
+        local_search: share of the time spent on better weights, between two cutoffs and during long ones.
+        relaxed: search the problem's relaxation (`Problem.relaxed`) first, if it has one.
+
+    Raises:
+        Stopped: a limit of the state is reached, as in all methods that search.
+    """
+
+    def __init__(
+        self,
+        state: SolveState,
+        threads: int,
+        coordinates: str | None = None,
+        local_search: float = 0.0,
+        *,
+        relaxed: bool = True,
+    ) -> None:
+        while threads > 1 and memory_needed(state.problem, threads) > state.memory.left:
+            threads -= 1
+        self.state, self.spent = state, 0
+        self.ending: Ending | None = None
+        self._threads, self._coordinates, self._share = threads, coordinates, local_search
         self._searched_at, self._turn, self._pause = state.seconds, 0, _PAUSE
-        self._adapted = -math.inf
+        self._boxes = state.nodes  # without those of the present worker pool
+        self._points: PointsThread | None = None
+        self._start(state.problem.relaxed if relaxed and state.problem.relaxed is not None else state.problem)
+
+    def __enter__(self) -> Proof:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._workers.__exit__()
+        self._leave_points()
+
+    def _start(self, problem: Problem) -> None:
+        """Begin to search a problem."""
+        state = self.state
+        self.problem, self.coordinates, self._adapted = problem, "given", -math.inf
+        self.cutoff, self._reached, self._unresolved = -BEYOND, NEVER, NEVER
+        self._undecided = self._overtaken = self._closing = False
+        self._leave_points()
+        sets = Sets.of(problem, state.check)
+        if sets is None:
+            self._search_in(space_of(problem, tick=state.check))
+        else:
+            self._search_by_sets(sets)
+            if self._undecided:
+                self._start_again()
+                return
+        self._points = PointsThread(problem, self.searchable, self._threads) if points_apply_to(problem) else None
+        if self._coordinates == "adapted":
+            self._adapt(-math.inf)
+        self._schedule = CutoffSchedule(state.bound - state.value, max(quantum(self.searchable), _FINEST * state.size))
+        self._best = -math.inf
+        self._began, self._spent_before = state.seconds, self.spent
+
+    def _search_by_sets(self, sets: Sets) -> None:
+        """Search in the spaces of the sets of columns that may have a larger value than the best known.
+
+        Where there are many, those with the largest bounds are closed first, at the best value known: that lowers the
+        bound and finds weights, so that fewer are left.
+        """
+        state = self.state
+        room = 0.5 * TOLERANCE * state.size  # for rounding in bounds
+        with self._noting():
+            while len((sets := sets.above(state.value + room)).bounds) > _BATCH and self.ending is None:
+                batch, sets = sets.split(_BATCH)
+                self._search_in(spaces_of(self.problem, *batch, state.check))
+                try:
+                    done = self._workers.close(self.roots, self._cutoff_at(state.value), self._check)
+                finally:
+                    self._leave()
+                self.spent += done.spent
+                if done.unresolved > done.cutoff:
+                    raise Stopped(Status.INEXACT, _NARROW)
+                if math.isfinite(state.value):
+                    left = float(sets.bounds[-1]) + room
+                    state.prove(max(left, self.searchable.objective(done.cutoff), state.zero_value))
+                    state.observe(state.bound, nodes=self.boxes)
+                    if state.gap <= state.limits.gap:
+                        self.ending = Ending(Status.OPTIMAL, "searched by sets of columns")
+        sets = sets.nearest_last(state.weights)
+        self._search_in(spaces_of(self.problem, *sets, state.check))
+
+    def _search_in(self, searchable: Searchable) -> None:
+        self.searchable = searchable
+        self._workers = WorkerPool(searchable, self._threads, self._offer, self._settle)
 
     @property
-    def adaptable(self) -> bool:
-        """Whether other coordinates are allowed and better weights are known than at the last adaptation."""
-        return apply_to(self._problem) and self.state.value > self._adapted
+    def _adaptable(self) -> bool:
+        """Whether the coordinates may change and better weights are known than at the last adaptation."""
+        return self._coordinates is None and apply_to(self.problem) and self.state.value > self._adapted
 
-    def adapt(self, least: float) -> None:
+    def _adapt(self, least: float) -> None:
         """Change to coordinates adapted to the best weights, if they gain enough."""
         self._adapted = self.state.value
-        found = adapted(self._problem, self.state.weights)
+        found = adapted(self.problem, self.state.weights)
         if found is not None and found[1] > least:
-            self.searchable, self.coordinates = space_of(self._problem, found[0], self.state.check), "adapted"
+            self._leave()
+            self._search_in(space_of(self.problem, found[0], self.state.check))
+            self.coordinates = "adapted"
 
-    def cutoff(self, value: float) -> int:
-        """Return the cutoff, as an integer of the space, for weights above a value."""
-        return self.searchable.cutoff(value, self.state.size)
+    def _leave(self) -> None:
+        self._boxes, self._workers.boxes = self.boxes, 0
+        self._workers.__exit__()
 
-    def lower(self, cutoff: int) -> tuple[int, bool]:
-        """Close every box at a cutoff or a better value; return the work and whether every box was decided."""
-        with self._workers(self.searchable) as workers:
-            done = workers.close(self.searchable.roots, cutoff, functools.partial(self._check, workers))
-        resolved = max(done.unresolved, done.cutoff) <= cutoff
-        if math.isfinite(self.state.value):
-            bound = self.searchable.objective(max(done.cutoff, done.unresolved))
-            self.state.prove(max(bound, self.state.zero_value))
-            self.state.observe(self.state.bound, nodes=self._boxes)
-        return done.spent, resolved
+    def _leave_points(self) -> None:
+        if self._points is not None:
+            self._points.close()
+            self._points = None
 
-    def search_locally(self) -> None:
+    # --- rounds ------------------------------------------------------------------------------------------------
+
+    @property
+    def boxes(self) -> int:
+        """Boxes searched so far."""
+        return self._boxes + self._workers.boxes
+
+    @property
+    def roots(self) -> Boxes:
+        """Boxes that cover all weights but w = 0."""
+        return self.searchable.roots
+
+    @property
+    def bound(self) -> float:
+        """The bound that the round proves once every box is closed."""
+        return self.searchable.objective(max(self._reached, self._unresolved))
+
+    def begin(self) -> None:
+        """Begin a round."""
+        state = self.state
+        # `_cutoff_at` adds a tolerance, which must not push the bound beyond the requested gap
+        distance = max(self._schedule.distance, state.limits.gap * abs(state.value) - 2 * TOLERANCE * state.size)
+        self.cutoff = self._cutoff_at(state.value + distance) if math.isfinite(state.value) else -BEYOND
+        self._reached, self._unresolved, self._undecided, self._overtaken = self.cutoff, NEVER, False, False
+        self._began, self._spent_before = state.seconds, self.spent
+        if state.closed(claimed=False):
+            self.ending = Ending(Status.OPTIMAL, _ATTAINED)
+
+    def close(self, boxes: Boxes, allowance: float = np.inf) -> list[Boxes]:
+        """Search boxes until everything in them is at most the cutoff, or the best value if that is larger.
+
+        Args:
+            boxes: boxes of the space.
+            allowance: work, in pairs examined, after which the boxes that are left are returned.
+
+        Returns:
+            boxes that are left, the deepest last; none once the proof has ended.
+        """
+        if self.ending is not None or self._undecided or self._overtaken:
+            return []
+        with self._noting():
+            self._closing = True
+            cutoff = max(self.cutoff, self._cutoff_at(self.state.value))
+            done = self._workers.close(boxes, cutoff, self._check, allowance)
+            self.spent += done.spent
+            self._reached = max(self._reached, done.cutoff)
+            self._unresolved = max(self._unresolved, done.unresolved)
+            return done.left
+        return []
+
+    def end(self, left: float = -math.inf) -> None:
+        """End a round: record what it proved, then set the next cutoff or `ending`.
+
+        Args:
+            left: bound of the boxes that were closed neither here nor by anything else.
+        """
+        if self.ending is not None:
+            return
+        if self._undecided:
+            self._start_again()
+            return
+        state, resolved = self.state, max(self._reached, self._unresolved) <= self.cutoff
+        if math.isfinite(state.value):
+            state.prove(max(self.bound, left, state.value, state.zero_value))
+            state.observe(state.bound, nodes=self.boxes)
+        found, relaxed = state.value > -math.inf, self.problem is not state.problem
+        stuck = (not resolved and (relaxed or not found)) or (
+            self._schedule.distance == 0 and state.value <= self._best
+        )
+        if found and (state.closed(claimed=False) or state.gap <= state.limits.gap):
+            self.ending = Ending(Status.OPTIMAL, f"searched in {self.coordinates} coordinates")
+        elif not found and resolved:
+            # every box was closed although no feasible weights were found
+            self.ending = Ending(Status.INFEASIBLE)
+        elif not stuck:
+            self._prepare_next()
+        elif relaxed:
+            self._start_again()  # the bound is as low as the relaxation allows
+        else:
+            self.ending = Ending(Status.INEXACT, _NARROW)
+
+    def _start_again(self) -> None:
+        self._leave()
+        self._start(self.state.problem)
+
+    def _prepare_next(self) -> None:
+        """Set the next cutoff, look for better weights, and for better coordinates."""
+        state, spent = self.state, self.spent - self._spent_before
+        self._best = state.value
+        if self._overtaken:
+            self._schedule.lower(state.bound - state.value)
+            return
+        self._schedule.advance(spent, state.remaining / max(state.seconds - self._began, _MOMENT))
+        if self._share > 0 and spent >= _WORTHWHILE:
+            with self._noting():
+                self._search_locally()
+                self._search_around(max(self._share * spent, _LEAST_AROUND))
+        if self._undecided:
+            self._start_again()
+        elif self.ending is None and spent >= _LONG and self._adaptable:
+            self._adapt(_LEAST_GAIN)
+            self._schedule.forget()
+
+    @contextlib.contextmanager
+    def _noting(self) -> Iterator[None]:
+        """A context for searches that end early.
+
+        The best weights attain the bound, operating points prove the cutoff for all boxes, or the relaxation is too
+        weak.
+        """
+        try:
+            yield
+        except _Attained:
+            self.ending = Ending(Status.OPTIMAL, _ATTAINED)
+        except _Overtaken:
+            self._overtaken, self._reached, self._unresolved = True, self.cutoff, NEVER
+        except _Undecided:
+            self._undecided = True
+        finally:
+            self._closing = False
+
+    # --- better weights ----------------------------------------------------------------------------------------
+
+    def _search_locally(self) -> None:
         """Search for better weights, for a share of the time since the last such search."""
         self._turn += 1
         since, value = self.state.seconds - self._searched_at, self.state.value
@@ -242,20 +406,18 @@ class _Search:
         self._searched_at = self.state.seconds
         self._pause = _PAUSE if self.state.value > value else 2 * self._pause
 
-    def search_around(self, allowance: float) -> None:
+    def _search_around(self, allowance: float) -> None:
         """Search boxes around the best weights, each twice as wide as the last, within an allowance of work.
 
-        A search by supports needs none: its spaces are small, and that of the best weights comes first.
+        A search by supports needs none: its spaces are small, and that of the best weights comes first. Nor does one
+        of whole numbers, of which a local search looks at those nearby.
         """
-        if self.searchable.supports is not None:
+        if self.searchable.supports is not None or self.problem.integer is not None:
             return
         width = _AROUND
         while allowance > 0 and width < 1 and self.state.value > -math.inf and self.state.weights.any():
             value = self.state.value
-            with self._workers(self.searchable) as workers:
-                box = self._box_around(width)
-                cutoff = self.cutoff(value)
-                done = workers.close(box, cutoff, functools.partial(self._check, workers), allowance)
+            done = self._workers.close(self._box_around(width), self._cutoff_at(value), self._check, allowance)
             allowance -= done.spent
             if self.state.value == value:
                 width *= 2
@@ -266,7 +428,7 @@ class _Search:
         x = np.linalg.solve(space.T, self.state.weights)
         box = roots.rows(slice(0, 1))
         box.used[0] = space.free
-        face = len(roots.bound) > 1
+        face = scalable(self.problem)
         if face:
             x /= np.max(np.abs(x))
         box.low[0, :d], box.high[0, :d] = np.maximum(x - width, -1), np.minimum(x + width, 1)
@@ -274,46 +436,56 @@ class _Search:
             j = int(np.argmax(np.abs(x)))
             box.low[0, j] = box.high[0, j] = np.sign(x[j])
             box.used[0, j] = 1
+        for j in self.problem.required:
+            least = self.problem.least_required
+            if x[j] > 0:
+                box.low[0, j] = max(box.low[0, j], least)
+            else:
+                box.high[0, j] = min(box.high[0, j], -least)
         return box
 
-    @contextlib.contextmanager
-    def _workers(self, searchable: Searchable) -> Iterator[WorkerPool]:
-        sparse = self._problem.C > 0 or self._problem.max_nonzeros is not None
+    # --- what the worker pool asks for -------------------------------------------------------------------------
 
-        def offer(w: FloatArray) -> None:
-            largest = float(np.max(np.abs(w), initial=0.0))
-            w = w if searchable.space.fixed or largest == 0 else w / largest
-            offer_candidate(self.state, w, sparse=sparse)
+    def _cutoff_at(self, value: float) -> int:
+        """Return the cutoff, as an integer of the space, for weights above a value."""
+        return self.searchable.cutoff(value, self.state.size) if value > -math.inf else -BEYOND
 
-        def settle(box: Boxes) -> int:
-            if self._problem is not self.state.problem:
-                raise _Undecided
-            bound = settle_narrow(self.state, self._problem, searchable, box)
-            workers.least_cutoff = max(workers.least_cutoff, self.cutoff(self.state.value))
-            return bound
+    def _offer(self, w: FloatArray) -> None:
+        largest = float(np.max(np.abs(w), initial=0.0))
+        w = w if self.searchable.space.fixed or largest == 0 else w / largest
+        offer_candidate(self.state, w, sparse=self.problem.C > 0 or self.problem.max_nonzeros is not None)
 
-        with WorkerPool(searchable, self._threads, offer, settle) as workers:
-            try:
-                yield workers
-            finally:
-                self._boxes += workers.boxes
+    def _settle(self, box: Boxes) -> int:
+        if self.problem is not self.state.problem:
+            raise _Undecided
+        bound = settle_narrow(self.state, self.problem, self.searchable, box)
+        self._raise_cutoff()
+        return bound
 
-    def attained(self) -> None:
-        """Raise `_Attained` if the best weights attain the bound."""
-        if self.state.closed(claimed=False):
-            raise _Attained
+    def _raise_cutoff(self) -> None:
+        self._workers.least_cutoff = max(self._workers.least_cutoff, self._cutoff_at(self.state.value))
 
-    def _check(self, workers: WorkerPool) -> None:
-        self.state.nodes = self._boxes + workers.boxes
+    def _check(self) -> None:
+        self.state.nodes = self.boxes
         self.state.check()
         if self._share > 0 and self.state.seconds - self._searched_at >= self._pause:
-            self.search_locally()
-            if math.isfinite(self.state.value):
-                workers.least_cutoff = max(workers.least_cutoff, self.cutoff(self.state.value))
-        self.attained()
+            self._search_locally()
+            self._raise_cutoff()
+        if self._points is not None and math.isfinite(self.state.value):
+            self._poll(self._points)
+        if self.state.closed(claimed=False):
+            raise _Attained
+        if self._points is not None and self._closing and self._points.bound <= self.cutoff:
+            raise _Overtaken
         limit = self.state.limits.node_limit
         if limit is not None and self.state.nodes >= limit:
             raise Stopped(Status.NODE_LIMIT)
+
+    def _poll(self, points: PointsThread) -> None:
+        """Take over the bound of the operating points, and leave them a thread while it is the better one."""
+        bound = points.poll(self._cutoff_at(self.state.value), self.searchable.integer(self.state.bound))
+        self.state.prove(max(self.searchable.objective(bound), self.state.zero_value))
+        self._workers.threads = max(1, self._threads - points.leads)
 
 
 def quantum(searchable: Searchable) -> float:
@@ -321,217 +493,3 @@ def quantum(searchable: Searchable) -> float:
     steps = searchable.space.step
     positive = steps[steps > 0]
     return math.ldexp(_PAIRS * float(np.median(positive)), -searchable.exponent) if len(positive) else 1e-12
-
-
-# --- the worker pool
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The result of `WorkerPool.close`.
-
-    Attributes:
-        cutoff: bound on the values in the boxes except in `left` and `unresolved`: the given cutoff, or the value of
-            a better candidate.
-        left: boxes that the allowance did not suffice for.
-        unresolved: the largest bound of boxes too narrow to split that could not be settled either, far below all
-            values if there were none.
-        spent: pairs examined.
-    """
-
-    cutoff: int
-    left: list[Boxes]
-    unresolved: int
-    spent: int
-
-
-@dataclass(frozen=True)
-class _Piece:
-    space: Space
-    cutoff: int
-    found: int
-    best: FloatArray
-    left: Boxes
-    narrow: Boxes
-    tally: IntArray
-    work: Work
-
-
-class WorkerPool:
-    """Searches boxes of one space on several threads; a context manager that ends its threads.
-
-    Attributes:
-        boxes: boxes searched so far.
-        least_cutoff: integer to which lower cutoffs are raised, because of values found elsewhere meanwhile.
-    """
-
-    def __init__(
-        self, searchable: Searchable, threads: int, found: Found, settle: Settle = lambda box: int(box.bound[0])
-    ) -> None:
-        """Make the pool; `found` and `settle` are called in the thread that calls `close`.
-
-        Args:
-            searchable: the space.
-            threads: number of threads.
-            found: receives the weights of every better candidate.
-            settle: receives every box too narrow to split, and returns what its values do not exceed, as an integer.
-        """
-        self.searchable, self.boxes, self.least_cutoff = searchable, 0, _NEVER
-        self._threads, self._found, self._settle = threads, found, settle
-        self._best = _NEVER
-        self._idle: list[Work] = []
-        self._pool: ThreadPoolExecutor | None = None
-
-    def __enter__(self) -> WorkerPool:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-
-    def close(self, boxes: Boxes, cutoff: int, check: Callable[[], None], allowance: float = np.inf) -> Outcome:
-        """Search boxes until everything in them is at most the cutoff, or the allowance is used up.
-
-        Args:
-            boxes: boxes to search.
-            cutoff: bound at which a box is closed, an integer of the space.
-            check: called several times a second; what it raises ends the search.
-            allowance: work, in pairs examined, after which the boxes that are left are returned.
-        """
-        least = 2 * self.searchable.space.columns.size
-        pending = [boxes.rows(slice(row, row + 1)) for row in range(len(boxes.bound))]
-        done = Outcome(cutoff, pending, _NEVER, 0)
-        self.searchable.space.stop[0] = 0
-        if least <= _FIRST and self.searchable.supports is None:
-            pending.clear()
-            done = self._take(self._search(boxes, cutoff, _FIRST), done)
-            check()
-            if not pending or done.spent >= allowance:
-                return done
-        self._pool = self._pool or ThreadPoolExecutor(self._threads, thread_name_prefix="weight-space")
-        running: set[Future[_Piece]] = set()
-        try:
-            while (pending and done.spent < allowance) or running:
-                while pending and done.spent < allowance and len(running) < self._threads:
-                    current = max(done.cutoff, self.least_cutoff)
-                    running.add(self._pool.submit(self._search, _pop(pending), current, max(_PIECE, least)))
-                finished, running = wait(running, timeout=_POLL, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    done = self._take(future.result(), done)
-                check()
-        finally:
-            self.searchable.space.stop[0] = 1
-            wait(running)
-        return done
-
-    def _search(self, boxes: Boxes, cutoff: int, allowance: int) -> _Piece:
-        space = self.searchable.at(boxes)
-        work = self._idle.pop() if self._idle else _workspace(space)
-        columns = space.columns.shape[0]
-        left, narrow = Boxes.empty(len(boxes.bound) + work.low.shape[0], columns), Boxes.empty(_NARROW_BOXES, columns)
-        best, tally = np.zeros(columns), np.zeros(4, np.int64)
-        handed, reached, value, narrowed = search_box(space, work, boxes, cutoff, allowance, left, narrow, best, tally)
-        left.part[:] = narrow.part[:] = boxes.part.max(initial=0)
-        narrow = narrow.rows(slice(0, narrowed))
-        return _Piece(space, reached, value, best, left.rows(slice(0, handed)), narrow, tally, work)
-
-    def _take(self, piece: _Piece, done: Outcome) -> Outcome:
-        self._idle.append(piece.work)
-        self.boxes += int(piece.tally[0])
-        if piece.found > self._best:
-            self._best = piece.found
-            self._found(piece.space.T @ piece.best[:-1])
-        # the deepest boxes last: they are the next to be searched
-        done.left.extend(piece.left.rows(slice(row, row + 1)) for row in range(len(piece.left.bound)))
-        cutoff, unresolved = max(done.cutoff, piece.cutoff), done.unresolved
-        for row in range(len(piece.narrow.bound)):
-            if piece.narrow.bound[row] > max(cutoff, self.least_cutoff):
-                unresolved = max(unresolved, self._settle(piece.narrow.rows(slice(row, row + 1))))
-            else:  # closed by a value found in the meantime
-                cutoff = max(cutoff, int(piece.narrow.bound[row]))
-        return Outcome(cutoff, done.left, unresolved, done.spent + int(piece.tally[3]))
-
-
-def compile_kernels() -> None:
-    """Compile the search, or load it from its cache on disk."""
-    with WorkerPool(space_of(RerankProblem([[0.0], [1.0]], [0, 1])), 1, lambda x: None) as workers:
-        workers.close(workers.searchable.roots, 0, lambda: None)
-
-
-def _workspace(space: Space) -> Work:
-    """Return memory for a thread, its largest part touched row by row: that can take longer than many boxes do."""
-    work = Work.of(space)
-    for row in (*work.columns, *work.single):
-        if space.stop[0] != 0:  # the search will hand its boxes back at once
-            break
-        row[: space.columns.shape[1]] = 0.0
-    return work
-
-
-def _pop(pending: list[Boxes]) -> Boxes:
-    """Take some boxes of one space off the stack: more where there are many, few enough that all threads have work."""
-    most, taken = min(_TOGETHER, 1 + len(pending) // 16), [pending.pop()]
-    while pending and len(taken) < most and pending[-1].part[0] == taken[0].part[0]:
-        taken.append(pending.pop())
-    return Boxes.joined(taken[::-1])
-
-
-# --- candidates and boxes too narrow to split
-
-
-def offer_candidate(state: SolveState, w: FloatArray, *, sparse: bool) -> None:
-    """Offer a candidate or, if it misses the side constraints by a rounding error, the middle of its cell.
-
-    Args:
-        state: receives the weights.
-        w: weights that satisfy the side constraints within the search's wider tolerance, (d,).
-        sparse: whether weights of 0 have to stay 0, except those of free columns.
-    """
-    if state.offer(w) > -math.inf:
-        return
-    problem = state.problem
-    middle = middle_of_cell(
-        problem, w, (w != 0) | ~problem.counted if sparse else np.ones(problem.d, dtype=bool), _DOUBT
-    )
-    if middle is not None:
-        state.offer(middle)
-
-
-def settle_narrow(state: SolveState, problem: Problem, searchable: Searchable, box: Boxes) -> int:
-    """Offer the vertices of a box too narrow to split, and return what its values do not exceed.
-
-    Args:
-        state: receives the weights.
-        problem: the problem that is searched.
-        searchable: the space of that problem.
-        box: the box, one row.
-
-    Returns:
-        an integer that the values in the box do not exceed.
-    """
-    bound = int(box.bound[0])
-    low, high = _weights_of(searchable.at(box), box)
-    offer_simple(state, low, high)
-    if bound <= searchable.cutoff(state.value, state.size):
-        return bound
-    value = largest_value(state, problem, low, high)
-    return bound if value is None else min(bound, searchable.integer(math.nextafter(value, math.inf)) + 1)
-
-
-def _weights_of(space: Space, box: Boxes) -> tuple[FloatArray, FloatArray]:
-    """Return the least and largest weights of a box, rounded outwards; scaled to max |w_j| = 1 where length is free."""
-    d = space.T.shape[1]
-    if space.fixed:
-        narrow = (box.low[0, :d] != box.high[0, :d]) * _WIDENED
-        return space.T @ np.maximum(box.low[0, :d] - narrow, -1.0), space.T @ np.minimum(box.high[0, :d] + narrow, 1.0)
-    middle = space.T @ (0.5 * (box.low[0, :d] + box.high[0, :d]))
-    largest = float(np.abs(middle).max())
-    if largest == 0:
-        return -np.ones(d), np.ones(d)
-    # dividing by max |w_j|, which is no more accurate than the weights, at most triples their error
-    half = 4 * (np.abs(space.T) @ (0.5 * (box.high[0, :d] - box.low[0, :d]))).max() / largest + _WIDENED
-    low, high = np.maximum(middle / largest - half, -1.0), np.minimum(middle / largest + half, 1.0)
-    on_face = np.abs(middle) / largest >= 1 - 2 * half
-    if on_face.sum() == 1:
-        low[on_face] = high[on_face] = np.sign(middle[on_face])
-    return low, high

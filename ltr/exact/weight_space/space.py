@@ -1,4 +1,4 @@
-r"""A problem as the compiled search reads it: pair differences in the coordinates searched, integer tables, workspaces.
+r"""A problem as the compiled search reads it: pair differences in the coordinates searched, and integer tables.
 
 **Coordinates.** The search runs over v, with w = T v. A pair with difference δ that is won when
 ``w·δ >= margin * steps * max|w_j|`` has the column
@@ -15,7 +15,8 @@ C is rounded down.
 
 **Rounding.** The interval bounds of ``(v, s)·e`` over a box are floats, updated once for every change of the box. Each
 update errs by at most three half-units of ``2 ||e||_1``; `SLACK` ``* ||e||_1`` is added outwards at first and leaves
-room for `UPDATES` of them, at which they are computed afresh, and the few that come between two checks of their number.
+room for 100 of them, at which they are computed afresh, and the few that come between two checks of their number
+(``ltr/native/weight_space/boxes.h``).
 
 **Conflicts.** The pairs with columns e and e' are both won at x only where ``x·f >= 0``, with ``f = e / |e| + e' /
 |e'|`` and |·| the sum of magnitudes without the margin. So where ``max x·f < 0`` over a box, one of them is lost on all
@@ -34,6 +35,14 @@ by the rounding error of e.
 those columns alone: a search in three dimensions is far shorter than one in sixteen that splits zeros apart. A set
 covers its subsets. All spaces share one cutoff, at which most of them close at their roots.
 
+**Whole numbers.** Where weights are whole numbers from -B to B the coordinates are the weights, boxes have whole sides,
+and every tightened side is rounded inwards. Weights other than 0 can be multiplied by whole numbers as long as they
+stay within B, which wins what they won; so those with ``max |w_j| > B / 2`` are all that matter besides w = 0. The
+roots divide them by the first weight that is so large, and by its sign.
+
+**Required columns.** Every root is divided at each required column into the part where its weight is at least as large
+as it must be, and that where its negative is.
+
 **Side constraints.** With y_j = A_rj w_j, the rule of `ltr.exact.problem.LinearConstraints` compares the sum of
 ``y_j - tolerance |y_j|`` with ``b + tolerance |b|``. These terms grow with y_j, so their least value in a box is at
 an end of its interval of w_j. The search takes twice the tolerance, `LOOSE`: a superset, with room for rounding. To see
@@ -44,13 +53,14 @@ tolerance leaves 1e-9 of |b| and of all |y_j|, and terms that exceed their least
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-import itertools
 import math
 from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,15 +68,13 @@ from numpy.typing import NDArray
 from ltr.exact.levels import PAIR_BYTES, FloatArray, IndexArray, IntArray, Levels
 from ltr.exact.problem import SIDE_TOLERANCE, Problem
 from ltr.exact.state import scalable
+from ltr.native import SearchSpace
 
 Flags = NDArray[np.uint8]
-_Arrays = TypeVar("_Arrays")
 
-UPDATES = 100
-SLACK = 2.0**-43  # 1024 half-units: (UPDATES + 8 + columns) * 3 * 2 of them, and room
+SLACK = 2.0**-43  # 1024 half-units: (100 updates + 8 + columns) * 3 * 2 of them, and room
 TOLERANCE = 0.5e-12  # of the statistic's size: values closer than this are one value
 BEYOND = 2**61  # as an integer of a space, above all values; below all values with its sign changed
-NARROW = 1e-13  # width from which a coordinate is not split
 LOOSE = 2 * SIDE_TOLERANCE
 _BITS = 58  # bits of the largest bound, out of 63
 _BLOCK = 1_000_000  # numbers computed between two checks of the clock
@@ -75,24 +83,9 @@ _APART = 1.5  # from this length of f on, of at most 2, a conflict would be luck
 _WIDE, _FEW, _MANY = 12, 2_000, 6_000  # no candidates above `_MANY` pairs, or `_FEW` with over `_WIDE` features
 _CONFLICT_EVERYWHERE = 1e-30  # above max x·f, which is -2 margin and may have underflowed to 0
 _ROUGHLY = 0.5  # relative error of distances: misses a few of the nearest neighbours
-_MOST_SUPPORTS, _LARGEST_SUPPORT = 5_000, 6  # sets of columns, and columns of a set, up to which each gets a space
 _KEPT = 8  # of these spaces in memory
-_PAIR_LISTS, _STACK = 2, 6  # lists and interval bounds of a thread, in all pairs: deep boxes have few open ones
-
-
-def _zeros(kind: Callable[..., _Arrays], *shapes: tuple[Any, str], **fields: Any) -> _Arrays:  # noqa: ANN401
-    """Return a named tuple of zeros, of the types annotated; each shape comes with the names that have it."""
-    types = _types(kind)
-    for shape, names in shapes:
-        fields |= {name: np.zeros(shape, types[name]) for name in names.split()}
-    return kind(**fields)
-
-
-@functools.cache
-def _types(kind: Callable[..., Any]) -> dict[str, type]:
-    """Return the types of the entries of a named tuple's arrays, by name; reading annotations takes long."""
-    hints = get_type_hints(kind).items()
-    return {name: get_args(get_args(hint)[1])[0] for name, hint in hints if get_args(hint)}
+# of a thread, in all pairs: copied lists, each of at most 0.6 of the pairs of the one before; interval bounds; scratch
+_PAIR_LISTS, _STACK, _SCRATCH_BYTES = 1.5, 6, 34
 
 
 class ConflictingPairs(NamedTuple):
@@ -112,15 +105,17 @@ class ConflictingPairs(NamedTuple):
     @classmethod
     def empty(cls, columns: int, conflicts: int) -> ConflictingPairs:
         """Return arrays with room for this many candidates."""
-        return _zeros(cls, ((columns, conflicts), "columns"), (conflicts, "one other apart"))
+        one, other = np.zeros((2, conflicts), np.int32)
+        return cls(np.zeros((columns, conflicts), np.float32), one, other, np.zeros(conflicts, np.float32))
 
 
-class Space(NamedTuple):
+@dataclass(frozen=True)
+class Space:
     """A problem in the coordinates of a search; read-only."""
 
     columns: FloatArray  # pair differences and the margin, one row per coordinate, scaled to about 1, (d + 1, pairs)
     slack: FloatArray  # rounding allowance of each pair, (pairs,)
-    single: NDArray[np.float32]  # columns in single precision without the margin's, rows of 0 up to a multiple of 8
+    single: NDArray[np.float32]  # columns without the margin's, one row per pair, with zeros up to a multiple of 8
     positive: IndexArray  # as `Levels.positive`
     level: IntArray  # this and the next three as in `Levels`
     start: IntArray
@@ -138,9 +133,17 @@ class Space(NamedTuple):
     error: float  # rounding error of a sum over pairs, relative to the sum of its multipliers
     fixed: bool  # whether the margin coordinate is known; else it is the norm of T v
     sparse: bool  # whether zeros count, so that a split sets them apart
+    integer: bool  # whether weights are whole numbers
     counts_size: int  # as `Levels.counts_size`
     conflicts: ConflictingPairs  # candidates for pairs that cannot both be won
     stop: Flags  # set to 1 by another thread to have a search hand back its boxes at once, (1,)
+
+    @functools.cached_property
+    def compiled(self) -> SearchSpace:
+        """The space as compiled code reads it: the same arrays."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "free"}
+        columns, one, other, apart = fields.pop("conflicts")
+        return SearchSpace(**fields, conflict_columns=columns, one=one, other=other, apart=apart, loose=LOOSE)
 
 
 class Boxes(NamedTuple):
@@ -162,7 +165,9 @@ class Boxes(NamedTuple):
     @classmethod
     def empty(cls, boxes: int, columns: int) -> Boxes:
         """Return arrays with room for this many boxes."""
-        return _zeros(cls, ((boxes, columns), "low high used"), (boxes, "bound part"))
+        low, high = np.zeros((2, boxes, columns))
+        bound, part = np.zeros((2, boxes), np.int64)
+        return cls(low, high, np.zeros((boxes, columns), np.uint8), bound, part)
 
     def rows(self, at: slice | IntArray) -> Boxes:
         """Return copies of some of the boxes."""
@@ -172,102 +177,6 @@ class Boxes(NamedTuple):
     def joined(cls, boxes: Iterable[Boxes]) -> Boxes:
         """Return all boxes of a sequence in one."""
         return cls(*(np.concatenate(parts) for parts in zip(*boxes, strict=True)))
-
-
-class Work(NamedTuple):
-    """Memory of one thread: a stack of boxes, a stack of lists of open pairs, and scratch space.
-
-    A list of open pairs has the columns of the pairs that were open when it was made, contiguous for the inner loops,
-    and the candidates for conflicts among them; all boxes above it on the stack share it. Box t has its interval bounds
-    of the list's pairs from ``upper[at[t]]`` on.
-    """
-
-    # the stack of boxes, one row or entry per box
-    low: FloatArray  # least value of each coordinate, (depth, d + 1)
-    high: FloatArray  # largest value of each coordinate, (depth, d + 1)
-    used: Flags  # 1 where a weight is known not to be 0, (depth, d + 1)
-    point: FloatArray  # where the last descent of the hinge bound ended, (depth, d + 1)
-    counts: IndexArray  # lost pairs of each member, (depth, members)
-    fewer: IndexArray  # members with fewer lost pairs, as in `Levels`, (depth, counts_size)
-    bound: IntArray  # upper bound of the box, (depth,)
-    pair_list: IntArray  # its list of open pairs, (depth,)
-    at: IntArray  # where its interval bounds begin, (depth,)
-    updates: IntArray  # changes since the interval bounds were computed afresh, (depth,)
-    # interval bounds of the boxes' pairs, one after the other
-    upper: FloatArray
-    lower: FloatArray
-    open: Flags  # 1 where the pair is not decided
-    # the pairs of all lists, one after the other
-    columns: FloatArray  # as in `Space`, (d + 1, pairs)
-    positive: IndexArray
-    slack: FloatArray
-    single: NDArray[np.float32]
-    begin: IntArray  # where each list begins
-    size: IntArray  # pairs in each list, a multiple of 8
-    # candidates for conflicts of all lists
-    conflicts: ConflictingPairs
-    conflict_begin: IntArray  # where a list's columns and its other fields begin, (lists, 2)
-    conflict_end: IntArray  # where they end, (lists, 2)
-    conflict_count: IntArray  # candidates of each list
-    # scratch, one entry per pair of the current list
-    scale: FloatArray  # pair losses, then slopes of the hinge bound
-    value: FloatArray  # -x·e, then the slopes that count
-    changed: Flags  # pairs that a change decides
-    changed_too: Flags  # pairs that it decides in the other half
-    gather: IndexArray  # places of the open pairs
-    place: IndexArray  # place of each pair in the next list, -1 for none
-    # scratch, one entry per candidate
-    listed: IndexArray  # candidates that are in conflict
-    reach: NDArray[np.float32]  # max x·f
-    in_conflict: Flags
-    # scratch, one entry per member
-    unit_loss: FloatArray  # least loss of each lost pair
-    forced: Flags  # 1 where all open pairs have to be won
-    losable: IntArray  # open pairs
-    budget: IntArray  # the most that the member may lose
-    touched: FloatArray  # what conflicts took from its pairs
-    path: IntArray  # loss from no lost pair to m of them, (most + 2,)
-    trial_counts: IndexArray  # counts at a candidate
-    trial_fewer: IndexArray  # the same as `fewer`, (counts_size,)
-    small: FloatArray  # seven vectors of coordinates, (7, d + 1)
-    # scratch of probing
-    ceiling: NDArray[np.float32]  # upper interval bounds, rounded up, one per pair
-    ceiling_quarter: NDArray[np.float32]  # the same divided by 1.5
-    lost: NDArray[np.uint32]  # bits of the parts on which a pair is lost
-    half: NDArray[np.float32]  # half width of each coordinate
-    more: IndexArray  # pairs lost on each part, (4, coordinates, members)
-    loss: IntArray  # what each part loses, (4, coordinates)
-
-    @classmethod
-    def of(cls, space: Space, depth: int = 400) -> Work:
-        """Return memory for a search of the space, with room for `depth` boxes on the stack."""
-        columns, pairs = space.columns.shape
-        members, counts_size = len(space.level), max(1, space.counts_size)
-        pair_lists, stack = 5 * pairs + 1024, 12 * pairs + 100_000
-        scratch, conflicts, eights = 8 * (pairs // 8 + 3), len(space.conflicts.one), len(space.single)
-        return _zeros(
-            cls,
-            ((depth, columns), "low high used point"),
-            ((depth, members), "counts"),
-            ((depth, counts_size), "fewer"),
-            (depth, "bound pair_list at updates begin size conflict_count"),
-            ((depth, 2), "conflict_begin conflict_end"),
-            (stack, "upper lower open"),
-            ((columns, pair_lists), "columns"),
-            (pair_lists, "positive slack"),
-            ((eights, pair_lists), "single"),
-            (scratch, "scale value changed changed_too gather place ceiling ceiling_quarter lost"),
-            (conflicts + 16, "listed reach"),
-            (8 * (conflicts // 8 + 3), "in_conflict"),
-            (members, "unit_loss forced losable budget touched trial_counts"),
-            (int(space.most.max()) + 2, "path"),
-            (counts_size, "trial_fewer"),
-            ((7, columns), "small"),
-            (eights, "half"),
-            ((4, eights, members), "more"),
-            ((4, eights), "loss"),
-            conflicts=ConflictingPairs.empty(columns, 5 * conflicts + 1024),
-        )
 
 
 class Searchable(NamedTuple):
@@ -314,7 +223,8 @@ class Searchable(NamedTuple):
 def memory_needed(problem: Problem, threads: int) -> float:
     """Return about how many bytes a search of this problem takes on this many threads."""
     column = 8 * (problem.d + 1) + 4 * 8 * -(-problem.d // 8) + 12
-    return problem.pair_count * (PAIR_BYTES + 2 * column + threads * (_PAIR_LISTS * column + _STACK * 17))
+    thread = _PAIR_LISTS * column + _STACK * 17 + _SCRATCH_BYTES
+    return problem.pair_count * (PAIR_BYTES + 2 * column + threads * thread)
 
 
 def space_of(problem: Problem, T: FloatArray | None = None, tick: Callable[[], None] = lambda: None) -> Searchable:
@@ -328,28 +238,16 @@ def space_of(problem: Problem, T: FloatArray | None = None, tick: Callable[[], N
     levels, system = problem.levels(tick), np.eye(problem.d) if T is None else np.ascontiguousarray(T)
     tables, exponent = _tables(problem, levels)
     space, varies = _space(problem, levels, tables, np.arange(problem.d), system, tick)
-    roots = _roots(problem, T, varies)
-    roots.used[:, space.free != 0] = 1
+    roots = _roots(problem, T, np.arange(problem.d), varies)
     reach = max(1.0, float(np.abs(np.append(roots.low, roots.high)).max(initial=0.0)))
     tick()
     conflicts = conflicting_pairs(space.columns, space.slack, reach, levels.above, levels.below)
-    return Searchable(space._replace(fixed=T is None, conflicts=conflicts), roots, exponent, levels.shift)
+    return Searchable(dataclasses.replace(space, fixed=T is None, conflicts=conflicts), roots, exponent, levels.shift)
 
 
-def supports_of(problem: Problem) -> list[IntArray] | None:
-    """Return the largest sets of columns that may be used, the free ones included, where a search by sets is better.
-
-    None where the number of weights is not limited, or there are too many sets, or sets of too many columns.
-    """
-    most, counted = problem.max_nonzeros, np.flatnonzero(problem.counted)
-    if most is None or most == len(counted) or most + len(problem.free) > _LARGEST_SUPPORT:
-        return None
-    if math.comb(len(counted), most) > _MOST_SUPPORTS:
-        return None
-    return [np.sort([*problem.free, *chosen]).astype(np.int64) for chosen in itertools.combinations(counted, most)]
-
-
-def spaces_of(problem: Problem, supports: list[IntArray], tick: Callable[[], None] = lambda: None) -> Searchable:
+def spaces_of(
+    problem: Problem, supports: IntArray, bounds: FloatArray, tick: Callable[[], None] = lambda: None
+) -> Searchable:
     """Return the problem with a space for each set of columns, of one size: the other weights are 0 there.
 
     All of them have the same tables and unit. Each is made when it is needed, and only the latest are kept; a search
@@ -357,15 +255,15 @@ def spaces_of(problem: Problem, supports: list[IntArray], tick: Callable[[], Non
 
     Args:
         problem: any problem that has levels.
-        supports: the sets of columns, in the order of their numbers.
+        supports: the sets of columns, in the order of their numbers, (sets, columns).
+        bounds: upper bound on the objective of each set, (sets,).
         tick: called now and then; what it raises ends the work.
     """
     levels = problem.levels(tick)
     tables, exponent = _tables(problem, levels)
-    system, free, roots = np.eye(problem.d), ~problem.counted, []
+    system, roots = np.eye(problem.d), []
     for part, columns in enumerate(supports):
-        boxes = _roots(problem, None, np.ones(len(columns), dtype=bool))
-        boxes.used[:, np.append(free[columns], False)] = 1
+        boxes = _roots(problem, None, columns, np.ones(len(columns), dtype=bool))
         boxes.part[:] = part
         roots.append(boxes)
 
@@ -377,7 +275,10 @@ def spaces_of(problem: Problem, supports: list[IntArray], tick: Callable[[], Non
     def made(part: int) -> Space:
         return _space(problem, levels, tables, supports[part], system[:, supports[part]], go_on)[0]
 
-    return Searchable(made(0), Boxes.joined(roots), exponent, levels.shift, made)
+    searchable = Searchable(made(0), Boxes.joined(roots), exponent, levels.shift, made)
+    size = abs(problem.trivial_bound)
+    searchable.roots.bound[:] = np.array([searchable.cutoff(bound, size) for bound in bounds])[searchable.roots.part]
+    return searchable
 
 
 def _tables(problem: Problem, levels: Levels) -> tuple[dict[str, Any], int]:
@@ -419,7 +320,7 @@ def _space(
     """
     pairs, d = len(levels.above), len(used)
     columns, size = np.empty((d + 1, pairs)), np.empty(pairs)
-    single, varies = np.zeros((-(-d // 8) * 8, pairs), np.float32), np.zeros(d, dtype=bool)
+    single, varies = np.zeros((pairs, -(-d // 8) * 8), np.float32), np.zeros(d, dtype=bool)
     X, length = problem.X[:, used], max(1, _BLOCK // (d + 1))
     for first in range(0, pairs, length):
         tick()
@@ -427,13 +328,13 @@ def _space(
         differences = X[levels.above[block]] - X[levels.below[block]]
         varies |= np.any(differences != 0, axis=0)
         columns[:, block], size[block] = _columns(differences, problem.margin, levels.steps[block], T[used])
-        single[:d, block] = columns[:d, block]
+        single[block, :d] = columns[:d, block].T
     sides, counted = problem.constraints, problem.counted[used]
     most = d if problem.max_nonzeros is None else min(d, problem.max_nonzeros + int(np.sum(~counted)))
     space = Space(
         **{**tables, "price": tables["price"][used]},
         columns=columns,
-        slack=SLACK * size,
+        slack=SLACK * problem.reach * size,
         single=single,
         T=np.ascontiguousarray(T),
         A=np.zeros((0, d)) if sides is None else np.ascontiguousarray(sides.A[:, used]),
@@ -441,9 +342,10 @@ def _space(
         b=np.zeros(0) if sides is None else sides.b + LOOSE * np.abs(sides.b) + problem.d * 2.0**-1070,
         support=most,
         free=np.append(~counted, False).astype(np.uint8),
-        error=(pairs + d + 16) * 2.0**-51 * float(size.max(initial=0.0)),
+        error=(pairs + d + 16) * 2.0**-51 * problem.reach * float(size.max(initial=0.0)),
         fixed=True,
         sparse=problem.C > 0 or most < d,
+        integer=problem.integer is not None,
         conflicts=ConflictingPairs.empty(d + 1, 0),
     )
     return space, varies
@@ -482,21 +384,42 @@ def _steps(contribution: IntArray, levels: Levels) -> IntArray:
     return steps
 
 
-def _roots(problem: Problem, T: FloatArray | None, varies: NDArray[np.bool_]) -> Boxes:
-    """Return the faces of the cube if the length of w does not matter, else the whole cube.
+def _roots(problem: Problem, T: FloatArray | None, columns: IntArray, varies: NDArray[np.bool_]) -> Boxes:
+    """Return boxes that cover all weights of some columns but w = 0; those of other columns are 0.
 
-    A weight whose feature is the same in both observations of every pair decides nothing. Without side constraints it
-    may as well be 0, and the others scaled up to the cube's surface.
+    Where the length of w does not matter these are the faces of the cube or, for whole numbers, its outer half. A
+    weight whose feature is the same in both observations of every pair decides nothing: without side constraints it
+    may as well be 0, unless it is required.
     """
-    d = len(varies)
+    needed = np.isin(columns, problem.required)
     if problem.constraints is not None:
-        varies = np.ones(d, dtype=bool)
-    faces = np.flatnonzero(varies) if scalable(problem) else np.zeros(0, np.int64)
-    roots = Boxes.empty(2 * len(faces) if scalable(problem) else 1, d + 1)
-    roots.low[:, :d][:, varies], roots.high[:, :d][:, varies] = -1.0, 1.0
-    for row, (j, end) in enumerate((j, end) for j in faces for end in (-1.0, 1.0)):
-        roots.low[row, j] = roots.high[row, j] = end
-        roots.used[row, j] = 1
+        varies = np.ones(len(columns), dtype=bool)
+    whole = np.where(varies | needed, problem.reach, 0.0)
+    parts = [(-whole, whole)]
+    if scalable(problem):
+        parts = []
+        for j in np.flatnonzero(whole):
+            least, limits = 1.0, whole.copy()
+            if problem.integer is not None:
+                least = problem.integer // 2 + 1.0
+                limits[:j] = np.minimum(limits[:j], least - 1.0)  # these are in the roots before
+            for sign in (-1.0, 1.0):
+                low, high = -limits, limits.copy()
+                low[j], high[j] = sorted((sign * least, sign * problem.reach))
+                parts.append((low, high))
+    for j in np.flatnonzero(needed):
+        end = np.arange(len(columns)) == j
+        divided = [
+            (np.where(end, np.maximum(low, least), low), np.where(end, np.minimum(high, most), high))
+            for low, high in parts
+            for least, most in ((-math.inf, -problem.least_required), (problem.least_required, math.inf))
+        ]
+        parts = [(low, high) for low, high in divided if np.all(low <= high)]
+    d = len(columns)
+    roots = Boxes.empty(len(parts), d + 1)
+    for row, (low, high) in enumerate(parts):
+        roots.low[row, :d], roots.high[row, :d] = low, high
+    roots.used[:, :d] = (roots.low[:, :d] > 0) | (roots.high[:, :d] < 0) | ~problem.counted[columns]
     roots.low[:, d] = roots.high[:, d] = 1.0
     if T is not None:
         roots.low[:, d] = (1 - 1e-9) / np.abs(np.linalg.inv(T)).sum(axis=1).max()

@@ -2,14 +2,26 @@
 
 from trainers.report.evidence import Evidence
 from trainers.report.page import Section, Text
+from trainers.report.pictures.cards import card_pictures
 from trainers.report.pictures.search import gap_pictures, trace_pictures
-from trainers.report.pictures.values import gain_pictures, list_pictures, method_pictures, option_pictures
+from trainers.report.pictures.values import (
+    choice_pictures,
+    gain_pictures,
+    list_pictures,
+    method_pictures,
+    option_pictures,
+)
 
 _SUBJECTS = (
     (
         "Gain of the exact stage by K",
         "The gain of reranking the top K over the base ranker, on the training sets and on the test sets.",
         gain_pictures,
+    ),
+    (
+        "Promised gain and gain that came",
+        "What the choice on the training set promised for new data, and what came.",
+        choice_pictures,
     ),
     (
         "Training against test",
@@ -26,6 +38,7 @@ _SUBJECTS = (
         "The answer rises and the bound falls; where they meet, the answer is proven optimal.",
         trace_pictures,
     ),
+    ("Cards of the first split", "Questions and points, and what each total means.", card_pictures),
     ("Ranked lists", "The places of the positives before and after reranking.", list_pictures),
     ("Values along an option", "The effect of one option of the exact stage, all others held.", option_pictures),
 )

@@ -1,4 +1,4 @@
-"""Pictures of the statistic: gains by K, training against test, values along an option, and the lists behind them."""
+"""Pictures of the statistic: gains by K, promised gains, training against test, values along an option, and lists."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from trainers.report.evidence import (
 from trainers.report.page import Picture
 from trainers.report.paired import Paired
 from trainers.report.pictures import drawing as draw
-from trainers.report.tables import Reached
+from trainers.report.tables import Promise, Reached, promises
 from trainers.report.wording import counted_range
 from trainers.run.overview import ranked_list_figure
 
@@ -91,6 +91,53 @@ def _draw_gains(axes: Axes, gains: Gains) -> None:
 
 def _part_entries(**look: Any) -> list[Line2D]:  # noqa: ANN401
     return [draw.entry(draw.NAMES[part], color=colour, linewidth=1.6, **look) for part, colour in draw.COLOURS.items()]
+
+
+def choice_pictures(evidence: Evidence) -> Iterator[Picture]:
+    """Draw the gain that each choice promised, and the gain that came on the test set."""
+    for table in evidence.tables:
+        found = {
+            data: promises(evidence, (record for series in row.values() for record in series.records.values()))
+            for data, row in table.exact.items()
+        }
+        if known := {data: ones for data, ones in found.items() if any(one.choice.reranks for one in ones)}:
+            yield _choice_picture(evidence, table, known)
+
+
+def _choice_picture(evidence: Evidence, table: SweepTable, found: Mapping[str, list[Promise]]) -> Picture:
+    figure, grid = draw.panels(list(found), foot=0.75)
+    for axes, every in zip(grid, found.values(), strict=True):
+        _draw_promises(axes, sorted(every, key=lambda one: (one.choice.reranks, one.choice.expected)))
+    draw.name_axes(figure, y=f"gain in {evidence.statistic} over the base ranker", x="results, by promised gain")
+    draw.legend(
+        figure,
+        [
+            draw.entry("promised, with its 90% interval", color=draw.GREY, marker="_", markersize=9, linewidth=1.4),
+            draw.entry("gain on the test set", color=draw.COLOURS["test"], marker="o", markersize=5, linestyle=""),
+            draw.entry("base order kept", color=draw.GREY, marker="x", markersize=5, linestyle=""),
+        ],
+    )
+    caption = (
+        f"For each result, the gain in {evidence.statistic} that the choice on the training set promised, and the gain "
+        "that came on the test set. Where the base order was kept, both are 0. Data sets in which no result is "
+        "reranked are left out."
+    )
+    return Picture(f"promised_gain_{table.name}", figure, caption)
+
+
+def _draw_promises(axes: Axes, every: list[Promise]) -> None:
+    axes.axhline(0, color=draw.GREY, linewidth=0.9)
+    kept = sum(not one.choice.reranks for one in every)
+    axes.plot(range(kept), [0.0] * kept, color=draw.GREY, marker="x", markersize=5, linestyle="")
+    xs, reranked = range(kept, len(every)), every[kept:]
+    expected = np.array([one.choice.expected for one in reranked])
+    ends = np.array([(one.choice.low, one.choice.high) for one in reranked]).reshape(-1, 2)
+    widths = np.abs(ends.T - expected)
+    axes.errorbar(xs, expected, yerr=widths, fmt="_", color=draw.GREY, elinewidth=1.4, markersize=9)
+    axes.plot(xs, [one.came for one in reranked], color=draw.COLOURS["test"], marker="o", markersize=5, linestyle="")
+    axes.set_xticks([])
+    axes.set_xlim(-0.6, len(every) - 0.4)
+    draw.ticks(axes.yaxis)
 
 
 def method_pictures(evidence: Evidence) -> Iterator[Picture]:
@@ -212,10 +259,12 @@ def list_pictures(evidence: Evidence) -> Iterator[Picture]:
                 values = (before[part].get(evidence.statistic), after[part].get(evidence.statistic))
                 named = {"base": before["method"], "statistic": evidence.statistic}
                 title = f"{data}, {draw.NAMES[part]}"
-                figure = ranked_list_figure(title, labels[0], labels[1], count, **named, values=values)
+                size, positives = after["sizes"][part]
+                acted = {"k": None if value == "full" else min(int(value), size), "share": positives / size}
+                figure = ranked_list_figure(title, labels[0], labels[1], count, **named, **acted, values=values)
                 caption = (
                     f"{data}, split {after['split']}, {draw.NAMES[part]}: the top of the list "
                     f"ordered by {before['method']} and after reranking with K = {value}, and the number of positives "
-                    "down to each position."
+                    "that the first rows hold."
                 )
                 yield Picture(f"ranked_{part}_{lines.name}_{data}", figure, caption)

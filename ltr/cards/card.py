@@ -1,0 +1,497 @@
+"""A scoring system: questions with points, what each total means, and what is proven about the ranking."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ltr.cards.questions import Question, columns_of
+from ltr.checks import as_float, is_whole
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+IntArray = NDArray[np.int64]
+
+_FORMAT, _VERSION = "ltr card", 1
+_HOW = (
+    "The total of a row is the sum of the points of the questions that it answers yes. Operators: '>=': the number in "
+    "the column is at least the value. '=': the text of the cell is the value; whole numbers are written without "
+    "decimals, booleans as true and false. 'not in': the cell is not missing, and its text is none of the values. "
+    "'missing': the cell is empty. An empty cell answers no to all other questions."
+)
+_COLUMNS = ("question", "points", "column", "operator", "value")
+_INNERMOST, _BREAK = re.compile(r"[\[{][^\[\]{}]*[\]}]"), re.compile(r"\n\s*")
+_EQUAL = 1e-9  # relative difference of value and bound up to which they are the same
+_QUANTILE = 1.6448536269514722  # of the normal distribution at 95 %: two-sided intervals of 90 %
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many rows of a data set have each total, and how many of them are positive.
+
+    Attributes:
+        name: name of the data set, such as ``"training"``.
+        totals: the totals that occur, descending.
+        rows: number of rows with each total.
+        positives: number of these rows with a label above 0.
+        value: statistic of the totals on this data set; None where it is undefined.
+        beside: the statistic there of the scores that the card is compared with, see `Card.beside`; None without them.
+    """
+
+    name: str
+    totals: tuple[int, ...]
+    rows: tuple[int, ...]
+    positives: tuple[int, ...]
+    value: float | None = None
+    beside: float | None = None
+
+    def of(self, total: int) -> tuple[int, int]:
+        """Return the number of rows with a total, and of positives among them."""
+        place = self.totals.index(total) if total in self.totals else None
+        return (0, 0) if place is None else (self.rows[place], self.positives[place])
+
+
+def wilson(positives: int, rows: int) -> tuple[float, float]:
+    """Return the 90 % Wilson interval of a share.
+
+    Source: Wilson, *Probable inference, the law of succession, and statistical inference* (1927).
+
+    Examples:
+        >>> [round(end, 3) for end in wilson(3, 10)], wilson(0, 0)
+        ([0.127, 0.558], (0.0, 1.0))
+    """
+    if rows == 0:
+        return 0.0, 1.0
+    share, z = positives / rows, _QUANTILE**2 / rows
+    half = _QUANTILE * math.sqrt(share * (1 - share) / rows + z / (4 * rows))
+    ends = ((share + z / 2 - half) / (1 + z), (share + z / 2 + half) / (1 + z))
+    return (0.0 if positives == 0 else ends[0], 1.0 if positives == rows else ends[1])
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What a card was chosen from, which is what its proof is about.
+
+    Attributes:
+        questions: number of questions to choose from.
+        max_questions: largest number of questions of a card.
+        points: largest number of points of a question.
+        C: price of each question.
+        conditions: further conditions that cards have to meet, such as ``"at most one question of a column"``.
+    """
+
+    questions: int
+    max_questions: int
+    points: int
+    C: float = 0.0
+    conditions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, repr=False)
+class Card:
+    """A scoring system: add up the points of the questions that a row answers yes.
+
+    `CardRanker` finds cards; `save` and `load` keep one in a file, and `to_text`, `to_markdown`, `to_html`, `to_latex`
+    and `plot` show it. ``str(card)`` is the text.
+
+    Attributes:
+        questions: the questions.
+        points: points of each, whole numbers.
+        label: what is predicted, in a word or two.
+        counts: training rows, and others that `with_rows` added, by total.
+        statistic: the rank statistic that the card was chosen for.
+        ties: ``"average"`` or ``"lost"``: how rows with equal totals count in the statistic.
+        gain: how graded labels become gains, as for `ltr.exact.RerankProblem`.
+        value: the statistic on the training rows, minus the price of the questions; None for a card made by hand.
+        bound: no card that was searched has a larger value.
+        status: how the search ended, a value of `ltr.exact.Status`.
+        searched: what the search chose from.
+        beside: name of the scores that the card is compared with, such as those of logistic regression.
+
+    Raises:
+        ValueError: not as many points as questions, or a question twice.
+
+    Examples:
+        >>> card = Card((Question("age", ">=", 60), Question("smoker", "=", "yes")), (2, 1))
+        >>> table = {"age": [71, 45, None], "smoker": ["no", "yes", "yes"]}
+        >>> card.totals(table).tolist()
+        [2, 1, 1]
+        >>> print(card.with_rows("training", table, [1, 0, 1]).to_text())
+        Card for positive
+        <BLANKLINE>
+          age >= 60                                                               +2
+          smoker = yes                                                            +1
+        <BLANKLINE>
+                 training
+         total     rows   share  90 % interval
+             2        1   100 %    27 to 100 %
+             1        2    50 %    12 to  88 %
+        <BLANKLINE>
+        AUC 0.75 on training rows
+    """
+
+    questions: tuple[Question, ...]
+    points: tuple[int, ...]
+    label: str = "positive"
+    counts: tuple[Counts, ...] = ()
+    statistic: str = "auc"
+    ties: str = "average"
+    gain: str = "exp2"
+    value: float | None = None
+    bound: float | None = None
+    status: str | None = None
+    searched: Searched | None = None
+    beside: str = ""
+
+    def __post_init__(self) -> None:
+        if len(self.questions) != len(self.points):
+            raise ValueError(f"points must be one for each of {len(self.questions)} questions, got {self.points!r:.80}")
+        if not all(map(is_whole, self.points)):
+            raise ValueError(f"points must be whole numbers, got {self.points!r:.80}")
+        if len({question.name for question in self.questions}) < len(self.questions):
+            raise ValueError(f"questions must differ, got {[question.name for question in self.questions]!r:.200}")
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{q.name!r}: {p:+d}" for q, p in zip(self.questions, self.points, strict=True))
+        proof = "" if self.value is None else f"; {self.statistic} {self.value:.4g}, {self.status}"
+        return f"Card({parts or 'no question'}{proof})"
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    # rows
+
+    def explain(self, table: Any) -> pd.DataFrame:  # noqa: ANN401 (a frame of any library)
+        """Return the points of each row by question, and their sum in the column ``total``.
+
+        Args:
+            table: a pandas or polars frame, a mapping of columns, or an array with the columns of the fit. Columns are
+                found by name; others are ignored.
+
+        Raises:
+            ValueError: a table that lacks a column, or text where a number is needed.
+        """
+        import pandas as pd
+
+        columns = columns_of(table, list(dict.fromkeys(q.column for q in self.questions)) or None)
+        n = len(next(iter(columns.values())))
+        found = {q.name: q.answers(columns) * p for q, p in zip(self.questions, self.points, strict=True)}
+        points = pd.DataFrame(found, index=getattr(table, "index", range(n)), dtype=np.int64)
+        total = points.sum(axis=1).astype(np.int64)
+        points["total"] = total
+        return points
+
+    def totals(self, table: Any) -> IntArray:  # noqa: ANN401
+        """Return the total of each row, int64 of shape (n,); see `explain` for the table."""
+        total: IntArray = self.explain(table)["total"].to_numpy()
+        return total
+
+    def statistic_on(self, table: Any, y: ArrayLike) -> float | None:  # noqa: ANN401
+        """Return the statistic of the totals of some rows, None where it is undefined; see `with_rows`."""
+        return self.with_rows("", table, y).counts[-1].value
+
+    def with_rows(self, name: str, table: Any, y: ArrayLike) -> Card:  # noqa: ANN401
+        """Return this card with the totals of labelled rows in its table.
+
+        Args:
+            name: name of the rows, such as ``"test"``.
+            table: the rows, see `explain`.
+            y: their labels, (n,): 0 and 1 or graded.
+
+        Raises:
+            ValueError: a name that the table has already, or labels that are missing, below 0 or too many.
+        """
+        return self.with_totals(name, self.totals(table), y)
+
+    def with_totals(self, name: str, totals: ArrayLike, y: ArrayLike, beside: ArrayLike | None = None) -> Card:
+        """Return this card with labelled rows in its table whose totals are known, see `with_rows`.
+
+        Args:
+            name: name of the rows.
+            totals: total of each row, (n,).
+            y: label of each row, (n,).
+            beside: scores that the totals are compared with, (n,).
+        """
+        if name in [counts.name for counts in self.counts]:
+            raise ValueError(f"name must be a new one, got {name!r}")
+        found, labels = np.asarray(totals, dtype=np.int64), np.array(y, dtype=np.float64)
+        if labels.shape != found.shape or not np.all(labels >= 0):
+            raise ValueError(f"y must hold a label >= 0 for each of {len(found)} rows, got {y!r:.80}")
+        different = np.unique(found)[::-1]
+        rows = tuple(int(np.sum(found == total)) for total in different)
+        positives = tuple(int(np.sum(labels[found == total] > 0)) for total in different)
+        compared = None if beside is None else self._value(np.asarray(beside, dtype=np.float64), labels)
+        counts = Counts(name, tuple(map(int, different)), rows, positives, self._value(found, labels), compared)
+        return replace(self, counts=(*self.counts, counts))
+
+    def _value(self, scores: NDArray[Any], labels: NDArray[np.float64]) -> float | None:
+        import torch
+
+        from ltr.metrics import rank_statistic
+
+        ties: Any = "average" if self.ties == "average" else "resolved"
+        gain: Any = self.gain
+        given = torch.from_numpy(scores.astype(np.float64))
+        value = float(rank_statistic(given, torch.from_numpy(labels), self.statistic, gain=gain, ties=ties))
+        return None if math.isnan(value) else value
+
+    # what is proven
+
+    @property
+    def below(self) -> float:
+        """How far the value is below the bound, as a share of the bound; 0 for a card that is proven to be the best."""
+        if self.bound is None or self.value is None or self.bound - self.value <= _EQUAL * abs(self.bound):
+            return 0.0
+        return (self.bound - self.value) / abs(self.bound) if self.bound else math.inf
+
+    @property
+    def proof(self) -> str:
+        """A sentence on what is proven of the card; empty for a card made by hand."""
+        if self.searched is None or self.bound is None or self.value is None:
+            return ""
+        s = self.searched
+        name = f"a larger {statistic_name(self.statistic)}"
+        name += f" minus {s.C:g} for each question" if s.C else ""
+        which = (
+            f"card of at most {s.max_questions} of {s.questions} questions with points from {-s.points} to {s.points}"
+        )
+        which += f" ({'; '.join(s.conditions)})" if s.conditions else ""
+        if self.status == "optimal":
+            if not self.below:
+                return f"proven: no {which} has {name}"
+            largest = name.replace("a larger", "the largest")
+            return f"proven: at most {100 * self.below:.2g} % below {largest} of any {which}"
+        return f"not proven ({self.status}): no {which} has {name} than {self.bound:.6g}; this one has {self.value:.6g}"
+
+    # pictures and texts, which `ltr.cards.rendering` makes
+
+    def to_text(self) -> str:
+        """Return the card as plain text of at most 80 columns."""
+        from ltr.cards.rendering import text
+
+        return text(self)
+
+    def to_markdown(self) -> str:
+        """Return the card as Markdown."""
+        from ltr.cards.rendering import markdown
+
+        return markdown(self)
+
+    def to_html(self) -> str:
+        """Return the card as an HTML page without scripts, pictures or links."""
+        from ltr.cards.rendering import html
+
+        return html(self, page=True)
+
+    def to_latex(self) -> str:
+        """Return the card as LaTeX tables that need no package."""
+        from ltr.cards.rendering import latex
+
+        return latex(self)
+
+    def plot(self) -> Figure:
+        """Return the card and the share of positives by total, with 90 % intervals, as a matplotlib figure."""
+        from ltr.cards.rendering import figure
+
+        return figure(self)
+
+    def _repr_html_(self) -> str:
+        from ltr.cards.rendering import html
+
+        return html(self, page=False)
+
+    # files
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the card as plain values, as `save` writes it."""
+        rules = [
+            {"question": q.name, "points": p, "column": q.column, "operator": q.operator, "value": q.value}
+            for q, p in zip(self.questions, self.points, strict=True)
+        ]
+        counts = [asdict(counts) for counts in self.counts]
+        proof = {name: getattr(self, name) for name in ("statistic", "ties", "gain", "value", "bound", "status")}
+        searched = None if self.searched is None else asdict(self.searched)
+        head = {"format": _FORMAT, "version": _VERSION, "how": _HOW, "label": self.label}
+        tail = {"searched": searched, "beside": self.beside, "proof": self.proof}
+        return {**head, "questions": rules, "counts": counts, **proof, **tail}
+
+    @classmethod
+    def from_dict(cls, content: Any) -> Card:  # noqa: ANN401 (anything that was in a file)
+        """Return the card that `to_dict` described.
+
+        Raises:
+            ValueError: anything else.
+        """
+        if not isinstance(content, Mapping) or content.get("format") != _FORMAT:
+            raise ValueError(f"not a card: it must be an object whose format is {_FORMAT!r}")
+        if content.get("version") != _VERSION:
+            raise ValueError(f"the version of the card must be {_VERSION}, got {content.get('version')!r:.40}")
+        try:
+            questions, points = _rules(content["questions"])
+            searched = content["searched"]
+            if searched is not None:
+                searched = Searched(**{**searched, "conditions": tuple(searched["conditions"])})
+                if not all(map(is_whole, (searched.questions, searched.max_questions, searched.points))):
+                    raise ValueError("searched must hold whole numbers")
+            card = cls(
+                questions,
+                points,
+                _of(str, content, "label"),
+                tuple(map(_counts, content["counts"])),
+                _of(str, content, "statistic"),
+                _of(str, content, "ties"),
+                _of(str, content, "gain"),
+                _number_of(content, "value"),
+                _number_of(content, "bound"),
+                None if content["status"] is None else _of(str, content, "status"),
+                searched,
+                _of(str, content, "beside"),
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"a damaged card: {type(error).__name__} {error!s:.80}") from None
+        except ValueError as error:
+            raise ValueError(f"a damaged card: {error}") from None
+        for rule, question in zip(content["questions"], questions, strict=True):
+            if rule.get("question") != question.name:
+                raise ValueError(f"a damaged card: question {rule.get('question')!r:.80} asks {question.name!r}")
+        return card
+
+    def save(self, path: str | Path) -> None:
+        r"""Write the card to a file that people, spreadsheets and other languages can read.
+
+        A file whose name ends in ``.csv`` gets the questions alone, one a line: ``question, points, column, operator,
+        value``; several values are a JSON list. Any other file is JSON::
+
+            {"format": "ltr card", "version": 1, "how": ..., "label": ...,
+             "questions": [{"question": "age >= 60", "points": 2, "column": "age", "operator": ">=", "value": 60}, ...],
+             "counts": [{"name": "training", "totals": [3, 2, ...], "rows": [...], "positives": [...], "value": ...,
+                         "beside": ...}],
+             "statistic": "auc", "ties": "average", "gain": "exp2",
+             "value": ..., "bound": ..., "status": "optimal", "searched": {...}, "beside": ..., "proof": ...}
+
+        To apply it, add up the points of the questions that a row answers yes; ``how`` says how each operator reads a
+        cell, and `Question` does so at greater length.
+
+        Examples:
+            >>> import tempfile
+            >>> card = Card((Question("age", ">=", 60), Question("mode", "not in", ("bus", "car"))), (2, -1))
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     card.save(Path(folder, "card.csv"))
+            ...     print(Path(folder, "card.csv").read_text())
+            ...     Card.load(Path(folder, "card.csv")) == card
+            question,points,column,operator,value
+            age >= 60,2,age,>=,60
+            mode = other,-1,mode,not in,"[""bus"", ""car""]"
+            <BLANKLINE>
+            True
+        """
+        if str(path).lower().endswith(".csv"):
+            text = io.StringIO()
+            writer = csv.writer(text, lineterminator="\n")
+            writer.writerow(_COLUMNS)
+            for q, p in zip(self.questions, self.points, strict=True):
+                value = json.dumps(q.value, ensure_ascii=False) if isinstance(q.value, tuple) else q.value
+                writer.writerow([q.name, p, q.column, q.operator, value])
+            content = text.getvalue()
+        else:
+            text_of_all = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+            # a question and a list of numbers each on one line
+            content = _INNERMOST.sub(lambda found: _BREAK.sub(" ", found[0]), text_of_all) + "\n"
+        Path(path).write_text(content, encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Card:
+        """Read a card that `save` wrote.
+
+        Raises:
+            OSError: a file that cannot be read.
+            ValueError: a file that holds no card, or a damaged one.
+        """
+        try:
+            if str(path).lower().endswith(".csv"):
+                return cls(*_rules(_lines(path)))
+            return cls.from_dict(json.loads(Path(path).read_bytes().decode("utf-8-sig")))
+        except (ValueError, RecursionError) as error:  # bad JSON and bad UTF-8 are both ValueErrors
+            raise ValueError(f"{path}: {error}; Card.save and `ltr card` write cards") from None
+
+
+def statistic_name(statistic: str) -> str:
+    """Return the name of a statistic as people write it.
+
+    Examples:
+        >>> statistic_name("auc"), statistic_name("dcg@10"), statistic_name("partial_auc(0.1)")
+        ('AUC', 'DCG@10', 'partial_auc(0.1)')
+    """
+    word = statistic.partition("@")[0].partition("(")[0]
+    return statistic.replace(word, word.upper(), 1) if word in ("auc", "dcg", "mrr") else statistic
+
+
+def _rules(lines: Sequence[Mapping[str, Any]]) -> tuple[tuple[Question, ...], tuple[int, ...]]:
+    """Return questions and points of the entries of a file."""
+    questions, points = [], []
+    for line in lines:
+        value = line["value"]
+        questions.append(Question(line["column"], line["operator"], tuple(value) if type(value) is list else value))
+        points.append(line["points"])
+    return tuple(questions), tuple(points)
+
+
+def _lines(path: str | Path) -> list[dict[str, Any]]:
+    """Return the entries of a CSV file, with numbers, texts and lists as a JSON file has them."""
+    text = Path(path).read_bytes().decode("utf-8-sig")
+    reader = csv.DictReader(io.StringIO(text))
+    if reader.fieldnames is None or list(reader.fieldnames) != list(_COLUMNS):
+        raise ValueError(f"not a card: its first line must be {','.join(_COLUMNS)}")
+    found: list[dict[str, Any]] = []
+    for number, line in enumerate(reader, start=2):
+        value: Any = line["value"]
+        try:
+            if None in line or None in line.values():
+                raise ValueError("too many or too few fields")
+            if line["operator"] == ">=":
+                value = float(value)
+                value = int(value) if value.is_integer() else value
+            elif line["operator"] == "not in":
+                value = json.loads(value)
+            elif line["operator"] == "missing":
+                value = value or None
+            found.append({**line, "value": value, "points": int(str(line["points"]))})
+        except (ValueError, TypeError, OverflowError):
+            raise ValueError(f"a damaged card: line {number} is {','.join(map(str, line.values()))!r:.80}") from None
+    return found
+
+
+def _counts(content: Mapping[str, Any]) -> Counts:
+    lists = [tuple(content[name]) for name in ("totals", "rows", "positives")]
+    if len({*map(len, lists)}) > 1 or not all(map(is_whole, (number for part in lists for number in part))):
+        raise ValueError("counts must hold lists of one length of whole numbers")
+    if any(not 0 <= positives <= rows for rows, positives in zip(*lists[1:], strict=True)):
+        raise ValueError("counts must not have more positives than rows")
+    values = _number_of(content, "value"), _number_of(content, "beside")
+    return Counts(_of(str, content, "name"), lists[0], lists[1], lists[2], *values)
+
+
+def _of(kind: type[str], content: Mapping[str, Any], name: str) -> str:
+    value = content[name]
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} must be a {kind.__name__}, got {value!r:.40}")
+    return value
+
+
+def _number_of(content: Mapping[str, Any], name: str) -> float | None:
+    value = content[name]
+    if value is not None and (isinstance(value, bool) or not math.isfinite(as_float(value))):
+        raise ValueError(f"{name} must be a finite number or null, got {value!r:.40}")
+    return None if value is None else float(value)

@@ -1,0 +1,318 @@
+"""Yes/no questions about the columns of a table: thresholds of numbers, categories, missing values.
+
+A question is a small rule about one cell of a row, such as ``age >= 60``. A missing cell (empty, ``None``, ``NaN``, or
+text of white space alone) answers no to all questions but ``age is missing``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ltr.checks import as_float, as_sequence, check_number, check_whole, is_whole, one_of
+from ltr.data.columns import Column, columns_of, text_of, yes_of
+
+Operator = Literal[">=", "=", "not in", "missing"]
+BoolArray = NDArray[np.bool_]
+Cuts = int | Mapping[str, int | Sequence[float]]
+
+_CUTS = 5  # thresholds of columns that `cuts` does not name
+
+
+@dataclass(frozen=True)
+class Question:
+    """A yes/no question about one column.
+
+    Args:
+        column: name of the column.
+        operator: ``">="`` (the number in the cell is at least `value`), ``"="`` (the text of the cell is `value`),
+            ``"not in"`` (the cell is not missing, and its text is none of `value`), or ``"missing"``.
+        value: a number, a text, some texts, or None, in this order of operators. As text, whole numbers are written
+            without decimals, booleans as ``true`` and ``false``, and white space around a text is left out.
+
+    Raises:
+        ValueError: a value that does not fit the operator.
+
+    Examples:
+        >>> question = Question("age", ">=", 60)
+        >>> question.name, question.answers({"age": [71, 59.5, None]}).tolist()
+        ('age >= 60', [True, False, False])
+        >>> Question("mode", "not in", ("bus", "car")).name, Question("age", "missing").name
+        ('mode = other', 'age is missing')
+    """
+
+    column: str
+    operator: Operator
+    value: float | str | tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        one_of("operator", self.operator, get_args(Operator))
+        if not isinstance(self.column, str) or not self.column:
+            raise ValueError(f"column must be a name, got {self.column!r:.80}")
+        rule, fits = {
+            ">=": ("a finite number", not isinstance(self.value, bool) and math.isfinite(as_float(self.value))),
+            "=": ("a text", isinstance(self.value, str)),
+            "not in": ("texts", isinstance(self.value, tuple) and all(isinstance(v, str) for v in self.value)),
+            "missing": ("None", self.value is None),
+        }[self.operator]
+        if not fits:
+            raise ValueError(f"value must be {rule} for the operator {self.operator!r}, got {self.value!r:.80}")
+
+    @property
+    def name(self) -> str:
+        """The question as people read it."""
+        if self.operator == "missing":
+            return f"{self.column} is missing"
+        if isinstance(self.value, tuple):
+            return f"{self.column} = {'another value' if 'other' in self.value else 'other'}"
+        return f"{self.column} {self.operator} {text_of(self.value)}"
+
+    def answers(self, table: Any) -> BoolArray:  # noqa: ANN401 (a frame of any library, or a mapping of columns)
+        """Return the answer of each row, (n,).
+
+        Raises:
+            ValueError: the table lacks the column, or a cell that should be a number is text.
+        """
+        column = columns_of(table, (self.column,))[self.column]
+        if self.operator == "missing":
+            return column.missing
+        if isinstance(self.value, tuple):
+            return ~column.missing & ~np.isin(column.texts, [text_of(value) for value in self.value])
+        if self.operator == "=":
+            return ~column.missing & (column.texts == text_of(self.value))
+        if column.numbers is None:
+            row, cell = column.not_a_number
+            raise ValueError(f"column {self.column!r} must hold numbers or missing values, got {cell!r} in row {row}")
+        with np.errstate(invalid="ignore"):
+            return np.asarray(column.numbers >= as_float(self.value))
+
+
+class Questions(TransformerMixin, BaseEstimator):
+    """Turn a table into yes/no questions, zeros and ones, as a scikit-learn transformer.
+
+    A column of numbers is asked for thresholds (``age >= 60``), one of texts for its values (``mode = fast``), and one
+    of two values, such as booleans, for one of them. Missing values are a question of their own. Texts that are all
+    numbers count as numbers. Questions that all training rows answer alike are left out, and so are those that equal
+    an earlier question or its opposite. Only the training rows decide on the questions; a text not seen in them
+    answers yes to ``mode = other`` alone.
+
+    Args:
+        cuts: largest number of thresholds of a column of numbers: quantiles of the training rows, rounded as far as
+            they split these rows in the same way. A column with few values gets a threshold at each. A mapping such as
+            ``{"age": [40, 60], "hours": 8}`` gives the thresholds, or their number, of some columns; the others get 5.
+        most_values: largest number of values of a text column that are asked for by name.
+        rare: least share of the rows (without missing ones) of a value that is asked for by name. The others are
+            joined as ``mode = other``.
+        forbidden: names of columns and questions that are never asked.
+
+    Attributes:
+        questions_: names of the questions, (q,).
+        rules_: the questions as `Question` objects, from which a program can answer them.
+        groups_: number of the column of each question, (q,).
+        left_out_: reason for each column and question that was left out, by name.
+        n_features_in_, feature_names_in_: number and names of the columns in `fit`.
+
+    Raises:
+        ValueError: in `fit`, a parameter or column against its rule; in `transform`, a table that lacks a column.
+
+    Examples:
+        >>> import pandas as pd
+        >>> table = pd.DataFrame({"age": [31, 58, None, 64], "mode": ["fast", "slow", "fast", "fast"]})
+        >>> questions = Questions(cuts={"age": [60]}).fit(table)
+        >>> questions.questions_
+        ['age >= 60', 'age is missing', 'mode = slow']
+        >>> questions.transform(pd.DataFrame({"mode": ["idle", "slow"], "age": [70, 20]})).tolist()
+        [[1, 0, 0], [0, 0, 1]]
+    """
+
+    questions_: list[str]
+    rules_: tuple[Question, ...]
+    groups_: NDArray[np.int64]
+    left_out_: dict[str, str]
+    n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
+
+    def __init__(
+        self,
+        cuts: Cuts = _CUTS,
+        *,
+        most_values: int = 10,
+        rare: float = 0.02,
+        forbidden: Sequence[str] = (),
+    ) -> None:
+        self.cuts = cuts
+        self.most_values = most_values
+        self.rare = rare
+        self.forbidden = forbidden
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def fit(self, X: Any, y: ArrayLike | None = None) -> Questions:  # noqa: ANN401 (a frame of any library)
+        """Choose the questions.
+
+        Args:
+            X: a pandas or polars frame, a mapping of columns, or a numeric array, (n, d). It may have missing values.
+            y: ignored.
+        """
+        forbidden = self._checked_parameters()
+        columns = self._columns(X, reset=True)
+        cuts = self.cuts if isinstance(self.cuts, Mapping) else {}
+        unknown = [str(name) for name in cuts if name not in columns]
+        if unknown:
+            raise ValueError(f"cuts must name columns of X, got {', '.join(map(repr, unknown))}; it has {[*columns]}")
+        self.left_out_ = {}
+        kept: list[Question] = []
+        groups: list[int] = []
+        names: set[str] = set()
+        seen: dict[bytes, Question] = {}
+        for number, column in enumerate(columns.values()):
+            asked = [] if column.name in forbidden else list(self._asked(column))
+            for question in asked:
+                if question.name in names:
+                    raise ValueError(f"X must give different questions, got {question.name!r} twice: rename a column")
+                names.add(question.name)
+                if question.name in forbidden:
+                    continue
+                answers = question.answers(columns)
+                equal = seen.get(answers.tobytes()) or seen.get((~answers).tobytes())
+                if answers.all() or not answers.any():
+                    if question.operator != "missing":
+                        self.left_out_[question.name] = "all training rows answer alike"
+                elif equal is not None:
+                    self.left_out_[question.name] = f"the same as {equal.name!r}, or its opposite"
+                else:
+                    seen[answers.tobytes()] = question
+                    kept.append(question)
+                    groups.append(number)
+        wrong = [name for name in forbidden if name not in columns and name not in names]
+        if wrong:
+            raise ValueError(f"forbidden must name columns or questions, got {', '.join(map(repr, wrong))}")
+        if not kept:
+            raise ValueError("X must have a column that varies and gives a question, got none")
+        self.rules_, self.groups_ = tuple(kept), np.array(groups, dtype=np.int64)
+        self.questions_ = [question.name for question in kept]
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.uint8]:  # noqa: ANN401
+        """Return the answers, zeros and ones, (n, q).
+
+        Args:
+            X: a table with the columns that the questions ask for, in any order, or an array like that of the fit.
+        """
+        check_is_fitted(self)
+        columns = self._columns(X, reset=False)
+        return np.column_stack([question.answers(columns) for question in self.rules_]).astype(np.uint8)
+
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[np.object_]:
+        """Return the names of the questions, (q,)."""
+        check_is_fitted(self)
+        if input_features is not None and len(input_features) != self.n_features_in_:
+            raise ValueError(f"input_features should have length equal to number of features ({self.n_features_in_})")
+        return np.array(self.questions_, dtype=object)
+
+    def _checked_parameters(self) -> tuple[str, ...]:
+        check_whole("most_values", self.most_values, 1)
+        check_number("rare", self.rare)
+        if not isinstance(self.cuts, Mapping):
+            check_whole("cuts", self.cuts, 1, ", or a mapping by column")
+        else:
+            for name, own in self.cuts.items():
+                if not is_whole(own) or own < 1:
+                    given = as_sequence(f"cuts[{name!r}]", own, "numbers")  # type: ignore[arg-type]
+                    if not given or not all(math.isfinite(as_float(cut)) for cut in given):
+                        raise ValueError(f"cuts[{name!r}] must be an integer >= 1 or finite numbers, got {own!r:.80}")
+        return as_sequence("forbidden", self.forbidden, "names")
+
+    def _columns(self, X: Any, *, reset: bool) -> dict[str, Column]:  # noqa: ANN401
+        """Return the columns of the fit, and record their names there."""
+        framed = isinstance(X, Mapping) or hasattr(X, "columns")
+        if framed and (reset or hasattr(self, "feature_names_in_")):
+            columns = columns_of(X, None if reset else sorted({question.column for question in self.rules_}))
+            if not columns or len(next(iter(columns.values()))) < 1 + reset:
+                raise ValueError(f"X must have at least {1 + reset} rows and a column, got {X!r:.80}")
+            if reset:
+                self.n_features_in_ = len(columns)
+                self.feature_names_in_ = np.array(list(columns), dtype=object)
+            return columns
+        least = 2 if reset else 1
+        array = validate_data(
+            self, X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=least, reset=reset
+        )
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(array.shape[1])])
+        return columns_of(dict(zip(names, array.T, strict=True)))
+
+    def _asked(self, column: Column) -> Iterator[Question]:
+        """Yield all questions about a column of the training rows."""
+        name, numbers = column.name, column.numbers
+        cuts = self.cuts.get(name, _CUTS) if isinstance(self.cuts, Mapping) else self.cuts
+        if column.date_formats or column.durations:
+            raise ValueError(
+                f"column {name!r} must hold numbers, texts or booleans, not dates, got {next(iter(column.counts))}: "
+                "turn it into a number, such as days before today or the month, or drop it"
+            )
+        values = column.counts if numbers is None or column.different <= 2 else {}
+        if not isinstance(cuts, int | np.integer):
+            for cut in sorted({as_float(cut) for cut in cuts}):
+                yield Question(name, ">=", _number(cut))
+        elif len(values) == 2 and (set(values) in ({"0", "1"}, {"true", "false"}) or numbers is None):
+            rarer = min(values, key=lambda text: (values[text], text))
+            yield Question(name, "=", yes_of(values) or rarer)
+        elif numbers is not None:
+            known = numbers[~column.missing]
+            if not np.isfinite(known).all():
+                raise ValueError(f"column {name!r} must hold finite numbers or missing values, got inf")
+            for cut in _thresholds(known, cuts):
+                yield Question(name, ">=", _number(cut))
+        else:
+            frequent = column.frequent(self.rare, self.most_values)
+            if not frequent:
+                self.left_out_[name] = f"{len(values)} different texts, none of them frequent: join some, or drop it"
+            for text in frequent:
+                yield Question(name, "=", text)
+            if 0 < len(frequent) < len(values):
+                yield Question(name, "not in", tuple(frequent))
+        yield Question(name, "missing")
+
+
+def _number(value: float) -> float:
+    return int(value) if float(value).is_integer() and abs(value) < 2**53 else float(value)
+
+
+def _thresholds(values: NDArray[np.float64], most: int) -> list[float]:
+    """Return thresholds: all values but the smallest where these are few, otherwise rounded quantiles."""
+    different = np.unique(values)
+    if len(different) <= most + 1:
+        return [float(value) for value in different[1:]]
+    quantiles = np.quantile(values, np.arange(1, most + 1) / (most + 1), method="inverted_cdf")
+    places = np.unique(np.maximum(np.searchsorted(different, quantiles), 1))
+    return [roundest(float(different[place - 1]), float(different[place])) for place in places]
+
+
+def roundest(low: float, high: float) -> float:
+    """Return the number above `low`, and at most `high`, with the fewest digits.
+
+    Examples:
+        >>> roundest(58.3, 61.2), roundest(0.2183, 0.2219), roundest(-3.0, 2.0), roundest(44, 45)
+        (60.0, 0.22, 0.0, 45.0)
+    """
+    top = Decimal(repr(float(high)))
+    begin = math.floor(math.log10(max(abs(low), abs(high)))) + 1
+    for exponent in range(begin, begin - 20, -1):
+        for step in (Decimal(1).scaleb(exponent), Decimal(5).scaleb(exponent - 1)):
+            found = float((top / step).to_integral_value("ROUND_FLOOR") * step)
+            if low < found <= high:
+                return found + 0.0
+    return float(high)

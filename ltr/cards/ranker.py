@@ -1,0 +1,420 @@
+"""The ranker that finds a card: questions about a table, the search with its proof, and all cards that are as good."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from ltr.cards.card import Card, Searched
+from ltr.cards.questions import Cuts, Question, Questions
+from ltr.checks import as_sequence, check_number, check_whole, one_of
+from ltr.exact.cards import CardProblem, Ties
+from ltr.exact.solution import Solution, Status
+from ltr.exact.solve import solve
+from ltr.exact.state import Limits
+from ltr.metrics.ranked import Ties as TiesOfMetric
+from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing
+from ltr.rankers.baselines import LogisticRegressionRanker
+from ltr.rankers.explanation import Explanation
+from ltr.ranks import GainName
+from ltr.statistics import RankStatistic
+from ltr.threads import available_threads
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ltr.exact.certificate import Certificate
+
+__all__ = ["CardRanker", "GoodCards"]
+
+_SIGNS = {"+": 1, "-": -1}
+_HALVINGS = 20
+_WITHIN = 0.02  # default of `within` for AUC
+_MOST_COMPARED = 5_000  # largest number of good cards of which one is taken
+_STRENGTH = 0.1  # inverse strength of the regularisation of logistic regression on all questions
+_TINY = 1e-300
+
+
+@dataclass(frozen=True)
+class GoodCards(Sequence[Card]):
+    """The cards whose value is close to the best one, best first.
+
+    Attributes:
+        cards: the cards, each with its training rows.
+        within: every card whose value is at least (1 - within) times the best one is listed. Cards that order all rows
+            alike are listed once.
+    """
+
+    cards: tuple[Card, ...]
+    within: float
+
+    def __len__(self) -> int:
+        return len(self.cards)
+
+    def __getitem__(self, place: Any) -> Any:  # noqa: ANN401 (a card, or several for a slice)
+        return self.cards[place]
+
+    def shared(self) -> dict[str, float]:
+        """Return the share of the cards that ask about each column, largest first.
+
+        A column with share 1 is in all good cards; one that is missing is in none.
+        """
+        found = Counter(column for card in self.cards for column in {q.column for q in card.questions})
+        return {name: found[name] / len(self) for name in sorted(found, key=lambda name: (-found[name], name))}
+
+    def with_rows(self, name: str, table: Any, y: ArrayLike) -> GoodCards:  # noqa: ANN401 (a frame of any library)
+        """Return the cards with labelled rows in their tables, see `Card.with_rows`."""
+        return replace(self, cards=tuple(card.with_rows(name, table, y) for card in self.cards))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a frame with a row for each card: its points by question, and its statistic on all rows it counts."""
+        import pandas as pd
+
+        rows = [
+            {
+                **{f"{card.statistic} ({counts.name})": counts.value for counts in card.counts},
+                **{q.name: p for q, p in zip(card.questions, card.points, strict=True)},
+            }
+            for card in self.cards
+        ]
+        values = [f"{self.cards[0].statistic} ({counts.name})" for counts in self.cards[0].counts]
+        frame = pd.DataFrame(rows)
+        points = [name for name in frame.columns if name not in values]
+        return frame[values].join(frame[points].fillna(0).astype(int))
+
+
+@dataclass(eq=False, repr=False)
+class CardRanker(Ranker):
+    """Rank by a card: the few yes/no questions and small whole numbers of points with the largest rank statistic.
+
+    `Questions` makes the questions from the columns of a table, which may have texts and missing values. The search
+    (`ltr.exact.cards`) looks at all cards, so that its answer is proven to be the best on the training rows.
+
+    Args:
+        statistic: what is maximised, a `RankStatistic` or its name; also what `score` reports.
+        max_questions: largest number of questions of a card, from 1 to 6.
+        points: largest number of points of a question; smallest is its negative.
+        cuts: thresholds of the columns of numbers, see `Questions`.
+        one_per_feature: whether a card may have only one question about each column, besides its being missing.
+        within: largest loss of the card, as a share of the best value. Of all cards that are that good, the one whose
+            totals correlate most with the probabilities of logistic regression on all questions is taken, which ranks
+            new rows better ([measured](../cards.md)); 0 takes the best card itself. None is 0.02 for AUC, and 0 for
+            other statistics, for which no gain was measured.
+        signs: ``"+"`` or ``"-"`` by column or question: answers of yes to thresholds of ``{"age": "+"}`` must not get
+            points below 0. Values of text columns are named by question, ``{"mode = fast": "-"}``.
+        required: names of questions that every card must have.
+        forbidden: names of columns and questions that no card may have.
+        C: price of each question, on the scale of the statistic.
+        ties: how rows with equal totals count: ``"average"`` over their orders, or ``"lost"``, the worst order.
+        limits: when to stop the search without a proof; None for the default `ltr.exact.Limits`.
+        gain, normalize: gain of graded labels, and what `score` reports, see `Ranker`.
+
+    Attributes:
+        card_: the best card, with the training rows in its table. It says what is proven.
+        questions_: the fitted `Questions`.
+        logistic_: logistic regression on the answers to all questions, whose statistic the card states beside its own.
+        solution_: what the search found, with its bound; None in a ranker read from a file. Its weights are those of
+            the best card, which `card_` may be below by the share `within`.
+        problem_: the `ltr.exact.cards.CardProblem`; None in copies, pickles and rankers read from a file.
+
+    Raises:
+        ValueError: in `fit`, a parameter or data against its rule.
+
+    Examples:
+        >>> import pandas as pd
+        >>> table = pd.DataFrame({"age": [34, 71, 66, 25, 80, 49], "pain": ["no", "yes", "yes", "yes", "no", "no"]})
+        >>> ranker = CardRanker(max_questions=2, cuts={"age": [60]}).fit(table, [0, 1, 1, 0, 1, 0])
+        >>> print(ranker.card_.proof)
+        proven: no card of at most 2 of 2 questions with points from -5 to 5 has a larger AUC
+        >>> ranker.predict(pd.DataFrame({"pain": ["no", None], "age": [61, None]})).tolist()
+        [2.0, 0.0]
+    """
+
+    _FITTED = ("card_", "questions_", "logistic_")
+
+    statistic: RankStatistic | str = "auc"
+    max_questions: int = 4
+    points: int = 5
+    _: KW_ONLY
+    cuts: Cuts = 5
+    one_per_feature: bool = False
+    within: float | None = None
+    signs: Mapping[str, str] | None = None
+    required: Sequence[str] = ()
+    forbidden: Sequence[str] = ()
+    C: float = 0.0
+    ties: Ties = "average"
+    limits: Limits | None = None
+    gain: GainName = "exp2"
+    normalize: bool = False
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
+        return tags
+
+    @all_or_nothing
+    def fit(self, X: Any, y: ArrayLike) -> CardRanker:  # noqa: ANN401 (a frame of any library)
+        """Find the best card.
+
+        Args:
+            X: a pandas or polars frame, a mapping of columns, or a numeric array, (n, d); missing values are welcome.
+            y: labels, (n,), 0 and 1 or graded. A series gives the card its name.
+        """
+        self._measure()
+        one_of("ties", self.ties, get_args(Ties))
+        if not isinstance(self.one_per_feature, bool | np.bool_):
+            raise ValueError(f"one_per_feature must be true or false, got {self.one_per_feature!r}")
+        if self.limits is not None and not isinstance(self.limits, Limits):
+            raise ValueError(f"limits must be a Limits, such as Limits(time_limit=60), or None, got {self.limits!r}")
+        if self.within is not None:
+            check_number("within", self.within)
+        required = as_sequence("required", self.required, "names of questions")
+        questions = Questions(self.cuts, forbidden=self.forbidden).fit(X)
+        for name in required:
+            if name not in questions.questions_:
+                reason = questions.left_out_.get(name, "no such question")
+                raise ValueError(f"required must name questions, got {name!r} ({reason})")
+        answers, labels, _ = self._training_data(questions.transform(X), y, None)
+        # these are the columns of the table, not those of the answers
+        self.n_features_in_ = questions.n_features_in_
+        if hasattr(questions, "feature_names_in_"):
+            self.feature_names_in_ = questions.feature_names_in_
+        missing = np.array([rule.operator == "missing" for rule in questions.rules_])
+        self.problem_: CardProblem | None = CardProblem(
+            answers,
+            labels,
+            self.statistic,
+            self.C,
+            points=self.points,
+            max_nonzeros=self.max_questions,
+            ties=self.ties,
+            signs=self._signs(questions),
+            groups=np.where(missing, -1, questions.groups_) if self.one_per_feature else None,
+            required=[questions.questions_.index(name) for name in required],
+            gain=self.gain,
+        )
+        self.solution_: Solution | None = solve(self.problem_, "cards", self.limits or Limits())
+        self.questions_ = questions
+        self.logistic_ = LogisticRegressionRanker(_STRENGTH, standardize=False).fit(answers, labels)
+        found = Card(
+            (),
+            (),
+            str(getattr(y, "name", None) or "positive"),
+            statistic=str(self.problem_.statistic),
+            ties=self.ties,
+            gain=self.gain,
+            bound=self.solution_.bound,
+            status=self.solution_.status.value,
+            searched=Searched(
+                len(questions.rules_), self.max_questions, self.points, float(self.C), self._conditions(required)
+            ),
+            beside=f"logistic regression on all {len(questions.rules_)} questions",
+        )
+        points, value = self._chosen(answers)
+        points //= max(1, int(np.gcd.reduce(points)))  # the same order with fewer points
+        self.card_ = self._card(found, points, value, self.logistic_.decision_function(answers))
+        return self
+
+    def with_rows(self, name: str, table: Any, y: ArrayLike) -> Card:  # noqa: ANN401 (a frame of any library)
+        """Return the card with labelled rows in its table, and with the statistic of logistic regression there.
+
+        Args:
+            name: name of the rows, such as ``"test"``.
+            table: the rows, see `Card.explain`, with every column that `questions_` ask about.
+            y: their labels, (n,).
+
+        Raises:
+            ValueError: see `Card.with_rows`.
+        """
+        answers = self._features(table)
+        return self.card_.with_totals(name, self._scores(answers), y, self.logistic_.decision_function(answers))
+
+    def certificate(self) -> Certificate:
+        """Return the certificate of the card, which ``ltr verify`` checks in exact arithmetic.
+
+        It has the answers of the training rows, and says what value the card has and what value no card exceeds.
+
+        Raises:
+            ValueError: a ranker without its problem: read from a file, a copy or a pickle.
+        """
+        from ltr.exact.certificate import certify
+
+        check_is_fitted(self)
+        if self.problem_ is None or self.solution_ is None or self.card_.value is None:
+            raise ValueError("certificate needs a ranker fitted in this process: files do not contain its problem")
+        weights = self._points / self.problem_.points
+        return certify(self.problem_, replace(self.solution_, weights=weights, value=self.card_.value))
+
+    def _chosen(self, answers: FloatArray) -> tuple[IntArray, float]:
+        """Return the points of the card to take, and its value: see `within`."""
+        assert self.problem_ is not None
+        assert self.solution_ is not None
+        best = self.problem_.points_of(self.solution_.weights), self.solution_.value
+        within = (_WITHIN if str(self.problem_.statistic) == "auc" else 0.0) if self.within is None else self.within
+        if within == 0 or self.solution_.status is not Status.OPTIMAL:
+            return best
+        limit = (self.limits or Limits()).time_limit
+        try:
+            cards = self._cards_within(within, _MOST_COMPARED, limit)[0]
+        except (TimeoutError, ValueError):  # too many equal ones
+            return best
+        weights = np.array([points for _, points in cards], dtype=np.float64).T
+        totals = answers - answers.mean(axis=0)
+        probabilities = expit(self.logistic_.decision_function(answers))
+        # correlation of X w with p: w·Xᵀp / sqrt(w·XᵀX w), for all cards at once
+        spread = np.einsum("jc,jc->c", weights, (totals.T @ totals) @ weights)
+        correlation = (totals.T @ (probabilities - probabilities.mean())) @ weights / np.sqrt(np.maximum(spread, _TINY))
+        value, points = cards[int(np.argmax(np.round(correlation, 9)))]
+        return points.copy(), value
+
+    def _cards_within(
+        self, within: float, most: int, time_limit: float | None = None
+    ) -> tuple[list[tuple[float, IntArray]], float]:
+        """Return the cards within a share of the best value, and the share, halved until there are at most `most`."""
+        assert self.problem_ is not None
+        assert self.solution_ is not None
+        value = self.solution_.value
+        slack = 1e-9 * max(1.0, self.problem_.trivial_bound)
+        for trial in range(_HALVINGS + 1):
+            share = within / 2**trial if trial < _HALVINGS else 0.0
+            try:
+                threshold = value - share * abs(value) - slack
+                return self.problem_.good_cards(threshold, most, available_threads(), time_limit), share
+            except ValueError:
+                if share == 0:
+                    raise
+        raise AssertionError("unreachable")
+
+    def good_cards(self, within: float = 0.01, most: int = 100) -> GoodCards:
+        """Return all cards whose value is close to that of the best one, so that an expert may choose.
+
+        Args:
+            within: largest loss, as a share of the best value. It is halved until at most `most` cards are left.
+            most: largest number of cards.
+
+        Raises:
+            ValueError: a ranker without its problem: read from a file, a copy or a pickle; more than `most` cards that
+                are as good as the best one.
+        """
+        check_is_fitted(self)
+        check_number("within", within)
+        check_whole("most", most, 1)
+        if self.problem_ is None or self.card_.value is None:
+            raise ValueError("good_cards needs a ranker fitted in this process: files do not contain its problem")
+        found, share = self._cards_within(within, most)
+        empty = replace(self.card_, questions=(), points=(), counts=(), beside="")
+        return GoodCards(tuple(self._card(empty, points, own) for own, points in found), share)
+
+    def _card(self, empty: Card, points: IntArray, value: float, beside: FloatArray | None = None) -> Card:
+        """Return the card with these points for the columns of the problem, and with the training rows."""
+        assert self.problem_ is not None
+        used = sorted(np.flatnonzero(points).tolist(), key=lambda j: (-abs(points[j]), j))
+        rules = tuple(self.questions_.rules_[j] for j in used)
+        card = replace(empty, questions=rules, points=tuple(int(points[j]) for j in used), value=float(value))
+        return card.with_totals("training", (self.problem_.X @ points).astype(np.int64), self.problem_.y, beside)
+
+    def _signs(self, questions: Questions) -> IntArray:
+        """Return the sign of the points of each question, 0 for any."""
+        if self.signs is not None and not isinstance(self.signs, Mapping):
+            raise ValueError(f"signs must be a mapping such as {{'age': '+'}}, got {self.signs!r:.80}")
+        found = np.zeros(len(questions.rules_), dtype=np.int64)
+        columns = [rule.column for rule in questions.rules_]
+        for name, sign in (self.signs or {}).items():
+            number = _SIGNS[one_of(f"signs[{name!r}]", sign, _SIGNS)]
+            if name in questions.questions_:
+                found[questions.questions_.index(name)] = number
+                continue
+            if name not in columns and name not in questions.left_out_:
+                shown = ", ".join(dict.fromkeys(columns))
+                raise ValueError(f"signs must name columns or questions, got {name!r}; the columns are {shown}")
+            for j, rule in enumerate(questions.rules_):
+                if rule.column != name or rule.operator == "missing":
+                    continue
+                if not _ordered(rule):
+                    raise ValueError(f"signs[{name!r}]: the column is text; name one of its questions, {rule.name!r}")
+                found[j] = number if found[j] == 0 else found[j]
+        return found
+
+    def _conditions(self, required: Sequence[str]) -> tuple[str, ...]:
+        """Return the conditions on the cards in words."""
+        found = ["at most one question of a column"] if self.one_per_feature else []
+        found += [
+            f"points of {name} not {'below' if sign == '+' else 'above'} 0" for name, sign in (self.signs or {}).items()
+        ]
+        return (*found, *(f"with {name}" for name in required))
+
+    def explain(self, X: Any, qid: ArrayLike | None = None) -> Explanation:  # noqa: ANN401 (a frame of any library)
+        """Return the points of each row by question, as `Card.explain` does, and how they compare with its neighbours'.
+
+        Args:
+            X: a table with the columns that the card asks about, see `fit`.
+            qid: list of each row, as for `rank`.
+        """
+        import pandas as pd
+
+        answers = self._features(X)
+        rows, _ = self._list(X, answers, qid)
+        names = [rule.name for rule in self.card_.questions]
+        values = pd.DataFrame(answers.astype(np.int64), columns=self.questions_.questions_, index=rows.index)[names]
+        frame = values * np.array(self.card_.points, dtype=np.int64)
+        return Explanation(frame.assign(total=frame.sum(axis=1)), values, rows)
+
+    # what rankers share
+
+    def _features(self, X: Any) -> FloatArray:  # noqa: ANN401
+        check_is_fitted(self)
+        return self.questions_.transform(X).astype(np.float64)
+
+    def _scores(self, features: FloatArray) -> FloatArray:
+        return features @ self._points
+
+    @property
+    def _points(self) -> FloatArray:
+        """The points of all questions, (q,)."""
+        points = dict(zip(self.card_.questions, self.card_.points, strict=True))
+        return np.array([points.get(rule, 0) for rule in self.questions_.rules_], dtype=np.float64)
+
+    @property
+    def _ties(self) -> TiesOfMetric:
+        return "average" if self.ties == "average" else "resolved"
+
+    def __getstate__(self) -> dict[str, Any]:
+        # the training data does not belong in a copy of the model
+        return {**super().__getstate__(), **({"problem_": None} if hasattr(self, "problem_") else {})}
+
+    def _fitted_state(self) -> dict[str, Any]:
+        rules = [dataclasses.asdict(rule) for rule in self.questions_.rules_]
+        questions = {"rules": rules, "groups": self.questions_.groups_, "left_out": self.questions_.left_out_}
+        return {"card_": self.card_.to_dict(), "questions_": questions, "logistic_": self.logistic_.to_state()}
+
+    def _restore(self, fitted: Mapping[str, Any]) -> None:
+        super()._restore(fitted)
+        self.card_ = Card.from_dict(fitted["card_"])
+        self.logistic_ = LogisticRegressionRanker.from_state(fitted["logistic_"])
+        state = fitted["questions_"]
+        questions = Questions(self.cuts, forbidden=self.forbidden)
+        questions.rules_ = tuple(Question(**{**rule, "value": _value(rule["value"])}) for rule in state["rules"])
+        questions.groups_, questions.left_out_ = state["groups"].numpy(), state["left_out"]
+        questions.questions_ = [rule.name for rule in questions.rules_]
+        questions.n_features_in_ = self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            questions.feature_names_in_ = self.feature_names_in_
+        self.questions_, self.solution_, self.problem_ = questions, None, None
+
+
+def _ordered(rule: Question) -> bool:
+    return rule.operator == ">=" or rule.value in ("1", "true")
+
+
+def _value(value: Any) -> Any:  # noqa: ANN401 (of a question)
+    return tuple(value) if isinstance(value, list) else value

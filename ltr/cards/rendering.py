@@ -1,0 +1,224 @@
+"""Cards as text, Markdown, HTML, LaTeX and pictures. Names from the data are escaped in each of them."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from ltr.cards.card import Card, Counts, statistic_name, wilson
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_WIDTH = 80
+_SIDE_BY_SIDE = 2  # data sets beside each other in a text
+_MARKDOWN = re.compile(r"([\\`*_\[\]<&|$~#])")
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+}
+
+
+def text(card: Card) -> str:
+    """Return a card as plain text of at most 80 columns."""
+    lines = [*textwrap.wrap(f"Card for {_plain(card.label)}", _WIDTH), ""]
+    for name, points in _lines(card, _plain):
+        *above, last = textwrap.wrap(name, _WIDTH - 10) or [""]
+        lines += [*(f"  {line}" for line in above), f"  {last:<{_WIDTH - 10}}{points:>4}"]
+    for begin in range(0, len(card.counts), _SIDE_BY_SIDE):
+        part = card.counts[begin : begin + _SIDE_BY_SIDE]
+        heads = [f"{_plain(counts.name):.32}" for counts in part]
+        lines += ["", " " * 9 + "".join(f"{head:<34}" for head in heads).rstrip()]
+        lines += [" total" + "".join("     rows   share  90 % interval" + "  " for _ in part).rstrip()]
+        for total in _totals(part):
+            cells = "".join(f"  {_cell(counts, total):<32}" for counts in part).rstrip()
+            lines.append(f"{total:>6}{cells}")
+    facts = _facts(card, _plain)
+    lines += [""] * bool(facts)
+    for fact in facts:
+        lines += textwrap.wrap(fact, _WIDTH)
+    return "\n".join(lines)
+
+
+def _cell(counts: Counts, total: int) -> str:
+    rows, positives = counts.of(total)
+    if rows == 0:
+        return f"{0:>7}"
+    low, high = (100 * end for end in wilson(positives, rows))
+    return f"{rows:>7}   {100 * positives / rows:>3.0f} %   {low:>3.0f} to {high:>3.0f} %"
+
+
+def markdown(card: Card) -> str:
+    """Return a card as Markdown."""
+    lines = [f"**Card for {_in_markdown(card.label)}**", "", "| question | points |", "| --- | ---: |"]
+    lines += [f"| {name} | {points} |" for name, points in _lines(card, _in_markdown)]
+    if card.counts:
+        heads = [f"{_in_markdown(c.name)}: rows | share | 90 % interval" for c in card.counts]
+        lines += ["", f"| total | {' | '.join(heads)} |", f"| ---: |{' ---: |' * (3 * len(heads))}"]
+        for total in _totals(card.counts):
+            cells = [cell for counts in card.counts for cell in _shares(counts, total)]
+            lines.append(f"| {total} | {' | '.join(cells)} |")
+    facts = _facts(card, _in_markdown)
+    return "\n".join([*lines, *(line for fact in facts for line in ("", fact))]) + "\n"
+
+
+def latex(card: Card) -> str:
+    """Return a card as LaTeX tables that need no package."""
+    lines = [rf"\paragraph{{Card for {_in_latex(card.label)}}}", "", r"\begin{tabular}{lr}", r"\hline"]
+    lines += [r"question & points \\", r"\hline"]
+    lines += [rf"{name} & ${points}$ \\" for name, points in _lines(card, _in_latex)]
+    lines += [r"\hline", r"\end{tabular}"]
+    if card.counts:
+        lines += ["", rf"\begin{{tabular}}{{r{'rrr' * len(card.counts)}}}", r"\hline"]
+        lines += [" & ".join(["", *(rf"\multicolumn{{3}}{{c}}{{{_in_latex(c.name)}}}" for c in card.counts)]) + r" \\"]
+        lines += ["total" + r" & rows & share & 90\,\% interval" * len(card.counts) + r" \\", r"\hline"]
+        for total in _totals(card.counts):
+            cells = [_in_latex(cell) for counts in card.counts for cell in _shares(counts, total)]
+            lines.append(" & ".join([f"${total}$", *cells]) + r" \\")
+        lines += [r"\hline", r"\end{tabular}"]
+    return "\n".join([*lines, *(line for fact in _facts(card, _in_latex) for line in ("", fact))]) + "\n"
+
+
+_FRAGMENT = """\
+<div class="ltr-card">
+<style>
+.ltr-card { font: 15px/1.45 system-ui, sans-serif; color: #222; background: #fff; max-width: 54em }
+.ltr-card table { border-collapse: collapse; margin: .8em 0 }
+.ltr-card caption { text-align: left; font-weight: 600; padding: .3em 0 }
+.ltr-card th, .ltr-card td { padding: .25em .8em; text-align: right; border-bottom: 1px solid #ddd; color: #222 }
+.ltr-card th, .ltr-card td { white-space: nowrap } .ltr-card th { font-weight: 600 }
+.ltr-card .q { text-align: left; white-space: normal; overflow-wrap: anywhere }
+.ltr-card .bar { text-align: left; min-width: 8em; padding: .25em 0 }
+.ltr-card .bar div { background: #4477aa; height: .8em } .ltr-card p { color: #555; margin: .4em 0 }
+</style>
+<table><caption>Card for {{ card.label }}</caption>
+<tr><th class="q">question</th><th>points</th></tr>
+{% for name, points in lines %}<tr><td class="q">{{ name }}</td><td>{{ points }}</td></tr>
+{% endfor %}</table>
+{% if card.counts %}<table>
+<tr><th></th>{% for c in card.counts %}<th colspan="4" class="q">{{ c.name }}</th>{% endfor %}</tr>
+<tr><th>total</th>{% for c in card.counts %}<th>rows</th><th>share</th><th>90 % interval</th><th></th>{% endfor %}</tr>
+{% for total in totals %}<tr><td>{{ total }}</td>{% for c in card.counts %}
+{%- for cell in shares(c, total) %}<td>{{ cell }}</td>{% endfor %}
+{%- set rows, positives = c.of(total) %}<td class="bar">{% if rows -%}
+<div style="width:{{ "%.0f" | format(100 * positives / rows) }}%"></div>{% endif %}</td>
+{%- endfor %}</tr>
+{% endfor %}</table>
+{% endif %}{% for fact in facts %}<p>{{ fact }}</p>
+{% endfor %}</div>
+"""
+_PAGE = """\
+<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Card for {{ card.label }}</title></head>
+<body style="margin:1.5em">
+{% include "fragment" %}</body></html>
+"""
+
+
+def html(card: Card, *, page: bool) -> str:
+    """Return a card as HTML: a whole page, or a part of one."""
+    import jinja2
+
+    loader = jinja2.DictLoader({"fragment": _FRAGMENT, "page": _PAGE})
+    template = jinja2.Environment(autoescape=True, loader=loader).get_template("page" if page else "fragment")
+    return template.render(
+        card=card, lines=_lines(card, _plain), totals=_totals(card.counts), shares=_shares, facts=_facts(card, _plain)
+    )
+
+
+def figure(card: Card) -> Figure:
+    """Return a card and the share of positives by total as a figure."""
+    from matplotlib.figure import Figure
+
+    names = [(textwrap.fill(name, 44), points) for name, points in _lines(card, _plain)]
+    facts = [line for fact in _facts(card, _plain) for line in textwrap.wrap(fact, 80)]
+    heights = [1 + name.count("\n") for name, _ in names]
+    height = max(3.2, 0.3 * sum(heights) + 0.21 * len(facts) + 1.0)
+    drawn = Figure(figsize=(10 if card.counts else 5.4, height), layout="constrained")
+    left, *right = drawn.subplots(
+        1, 2 if card.counts else 1, squeeze=False, width_ratios=[1.15, 1][: 1 + bool(card.counts)]
+    )[0]
+    left.set_axis_off()
+    left.set(xlim=(0, 1), ylim=(height, 0))
+    left.set_title(
+        textwrap.shorten(f"Card for {_plain(card.label)}", 60), loc="left", fontweight="bold", parse_math=False
+    )
+    place = 0.15
+    for (name, points), lines in zip(names, heights, strict=True):
+        left.text(0.0, place, name, va="top", parse_math=False)
+        left.text(1.0, place, points, va="top", ha="right", fontweight="bold")
+        place += 0.3 * lines
+        left.axhline(place - 0.06, color="0.85", linewidth=0.8)
+    left.text(0.0, place + 0.1, "\n".join(facts), va="top", fontsize=8, color="0.35", parse_math=False)
+    for axes in right:
+        totals = _totals(card.counts)[::-1]
+        step = 0.8 / len(card.counts)
+        for number, counts in enumerate(card.counts):
+            found = [(at, *counts.of(total)) for at, total in enumerate(totals)]
+            known = [(at, rows, positives) for at, rows, positives in found if rows]
+            x = [at + (number - (len(card.counts) - 1) / 2) * step for at, *_ in known]
+            shares = [positives / rows for _, rows, positives in known]
+            ends = [wilson(positives, rows) for _, rows, positives in known]
+            low = [max(0.0, share - end[0]) for share, end in zip(shares, ends, strict=True)]
+            high = [max(0.0, end[1] - share) for share, end in zip(shares, ends, strict=True)]
+            color = ("#4477aa", "#ee8866", "#228833", "#aa3377")[number % 4]
+            axes.bar(x, shares, 0.92 * step, color=color, label=_plain(counts.name).replace("$", r"\$"))
+            axes.errorbar(x, shares, [low, high], fmt="none", ecolor="0.25", elinewidth=1, capsize=2)
+        axes.set_xticks(range(len(totals)), [str(total) for total in totals])
+        axes.set(xlabel="total", ylabel="share of positives, 90 % interval", ylim=(0, 1))
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=4)
+    return drawn
+
+
+def _lines(card: Card, escaped: Callable[[str], str]) -> list[tuple[str, str]]:
+    """Return the questions of a card and their points as texts."""
+    return [(escaped(q.name), f"{p:+d}") for q, p in zip(card.questions, card.points, strict=True)]
+
+
+def _totals(counts: Sequence[Counts]) -> list[int]:
+    return sorted({total for part in counts for total in part.totals}, reverse=True)
+
+
+def _shares(counts: Counts, total: int) -> tuple[str, str, str]:
+    """Return the number of rows with a total, the share of positives and its interval as texts."""
+    rows, positives = counts.of(total)
+    if rows == 0:
+        return "0", "", ""
+    low, high = wilson(positives, rows)
+    return str(rows), f"{100 * positives / rows:.0f} %", f"{100 * low:.0f} to {100 * high:.0f} %"
+
+
+def _facts(card: Card, escaped: Callable[[str], str]) -> list[str]:
+    """Return sentences about the card."""
+    name = statistic_name(card.statistic)
+    own = _values((counts.name, counts.value) for counts in card.counts)
+    other = _values((counts.name, counts.beside) for counts in card.counts)
+    facts = [f"{name} {own}" if own else "", f"{card.beside}: {name} {other}" if other else "", card.proof]
+    return [escaped(fact) for fact in facts if fact]
+
+
+def _values(found: Iterable[tuple[str, float | None]]) -> str:
+    """Return the values of a statistic by the name of the rows; empty for none."""
+    return ", ".join(f"{value:.4g} on {name} rows" for name, value in found if value is not None)
+
+
+def _plain(name: str) -> str:
+    """Return a name on one line, without control characters."""
+    return " ".join("".join(c if unicodedata.category(c)[0] != "C" else " " for c in name).split())
+
+
+def _in_markdown(name: str) -> str:
+    return _MARKDOWN.sub(r"\\\1", _plain(name))
+
+
+def _in_latex(name: str) -> str:
+    return "".join(_LATEX.get(mark, mark) for mark in _plain(name))

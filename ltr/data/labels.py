@@ -1,0 +1,102 @@
+"""Labels of a table: numbers, or two values of which one is the positive."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.data.columns import Column, text_of, yes_of
+from ltr.data.dataset import DataError, checked_labels
+from ltr.data.problems import Problem, Remedy, listed
+
+_FEW = 10  # largest number of different labels of which one could be meant as the positive
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The labels of a column.
+
+    Args:
+        values: the labels as whole numbers, (n,); None where there is a problem.
+        positive: text of the positives; None where labels are numbers.
+        problems: what is wrong.
+    """
+
+    values: NDArray[np.int64] | None
+    positive: str | None = None
+    problems: tuple[Problem, ...] = ()
+
+
+def labels_of(column: Column, positive: object = None, *, graded: bool = False) -> Labels:
+    """Return the labels in a column.
+
+    Args:
+        column: the column.
+        positive: value of the positives; all others are negatives. None for numbers, booleans, and pairs such as yes
+            and no.
+        graded: whether whole numbers above 1 are labels.
+
+    Examples:
+        >>> labels_of(Column("ill", ["no", "yes", "no"])).values.tolist()
+        [0, 1, 0]
+        >>> print(labels_of(Column("end", ["died", "left", "left"])).problems[0].line({}))
+        column 'end': labels must be 0 and 1, or yes and no, got 'died', 'left'; data.positive = "died" counts it as 1 \
+and all others as 0
+    """
+    where, problems = f"column {column.name!r}", []
+    if column.missing.any():
+        rows = np.flatnonzero(column.missing) + 1
+        more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
+        rule = f"{where}: labels must not be missing, got none in row {rows[0]}{more}"
+        problems.append(Problem(rule, (Remedy("fill them in, or take these rows out of the table"),)))
+    counts = {} if column.numbers is not None and column.different > 1000 else column.counts
+    given = None if positive is None else text_of(positive)
+    if given is not None:
+        problems += [] if given in counts else [_no_such_label(where, given, counts)]
+    elif column.numbers is None and len(counts) == 1:
+        problems.append(_one_class(where, counts))
+    elif column.numbers is None:
+        given = yes_of(counts)
+        problems += [] if given is not None else [_not_two(where, counts)]
+    if given is None and not column.missing.any() and column.numbers is not None:
+        try:
+            return Labels(checked_labels(column.numbers, len(column), where, graded=graded))
+        except DataError as error:
+            problems.append(Problem(str(error), () if graded else _positive(counts)))
+    if given is not None and len(counts) == 1 and not problems:
+        problems.append(_one_class(where, counts))
+    if problems:
+        return Labels(None, given, tuple(problems))
+    return Labels((column.texts == given).astype(np.int64), given)
+
+
+def _one_class(where: str, counts: dict[str, int]) -> Problem:
+    return Problem(f"{where}: labels must hold both classes, got only {next(iter(counts))!r}")
+
+
+def _positive(counts: dict[str, int]) -> tuple[Remedy, ...]:
+    """Return the line that makes the rarest of a few labels the positive."""
+    if not 1 < len(counts) <= _FEW:
+        what = "take another column, or make one of 0 and 1 of it, such as whether it is above a limit"
+        return (Remedy(what),) if len(counts) != 1 else ()
+    text = min(counts, key=lambda text: (counts[text], text))
+    return (Remedy("counts it as 1 and all others as 0", "positive", _typed(text)),)
+
+
+def _not_two(where: str, counts: dict[str, int]) -> Problem:
+    return Problem(f"{where}: labels must be 0 and 1, or yes and no, got {listed(counts)}", _positive(counts))
+
+
+def _no_such_label(where: str, given: str, counts: dict[str, int]) -> Problem:
+    near = difflib.get_close_matches(given.lower(), [text.lower() for text in counts], n=1)
+    found = next((text for text in counts if near and text.lower() == near[0]), None)
+    remedies = _positive(counts) if found is None else (Remedy("is the nearest one", "positive", _typed(found)),)
+    return Problem(f"{where} has no label {given!r}; it has {listed(counts)}", remedies)
+
+
+def _typed(text: str) -> object:
+    """Return a label as a config has it: a whole number where it is one."""
+    return int(text) if text.lstrip("-").isdecimal() and str(int(text)) == text else text

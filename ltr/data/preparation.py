@@ -1,0 +1,175 @@
+"""A scikit-learn transformer from tables as they are to numeric features."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ltr.checks import check_number, check_whole
+from ltr.data.columns import Column, columns_of
+from ltr.data.dataset import checked_names
+from ltr.data.encoding import Encoding, encode, encodings_of
+from ltr.data.kinds import LEFT_OUT, MOST_VALUES, RARE, kinds_of
+from ltr.data.problems import Problem, TableError, unknown
+
+_FORMAT = 1
+
+
+class TablePreparation(TransformerMixin, BaseEstimator):
+    """Turn a table of numbers, texts, dates and missing values into numeric features.
+
+    `ltr.data.kinds` says which columns become features, `ltr.data.encoding` what becomes of them. Everything is learned
+    from the training rows. New rows may have their columns in any order, further columns, missing values, and texts
+    that no training row has. Features of columns that are numbers without missing values are these numbers, unchanged.
+
+    Args:
+        kinds: ``"number"``, ``"category"``, or the format of a date (as for ``strftime``), by column; the others are
+            found out.
+        most_values: largest number of values of a text column that are features of their own.
+        rare: least share of the rows that have a value, or miss one, for a feature of its own.
+
+    Attributes:
+        encodings_: how each column becomes features, a tuple of `ltr.data.encoding.Encoding`.
+        left_out_: reasons of columns, and features of missing values, that are left out, by name.
+        n_features_in_, feature_names_in_: number and names of the columns in `fit`.
+
+    Raises:
+        TableError: in `fit`, all columns that cannot be understood, or a table without a feature; in `transform`, all
+            columns that are missing or hold other cells than in the training rows.
+
+    Examples:
+        >>> import pandas as pd
+        >>> table = pd.DataFrame({"age": [31, 58, None, 64, None], "mode": ["bus", "car", "bus", "bus", "car"]})
+        >>> preparation = TablePreparation().fit(table)
+        >>> preparation.get_feature_names_out().tolist()
+        ['age', 'age is missing', 'mode = car']
+        >>> preparation.transform(pd.DataFrame({"mode": ["car", "bus"], "age": [70, None]})).tolist()
+        [[70.0, 0.0, 1.0], [58.0, 1.0, 0.0]]
+    """
+
+    encodings_: tuple[Encoding, ...]
+    left_out_: dict[str, str]
+    n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
+
+    def __init__(
+        self, kinds: Mapping[str, str] | None = None, *, most_values: int = MOST_VALUES, rare: float = RARE
+    ) -> None:
+        self.kinds = kinds
+        self.most_values = most_values
+        self.rare = rare
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def fit(self, X: Any, y: ArrayLike | None = None) -> TablePreparation:  # noqa: ANN401 (a frame of any library)
+        """Learn from the training rows what becomes of each column.
+
+        Args:
+            X: a pandas or polars frame, a mapping of columns, or a numeric array, (n, d). It may have missing values.
+            y: ignored.
+        """
+        check_whole("most_values", self.most_values, 1)
+        check_number("rare", self.rare)
+        columns = self._columns(X, reset=True)
+        asked = dict(self.kinds or {}) if _framed(X) else dict.fromkeys(columns, "number")
+        problems = [unknown("column", name, columns) for name in asked if name not in columns]
+        kinds = kinds_of(columns, asked)
+        problems += [kind.problem for kind in kinds.values() if kind.problem is not None]
+        if problems:
+            raise TableError("X", problems)
+        self.left_out_ = {name: kind.reason for name, kind in kinds.items() if kind.name in LEFT_OUT}
+        wanted = {name: kind.asked for name, kind in kinds.items() if kind.name not in LEFT_OUT}
+        options: dict[str, Any] = {"most_values": self.most_values, "rare": self.rare}
+        self.encodings_, left_out = encodings_of(columns, wanted, **options)
+        self.left_out_ |= left_out
+        names = self._names()
+        if not names:
+            reasons = "; ".join(f"{name}: {reason}" for name, reason in self.left_out_.items())
+            raise TableError("X", [Problem(f"no feature is left ({reasons})")])
+        checked_names(names, "features of X")
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float64]:  # noqa: ANN401
+        """Return the features, (n, d).
+
+        Args:
+            X: a table with the columns of the fit, in any order, or an array like that of the fit.
+        """
+        return self.transform_columns(self._columns(X, reset=False), "X")
+
+    def transform_columns(self, columns: Mapping[str, Column], where: str) -> NDArray[np.float64]:
+        """Return the features, (n, d), of columns by name; `where` is the path of their file, for errors."""
+        check_is_fitted(self)
+        missing = [one.column for one in self.encodings_ if one.column not in columns]
+        problems = [unknown("feature column", missing, columns)] if missing else []
+        found = (one.problem(columns[one.column]) for one in self.encodings_ if one.column in columns)
+        problems += [problem for problem in found if problem is not None]
+        if problems:
+            raise TableError(where, problems)
+        return encode(columns, self.encodings_)
+
+    def notes(self, columns: Mapping[str, Column]) -> list[str]:
+        """Return what in new rows the training rows did not have, such as other texts, and what it is taken for."""
+        return [note for one in self.encodings_ for note in one.notes(columns[one.column])]
+
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[np.object_]:
+        """Return the names of the features, (d,)."""
+        check_is_fitted(self)
+        if input_features is not None and len(input_features) != self.n_features_in_:
+            raise ValueError(f"input_features should have length equal to number of features ({self.n_features_in_})")
+        return np.array(self._names(), dtype=object)
+
+    def to_json(self) -> str:
+        """Return the fitted preparation as JSON, a line for each column."""
+        check_is_fitted(self)
+        lines = [json.dumps(one.to_dict(), ensure_ascii=False) for one in self.encodings_]
+        body = ",\n    ".join(lines)
+        left_out = json.dumps(self.left_out_, ensure_ascii=False)
+        table = json.dumps(self.feature_names_in_.tolist(), ensure_ascii=False)
+        head = f'{{\n  "format": {_FORMAT},\n  "table": {table},\n  "left_out": {left_out},\n  "columns": [\n'
+        return f"{head}    {body}\n  ]\n}}\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> TablePreparation:
+        """Return the preparation that `to_json` wrote; ValueError, KeyError or TypeError for any other text."""
+        given = json.loads(text)
+        if given["format"] != _FORMAT:
+            raise ValueError(f"format must be {_FORMAT}, got {given['format']!r:.80}")
+        found = cls()
+        found.encodings_ = tuple(Encoding.from_dict(one) for one in given["columns"])
+        found.left_out_ = dict(given["left_out"])
+        found.feature_names_in_ = np.array(given["table"], dtype=object)
+        found.n_features_in_ = len(given["table"])
+        return found
+
+    def _names(self) -> list[str]:
+        return [name for one in self.encodings_ for name in one.names]
+
+    def _columns(self, X: Any, *, reset: bool) -> dict[str, Column]:  # noqa: ANN401
+        """Return the columns of a table, and record their names in the fit."""
+        if _framed(X) and (reset or hasattr(self, "feature_names_in_")):
+            columns = columns_of(X)
+            if not columns or len(next(iter(columns.values()))) < 1:
+                raise ValueError(f"X must have at least 1 row and a column, got {X!r:.80}")
+            if reset:
+                self.n_features_in_ = len(columns)
+                self.feature_names_in_ = np.array(list(columns), dtype=object)
+            return columns
+        array = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(array.shape[1])])
+        return columns_of(dict(zip(names, array.T, strict=True)))
+
+
+def _framed(X: Any) -> bool:  # noqa: ANN401
+    return isinstance(X, Mapping) or hasattr(X, "columns")

@@ -1,0 +1,139 @@
+"""What is wrong with a table: every problem with its place, rule and value, and what solves it, in one error."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ltr.data.dataset import DataError
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """One way to solve a problem: a key of a config's section ``data``, or something to do.
+
+    Args:
+        effect: what the key does, such as ``"leaves it out"``; without a key, what to do.
+        key: name of the key.
+        value: its value; the entries of a list are added to those that the key has.
+    """
+
+    effect: str
+    key: str = ""
+    value: object = None
+
+    def text(self, given: Mapping[str, Sequence[Any]]) -> str:
+        """Return the remedy as a line of a config."""
+        if not self.key:
+            return self.effect
+        return f"data.{self.key} = {_toml(_added(given.get(self.key, ()), [self.value]))} {self.effect}"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One problem: what is wrong where, and its remedies, of which the first is the usual one."""
+
+    text: str
+    remedies: tuple[Remedy, ...] = ()
+
+    def line(self, given: Mapping[str, Sequence[Any]]) -> str:
+        """Return the problem with its remedies."""
+        return "; ".join([self.text, *(remedy.text(given) for remedy in self.remedies)])
+
+
+class TableError(DataError):
+    """A table that cannot be used; `problems` are all that is wrong with it.
+
+    Args:
+        where: path of the file, or name of the frame.
+        problems: at least one.
+        given: lists that the config has already, by key, to which remedies add.
+
+    Examples:
+        >>> note = Problem("column 'note': 90 different texts", (Remedy("leaves it out", "drop", ["note"]),))
+        >>> print(TableError("t.csv", [note]))
+        t.csv: column 'note': 90 different texts; data.drop = ["note"] leaves it out
+        >>> print(TableError("t.csv", [note, note], given={"drop": ["id"]}))
+        t.csv: 2 problems
+          column 'note': 90 different texts; data.drop = ["id", "note"] leaves it out
+          column 'note': 90 different texts; data.drop = ["id", "note"] leaves it out
+        lines for the config:
+          [data]
+          drop = ["id", "note"]
+    """
+
+    def __init__(
+        self,
+        where: str,
+        problems: Sequence[Problem],
+        *,
+        given: Mapping[str, Sequence[Any]] | None = None,
+    ) -> None:
+        self.where, self.problems, self.given = where, tuple(problems), dict(given or {})
+        lines = [problem.line(self.given) for problem in problems]
+        if len(lines) > 1:
+            lines = [f"{len(lines)} problems", *lines]
+        text = f"{where}: " + "\n  ".join(lines)
+        keys = self.lines()
+        if len(problems) > 1 and keys:
+            text += "\n".join(["\nlines for the config:", "  [data]", *(f"  {line}" for line in keys)])
+        super().__init__(text)
+
+    def lines(self) -> list[str]:
+        """Return the lines of the section ``data`` of a config that solve the problems that keys can solve."""
+        values: dict[str, list[object]] = {}
+        for problem in self.problems:
+            for remedy in problem.remedies[:1]:
+                if remedy.key:
+                    values.setdefault(remedy.key, []).append(remedy.value)
+        return [f"{key} = {_toml(_added(self.given.get(key, ()), found))}" for key, found in values.items()]
+
+
+def _added(given: Sequence[Any], values: Iterable[object]) -> object:
+    """Return one value for a key: lists joined without repeats, otherwise the last one."""
+    values = list(values)
+    if not isinstance(values[-1], list):
+        return values[-1]
+    return list(dict.fromkeys([*given, *(entry for value in values if isinstance(value, list) for entry in value)]))
+
+
+def _toml(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def listed(values: Iterable[object], most: int = 5) -> str:
+    """Return the first values, quoted, and how many more there are.
+
+    Examples:
+        >>> listed(["bus", "car", "walk"], 2)
+        "'bus', 'car' and 1 more"
+    """
+    texts = [repr(value) if len(str(value)) <= 40 else repr(str(value)[:37] + "...") for value in values]
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
+
+
+def unknown(role: str, names: str | Sequence[str], columns: Iterable[str], *, key: str = "", hint: str = "") -> Problem:
+    """Return the problem that a table lacks columns, with the columns that it has and the nearest names.
+
+    Args:
+        role: what the columns are for, such as ``"label column"``.
+        names: the columns.
+        columns: names of the columns that the table has.
+        key: key of a config that takes the nearest names.
+        hint: end of the message.
+    """
+    absent = [names] if isinstance(names, str) else list(names)
+    known = list(columns)
+    lowered = {column.lower().strip(): column for column in known}
+    close = [difflib.get_close_matches(name.lower().strip(), list(lowered), n=1, cutoff=0.6) for name in absent]
+    near = [lowered[found[0]] for found in close if found]
+    shown = ", ".join(known[:20]) + (", ..." if len(known) > 20 else "")
+    remedies: tuple[Remedy, ...] = ()
+    if len(near) == len(absent) and key:
+        nearest: object = near[0] if isinstance(names, str) else near
+        remedies = (Remedy(f"takes the nearest name{'s' if near[1:] else ''}", key, nearest),)
+    return Problem(f"no {role} {', '.join(map(repr, absent))}; the file has {shown}{hint}", remedies)

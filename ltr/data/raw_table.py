@@ -1,0 +1,298 @@
+"""Tables as they are: columns of all kinds, labels, queries, and everything that keeps them from being used.
+
+`Table.preparation` turns the columns into features, `ltr.data.kinds` says which ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.data.columns import Column
+from ltr.data.dataset import DataError, Dataset, checked_names, checked_queries
+from ltr.data.kinds import LEFT_OUT, Kind, is_plain, kinds_of
+from ltr.data.labels import Labels, labels_of
+from ltr.data.problems import Problem, Remedy, TableError, unknown
+from ltr.data.table_files import Columns, is_number, queries_beside, read_file
+from ltr.data.table_text import Reading
+
+if TYPE_CHECKING:
+    from ltr.data.preparation import TablePreparation
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the columns of a table are for, as the user says it.
+
+    Args:
+        label: column of the labels.
+        positive: value of the positives; see `ltr.data.labels.labels_of`.
+        query: column of the query of each row; None is one list.
+        drop: columns to leave out.
+        features: columns to take, in this order; all others by default.
+        numbers: columns to take as numbers, even where they look like ids.
+        categories: columns to take as categories, even where they hold numbers.
+        date_format: format of dates, as for ``strftime``, where it is not found out.
+    """
+
+    label: str | None = None
+    positive: object = None
+    query: str | None = None
+    drop: Sequence[str] = ()
+    features: Sequence[str] | None = None
+    numbers: Sequence[str] = ()
+    categories: Sequence[str] = ()
+    date_format: str | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """A labelled table as it is, and what its columns are.
+
+    Args:
+        where: path of the file, or name of the frame, for messages.
+        columns: columns that may become features, by name.
+        kinds: what they are.
+        labels: the labels; None where no column of labels was named.
+        queries: the query ids of the rows; None for one list.
+        decimal: decimal mark of numbers; None for the point.
+        notes: what was found out about the file.
+        problems: everything that keeps the table from being used.
+        roles: what the columns are for.
+        given: what the lists of `roles` name, without columns that the table lacks.
+    """
+
+    where: str
+    columns: dict[str, Column]
+    kinds: dict[str, Kind]
+    labels: Labels | None
+    queries: NDArray[Any] | None = None
+    decimal: str | None = None
+    notes: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    roles: Roles = field(default_factory=Roles)
+    given: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def check(self) -> None:
+        """Raise TableError, with all problems, if there is one."""
+        if self.problems:
+            raise TableError(self.where, self.problems, given=self.given)
+
+    @property
+    def plain(self) -> bool:
+        """Whether all features are numbers and booleans as they are, so that there is nothing to prepare."""
+        return is_plain(self.columns) and all(kind.name == "number" for kind in self.kinds.values())
+
+    @property
+    def y(self) -> NDArray[np.int64]:
+        """The labels of a table without problems, (n,)."""
+        assert self.labels is not None
+        assert self.labels.values is not None
+        return self.labels.values
+
+    @cached_property
+    def qid(self) -> NDArray[np.int64] | None:
+        """Number of each row's query, (n,), in the order in which queries first appear; None for one list."""
+        return None if self.queries is None else checked_queries(self.queries, len(self.queries), self.where)[0]
+
+    def dataset(self, X: NDArray[np.float64] | None = None, names: Sequence[str] | None = None) -> Dataset:
+        """Return the data set of the table.
+
+        Args:
+            X: the features, (n, d); the columns as numbers by default.
+            names: their names.
+        """
+        if X is None:
+            names, X = list(self.columns), np.column_stack([np.asarray(one.numbers) for one in self.columns.values()])
+        return Dataset(Path(self.where).stem, X, self.y, names, self.queries, copy=False)
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """Reasons of columns that are left out, by name."""
+        return {name: kind.reason for name, kind in self.kinds.items() if kind.name in LEFT_OUT}
+
+    def preparation(self, rows: NDArray[np.intp] | slice) -> TablePreparation:
+        """Return a preparation that has learned from some rows; what the columns are, the whole table decides."""
+        from ltr.data.preparation import TablePreparation
+
+        wanted = {name: kind.asked for name, kind in self.kinds.items() if kind.name not in LEFT_OUT}
+        found = TablePreparation(wanted).fit({name: self.columns[name].take(rows) for name in wanted})
+        found.left_out_ = self.left_out | found.left_out_
+        return found
+
+    def sha256(self) -> str:
+        """Return a hash of the features as they are, with their names, labels and queries."""
+        digest = hashlib.sha256()
+        for name, column in self.columns.items():
+            if self.kinds[name].name not in LEFT_OUT:
+                digest.update(f"{name}\0{len(column)}\0".encode())
+                digest.update(column.content())
+        for array in (None if self.labels is None else self.labels.values, self.queries):
+            if array is not None:
+                digest.update("\0".join(map(str, array.tolist())).encode())
+        return digest.hexdigest()
+
+
+def read_raw_table(
+    path: str | os.PathLike[str],
+    roles: Roles,
+    reading: Reading | None = None,
+    *,
+    kinds: Mapping[str, Kind] | None = None,
+) -> Table:
+    r"""Return the table in a file as it is, with everything that keeps it from being used.
+
+    Args:
+        path: the file.
+        roles: what the columns are for. Without a query column, queries come from a file of query sizes beside the
+            table; without such a file, all rows are one list.
+        reading: how to read the file.
+        kinds: what the columns are; found out by default.
+
+    Raises:
+        DataError: a missing, empty or unreadable file.
+
+    Examples:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "machines.csv")
+        ...     _ = path.write_text("id;hours;mode;failed\n1;10,5;fast;no\n2;;slow;yes\n3;8,25;fast;no\n4;9;slow;yes\n")
+        ...     table = read_raw_table(path, Roles(label="failed"))
+        >>> {name: kind.name for name, kind in table.kinds.items()}, table.labels.values.tolist(), table.problems
+        ({'id': 'id', 'hours': 'number', 'mode': 'yes/no'}, [0, 1, 0, 1], ())
+    """
+    file = read_file(path, reading, texts=roles.query)
+    names, _ = features_of_roles(file.columns, roles)
+    problems = file.problems_of((*names, roles.label, roles.query))
+    beside = None
+    if roles.query is None:
+        try:
+            beside = queries_beside(path, len(next(iter(file.columns.values()))))
+        except DataError as error:
+            problems.append(Problem(str(error)))
+    table = table_of(file.columns, str(path), roles, queries=beside, problems=problems, kinds=kinds)
+    return replace(table, decimal=file.decimal, notes=file.notes)
+
+
+def table_of(
+    columns: Columns,
+    where: str,
+    roles: Roles,
+    *,
+    queries: NDArray[Any] | None = None,
+    problems: Sequence[Problem] = (),
+    kinds: Mapping[str, Kind] | None = None,
+) -> Table:
+    """Return the table of some columns.
+
+    Args:
+        columns: the columns by name.
+        where: path of the file, or name of the frame, for messages.
+        roles: what the columns are for.
+        queries: the query of each row, if no column has it.
+        problems: what is wrong already.
+        kinds: what the columns are; found out by default.
+    """
+    found = list(problems)
+    names, more = features_of_roles(columns, roles)
+    found += more
+    if roles.query is not None and roles.query in columns:
+        ids = np.asarray(columns[roles.query])
+        try:
+            checked_queries(ids, len(ids), f"column {roles.query!r}")
+            queries = ids
+        except DataError as error:
+            found.append(Problem(str(error)))
+    labels = None
+    if roles.label is not None and roles.label in columns:
+        graded = queries is not None or roles.query is not None
+        labels = labels_of(Column(roles.label, columns[roles.label]), roles.positive, graded=graded)
+        found += labels.problems
+    candidates = {name: Column(name, columns[name]) for name in names}
+    if kinds is None:
+        kinds, more = _kinds(candidates, columns, roles)
+        found += more
+    lists = {key: getattr(roles, key) or () for key in ("drop", "features", "numbers", "categories")}
+    given = {key: [name for name in names if name in columns] for key, names in lists.items()}
+    return Table(where, candidates, dict(kinds), labels, queries, problems=tuple(found), roles=roles, given=given)
+
+
+def _kinds(candidates: Mapping[str, Column], columns: Columns, roles: Roles) -> tuple[dict[str, Kind], list[Problem]]:
+    """Return what the columns are, and what is wrong with them."""
+    asked = dict.fromkeys(roles.numbers, "number") | dict.fromkeys(roles.categories, "category")
+    found = []
+    for key, names in (("numbers", roles.numbers), ("categories", roles.categories)):
+        if absent := [name for name in names if name not in columns]:
+            found.append(unknown(f"column of {key}", absent, columns, key=key))
+    wanted: Collection[str] = roles.features or ()
+    kinds = kinds_of(candidates, asked, date_format=roles.date_format, wanted=wanted)
+    for kind in kinds.values():
+        if kind.problem is not None:
+            instead = Remedy("leave it out of data.features")
+            ways = [instead if wanted and one.key == "drop" else one for one in kind.problem.remedies]
+            found.append(Problem(kind.problem.text, tuple(ways)))
+    if kinds and all(kind.name in LEFT_OUT for kind in kinds.values()):
+        reasons = "; ".join(f"{name}: {kind.reason}" for name, kind in kinds.items())
+        numbers = [name for name, kind in kinds.items() if kind.name == "id" and candidates[name].numbers is not None]
+        remedies = (Remedy("takes them all the same", "numbers", numbers),) if numbers else ()
+        found.append(Problem(f"no feature column is left beside the label {roles.label!r} ({reasons})", remedies))
+    return kinds, found
+
+
+def _of_numbers(names: Collection[str]) -> bool:
+    """Return whether a third of the names, at least, are numbers: those of a table without a line of names."""
+    return 3 * sum(map(is_number, names)) >= len(names) > 0
+
+
+def features_of_roles(columns: Columns, roles: Roles) -> tuple[list[str], list[Problem]]:
+    """Return the columns that may become features, and the problems with names that the user gave.
+
+    Raises:
+        DataError: names to drop, or features, that are not given as a sequence of names.
+    """
+    if isinstance(roles.drop, str):
+        raise DataError(f"drop must be a sequence of column names, got the string {roles.drop!r}")
+    if roles.features is not None:
+        feature_names(roles.features)
+    found = []
+    hint = "; the first line must hold the column names" if _of_numbers(columns) else ""
+    if roles.label is not None and roles.label not in columns:
+        found.append(unknown("label column", roles.label, columns, key="label", hint=hint))
+    if roles.query is not None and roles.query not in columns:
+        found.append(unknown("query column", roles.query, columns, key="query", hint=hint))
+    for role, key, given in (
+        ("column to drop", "drop", roles.drop),
+        ("feature column", "features", roles.features or ()),
+    ):
+        absent = [name for name in given if name not in columns]
+        if absent:
+            found.append(unknown(role, absent, columns, key=key, hint=hint))
+    used: dict[str | None, str] = {**dict.fromkeys(roles.drop, "dropped"), roles.label: "the label"}
+    if roles.query is not None:
+        if roles.query in used:
+            found.append(Problem(f"query column {roles.query!r} is also {used[roles.query]}"))
+        used[roles.query] = "the query"
+    if roles.features is None:
+        names = [name for name in columns if name not in used]
+        if not names:
+            found.append(Problem(f"no feature column is left beside the label {roles.label!r}"))
+        return names, found
+    for name in roles.features:
+        if name in used:
+            found.append(Problem(f"feature column {name!r} is also {used[name]}"))
+    return [name for name in roles.features if name in columns and name not in used], found
+
+
+def feature_names(features: Sequence[str]) -> tuple[str, ...]:
+    """Return the requested feature names; raise DataError unless there is at least one and all differ."""
+    if isinstance(features, str) or len(features) == 0:
+        raise DataError(f"features must be a sequence of at least one column name, got {features!r}")
+    return checked_names(features, "features")

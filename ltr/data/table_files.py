@@ -1,0 +1,197 @@
+"""Files of tables of all types, and the files of query sizes beside them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.data.dataset import DataError, checked_names
+from ltr.data.problems import TableError
+from ltr.data.table_text import TEXT_SUFFIXES, Reading, TableFile, read_text
+
+IntArray = NDArray[np.int64]
+Columns = Mapping[str, Any]
+"""Columns by name: each a pandas Series, or anything that NumPy can turn into a 1-D array."""
+
+BINARY_SUFFIXES = (".parquet", ".pq", ".npy", ".npz")
+
+
+def read_file(
+    path: str | os.PathLike[str], reading: Reading | None = None, *, as_text: bool = False, texts: str | None = None
+) -> TableFile:
+    """Read a table file.
+
+    Args:
+        path: the file.
+        reading: how to read it.
+        as_text: return the fields of a text file unchanged.
+        texts: a column whose fields stay texts, such as ids.
+
+    Raises:
+        DataError: a missing, empty or unreadable file.
+    """
+    reading = reading or Reading()
+    file, separator = Path(path), reading.separator
+    if not file.is_file():
+        raise DataError(f"{path}: {'is not a file' if file.exists() else 'no such file'}")
+    if file.stat().st_size == 0:
+        raise DataError(f"{path}: the file is empty")
+    suffix = file.suffix.lower()
+    if separator is not None and (suffix not in TEXT_SUFFIXES or len(separator) != 1):
+        raise DataError(f"separator must be one character, and is for text files only, got {separator!r} for {path}")
+    if suffix in TEXT_SUFFIXES:
+        found = read_text(file, reading, as_text=as_text, texts=texts)
+    elif suffix in (".parquet", ".pq"):
+        found = TableFile(_read_parquet(file))
+    elif suffix in BINARY_SUFFIXES:
+        found = TableFile(_read_numpy(file))
+    else:
+        raise DataError(
+            f"{path}: unknown file type {suffix!r}; known are {' '.join((*TEXT_SUFFIXES, *BINARY_SUFFIXES))}"
+        )
+    if any(len(column) == 0 for column in found.columns.values()) or not found.columns:
+        raise DataError(f"{path}: the table has no rows")
+    return found
+
+
+def read_columns(path: str | os.PathLike[str], *, separator: str | None = None) -> dict[str, Any]:
+    r"""Return the columns of a table by name, with texts and missing values, one cell for each row of the table.
+
+    Args:
+        path: the file.
+        separator: one character between the fields of a text file.
+
+    Returns:
+        The columns in the file's order: pandas Series or NumPy arrays.
+
+    Raises:
+        DataError: a missing, empty or unreadable file, a column name twice, or rows of the wrong length.
+
+    Examples:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "machines.csv")
+        ...     _ = path.write_text("kind,hours\nsaw,1.5\n,NA\n")
+        ...     {name: list(column) for name, column in read_columns(path).items()}
+        {'kind': ['saw', nan], 'hours': [1.5, nan]}
+    """
+    file = read_file(path, Reading(separator))
+    if problems := file.problems_of(file.columns):
+        raise TableError(str(path), problems)
+    return file.columns
+
+
+def read_texts(path: str | os.PathLike[str], *, separator: str | None = None) -> dict[str, list[str]]:
+    r"""Return the fields of a text table by column, unchanged, one for each row of the table.
+
+    Args:
+        path: the file.
+        separator: one character between the fields.
+
+    Returns:
+        The columns in the file's order, with empty fields as ``""``; no columns if the file is not a text table.
+
+    Raises:
+        DataError: as for `read_table`.
+
+    Examples:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "machines.csv")
+        ...     _ = path.write_text("id,hours\n007,1.50\n \n008,\n")
+        ...     read_texts(path)
+        {'id': ['007', '008'], 'hours': ['1.50', '']}
+    """
+    if Path(path).suffix.lower() not in TEXT_SUFFIXES:
+        return {}
+    columns = read_file(path, Reading(separator), as_text=True).columns
+    return {name: column.tolist() for name, column in columns.items()}
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text reads as a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def side_file(path: str | os.PathLike[str]) -> Path | None:
+    """Return the file of query sizes beside a data file, or None."""
+    beside = Path(path)
+    beside = beside.with_name(f"{beside.name}.query")
+    return beside if beside.is_file() else None
+
+
+def queries_beside(path: str | os.PathLike[str], rows: int) -> IntArray | None:
+    """Return the number of each row's query, (rows,), from the file of sizes beside a data file, None without one.
+
+    Raises:
+        DataError: a line that is not a whole number above 0, or sizes that do not add up to the number of rows.
+    """
+    beside = side_file(path)
+    if beside is None:
+        return None
+    sizes = []
+    for number, line in enumerate(beside.read_bytes().splitlines(), start=1):
+        text = line.strip()
+        if not text:
+            continue
+        if not text.isdigit() or not 0 < int(text) <= 2**53:
+            shown = text[:40].decode("utf-8", errors="replace")
+            raise DataError(f"{beside}: query sizes must be whole numbers above 0, got {shown!r} in line {number}")
+        sizes.append(int(text))
+    if sum(sizes) != rows:
+        hint = "; give sizes, not one id per row" if len(sizes) == rows else ""
+        raise DataError(f"{beside}: query sizes must add up to the {rows} rows of the data, got {sum(sizes)}{hint}")
+    return np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
+
+
+def _read_parquet(file: Path) -> dict[str, Any]:
+    import pandas as pd
+
+    try:
+        frame = pd.read_parquet(file)
+    except ImportError:
+        raise DataError(f"{file}: reading parquet needs pyarrow; install ltr[parquet]") from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{file}: not a parquet file: {str(error).strip()}") from None
+    names = checked_names([str(name) for name in frame.columns], str(file))
+    return {name: frame.iloc[:, j] for j, name in enumerate(names)}
+
+
+def _read_numpy(file: Path) -> dict[str, Any]:
+    try:
+        content = np.load(file, allow_pickle=False)
+        arrays = {"X": content} if isinstance(content, np.ndarray) else {key: content[key] for key in content.files}
+    except (OSError, ValueError, EOFError) as error:
+        raise DataError(f"{file}: not an array file: {str(error).strip()}") from None
+    if file.suffix.lower() == ".npy" and arrays["X"].dtype.names:
+        table = arrays["X"]
+        return {name: table[name] for name in checked_names(table.dtype.names, str(file))}
+    given = arrays.pop("feature_names", None)
+    columns: dict[str, Any] = {}
+    for key, array in arrays.items():
+        if array.ndim == 1 and file.suffix.lower() == ".npz":
+            columns[key] = array
+        elif array.ndim == 2 and key == "X":
+            names = [f"x{j}" for j in range(array.shape[1])] if given is None else [str(v) for v in np.ravel(given)]
+            if len(names) != array.shape[1]:
+                raise DataError(f"{file}: {len(names)} feature_names for the {array.shape[1]} columns of X")
+            clash = [name for name in names if name in arrays and name != "X"]
+            if clash:
+                raise DataError(f"{file}: column names must differ, got {clash[0]!r} in feature_names and as an array")
+            columns.update(zip(checked_names(names, str(file)), array.T, strict=True))
+        else:
+            rule = "1-D columns and a 2-D X" if file.suffix.lower() == ".npz" else "a structured or 2-D array"
+            raise DataError(f"{file}: must hold {rule}, got {key!r} of shape {array.shape}")
+    for name, column in columns.items():
+        if len(column) != len(next(iter(columns.values()))):
+            raise DataError(f"{file}: columns must be equally long, got {len(column)} rows in column {name!r}")
+    return columns

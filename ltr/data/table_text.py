@@ -1,0 +1,265 @@
+"""Text tables, read as they are: encodings, separators, decimal commas, headers and rows of the wrong length."""
+
+from __future__ import annotations
+
+import csv
+import io
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from ltr.data.columns import Column
+from ltr.data.dataset import DataError
+from ltr.data.problems import Problem, Remedy
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TEXT_SUFFIXES = {".csv": None, ".txt": None, ".dat": None, ".tsv": "\t", ".tab": "\t"}
+"""Suffixes of text tables, with the separator where the suffix says it."""
+_SEPARATORS = (",", ";", "\t", "|")
+_SHOWN = 5  # lines of the wrong length that a message names
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a text table is to be read, where that is not found out.
+
+    Args:
+        separator: one character between the fields of a text file.
+        decimal: decimal mark, ``"."`` or ``","``, of numbers that could be read with both.
+        missing: further texts that stand for missing values, such as ``"?"``.
+    """
+
+    separator: str | None = None
+    decimal: str | None = None
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """The content of a table file.
+
+    Args:
+        columns: the columns in the file's order.
+        decimal: decimal mark of numbers; None for the point.
+        notes: what was found out about the file, such as its encoding.
+        problems: what is wrong with header and rows; the columns were mended so that others can be looked for.
+        short: columns whose last cells are missing in short rows, with the problem.
+    """
+
+    columns: dict[str, Any]
+    decimal: str | None = None
+    notes: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    short: dict[str, Problem] = field(default_factory=dict)
+
+    def problems_of(self, used: Iterable[str | None]) -> list[Problem]:
+        """Return the problems of the file, with short rows only where they lack cells of columns that are used."""
+        cut = [problem for name, problem in self.short.items() if name in set(used)]
+        return [*self.problems, *cut[:1]]
+
+
+def read_text(file: Path, reading: Reading, *, as_text: bool, texts: str | None) -> TableFile:
+    """Read a text table; the arguments are those of `ltr.data.table_files.read_file`."""
+    import pandas as pd
+
+    encoding = _encoding(file)
+    notes: tuple[str, ...] = (
+        () if encoding == "utf-8-sig" else (f"read as {_ENCODINGS[encoding]}, for it is not UTF-8",)
+    )
+    problems: list[Problem] = []
+    with file.open(encoding=encoding, newline="") as stream:
+        above, header = _header(stream)
+        if not header:
+            raise DataError(f"{file}: the file is empty")
+        given = reading.separator or TEXT_SUFFIXES[file.suffix.lower()]
+        separator = given or max(_SEPARATORS, key=lambda mark: len(_fields(header, mark)))
+        names = _names(_fields(header, separator), problems)
+        options: dict[str, Any] = {"sep": separator, "header": None, "names": names, "index_col": False}
+        options |= {"skipinitialspace": True, "low_memory": False}
+        if as_text:
+            options |= {"dtype": str, "na_filter": False}
+        else:
+            options |= {"na_values": list(reading.missing)}
+        if not as_text and texts in names:
+            options |= {"converters": {texts: str.strip}}  # ids stay unchanged: 007 is not 7, NA is an id
+        source: TextIO = stream
+        try:
+            frame = _parse(source, options)
+        except (pd.errors.ParserWarning, pd.errors.ParserError) as error:
+            if "EOF inside string" in str(error):
+                raise DataError(f"{file}: not a table separated by {separator!r}: {str(error).strip()}") from None
+            source, wrong = _mended(file, encoding, separator, len(names), above)
+            if not wrong:
+                raise DataError(f"{file}: not a table separated by {separator!r}: {str(error).strip()}") from None
+            problems += wrong
+            frame = _parse(source, options)
+        mark = reading.decimal
+        if not as_text and (mark == "," or (",",) in _marks(frame, texts)):
+            # pandas takes 1.234 for a number with a decimal point
+            source.seek(0)
+            if source is stream:
+                _header(stream)
+            frame = _parse(source, options | {"dtype": str})
+            found = _marks(frame, texts)
+            mark = "," if (",",) in found else "." if (".",) in found else mark
+            notes += ("numbers have a decimal comma",) if mark == "," else ()
+        frame = frame if as_text else _converted(frame, mark, texts)
+    if not as_text and texts in names:
+        frame[texts] = frame[texts].replace("", None)
+    row_numbers = _row_numbers(frame, names)
+    if "" in names and not row_numbers:
+        problems.append(_unnamed(1))
+    columns = {name: frame[name] for name in names if name or as_text}
+    notes += ("the first column, without a name, holds row numbers: left out",) if row_numbers else ()
+    short = _short(file, encoding, separator, names, above) if not as_text and frame[names[-1]].isna().any() else {}
+    return TableFile(columns, "," if mark == "," else None, notes, tuple(problems), short)
+
+
+def _parse(stream: TextIO, options: Mapping[str, Any]) -> pd.DataFrame:
+    import pandas as pd
+
+    with warnings.catch_warnings():
+        # otherwise fields beyond the header would silently be dropped or taken as row labels
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        return pd.read_csv(stream, **options)
+
+
+_ENCODINGS = {"utf-16": "UTF-16", "cp1252": "Windows-1252 (Latin-1)", "latin-1": "Latin-1"}
+
+
+def _encoding(file: Path) -> str:
+    """Return the encoding of a text file: UTF-8, UTF-16 with its mark, or a Latin one of 8 bits."""
+    with file.open("rb") as stream:
+        first = stream.read(1 << 16)
+    if first.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    if b"\0" in first:
+        raise DataError(f"{file}: not a text table: it has bytes of zero")
+    for encoding in ("utf-8-sig", "cp1252"):
+        try:
+            with file.open(encoding=encoding, newline="") as text:
+                while text.read(1 << 20):
+                    pass
+        except UnicodeDecodeError:
+            continue
+        return encoding
+    return "latin-1"
+
+
+def _header(stream: TextIO) -> tuple[int, str]:
+    """Return the number of the first line that is not blank, and the line; an empty one at the end of the file."""
+    for number, line in enumerate(iter(stream.readline, ""), start=1):
+        if line.strip():
+            return number, line
+    return 0, ""
+
+
+def _fields(line: str, separator: str) -> list[str]:
+    return [field.strip() for field in next(csv.reader([line], delimiter=separator, skipinitialspace=True))]
+
+
+def _names(fields: Sequence[str], problems: list[Problem]) -> list[str]:
+    """Return different names for the columns; a header that gives one twice, or none, is added to the problems."""
+    names: list[str] = []
+    for at, name in enumerate(fields, start=1):
+        if name and name in names:
+            first = names.index(name) + 1
+            rule = f"column names must differ, got {name!r} for columns {first} and {at}"
+            problems.append(Problem(rule, (Remedy("rename one of them in the first line"),)))
+            name = f"{name} (column {at})"
+        elif not name and at > 1:
+            problems.append(_unnamed(at))
+            name = f"column {at}"
+        names.append(name)
+    return names
+
+
+def _unnamed(at: int) -> Problem:
+    return Problem(f"every column needs a name, got '' for column {at}", (Remedy("name it in the first line"),))
+
+
+def _row_numbers(frame: pd.DataFrame, names: Sequence[str]) -> bool:
+    """Return whether the first column has no name and numbers the rows from 0 or 1, as pandas writes its index."""
+    if names[0] != "" or len(names) == 1:
+        return False
+    cells = frame[""].tolist()
+    return any(cells == list(range(first, first + len(cells))) for first in (0, 1))
+
+
+def _rows(stream: TextIO, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of each line below the header, and its fields; lines without text are left out."""
+    reader = csv.reader(stream, delimiter=separator, skipinitialspace=True)
+    while True:
+        line = reader.line_num + 1
+        fields = next(reader, None)
+        if fields is None:
+            return
+        if any(text.strip() for text in fields) or len(fields) > 1:
+            yield line, fields
+
+
+def _mended(file: Path, encoding: str, separator: str, wide: int, above: int) -> tuple[TextIO, list[Problem]]:
+    """Return the rows of a file as CSV, and a problem that names those that are too long.
+
+    The row before stands in for such a row, so that nothing else is found wrong with it.
+    """
+    mended = io.StringIO()
+    writer = csv.writer(mended, delimiter=separator, lineterminator="\n")
+    wrong: list[tuple[int, int]] = []
+    before: list[str] = []
+    with file.open(encoding=encoding, newline="") as stream:
+        _header(stream)
+        for line, fields in _rows(stream, separator):
+            if any(text.strip() for text in fields[wide:]):
+                wrong.append((line + above, len(fields)))
+                fields = before or fields  # its cells stand in wrong columns
+            before = fields
+            writer.writerow(fields[:wide])
+    mended.seek(0)
+    return mended, [_lengths(wrong, wide)] if wrong else []
+
+
+def _lengths(wrong: Sequence[tuple[int, int]], wide: int) -> Problem:
+    shown = ", ".join(f"line {line} has {fields} fields" for line, fields in wrong[:_SHOWN])
+    more = f" (and {len(wrong) - _SHOWN} more lines)" if len(wrong) > _SHOWN else ""
+    advice = Remedy("mend these lines: a field with a separator in it needs quotes around it")
+    return Problem(f"{shown}{more}, the header {wide}", (advice,))
+
+
+def _short(file: Path, encoding: str, separator: str, names: Sequence[str], above: int) -> dict[str, Problem]:
+    """Return the columns that rows with too few fields lack, with the problem that names these rows."""
+    wrong = []
+    with file.open(encoding=encoding, newline="") as stream:
+        _header(stream)
+        wrong = [(line + above, len(fields)) for line, fields in _rows(stream, separator) if len(fields) < len(names)]
+    if not wrong:
+        return {}
+    problem = _lengths(wrong, len(names))
+    return dict.fromkeys(names[min(fields for _, fields in wrong) :], problem)
+
+
+def _marks(frame: pd.DataFrame, ids: str | None) -> set[tuple[str, ...]]:
+    """Return the decimal marks with which the columns of texts, but ids, are numbers."""
+    return {Column(name, frame[name]).decimal_marks for name in _text_columns(frame) if name != ids}
+
+
+def _converted(frame: pd.DataFrame, decimal: str | None, ids: str | None) -> pd.DataFrame:
+    """Return a frame in which columns of texts that are all numbers, but ids, hold numbers."""
+    for name in _text_columns(frame):
+        column = Column(name, frame[name], decimal=decimal)
+        if name != ids and column.only_texts and column.numbers is not None and not column.missing.all():
+            frame[name] = column.numbers
+    return frame
+
+
+def _text_columns(frame: pd.DataFrame) -> list[str]:
+    import pandas as pd
+
+    kinds = pd.api.types
+    return [
+        name for name in frame if kinds.is_string_dtype(frame[name].dtype) or kinds.is_object_dtype(frame[name].dtype)
+    ]

@@ -1,0 +1,245 @@
+"""The worker pool: threads that close the boxes of one space, and what becomes of candidates and narrow boxes."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.exact.largest_margin import middle_of_cell
+from ltr.exact.problem import FloatArray, IntArray, Problem
+from ltr.exact.state import SolveState
+from ltr.exact.vertices import largest_value, offer_simple
+from ltr.exact.weight_space.space import BEYOND, Boxes, Searchable, Space
+from ltr.native import SearchWorkspace, search_weight_space
+
+Found = Callable[[FloatArray], None]
+Settle = Callable[[Boxes], int]
+
+NEVER = -(2**62)
+"""As an integer of a space, below all values."""
+_DOUBT = 1e-6  # share of the margin by which a candidate may miss it
+_WIDENED = 1e-13  # added to a narrow box on every side
+_PIECE = 4_000_000  # pairs examined between two checks of the clock: about a tenth of a second
+_FIRST = 500_000  # pairs examined before threads are started
+_TOGETHER = 8  # largest number of boxes per task
+_NARROW_BOXES = 16  # largest number of boxes too narrow to split that a task returns
+_POLL = 0.05  # seconds between two checks of the clock
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of `WorkerPool.close`.
+
+    Attributes:
+        cutoff: bound on the values in the boxes except in `left` and `unresolved`: the given cutoff, or the value of
+            a better candidate.
+        left: boxes that the allowance did not suffice for.
+        unresolved: the largest bound of boxes too narrow to split that could not be settled either, far below all
+            values if there were none.
+        spent: pairs examined.
+    """
+
+    cutoff: int
+    left: list[Boxes]
+    unresolved: int
+    spent: int
+
+
+@dataclass(frozen=True)
+class _Piece:
+    space: Space
+    cutoff: int
+    found: int
+    best: FloatArray
+    left: Boxes
+    narrow: Boxes
+    tally: tuple[int, int, int, int]
+    work: SearchWorkspace
+
+
+class WorkerPool:
+    """Searches boxes of one space on several threads; a context manager that ends its threads.
+
+    Attributes:
+        boxes: boxes searched so far.
+        threads: number of threads that may be busy, up to the one that the pool was made with.
+        least_cutoff: integer to which lower cutoffs are raised, because of values found elsewhere meanwhile.
+    """
+
+    def __init__(
+        self, searchable: Searchable, threads: int, found: Found, settle: Settle = lambda box: int(box.bound[0])
+    ) -> None:
+        """Make the pool; `found` and `settle` are called in the thread that calls `close`.
+
+        Args:
+            searchable: the space.
+            threads: number of threads.
+            found: receives the weights of every better candidate.
+            settle: receives every box too narrow to split, and returns what its values do not exceed, as an integer.
+        """
+        self.searchable, self.boxes, self.least_cutoff = searchable, 0, NEVER
+        self.threads, self._found, self._settle = threads, found, settle
+        self._pool_size = threads
+        self._best = NEVER
+        self._idle: list[SearchWorkspace] = []
+        self._pool: ThreadPoolExecutor | None = None
+
+    def __enter__(self) -> WorkerPool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+        self._idle.clear()
+
+    def close(self, boxes: Boxes, cutoff: int, check: Callable[[], None], allowance: float = np.inf) -> Outcome:
+        """Search boxes until everything in them is at most the cutoff, or the allowance is used up.
+
+        Args:
+            boxes: boxes to search.
+            cutoff: bound at which a box is closed, an integer of the space.
+            check: called several times a second; what it raises ends the search.
+            allowance: work, in pairs examined, after which the boxes that are left are returned.
+        """
+        least = 2 * self.searchable.space.columns.size
+        pending = [boxes.rows(slice(row, row + 1)) for row in range(len(boxes.bound))]
+        done = Outcome(cutoff, pending, NEVER, 0)
+        self.searchable.space.stop[0] = 0
+        if least <= _FIRST and self.searchable.supports is None:
+            pending.clear()
+            done = self._take(self._search(boxes, cutoff, _FIRST), done)
+            check()
+            if not pending or done.spent >= allowance:
+                return done
+        self._pool = self._pool or ThreadPoolExecutor(self._pool_size, thread_name_prefix="weight-space")
+        running: set[Future[_Piece]] = set()
+        try:
+            while (pending and done.spent < allowance) or running:
+                while pending and done.spent < allowance and len(running) < self.threads:
+                    current = max(done.cutoff, self.least_cutoff)
+                    if (bound := int(pending[-1].bound.max())) <= current:  # closed before its space is made
+                        pending.pop()
+                        done = dataclasses.replace(done, cutoff=max(done.cutoff, bound))
+                        continue
+                    running.add(self._pool.submit(self._search, _pop(pending), current, max(_PIECE, least)))
+                finished, running = wait(running, timeout=_POLL, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    done = self._take(future.result(), done)
+                check()
+        finally:
+            self.searchable.space.stop[0] = 1
+            wait(running)
+        return done
+
+    def _search(self, boxes: Boxes, cutoff: int, allowance: int) -> _Piece:
+        space = self.searchable.at(boxes)
+        work = self._idle.pop() if self._idle else SearchWorkspace(space.compiled)
+        low, high, used, bound, part = boxes
+        left, narrow, reached, value, best, tally = search_weight_space(
+            space.compiled, work, low, high, used, bound, cutoff, allowance, _NARROW_BOXES
+        )
+        return _Piece(space, reached, value, best, _boxes_of(left, part), _boxes_of(narrow, part), tally, work)
+
+    def _take(self, piece: _Piece, done: Outcome) -> Outcome:
+        self._idle.append(piece.work)
+        self.boxes += piece.tally[0]
+        if piece.found > self._best:
+            self._best = piece.found
+            self._found(piece.space.T @ piece.best[:-1])
+        # the deepest boxes last: they are the next to be searched
+        done.left.extend(piece.left.rows(slice(row, row + 1)) for row in range(len(piece.left.bound)))
+        cutoff, unresolved = max(done.cutoff, piece.cutoff), done.unresolved
+        for row in range(len(piece.narrow.bound)):
+            if piece.narrow.bound[row] > max(cutoff, self.least_cutoff):
+                unresolved = max(unresolved, self._settle(piece.narrow.rows(slice(row, row + 1))))
+            else:  # closed by a value found in the meantime
+                cutoff = max(cutoff, int(piece.narrow.bound[row]))
+        return Outcome(cutoff, done.left, unresolved, done.spent + piece.tally[3])
+
+
+def _boxes_of(found: Sequence[NDArray[Any]], part: IntArray) -> Boxes:
+    """Return boxes that the kernel handed back, which are in the same space as those that it was given."""
+    low, high, used, bound = found
+    return Boxes(low, high, used, bound, np.full(len(bound), part.max(initial=0)))
+
+
+def _pop(pending: list[Boxes]) -> Boxes:
+    """Take some boxes of one space off the stack: more where there are many, few enough that all threads have work."""
+    most, taken = min(_TOGETHER, 1 + len(pending) // 16), [pending.pop()]
+    while pending and len(taken) < most and pending[-1].part[0] == taken[0].part[0]:
+        taken.append(pending.pop())
+    return Boxes.joined(taken[::-1])
+
+
+# --- candidates and boxes too narrow to split
+
+
+def offer_candidate(state: SolveState, w: FloatArray, *, sparse: bool) -> None:
+    """Offer a candidate or, if it misses the side constraints by a rounding error, the middle of its cell.
+
+    Args:
+        state: receives the weights.
+        w: weights that satisfy the side constraints within the search's wider tolerance, (d,).
+        sparse: whether weights of 0 have to stay 0, except those of free columns.
+    """
+    problem = state.problem
+    if state.offer(w) > -math.inf or problem.integer is not None:
+        return
+    middle = middle_of_cell(
+        problem, w, (w != 0) | ~problem.counted if sparse else np.ones(problem.d, dtype=bool), _DOUBT
+    )
+    if middle is not None:
+        state.offer(middle)
+
+
+def settle_narrow(state: SolveState, problem: Problem, searchable: Searchable, box: Boxes) -> int:
+    """Offer the vertices of a box too narrow to split, and return what its values do not exceed.
+
+    Args:
+        state: receives the weights.
+        problem: the problem that is searched.
+        searchable: the space of that problem.
+        box: the box, one row.
+
+    Returns:
+        an integer that the values in the box do not exceed.
+    """
+    bound = int(box.bound[0])
+    if problem.integer is not None:  # all weights in the box win the same pairs
+        w = searchable.at(box).T @ box.low[0, :-1]
+        if problem.feasible(w):
+            state.offer(w)
+            return min(bound, searchable.integer(math.nextafter(problem.evaluate(w), math.inf)) + 1)
+        return bound if np.any(box.low < box.high) else -BEYOND
+    low, high = _weights_of(searchable.at(box), box)
+    offer_simple(state, low, high)
+    if bound <= searchable.cutoff(state.value, state.size):
+        return bound
+    value = largest_value(state, problem, low, high)
+    return bound if value is None else min(bound, searchable.integer(math.nextafter(value, math.inf)) + 1)
+
+
+def _weights_of(space: Space, box: Boxes) -> tuple[FloatArray, FloatArray]:
+    """Return the least and largest weights of a box, rounded outwards; scaled to max |w_j| = 1 where length is free."""
+    d = space.T.shape[1]
+    if space.fixed:
+        narrow = (box.low[0, :d] != box.high[0, :d]) * _WIDENED
+        return space.T @ np.maximum(box.low[0, :d] - narrow, -1.0), space.T @ np.minimum(box.high[0, :d] + narrow, 1.0)
+    middle = space.T @ (0.5 * (box.low[0, :d] + box.high[0, :d]))
+    largest = float(np.abs(middle).max())
+    if largest == 0:
+        return -np.ones(d), np.ones(d)
+    # dividing by max |w_j|, which is no more accurate than the weights, at most triples their error
+    half = 4 * (np.abs(space.T) @ (0.5 * (box.high[0, :d] - box.low[0, :d]))).max() / largest + _WIDENED
+    low, high = np.maximum(middle / largest - half, -1.0), np.minimum(middle / largest + half, 1.0)
+    on_face = np.abs(middle) / largest >= 1 - 2 * half
+    if on_face.sum() == 1:
+        low[on_face] = high[on_face] = np.sign(middle[on_face])
+    return low, high

@@ -1,0 +1,89 @@
+"""Rows that a fit does not learn from: how they are drawn, and the rank statistic by which they decide when to stop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ltr.data.dataset import labels_agree
+from ltr.metrics import normalized_rank_statistic
+from ltr.ranks import GainName
+from ltr.statistics import RankStatistic
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """Rows held out of a fit, and the statistic that their scores should reach.
+
+    Attributes:
+        X: observations, (n, d), in the form that the scorer takes.
+        y: labels, (n,).
+        qid: the list of each row, (n,); None means that all are one list.
+        statistic: the rank statistic; each list counts by its share of the value of its ideal order.
+        gain: gain of a graded label.
+        start_counts: whether the start of the fit may be the best step; random weights should not, however lucky.
+    """
+
+    X: FloatArray
+    y: FloatArray
+    qid: IntArray | None = None
+    statistic: RankStatistic | str = "dcg"
+    gain: GainName = "exp2"
+    start_counts: bool = False
+
+    def values(self, scores: FloatArray) -> FloatArray:
+        """Return the share of each list for which it is defined.
+
+        Examples:
+            >>> held_out = Validation(np.zeros((3, 1)), np.array([0.0, 1.0, 0.0]))
+            >>> held_out.values(np.array([2.0, 1.0, 0.0])).round(4)  # 1 / log2(3)
+            array([0.6309])
+        """
+        lists = np.zeros(len(self.y), dtype=np.int64) if self.qid is None else self.qid
+        shares = normalized_rank_statistic(
+            torch.from_numpy(np.asarray(scores, dtype=np.float64)),
+            torch.from_numpy(self.y),
+            self.statistic,
+            gain=self.gain,
+            qid=torch.from_numpy(lists),
+        ).numpy()
+        return np.asarray(shares[~np.isnan(shares)])
+
+
+def held_out(labels: FloatArray, groups: IntArray | None, share: float, seed: int) -> NDArray[np.bool_] | None:
+    """Draw the rows to hold out: whole lists, or of a single list the same share of every label.
+
+    Args:
+        labels: labels, (n,).
+        groups: the list of each row, (n,); None for a single list.
+        share: share of the lists, or of the rows of a single list, in (0, 1).
+        seed: seed of the draw, >= 0.
+
+    Returns:
+        Which rows are held out, (n,); None where one of the two parts would hold nothing to rank.
+
+    Examples:
+        >>> held_out(np.array([0.0, 1.0, 0.0, 1.0, 0.0]), np.array([7, 7, 8, 8, 8]), 0.5, 0).tolist()
+        [True, True, False, False, False]
+        >>> held_out(np.array([0.0, 1.0, 0.0]), None, 0.2, 0) is None
+        True
+    """
+    order = np.random.default_rng((seed, 0))  # steps, which draw mini-batches, count from 1
+    if groups is None:
+        chosen = np.zeros(len(labels), dtype=bool)
+        for label in np.unique(labels):
+            rows = order.permutation(np.flatnonzero(labels == label))
+            chosen[rows[: round(share * len(rows))]] = True
+    else:
+        lists = order.permutation(np.unique(groups))
+        chosen = np.isin(groups, lists[: max(1, round(share * len(lists)))])
+    for part in (chosen, ~chosen):
+        if not part.any() or labels_agree(labels[part], None if groups is None else groups[part]):
+            return None
+    return chosen

@@ -1,0 +1,241 @@
+"""Losses of this package as objectives of LightGBM and XGBoost, and its measures as their evaluation metrics.
+
+=================================  ==================================================================================
+where                              how
+=================================  ==================================================================================
+``lightgbm.train``                 ``params={"objective": objective("ranknet")}``, ``feval=metric("ndcg@10")``
+``lightgbm.LGBMRanker``            ``LGBMRanker(objective=objective(...))``, ``fit(..., eval_metric=metric(...))``
+``xgboost.train``                  ``obj=objective("ranknet")``, ``custom_metric=metric("ndcg@10")``, ``maximize=True``
+``xgboost.XGBRanker``              ``XGBRanker(callbacks=[objective("ranknet").callback()])``; it takes no function
+=================================  ==================================================================================
+
+The lists are those of the booster's own data: ``group`` of a LightGBM Dataset, ``qid`` or ``group`` of an XGBoost
+DMatrix. Data without either are one list.
+
+*Scale.* A booster's options, such as ``min_child_weight`` and ``lambda``, expect gradients of about 1 per row. The
+objective is therefore the loss times the number of rows, which for ``objective("logistic")`` on lists of one length is
+the booster's own binary objective. With ``reduction="sum"`` it is the loss itself, a sum over the lists.
+
+*Weights.* A list counts as much as the mean weight of its rows, and the weights of rows relative to that mean are the
+item weights of the loss. A weight for each list, XGBoost's form, is the same as that weight for each of its rows.
+
+Neither library is imported here: ``pip install 'ltr[boosters]'`` installs both.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ltr.losses import RankingLoss, parse_loss
+from ltr.losses.derivatives import derivatives
+from ltr.metrics import Measure, Ties, evaluate, parse_measure
+from ltr.metrics.ranked import check_ties
+
+__all__ = ["Metric", "Objective", "metric", "objective"]
+
+LONGEST_STEP = 16.0
+"""Largest Newton step of a row: its second derivative counts as at least the size of its gradient divided by this.
+
+It matters only for rows whose pairs are all lost by far. There a loss is straight, its second derivative is as good as
+0, and a Newton step would leave the region in which the quadratic model means anything.
+"""
+_LEAST, _MOST = 1e-16, 1e30  # float32, in which boosters keep derivatives, has room for sums of numbers up to here
+
+
+def objective(loss: str | RankingLoss = "ranknet") -> Objective:
+    """Return a loss as a custom objective of LightGBM or XGBoost.
+
+    Args:
+        loss: the loss or its name, such as ``"ranknet"``, ``"lambda(statistic=dcg@10,gain=exp2)"`` or
+            ``"p_norm_push(p=4)"``; see `ltr.losses.parse_loss`.
+
+    Raises:
+        TypeError, ValueError: what `parse_loss` raises, and a loss with ``reduction="none"``.
+
+    Examples:
+        >>> labels, scores, sizes = np.array([1.0, 0.0, 0.0, 1.0]), np.zeros(4), np.array([2, 2])
+        >>> gradient, hessian = objective("ranknet")(labels, scores, None, sizes)
+        >>> gradient.tolist(), hessian.tolist()  # 4 rows / 2 lists times σ(0) and σ'(0), for one pair each
+        ([-1.0, 1.0, 1.0, -1.0], [0.5, 0.5, 0.5, 0.5])
+    """
+    return Objective(loss)
+
+
+def metric(measure: str | Measure = "ndcg@10", *, ties: Ties = "resolved", empty: float = math.nan) -> Metric:
+    """Return a measure as an evaluation metric of LightGBM or XGBoost: its mean over the lists.
+
+    Args:
+        measure: the measure or its name; see `ltr.metrics.parse_measure`.
+        ties: how tied scores are treated; see `ltr.metrics.ListOptions`.
+        empty: the value of a list for which the measure is undefined, such as one without a relevant row. NaN leaves
+            the list out of the mean; the libraries' own ``ndcg`` counts it as 1.
+
+    Raises:
+        TypeError, ValueError: what `parse_measure` raises, and an unknown treatment of ties.
+
+    Examples:
+        >>> labels, scores, sizes = np.array([1.0, 0.0, 0.0, 1.0]), np.array([2.0, 1.0, 2.0, 1.0]), np.array([2, 2])
+        >>> metric("mrr")(labels, scores, None, sizes)
+        ('mrr', 0.75, True)
+    """
+    return Metric(parse_measure(measure), check_ties(ties), float(empty))
+
+
+class Objective:
+    """A loss as a custom objective; `objective` makes one. It can be pickled, and cloned by scikit-learn."""
+
+    def __init__(self, loss: str | RankingLoss) -> None:
+        self.loss = parse_loss(loss)
+        if self.loss.reduction == "none":
+            raise ValueError("loss must have reduction mean or sum, to be one number for all lists, got none")
+
+    def __call__(
+        self,
+        first: Any,  # noqa: ANN401 - arrays and the libraries' own types
+        second: Any,  # noqa: ANN401
+        weight: Any = None,  # noqa: ANN401
+        group: Any = None,  # noqa: ANN401
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return gradient and second derivatives, as the libraries ask for them: both (rows,).
+
+        Args:
+            first: scores, (rows,), if `second` is a Dataset or DMatrix; else labels, (rows,).
+            second: a LightGBM Dataset, an XGBoost DMatrix, or scores, (rows,).
+            weight: weight of each row or of each list; with arrays only.
+            group: sizes of the lists, which follow each other; None means one list. With arrays only.
+
+        Raises:
+            ValueError: sizes that do not match, labels below 0, scores that are not finite.
+        """
+        rows = _Rows.of(first, second, weight, group)
+        loss = self.loss
+        slopes, curvatures = derivatives(loss, rows.scores, rows.labels, rows.number, weight=rows.item_weight())
+        factor = rows.list_weight()
+        if loss.reduction == "mean":
+            factor = factor * (len(rows.scores) / len(factor))
+        each = factor[rows.number] if rows.weight is not None else factor[:1]
+        slopes = slopes.mul_(each).clamp_(-_MOST, _MOST).float()
+        curvatures = curvatures.mul_(each).clamp_(_LEAST, _MOST).float()
+        torch.maximum(curvatures, slopes.abs().div_(LONGEST_STEP), out=curvatures)
+        return slopes.numpy(), curvatures.numpy()
+
+    def callback(self) -> Any:  # noqa: ANN401 - a class of an optional library
+        """Return a callback that gives the objective to an XGBRanker, which takes none as a function.
+
+        Raises:
+            ImportError: XGBoost is not installed.
+        """
+        from ltr.xgboost_callback import ObjectiveCallback
+
+        return ObjectiveCallback(self)
+
+    def __repr__(self) -> str:
+        return f"objective({str(self.loss)!r})"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A measure as an evaluation metric; `metric` makes one."""
+
+    measure: Measure
+    ties: Ties = "resolved"
+    empty: float = math.nan
+
+    def __call__(
+        self,
+        first: Any,  # noqa: ANN401 - arrays and the libraries' own types
+        second: Any,  # noqa: ANN401
+        weight: Any = None,  # noqa: ANN401
+        group: Any = None,  # noqa: ANN401
+    ) -> tuple[str, float] | tuple[str, float, bool]:
+        """Return name, mean over the lists and, except to XGBoost, whether higher is better.
+
+        The arguments are those of `Objective`; the mean is weighted by the mean weights of the rows of lists.
+        """
+        rows = _Rows.of(first, second, weight, group)
+        name = str(self.measure)
+        found = evaluate(rows.scores, rows.labels, [self.measure], qid=rows.number, ties=self.ties, empty=self.empty)
+        factor, values = rows.list_weight(), found[name]
+        known = ~values.isnan() & (factor > 0)
+        mean = float((values[known] * factor[known]).sum() / factor[known].sum()) if bool(known.any()) else math.nan
+        if _is_dmatrix(second):
+            return name.replace(":", "."), mean  # XGBoost splits its messages at colons
+        return name, mean, self.measure.higher_is_better
+
+
+def _is_dmatrix(data: object) -> bool:
+    return hasattr(data, "get_uint_info")
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The rows of a booster's data, list by list."""
+
+    scores: Tensor  # float64, (rows,)
+    labels: Tensor  # float64, (rows,)
+    sizes: Tensor  # of the lists, int64, (lists,)
+    number: Tensor  # the list of each row, int64, (rows,)
+    weight: Tensor | None  # float64, (rows,) or (lists,)
+
+    @classmethod
+    def of(cls, first: Any, second: Any, weight: Any, group: Any) -> _Rows:  # noqa: ANN401
+        """Read the arguments of an objective or metric, which differ between libraries and their interfaces."""
+        if hasattr(second, "get_label"):
+            scores, labels, weight = first, second.get_label(), second.get_weight()
+            if _is_dmatrix(second):
+                group = np.diff(second.get_uint_info("group_ptr").astype(np.int64))
+            else:
+                group = second.get_group()
+        else:
+            labels, scores = first, second
+        if labels is None:
+            raise ValueError("the data must have labels, got none")
+        scores, labels = (np.asarray(x, dtype=np.float64).reshape(-1) for x in (scores, labels))
+        sizes = np.asarray([] if group is None else group, dtype=np.int64)
+        sizes = np.array([len(scores)]) if len(sizes) == 0 else sizes[sizes > 0]
+        weights = None if weight is None or len(weight) == 0 else np.asarray(weight, dtype=np.float64)
+        mistakes = []
+        if len(labels) != len(scores):
+            mistakes.append(f"there must be one score per label, got {len(scores)} scores of {len(labels)} rows")
+        if sizes.sum() != len(labels):
+            mistakes.append(f"group must be sizes that add up to the {len(labels)} rows, got {sizes.sum()}")
+        if weights is not None and len(weights) not in (len(labels), len(sizes)):
+            rule = f"one for each of {len(labels)} rows or {len(sizes)} lists"
+            mistakes.append(f"weights must be {rule}, got {len(weights)}")
+        if weights is not None and not (np.isfinite(weights).all() and (weights >= 0).all()):
+            mistakes.append("weights must be finite and >= 0")
+        if mistakes:
+            raise ValueError("; ".join(mistakes))
+        return cls(
+            torch.from_numpy(scores),
+            torch.from_numpy(labels),
+            torch.from_numpy(sizes),
+            torch.from_numpy(np.repeat(np.arange(len(sizes)), sizes)),
+            None if weights is None else torch.from_numpy(weights),
+        )
+
+    def list_weight(self) -> Tensor:
+        """Return the mean weight of the rows of each list."""
+        if self.weight is None:
+            return torch.ones(len(self.sizes), dtype=torch.float64)
+        if len(self.weight) == len(self.sizes):
+            return self.weight
+        total = torch.zeros(len(self.sizes), dtype=torch.float64).index_add(0, self.number, self.weight)
+        return total / self.sizes
+
+    def item_weight(self) -> Tensor | None:
+        """Return the weight of each row relative to the mean of its list; None where all are the same in each list."""
+        if self.weight is None or len(self.weight) == len(self.sizes):
+            return None
+        starts = self.sizes.cumsum(0) - self.sizes
+        if bool((self.weight == self.weight[starts][self.number]).all()):
+            return None
+        mean = self.list_weight()
+        return self.weight / torch.where(mean > 0, mean, 1.0)[self.number]

@@ -1,0 +1,286 @@
+"""Losses as single operations: the C++ core's pass over the lists of a batch, which gives value and gradient together.
+
+`Pass` is such a pass for eager torch. Its second derivatives come from the formulas (`RankingLoss.in_torch`).
+``torch.ops.ltr.list_loss`` is the same for `torch.compile`: an operator that also checks its inputs, so that no graph
+breaks where a check looks at numbers. It takes the loss by name.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch import Tensor
+
+from ltr.lists import check_inputs, check_qid
+from ltr.losses import transforms
+from ltr.native import Groups, ListLoss
+from ltr.statistics import RankStatistic
+
+if TYPE_CHECKING:
+    from ltr.losses.contract import RankingLoss, Reduction
+
+TIMES = 16
+"""How many times as long lists may be for the core to visit all pairs as for torch, which takes that much longer."""
+
+_HALF = (torch.float16, torch.bfloat16)
+_Context = torch.autograd.function.FunctionCtx
+
+
+@functools.lru_cache(maxsize=256)
+def list_loss(name: str, *, mean: bool = True, power: float = 1.0) -> ListLoss:
+    """Return the compiled loss of a name with its options."""
+    return ListLoss(name, mean=mean, power=power)
+
+
+def statistic_loss(
+    name: str, mean: bool, statistic: RankStatistic, gain: str, longest: int, equal: bool, temperature: float = 1.0
+) -> ListLoss | None:
+    """Return the compiled loss of a rank statistic; None if its weights depend on the lengths of lists that differ.
+
+    Args:
+        name: name of the compiled loss.
+        mean: whether values are shares of the ideal value.
+        statistic: the statistic.
+        gain: gain of a label.
+        longest: length of the longest list.
+        equal: whether all lists have this length.
+        temperature: unit of score differences.
+    """
+    by = statistic.kind.by
+    if by not in ("rank", "position") and not equal:
+        return None
+    return ListLoss(
+        name,
+        mean=mean,
+        temperature=temperature,
+        rank_weights=statistic.weights(longest, cut=False).tolist(),
+        by_rank=by != "position",
+        cutoff=longest if statistic.cutoff is None else min(statistic.cutoff, longest),
+        exp2=gain == "exp2",
+        share_of_pairs=statistic.kind.share_of_pairs,
+    )
+
+
+def groups_of(qid: Tensor) -> Groups:
+    """Return the lists of flat items with these ids."""
+    return Groups(qid.detach().long().contiguous().numpy())
+
+
+def is_native(*tensors: Tensor | None) -> bool:
+    """Return whether these are tensors that the core can read, without a transform of torch that it would hide from."""
+    for x in tensors:
+        if x is not None and (type(x) not in _PLAIN or x.device.type not in transforms.COMPILED_FOR):
+            return False
+    return torch._C._functorch.peek_interpreter_stack() is None and torch.autograd.forward_ad._current_level < 0
+
+
+_PLAIN = (Tensor, torch.nn.Parameter)
+
+
+@dataclass(slots=True)
+class Pass:
+    """What the core computes in one pass, but for the scores."""
+
+    loss: RankingLoss
+    kernel: ListLoss
+    reduction: Reduction
+    labels: Tensor
+    mask: Tensor | None
+    weight: Tensor | None
+    qid: Tensor | None
+    groups: Groups | None
+
+    def __call__(self, scores: Tensor) -> Tensor:
+        """Return the reduced value of the lists."""
+        value: Tensor = _OnePass.apply(scores, self)
+        return value
+
+
+class _OnePass(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: _Context, scores: Tensor, what: Pass) -> Tensor:
+        labels, mask, weight, qid, groups = what.labels, what.mask, what.weight, what.qid, what.groups
+        found = by_core(what.kernel, scores, labels, mask, weight, groups, what.reduction)
+        if found is None:
+            found = _by_formula(what.loss, scores, labels, mask, weight, qid, what.reduction)
+        value, slopes = found
+        ctx.save_for_backward(slopes, scores, *(x for x in (labels, mask, weight, qid) if x is not None))
+        ctx.what = what  # type: ignore[attr-defined]
+        return value
+
+    @staticmethod
+    def backward(ctx: _Context, grad: Tensor) -> tuple[Tensor | None, ...]:
+        slopes, scores, *_ = ctx.saved_tensors  # type: ignore[attr-defined]  # raises if data were changed in place
+        what: Pass = ctx.what  # type: ignore[attr-defined]
+        if torch.is_grad_enabled():
+            given = what.labels, what.mask, what.weight, what.qid
+            pull_back = torch.func.vjp(lambda s: what.loss.in_torch(s, *given, reduction=what.reduction), scores)[1]
+            return pull_back(grad)[0], None
+        number = _numbers(what.groups) if what.groups is not None and grad.ndim else None
+        to_scores = _chained(grad, slopes, number)
+        return to_scores if to_scores.dtype == scores.dtype else to_scores.to(scores.dtype), None
+
+
+def by_core(
+    kernel: ListLoss,
+    scores: Tensor,
+    labels: Tensor,
+    mask: Tensor | None,
+    weight: Tensor | None,
+    groups: Groups | None,
+    reduction: str,
+) -> tuple[Tensor, Tensor] | None:
+    """Return value and gradient; None for inputs that the core does not accept."""
+    s = scores.detach()
+    if s.dtype in _HALF:
+        s = s.float()
+    y = labels.detach()
+    if y.dtype not in (s.dtype, torch.int64):
+        y = y.to(s.dtype)
+    s = s.contiguous()
+    slopes = torch.empty_like(s)
+    if reduction == "none":
+        values = s.new_empty(s.shape[:-1] if groups is None else (groups.lists,))
+    else:
+        values = s.new_empty(())
+    accepted = kernel(
+        s.numpy(),
+        y.contiguous().numpy(),
+        None if mask is None else mask.detach().contiguous().numpy(),
+        None if weight is None else weight.detach().to(s.dtype).contiguous().numpy(),
+        groups,
+        reduction,
+        torch.get_num_threads(),
+        values.numpy(),
+        slopes.numpy(),
+    )
+    return (values, slopes) if accepted else None
+
+
+def _by_formula(
+    loss: RankingLoss,
+    scores: Tensor,
+    labels: Tensor,
+    mask: Tensor | None,
+    weight: Tensor | None,
+    qid: Tensor | None,
+    reduction: Reduction,
+) -> tuple[Tensor, Tensor]:
+    """Return value and gradient of the formulas in torch, which also raise the errors of inputs that are refused."""
+
+    def work() -> tuple[Tensor, Tensor]:
+        with torch.enable_grad():
+            variable = scores.detach().clone().requires_grad_()
+            value = loss.in_torch(variable, labels, mask, weight, qid, reduction=reduction)
+            (slopes,) = torch.autograd.grad(value.sum(), variable)
+        return value.detach().clone(), slopes.to(value.dtype).contiguous()
+
+    return _in_thread(work)
+
+
+def _in_thread(work: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever the work returns
+    """Return what a function returns in a new thread, where autograd is on: inside of an operator it is off."""
+    found: list[Any] = []
+
+    def run() -> None:
+        try:
+            found.append((work(), None))
+        except BaseException as error:
+            found.append((None, error))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    result, error = found[0]
+    if error is not None:
+        raise error
+    return result
+
+
+def _numbers(groups: Groups) -> Tensor:
+    number = torch.empty(groups.items, dtype=torch.int64)
+    groups.write_number(number.numpy())
+    return number
+
+
+def _chained(grad: Tensor, slopes: Tensor, number: Tensor | None) -> Tensor:
+    """Return the gradient with respect to the scores, from that with respect to the value or values."""
+    if number is not None:
+        grad = grad[number]
+    elif grad.ndim:
+        grad = grad.unsqueeze(-1)
+    return grad * slopes
+
+
+# --- the operator for torch.compile ------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=256)
+def _named(name: str) -> RankingLoss:
+    from ltr.losses.parsing import parse_loss
+
+    return parse_loss(name)
+
+
+@torch.library.custom_op("ltr::list_loss", mutates_args=())
+def list_loss_operator(
+    scores: Tensor,
+    labels: Tensor,
+    mask: Tensor | None,
+    weight: Tensor | None,
+    qid: Tensor | None,
+    name: str,
+    reduction: str,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return value, gradient, and for values by `qid` the number of each item's list."""
+    check_inputs(scores, labels, mask, weight)
+    check_qid(scores, qid)
+    loss, groups, found = _named(name), None, None
+    if is_native(scores, labels, mask, weight, qid):
+        groups = None if qid is None else groups_of(qid)
+        kernel = loss.native_for(scores, mask, weight, groups)
+        if kernel is not None:
+            found = by_core(kernel, scores, labels, mask, weight, groups, reduction)
+    if found is None:
+        found = _by_formula(loss, scores, labels, mask, weight, qid, cast("Reduction", reduction))
+    by_list = groups is not None and reduction == "none"
+    return *found, _numbers(groups) if by_list and groups is not None else torch.empty(0, dtype=torch.int64)
+
+
+@list_loss_operator.register_fake
+def _(
+    scores: Tensor,
+    labels: Tensor,
+    mask: Tensor | None,
+    weight: Tensor | None,
+    qid: Tensor | None,
+    name: str,
+    reduction: str,
+) -> tuple[Tensor, Tensor, Tensor]:
+    dtype = torch.float32 if scores.dtype in _HALF else scores.dtype
+    shape: Any = ()
+    if reduction == "none":
+        shape = scores.shape[:-1] if qid is None else (torch.library.get_ctx().new_dynamic_size(),)
+    number = scores.new_empty(scores.shape if qid is not None and reduction == "none" else 0, dtype=torch.int64)
+    slopes = torch.empty_like(scores, dtype=dtype, memory_format=torch.contiguous_format)
+    return scores.new_empty(shape, dtype=dtype), slopes, number
+
+
+def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:  # noqa: ANN401
+    _, slopes, number = output
+    ctx.save_for_backward(slopes, number)
+    ctx.dtype, ctx.by_list = inputs[0].dtype, inputs[4] is not None and inputs[6] == "none"
+    ctx.mark_non_differentiable(slopes, number)
+
+
+def _backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
+    slopes, number = ctx.saved_tensors
+    return _chained(grad, slopes, number if ctx.by_list else None).to(ctx.dtype), *[None] * 6
+
+
+list_loss_operator.register_autograd(_backward, setup_context=_remember)

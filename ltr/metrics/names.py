@@ -1,0 +1,75 @@
+"""Names of measures as other toolkits spell them.
+
+=====================================================  ==========================================
+ir_measures                                            here
+=====================================================  ==========================================
+``nDCG@10``, ``nDCG(dcg='exp-log2')@10``               ``ndcg@10``, ``ndcg(gain=exp2)@10``
+``AP``, ``AP@10``, ``RR@10``, ``P@5``, ``R@100``       ``map``, ``map@10``, ``mrr@10``, ``precision@5``, ``recall@100``
+``Rprec``, ``Success@10``, ``Bpref``                   ``rprec``, ``success@10``, ``bpref``
+``RBP(p=0.8)``, ``ERR@20``                             ``rbp``, ``err@20``
+``NumRet``, ``NumRel``, ``NumRet(rel=1)``              ``num_ret``, ``num_rel``, ``num_rel_ret``
+=====================================================  ==========================================
+
+trec_eval writes cutoffs behind an underscore: ``P_5``, ``recall_100``, ``map_cut_10``, ``ndcg_cut_10``, ``success_1``;
+its ``recip_rank`` is ``mrr``.
+"""
+
+from __future__ import annotations
+
+import re
+
+_NAMES = {
+    "nDCG": "ndcg",
+    "NDCG": "ndcg",
+    "AP": "map",
+    "MAP": "map",
+    "RR": "mrr",
+    "MRR": "mrr",
+    "recip_rank": "mrr",
+    "P": "precision",
+    "Precision": "precision",
+    "R": "recall",
+    "Recall": "recall",
+    "Rprec": "rprec",
+    "RPrec": "rprec",
+    "Success": "success",
+    "Bpref": "bpref",
+    "BPref": "bpref",
+    "RBP": "rbp",
+    "ERR": "err",
+    "NumRet": "num_ret",
+    "NumRel": "num_rel",
+    "NumRelRet": "num_rel_ret",
+}
+_WITH_CUTOFF = {
+    "P": "precision",
+    "recall": "recall",
+    "map_cut": "map",
+    "ndcg_cut": "ndcg",
+    "success": "success",
+}
+_UNDERSCORE = re.compile(rf"({'|'.join(_WITH_CUTOFF)})[_.]([0-9]+)", re.ASCII)
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_OPTIONS = {"(dcg='exp-log2')": "(gain=exp2)", "(dcg='log2')": ""}
+
+
+def plain_name(text: str) -> str:
+    """Return the name of a measure as this package spells it; one that is nobody else's passes through.
+
+    Examples:
+        >>> plain_name("nDCG(dcg='exp-log2')@10"), plain_name("ndcg_cut_10"), plain_name("RBP(p=0.9)")
+        ('ndcg(gain=exp2)@10', 'ndcg@10', 'rbp(p=0.9)')
+        >>> plain_name("NumRet(rel=1)"), plain_name("dcg(base=e)")
+        ('num_rel_ret', 'dcg(base=e)')
+    """
+    if text == "NumRet(rel=1)":
+        return "num_rel_ret"
+    if cut := _UNDERSCORE.fullmatch(text):
+        return f"{_WITH_CUTOFF[cut[1]]}@{cut[2]}"
+    name = _NAME.match(text)
+    if name is None or name[0] not in _NAMES:
+        return text
+    rest = text[name.end() :]
+    for theirs, ours in _OPTIONS.items():
+        rest = rest.replace(theirs, ours)
+    return _NAMES[name[0]] + rest

@@ -1,0 +1,48 @@
+"""Compiled kernels, written in C++: `module.cpp` lists the source files, each of which explains its own functions."""
+
+from pathlib import Path
+
+try:
+    from ltr.native._core import (
+        Ascents,
+        CardSearch,
+        Groups,
+        ListLoss,
+        OperatingPoints,
+        Partition,
+        SearchSpace,
+        SearchWorkspace,
+        add_moments,
+        bound_supports,
+        clip_segment,
+        interpolate,
+        sample_steps,
+        search_weight_space,
+        statistics,
+    )
+except ModuleNotFoundError as error:
+    if error.name != "ltr.native._core":
+        raise
+    others = sorted(path.name for path in Path(__file__).parent.glob("_core.*") if path.suffix in (".so", ".pyd"))
+    state = f"built for another Python ({', '.join(others)})" if others else "not built"
+    raise ImportError(
+        f"the compiled core of ltr is {state}: run scripts/setup.sh in the checkout, or `pip install -e .`"
+    ) from None
+
+__all__ = [
+    "Ascents",
+    "CardSearch",
+    "Groups",
+    "ListLoss",
+    "OperatingPoints",
+    "Partition",
+    "SearchSpace",
+    "SearchWorkspace",
+    "add_moments",
+    "bound_supports",
+    "clip_segment",
+    "interpolate",
+    "sample_steps",
+    "search_weight_space",
+    "statistics",
+]

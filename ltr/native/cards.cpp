@@ -1,0 +1,712 @@
+// Find the scoring systems with the largest rank statistic: few yes/no questions, small whole numbers of points.
+//
+// A card gives points w_j, whole numbers from -most to most, to each of at most k yes/no columns; the total of a row is
+// the sum of the points of its columns. Rows are ordered by their totals. Of a statistic ``sum_r a_r gain(row at place
+// r)``, places counted from the top and a_1 >= a_2 >= ..., rows with equal totals get the expectation over their orders
+// (`ties average`) or the worst order (`ties lost`).
+//
+// *Blocks.* The m columns of a support split the rows into 2^m patterns, so a card orders 2^m blocks of rows, whatever
+// the number of rows is. Up to which columns count down, all weights are positive: with the columns of the mask s
+// negated, pattern p has the total ``const + sum_j |w_j| (p xor s)_j``. So the orders of all cards of a support are
+// those of positive weights, with the patterns renamed. They form a tree, in which a path from the root lists the sets
+// of blocks with equal totals from the top (`Orders`). It is made once for each m.
+//
+// *Bounds.* With the expectation over ties, each row of a block with c rows and the gain g counts as if it had the gain
+// g / c, its share. An order of blocks is then an order of rows with these gains, and by the rearrangement inequality
+// none exceeds descending shares. That bounds a support, and what is left below a node of the tree. With ties lost the
+// value is at most that expectation.
+//
+// Positive weights put a pattern above its subsets. Take a chain of patterns, each a subset of the one before. Where
+// the shares ascend along it, pooling neighbours until they descend (pool adjacent violators; Ayer et al. 1955) gives
+// the slopes of the concave hull of the chain's cumulative gains. Let h(r) be the largest sum of gains of r rows, each
+// chain contributing according to its hull. The gains of the r rows at the top of an allowed order are at most h(r),
+// and
+// ``sum_r a_r gain_r = sum_r (a_r - a_{r+1}) (gains of the top r)`` has factors >= 0: so the pooled shares in
+// descending order bound all orders in which the chains descend. This bounds the cards of a support with given signs.
+//
+// Where the rank weights fall by the same amount from place to place, as for AUC, `card_pairs.h` has stronger bounds.
+//
+// *Rounding.* Values and bounds are sums of at most 2^m products and errors of some 1e-14 of their size; a support or a
+// node is left out only if its bound is below the best value by `kTolerance` of the statistic's size. Cards whose
+// values differ by less than that count as equal; of these, one with fewer questions is taken (so a card of m questions
+// has to exceed those of fewer by as much), then one with fewer points in total, then the first in order of columns and
+// points. So the answer does not depend on the number of threads.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "arrays.h"
+#include "card_orders.h"
+#include "card_pairs.h"
+#include "module.h"
+
+namespace ltr {
+namespace {
+
+constexpr double kTolerance = 2e-13;
+constexpr std::size_t kSurvivors = 4'000'000;  // supports in memory at a time
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+struct Card {
+  double value = -kInfinity;  // with the price
+  int size = 0;
+  std::array<std::int32_t, kLargest> columns{};
+  Weights points{};
+
+  int total() const {
+    int sum = 0;
+    for (const auto v : points) sum += std::abs(v);
+    return sum;
+  }
+
+  // Whether this card is to be taken before one of equal value.
+  bool before(const Card& other) const {
+    if (size != other.size) return size < other.size;
+    if (total() != other.total()) return total() < other.total();
+    if (columns != other.columns) return columns < other.columns;
+    return points > other.points;
+  }
+};
+
+struct Support {
+  float bound = 0.0F;  // rounded up
+  std::array<std::uint16_t, kLargest> columns{};
+};
+
+// Count the rows and gains that a column has in each part; parts follow each other, in each the levels.
+LTR_MULTIVERSION void count_common(const std::uint64_t* parts, int size, std::size_t words, const std::size_t* start,
+                                   const double* gains, std::size_t levels, const std::uint64_t* column, Block* with) {
+  for (int p = 0; p < size; ++p) {
+    const std::uint64_t* part = parts + static_cast<std::size_t>(p) * words;
+    Block block;
+    for (std::size_t level = 0; level < levels; ++level) {
+      std::int64_t found = 0;
+      for (std::size_t word = start[level]; word < start[level + 1]; ++word) {
+        found += std::popcount(part[word] & column[word]);
+      }
+      block.count += static_cast<double>(found);
+      block.gain += gains[level] * static_cast<double>(found);
+    }
+    with[p] = block;
+  }
+}
+
+class CardSearch {
+ public:
+  CardSearch(Rows<std::uint8_t> X, Vector<std::int32_t> level, Vector<double> gains, Vector<double> rank_weights,
+             Vector<std::uint8_t> signs, Vector<std::int32_t> groups, Vector<std::uint8_t> required, int most,
+             bool ties_lost, double price, double perfect)
+      : n_(X.shape(0)),
+        columns_(X.shape(1)),
+        most_(most),
+        ties_lost_(ties_lost),
+        price_(price),
+        perfect_(perfect),
+        gains_(gains.data(), gains.data() + gains.shape(0)),
+        signs_(signs.data(), signs.data() + signs.shape(0)),
+        groups_(groups.data(), groups.data() + groups.shape(0)),
+        required_(required.data(), required.data() + required.shape(0)) {
+    require(level.shape(0) == n_ && rank_weights.shape(0) == n_, "one level and one rank weight per row");
+    require(signs_.size() == columns_ && groups_.size() == columns_ && required_.size() == columns_, "one per column");
+    require(most >= 1 && most <= 100 && columns_ <= 60'000 && n_ >= 1, "sizes");
+    require(!gains_.empty() && gains_.size() <= (ties_lost ? 2 : n_), "number of levels");
+    require(std::isfinite(price) && price >= 0.0 && std::isfinite(perfect), "price and perfect value");
+    for (std::size_t l = 0; l < gains_.size(); ++l) {
+      require(std::isfinite(gains_[l]) && gains_[l] >= 0.0 && (l == 0 || gains_[l] > gains_[l - 1]), "ascending gains");
+    }
+    for (const std::uint8_t of : signs_) require(of <= 3, "signs");
+    for (const std::uint8_t of : required_) require(of <= 1, "required");
+    for (const std::int32_t of : view(level)) require(of >= 0 && of < static_cast<int>(gains_.size()), "levels");
+    sums_.assign(n_ + 1, 0.0);
+    double lost = 0.0;  // what rounding takes from the sums (Kahan)
+    for (std::size_t r = 0; r < n_; ++r) {
+      const double weight = rank_weights(r);
+      require(std::isfinite(weight) && weight >= 0.0 && (r == 0 || weight <= rank_weights(r - 1)), "rank weights");
+      const double term = weight - lost;
+      sums_[r + 1] = sums_[r] + term;
+      lost = (sums_[r + 1] - sums_[r]) - term;
+    }
+    first_ = rank_weights(0);
+    slope_ = n_ > 1 ? (first_ - rank_weights(n_ - 1)) / static_cast<double>(n_ - 1) : 0.0;
+    for (std::size_t r = 0; r < n_; ++r) {
+      if (std::abs(first_ - slope_ * static_cast<double>(r) - rank_weights(r)) > 1e-15 * first_) slope_ = 0.0;
+    }
+    // rows of a level follow each other, and each level begins with a new word
+    std::vector<std::size_t> next(gains_.size() + 1, 0);
+    for (const std::int32_t of : view(level)) ++next[static_cast<std::size_t>(of) + 1];
+    for (std::size_t l = 1; l < next.size(); ++l) next[l] = (next[l - 1] + next[l] + 63) / 64 * 64;
+    words_ = next.back() / 64;
+    for (const std::size_t bit : next) start_.push_back(bit / 64);
+    bits_.assign(columns_ * words_, 0);
+    all_.assign(words_, 0);
+    for (std::size_t i = 0; i < n_; ++i) {
+      const std::size_t bit = next[static_cast<std::size_t>(level(i))]++;
+      all_[bit / 64] |= std::uint64_t{1} << bit % 64;
+      for (std::size_t j = 0; j < columns_; ++j) {
+        if (X(i, j) != 0) bits_[j * words_ + bit / 64] |= std::uint64_t{1} << bit % 64;
+      }
+    }
+    needed_ = static_cast<int>(std::count(required_.begin(), required_.end(), 1));
+  }
+
+  // Search all cards of at most k columns, beyond those of fewer that were searched before.
+  //
+  // Args:
+  //   k: columns of a card; threads: number of threads; stop: see `Stop`.
+  //   threshold: collect all cards whose value is at least this, up to `most_cards`; infinity to collect none.
+  // Returns: whether the search was completed.
+  bool search(int k, int threads, Vector<std::uint8_t> stop, double threshold, std::size_t most_cards) {
+    require(k >= 1 && k <= kLargest && threads >= 1, "columns and threads");
+    const Stop asked(view(stop));
+    const nb::gil_scoped_release release;
+    threshold_ = threshold;
+    most_cards_ = most_cards;
+    bound_ = perfect_;  // until it is known better
+    if (threshold < kInfinity) {
+      searched_ = 0;
+      found_.clear();
+      full_ = false;
+    }
+    if (needed_ == 0 && searched_ == 0) offer(Card{.value = value_of_none()});
+    for (int m = std::max(searched_ + 1, 1); m <= k && m <= static_cast<int>(columns_); ++m) {
+      {
+        const std::lock_guard guard(lock_);
+        if (best_.value > -kInfinity) cutoff_ = best_.value + tolerance();
+      }
+      if (!search_size(m, m == k, threads, asked)) return false;
+      searched_ = m;
+    }
+    bound_ = -kInfinity;
+    return true;
+  }
+
+  double bound() {
+    const std::lock_guard guard(lock_);
+    return std::max(bound_.load(), best_.value);
+  }
+  bool full() const { return full_; }
+  std::int64_t supports() const { return supports_; }
+  std::int64_t examined() const { return examined_; }
+  std::int64_t nodes() const { return nodes_; }
+  nb::tuple best() {
+    const std::lock_guard guard(lock_);
+    return described(best_);
+  }
+  nb::list cards() const {
+    nb::list all;
+    for (const Card& card : found_) all.append(described(card));
+    return all;
+  }
+
+ private:
+  static nb::tuple described(const Card& card) {
+    nb::list columns, points;
+    for (int j = 0; j < card.size; ++j) {
+      columns.append(card.columns[static_cast<std::size_t>(j)]);
+      points.append(static_cast<int>(card.points[static_cast<std::size_t>(j)]));
+    }
+    return nb::make_tuple(card.value, nb::tuple(columns), nb::tuple(points));
+  }
+
+  double tolerance() const { return kTolerance * std::abs(perfect_); }
+
+  // Below which supports and nodes are left out.
+  double cutoff() const { return std::min(cutoff_.load(std::memory_order_relaxed), threshold_ - tolerance()); }
+
+  double between(double begin, double end) const {
+    return sums_[static_cast<std::size_t>(end)] - sums_[static_cast<std::size_t>(begin)];
+  }
+
+  // The objective contribution of rows with equal totals, from the place `begin` on.
+  double value_of(const Block& block, double begin) const {
+    if (block.count == 0.0) return 0.0;
+    if (!ties_lost_) return block.share() * between(begin, begin + block.count);
+    const double unit = gains_.back() - gains_[0];  // what the upper level gains beyond the lower one
+    const double upper = unit > 0.0 ? (block.gain - gains_[0] * block.count) / unit : 0.0;
+    const double end = begin + block.count;
+    return gains_[0] * between(begin, end) + unit * between(end - std::round(upper), end);
+  }
+
+  double value_of_none() const {
+    Block all;
+    for (std::size_t l = 0; l < gains_.size(); ++l) add_level(all, l, all_.data());
+    return value_of(all, 0.0);
+  }
+
+  void add_level(Block& block, std::size_t level, const std::uint64_t* bits) const {
+    std::int64_t count = 0;
+    for (std::size_t word = start_[level]; word < start_[level + 1]; ++word) count += std::popcount(bits[word]);
+    block.count += static_cast<double>(count);
+    block.gain += gains_[level] * static_cast<double>(count);
+  }
+
+  // Descending shares: the largest value of these blocks in any order.
+  double bound_of(Block* blocks, int size, double begin = 0.0) const {
+    std::array<std::pair<double, int>, kPatterns> order;
+    int used = 0;
+    for (int i = 0; i < size; ++i) {
+      if (blocks[i].count > 0.0) order[static_cast<std::size_t>(used++)] = {-blocks[i].share(), i};
+    }
+    std::sort(order.begin(), order.begin() + used);
+    double total = 0.0, place = begin;
+    for (int i = 0; i < used; ++i) {
+      const Block& block = blocks[order[static_cast<std::size_t>(i)].second];
+      total -= order[static_cast<std::size_t>(i)].first * between(place, place + block.count);
+      place += block.count;
+    }
+    return total;
+  }
+
+  // --- the supports of one size
+
+  struct Parts {  // rows by their pattern of the first columns of a support
+    std::vector<std::uint64_t> bits;
+    std::array<Block, kPatterns> blocks;
+  };
+
+  bool allowed(const std::array<std::uint16_t, kLargest>& columns, int size, std::size_t j) const {
+    if (signs_[j] == 0) return false;
+    if (groups_[j] < 0) return true;
+    for (int i = 0; i < size; ++i) {
+      if (groups_[columns[static_cast<std::size_t>(i)]] == groups_[j]) return false;
+    }
+    return true;
+  }
+
+  void split(const std::uint64_t* parts, int count, std::size_t j, std::uint64_t* into) const {
+    const std::uint64_t* column = bits_.data() + j * words_;
+    for (int p = 0; p < count; ++p) {
+      const std::uint64_t* part = parts + static_cast<std::size_t>(p) * words_;
+      std::uint64_t* without = into + static_cast<std::size_t>(p) * words_;
+      std::uint64_t* with = into + static_cast<std::size_t>(p + count) * words_;
+      for (std::size_t word = 0; word < words_; ++word) {
+        with[word] = part[word] & column[word];
+        without[word] = part[word] & ~column[word];
+      }
+    }
+  }
+
+  // Fill the blocks of a support from the parts of its columns but the last, and their blocks.
+  void count(const std::uint64_t* parts, const Block* before, int size, std::size_t j, Block* blocks) const {
+    count_common(parts, size, words_, start_.data(), gains_.data(), gains_.size(), bits_.data() + j * words_,
+                 blocks + size);
+    for (int p = 0; p < size; ++p) {
+      const Block& with = blocks[p + size];
+      // the gains of a block of one level are exact, differences of sums are within rounding
+      blocks[p] = {before[p].count - with.count, before[p].count == with.count ? 0.0 : before[p].gain - with.gain};
+    }
+  }
+
+  void enumerate(int m, std::size_t first, const Stop& stop, std::vector<Support>& survivors) {
+    std::vector<Parts> parts(static_cast<std::size_t>(m));
+    for (int i = 0; i < m; ++i) parts[static_cast<std::size_t>(i)].bits.resize(words_ << i);
+    parts[0].bits = all_;
+    parts[0].blocks[0] = {};
+    for (std::size_t l = 0; l < gains_.size(); ++l) add_level(parts[0].blocks[0], l, all_.data());
+    Support support;
+    extend(m, 0, first, first + 1, support, parts, stop, survivors);
+  }
+
+  void extend(int m, int size, std::size_t begin, std::size_t end, Support& support, std::vector<Parts>& parts,
+              const Stop& stop, std::vector<Support>& survivors) {
+    for (std::size_t j = begin; j < end; ++j) {
+      if (stop.asked()) return;
+      if (!allowed(support.columns, size, j)) continue;
+      const Parts& now = parts[static_cast<std::size_t>(size)];
+      support.columns[static_cast<std::size_t>(size)] = static_cast<std::uint16_t>(j);
+      if (size + 1 < m) {
+        Parts& next = parts[static_cast<std::size_t>(size) + 1];
+        split(now.bits.data(), 1 << size, j, next.bits.data());
+        count(now.bits.data(), now.blocks.data(), 1 << size, j, next.blocks.data());
+        extend(m, size + 1, j + 1, columns_, support, parts, stop, survivors);
+        continue;
+      }
+      if (needed_ > 0 && !complete(support, m)) continue;
+      std::array<Block, kPatterns> blocks;
+      count(now.bits.data(), now.blocks.data(), 1 << size, j, blocks.data());
+      double bound = bound_of(blocks.data(), 1 << m) - price_ * m;
+      supports_.fetch_add(1, std::memory_order_relaxed);
+      if (bound >= cutoff() && slope_ > 0.0) bound = std::min(bound, bound_of_pairs(support, m, blocks.data()));
+      if (bound >= cutoff()) {
+        support.bound = std::nextafter(static_cast<float>(bound), std::numeric_limits<float>::infinity());
+        survivors.push_back(support);
+      }
+    }
+  }
+
+  bool complete(const Support& support, int m) const {
+    int found = 0;
+    for (int i = 0; i < m; ++i) found += required_[support.columns[static_cast<std::size_t>(i)]];
+    return found == needed_;
+  }
+
+  // Search the cards of m columns, `last` if no larger ones will be; return whether that was completed.
+  bool search_size(int m, bool last, int threads, const Stop& stop) {
+    if (m < needed_ || perfect_ - price_ * m < cutoff()) return true;
+    const auto size = static_cast<std::size_t>(m);
+    if (slope_ > 0.0) {
+      if (trees_.size() <= size) trees_.resize(size + 1);
+      if (trees_[size].empty()) trees_[size].emplace_back(m, most_);
+    } else {
+      if (orders_.size() <= size) orders_.resize(size + 1);
+      if (orders_[size].empty()) orders_[size].emplace_back(m, most_);
+    }
+    const auto chains = chains_of(m);
+    if (threshold_ == kInfinity) climb(m, chains, stop);  // it meets cards more than once
+    std::atomic<std::size_t> next{0};
+    while (next < columns_) {
+      std::vector<std::vector<Support>> found(static_cast<std::size_t>(threads));
+      std::atomic<std::size_t> kept{0};
+      in_threads(threads, [&](std::size_t thread) {
+        while (!stop.asked() && kept < kSurvivors) {
+          const std::size_t first = next++;
+          if (first >= columns_) break;
+          const std::size_t before = found[thread].size();
+          enumerate(m, first, stop, found[thread]);
+          kept += found[thread].size() - before;
+        }
+      });
+      if (stop.asked()) return false;
+      std::vector<Support> survivors;
+      for (auto& some : found) survivors.insert(survivors.end(), some.begin(), some.end());
+      std::sort(survivors.begin(), survivors.end(), [](const Support& a, const Support& b) {
+        return a.bound != b.bound ? a.bound > b.bound : a.columns < b.columns;
+      });
+      std::atomic<std::size_t> at{0};
+      std::mutex lock;
+      double open = -kInfinity;
+      in_threads(threads, [&](std::size_t) {
+        Workspace work(words_);
+        while (true) {
+          const std::size_t index = at++;
+          if (index >= survivors.size() || static_cast<double>(survivors[index].bound) < cutoff() || full_) break;
+          const bool done = !stop.asked() && examine(survivors[index], m, chains, stop, work);
+          if (!done) {
+            const std::lock_guard guard(lock);
+            open = std::max(open, static_cast<double>(survivors[index].bound));
+            break;
+          }
+        }
+      });
+      if (open > -kInfinity) {
+        if (last && next >= columns_) bound_ = open;
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // Look for a good card of m columns before all are searched: add columns to the best card, then exchange them one
+  // at a time while that helps.
+  void climb(int m, const std::vector<std::vector<int>>& chains, const Stop& stop) {
+    Workspace work(words_);
+    std::vector<std::uint16_t> columns;
+    columns.assign(best_.columns.begin(), best_.columns.begin() + best_.size);
+    if (columns.empty()) {
+      for (std::size_t j = 0; j < columns_; ++j) {
+        if (required_[j] != 0) columns.push_back(static_cast<std::uint16_t>(j));
+      }
+    }
+    if (static_cast<int>(columns.size()) + 1 < m) return;
+    for (bool better = true; better;) {
+      const Card start = best_;
+      const bool exchange = static_cast<int>(columns.size()) == m;
+      for (int leave = exchange ? 0 : -1; leave < (exchange ? m : 0); ++leave) {
+        Support support;
+        int size = 0;
+        for (int i = 0; i < static_cast<int>(columns.size()); ++i) {
+          if (i != leave) support.columns[static_cast<std::size_t>(size++)] = columns[static_cast<std::size_t>(i)];
+        }
+        const Support kept = support;
+        for (std::size_t j = 0; j < columns_; ++j) {
+          if (stop.asked()) return;
+          support = kept;
+          const auto end = support.columns.begin() + size;
+          if (!allowed(support.columns, size, j) || std::find(support.columns.begin(), end, j) != end) continue;
+          *end = static_cast<std::uint16_t>(j);
+          std::sort(support.columns.begin(), end + 1);
+          if (needed_ == 0 || complete(support, m)) examine(support, m, chains, stop, work);
+        }
+      }
+      better = best_.size == m && best_.value > start.value + tolerance();
+      columns.assign(best_.columns.begin(), best_.columns.begin() + best_.size);
+    }
+  }
+
+  template <typename Work>
+  static void in_threads(int threads, const Work& work) {
+    std::exception_ptr error;
+    std::mutex lock;
+    const auto guarded = [&](std::size_t thread) {
+      try {
+        work(thread);
+      } catch (...) {
+        const std::lock_guard guard(lock);
+        error = std::current_exception();
+      }
+    };
+    {
+      std::vector<std::jthread> others;
+      for (int t = 1; t < threads; ++t) others.emplace_back(guarded, static_cast<std::size_t>(t));
+      guarded(0);
+    }
+    if (error) std::rethrow_exception(error);
+  }
+
+  // --- the cards of one support
+
+  struct Workspace {
+    explicit Workspace(std::size_t words) : one(words << kLargest), other(words << kLargest) {}
+    std::vector<std::uint64_t> one, other;
+    std::array<Block, kPatterns> blocks;         // by pattern
+    std::array<Block, kPatterns> named;          // by pattern with positive weights
+    std::array<int, kPatterns> by_share;         // patterns with positive weights, largest share first
+    std::array<double, 3 * kDifferences> extra;  // cost of each sign of each difference beyond the least
+  };
+
+  bool examine(const Support& support, int m, const std::vector<std::vector<int>>& chains, const Stop& stop,
+               Workspace& work) {
+    examined_.fetch_add(1, std::memory_order_relaxed);
+    std::copy(all_.begin(), all_.end(), work.one.begin());
+    for (int i = 0; i < m; ++i) {
+      split(work.one.data(), 1 << i, support.columns[static_cast<std::size_t>(i)], work.other.data());
+      work.one.swap(work.other);
+    }
+    for (int p = 0; p < 1 << m; ++p) {
+      work.blocks[static_cast<std::size_t>(p)] = {};
+      for (std::size_t l = 0; l < gains_.size(); ++l) {
+        add_level(work.blocks[static_cast<std::size_t>(p)], l, work.one.data() + static_cast<std::size_t>(p) * words_);
+      }
+    }
+    if (slope_ > 0.0) return examine_pairs(support, m, stop, work);
+    const Orders& orders = orders_[static_cast<std::size_t>(m)].front();
+    std::vector<std::pair<double, int>> masks;
+    for (int mask = 0; mask < 1 << m; ++mask) {
+      if (!possible(support, m, mask)) continue;
+      for (int p = 0; p < 1 << m; ++p) {
+        work.named[static_cast<std::size_t>(p)] = work.blocks[static_cast<std::size_t>(p ^ mask)];
+      }
+      const double bound = bound_of_chains(work.named, chains, 0, 0.0) - price_ * m;
+      if (bound >= cutoff()) masks.emplace_back(bound, mask);
+    }
+    std::sort(masks.begin(), masks.end(), std::greater<>());
+    for (const auto& [bound, mask] : masks) {
+      if (bound < cutoff()) break;
+      for (int p = 0; p < 1 << m; ++p)
+        work.named[static_cast<std::size_t>(p)] = work.blocks[static_cast<std::size_t>(p ^ mask)];
+      std::iota(work.by_share.begin(), work.by_share.begin() + (1 << m), 0);
+      std::sort(work.by_share.begin(), work.by_share.begin() + (1 << m), [&](int a, int b) {
+        const Block &x = work.named[static_cast<std::size_t>(a)], &y = work.named[static_cast<std::size_t>(b)];
+        const double one = x.count > 0.0 ? x.share() : -1.0, other = y.count > 0.0 ? y.share() : -1.0;
+        return one != other ? one > other : a < b;
+      });
+      std::int64_t visited = 0;
+      descend(support, m, mask, orders, chains, 0, 0, 0.0, -price_ * m, work, visited);
+      nodes_.fetch_add(visited, std::memory_order_relaxed);
+      if (stop.asked()) return false;
+    }
+    return true;
+  }
+
+  // Whether the columns of a mask may count down and the others up.
+  bool possible(const Support& support, int m, int mask) const {
+    for (int i = 0; i < m; ++i) {
+      if ((signs_[support.columns[static_cast<std::size_t>(i)]] >> (mask >> i & 1) & 1) == 0) return false;
+    }
+    return true;
+  }
+
+  // --- rank weights that fall by the same amount, see `card_pairs.h`
+
+  PairCosts costs_of(const SignTree& tree, int m, const Block* blocks) const {
+    return {tree, m, blocks, gains_.front(), gains_.back(), ties_lost_};
+  }
+
+  // The value of m columns whose pairs cost so much.
+  double value_of_cost(const PairCosts& costs, double cost, int m) const {
+    return first_ * costs.gain - slope_ * (costs.least + cost) - price_ * m;
+  }
+
+  double bound_of_pairs(const Support& support, int m, const Block* blocks) const {
+    const SignTree& tree = trees_[static_cast<std::size_t>(m)].front();
+    const PairCosts costs = costs_of(tree, m, blocks);
+    double least = kInfinity;
+    for (int mask = 0; mask < 1 << m; ++mask) {
+      if (possible(support, m, mask)) least = std::min(least, costs.known(tree, mask));
+    }
+    return value_of_cost(costs, least, m);
+  }
+
+  bool examine_pairs(const Support& support, int m, const Stop& stop, Workspace& work) {
+    const SignTree& tree = trees_[static_cast<std::size_t>(m)].front();
+    const PairCosts costs = costs_of(tree, m, work.blocks.data());
+    std::vector<std::pair<double, int>> masks;
+    for (int mask = 0; mask < 1 << m; ++mask) {
+      if (possible(support, m, mask)) masks.emplace_back(costs.known(tree, mask), mask);
+    }
+    std::sort(masks.begin(), masks.end());
+    for (const auto& [known, mask] : masks) {
+      if (value_of_cost(costs, known, m) < cutoff()) break;
+      for (std::size_t entry = 0; entry < 3 * tree.differences.size(); ++entry) {
+        work.extra[entry] = costs.of_sign(tree, mask, static_cast<int>(entry));
+      }
+      std::int64_t visited = 0;
+      go_down(support, m, mask, tree, tree.nodes.front(), known, costs, work, visited);
+      nodes_.fetch_add(visited, std::memory_order_relaxed);
+      if (stop.asked()) return false;
+    }
+    return true;
+  }
+
+  void go_down(const Support& support, int m, int mask, const SignTree& tree, const SignTree::Node& node, double cost,
+               const PairCosts& costs, const Workspace& work, std::int64_t& visited) {
+    if (node.weights >= 0) {
+      take(support, m, mask, tree.weights[static_cast<std::size_t>(node.weights)], value_of_cost(costs, cost, m));
+      return;
+    }
+    for (int at = node.child; at >= 0;) {
+      const SignTree::Node& child = tree.nodes[static_cast<std::size_t>(at)];
+      ++visited;
+      double sum = cost;
+      for (int i = child.first; i < child.last; ++i) sum += work.extra[tree.known[static_cast<std::size_t>(i)]];
+      if (value_of_cost(costs, sum, m) >= cutoff()) go_down(support, m, mask, tree, child, sum, costs, work, visited);
+      at = child.next;
+    }
+  }
+
+  // --- any rank weights
+
+  // The largest value of the patterns that are not placed, from a place on, in an order in which all chains descend.
+  double bound_of_chains(const std::array<Block, kPatterns>& named, const std::vector<std::vector<int>>& chains,
+                         Patterns placed, double place) const {
+    std::array<Block, kPatterns> pooled;
+    int size = 0;
+    for (const auto& chain : chains) {
+      const int first = size;
+      for (const int p : chain) {
+        Block block = named[static_cast<std::size_t>(p)];
+        if (block.count == 0.0 || (placed >> p & 1) != 0) continue;
+        while (size > first && pooled[static_cast<std::size_t>(size - 1)].gain * block.count <=
+                                   block.gain * pooled[static_cast<std::size_t>(size - 1)].count) {
+          --size;
+          block.count += pooled[static_cast<std::size_t>(size)].count;
+          block.gain += pooled[static_cast<std::size_t>(size)].gain;
+        }
+        pooled[static_cast<std::size_t>(size++)] = block;
+      }
+    }
+    return bound_of(pooled.data(), size, place);
+  }
+
+  // Visit the children of a node of the orders; `placed` are the patterns above, `place` their rows, `value` theirs.
+  void descend(const Support& support, int m, int mask, const Orders& orders,
+               const std::vector<std::vector<int>>& chains, std::size_t at, Patterns placed, double place, double value,
+               Workspace& work, std::int64_t& visited) {
+    for (int child = orders.nodes[at].child; child >= 0; child = orders.nodes[static_cast<std::size_t>(child)].next) {
+      const Orders::Node& node = orders.nodes[static_cast<std::size_t>(child)];
+      ++visited;
+      Block block;
+      for (Patterns left = node.equal; left != 0; left &= left - 1) {
+        const Block& part = work.named[static_cast<std::size_t>(std::countr_zero(left))];
+        block.count += part.count;
+        block.gain += part.gain;
+      }
+      const double reached = value + value_of(block, place);
+      const Patterns now = placed | node.equal;
+      if (node.weights >= 0) {
+        if (reached >= cutoff())
+          take(support, m, mask, orders.weights[static_cast<std::size_t>(node.weights)], reached);
+        continue;
+      }
+      double bound = reached, below = place + block.count;
+      for (int i = 0; i < 1 << m; ++i) {
+        const int p = work.by_share[static_cast<std::size_t>(i)];
+        const Block& part = work.named[static_cast<std::size_t>(p)];
+        if ((now >> p & 1) != 0 || part.count == 0.0) continue;
+        bound += part.share() * between(below, below + part.count);
+        below += part.count;
+      }
+      if (bound < cutoff()) continue;
+      const double below_here = place + block.count;
+      if (reached + bound_of_chains(work.named, chains, now, below_here) < cutoff()) continue;
+      descend(support, m, mask, orders, chains, static_cast<std::size_t>(child), now, below_here, reached, work,
+              visited);
+    }
+  }
+
+  void take(const Support& support, int m, int mask, const Weights& weights, double value) {
+    Card card{.value = value, .size = m};
+    for (int i = 0; i < m; ++i) {
+      const auto j = static_cast<std::size_t>(i);
+      card.columns[j] = support.columns[j];
+      card.points[j] = static_cast<std::int8_t>((mask >> i & 1) != 0 ? -weights[j] : weights[j]);
+    }
+    offer(card);
+  }
+
+  void offer(const Card& card) {
+    const std::lock_guard guard(lock_);
+    if (threshold_ < kInfinity && card.value >= threshold_ - tolerance()) {
+      if (found_.size() < most_cards_)
+        found_.push_back(card);
+      else
+        full_ = true;
+    }
+    const double difference = card.value - best_.value;
+    if (difference > tolerance() || (std::abs(difference) <= tolerance() && card.before(best_))) {
+      best_ = card;
+      cutoff_ = std::max(cutoff_.load(), card.value - tolerance());
+    }
+  }
+
+  std::size_t n_, columns_, words_ = 0;
+  int most_, needed_ = 0, searched_ = 0;
+  bool ties_lost_;
+  double price_, perfect_, threshold_ = kInfinity;
+  double first_ = 0.0, slope_ = 0.0;  // the first rank weight, and what each loses; 0 if that is not always the same
+  std::size_t most_cards_ = 0;
+  std::vector<double> gains_, sums_;
+  std::vector<std::uint8_t> signs_;
+  std::vector<std::int32_t> groups_;
+  std::vector<std::uint8_t> required_;
+  std::vector<std::size_t> start_;  // first word of each level
+  std::vector<std::uint64_t> bits_, all_;
+  std::vector<std::vector<Orders>> orders_;  // by number of columns, made when they are needed
+  std::vector<std::vector<SignTree>> trees_;
+  std::mutex lock_;
+  Card best_;
+  std::vector<Card> found_;
+  std::atomic<bool> full_{false};
+  std::atomic<double> cutoff_{-kInfinity}, bound_{-kInfinity};
+  std::atomic<std::int64_t> supports_{0}, examined_{0}, nodes_{0};
+};
+
+}  // namespace
+
+void bind_cards(nb::module_& module) {
+  nb::class_<CardSearch>(module, "CardSearch", "The search for scoring systems, see `ltr.exact.cards`.")
+      .def(nb::init<Rows<std::uint8_t>, Vector<std::int32_t>, Vector<double>, Vector<double>, Vector<std::uint8_t>,
+                    Vector<std::int32_t>, Vector<std::uint8_t>, int, bool, double, double>(),
+           nb::arg("X"), nb::arg("level"), nb::arg("gains"), nb::arg("rank_weights"), nb::arg("signs"),
+           nb::arg("groups"), nb::arg("required"), nb::arg("most"), nb::arg("ties_lost"), nb::arg("price"),
+           nb::arg("perfect"))
+      .def("search", &CardSearch::search, nb::arg("k"), nb::arg("threads"), nb::arg("stop").noconvert(),
+           nb::arg("threshold") = kInfinity, nb::arg("most_cards") = 0)
+      .def_prop_ro("bound", &CardSearch::bound)
+      .def_prop_ro("best", &CardSearch::best)
+      .def_prop_ro("cards", &CardSearch::cards)
+      .def_prop_ro("full", &CardSearch::full)
+      .def_prop_ro("supports", &CardSearch::supports)
+      .def_prop_ro("examined", &CardSearch::examined)
+      .def_prop_ro("nodes", &CardSearch::nodes);
+}
+
+}  // namespace ltr

@@ -1,0 +1,422 @@
+// Losses of batches of lists, as `ltr.losses.native` calls them: read and check lists, call a kernel, add up values.
+#include "losses.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <exception>
+#include <map>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "module.h"
+
+namespace ltr {
+namespace {
+
+constexpr double kExact = 1 << 24;     // all whole numbers up to here are exact in float32
+constexpr double kThreadWork = 100e3;  // nanoseconds of work from which another thread pays
+constexpr std::size_t kMerged = 1024;  // items of short lists that are read together where lists do not matter
+constexpr std::size_t kChunks = 8;     // parts of the work of each thread
+
+struct Named {
+  Kernel kernel, curvature;
+  bool of_pairs;          // whether its time grows with the square of the length of a list
+  bool of_items = false;  // whether it is a mean or sum of losses of single items
+};
+
+const std::map<std::string, Named>& kernels() {
+  static const std::map<std::string, Named> table = {
+      {"ranknet", {ranknet, ranknet_curvature, true}},
+      {"ranknet_slope", {ranknet_slope, ranknet_slope_curvature, false}},
+      {"hinge", {hinge, hinge_curvature, true}},
+      {"squared_hinge", {squared_hinge, squared_hinge_curvature, true}},
+      {"exponential", {exponential, exponential_curvature, false}},
+      {"exponential_push", {exponential_push, exponential_push_curvature, false}},
+      {"logistic_push", {logistic_push, logistic_push_curvature, true}},
+      {"logistic", {logistic, logistic_curvature, false, true}},
+      {"list_net", {list_net, list_net_curvature, false}},
+      {"list_mle", {list_mle, list_mle_curvature, false}},
+      {"lambda", {lambda, lambda_curvature, true}},
+      {"smooth", {smooth, smooth_curvature, true}},
+  };
+  return table;
+}
+
+// --- reading -------------------------------------------------------------------------------------------------------
+
+// Convert scores and labels of successive items to float64; return whether one of them must be refused. Differences of
+// a number from itself are 0 or, if it is not finite, NaN. Labels are numbers of the type of the scores, or whole
+// numbers; if these are so large that they may become equal in the type of the scores, Python looks at them.
+template <class Score, class Label>
+[[gnu::always_inline]] inline bool convert(const Score* scores, const Label* labels, std::size_t n, double* s,
+                                           double* y) {
+  double zero = 0.0, least = 0.0, largest = 0.0;
+#pragma omp simd reduction(+ : zero) reduction(min : least) reduction(max : largest)
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto score = static_cast<double>(scores[i]), label = static_cast<double>(labels[i]);
+    s[i] = score;
+    y[i] = label;
+    zero += (score - score) + (label - label);
+    least = label < least ? label : least;
+    largest = label > largest ? label : largest;
+  }
+  const bool exact = sizeof(Score) == 8 || sizeof(Label) == 4 || largest < kExact;
+  return !(zero == 0.0) || least < 0.0 || !exact;
+}
+
+LTR_MULTIVERSION bool read(const float* scores, const float* labels, std::size_t n, double* s, double* y) {
+  return convert(scores, labels, n, s, y);
+}
+LTR_MULTIVERSION bool read(const float* scores, const std::int64_t* labels, std::size_t n, double* s, double* y) {
+  return convert(scores, labels, n, s, y);
+}
+LTR_MULTIVERSION bool read(const double* scores, const double* labels, std::size_t n, double* s, double* y) {
+  return convert(scores, labels, n, s, y);
+}
+LTR_MULTIVERSION bool read(const double* scores, const std::int64_t* labels, std::size_t n, double* s, double* y) {
+  return convert(scores, labels, n, s, y);
+}
+
+LTR_MULTIVERSION void write(const double* slopes, double unit, std::size_t n, float* out) {
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  for (std::size_t i = 0; i < n; ++i) {
+    const double slope = slopes[i] * unit, low = slope > -kLargest ? slope : -kLargest;
+    out[i] = static_cast<float>(low < kLargest ? low : kLargest);
+  }
+}
+LTR_MULTIVERSION void write(const double* slopes, double unit, std::size_t n, double* out) {
+  constexpr double kLargest = std::numeric_limits<double>::max();
+  for (std::size_t i = 0; i < n; ++i) {
+    const double slope = slopes[i] * unit, low = slope > -kLargest ? slope : -kLargest;
+    out[i] = low < kLargest ? low : kLargest;
+  }
+}
+
+// Lists as rows of arrays, or as groups of flat items.
+template <class Score, class Label>
+struct Batch {
+  const Score* scores;
+  const Label* labels;
+  const std::uint8_t* mask;  // or nullptr
+  const Score* weights;      // or nullptr
+  const Groups* groups;      // or nullptr
+  std::size_t lists, length, items;
+
+  std::size_t begin(std::size_t list) const {
+    return groups != nullptr ? groups->start(list) : std::min(list * length, items);
+  }
+};
+
+// The arrays of one list, which are kept from list to list.
+struct Buffers {
+  std::vector<double> scores, labels, weights, slopes;
+  std::vector<std::size_t> items;
+  Workspace space;
+
+  void reset(std::size_t n) {
+    space.reset(n);
+    if (scores.size() >= n) return;
+    for (auto* values : {&scores, &labels, &weights, &slopes}) values->resize(n);
+    items.resize(n);
+  }
+};
+
+struct Task {
+  Kernel kernel;
+  Options options;
+  double unit;  // by which slopes are multiplied
+};
+
+// Write the value of a list and its slopes; return whether the list is accepted.
+template <class Score, class Label>
+bool evaluate(const Batch<Score, Label>& batch, std::size_t list, const Task& task, Buffers& own, double* value,
+              Score* slopes) {
+  const std::size_t begin = batch.begin(list), length = batch.begin(list + 1) - begin;
+  own.reset(length);
+  const bool in_order = batch.groups == nullptr || batch.groups->order().empty();
+  if (in_order && batch.mask == nullptr && batch.weights == nullptr) {
+    if (read(batch.scores + begin, batch.labels + begin, length, own.scores.data(), own.labels.data())) return false;
+    const List given{length, own.scores.data(), own.labels.data(), nullptr, own.slopes.data()};
+    *value = task.kernel(given, task.options, own.space);
+    write(own.slopes.data(), task.unit, length, slopes + begin);
+    return !std::isnan(*value);
+  }
+  // items that count are copied one behind the other; all real ones are checked
+  auto* scores = reinterpret_cast<Score*>(own.space.take(length));
+  auto* labels = reinterpret_cast<Label*>(own.space.take(length));
+  std::size_t n = 0;
+  bool bad = false;
+  for (std::size_t at = begin; at < begin + length; ++at) {
+    const std::size_t item = in_order ? at : static_cast<std::size_t>(batch.groups->order()[at]);
+    slopes[item] = 0;
+    if (batch.mask != nullptr && batch.mask[item] == 0) continue;
+    scores[n] = batch.scores[item];
+    labels[n] = batch.labels[item];
+    own.items[n] = item;
+    if (batch.weights != nullptr) {
+      own.weights[n] = static_cast<double>(batch.weights[item]);
+      bad |= !(own.weights[n] >= 0.0 && own.weights[n] - own.weights[n] == 0.0);
+    }
+    ++n;
+  }
+  bad |= read(scores, labels, n, own.scores.data(), own.labels.data());
+  if (bad) return false;
+  if (batch.weights != nullptr) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      if (!(own.weights[i] > 0.0)) continue;
+      own.scores[kept] = own.scores[i];
+      own.labels[kept] = own.labels[i];
+      own.weights[kept] = own.weights[i];
+      own.items[kept++] = own.items[i];
+    }
+    n = kept;
+  }
+  own.space.reset(length);
+  const double* weights = batch.weights == nullptr ? nullptr : own.weights.data();
+  *value = task.kernel({n, own.scores.data(), own.labels.data(), weights, own.slopes.data()}, task.options, own.space);
+  if (std::isnan(*value)) return false;
+  own.space.reset(length);
+  scores = reinterpret_cast<Score*>(own.space.take(length));
+  write(own.slopes.data(), task.unit, n, scores);
+  for (std::size_t i = 0; i < n; ++i) slopes[own.items[i]] = scores[i];
+  return true;
+}
+
+template <class Score, class Label>
+bool evaluate_lists(const Batch<Score, Label>& batch, const Task& task, double work, std::size_t threads,
+                    std::vector<double>& values, Score* slopes) {
+  threads = std::clamp<std::size_t>(static_cast<std::size_t>(work / kThreadWork), 1,
+                                    std::max<std::size_t>(std::min(threads, batch.lists), 1));
+  const std::size_t step = threads == 1 ? batch.lists : batch.lists / (kChunks * threads) + 1;
+  std::atomic<std::size_t> next{0};
+  std::atomic<bool> accepted{true};
+  std::exception_ptr failure;
+  std::atomic_flag failed = ATOMIC_FLAG_INIT;
+  const auto run = [&] {
+    try {
+      thread_local Buffers buffers;
+      while (accepted.load(std::memory_order_relaxed)) {
+        const std::size_t from = next.fetch_add(step);
+        if (from >= batch.lists) break;
+        for (std::size_t list = from; list < std::min(from + step, batch.lists); ++list) {
+          if (!evaluate(batch, list, task, buffers, &values[list], slopes)) accepted = false;
+        }
+      }
+    } catch (...) {
+      accepted = false;
+      if (!failed.test_and_set()) failure = std::current_exception();
+    }
+  };
+  std::vector<std::thread> others;
+  for (std::size_t thread = 1; thread < threads; ++thread) {
+    try {
+      others.emplace_back(run);
+    } catch (const std::system_error&) {
+      break;  // no more threads to be had: those there are do the work
+    }
+  }
+  run();
+  for (std::thread& other : others) other.join();
+  if (failure) std::rethrow_exception(failure);
+  return accepted;
+}
+
+// --- what Python calls -----------------------------------------------------------------------------------------------
+
+using Input = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
+using Output = nb::ndarray<nb::c_contig, nb::device::cpu>;
+
+enum class Reduction { none, sum, mean };
+
+class ListLoss {
+ public:
+  ListLoss(const std::string& name, bool mean, double power, double temperature, std::vector<double> rank_weights,
+           bool by_rank, std::int64_t cutoff, bool exp2, bool share_of_pairs)
+      : rank_weights_(std::move(rank_weights)) {
+    const auto found = kernels().find(name);
+    require(found != kernels().end(), "the name of a loss");
+    named_ = found->second;
+    options_ = {.mean = mean,
+                .power = power,
+                .by_rank = by_rank,
+                .cutoff = cutoff,
+                .exp2 = exp2,
+                .share_of_pairs = share_of_pairs,
+                .temperature = temperature};
+    needs_weights_ = name == "lambda" || name == "smooth";
+  }
+
+  // The same with curvatures in place of slopes.
+  ListLoss curvature() const {
+    ListLoss other = *this;
+    other.named_.kernel = named_.curvature;
+    return other;
+  }
+
+  bool operator()(const Input& scores, const Input& labels, const std::optional<Input>& mask,
+                  const std::optional<Input>& weights, const Groups* groups, const std::string& reduction,
+                  std::int64_t threads, const Output& values, const Output& slopes) const {
+    require(reduction == "none" || reduction == "sum" || reduction == "mean", "the name of a reduction");
+    const Reduction how = reduction == "none" ? Reduction::none : reduction == "sum" ? Reduction::sum : Reduction::mean;
+    const auto typed = [&]<class Score>(Score) {
+      if (labels.dtype() == nb::dtype<std::int64_t>()) {
+        return run<Score, std::int64_t>(scores, labels, mask, weights, groups, how, threads, values, slopes);
+      }
+      return run<Score, Score>(scores, labels, mask, weights, groups, how, threads, values, slopes);
+    };
+    if (scores.dtype() == nb::dtype<float>()) return typed(float{});
+    return typed(double{});
+  }
+
+ private:
+  template <class T>
+  static const T* data(const Input& array, std::size_t items) {
+    require(array.dtype() == nb::dtype<T>(), "one number type for scores, labels, weights and slopes");
+    require(array.size() == items, "one entry per item");
+    return static_cast<const T*>(array.data());
+  }
+
+  template <class Score, class Label>
+  bool run(const Input& scores, const Input& labels, const std::optional<Input>& mask,
+           const std::optional<Input>& weights, const Groups* groups, Reduction how, std::int64_t threads,
+           const Output& values, const Output& slopes) const {
+    require(scores.ndim() > 0 && (groups == nullptr || scores.ndim() == 1), "a list axis");
+    const std::size_t items = scores.size(), length = scores.shape(scores.ndim() - 1);
+    std::size_t lists = 1;
+    for (std::size_t axis = 0; axis + 1 < scores.ndim(); ++axis) lists *= scores.shape(axis);
+    require(groups == nullptr || groups->items() == items, "one id per item");
+    if (groups != nullptr) lists = groups->lists();
+    const std::size_t longest = groups != nullptr ? groups->longest() : length;
+    require(!needs_weights_ || rank_weights_.size() >= longest, "a weight per rank");
+    require(longest < (std::size_t{1} << 31), "lists that are not too long");
+    require(values.dtype() == nb::dtype<Score>() && slopes.dtype() == nb::dtype<Score>(), "one number type");
+    require(values.size() == (how == Reduction::none ? lists : 1) && slopes.size() == items, "one value per list");
+    Batch<Score, Label> batch{data<Score>(scores, items),
+                              data<Label>(labels, items),
+                              mask ? reinterpret_cast<const std::uint8_t*>(data<bool>(*mask, items)) : nullptr,
+                              weights ? data<Score>(*weights, items) : nullptr,
+                              groups,
+                              lists,
+                              length,
+                              items};
+    Task task{named_.kernel, options_, how == Reduction::mean && lists > 0 ? 1.0 / static_cast<double>(lists) : 1.0};
+    task.options.largest = std::numeric_limits<Score>::max();
+    task.options.rank_weights = rank_weights_;
+    if (named_.of_items && how != Reduction::none && !mask && !weights && groups == nullptr && length > 0 &&
+        length < kMerged) {
+      // several lists at a time: the mean of means of equally many items is their sum, divided
+      if (options_.mean) task.unit /= static_cast<double>(length);
+      task.options.mean = false;
+      batch.length = kMerged / length * length;
+      batch.lists = (items + batch.length - 1) / batch.length;
+    }
+    const double pairs = groups != nullptr ? groups->pairs() : static_cast<double>(items) * static_cast<double>(length);
+    const double work = 5.0 * static_cast<double>(items) + (named_.of_pairs ? 0.5 * pairs : 0.0);
+    auto* out = static_cast<Score*>(values.data());
+    auto* gradient = static_cast<Score*>(slopes.data());
+    const nb::gil_scoped_release release;
+    std::vector<double> found(batch.lists);
+    if (!evaluate_lists(batch, task, work, static_cast<std::size_t>(std::max<std::int64_t>(threads, 1)), found,
+                        gradient)) {
+      return false;
+    }
+    if (how == Reduction::none) {
+      std::transform(found.begin(), found.end(), out, [](double value) { return static_cast<Score>(value); });
+      return true;
+    }
+    double total = 0.0;
+    for (const double value : found) total += value * task.unit;
+    *out = static_cast<Score>(total);
+    return true;
+  }
+
+  Named named_{};
+  Options options_;
+  std::vector<double> rank_weights_;
+  bool needs_weights_ = false;
+};
+
+// --- sums of a smooth function over long lists (`ltr.losses.transforms`) ---------------------------------------------
+
+void check_bins(const Vector<std::int64_t>& bins, std::size_t items, std::size_t rows) {
+  require(bins.shape(0) == items, "one bin per item");
+  for (const std::int64_t bin : view(bins)) require(bin >= 0 && bin < static_cast<std::int64_t>(rows), "bins");
+}
+
+// Add q times each Chebyshev polynomial of an item's place to the row of its bin.
+void add_moments(Vector<double> q, Vector<std::int64_t> bins, Vector<double> place, OutRows<double> total) {
+  require(place.shape(0) == q.shape(0) && total.shape(1) >= 2, "one place per item");
+  check_bins(bins, q.shape(0), total.shape(0));
+  const nb::gil_scoped_release release;
+  const auto rows = view(total);
+  for (std::size_t i = 0; i < q.shape(0); ++i) {
+    const auto row = rows[static_cast<std::size_t>(view(bins)[i])];
+    const double t = view(place)[i], charge = view(q)[i];
+    double before = 1.0, current = t;
+    row[0] += charge;
+    row[1] += charge * t;
+    for (std::size_t r = 2; r < row.size(); ++r) {
+      before = std::exchange(current, 2.0 * t * current - before);
+      row[r] += charge * current;
+    }
+  }
+}
+
+// Write the Chebyshev series of each item's bin at its place (Clenshaw's recurrence).
+void interpolate(Rows<double> coefficients, Vector<std::int64_t> bins, Vector<double> place, OutVector<double> out) {
+  require(place.shape(0) == out.shape(0) && coefficients.shape(1) >= 1, "one place per item");
+  check_bins(bins, out.shape(0), coefficients.shape(0));
+  const nb::gil_scoped_release release;
+  const auto rows = view(coefficients);
+  for (std::size_t i = 0; i < out.shape(0); ++i) {
+    const auto row = rows[static_cast<std::size_t>(view(bins)[i])];
+    const double t = view(place)[i];
+    double after = 0.0, current = 0.0;
+    for (std::size_t r = row.size() - 1; r > 0; --r) after = std::exchange(current, 2.0 * t * current - after + row[r]);
+    view(out)[i] = t * current - after + row[0];
+  }
+}
+
+}  // namespace
+
+void bind_losses(nb::module_& module) {
+  nb::class_<Groups>(module, "Groups", "The lists of flat items with an id each.")
+      .def(
+          "__init__", [](Groups* self, const Vector<std::int64_t>& ids) { new (self) Groups(view(ids)); },
+          nb::arg("ids"))
+      .def_prop_ro("lists", &Groups::lists, "Number of lists.")
+      .def_prop_ro("items", &Groups::items, "Number of items.")
+      .def_prop_ro("longest", &Groups::longest, "Length of the longest list.")
+      .def_prop_ro("pairs", &Groups::pairs, "Sum of the squared lengths.")
+      .def(
+          "write_number",
+          [](const Groups& self, const OutVector<std::int64_t>& out) {
+            require(out.shape(0) == self.items(), "one number per item");
+            std::copy(self.number().begin(), self.number().end(), out.data());
+          },
+          nb::arg("out").noconvert(), "Write the number of each item's list.");
+  nb::class_<ListLoss>(module, "ListLoss", "A loss of lists by name, with its options.")
+      .def(nb::init<const std::string&, bool, double, double, std::vector<double>, bool, std::int64_t, bool, bool>(),
+           nb::arg("name"), nb::arg("mean") = true, nb::arg("power") = 1.0, nb::arg("temperature") = 1.0,
+           nb::arg("rank_weights") = std::vector<double>{}, nb::arg("by_rank") = false, nb::arg("cutoff") = 0,
+           nb::arg("exp2") = false, nb::arg("share_of_pairs") = false)
+      .def("__call__", &ListLoss::operator(), nb::arg("scores"), nb::arg("labels"), nb::arg("mask").none(),
+           nb::arg("weights").none(), nb::arg("groups").none(), nb::arg("reduction"), nb::arg("threads"),
+           nb::arg("values").noconvert(), nb::arg("slopes").noconvert(),
+           "Write values and gradient; return False if Python must look at the inputs.")
+      .def("curvature", &ListLoss::curvature,
+           "Return an object that writes, in place of the gradient, the second derivative in each score or a bound.");
+  module.def("add_moments", &add_moments, nb::arg("q"), nb::arg("bins"), nb::arg("place"), nb::arg("total").noconvert(),
+             "Add charges times Chebyshev polynomials of the places of items to the rows of their bins.");
+  module.def("interpolate", &interpolate, nb::arg("coefficients"), nb::arg("bins"), nb::arg("place"),
+             nb::arg("out").noconvert(), "Write the Chebyshev series of each item's bin at its place.");
+}
+
+}  // namespace ltr

@@ -1,0 +1,63 @@
+// Losses of ranked lists: the value of one list and its gradient. `losses.cpp` reads the lists and calls these kernels.
+//
+// A kernel returns the value and writes the slopes, in float64. NaN instead of a value says that the inputs must be
+// looked at in Python, which raises an error or takes another way.
+//
+// Each loss has a second kernel, `..._curvature`, that returns 0 and writes in place of the slopes, for each score, the
+// second derivative of the value in this score alone, or a bound above it where that is not simple (see each kernel).
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include "lists.h"
+
+namespace ltr {
+
+struct Options {
+  bool mean = true;      // over pairs or items; otherwise their sum
+  double largest = 0.0;  // largest number of the type of the scores: slopes do not leave its range
+  double power = 1.0;    // of the P-norm push
+  // rank statistics
+  std::span<const double> rank_weights{};  // a_1..a_n of the longest list, without the cutoff
+  bool by_rank = false;                    // whether weights depend on the rank instead of the position
+  std::int64_t cutoff = 0;                 // positions from here on have weight 0
+  bool exp2 = false;                       // gains are 2^label - 1, otherwise the label
+  bool share_of_pairs = false;             // divide by the number of pairs of a positive and a negative
+  double temperature = 1.0;
+};
+
+using Kernel = double (*)(const List&, const Options&, Workspace&);
+
+double ranknet(const List& list, const Options& options, Workspace& space);
+double hinge(const List& list, const Options& options, Workspace& space);
+double squared_hinge(const List& list, const Options& options, Workspace& space);
+double exponential(const List& list, const Options& options, Workspace& space);
+double exponential_push(const List& list, const Options& options, Workspace& space);
+double logistic_push(const List& list, const Options& options, Workspace& space);
+double logistic(const List& list, const Options& options, Workspace& space);
+double list_net(const List& list, const Options& options, Workspace& space);
+double list_mle(const List& list, const Options& options, Workspace& space);
+double lambda(const List& list, const Options& options, Workspace& space);
+double smooth(const List& list, const Options& options, Workspace& space);
+
+// The derivatives of RankNet alone, in near-linear time: the value of a long list is 0.
+double ranknet_slope(const List& list, const Options& options, Workspace& space);
+double ranknet_slope_curvature(const List& list, const Options& options, Workspace& space);
+
+double ranknet_curvature(const List& list, const Options& options, Workspace& space);
+double hinge_curvature(const List& list, const Options& options, Workspace& space);
+double squared_hinge_curvature(const List& list, const Options& options, Workspace& space);
+double exponential_curvature(const List& list, const Options& options, Workspace& space);
+double exponential_push_curvature(const List& list, const Options& options, Workspace& space);
+double logistic_push_curvature(const List& list, const Options& options, Workspace& space);
+double logistic_curvature(const List& list, const Options& options, Workspace& space);
+double list_net_curvature(const List& list, const Options& options, Workspace& space);
+double list_mle_curvature(const List& list, const Options& options, Workspace& space);
+double lambda_curvature(const List& list, const Options& options, Workspace& space);
+double smooth_curvature(const List& list, const Options& options, Workspace& space);
+
+constexpr double kRefused = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace ltr

@@ -1,0 +1,453 @@
+// Losses of the pairs of a list, pair by pair: RankNet, hinge, squared hinge, and the P-norm push of logistic losses.
+//
+// Items are sorted by label, highest first. A pass over the pairs goes through the items i and, for each, through all
+// items k of a lower label, which follow each other in memory. Where no weights are given, the logarithms of a logistic
+// loss are not taken pair by pair: sum over i of log(1 + e_ik) = log(1 + q_k) with q_k = product over i of (1 + e_ik)
+// - 1. The update q <- q + e (1 + q) has positive terms only and so keeps the relative precision of q, however small
+// the e are; with e <= 1, q stays within the range for 1,000 factors.
+//
+// If the scores of a list are at most `kClose` apart, exp(s_k - s_i) = exp(s_k - c) exp(c - s_i) takes two exponentials
+// per item instead of one per pair. The exponents are then at most 32 in size, so that rounding them changes the result
+// by less than 4e-15.
+#include <algorithm>
+#include <cmath>
+
+#include "losses.h"
+#include "sorted_list.h"
+#include "vector_math.h"
+
+namespace ltr {
+namespace {
+
+constexpr double kClose = 64.0;
+constexpr std::size_t kFactors = 960;  // of a product of terms 1 + e <= 2
+constexpr double kMax = std::numeric_limits<double>::max();
+const double kLargestRoot = std::sqrt(kMax);
+
+// Exponentials of the scores of a list around the middle of their range, and their inverses.
+struct Exponentials {
+  double *up, *down;  // exp(s - c) and exp(c - s)
+  bool close;         // whether they exist: the scores are not far apart
+};
+
+LTR_MULTIVERSION void exponentiate(const double* scores, double middle, double* up, double* down, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    up[i] = exp_of(scores[i] - middle);
+    down[i] = exp_of(middle - scores[i]);
+  }
+}
+
+Exponentials exponentials(const Sorted& x, Workspace& space) {
+  const auto [low, high] = std::minmax_element(x.scores, x.scores + x.n);
+  Exponentials e{space.take(x.n), space.take(x.n), *high - *low <= kClose};
+  if (e.close) exponentiate(x.scores, *low + 0.5 * (*high - *low), e.up, e.down, x.n);
+  return e;
+}
+
+// --- the mean or sum over pairs ------------------------------------------------------------------------------------
+
+// Sums over the lower items k of one item i: of share * value, of share * slope; each k gets its part of the slope.
+struct Row {
+  double value = 0.0, slope = 0.0;
+};
+
+template <class Pair>
+[[gnu::always_inline]] inline Row over_row(double score, double share, const double* scores, const double* shares,
+                                           double* slopes, std::size_t n, Pair pair) {
+  double value = 0.0, slope = 0.0;
+#pragma omp simd reduction(+ : value, slope)
+  for (std::size_t k = 0; k < n; ++k) {
+    double step;
+    value += shares[k] * pair(score - scores[k], step);
+    step *= shares[k];
+    slope += step;
+    slopes[k] -= share * step;
+  }
+  return {value, slope};
+}
+
+LTR_MULTIVERSION Row hinge_row(double score, double share, const double* scores, const double* shares, double* slopes,
+                               std::size_t n) {
+  return over_row(score, share, scores, shares, slopes, n, [](double z, double& step) {
+    const double missing = 1.0 - z;
+    step = missing > 0.0 ? -1.0 : 0.0;
+    return missing > 0.0 ? missing : 0.0;
+  });
+}
+
+// The slope stops growing where the square leaves the range.
+LTR_MULTIVERSION Row squared_hinge_row(double score, double share, const double* scores, const double* shares,
+                                       double* slopes, std::size_t n) {
+  const double largest = kLargestRoot;
+  return over_row(score, share, scores, shares, slopes, n, [largest](double z, double& step) {
+    const double missing = 1.0 - z > 0.0 ? 1.0 - z : 0.0;
+    step = -2.0 * (missing < largest ? missing : largest);
+    return missing * missing;
+  });
+}
+
+LTR_MULTIVERSION Row logistic_row(double score, double share, const double* scores, const double* shares,
+                                  double* slopes, std::size_t n) {
+  return over_row(score, share, scores, shares, slopes, n, [](double z, double& step) {
+    const double size = z > 0.0 ? z : -z, far = exp_of(-size), inverse = 1.0 / (1.0 + far);
+    step = z > 0.0 ? -far * inverse : -inverse;
+    return log_of_one_plus(far) + (z > 0.0 ? 0.0 : size);
+  });
+}
+
+// Sums for the lower items k of one item i, with exponentials around a middle: of products q, of the parts of the
+// values that are linear in z, and of the slopes; all but the last are kept for each k.
+LTR_MULTIVERSION double close_logistic_row(double score, double up, double down, const double* scores,
+                                           const double* ups, const double* downs, double* products, double* linear,
+                                           double* slopes, std::size_t n) {
+  double slope = 0.0;
+#pragma omp simd reduction(+ : slope)
+  for (std::size_t k = 0; k < n; ++k) {
+    const double e = down * ups[k], inverse = up * downs[k], z = scores[k] - score;
+    const double far = e < inverse ? e : inverse, step = e / (1.0 + e);
+    products[k] += far * (1.0 + products[k]);
+    linear[k] += z > 0.0 ? z : 0.0;
+    slopes[k] += step;
+    slope += step;
+  }
+  return -slope;
+}
+
+// Add log(1 + q) to the linear parts and start the products anew.
+LTR_MULTIVERSION void take_logarithms(double* products, double* linear, std::size_t n) {
+  for (std::size_t k = 0; k < n; ++k) {
+    linear[k] += log_of_one_plus_any(products[k]);
+    products[k] = 0.0;
+  }
+}
+
+// Write the sum of the logistic losses of each item with those of higher labels, for close scores without weights, and
+// add the slopes; return the number of pairs.
+double add_up_close(const Sorted& x, const Exponentials& e, double* sums, Workspace& space) {
+  double* products = space.take(x.n);
+  std::fill_n(products, x.n, 0.0);
+  std::fill_n(sums, x.n, 0.0);
+  double pairs = 0.0;
+  std::size_t factors = 0;
+  for (std::size_t label = 0; label + 1 < x.by_label.labels(); ++label) {
+    const std::size_t from = x.begin(label), to = x.begin(label + 1), n = x.n - to;
+    for (std::size_t i = from; i < to; ++i) {
+      if (++factors > kFactors) {
+        take_logarithms(products, sums, x.n);
+        factors = 1;
+      }
+      x.slopes[i] += close_logistic_row(x.scores[i], e.up[i], e.down[i], x.scores + to, e.up + to, e.down + to,
+                                        products + to, sums + to, x.slopes + to, n);
+    }
+    pairs += static_cast<double>(to - from) * static_cast<double>(n);
+  }
+  take_logarithms(products, sums, x.n);
+  return pairs;
+}
+
+template <class RowOf>
+double over_pairs(const List& list, const Options& options, Workspace& space, RowOf row_of) {
+  const Sorted x = sorted(list, space);
+  double total = 0.0, pairs = 0.0, below = 0.0;  // the share of the items below a label
+  for (std::size_t label = x.by_label.labels(); label-- > 0;) {
+    const std::size_t from = x.begin(label), to = x.begin(label + 1);
+    double own = 0.0;
+    for (std::size_t i = from; i < to; ++i) {
+      own += x.shares[i];
+      if (to == x.n) continue;
+      const Row row = row_of(x.scores[i], x.shares[i], x.scores + to, x.shares + to, x.slopes + to, x.n - to);
+      total += x.shares[i] * row.value;
+      x.slopes[i] += x.shares[i] * row.slope;
+    }
+    pairs += own * below;
+    below += own;
+  }
+  return finished(x, total, pairs, list, options);
+}
+
+// Whether a list has no weights, and scores whose exponentials are products.
+bool is_close(const List& list) {
+  if (list.weights != nullptr || list.n == 0) return false;
+  const auto [low, high] = std::minmax_element(list.scores, list.scores + list.n);
+  return *high - *low <= kClose;
+}
+
+}  // namespace
+
+double hinge(const List& list, const Options& options, Workspace& space) {
+  return over_pairs(list, options, space, hinge_row);
+}
+
+double squared_hinge(const List& list, const Options& options, Workspace& space) {
+  return over_pairs(list, options, space, squared_hinge_row);
+}
+
+double ranknet(const List& list, const Options& options, Workspace& space) {
+  if (!is_close(list)) return over_pairs(list, options, space, logistic_row);
+  const Sorted x = sorted(list, space);
+  const Exponentials e = exponentials(x, space);
+  double* sums = space.take(x.n);
+  const double pairs = add_up_close(x, e, sums, space);
+  double total = 0.0;
+  for (std::size_t k = 0; k < x.n; ++k) total += sums[k];
+  return finished(x, total, pairs, list, options);
+}
+
+// --- curvatures of the mean or sum over pairs ------------------------------------------------------------------------
+
+namespace {
+
+// Sum over the lower items k of one item i of share * curvature; each k gets its part.
+template <class Curvature>
+[[gnu::always_inline]] inline Row over_curvatures(double score, double share, const double* scores,
+                                                  const double* shares, double* curvatures, std::size_t n,
+                                                  Curvature curvature) {
+  double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+  for (std::size_t k = 0; k < n; ++k) {
+    const double own = shares[k] * curvature(score - scores[k]);
+    sum += own;
+    curvatures[k] += share * own;
+  }
+  return {0.0, sum};
+}
+
+LTR_MULTIVERSION Row hinge_curvatures(double score, double share, const double* scores, const double* shares,
+                                      double* curvatures, std::size_t n) {
+  return over_curvatures(score, share, scores, shares, curvatures, n, [](double z) { return z < 1.0 ? 1.0 : 0.0; });
+}
+
+LTR_MULTIVERSION Row squared_hinge_curvatures(double score, double share, const double* scores, const double* shares,
+                                              double* curvatures, std::size_t n) {
+  return over_curvatures(score, share, scores, shares, curvatures, n, [](double z) { return z < 1.0 ? 2.0 : 0.0; });
+}
+
+LTR_MULTIVERSION Row logistic_curvatures(double score, double share, const double* scores, const double* shares,
+                                         double* curvatures, std::size_t n) {
+  return over_curvatures(score, share, scores, shares, curvatures, n, [](double z) {
+    const double far = exp_of(z > 0.0 ? -z : z), inverse = 1.0 / (1.0 + far);
+    return far * inverse * inverse;
+  });
+}
+
+LTR_MULTIVERSION double close_logistic_curvatures(double down, const double* ups, double* curvatures, std::size_t n) {
+  double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+  for (std::size_t k = 0; k < n; ++k) {
+    const double e = down * ups[k], inverse = 1.0 / (1.0 + e), own = e * inverse * inverse;
+    curvatures[k] += own;
+    sum += own;
+  }
+  return sum;
+}
+
+}  // namespace
+
+// A hinge is straight but for its kink: its pairs of a loss above 0 count as curvature 1, the size of their slopes. The
+// Newton step of any set of items is then their balance of pairs to win, at most 1, which is the margin of the hinge.
+double hinge_curvature(const List& list, const Options& options, Workspace& space) {
+  over_pairs(list, options, space, hinge_curvatures);
+  return 0.0;
+}
+
+double squared_hinge_curvature(const List& list, const Options& options, Workspace& space) {
+  over_pairs(list, options, space, squared_hinge_curvatures);
+  return 0.0;
+}
+
+double ranknet_curvature(const List& list, const Options& options, Workspace& space) {
+  if (!is_close(list)) {
+    over_pairs(list, options, space, logistic_curvatures);
+    return 0.0;
+  }
+  const Sorted x = sorted(list, space);
+  const Exponentials e = exponentials(x, space);
+  double pairs = 0.0;
+  for (std::size_t label = 0; label + 1 < x.by_label.labels(); ++label) {
+    const std::size_t from = x.begin(label), to = x.begin(label + 1), n = x.n - to;
+    for (std::size_t i = from; i < to; ++i) {
+      x.slopes[i] += close_logistic_curvatures(e.down[i], e.up + to, x.slopes + to, n);
+    }
+    pairs += static_cast<double>(to - from) * static_cast<double>(n);
+  }
+  finished(x, 0.0, pairs, list, options);
+  return 0.0;
+}
+
+// --- the P-norm push -------------------------------------------------------------------------------------------------
+
+namespace {
+
+double finite(double x) { return std::min(std::max(x, -kMax), kMax); }
+
+// The unit of the losses of an item's pairs, which is about the largest of them, so that no sum leaves the range. Where
+// even the largest is exp(-z) to the last digit, losses are exp(-z - shift); otherwise they are multiplied by `scale`.
+struct Unit {
+  double shift = 0.0, scale = 1.0;
+
+  explicit Unit(double least) {  // the least difference
+    if (least > 40.0) {
+      shift = -least;
+    } else {
+      const double largest = least > 0.0 ? std::log1p(std::exp(-least)) : std::log1p(std::exp(least)) - least;
+      scale = 1.0 / std::min(largest, 1e300);
+    }
+  }
+  double log() const { return shift - std::log(scale); }
+};
+
+// The sum of share * loss over the upper items of an item whose loss is log(1 + exp(-z)), times the scale.
+LTR_MULTIVERSION double near_sum(const double* scores, const double* shares, std::size_t n, double score,
+                                 double scale) {
+  const double most = kMax;
+  double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+  for (std::size_t i = 0; i < n; ++i) {
+    const double z = scores[i] - score, size = z > 0.0 ? z : -z, bounded = size < most ? size : most;
+    const double value = log_of_one_plus(exp_of(-size)) + (z > 0.0 ? 0.0 : bounded);
+    sum += shares[i] * (value * scale);
+  }
+  return sum;
+}
+
+// Add the sizes of the slopes of this sum, times a factor, to those of the upper items; return their sum.
+LTR_MULTIVERSION double near_slopes(const double* scores, const double* shares, std::size_t n, double score,
+                                    double factor, double* slopes) {
+  double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+  for (std::size_t i = 0; i < n; ++i) {
+    const double z = scores[i] - score, size = z > 0.0 ? z : -z, far = exp_of(-size), inverse = 1.0 / (1.0 + far);
+    const double step = factor * (shares[i] * (z > 0.0 ? far * inverse : inverse));
+    slopes[i] += step;
+    sum += step;
+  }
+  return sum;
+}
+
+// The same sums where losses are exp(-z - shift). Differences beyond the range are taken as its end, as in the shift.
+LTR_MULTIVERSION double far_sum(const double* scores, const double* shares, std::size_t n, double score, double shift) {
+  const double most = kMax;
+  double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+  for (std::size_t i = 0; i < n; ++i) {
+    const double z = scores[i] - score, bounded = z < most ? z : most;
+    sum += shares[i] * exp_of(-bounded - shift);
+  }
+  return sum;
+}
+
+LTR_MULTIVERSION double far_slopes(const double* scores, const double* shares, std::size_t n, double score,
+                                   double shift, double factor, double* slopes) {
+  const double most = kMax;
+  double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+  for (std::size_t i = 0; i < n; ++i) {
+    const double z = scores[i] - score, bounded = z < most ? z : most;
+    const double step = factor * (shares[i] * exp_of(-bounded - shift));
+    slopes[i] += step;
+    sum += step;
+  }
+  return sum;
+}
+
+// Add the slopes of the lower items k of one item i, times a factor of each k; return their sum, the size of i's own.
+LTR_MULTIVERSION double close_slopes(double down, const double* ups, const double* factors, double* slopes,
+                                     std::size_t n) {
+  double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+  for (std::size_t k = 0; k < n; ++k) {
+    const double e = down * ups[k], step = factors[k] * (e / (1.0 + e));
+    slopes[k] += step;
+    sum += step;
+  }
+  return sum;
+}
+
+// The mean or sum over k of (inner sum or mean of log(1 + exp(-z)) over the upper items)^p, in logarithms.
+//
+// An item is pulled up by its pairs as the upper one and pushed down by those as the lower one. Its slope is the
+// difference of the two. Because -l' <= l and l'' <= -l' for l = log(1 + exp(-z)), its second derivative is at most p
+// times their sum.
+double push(const List& list, const Options& options, Workspace& space, bool curvature) {
+  const Sorted x = sorted(list, space);
+  std::fill_n(list.slopes, list.n, 0.0);
+  const std::size_t labels = x.by_label.labels();
+  if (labels < 2) return 0.0;
+  const double power = options.power;
+  const std::size_t first = x.begin(1);  // items from here on are below others
+  const Exponentials e = exponentials(x, space);
+  const bool close = e.close && !x.weighted;  // inner sums come from products
+  double *sums = space.take(x.n), *inner = space.take(x.n), *least = space.take(x.n), *pulls = space.take(x.n);
+  if (close) {
+    add_up_close(x, e, sums, space);
+    std::fill_n(x.slopes, x.n, 0.0);  // those of a mean of pairs
+  }
+  std::fill_n(pulls, x.n, 0.0);
+  double largest = -std::numeric_limits<double>::infinity(), counted = 0.0, beside = 0.0, lowest = kMax;
+  for (std::size_t label = 1; label < labels; ++label) {
+    const std::size_t above = x.begin(label);
+    for (std::size_t i = x.begin(label - 1); i < above; ++i) {
+      beside += x.shares[i];
+      lowest = std::min(lowest, x.scores[i]);
+    }
+    for (std::size_t k = above; k < x.begin(label + 1); ++k) {
+      double log_sum;
+      if (close) {
+        log_sum = std::log(sums[k]);
+      } else {
+        least[k] = finite(lowest - x.scores[k]);
+        const Unit unit(least[k]);
+        sums[k] = unit.shift != 0.0 ? far_sum(x.scores, x.shares, above, x.scores[k], unit.shift)
+                                    : near_sum(x.scores, x.shares, above, x.scores[k], unit.scale);
+        log_sum = unit.log() + std::log(sums[k]);
+      }
+      inner[k] = finite(power * (log_sum - (options.mean ? std::log(beside) : 0.0)));
+      largest = std::max(largest, inner[k]);
+      counted += x.shares[k];
+    }
+  }
+  double total = 0.0;
+  for (std::size_t k = first; k < x.n; ++k) total += inner[k] = x.shares[k] * std::exp(inner[k] - largest);
+  double log_value = largest + std::log(total);
+  if (options.mean) {
+    log_value -= std::log(counted);
+  } else {
+    log_value += finite((power + 1.0) * (std::log(x.heaviest) + std::log(x.weights)));
+  }
+  const double limit = std::log(options.largest) - std::log(power) - 1.0;
+  const double steepness = power * std::exp(std::min(log_value, limit));
+  for (std::size_t k = first; k < x.n; ++k) inner[k] = inner[k] / total / sums[k];
+  for (std::size_t label = 1; label < labels; ++label) {
+    const std::size_t above = x.begin(label);
+    if (close) {
+      for (std::size_t i = x.begin(label - 1); i < above; ++i) {
+        pulls[i] += close_slopes(e.down[i], e.up + above, inner + above, x.slopes + above, x.n - above);
+      }
+      continue;
+    }
+    for (std::size_t k = above; k < x.begin(label + 1); ++k) {
+      const Unit unit(least[k]);
+      x.slopes[k] += unit.shift != 0.0
+                         ? far_slopes(x.scores, x.shares, above, x.scores[k], unit.shift, inner[k], pulls)
+                         : near_slopes(x.scores, x.shares, above, x.scores[k], inner[k] * unit.scale, pulls);
+    }
+  }
+  for (std::size_t at = 0; at < x.n; ++at) {
+    list.slopes[x.by_label.order[at]] =
+        curvature ? power * ((x.slopes[at] + pulls[at]) * steepness) : (x.slopes[at] - pulls[at]) * steepness;
+  }
+  return std::exp(log_value);
+}
+
+}  // namespace
+
+double logistic_push(const List& list, const Options& options, Workspace& space) {
+  return push(list, options, space, false);
+}
+
+double logistic_push_curvature(const List& list, const Options& options, Workspace& space) {
+  push(list, options, space, true);
+  return 0.0;
+}
+
+}  // namespace ltr

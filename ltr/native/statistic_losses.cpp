@@ -1,0 +1,302 @@
+// Losses made from a rank statistic: LambdaLoss, and the shortfall of a statistic with smooth positions.
+#include <algorithm>
+#include <cmath>
+
+#include "losses.h"
+#include "vector_math.h"
+
+namespace ltr {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kClose = 64.0;  // largest difference of scores for which exponentials are products (`pair_losses.cpp`)
+
+// The gains of the items of a list, the weights of its positions, and what a value is divided by.
+struct Statistic {
+  double *gains, *weights;
+  double ideal = 0.0, divisor = 1.0;
+  bool zero = false, refused = false;  // the value is 0, or the inputs must be looked at in Python
+};
+
+Statistic statistic_of(const List& list, const Options& options, Workspace& space) {
+  const std::size_t n = list.n;
+  Statistic x{space.take(n), space.take(n)};
+  const ByLabel by_label = sort_by_label(list.labels, n, space);
+  for (std::size_t i = 0; i < n; ++i) x.gains[i] = options.exp2 ? std::exp2(list.labels[i]) - 1.0 : list.labels[i];
+  const std::size_t longest = options.rank_weights.size();
+  for (std::size_t position = 0; position < n; ++position) {
+    const std::size_t rank = (options.by_rank ? n : longest) - position;
+    const bool counts = static_cast<std::int64_t>(position) < options.cutoff;
+    x.weights[position] = counts ? options.rank_weights[rank - 1] : 0.0;
+    x.ideal += x.gains[static_cast<std::size_t>(by_label.order[position])] * x.weights[position];
+  }
+  double whole = by_label.labels() < 2 ? 0.0 : x.ideal;
+  if (options.share_of_pairs) {
+    double positives = 0.0;
+    for (std::size_t i = 0; i < n; ++i) {
+      positives += list.labels[i];
+      x.refused |= list.labels[i] != 0.0 && list.labels[i] != 1.0;
+    }
+    whole = positives * (static_cast<double>(n) - positives);
+  }
+  x.refused |= !(x.ideal < kInfinity);
+  x.zero = !(whole > 0.0);
+  x.divisor = options.mean ? whole : 1.0;
+  return x;
+}
+
+struct Row {
+  double value = 0.0, slope = 0.0;
+};
+
+// Sums over the items k below one item, in the order of the scores: of swap changes times logistic losses. Whichever of
+// the two has the larger gain should be above; the loss of a pair may be infinite although swapping changes nothing.
+template <class Exponential>
+[[gnu::always_inline]] inline Row lambda_row(double score, double gain, double weight, const double* scores,
+                                             const double* gains, const double* weights, double* slopes, std::size_t n,
+                                             Exponential exponential) {
+  double value = 0.0, slope = 0.0;
+#pragma omp simd reduction(+ : value, slope)
+  for (std::size_t k = 0; k < n; ++k) {
+    const double more = gain - gains[k], distance = score - scores[k], e = exponential(k, distance);
+    const double change = (more > 0.0 ? more : -more) * (weight - weights[k]), inverse = 1.0 / (1.0 + e);
+    const double linear = more < 0.0 && change > 0.0 ? distance : 0.0;
+    value += change * log_of_one_plus(e) + change * linear;
+    const double step = change * (more < 0.0 ? inverse : -e * inverse);  // of the item above
+    slope += step;
+    slopes[k] -= step;
+  }
+  return {value, slope};
+}
+
+LTR_MULTIVERSION Row far_lambda_row(double score, double gain, double weight, const double* scores, const double* gains,
+                                    const double* weights, double* slopes, std::size_t n) {
+  return lambda_row(score, gain, weight, scores, gains, weights, slopes, n,
+                    [](std::size_t, double distance) { return exp_of(-distance); });
+}
+
+LTR_MULTIVERSION Row close_lambda_row(double score, double gain, double weight, double down, const double* ups,
+                                      const double* scores, const double* gains, const double* weights, double* slopes,
+                                      std::size_t n) {
+  return lambda_row(score, gain, weight, scores, gains, weights, slopes, n, [down, ups](std::size_t k, double) {
+    const double e = down * ups[k];
+    return e < 1.0 ? e : 1.0;
+  });
+}
+
+// The sum over the items k below one item of swap changes times second derivatives of logistic losses.
+template <class Exponential>
+[[gnu::always_inline]] inline Row lambda_curvature_row(double gain, double weight, const double* gains,
+                                                       const double* weights, double* curvatures, std::size_t n,
+                                                       Exponential exponential) {
+  double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+  for (std::size_t k = 0; k < n; ++k) {
+    const double more = gain - gains[k], e = exponential(k), inverse = 1.0 / (1.0 + e);
+    const double own = (more > 0.0 ? more : -more) * (weight - weights[k]) * (e * inverse * inverse);
+    sum += own;
+    curvatures[k] += own;
+  }
+  return {0.0, sum};
+}
+
+LTR_MULTIVERSION Row far_lambda_curvatures(double score, double gain, double weight, const double* scores,
+                                           const double* gains, const double* weights, double* curvatures,
+                                           std::size_t n) {
+  return lambda_curvature_row(gain, weight, gains, weights, curvatures, n,
+                              [score, scores](std::size_t k) { return exp_of(scores[k] - score); });
+}
+
+LTR_MULTIVERSION Row close_lambda_curvatures(double gain, double weight, double down, const double* ups,
+                                             const double* gains, const double* weights, double* curvatures,
+                                             std::size_t n) {
+  return lambda_curvature_row(gain, weight, gains, weights, curvatures, n,
+                              [down, ups](std::size_t k) { return down * ups[k]; });
+}
+
+LTR_MULTIVERSION void exponentiate(const double* scores, double middle, double unit, double* up, double* down,
+                                   std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    up[i] = exp_of((scores[i] - middle) * unit);
+    down[i] = exp_of((middle - scores[i]) * unit);
+  }
+}
+
+// Add sigmoids of differences of one item from the following ones to the positions of all.
+template <class Sigmoid>
+[[gnu::always_inline]] inline double position_row(double* positions, std::size_t n, Sigmoid sigmoid) {
+  double own = 0.0;
+#pragma omp simd reduction(+ : own)
+  for (std::size_t k = 0; k < n; ++k) {
+    const double above = sigmoid(k);  // to what degree k is above the item
+    own += above;
+    positions[k] += 1.0 - above;
+  }
+  return own;
+}
+
+// Add slopes of sigmoids times differences of factors or, with a sign of 1, their sums.
+template <class Slope>
+[[gnu::always_inline]] inline double slope_row(double factor, const double* factors, double sign, double* slopes,
+                                               std::size_t n, Slope slope_of) {
+  double own = 0.0;
+#pragma omp simd reduction(+ : own)
+  for (std::size_t k = 0; k < n; ++k) {
+    const double step = (factors[k] + sign * factor) * slope_of(k);
+    own += step;
+    slopes[k] += sign * step;
+  }
+  return own;
+}
+
+LTR_MULTIVERSION double close_positions(double down, const double* ups, double* positions, std::size_t n) {
+  return position_row(positions, n, [down, ups](std::size_t k) {
+    const double e = down * ups[k];
+    return e / (1.0 + e);
+  });
+}
+
+LTR_MULTIVERSION double far_positions(double score, double temperature, const double* scores, double* positions,
+                                      std::size_t n) {
+  return position_row(positions, n, [=](std::size_t k) {
+    const double x = (scores[k] - score) / temperature, far = exp_of(x > 0.0 ? -x : x), inverse = 1.0 / (1.0 + far);
+    return x > 0.0 ? inverse : far * inverse;
+  });
+}
+
+LTR_MULTIVERSION double close_slopes(double down, const double* ups, double factor, const double* factors, double sign,
+                                     double* slopes, std::size_t n) {
+  return slope_row(factor, factors, sign, slopes, n, [down, ups](std::size_t k) {
+    const double e = down * ups[k], inverse = 1.0 / (1.0 + e);
+    return e * inverse * inverse;
+  });
+}
+
+LTR_MULTIVERSION double far_slopes(double score, double temperature, const double* scores, double factor,
+                                   const double* factors, double sign, double* slopes, std::size_t n) {
+  return slope_row(factor, factors, sign, slopes, n, [=](std::size_t k) {
+    const double x = (scores[k] - score) / temperature, far = exp_of(x > 0.0 ? -x : x), inverse = 1.0 / (1.0 + far);
+    return far * inverse * inverse;
+  });
+}
+
+// The sum over pairs with label_i > label_k of D_ik log(1 + exp(-(s_i - s_k))) with D_ik the change of the statistic if
+// the two swapped places. Items are sorted by score, so that weights fall along the list. Two items that both are below
+// the last position with a weight change nothing: only pairs with one item above it are visited.
+//
+// The changes D_ik are constants in the slopes and in the second derivatives.
+double sum_of_changes(const List& list, const Options& options, Workspace& space, bool curvature) {
+  const std::size_t n = list.n;
+  std::fill_n(list.slopes, n, 0.0);
+  if (n == 0) return 0.0;
+  const Statistic x = statistic_of(list, options, space);
+  if (x.refused) return kRefused;
+  if (x.zero) return 0.0;
+  auto& order = space.integers(2, n);
+  for (std::size_t i = 0; i < n; ++i) order[i] = static_cast<std::int32_t>(i);
+  // of two items with the same score the one with the smaller label is above, then the first
+  std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(n), [&list](std::int32_t i, std::int32_t k) {
+    if (list.scores[i] != list.scores[k]) return list.scores[i] > list.scores[k];
+    return list.labels[i] != list.labels[k] ? list.labels[i] < list.labels[k] : i < k;
+  });
+  double *scores = space.take(n), *gains = space.take(n), *slopes = space.take(n);
+  for (std::size_t at = 0; at < n; ++at) {
+    scores[at] = list.scores[order[at]];
+    gains[at] = x.gains[order[at]];
+    slopes[at] = 0.0;
+  }
+  const bool close = scores[0] - scores[n - 1] <= kClose;
+  double *up = space.take(n), *down = space.take(n), value = 0.0;
+  if (close) exponentiate(scores, scores[n - 1] + 0.5 * (scores[0] - scores[n - 1]), 1.0, up, down, n);
+  for (std::size_t at = 0; at + 1 < n && x.weights[at] > 0.0; ++at) {
+    const std::size_t from = at + 1, rest = n - from;
+    const double gain = gains[at], weight = x.weights[at], *below = scores + from;
+    Row row;
+    if (curvature) {
+      row = close ? close_lambda_curvatures(gain, weight, down[at], up + from, gains + from, x.weights + from,
+                                            slopes + from, rest)
+                  : far_lambda_curvatures(scores[at], gain, weight, below, gains + from, x.weights + from,
+                                          slopes + from, rest);
+    } else {
+      row = close
+                ? close_lambda_row(scores[at], gain, weight, down[at], up + from, below, gains + from, x.weights + from,
+                                   slopes + from, rest)
+                : far_lambda_row(scores[at], gain, weight, below, gains + from, x.weights + from, slopes + from, rest);
+    }
+    value += row.value;
+    slopes[at] += row.slope;
+  }
+  for (std::size_t at = 0; at < n; ++at) list.slopes[order[at]] = slopes[at] / x.divisor;
+  return value / x.divisor;
+}
+
+// The ideal value minus the sum of gain_i A(p_i), with A the weights by position, interpolated linearly, and p_i the
+// sum over the others of sigmoid((s_k - s_i) / temperature). With c_i = -gain_i A'(p_i), the slope of item i is the sum
+// over k of sigmoid' (c_k - c_i) / temperature; the same pair counts for k with the opposite sign.
+//
+// Where A is linear the second derivative is the sum of sigmoid'' (c_k - c_i) / temperature^2. As |sigmoid''| is at
+// most sigmoid' and the c are not negative, it is at most the sum of sigmoid' (c_k + c_i) / temperature^2.
+double shortfall(const List& list, const Options& options, Workspace& space, bool curvature) {
+  const std::size_t n = list.n;
+  std::fill_n(list.slopes, n, 0.0);
+  if (n == 0) return 0.0;
+  const Statistic x = statistic_of(list, options, space);
+  if (x.refused) return kRefused;
+  if (x.zero) return 0.0;
+  const auto [low, high] = std::minmax_element(list.scores, list.scores + n);
+  const double unit = 1.0 / options.temperature;
+  const bool close = unit < kInfinity && (*high - *low) * unit <= kClose;
+  double *up = space.take(n), *down = space.take(n), *positions = space.take(n), *factors = space.take(n);
+  if (close) exponentiate(list.scores, *low + 0.5 * (*high - *low), unit, up, down, n);
+  std::fill_n(positions, n, 0.0);
+  for (std::size_t i = 0; i + 1 < n; ++i) {
+    const std::size_t from = i + 1, rest = n - from;
+    positions[i] +=
+        close ? close_positions(down[i], up + from, positions + from, rest)
+              : far_positions(list.scores[i], options.temperature, list.scores + from, positions + from, rest);
+  }
+  double value = 0.0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const double position = std::min(positions[i], static_cast<double>(n - 1));
+    const auto whole = static_cast<std::size_t>(position);
+    const double here = x.weights[whole], following = x.weights[std::min(whole + 1, n - 1)];
+    value += x.gains[i] * (here + (position - static_cast<double>(whole)) * (following - here));
+    factors[i] = x.gains[i] * (here - following);
+  }
+  const double sign = curvature ? 1.0 : -1.0;
+  double* slopes = space.take(n);
+  std::fill_n(slopes, n, 0.0);
+  for (std::size_t i = 0; i + 1 < n; ++i) {
+    const std::size_t from = i + 1, rest = n - from;
+    slopes[i] += close ? close_slopes(down[i], up + from, factors[i], factors + from, sign, slopes + from, rest)
+                       : far_slopes(list.scores[i], options.temperature, list.scores + from, factors[i], factors + from,
+                                    sign, slopes + from, rest);
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    list.slopes[i] = slopes[i] / x.divisor / options.temperature;
+    if (curvature) list.slopes[i] /= options.temperature;
+  }
+  return (x.ideal - value) / x.divisor;
+}
+
+}  // namespace
+
+double lambda(const List& list, const Options& options, Workspace& space) {
+  return sum_of_changes(list, options, space, false);
+}
+
+double lambda_curvature(const List& list, const Options& options, Workspace& space) {
+  const double value = sum_of_changes(list, options, space, true);
+  return std::isnan(value) ? kRefused : 0.0;
+}
+
+double smooth(const List& list, const Options& options, Workspace& space) {
+  return shortfall(list, options, space, false);
+}
+
+double smooth_curvature(const List& list, const Options& options, Workspace& space) {
+  const double value = shortfall(list, options, space, true);
+  return std::isnan(value) ? kRefused : 0.0;
+}
+
+}  // namespace ltr

@@ -1,0 +1,150 @@
+// Bounds of what weights of a few columns can reach, for `ltr.exact.weight_space.space`.
+//
+// One column of a support, the one with the most values, is its *chain*; the values of the others divide the rows of a
+// list into blocks. Within a block the order is that of the chain, ascending or descending by the sign of its weight.
+// Take the chain's weight not below 0, and one of these orders; rows with equal values throughout are tied.
+//
+// *Bound.* Let g be the gains of a block in the order of its chain, from the top, tied rows with their mean: their
+// contribution is at most that, as weights a of places fall towards the bottom and ties count as lost or by their mean.
+// Pool neighbours with rising means until the means fall (as in isotonic regression), and let h be the pooled gains.
+// Every first so many of h have at least the sum of as many of g, and the places p_1 < p_2 < ... of the rows have
+// a[p_1] >= a[p_2] >= ..., so that the sum of a[p_i] h_i is at least that of a[p_i] g_i. Of all orders of all rows with
+// the gains h, the one in which h falls has the largest sum. It is the bound, and that of the support is the larger one
+// of both signs. A weight of 0 ties the whole block, with a mean that pooling does not lower.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "arrays.h"
+#include "module.h"
+
+namespace ltr {
+namespace {
+
+constexpr std::int64_t kBlocks = 4096;  // most blocks; a support with more has no bound
+
+// Rows that follow each other in the order of a block, with their mean gain.
+struct Pool {
+  double gain;
+  double rows;
+
+  double mean() const { return gain / rows; }
+};
+
+// A table, the statistic and the memory for bounds of supports.
+struct Table {
+  Matrix<const std::int32_t> place;       // number of each row's value among those of its column, (d, n)
+  Matrix<const std::int32_t> ascending;   // rows by the values of each column, (d, n)
+  std::span<const std::int64_t> values;   // different values of each column
+  std::span<const double> gains;          // of the rows
+  std::span<const double> sums;           // sums of the rank weights of the first so many places from the top
+  std::vector<std::int32_t> block;        // of each row
+  std::vector<std::vector<Pool>> pooled;  // of each block, from the top
+  std::vector<std::int32_t> last;         // chain value of the last row of each block
+  std::vector<Pool> all;
+};
+
+// Pool the last rows of a block with those before as long as means rise.
+void pool(std::vector<Pool>& block) {
+  while (block.size() > 1 && block.back().mean() >= block[block.size() - 2].mean()) {
+    const Pool lower = block.back();
+    block.pop_back();
+    block.back().gain += lower.gain;
+    block.back().rows += lower.rows;
+  }
+}
+
+// Return the bound for one sign of the chain's weight.
+double bound_of(Table& table, std::size_t chain, std::size_t blocks, bool descending) {
+  const std::size_t n = table.gains.size();
+  for (std::size_t b = 0; b < blocks; ++b) {
+    table.pooled[b].clear();
+    table.last[b] = -1;
+  }
+  for (std::size_t at = 0; at < n; ++at) {
+    const auto row = static_cast<std::size_t>(table.ascending(chain, descending ? n - 1 - at : at));
+    const auto b = static_cast<std::size_t>(table.block[row]);
+    std::vector<Pool>& block = table.pooled[b];
+    const std::int32_t value = table.place(chain, row);
+    if (value == table.last[b]) {
+      block.back().gain += table.gains[row];
+      block.back().rows += 1.0;
+      continue;
+    }
+    // the rows before are complete
+    pool(block);
+    block.push_back({table.gains[row], 1.0});
+    table.last[b] = value;
+  }
+  table.all.clear();
+  for (std::size_t b = 0; b < blocks; ++b) {
+    pool(table.pooled[b]);
+    table.all.insert(table.all.end(), table.pooled[b].begin(), table.pooled[b].end());
+  }
+  std::sort(table.all.begin(), table.all.end(), [](const Pool& a, const Pool& b) { return a.mean() > b.mean(); });
+  double total = 0.0;
+  std::size_t first = 0;
+  for (const Pool& one : table.all) {
+    const std::size_t end = first + static_cast<std::size_t>(one.rows);
+    total += one.mean() * (table.sums[end] - table.sums[first]);
+    first = end;
+  }
+  return total;
+}
+
+// Return the bound of a support, infinity where its columns have too many values.
+double bound_of_support(Table& table, std::span<const std::int64_t> columns) {
+  const auto value_count = [&](std::int64_t j) { return table.values[static_cast<std::size_t>(j)]; };
+  const std::int64_t chain = *std::max_element(
+      columns.begin(), columns.end(), [&](std::int64_t a, std::int64_t b) { return value_count(a) < value_count(b); });
+  std::int64_t blocks = 1;
+  std::fill(table.block.begin(), table.block.end(), 0);
+  for (const std::int64_t j : columns) {
+    if (j == chain) continue;
+    if (blocks * value_count(j) > kBlocks) return INFINITY;
+    const auto column = table.place[static_cast<std::size_t>(j)];
+    for (std::size_t row = 0; row < column.size(); ++row) {
+      table.block[row] += static_cast<std::int32_t>(blocks) * column[row];
+    }
+    blocks *= value_count(j);
+  }
+  if (table.pooled.size() < static_cast<std::size_t>(blocks)) table.pooled.resize(static_cast<std::size_t>(blocks));
+  table.last.resize(std::max(table.last.size(), table.pooled.size()));
+  const auto at = static_cast<std::size_t>(chain), number = static_cast<std::size_t>(blocks);
+  return std::max(bound_of(table, at, number, false), bound_of(table, at, number, true));
+}
+
+void bound_supports(const Rows<std::int32_t>& place, const Rows<std::int32_t>& ascending,
+                    const Vector<std::int64_t>& values, const Vector<double>& gains, const Vector<double>& sums,
+                    const Rows<std::int64_t>& supports, const OutVector<double>& bounds) {
+  const std::size_t d = place.shape(0), n = place.shape(1);
+  require(ascending.shape(0) == d && ascending.shape(1) == n && values.shape(0) == d, "one entry per value");
+  require(gains.shape(0) == n && sums.shape(0) == n + 1, "one gain per row");
+  require(bounds.shape(0) == supports.shape(0) && supports.shape(1) > 0, "one bound per support");
+  Table table{view(place), view(ascending), view(values), view(gains), view(sums), std::vector<std::int32_t>(n), {}, {},
+              {}};
+  for (std::size_t j = 0; j < d; ++j) {
+    for (std::size_t i = 0; i < n; ++i) {
+      require(table.place(j, i) >= 0 && table.place(j, i) < table.values[j], "places of values");
+      require(table.ascending(j, i) >= 0 && static_cast<std::size_t>(table.ascending(j, i)) < n, "rows");
+    }
+  }
+  const auto all = view(supports);
+  for (std::size_t s = 0; s < all.rows; ++s) {
+    for (const std::int64_t j : all[s]) require(j >= 0 && static_cast<std::size_t>(j) < d, "columns of supports");
+  }
+  const auto found = view(bounds);
+  const nb::gil_scoped_release release;
+  for (std::size_t s = 0; s < all.rows; ++s) found[s] = bound_of_support(table, all[s]);
+}
+
+}  // namespace
+
+void bind_supports(nb::module_& module) {
+  module.def("bound_supports", &bound_supports, nb::kw_only(), nb::arg("place"), nb::arg("ascending"),
+             nb::arg("values"), nb::arg("gains"), nb::arg("sums"), nb::arg("supports"), nb::arg("bounds").noconvert(),
+             "Write an upper bound of the sum of gains times rank weights, for any weights of the columns of each\n"
+             "support; infinity where there is none.");
+}
+
+}  // namespace ltr

@@ -1,0 +1,492 @@
+#include "bounds.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "lanes.h"
+
+namespace ltr::weight_space {
+namespace {
+
+constexpr int kSteps = 5;     // of the descent of the hinge bound
+constexpr int kDescent = 20;  // steps of the descent to a candidate
+constexpr double kRelaxation = 0.7;
+constexpr int kPackings = 2;          // times that unit losses are packed again, with the budgets that packing left
+constexpr double kPackAgain = 0.3;    // share of the required loss that conflicts must take for another packing
+constexpr double kLeastGrowth = 1.1;  // growth of the packed losses from which another packing follows
+
+// --- unit losses
+
+// Write the largest count that the required loss affords, from each count from 0 to `most`; `path` is nondecreasing.
+void fill_reach(const std::int64_t* path, std::int64_t most, std::int64_t required, std::int32_t* reach) {
+  std::int64_t end = 0;
+  for (std::int64_t count = 0; count <= most; ++count) {
+    end = std::max(end, count);
+    while (end < most && path[end + 1] - path[count] < required) ++end;
+    reach[count] = static_cast<std::int32_t>(end);
+  }
+}
+
+// Return the largest x up to `most` with ``path[x] - path[0]`` below a limit, 0 if there is none.
+std::int64_t largest_within(const std::int64_t* path, std::int64_t most, std::int64_t limit) {
+  std::int64_t x = 0, beyond = most + 1;
+  while (beyond - x > 1) {
+    const std::int64_t middle = (x + beyond) >> 1;
+    if (path[middle] - path[0] < limit) {
+      x = middle;
+    } else {
+      beyond = middle;
+    }
+  }
+  return x;
+}
+
+// --- conflicts
+
+// Mark which of some candidates are in conflict on a box with the given middle and half width of each coordinate.
+LTR_MULTIVERSION void mark_conflicts(const Conflicts& conflicts, const float* middle, const float* half,
+                                     std::size_t coordinates, std::uint8_t* __restrict marks) {
+  constexpr std::uint32_t kSize = 0x7fffffff;  // the bits of a float but its sign
+  const std::size_t number = conflicts.size, stride = conflicts.stride;
+  std::size_t c = 0;
+  for (; c + 32 <= number; c += 32) {
+    Floats16 sum{}, sum2{}, f, f2;
+    const float* column = conflicts.columns + c;
+    for (std::size_t j = 0; j < coordinates; ++j, column += stride) {
+      load(f, column);
+      load(f2, column + 16);
+      sum += middle[j] * f + half[j] * reinterpret_cast<Floats16>(reinterpret_cast<Bits16>(f) & kSize);
+      sum2 += middle[j] * f2 + half[j] * reinterpret_cast<Floats16>(reinterpret_cast<Bits16>(f2) & kSize);
+    }
+    float reach[32];  // max x.f
+    store(sum, reach);
+    store(sum2, reach + 16);
+    for (std::size_t k = 0; k < 32; ++k) marks[c + k] = reach[k] < conflicts.apart[c + k];
+  }
+  for (; c < number; ++c) {
+    float reach = 0.0f;
+    for (std::size_t j = 0; j < coordinates; ++j) {
+      const float f = conflicts.columns[j * stride + c];
+      reach += middle[j] * f + half[j] * std::abs(f);
+    }
+    marks[c] = reach < conflicts.apart[c];
+  }
+}
+
+// List the candidates that are in conflict on a box; return how many.
+std::size_t find_conflicts(Workspace& work, const Box& box) {
+  const Conflicts& conflicts = work.list_of(box).conflicts;
+  const std::size_t number = conflicts.size;
+  std::uint8_t* marks = work.in_conflict.data();
+  for (std::size_t j = 0; j < work.columns(); ++j) {
+    work.middle[j] = static_cast<float>(0.5 * (box.low[j] + box.high[j]));
+    work.half_width[j] = static_cast<float>(0.5 * (box.high[j] - box.low[j]));
+  }
+  mark_conflicts(conflicts, work.middle.data(), work.half_width.data(), work.columns(), marks);
+  std::fill_n(marks + number, 8, std::uint8_t{0});
+  std::size_t found = 0;
+  for (std::size_t first = 0; first < number; first += 8) {
+    std::uint64_t word;
+    std::memcpy(&word, marks + first, 8);
+    for (; word != 0; word &= word - 1) {
+      work.listed[found++] = static_cast<std::int32_t>(first + lowest_byte(word));
+    }
+  }
+  return found;
+}
+
+// Pack the pair losses in `scale` into the listed conflicts; return their loss and leave the rest in `scale`.
+double pack(Workspace& work, const Box& box, std::size_t found) {
+  const PairList& list = work.list_of(box);
+  double *left = work.scale.data(), *touched = work.touched.data(), total = 0.0;
+  work.touched.fill(0.0);
+  for (std::size_t k = 0; k < found; ++k) {
+    const std::int32_t c = work.listed[k], q = list.conflicts.one[c], p = list.conflicts.other[c];
+    const double y = std::max(std::min(left[q], left[p]), 0.0);
+    total += y;
+    left[q] -= y;
+    left[p] -= y;
+    const std::int32_t i = list.pairs.member[q], m = list.pairs.member[p];
+    touched[i] += y;
+    touched[m] += i != m ? y : 0.0;
+  }
+  return total * (1.0 - 1e-12);
+}
+
+// Lower each member's budget by what the conflicts without its pairs lose, of `packed` in all.
+void lower_budgets(Workspace& work, std::int64_t required, double packed) {
+  for (std::size_t i = 0; i < work.budget.size(); ++i) {
+    const double others = std::max(0.0, packed - work.touched[i] * (1.0 + 1e-12));
+    const auto budget = static_cast<std::int64_t>((static_cast<double>(required) - others) * (1.0 + 1e-12)) + 1;
+    work.budget[i] = std::min(work.budget[i], budget);
+  }
+}
+
+// --- the hinge bound, branching and candidates
+
+LTR_MULTIVERSION void gather_losses(const double* unit_loss, const std::int32_t* __restrict member,
+                                    const std::uint8_t* __restrict open, double* __restrict scale, std::size_t size) {
+  for (std::size_t q = 0; q < size; ++q) scale[q] = unit_loss[static_cast<std::uint32_t>(member[q])] * open[q];
+}
+
+LTR_MULTIVERSION void divide_by_lower(double* __restrict scale, const double* __restrict lower, std::size_t size) {
+  for (std::size_t q = 0; q < size; ++q) scale[q] /= -lower[q] > 1e-11 ? -lower[q] : 1e-11;
+}
+
+struct Hinges {
+  double h, slopes;  // h, and the sum of the slopes in it
+};
+
+// Add up the hinges of some pairs with the given -x.e, and write the slope of each pair in h, else 0, to `counting`.
+[[gnu::always_inline]] inline void add_hinges(const double* values, const double* __restrict scale,
+                                              double* __restrict counting, std::size_t size, double& h,
+                                              double& slopes) {
+  double sum = 0.0, sum_of_slopes = 0.0;
+#pragma omp simd reduction(+ : sum, sum_of_slopes)
+  for (std::size_t q = 0; q < size; ++q) {
+    const double slope = values[q] > 0.0 ? scale[q] : 0.0;
+    sum += slope * values[q];
+    sum_of_slopes += slope;
+    counting[q] = slope;
+  }
+  h += sum;
+  slopes += sum_of_slopes;
+}
+
+// Compute h at x, and write the slope of each pair in it, else 0, to `counting`.
+LTR_MULTIVERSION Hinges compute_hinges(const Pairs& pairs, std::size_t coordinates, const double* x,
+                                       const double* scale, double* counting) {
+  constexpr std::size_t kBlock = 256;
+  double values[kBlock];
+  Hinges found{0.0, 0.0};
+  for (std::size_t first = 0; first < pairs.size; first += kBlock) {
+    const std::size_t size = std::min(kBlock, pairs.size - first);
+    const double* columns = pairs.columns + first;
+    std::size_t q = 0;
+    for (; q + 32 <= size; q += 32) {
+      Doubles8 a{}, b{}, c{}, d{}, e;
+      const double* column = columns + q;
+      for (std::size_t j = 0; j < coordinates; ++j, column += pairs.stride) {
+        load(e, column);
+        a -= x[j] * e;
+        load(e, column + 8);
+        b -= x[j] * e;
+        load(e, column + 16);
+        c -= x[j] * e;
+        load(e, column + 24);
+        d -= x[j] * e;
+      }
+      store(a, values + q);
+      store(b, values + q + 8);
+      store(c, values + q + 16);
+      store(d, values + q + 24);
+    }
+    for (; q + 8 <= size; q += 8) {
+      Doubles8 a{}, e;
+      const double* column = columns + q;
+      for (std::size_t j = 0; j < coordinates; ++j, column += pairs.stride) {
+        load(e, column);
+        a -= x[j] * e;
+      }
+      store(a, values + q);
+    }
+    for (; q < size; ++q) {
+      values[q] = 0.0;
+      for (std::size_t j = 0; j < coordinates; ++j) values[q] -= x[j] * columns[j * pairs.stride + q];
+    }
+    add_hinges(values, scale + first, counting + first, size, found.h, found.slopes);
+  }
+  return found;
+}
+
+// Write x.e of each pair to `value`.
+LTR_MULTIVERSION void compute_values(const double* columns, std::size_t stride, std::size_t coordinates,
+                                     const double* __restrict x, double* __restrict value, std::size_t size) {
+  for (std::size_t q = 0; q < size; ++q) value[q] = 0.0;
+  for (std::size_t j = 0; j < coordinates; ++j) {
+    const double* e = columns + j * stride;
+    for (std::size_t q = 0; q < size; ++q) value[q] += x[j] * e[q];
+  }
+}
+
+// Write the sum of the columns, or of the sizes of their entries, times `value` to `sums`.
+template <bool sizes>
+[[gnu::always_inline]] inline void sum_entries(const double* columns, std::size_t stride, std::size_t coordinates,
+                                               const double* __restrict value, double* __restrict sums,
+                                               std::size_t size) {
+  const auto entry = [](double e) { return sizes ? std::abs(e) : e; };
+  std::size_t j = 0;
+  for (; j + 4 <= coordinates; j += 4) {
+    const double *e0 = columns + j * stride, *e1 = e0 + stride, *e2 = e1 + stride, *e3 = e2 + stride;
+    double s0 = 0.0, s1 = 0.0, s2 = 0.0, s3 = 0.0;
+#pragma omp simd reduction(+ : s0, s1, s2, s3)
+    for (std::size_t q = 0; q < size; ++q) {
+      const double y = value[q];
+      s0 += y * entry(e0[q]);
+      s1 += y * entry(e1[q]);
+      s2 += y * entry(e2[q]);
+      s3 += y * entry(e3[q]);
+    }
+    sums[j] = s0;
+    sums[j + 1] = s1;
+    sums[j + 2] = s2;
+    sums[j + 3] = s3;
+  }
+  for (; j < coordinates; ++j) {
+    const double* e0 = columns + j * stride;
+    double s0 = 0.0;
+#pragma omp simd reduction(+ : s0)
+    for (std::size_t q = 0; q < size; ++q) s0 += value[q] * entry(e0[q]);
+    sums[j] = s0;
+  }
+}
+
+LTR_MULTIVERSION void sum_columns(const double* columns, std::size_t stride, std::size_t coordinates,
+                                  const double* __restrict value, double* __restrict sums, std::size_t size) {
+  sum_entries<false>(columns, stride, coordinates, value, sums, size);
+}
+
+LTR_MULTIVERSION void sum_sizes(const double* columns, std::size_t stride, std::size_t coordinates,
+                                const double* __restrict value, double* __restrict sums, std::size_t size) {
+  sum_entries<true>(columns, stride, coordinates, value, sums, size);
+}
+
+LTR_MULTIVERSION void branching_shares(const double* unit_loss, const std::int32_t* __restrict member,
+                                       const std::uint8_t* __restrict open, const double* __restrict upper,
+                                       const double* __restrict lower, double* __restrict share, std::size_t size) {
+  for (std::size_t q = 0; q < size; ++q) {
+    const double counts = unit_loss[static_cast<std::uint32_t>(member[q])] > 0.0 ? 1.0 : 1e-6;
+    share[q] = counts * open[q] / (upper[q] - lower[q] + 1e-300);
+  }
+}
+
+LTR_MULTIVERSION double product_of_decided(const double* __restrict upper, const double* __restrict share,
+                                           const double* __restrict e, double half, std::size_t size) {
+  double below = 1.0, above = 1.0;
+#pragma omp simd reduction(+ : below, above)
+  for (std::size_t q = 0; q < size; ++q) {
+    const double fall = half * e[q], counts = share[q] > 0.0 ? 1.0 : 0.0;
+    below += upper[q] < fall ? counts : 0.0;
+    above += upper[q] < -fall ? counts : 0.0;
+  }
+  return below * above;
+}
+
+// Return ``- max over the box of g.x``. Vectors of coordinates are padded with zeros to a multiple of 8.
+LTR_MULTIVERSION double dual(const double* low, const double* high, const double* g, std::size_t padded) {
+  double total = 0.0;
+#pragma omp simd reduction(+ : total)
+  for (std::size_t j = 0; j < padded; ++j) total += g[j] * (g[j] > 0.0 ? high[j] : low[j]);
+  return -total;
+}
+
+// Move x along g so that h falls by `fall` to first order; return whether it could move.
+LTR_MULTIVERSION bool step(const double* __restrict low, const double* __restrict high, double* __restrict x,
+                           const double* __restrict g, double fall, std::size_t padded) {
+  double norm = 0.0;
+#pragma omp simd reduction(+ : norm)
+  for (std::size_t j = 0; j < padded; ++j) {
+    const bool blocked = ((g[j] > 0.0) & (x[j] >= high[j])) | ((g[j] < 0.0) & (x[j] <= low[j]));
+    const double term = blocked ? 0.0 : g[j] * (high[j] - low[j]);
+    norm += term * term;
+  }
+  // sides of less than 1e-150
+  if (norm <= 0.0 || !(fall / norm < std::numeric_limits<double>::infinity())) return false;
+  const double factor = fall / norm;
+  for (std::size_t j = 0; j < padded; ++j) {
+    const double width = high[j] - low[j];
+    // in this order no product overflows: 0 times infinity would be no number
+    double moved = x[j] + factor * (g[j] * width) * width;
+    moved = moved < low[j] ? low[j] : moved;
+    x[j] = moved > high[j] ? high[j] : moved;
+  }
+  return true;
+}
+
+void start_at_point(const Box& box, double* x, std::size_t columns) {
+  for (std::size_t j = 0; j < columns; ++j) x[j] = std::min(std::max(box.point[j], box.low[j]), box.high[j]);
+}
+
+bool must_be_zero(const Space& space, const Box& box, std::size_t j) { return space.sparse && box.used[j] == 0; }
+
+}  // namespace
+
+std::size_t compute_unit_losses(const Space& space, Workspace& work, const Box& box, std::int64_t required,
+                                const std::int64_t* budget) {
+  const Tables& tables = space.tables;
+  const std::int64_t* path = work.path.data();
+  std::size_t forced = 0;
+  for (std::size_t level = 0; level < tables.levels(); ++level) {
+    const bool shared = tables.counts_at[level] >= 0;
+    if (shared) {
+      fill_level_path(tables, box, level, work.path.data());
+      if (budget == nullptr) fill_reach(path, tables.most[level], required, work.reach.data());
+    }
+    const auto last = static_cast<std::size_t>(tables.start[level + 1]);
+    for (auto i = static_cast<std::size_t>(tables.start[level]); i < last; ++i) {
+      work.unit_loss[i] = 0.0;
+      work.forced[i] = 0;
+      const std::int64_t most = box.losable[i], count = box.counts[i];
+      if (most == 0) continue;
+      const std::int64_t limit = budget == nullptr ? required : budget[i];
+      std::int64_t x = 0, loss = 0;  // the largest x that the budget affords
+      if (!shared) {
+        const std::int64_t* step = tables.step.data() + tables.table[level] + count;
+        for (; x < most && loss + step[x] < limit; ++x) loss += step[x];
+      } else {
+        x = budget == nullptr ? std::min<std::int64_t>(most, work.reach[static_cast<std::size_t>(count)] - count)
+                              : largest_within(path + count, most, limit);
+        loss = path[count + x] - path[count];
+      }
+      if (x == 0) {
+        // no such point loses a pair of i, so its unit loss is free: two forced pairs in conflict close the box
+        work.unit_loss[i] = static_cast<double>(required) * (1.0 + 1e-9);
+        work.forced[i] = 1;
+        ++forced;
+      } else {
+        work.unit_loss[i] = static_cast<double>(loss) * work.inverse[static_cast<std::size_t>(x)] * (1.0 - 1e-13);
+      }
+    }
+  }
+  return forced;
+}
+
+void compute_pair_losses(Workspace& work, const Box& box) {
+  const Pairs& pairs = work.list_of(box).pairs;
+  gather_losses(work.unit_loss.data(), pairs.member, box.open, work.scale.data(), pairs.size);
+}
+
+void compute_hinge_slopes(Workspace& work, const Box& box) {
+  divide_by_lower(work.scale.data(), box.lower, work.list_of(box).pairs.size);
+}
+
+double conflicts_loss(const Space& space, Workspace& work, const Box& box, std::int64_t required, double enough) {
+  const std::size_t found = find_conflicts(work, box);
+  compute_pair_losses(work, box);
+  double packed = pack(work, box, found);
+  for (int again = 0; again < kPackings; ++again) {
+    if (packed >= enough || packed < kPackAgain * enough) break;
+    const double before = packed;
+    if (again == 0) work.budget.fill(required);
+    lower_budgets(work, required, packed);
+    compute_unit_losses(space, work, box, required, work.budget.data());
+    compute_pair_losses(work, box);
+    packed = pack(work, box, found);
+    if (packed < kLeastGrowth * before) break;
+  }
+  return packed;
+}
+
+void branching_scores(const Space& space, Workspace& work, const Box& box) {
+  const Pairs& pairs = work.list_of(box).pairs;
+  branching_shares(work.unit_loss.data(), pairs.member, box.open, box.upper, box.lower, work.value.data(), pairs.size);
+  sum_sizes(pairs.columns, pairs.stride, space.d(), work.value.data(), work.score.data(), pairs.size);
+}
+
+double decided_by_half(Workspace& work, const Box& box, std::size_t j) {
+  const Pairs& pairs = work.list_of(box).pairs;
+  return product_of_decided(box.upper, work.value.data(), pairs.column(j), 0.5 * (box.high[j] - box.low[j]),
+                            pairs.size);
+}
+
+HingeBound hinge_bound(const Space& space, Workspace& work, Box& box, double required) {
+  const Pairs& pairs = work.list_of(box).pairs;
+  const std::size_t columns = space.columns();
+  double *x = work.x.data(), *g = work.g.data(), *mean = work.mean.data(), *best = work.best.data();
+  start_at_point(box, x, columns);
+  std::fill_n(mean, columns, 0.0);
+  double total = 0.0;
+  HingeBound found{Outcome::kOpen, -std::numeric_limits<double>::infinity()};
+  for (int number = 1; number <= kSteps; ++number) {
+    if (space.stop.asked()) {  // one step takes long with many pairs of many features
+      found.outcome = Outcome::kGaveUp;
+      break;
+    }
+    const Hinges hinges = compute_hinges(pairs, columns, x, work.scale.data(), work.value.data());
+    if (hinges.h < required) {
+      found.outcome = Outcome::kGaveUp;
+      break;
+    }
+    sum_columns(pairs.columns, pairs.stride, columns, work.value.data(), g, pairs.size);
+    const double phi = dual(box.low, box.high, g, work.padded()) - hinges.slopes * space.error;
+    if (phi > found.phi) {
+      found.phi = phi;
+      std::copy_n(g, columns, best);
+    }
+    total += hinges.slopes;
+    for (std::size_t j = 0; j < columns; ++j) mean[j] += g[j];
+    if (number > 1) {
+      const double mean_phi = (dual(box.low, box.high, mean, work.padded()) - total * space.error) / number;
+      if (mean_phi > found.phi) {
+        found.phi = mean_phi;
+        for (std::size_t j = 0; j < columns; ++j) best[j] = mean[j] / number;
+      }
+    }
+    if (found.phi >= required) {
+      found.outcome = Outcome::kClosed;
+      break;
+    }
+    if (!step(box.low, box.high, x, g, kRelaxation * (hinges.h - 0.9 * required), work.padded())) break;
+  }
+  std::copy_n(x, columns, box.point);
+  return found;
+}
+
+void descend(const Space& space, Workspace& work, const Box& box) {
+  const Pairs& pairs = work.list_of(box).pairs;
+  const std::size_t columns = space.columns();
+  double *x = work.x.data(), *g = work.g.data();
+  start_at_point(box, x, columns);
+  for (int number = 0; number < kDescent; ++number) {
+    if (space.stop.asked()) break;
+    for (std::size_t j = 0; j + 1 < columns; ++j) {
+      if (must_be_zero(space, box, j)) x[j] = 0.0;
+    }
+    const Hinges hinges = compute_hinges(pairs, columns, x, work.scale.data(), work.value.data());
+    if (hinges.h <= 0.0) break;
+    sum_columns(pairs.columns, pairs.stride, columns, work.value.data(), g, pairs.size);
+    for (std::size_t j = 0; j + 1 < columns; ++j) {
+      if (must_be_zero(space, box, j)) g[j] = 0.0;
+    }
+    if (!step(box.low, box.high, x, g, 1.2 * hinges.h, work.padded())) break;
+  }
+  for (std::size_t j = 0; j + 1 < columns; ++j) {
+    if (must_be_zero(space, box, j)) x[j] = 0.0;
+  }
+}
+
+void round_candidate(const Space& space, Workspace& work) {
+  for (std::size_t j = 0; j < space.d(); ++j) work.x[j] = std::nearbyint(work.x[j]);
+}
+
+std::int64_t candidate_value(const Space& space, Workspace& work, const Box& box) {
+  const Pairs& pairs = work.list_of(box).pairs;
+  const std::size_t d = space.d();
+  double* x = work.x.data();
+  if (!space.fixed) {
+    x[d] = 0.0;
+    for (std::size_t i = 0; i < space.T.rows; ++i) {
+      double weight = 0.0;
+      for (std::size_t j = 0; j < d; ++j) weight += space.T(i, j) * x[j];
+      x[d] = std::max(x[d], std::abs(weight) * (1.0 + 1e-12));
+    }
+  }
+  for (std::size_t row = 0; row < space.A.rows; ++row) {
+    double activity = 0.0;
+    for (std::size_t j = 0; j < d; ++j) activity += side_term(space, space.A(row, j) * x[j]);
+    if (activity > space.b[row]) return kNever;
+  }
+  std::copy_n(box.counts, work.trial_counts.size(), work.trial_counts.data());
+  std::copy_n(box.fewer, work.trial_fewer.size(), work.trial_fewer.data());
+  std::int64_t value = box.bound;
+  compute_values(pairs.columns, pairs.stride, space.columns(), x, work.value.data(), pairs.size);
+  for (std::size_t q = 0; q < pairs.size; ++q) {
+    if (box.open[q] != 0 && work.value[q] < pairs.slack[q]) {
+      value += raise_count(space.tables, work.trial_counts.data(), work.trial_fewer.data(),
+                           static_cast<std::size_t>(pairs.member[q]));
+    }
+  }
+  return value;
+}
+
+}  // namespace ltr::weight_space

@@ -1,0 +1,445 @@
+#include "boxes.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace ltr::weight_space {
+namespace {
+
+constexpr double kDense = 0.6;            // share of open pairs below which a box gets its own list
+constexpr double kDenseCandidates = 0.7;  // share of candidates left below which their columns are copied
+constexpr float kDead = -3e38f;           // below every reach: no conflict
+constexpr double kWorthwhile = 0.9;       // share of a width below which a box is updated
+constexpr double kRoom = 1e-14;           // added to caps, for coordinates up to 1
+
+LTR_MULTIVERSION void add_coordinate(double* __restrict upper, double* __restrict lower, const double* __restrict e,
+                                     double middle, double half, std::size_t size) {
+  for (std::size_t q = 0; q < size; ++q) {
+    const double x = middle * e[q], y = half * std::abs(e[q]);
+    upper[q] += x + y;
+    lower[q] += x - y;
+  }
+}
+
+LTR_MULTIVERSION void move_interval(double* __restrict upper, double* __restrict lower, const double* __restrict e,
+                                    double rise, double fall, std::size_t size) {
+  for (std::size_t q = 0; q < size; ++q) {
+    const double above = e[q] > 0.0 ? e[q] : 0.0, below = e[q] < 0.0 ? e[q] : 0.0;
+    upper[q] += rise * below - fall * above;
+    lower[q] += rise * above - fall * below;
+  }
+}
+
+// Mark the open pairs that the interval bounds decide.
+LTR_MULTIVERSION void mark_decided(const double* __restrict upper, const double* __restrict lower,
+                                   const std::uint8_t* __restrict open, std::uint8_t* __restrict marks,
+                                   std::size_t size) {
+  for (std::size_t q = 0; q < size; ++q) {
+    const bool still = (upper[q] >= 0.0) & (lower[q] < 0.0);
+    marks[q] = open[q] & static_cast<std::uint8_t>(!still);
+  }
+}
+
+// Enter the marked pairs of a box as decided into its counts and its bound; the bytes of `marks` are 0 or 1.
+void count_decided(const Space& space, Box& box, const Pairs& pairs, const std::uint8_t* marks) {
+  for (std::size_t first = 0; first < pairs.size; first += 8) {
+    std::uint64_t word;
+    std::memcpy(&word, marks + first, 8);
+    for (; word != 0; word &= word - 1) {
+      const std::size_t q = first + lowest_byte(word);
+      if (q >= pairs.size) break;
+      const auto member = static_cast<std::size_t>(pairs.member[q]);
+      box.open[q] = 0;
+      --box.losable[member];
+      --box.alive;
+      if (box.upper[q] < 0.0) box.bound += raise_count(space.tables, box.counts, box.fewer, member);
+    }
+  }
+}
+
+// Write the interval bounds of the upper half of a box, whose lower half stays in place, and mark what each decides.
+LTR_MULTIVERSION void split(double* __restrict upper, double* __restrict lower, double* __restrict upper2,
+                            double* __restrict lower2, const double* __restrict e, const std::uint8_t* __restrict open,
+                            std::uint8_t* __restrict marks, std::uint8_t* __restrict marks2, double rise, double fall,
+                            std::size_t size) {
+  for (std::size_t q = 0; q < size; ++q) {
+    const double above = e[q] > 0.0 ? e[q] : 0.0, below = e[q] < 0.0 ? e[q] : 0.0;
+    const double x = upper[q], y = lower[q];
+    const double a = x - fall * above, b = y - fall * below, c = x + rise * below, d = y + rise * above;
+    upper[q] = a;
+    lower[q] = b;
+    upper2[q] = c;
+    lower2[q] = d;
+    marks[q] = open[q] & static_cast<std::uint8_t>(!((a >= 0.0) & (b < 0.0)));
+    marks2[q] = open[q] & static_cast<std::uint8_t>(!((c >= 0.0) & (d < 0.0)));
+  }
+}
+
+template <typename T>
+void take(const T* source, const std::int32_t* index, std::size_t kept, T* into) {
+  for (std::size_t k = 0; k < kept; ++k) into[k] = source[static_cast<std::uint32_t>(index[k])];
+}
+
+// Take the same entries of several rows, four rows at a time.
+template <typename T>
+void take_rows(const T* source, std::size_t stride, const std::int32_t* index, std::size_t kept, T* into,
+               std::size_t into_stride, std::size_t rows) {
+  for (; rows >= 4; rows -= 4, source += 4 * stride, into += 4 * into_stride) {
+    const T *a = source, *b = a + stride, *c = b + stride, *d = c + stride;
+    T *a2 = into, *b2 = a2 + into_stride, *c2 = b2 + into_stride, *d2 = c2 + into_stride;
+    for (std::size_t k = 0; k < kept; ++k) {
+      const auto q = static_cast<std::uint32_t>(index[k]);
+      a2[k] = a[q];
+      b2[k] = b[q];
+      c2[k] = c[q];
+      d2[k] = d[q];
+    }
+  }
+  for (; rows > 0; --rows, source += stride, into += into_stride) take(source, index, kept, into);
+}
+
+// Copy the open pairs of a box to a list of its own, padded to a multiple of 8 with pairs that stay undecided but do
+// not count as open, and write the place of each in the new list to `place`.
+void copy_open_pairs(Workspace& work, Box& box) {
+  const PairList& from = work.lists[box.list];
+  PairList& into = work.lists[box.list + 1];
+  const Pairs& old = from.pairs;
+  std::size_t kept = 0;
+  std::int32_t *index = work.gather.data(), *place = work.place.data();
+  for (std::size_t q = 0; q < old.size; ++q) {
+    index[kept] = static_cast<std::int32_t>(q);
+    place[q] = box.open[q] != 0 ? static_cast<std::int32_t>(kept) : -1;
+    kept += box.open[q];
+  }
+  const std::size_t padded = (kept + 7) / 8 * 8, columns = work.columns(), at = from.pairs_end;
+  const std::size_t single_size = work.half.size();
+  double* column = work.pair_columns.data() + at * columns;
+  float* single = work.pair_single.data() + at * single_size;
+  double* slack = work.slack.data() + at;
+  std::int32_t* member = work.member.data() + at;
+  take_rows(old.columns, old.stride, index, kept, column, padded, columns);
+  for (std::size_t j = 0; j < columns; ++j) std::fill(column + j * padded + kept, column + (j + 1) * padded, 0.0);
+  if (padded >= kProbed) {  // shorter lists are not probed
+    for (std::size_t k = 0; k < kept; ++k) {
+      std::copy_n(old.single + static_cast<std::size_t>(index[k]) * single_size, single_size, single + k * single_size);
+    }
+    std::fill(single + kept * single_size, single + padded * single_size, 0.0f);
+  }
+  take(old.slack, index, kept, slack);
+  take(old.member, index, kept, member);
+  take(box.upper, index, kept, box.upper);
+  take(box.lower, index, kept, box.lower);
+  std::fill(slack + kept, slack + padded, 0.0);
+  std::fill(member + kept, member + padded, 0);
+  std::fill(box.upper + kept, box.upper + padded, 1.0);
+  std::fill(box.lower + kept, box.lower + padded, -1.0);
+  for (std::size_t k = 0; k < padded; ++k) box.open[k] = k < kept;
+  std::int32_t* run = work.run.data() + at + box.list;  // each list has one entry more
+  std::size_t runs = 0;
+  if (padded >= kProbed) {
+    for (std::size_t k = 0; k < kept; ++k) {
+      run[runs] = static_cast<std::int32_t>(k);
+      runs += k == 0 || member[k] != member[k - 1];
+    }
+    run[runs] = static_cast<std::int32_t>(kept);
+  }
+  into.pairs = {column, single, slack, member, padded, padded, run, runs};
+  into.pairs_end = at + padded;
+}
+
+// Copy the conflicts of a pair list to the next list, whose pairs have moved to `place` (-1: decided).
+void keep_conflicts(Workspace& work, const PairList& from, PairList& into) {
+  const Conflicts& old = from.conflicts;
+  const std::int32_t* place = work.place.data();
+  std::size_t kept = 0;
+  for (std::size_t c = 0; c < old.size; ++c) {
+    work.listed[kept] = static_cast<std::int32_t>(c);
+    kept += (place[old.one[c]] >= 0) & (place[old.other[c]] >= 0);
+  }
+  std::int32_t *one = work.one.data() + from.links_end, *other = work.other.data() + from.links_end;
+  float* apart = work.apart.data() + from.links_end;
+  if (static_cast<double>(kept) < kDenseCandidates * static_cast<double>(old.size)) {
+    float* columns = work.conflict_columns.data() + from.conflicts_end * work.columns();
+    take_rows(old.columns, old.stride, work.listed.data(), kept, columns, kept, work.columns());
+    for (std::size_t k = 0; k < kept; ++k) {
+      const std::int32_t c = work.listed[k];
+      one[k] = place[old.one[c]];
+      other[k] = place[old.other[c]];
+      apart[k] = old.apart[c];
+    }
+    into.conflicts = {columns, one, other, apart, kept, kept};
+    into.conflicts_end = from.conflicts_end + kept;
+  } else {  // the same columns, some of them of pairs that are decided by now
+    for (std::size_t c = 0; c < old.size; ++c) {
+      const std::int32_t q = place[old.one[c]], p = place[old.other[c]];
+      one[c] = std::max(q, 0);
+      other[c] = std::max(p, 0);
+      apart[c] = q >= 0 && p >= 0 ? old.apart[c] : kDead;
+    }
+    into.conflicts = {old.columns, one, other, apart, old.size, old.stride};
+    into.conflicts_end = from.conflicts_end;
+  }
+  into.links_end = from.links_end + into.conflicts.size;
+}
+
+// Compute bounds of max|(Tv)_j| over a box; T has its coordinates in rows, padded with zeros to a multiple of 8.
+LTR_MULTIVERSION void norm_bounds(const double* axes, const double* sizes, std::size_t weights, std::size_t d,
+                                  const double* low, const double* high, double& least, double& most) {
+  for (std::size_t first = 0; first < weights; first += 8) {
+    double middle[8] = {}, half[8] = {};
+    for (std::size_t j = 0; j < d; ++j) {
+      const double x = 0.5 * (low[j] + high[j]), y = 0.5 * (high[j] - low[j]);
+      for (std::size_t i = 0; i < 8; ++i) {
+        middle[i] += x * axes[j * weights + first + i];
+        half[i] += y * sizes[j * weights + first + i];
+      }
+    }
+    for (std::size_t i = 0; i < 8; ++i) {
+      const double error = 1e-14 * (std::abs(middle[i]) + half[i] + 1e-3);
+      least = std::max(least, std::abs(middle[i]) - half[i] - error);
+      most = std::max(most, std::abs(middle[i]) + half[i] + error);
+    }
+  }
+}
+
+double least_term(const Space& space, const Box& box, std::size_t row, std::size_t j) {
+  const double a = space.A(row, j);
+  return side_term(space, a * (a > 0.0 ? box.low[j] : box.high[j]));
+}
+
+}  // namespace
+
+void compute_interval_bounds(Workspace& work, Box& box) {
+  const Pairs& pairs = work.list_of(box).pairs;
+  for (std::size_t q = 0; q < pairs.size; ++q) {
+    box.upper[q] = pairs.slack[q];
+    box.lower[q] = -pairs.slack[q];
+  }
+  for (std::size_t j = 0; j < work.columns(); ++j) {
+    const double middle = 0.5 * (box.low[j] + box.high[j]);
+    // outwards: the middle is rounded, and both ends of the box must be within
+    const double half = std::max(box.high[j] - middle, middle - box.low[j]);
+    add_coordinate(box.upper, box.lower, pairs.column(j), middle, half, pairs.size);
+  }
+  box.updates = 0;
+}
+
+void set_interval(Workspace& work, Box& box, std::size_t j, double low, double high) {
+  const Pairs& pairs = work.list_of(box).pairs;
+  move_interval(box.upper, box.lower, pairs.column(j), low - box.low[j], box.high[j] - high, pairs.size);
+  box.low[j] = low;
+  box.high[j] = high;
+  box.updates += 2;
+}
+
+void update_decided(const Space& space, Workspace& work, Box& box) {
+  const Pairs& pairs = work.list_of(box).pairs;
+  mark_decided(box.upper, box.lower, box.open, work.changed.data(), pairs.size);
+  count_decided(space, box, pairs, work.changed.data());
+}
+
+void copy_box(Workspace& work, const Box& box, const Box& top, Box& child, bool with_bounds) {
+  const std::size_t size = work.list_of(box).pairs.size, columns = work.columns();
+  child.list = box.list;
+  child.bound = box.bound;
+  child.alive = box.alive;
+  child.updates = box.updates;
+  child.upper = top.upper + size;
+  child.lower = top.lower + size;
+  child.open = top.open + size;
+  std::copy_n(box.low, columns, child.low);
+  std::copy_n(box.high, columns, child.high);
+  std::copy_n(box.used, columns, child.used);
+  std::copy_n(box.point, columns, child.point);
+  std::copy_n(box.counts, work.unit_loss.size(), child.counts);
+  std::copy_n(box.losable, work.unit_loss.size(), child.losable);
+  std::copy_n(box.fewer, work.trial_fewer.size(), child.fewer);
+  if (with_bounds) {
+    std::copy_n(box.upper, size, child.upper);
+    std::copy_n(box.lower, size, child.lower);
+    std::copy_n(box.open, size, child.open);
+  }
+}
+
+void halve(const Space& space, Workspace& work, Box& box, Box& child, std::size_t j) {
+  const Pairs& pairs = work.list_of(box).pairs;
+  const double middle = 0.5 * (box.low[j] + box.high[j]);
+  const double high = space.integer ? std::floor(middle) : middle, low = space.integer ? high + 1.0 : middle;
+  std::copy_n(box.open, pairs.size, child.open);
+  split(box.upper, box.lower, child.upper, child.lower, pairs.column(j), box.open, work.changed.data(),
+        work.changed_too.data(), low - box.low[j], box.high[j] - high, pairs.size);
+  box.high[j] = high;
+  child.low[j] = low;
+  child.updates = ++box.updates;
+  count_decided(space, child, pairs, work.changed_too.data());
+  count_decided(space, box, pairs, work.changed.data());
+}
+
+std::pair<double, double> norm_interval(const Space& space, const Box& box) {
+  const std::size_t d = space.d();
+  double least = 0.0, most = 0.0;
+  norm_bounds(space.axes.data(), space.axis_sizes.data(), space.axes.size() / d, d, box.low, box.high, least, most);
+  return {std::max(least, box.low[d]), std::min(box.high[d], most)};
+}
+
+void mark_used(const Space& space, Box& box, std::size_t j) {
+  if (box.used[j] != 0) return;
+  box.used[j] = 1;
+  box.bound -= space.price[j];
+}
+
+void tighten(const Space& space, Workspace& work, Box& box, std::size_t j, double low, double high) {
+  if (space.integer) {
+    low = std::ceil(low - kWhole);
+    high = std::floor(high + kWhole);
+    if (low > high) {
+      box.bound = kNever;
+      return;
+    }
+  }
+  if (box.updates >= kUpdates) compute_interval_bounds(work, box);
+  set_interval(work, box, j, low, high);
+  if (low > 0.0 || high < 0.0) mark_used(space, box, j);
+}
+
+Tightened tighten_to_forced_pairs(const Space& space, Workspace& work, Box& box) {
+  const Pairs& pairs = work.list_of(box).pairs;
+  const std::size_t d = space.d();
+  double *low = work.least.data(), *high = work.largest.data();
+  std::copy_n(box.low, d, low);
+  std::copy_n(box.high, d, high);
+  for (std::size_t q = 0; q < pairs.size; ++q) {
+    if (box.open[q] == 0 || work.forced[static_cast<std::size_t>(pairs.member[q])] == 0) continue;
+    const double room = box.upper[q];
+    for (std::size_t j = 0; j < d; ++j) {
+      const double e = pairs.column(j)[q];
+      if (std::abs(e) * (box.high[j] - box.low[j]) > room) {
+        const double cap = room / std::abs(e) + kRoom;
+        if (e > 0.0) {
+          low[j] = std::max(low[j], box.high[j] - cap);
+        } else {
+          high[j] = std::min(high[j], box.low[j] + cap);
+        }
+      }
+    }
+  }
+  Tightened tightened = Tightened::kNo;
+  for (std::size_t j = 0; j < d; ++j) {
+    if (high[j] < low[j]) return Tightened::kEmpty;
+    if (high[j] - low[j] < kWorthwhile * (box.high[j] - box.low[j])) {
+      tighten(space, work, box, j, low[j], high[j]);
+      tightened = Tightened::kYes;
+    }
+  }
+  return tightened;
+}
+
+bool tighten_to_hinge_bound(const Space& space, Workspace& work, Box& box, const double* g, double room) {
+  bool tightened = false;
+  for (std::size_t j = 0; j < space.d(); ++j) {
+    double low = box.low[j], high = box.high[j];
+    if (std::abs(g[j]) * (high - low) * kWorthwhile <= room) continue;
+    const double cap = room / std::abs(g[j]) + kRoom;
+    if (g[j] > 0.0) {
+      low = std::max(low, high - cap);
+    } else {
+      high = std::min(high, low + cap);
+    }
+    if (high - low < box.high[j] - box.low[j]) {
+      tighten(space, work, box, j, low, high);
+      tightened = true;
+    }
+  }
+  return tightened;
+}
+
+bool tighten_to_constraints(const Space& space, Workspace& work, Box& box) {
+  const std::size_t d = space.d();
+  if (space.support < static_cast<std::int64_t>(d)) {
+    std::int64_t used = 0;
+    for (std::size_t j = 0; j < d; ++j) used += box.used[j];
+    if (used > space.support) return false;
+    if (used == space.support) {
+      for (std::size_t j = 0; j < d; ++j) {
+        if (box.used[j] == 0 && box.high[j] > box.low[j]) tighten(space, work, box, j, 0.0, 0.0);
+      }
+    }
+  }
+  for (std::size_t row = 0; row < space.A.rows; ++row) {
+    double room = space.b[row];
+    for (std::size_t j = 0; j < d; ++j) room -= least_term(space, box, row, j);
+    if (room < 0.0) return false;
+    for (std::size_t j = 0; j < d; ++j) {
+      const double a = space.A(row, j), low = box.low[j], high = box.high[j];
+      if (std::abs(a) * (high - low) * kWorthwhile <= room) continue;
+      double rest = space.b[row];  // what the others leave, summed without this term: it may be far smaller
+      for (std::size_t k = 0; k < d; ++k) {
+        if (k != j) rest -= least_term(space, box, row, k);
+      }
+      const double end = rest / (rest > 0.0 ? 1.0 - space.loose : 1.0 + space.loose) / a;
+      if (a > 0.0) {
+        tighten(space, work, box, j, low, std::max(low, std::min(high, end)));
+      } else {
+        tighten(space, work, box, j, std::min(high, std::max(low, end)), high);
+      }
+    }
+  }
+  return true;
+}
+
+void push_root(const Space& space, Workspace& work, const double* low, const double* high, const std::uint8_t* used) {
+  Box& box = work.boxes[0];
+  const std::size_t columns = space.columns(), pairs = space.pairs.size;
+  const Tables& tables = space.tables;
+  work.lists[0] = {space.pairs, space.conflicts, pairs, space.conflicts.size, space.conflicts.size};
+  box.list = 0;
+  box.upper = work.upper.data();
+  box.lower = work.lower.data();
+  box.open = work.open.data();
+  for (std::size_t j = 0; j < columns; ++j) {
+    box.low[j] = low[j];
+    box.high[j] = high[j];
+    box.used[j] = used[j];
+    box.point[j] = 0.5 * (low[j] + high[j]);
+  }
+  std::fill_n(box.open, pairs, std::uint8_t{1});
+  std::fill_n(box.counts, tables.members(), 0);
+  std::fill_n(box.losable, tables.members(), 0);
+  for (std::size_t q = 0; q < pairs; ++q) ++box.losable[space.pairs.member[q]];
+  box.alive = pairs;
+  std::fill_n(box.fewer, tables.counts_size, 0);
+  box.bound = 0;
+  for (std::size_t level = 0; level < tables.levels(); ++level) {
+    const std::int64_t members = tables.start[level + 1] - tables.start[level], counts_at = tables.counts_at[level];
+    for (std::int64_t p = 0; p < members; ++p) {
+      box.bound += tables.contribution[static_cast<std::size_t>(tables.table[level] + p)];
+    }
+    if (counts_at >= 0) {
+      std::fill_n(box.fewer + counts_at + 1, tables.most[level] + 1, static_cast<std::int32_t>(members));
+    }
+  }
+  for (std::size_t j = 0; j + 1 < columns; ++j) box.bound -= space.price[j] * box.used[j];
+  compute_interval_bounds(work, box);
+  work.changed.fill(0);
+  work.changed_too.fill(0);
+  update_decided(space, work, box);
+}
+
+void compact_open_pairs(const Space& space, Workspace& work, Box& box) {
+  const PairList& list = work.lists[box.list];
+  const std::size_t size = list.pairs.size;
+  const bool room = list.pairs_end + size + 8 < work.slack.size() &&
+                    list.links_end + list.conflicts.size <= work.apart.size() &&
+                    list.conflicts_end + list.conflicts.size <= work.apart.size() && box.list + 1 < work.lists.size();
+  if (static_cast<double>(box.alive) < kDense * static_cast<double>(size) && room) {
+    copy_open_pairs(work, box);
+    keep_conflicts(work, list, work.lists[box.list + 1]);
+    ++box.list;
+  }
+  if (box.updates > kUpdates) {
+    compute_interval_bounds(work, box);
+    update_decided(space, work, box);
+  }
+}
+
+}  // namespace ltr::weight_space

@@ -1,0 +1,363 @@
+#include "operating_points.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace ltr::weight_space {
+namespace {
+
+constexpr std::size_t kMostClauses = 60'000;
+constexpr int kDecay = 2;             // powers of two by which each open row lowers the weight of a clause in branching
+constexpr double kBase = 0.02;        // added to the share of the required loss that a removal loses
+constexpr std::size_t kLongest = 32;  // open rows from which clauses count as equally long
+
+using Clause = OperatingPoints::Clause;
+using Word = std::uint64_t;
+
+// Write those of some clauses of a pool that have no removed row to `open`, with the number and the level of their rows
+// that are not kept; return how many there are. `listed` may be `open` itself, or null for the first clauses.
+template <std::size_t block>
+[[gnu::always_inline]] inline std::size_t list_open_of(const Word* pool, std::size_t size, std::size_t levels,
+                                                       const Word* kept, const Word* removed, const Clause* listed,
+                                                       std::size_t number, Clause* open) {
+  const std::size_t words = block == 0 ? size : block;
+  std::size_t left = 0;
+  for (std::size_t k = 0; k < number; ++k) {
+    const std::size_t at = listed == nullptr ? k : listed[k].at;
+    const Word* clause = pool + at * levels * words;
+    Word hit = 0;
+    for (std::size_t w = 0; w < levels * words; ++w) hit |= clause[w] & removed[w];
+    if (hit != 0) continue;
+    int rows = 0, level = -2;
+    for (std::size_t l = 0; l < levels; ++l) {
+      int here = 0;
+      for (std::size_t w = l * words; w < (l + 1) * words; ++w) here += std::popcount(clause[w] & ~kept[w]);
+      level = here == 0 ? level : level == -2 ? static_cast<int>(l) : -1;
+      rows += here;
+    }
+    open[left++] = {static_cast<std::uint32_t>(at), static_cast<std::int16_t>(rows), static_cast<std::int16_t>(level)};
+  }
+  return left;
+}
+
+LTR_MULTIVERSION std::size_t list_open(const Word* pool, std::size_t block, std::size_t levels, const Word* kept,
+                                       const Word* removed, const Clause* listed, std::size_t number, Clause* open) {
+  switch (block) {
+    case 1:
+      return list_open_of<1>(pool, block, levels, kept, removed, listed, number, open);
+    case 2:
+      return list_open_of<2>(pool, block, levels, kept, removed, listed, number, open);
+    default:
+      return list_open_of<0>(pool, block, levels, kept, removed, listed, number, open);
+  }
+}
+
+}  // namespace
+
+OperatingPoints::OperatingPoints(Matrix<const double> points, std::span<const std::uint8_t> positive,
+                                 std::size_t levels, double margin)
+    : subsystems_(points, positive, levels, margin),
+      positive_(positive),
+      levels_(levels),
+      points_(points.rows),
+      block_((points.rows + 63) / 64),
+      stride_(block_ * levels),
+      is_positive_(block_),
+      all_(block_),
+      packed_(stride_),
+      score_(subsystems_.rows()),
+      allowed_(subsystems_.rows()),
+      free_(subsystems_.rows()) {
+  for (std::size_t p = 0; p < points_; ++p) {
+    set(all_, p);
+    if (positive_[p] == 0) continue;
+    set(is_positive_, p);
+    ++members_;
+  }
+}
+
+void OperatingPoints::start(std::span<const std::int64_t> above, Matrix<const std::int64_t> loss,
+                            std::int64_t required) {
+  above_.assign(above.begin(), above.end());
+  loss_.assign(loss.data, loss.data + loss.rows * loss.columns);
+  required_ = required;
+  found_ = false;
+  Node root;
+  root.kept.assign(stride_, 0);
+  root.removed.assign(stride_, 0);
+  stack_.assign(1, std::move(root));
+}
+
+OperatingPoints::Progress OperatingPoints::advance(std::int64_t allowance, const Stop& stop) {
+  const std::int64_t end = spent() + allowance;
+  while (!stack_.empty() && !found_) {
+    if (spent() >= end || stop.asked()) return Progress::kOpen;
+    Node node = std::move(stack_.back());
+    stack_.pop_back();
+    ++nodes;
+    Step step = Step::kAgain;
+    while (step == Step::kAgain) {
+      step = propagate(node);
+      if (step == Step::kSettled) step = pack(node);
+      if (step == Step::kSettled) step = find_more(node, false);
+      if (step == Step::kSettled && !branch(node)) {
+        // every level can be satisfied by itself
+        step = find_more(node, true);
+        found_ = step == Step::kSettled;
+      }
+    }
+  }
+  return found_ ? Progress::kFound : Progress::kProven;
+}
+
+// --- the rows of a node
+
+bool OperatingPoints::keep(Node& node, std::size_t level, std::size_t p) const {
+  const bool up = positive_[p] != 0;
+  for (std::size_t l = up ? level : 0; l < (up ? levels_ : level + 1); ++l) {
+    if (has(node.removed, l, p)) return false;
+    set(node.kept, l * block_ * 64 + p);
+  }
+  return true;
+}
+
+bool OperatingPoints::remove(Node& node, std::size_t level, std::size_t p) const {
+  const bool down = positive_[p] != 0;
+  for (std::size_t l = down ? 0 : level; l < (down ? level + 1 : levels_); ++l) {
+    if (has(node.kept, l, p)) return false;
+    if (has(node.removed, l, p)) continue;
+    set(node.removed, l * block_ * 64 + p);
+    if (down) {
+      ++node.positives[l];
+    } else if (++node.negatives[l] > above_[l]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool OperatingPoints::keep_all(Node& node, std::size_t level, bool positives, bool& changed) const {
+  for (std::size_t w = 0; w < block_; ++w) {
+    Word open = all_[w] & (positives ? is_positive_[w] : ~is_positive_[w]) & ~node.kept[level * block_ + w] &
+                ~node.removed[level * block_ + w];
+    for (; open != 0; open &= open - 1) {
+      changed = true;
+      if (!keep(node, level, 64 * w + static_cast<std::size_t>(std::countr_zero(open)))) return false;
+    }
+  }
+  return true;
+}
+
+std::int64_t OperatingPoints::loss_of(const Node& node) const {
+  std::int64_t total = 0;
+  for (std::size_t l = 0; l < levels_; ++l) {
+    total += loss_[l * static_cast<std::size_t>(members_ + 1) + static_cast<std::size_t>(node.least[l])];
+  }
+  return total;
+}
+
+// Whatever is removed in a level is removed in all lower ones.
+bool OperatingPoints::raise_least(Node& node, std::size_t level) const {
+  const int allowed = static_cast<int>(above_[level]) - node.negatives[level];
+  if (by_negative_[level] > allowed) return false;
+  const int least =
+      node.positives[level] + by_positive_[level] + std::max(0, by_either_[level] - (allowed - by_negative_[level]));
+  if (least > members_) return false;
+  for (std::size_t l = 0; l <= level; ++l) node.least[l] = std::max(node.least[l], least);
+  return true;
+}
+
+// --- what follows from the pool
+
+OperatingPoints::Step OperatingPoints::propagate(Node& node) {
+  for (bool again = true, first = true; again;) {
+    again = false;
+    for (std::size_t l = levels_; l-- > 0;) {
+      node.least[l] = std::max({node.least[l], node.positives[l], l + 1 < levels_ ? node.least[l + 1] : 0});
+    }
+    const std::int64_t lost = loss_of(node);
+    if (lost >= required_) return Step::kClosed;
+    for (std::size_t l = 0; l < levels_; ++l) {
+      if (node.negatives[l] == above_[l] && !keep_all(node, l, false, again)) return Step::kClosed;
+      const std::int64_t* loss = loss_.data() + l * static_cast<std::size_t>(members_ + 1);
+      const int more = node.positives[l] + 1;
+      if (more > members_ || lost - loss[node.least[l]] + loss[std::max(more, node.least[l])] >= required_) {
+        if (!keep_all(node, l, true, again)) return Step::kClosed;
+      }
+    }
+    if (first) open_.resize(pool());
+    const std::size_t number = open_.size();
+    open_.resize(list_open(pool_.data(), block_, levels_, node.kept.data(), node.removed.data(),
+                           first ? nullptr : open_.data(), number, open_.data()));
+    spent_ += static_cast<std::int64_t>(number * stride_ * 2);
+    first = false;
+    for (const Clause& listed : open_) {
+      if (listed.open > 1) continue;
+      ++uses_[listed.at];
+      if (listed.open == 0) return Step::kClosed;
+      const Word* clause = pool_.data() + listed.at * stride_;
+      const auto level = static_cast<std::size_t>(listed.level);
+      for (std::size_t w = level * block_; w < (level + 1) * block_; ++w) {
+        const Word row = clause[w] & ~node.kept[w];
+        if (row == 0) continue;
+        if (!remove(node, level, w % block_ * 64 + static_cast<std::size_t>(std::countr_zero(row)))) {
+          return Step::kClosed;
+        }
+      }
+      again = true;
+    }
+  }
+  return Step::kSettled;
+}
+
+// Add a clause, whose open rows are in one level, to the packing if it has no row in common with it.
+bool OperatingPoints::take(const Node& node, const Word* clause, std::size_t level) {
+  const std::size_t at = level * block_;
+  Word common = 0, positives = 0, negatives = 0;
+  for (std::size_t w = 0; w < block_; ++w) {
+    const Word open = clause[at + w] & ~node.kept[at + w];
+    common |= open & packed_[at + w];
+    positives |= open & is_positive_[w];
+    negatives |= open & ~is_positive_[w];
+  }
+  if (common != 0) return false;
+  for (std::size_t w = 0; w < block_; ++w) packed_[at + w] |= clause[at + w] & ~node.kept[at + w];
+  ++(positives == 0 ? by_negative_ : negatives == 0 ? by_positive_ : by_either_)[level];
+  return true;
+}
+
+// Pack disjoint clauses into each level, the shortest first.
+OperatingPoints::Step OperatingPoints::pack(Node& node) {
+  std::array<std::size_t, kLongest + 2> begin{};
+  const auto length = [](const Clause& listed) { return std::min<std::size_t>(listed.open, kLongest); };
+  for (const Clause& listed : open_) ++begin[length(listed) + 1];
+  for (std::size_t q = 1; q < begin.size(); ++q) begin[q] += begin[q - 1];
+  sorted_.resize(open_.size());
+  for (const Clause& listed : open_) sorted_[begin[length(listed)]++] = listed;
+  std::fill(packed_.begin(), packed_.end(), Word{0});
+  by_positive_ = by_negative_ = by_either_ = {};
+  for (const Clause& listed : sorted_) {
+    if (listed.level < 0) continue;
+    if (take(node, pool_.data() + listed.at * stride_, static_cast<std::size_t>(listed.level))) ++uses_[listed.at];
+  }
+  const PerLevel before = node.least;
+  for (std::size_t l = 0; l < levels_; ++l) {
+    if (!raise_least(node, l)) return Step::kClosed;
+  }
+  if (node.least == before) return Step::kSettled;
+  return loss_of(node) >= required_ ? Step::kClosed : Step::kAgain;
+}
+
+// --- new clauses
+
+void OperatingPoints::learn(const std::vector<std::size_t>& rows) {
+  const std::size_t level = rows.front() / points_;
+  const bool single = std::all_of(rows.begin(), rows.end(), [&](std::size_t row) { return row / points_ == level; });
+  for (std::size_t l = single ? 0 : level; l < (single ? levels_ : level + 1); ++l) {
+    pool_.resize(pool_.size() + stride_);
+    Word* clause = pool_.data() + pool_.size() - stride_;
+    for (const std::size_t row : rows) {
+      const std::size_t in = single ? l : row / points_, p = row % points_;
+      clause[in * block_ + p / 64] |= Word{1} << (p % 64);
+    }
+    uses_.push_back(0);
+  }
+}
+
+void OperatingPoints::learn_from(const OperatingPoints& other) {
+  std::vector<std::size_t> rows;
+  if (other.levels_ != 1) return;
+  for (std::size_t c = std::min(learned_, other.pool()); c < other.pool(); ++c) {
+    rows.clear();
+    for (std::size_t p = 0; p < points_; ++p) {
+      if ((other.pool_[c * other.stride_ + p / 64] >> (p % 64) & 1) != 0) rows.push_back(p);
+    }
+    learn(rows);
+  }
+  learned_ = other.pool();
+}
+
+// Forget the half of the clauses that have been of least use.
+void OperatingPoints::forget() {
+  std::vector<std::uint32_t> uses = uses_;
+  std::nth_element(uses.begin(), uses.begin() + static_cast<std::ptrdiff_t>(uses.size() / 2), uses.end());
+  const std::uint32_t median = uses[uses.size() / 2];
+  std::size_t kept = 0, room = uses_.size() / 2;
+  for (std::size_t c = 0; c < uses_.size(); ++c) {
+    if (uses_[c] < median || kept >= room) continue;
+    std::copy_n(pool_.begin() + static_cast<std::ptrdiff_t>(c * stride_), stride_,
+                pool_.begin() + static_cast<std::ptrdiff_t>(kept * stride_));
+    uses_[kept++] = uses_[c] / 2;
+  }
+  uses_.resize(kept);
+  pool_.resize(kept * stride_);
+}
+
+// Find subsystems that no clause of the packing meets, in each level by itself or in all of them together.
+OperatingPoints::Step OperatingPoints::find_more(Node& node, bool all_levels) {
+  const PerLevel before = node.least;
+  for (std::size_t level = 0; level < (all_levels ? 1 : levels_); ++level) {
+    while (true) {
+      for (std::size_t row = 0; row < subsystems_.rows(); ++row) {
+        const std::size_t l = row / points_, p = row % points_;
+        const bool kept = has(node.kept, l, p);
+        free_[row] = !kept;
+        allowed_[row] =
+            kept || ((all_levels || l == level) && !has(node.removed, l, p) && (all_levels || !has(packed_, l, p)));
+      }
+      if (!subsystems_.find(allowed_, free_)) break;
+      const std::size_t at = pool(), in = subsystems_.found().front() / points_;
+      learn(subsystems_.found());
+      if (all_levels) return Step::kAgain;
+      // of the copies of a subsystem of a single level, the one in its own
+      const Word* clause = pool_.data() + (pool() - at > 1 ? at + in : at) * stride_;
+      int open = 0;
+      for (std::size_t w = 0; w < stride_; ++w) open += std::popcount(clause[w] & ~node.kept[w]);
+      if (open == 0) return Step::kClosed;
+      take(node, clause, level);
+      sorted_.push_back({static_cast<std::uint32_t>((clause - pool_.data()) / static_cast<std::ptrdiff_t>(stride_)),
+                         static_cast<std::int16_t>(open), static_cast<std::int16_t>(level)});
+      if (!raise_least(node, level) || loss_of(node) >= required_) return Step::kClosed;
+    }
+  }
+  return node.least == before ? Step::kSettled : Step::kAgain;
+}
+
+// Branch on the row that is in most of the short clauses; return whether there is one.
+bool OperatingPoints::branch(Node& node) {
+  std::fill(score_.begin(), score_.end(), 0.0);
+  double largest = 0.0;
+  std::size_t chosen = 0;
+  for (const Clause& listed : sorted_) {
+    double weight = 1.0 / 16;
+    if (listed.level >= 0) {
+      const std::int64_t* loss = loss_.data() + static_cast<std::size_t>(listed.level * (members_ + 1));
+      const int least = node.least[static_cast<std::size_t>(listed.level)];
+      weight = kBase +
+               static_cast<double>(loss[std::min(least + 1, members_)] - loss[least]) / static_cast<double>(required_);
+    }
+    weight = std::ldexp(weight, -kDecay * std::min<int>(listed.open, kLongest));
+    const Word* clause = pool_.data() + listed.at * stride_;
+    for (std::size_t w = 0; w < stride_; ++w) {
+      for (Word open = clause[w] & ~node.kept[w]; open != 0; open &= open - 1) {
+        const std::size_t row =
+            w / block_ * points_ + w % block_ * 64 + static_cast<std::size_t>(std::countr_zero(open));
+        score_[row] += weight;
+        if (score_[row] > largest) {
+          largest = score_[row];
+          chosen = row;
+        }
+      }
+    }
+  }
+  if (largest <= 0.0) return false;
+  const std::size_t level = chosen / points_, p = chosen % points_;
+  Node without = node;
+  if (remove(without, level, p)) stack_.push_back(std::move(without));
+  if (keep(node, level, p)) stack_.push_back(std::move(node));
+  if (pool() > kMostClauses) forget();
+  return true;
+}
+
+}  // namespace ltr::weight_space

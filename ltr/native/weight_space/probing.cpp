@@ -1,0 +1,139 @@
+#include "probing.h"
+
+#include "lanes.h"
+
+namespace ltr::weight_space {
+namespace {
+
+constexpr double kRoom = 0x1p-20;
+constexpr double kTiny = 1e-30;
+constexpr float kNotLost = 1e30f;
+// there are 1.5 half widths from the better end of a coordinate to the worse quarter
+constexpr auto kQuarter = static_cast<float>(1 / 1.5);
+constexpr double kLossOffset = 0.02;      // share of the required loss added to that of each half: one may lose nothing
+constexpr double kCutShare = 1.0 - 1e-6;  // share of a quarter that is cut off, with room for single precision
+// Write upper bounds of the open pairs in single precision.
+LTR_MULTIVERSION void round_bounds_up(const double* __restrict upper, const double* __restrict lower,
+                                      const std::uint8_t* __restrict open, float* __restrict ceiling,
+                                      float* __restrict quarter, std::size_t size) {
+  for (std::size_t q = 0; q < size; ++q) {
+    const double span = upper[q] - lower[q];
+    const auto rounded = static_cast<float>(upper[q] + span * kRoom);
+    const float x = (open[q] != 0) & (span > kTiny) ? rounded : kNotLost;
+    ceiling[q] = x;
+    quarter[q] = x * kQuarter;
+  }
+}
+
+// What the kernel of probing reads and writes.
+struct Parts {
+  const float* single;  // of each pair, one row per pair
+  std::size_t single_size;
+  const float *ceiling, *quarter;  // upper interval bounds of the pairs
+  const float* half;               // half width of each coordinate
+  std::int64_t* loss;              // of each part and coordinate
+};
+
+// Add what the pairs from `begin` to before `end`, of one member, lose on each part of the coordinates from `first` on;
+// with x of them lost, the member loses ``path[x] - path[0]``.
+//
+// *Signs.* x and z are above 0, so the sum of y and one of them is below 0, or its sign bit set, where y is below their
+// negative: rounding a sum changes no sign.
+template <typename Floats, typename Bits>
+[[gnu::always_inline]] inline void add_losses(const Parts& parts, std::size_t first, std::size_t begin, std::size_t end,
+                                              const std::int64_t* path) {
+  constexpr std::size_t kLanes = sizeof(Floats) / sizeof(float);
+  Floats half, e;
+  load(half, parts.half + first);
+  Bits upper_half{}, lower_half{}, upper_quarter{}, lower_quarter{};
+  for (std::size_t q = begin; q < end; ++q) {
+    load(e, parts.single + q * parts.single_size + first);
+    const float x = parts.ceiling[q], z = parts.quarter[q];
+    const Floats y = half * e;
+    upper_half += reinterpret_cast<Bits>(x + y) >> 31;
+    lower_half += reinterpret_cast<Bits>(x - y) >> 31;
+    upper_quarter += reinterpret_cast<Bits>(z + y) >> 31;
+    lower_quarter += reinterpret_cast<Bits>(z - y) >> 31;
+  }
+  const Bits any = upper_half | lower_half | upper_quarter | lower_quarter;
+  std::uint32_t lost = 0;
+  for (std::size_t j = 0; j < kLanes; ++j) lost |= any[j];
+  if (lost == 0) return;
+  std::uint32_t counts[kParts][kLanes];
+  store(upper_half, counts[0]);
+  store(lower_half, counts[1]);
+  store(upper_quarter, counts[2]);
+  store(lower_quarter, counts[3]);
+  const std::int64_t none = path[0];
+  for (std::size_t part = 0; part < kParts; ++part) {
+    std::int64_t* __restrict loss = parts.loss + part * parts.single_size + first;
+    for (std::size_t j = 0; j < kLanes; ++j) loss[j] += path[counts[part][j]] - none;
+  }
+}
+
+LTR_MULTIVERSION void add_all_losses(const Parts& parts, std::size_t begin, std::size_t end, const std::int64_t* path) {
+  std::size_t first = 0;
+  for (; first + 16 <= parts.single_size; first += 16) add_losses<Floats16, Bits16>(parts, first, begin, end, path);
+  if (first < parts.single_size) add_losses<Floats8, Bits8>(parts, first, begin, end, path);
+}
+
+// Write what each part loses at least to `Workspace::loss`.
+void compute_losses(const Space& space, Workspace& work, const Box& box) {
+  const Pairs& pairs = work.list_of(box).pairs;
+  const Tables& tables = space.tables;
+  for (std::size_t j = 0; j < space.d(); ++j) work.half[j] = static_cast<float>(0.5 * (box.high[j] - box.low[j]));
+  round_bounds_up(box.upper, box.lower, box.open, work.ceiling.data(), work.ceiling_quarter.data(), pairs.size);
+  work.loss.fill(0);
+  const Parts parts{pairs.single,     work.half.size(), work.ceiling.data(), work.ceiling_quarter.data(),
+                    work.half.data(), work.loss.data()};
+  std::size_t level = tables.levels();
+  for (std::size_t run = 0; run < pairs.runs; ++run) {
+    const auto begin = static_cast<std::size_t>(pairs.run[run]), end = static_cast<std::size_t>(pairs.run[run + 1]);
+    const auto member = static_cast<std::size_t>(pairs.member[begin]);
+    if (box.losable[member] == 0) continue;
+    const std::int64_t count = box.counts[member];
+    if (tables.counts_at[static_cast<std::size_t>(tables.level[member])] < 0) {
+      level = static_cast<std::size_t>(tables.level[member]);
+      fill_member_path(tables, level, count, count + box.losable[member], work.path.data());
+    } else if (static_cast<std::size_t>(tables.level[member]) != level) {
+      level = static_cast<std::size_t>(tables.level[member]);
+      fill_level_path(tables, box, level, work.path.data());
+    }
+    add_all_losses(parts, begin, end, work.path.data() + count);
+  }
+}
+
+}  // namespace
+
+Probed probe(const Space& space, Workspace& work, Box& box, std::int64_t required) {
+  compute_losses(space, work, box);
+  const std::size_t d = space.d(), single_size = work.half.size();
+  Probed found{Tightened::kNo, -1, 0.0};
+  double largest = 0.0;
+  for (std::size_t j = 0; j < d; ++j) {
+    const double low = box.low[j], high = box.high[j];
+    if (high - low <= kNarrow) continue;
+    const std::int64_t above = work.loss[j], below = work.loss[single_size + j];
+    if (above >= required && below >= required) return {Tightened::kEmpty, -1, 1.0};
+    const double middle = 0.5 * (low + high), quarter = 0.25 * (high - low) * kCutShare;
+    const bool cut_upper_quarter = work.loss[2 * single_size + j] >= required;
+    const bool cut_lower_quarter = work.loss[3 * single_size + j] >= required;
+    const double to_low = below >= required ? middle : low + (cut_lower_quarter ? quarter : 0.0);
+    const double to_high = above >= required ? middle : high - (cut_upper_quarter ? quarter : 0.0);
+    if (to_low > low || to_high < high) {
+      tighten(space, work, box, j, to_low, to_high);
+      found.tightened = Tightened::kYes;
+    }
+    const double x = static_cast<double>(above) / static_cast<double>(required);
+    const double y = static_cast<double>(below) / static_cast<double>(required);
+    const double score = (x + kLossOffset) * (y + kLossOffset);
+    if (above + below > 0 && score > largest) {
+      found.coordinate = static_cast<int>(j);
+      found.promise = 0.5 * (x + y);
+      largest = score;
+    }
+  }
+  return found;
+}
+
+}  // namespace ltr::weight_space

@@ -1,0 +1,37 @@
+// Probing: what the halves and quarters of a box lose.
+//
+// A *part* is the upper or lower half or quarter of the box along one coordinate. Let x_i be the open pairs of member i
+// that are lost on all of a part. As for unit losses (`bounds.h`), members raised one after the other lose at least
+//
+//     sum over i of  loss_i(x_i),      loss_i(x) = sum over m = c_i .. c_i + x - 1 of  step[fewer[m + 1] - 1 + m],
+//
+// so a part that loses the box's bound minus the cutoff, or more, has no value above the cutoff and is cut off. If
+// no half of any coordinate can be cut off, the box is best split where both halves lose much.
+//
+// *Counting.* A pair with upper interval bound u over the box has the upper bound ``u - h |e_j|`` in the half of
+// coordinate j that is the worse one for it, h half the width, and ``u - 1.5 h |e_j|`` in the worse quarter. The sign
+// of e_j says which half that is. So each pair and coordinate takes one product and four comparisons, in single
+// precision, for eight or sixteen coordinates at once.
+//
+// *Rounding.* u is between 0 and ``2 R``, R half the pair's range over the box, and ``h |e_j| <= R``. Rounding u, h,
+// e_j, their product and u / 1.5 to single precision errs by at most ``12 * 2^-24 R``; `kRoom` times the range
+// ``2 R`` is added to u. A power of two brings e to a size of about 1 first, and pairs whose range is too small for
+// single precision are taken as not lost. The error of rounding the middle of a coordinate is in the slack of u.
+#pragma once
+
+#include "boxes.h"
+
+namespace ltr::weight_space {
+
+inline constexpr std::size_t kParts = 4;  // upper half, lower half, upper quarter, lower quarter
+
+struct Probed {
+  Tightened tightened;
+  int coordinate;  // to split, -1 if no half loses anything
+  double promise;  // share of the required loss that its halves lose on average
+};
+
+// Cut off the parts of a box that lose the required loss.
+Probed probe(const Space& space, Workspace& work, Box& box, std::int64_t required);
+
+}  // namespace ltr::weight_space

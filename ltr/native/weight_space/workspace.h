@@ -1,0 +1,152 @@
+// The memory of one thread of a weight-space search: a stack of boxes, a stack of lists of open pairs, scratch space.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "space.h"
+
+namespace ltr::weight_space {
+
+inline constexpr std::size_t kProbed = 256;  // pairs in a list from which probing pays
+
+// The position of the first byte of a word that is not 0.
+inline std::size_t lowest_byte(std::uint64_t word) {
+  const auto zeros = static_cast<std::size_t>(std::countr_zero(word)) / 8;
+  return std::endian::native == std::endian::little ? zeros : 7 - static_cast<std::size_t>(std::countl_zero(word)) / 8;
+}
+
+// Memory that is not touched before it is used: a large stack costs only what its boxes fill.
+template <typename T>
+class Buffer {
+ public:
+  explicit Buffer(std::size_t size)
+      : size_(size), data_(static_cast<T*>(::operator new(size * sizeof(T) + kAlign, std::align_val_t(kAlign)))) {}
+  Buffer(Buffer&& other) = default;
+
+  T* data() const { return data_.get(); }
+  std::size_t size() const { return size_; }
+  T& operator[](std::size_t at) const { return data_.get()[at]; }
+  void fill(T value) const { std::fill_n(data(), size_, value); }
+
+ private:
+  static constexpr std::size_t kAlign = 64;
+  struct Release {
+    void operator()(T* data) const { ::operator delete(data, std::align_val_t(kAlign)); }
+  };
+  std::size_t size_;
+  std::unique_ptr<T, Release> data_;
+};
+
+// The pairs that were open when the list was made, contiguous for the inner loops, and the candidates for conflicts
+// among them. All boxes above it on the stack share a list, until one of them has few open pairs and gets its own.
+struct PairList {
+  Pairs pairs;
+  Conflicts conflicts;
+  std::size_t pairs_end = 0;      // pairs of this list and those below it
+  std::size_t links_end = 0;      // candidates of this list and those below it
+  std::size_t conflicts_end = 0;  // columns of these candidates, which lists may share
+};
+
+struct Box {
+  double* low = nullptr;            // least value of each coordinate
+  double* high = nullptr;           // largest value of each coordinate
+  double* point = nullptr;          // where the last descent of the hinge bound ended
+  std::uint8_t* used = nullptr;     // 1 where a weight is known not to be 0
+  std::int32_t* counts = nullptr;   // lost pairs of each member
+  std::int32_t* fewer = nullptr;    // members with fewer lost pairs, as in `Tables::counts_at`
+  std::int64_t bound = 0;           // upper bound of the values in the box
+  std::size_t list = 0;             // its list of open pairs
+  std::int32_t* losable = nullptr;  // open pairs of each member
+  std::size_t alive = 0;            // open pairs
+  int updates = 0;                  // changes since the interval bounds were computed afresh
+  // interval bounds of the list's pairs, and 1 for each pair that they do not decide
+  double* upper = nullptr;
+  double* lower = nullptr;
+  std::uint8_t* open = nullptr;
+};
+
+class Workspace {
+ public:
+  Workspace(std::size_t columns, std::size_t single_size, std::size_t pairs, std::size_t conflicts, std::size_t members,
+            std::size_t counts_size, std::size_t longest_path, std::size_t depth);
+  explicit Workspace(const Space& space, std::size_t depth = 400)
+      : Workspace(space.columns(), space.single_size(), space.pairs.size, space.conflicts.size, space.tables.members(),
+                  space.tables.counts_size, longest_path(space), depth) {}
+
+  // Whether the memory suffices for a search of the space.
+  bool fits(const Space& space) const {
+    return columns_ == space.columns() && pairs_ >= space.pairs.size && conflicts_ >= space.conflicts.size &&
+           unit_loss.size() == space.tables.members() && trial_fewer.size() >= space.tables.counts_size &&
+           path.size() >= longest_path(space);
+  }
+  std::size_t depth() const { return boxes.size(); }
+  std::size_t columns() const { return columns_; }
+  // Coordinates with the margin's, padded to a multiple of 8.
+  std::size_t padded() const { return x.size(); }
+  PairList& list_of(const Box& box) { return lists[box.list]; }
+  // Whether the interval bounds of four boxes with this many pairs each fit above those of a box.
+  bool room_above(const Box& box, std::size_t size) const {
+    return static_cast<std::size_t>(box.upper - upper.data()) + 4 * size + 8 < upper.size();
+  }
+
+  static std::size_t longest_path(const Space& space) {
+    const auto& most = space.tables.most;
+    return static_cast<std::size_t>(most.empty() ? 0 : *std::max_element(most.begin(), most.end())) + 2;
+  }
+
+  std::vector<Box> boxes;
+  std::vector<PairList> lists;
+
+ private:
+  std::size_t columns_, pairs_, conflicts_;
+  // rows of the boxes
+  Buffer<double> low_, high_, point_;
+  Buffer<std::uint8_t> used_;
+  Buffer<std::int32_t> counts_, fewer_, losable_;
+
+ public:
+  // interval bounds of the boxes' pairs, one box after the other
+  Buffer<double> upper, lower;
+  Buffer<std::uint8_t> open;
+  // the pairs of all lists, one list after the other
+  Buffer<double> pair_columns, slack;
+  Buffer<float> pair_single;
+  Buffer<std::int32_t> member, run;
+  // candidates for conflicts of all lists
+  Buffer<float> conflict_columns, apart;
+  Buffer<std::int32_t> one, other;
+  // scratch, one entry per pair of the current list
+  Buffer<double> scale;  // pair losses, then slopes of the hinge bound
+  Buffer<double> value;  // -x.e, then the slopes that count
+  Buffer<std::uint8_t> changed,
+      changed_too;              // pairs that a change decides, and those that it decides in the other half
+  Buffer<std::int32_t> gather;  // places of the open pairs
+  Buffer<std::int32_t> place;   // place of each pair in the next list, -1 for none
+  // scratch, one entry per candidate
+  Buffer<std::int32_t> listed;  // candidates that are in conflict
+  Buffer<std::uint8_t> in_conflict;
+  // scratch, one entry per member
+  Buffer<double> unit_loss;                        // least loss of each lost pair
+  Buffer<std::uint8_t> forced;                     // 1 where all open pairs have to be won
+  Buffer<std::int64_t> budget;                     // the most that the member may lose
+  Buffer<double> touched;                          // what conflicts took from its pairs
+  Buffer<std::int64_t> path;                       // loss from no lost pair to m of them
+  Buffer<double> inverse;                          // 1 / x
+  Buffer<std::int32_t> reach;                      // largest count that the required loss affords, from each count
+  Buffer<std::int32_t> trial_counts, trial_fewer;  // counts at a candidate
+  // vectors of coordinates, padded with zeros
+  Buffer<double> x, g, mean, least, largest, best, score;
+  Buffer<float> middle, half_width;  // of each coordinate
+  // scratch of probing
+  Buffer<float> ceiling, ceiling_quarter;  // upper interval bounds, rounded up, and the same divided by 1.5
+  Buffer<float> half;                      // half width of each coordinate
+  Buffer<std::int64_t> loss;               // what each part loses: (4, single_size)
+};
+
+}  // namespace ltr::weight_space

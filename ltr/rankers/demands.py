@@ -1,0 +1,233 @@
+"""What is demanded of the weights of columns: signs, columns that must or must not be used, linear rows, by name."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ltr.checks import is_whole
+from ltr.rankers.base import FloatArray
+
+__all__ = ["Column", "Demands", "Row", "read_demands"]
+
+Column = str | int
+"""A column by its name, or by its number from 0."""
+Row = str | Mapping[Column, float]
+"""A linear row: a text such as ``"age >= 2*bmi"``, or the factors of a sum of weights that is at least 0."""
+
+_SIGNS = {"+": 1.0, "-": -1.0}
+_WORDS = (
+    r"(?P<operator>>=|<=|==|=)|(?P<name>{names})(?![\w.])|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?![\w.])"
+    r"|(?P<sign>[+-])|(?P<times>\*)|(?P<other>[^\s*+\-<>=]+|[<>])"
+)
+_MOST = 3  # nearest names in a message
+
+
+@dataclass(frozen=True)
+class Demands:
+    """Demands on the weights of d columns, all by number.
+
+    Attributes:
+        signs: 1, -1 or 0 (any sign) for each column, (d,).
+        required: columns whose weights must not be 0.
+        forbidden: columns whose weights are 0.
+        rows: factors of sums of weights that are at least 0, (rows, d).
+    """
+
+    signs: FloatArray
+    required: tuple[int, ...]
+    forbidden: tuple[int, ...]
+    rows: FloatArray
+
+    @property
+    def inequalities(self) -> FloatArray:
+        """The signs and the rows as factors of sums of weights that are at least 0, (inequalities, d)."""
+        return np.vstack([np.diag(self.signs)[self.signs != 0], self.rows])
+
+
+def read_demands(
+    d: int,
+    names: Sequence[str] | None = None,
+    *,
+    signs: Mapping[Column, str] | None = None,
+    required: Iterable[Column] = (),
+    forbidden: Iterable[Column] = (),
+    constraints: Iterable[Row] = (),
+    max_nonzeros: int | None = None,
+    on_error: Callable[[str, str, object], None] | None = None,
+) -> Demands:
+    """Return demands by column number.
+
+    Args:
+        d: number of columns.
+        names: their names; None where they have none.
+        signs: ``"+"`` or ``"-"`` for some columns.
+        required: columns that must be used.
+        forbidden: columns that must not be used.
+        constraints: linear rows.
+        max_nonzeros: most columns that may be used, None for no limit.
+        on_error: called with the argument, the rule that it breaks and the value; None to raise one error at the end.
+
+    Raises:
+        ValueError: everything that is wrong, at once; unknown names with the nearest ones.
+
+    Examples:
+        >>> demands = read_demands(3, ["age", "bmi", "sex"], signs={"age": "+"}, constraints=["age >= 2*bmi"])
+        >>> demands.inequalities.tolist()
+        [[1.0, 0.0, 0.0], [1.0, -2.0, 0.0]]
+        >>> read_demands(2, ["age", "bmi"], required=["bni"], forbidden=["agee"])
+        Traceback (most recent call last):
+        ...
+        ValueError: required: there is no column 'bni'; nearest is 'bmi'
+        forbidden: there is no column 'agee'; nearest is 'age'
+    """
+    found: list[str] = []
+
+    def wrong(argument: str, rule: str, value: object) -> None:
+        if on_error is None:
+            found.append(f"{argument}: {rule}")
+        else:
+            on_error(argument, rule, value)
+
+    columns = _Columns(d, names)
+    sign = np.zeros(d)
+    for column, text in _mapping("signs", signs, wrong).items():
+        at = columns.find("signs", column, wrong)
+        if text not in _SIGNS:
+            wrong("signs", f"the sign of {column!r} must be '+' or '-', got {text!r:.80}", text)
+        elif at is not None:
+            sign[at] = _SIGNS[text]
+    needed, unused = (
+        [at for column in _listed(name, given, wrong) if (at := columns.find(name, column, wrong)) is not None]
+        for name, given in (("required", required), ("forbidden", forbidden))
+    )
+    for at in sorted(set(needed) & set(unused)):
+        wrong("forbidden", f"{columns.name(at)} is required", columns.name(at))
+    if max_nonzeros is not None and is_whole(max_nonzeros) and len(set(needed)) > max_nonzeros:
+        rule = f"at most max_nonzeros = {max_nonzeros} columns may be used, got {len(set(needed))}"
+        wrong("required", rule, [columns.name(at) for at in needed])
+    rows = [row for given in _listed("constraints", constraints, wrong) for row in columns.rows(given, wrong)]
+    if found:
+        raise ValueError("\n".join(found))
+    return Demands(sign, tuple(sorted(set(needed))), tuple(sorted(set(unused))), np.array(rows).reshape(len(rows), d))
+
+
+_Wrong = Callable[[str, str, object], None]
+
+
+class _Columns:
+    """Columns by name and number."""
+
+    def __init__(self, d: int, names: Sequence[str] | None) -> None:
+        self._d = d
+        self._names = None if names is None else list(names)
+        # in texts, columns without names are x0, x1, ...
+        self._words = {name: at for at, name in enumerate(names or [f"x{j}" for j in range(d)])}
+        # longest names first, for one may contain another
+        known = "|".join(re.escape(name) for name in sorted(self._words, key=len, reverse=True)) or r"(?!)"
+        self._pattern = re.compile(_WORDS.format(names=known))
+
+    def name(self, at: int) -> str:
+        return str(at) if self._names is None else self._names[at]
+
+    def find(self, argument: str, column: object, wrong: _Wrong) -> int | None:
+        """Return the number of a column, None after an error."""
+        if is_whole(column) and 0 <= column < self._d:
+            return int(column)
+        if isinstance(column, str) and self._names is not None:
+            if column in self._words:
+                return self._words[column]
+            wrong(argument, f"there is no column {column!r}{self._nearest(column)}", column)
+        elif isinstance(column, str):
+            wrong(argument, f"X has no column names: use a number from 0 to {self._d - 1}, got {column!r}", column)
+        else:
+            have = "a column name or a number" if self._names is not None else "a column number"
+            wrong(argument, f"must be {have} from 0 to {self._d - 1}, got {column!r:.80}", column)
+        return None
+
+    def _nearest(self, word: str) -> str:
+        near = difflib.get_close_matches(word, list(self._words), n=_MOST, cutoff=0.5)
+        some = near or list(self._words)[:_MOST]
+        told = " and ".join(map(repr, some))
+        return f"; nearest {'is' if len(near) == 1 else 'are'} {told}" if near else f"; columns are {told}, ..."
+
+    def rows(self, given: object, wrong: _Wrong) -> list[FloatArray]:
+        """Return the factors of a row, two of them for an equation, none after an error."""
+        if isinstance(given, str):
+            return self._parsed(given, wrong)
+        if isinstance(given, Mapping):
+            row = np.zeros(self._d)
+            for column, factor in given.items():
+                at = self.find("constraints", column, wrong)
+                if isinstance(factor, bool) or not isinstance(factor, int | float) or not np.isfinite(factor):
+                    wrong("constraints", f"the factor of {column!r} must be a finite number, got {factor!r:.80}", given)
+                elif at is not None:
+                    row[at] += factor
+            return [row]
+        wrong("constraints", f"must be texts such as 'age >= 2*bmi', got {given!r:.80}", given)
+        return []
+
+    def _parsed(self, given: str, wrong: _Wrong) -> list[FloatArray]:
+        """Return the factors of a row in words: terms such as ``2*bmi``, of which those after the operator count -1."""
+        row, operator, side = np.zeros(self._d), "", 1.0
+        sign, factor, last = 1.0, None, ""  # of the term that is being read, and the kind of the word before
+        problems: list[str] = []
+        for match in self._pattern.finditer(given):
+            kind, text = str(match.lastgroup), match.group()
+            if kind in ("name", "number") and last not in ("", "operator", "sign", *(["times"] * (kind == "name"))):
+                problems.append(f"there is no operator before {text!r}")
+            if kind == "name":
+                row[self._words[text]] += side * sign * (1.0 if factor is None else factor)
+                sign, factor = 1.0, None
+            elif kind == "number":
+                factor = float(text)
+            elif kind == "times":
+                problems += [] if last == "number" else ["'*' must follow a number"]
+            elif kind == "other":
+                comparison = f"{text!r} is none of >=, <= and ="
+                problems.append(comparison if text in "<>" else f"there is no column {text!r}{self._nearest(text)}")
+                factor = None
+            else:
+                problems += self._constant(factor)
+                factor = None
+                if kind == "sign":
+                    sign = _SIGNS[text] * (sign if last == "sign" else 1.0)
+                else:
+                    problems += ["there is more than one of >=, <= and ="] if operator else []
+                    operator, side, sign = text, -1.0, 1.0
+            last = kind
+        problems += self._constant(factor)
+        if last in ("operator", "sign", "times"):
+            problems.append("something is missing at the end")
+        if not operator and not problems:
+            problems.append("there is none of >=, <= and =")
+        if problems:
+            wrong("constraints", f"{given!r}: {'; '.join(dict.fromkeys(problems))}", given)
+            return []
+        return {">=": [row], "<=": [-row]}.get(operator, [row, -row])
+
+    @staticmethod
+    def _constant(factor: float | None) -> list[str]:
+        """Return what is wrong with a number that no name follows."""
+        if not factor:
+            return []
+        return [f"the number {factor:g} stands alone: only ratios of weights matter, so it must be 0"]
+
+
+def _listed(name: str, given: object, wrong: _Wrong) -> list[Any]:
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        wrong(name, f"must be a list, got {given!r:.80}", given)
+        return []
+    return list(given)
+
+
+def _mapping(name: str, given: object, wrong: _Wrong) -> Mapping[Column, str]:
+    if given is not None and not isinstance(given, Mapping):
+        wrong(name, f"must give columns a sign, such as {{'age': '+'}}, got {given!r:.80}", given)
+        return {}
+    return given or {}

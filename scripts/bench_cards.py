@@ -1,0 +1,257 @@
+"""Compare proven cards with FasterRisk and rounded logistic regression: AUC, DCG, precision, time, proof.
+
+Every method gets the same yes/no columns (thresholds of each numeric column at quantiles of the training set), the same
+number of questions and of points, on several random halves of each data set. FasterRisk 0.1.10 runs in a virtual
+environment of its own, which the script makes in the folder `--out` (it needs NumPy 1). Results go to ``records.jsonl``
+there, and are not computed again; tables are printed and put into `--docs`.
+
+    LTR_DATA=path/to/data python scripts/bench_cards.py --docs docs/cards_bench.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+import venv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from _bench import Json, Records, command_line, publish
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+
+from ltr.cards import CardRanker, Questions
+from ltr.data import half_split, load
+from ltr.exact import Limits, solve
+from ltr.exact.cards import CardProblem
+from ltr.statistics import RankStatistic
+from trainers.tables import markdown_table
+
+DATA = ("pima", "haberman", "uis", "nhanes", "glow500", "polypharm", "breast_cancer", "fair_pt", "anes96", "digits")
+METHODS = {
+    "auc": "proven, AUC",
+    "near": "within 2 % of it",
+    "dcg": "proven, DCG",
+    "fasterrisk": "FasterRisk",
+    "pool": "FasterRisk, best AUC of its 50",
+    "rounded": "rounded logistic",
+}
+MEASURES = ("auc", "dcg", "precision")
+POINTS = 5
+FASTERRISK = ("fasterrisk==0.1.10", "numpy<2")  # its code calls `tostring`, which NumPy 2 does not have
+_CUTS, _MOST_COLUMNS = 5, 100  # thresholds of a column; fewer where there would be more columns than this
+_TOP = 0.1  # share of the rows of a list for whose top the precision is measured
+_KEY = ("data", "split", "k", "method")
+_WORKER = """
+import sys, time, numpy as np
+from fasterrisk.fasterrisk import RiskScoreOptimizer
+tasks, answers = dict(np.load(sys.argv[1])), {}
+for name in [key[2:] for key in tasks if key.startswith("X_")]:
+    for k in tasks["k"]:
+        began = time.perf_counter()
+        X, y = tasks["X_" + name].astype(float), 2.0 * tasks["y_" + name] - 1
+        model = RiskScoreOptimizer(X=X, y=y, k=int(k), lb=-int(tasks["points"]), ub=int(tasks["points"]))
+        model.optimize()
+        answers[f"{name}_{k}"] = np.array(model.get_models()[2])
+        answers[f"{name}_{k}_seconds"] = time.perf_counter() - began
+np.savez(sys.argv[2], **answers)
+"""
+
+
+class Half(NamedTuple):
+    """Yes/no columns and labels of one split."""
+
+    X: NDArray[np.float64]
+    y: NDArray[np.int64]
+    X_test: NDArray[np.float64]
+    y_test: NDArray[np.int64]
+
+
+def halves(name: str, split: int) -> Half:
+    """Return a split of a data set, its columns turned into the questions of the training set."""
+    data = load(name)
+    table = pd.DataFrame(data.X, columns=list(data.feature_names))
+    y, train = (np.asarray(data.y) > 0).astype(np.int64), half_split(len(data.y), split)[0]
+    test = np.setdiff1d(np.arange(len(y)), train)
+    for cuts in range(_CUTS, 0, -1):
+        questions = Questions(cuts).fit(table.iloc[train])
+        if len(questions.rules_) <= _MOST_COLUMNS:
+            break
+    X = questions.transform(table).astype(np.float64)
+    return Half(X[train], y[train], X[test], y[test])
+
+
+def measured(points: NDArray[np.int64], half: Half) -> Json:
+    """Return the measures of a card on training and test data, each the mean over the orders of tied rows."""
+    record: Json = {"questions": int(np.count_nonzero(points))}
+    for part, X, y in (("train", half.X, half.y), ("test", half.X_test, half.y_test)):
+        top = max(1, round(_TOP * len(y)))
+        precision = RankStatistic.from_weights([0.0] * (len(y) - top) + [1 / top] * top)
+        for measure, statistic in zip(MEASURES, ("auc", "dcg", precision), strict=True):
+            problem = CardProblem(X, y, statistic, points=POINTS, max_nonzeros=4)
+            record[f"{measure}_{part}"] = problem.statistic_value(points / POINTS)
+    return record
+
+
+def proven(half: Half, k: int, statistic: str, limit: float) -> tuple[NDArray[np.int64], Json]:
+    """Return the best card and how it was found."""
+    problem = CardProblem(half.X, half.y, statistic, points=POINTS, max_nonzeros=k)
+    began = time.perf_counter()
+    solution = solve(problem, "cards", Limits(time_limit=limit))
+    seconds = time.perf_counter() - began
+    return problem.points_of(solution.weights), {
+        "seconds": seconds,
+        "status": solution.status.value,
+        "gap": solution.gap,
+    }
+
+
+def near(half: Half, k: int) -> tuple[NDArray[np.int64], Json]:
+    """Return the card of `CardRanker`: within 2 % of the best one, and nearest to logistic regression."""
+    began = time.perf_counter()
+    ranker = CardRanker("auc", k, POINTS).fit(half.X, half.y)
+    seconds = time.perf_counter() - began
+    found = np.zeros(half.X.shape[1], dtype=np.int64)
+    for question, points in zip(ranker.card_.questions, ranker.card_.points, strict=True):
+        found[int(question.column.removeprefix("x"))] = points
+    return found, {"seconds": seconds, "status": str(ranker.card_.status), "gap": ranker.card_.below}
+
+
+def rounded(half: Half, k: int) -> tuple[NDArray[np.int64], Json]:
+    """Return logistic regression on the k columns that an L1 penalty keeps longest, fitted again and rounded."""
+    began = time.perf_counter()
+    for C in np.geomspace(1e-3, 1e2, 60):
+        options = {"l1_ratio": 1.0, "solver": "liblinear", "intercept_scaling": 100.0, "random_state": 0}
+        sizes = np.abs(LogisticRegression(C=C, **options).fit(half.X, half.y).coef_[0])
+        if np.count_nonzero(sizes) >= k:
+            break
+    chosen = np.sort(np.argsort(-sizes, kind="stable")[:k])
+    weights = LogisticRegression(C=1.0).fit(half.X[:, chosen], half.y).coef_[0]
+    points = np.zeros(half.X.shape[1], dtype=np.int64)
+    points[chosen] = np.rint(weights / np.abs(weights).max() * POINTS).astype(np.int64)
+    return points, {"seconds": time.perf_counter() - began, "status": "no bound"}
+
+
+def fasterrisk(folder: Path, tasks: dict[str, Half], ks: Sequence[int]) -> dict[str, NDArray[np.float64]]:
+    """Return the cards of FasterRisk, (models, columns), and its seconds, by name of the task and k."""
+    python = folder / "fasterrisk" / "bin" / "python"
+    if not python.exists():
+        venv.create(folder / "fasterrisk", with_pip=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", *FASTERRISK], check=True)
+    arrays = {f"{part}_{name}": getattr(half, part) for name, half in tasks.items() for part in ("X", "y")}
+    np.savez(folder / "tasks.npz", k=np.array(ks), points=POINTS, **arrays)
+    subprocess.run([python, "-c", _WORKER, folder / "tasks.npz", folder / "answers.npz"], check=True)
+    return dict(np.load(folder / "answers.npz"))
+
+
+def measure_all(options: argparse.Namespace, records: Records) -> None:
+    """Compute what is not in the records yet."""
+    for data in options.data:
+        wanted = [
+            {"data": data, "split": split, "k": k, "method": method}
+            for split in range(options.splits)
+            for k in options.k
+            for method in METHODS
+        ]
+        wanted = [request for request in wanted if not records[request]]
+        half = {split: halves(data, split) for split in {request["split"] for request in wanted}}
+        other = {str(r["split"]): half[r["split"]] for r in wanted if r["method"] in ("fasterrisk", "pool")}
+        answers = fasterrisk(options.out, other, options.k) if other else {}
+        for request in wanted:
+            split, k, method = request["split"], request["k"], request["method"]
+            if method in ("auc", "dcg"):
+                points, how = proven(half[split], k, method, options.time_limit)
+            elif method == "near":
+                points, how = near(half[split], k)
+            elif method == "rounded":
+                points, how = rounded(half[split], k)
+            else:
+                models = np.rint(answers[f"{split}_{k}"]).astype(np.int64)
+                how = {"seconds": float(answers[f"{split}_{k}_seconds"]), "status": "no bound"}
+                best = max(range(len(models)), key=lambda i: measured(models[i], half[split])["auc_train"])
+                points = models[best if method == "pool" else 0]
+            shape = {"rows": len(half[split].y), "columns": half[split].X.shape[1]}
+            records.add(request | shape | how | measured(points, half[split]))
+            print(records[request][-1], flush=True)
+
+
+def results(records: Sequence[Json]) -> str:
+    """Return the table of means over splits."""
+    rows = []
+    for data, k, method in sorted({(r["data"], r["k"], r["method"]) for r in records}, key=_place):
+        own = [r for r in records if (r["data"], r["k"], r["method"]) == (data, k, method)]
+        mean = {name: float(np.mean([r[name] for r in own])) for name in own[0] if "_" in name or name == "seconds"}
+        texts = [
+            f"{mean[f'{m}_train']:.{d}f} / {mean[f'{m}_test']:.{d}f}" for m, d in zip(MEASURES, (3, 2, 3), strict=True)
+        ]
+        done = sum(r["status"] == "optimal" for r in own)
+        proof = f"{done} of {len(own)}" if method in ("auc", "near", "dcg") else "-"
+        size = f"{data}, {own[0]['rows']} rows, {own[0]['columns']} columns"
+        rows.append([size, str(k), METHODS[method], *texts, f"{mean['seconds']:.2f}", proof])
+    head = [
+        "data",
+        "k",
+        "card",
+        "AUC, train / test",
+        "DCG, train / test",
+        "precision, train / test",
+        "seconds",
+        "proven",
+    ]
+    return markdown_table(head, rows)
+
+
+def _place(row: tuple[str, int, str]) -> tuple[int, int, int]:
+    return DATA.index(row[0]) if row[0] in DATA else len(DATA), row[1], list(METHODS).index(row[2])
+
+
+def comparison(records: Sequence[Json]) -> str:
+    """Return the table of differences between the proven card and the others, on test data, with their errors."""
+    rows = []
+    for k in sorted({r["k"] for r in records}):
+        for measure, own in (("auc", "auc"), ("auc", "near"), ("dcg", "dcg"), ("precision", "auc")):
+            for other in ("fasterrisk", "pool", "rounded", *(["auc"] if own == "near" else [])):
+                gains: dict[str, list[tuple[float, float]]] = {}
+                value = {(r["data"], r["split"], r["method"]): r for r in records if r["k"] == k}
+                for (data, split, method), r in value.items():
+                    if method == own and (data, split, other) in value:
+                        o = value[data, split, other]
+                        scale = 1.0 if measure != "dcg" else o["dcg_test"]
+                        train = r[f"{measure}_train"] - o[f"{measure}_train"]
+                        gains.setdefault(data, []).append(
+                            (train, (r[f"{measure}_test"] - o[f"{measure}_test"]) / scale)
+                        )
+                lower = sum(train < -1e-9 for some in gains.values() for train, _ in some)
+                means = np.array([np.mean([test for _, test in some]) for some in gains.values()])
+                error = means.std(ddof=1) / np.sqrt(len(means)) if len(means) > 1 else np.nan
+                better = int((means > 0).sum())
+                text = f"{means.mean():+.4f} ± {error:.4f}"
+                worst = min(gains, key=lambda data: np.mean([test for _, test in gains[data]]))
+                row = [str(k), measure, METHODS[own], METHODS[other], str(lower), text, f"{better} of {len(means)}"]
+                rows.append([*row, f"{worst} {means.min():+.4f}"])
+    head = ["k", "measure", "card", "against", "lower in training", "difference on test", "data sets higher", "worst"]
+    return markdown_table(head, rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and publish."""
+    parser = command_line(__doc__, "runs/bench_cards")
+    parser.add_argument("--data", nargs="+", default=list(DATA), help="names of data sets")
+    parser.add_argument("--k", nargs="+", type=int, default=[3, 4], help="numbers of questions")
+    parser.add_argument("--splits", type=int, default=5, help="number of random halves (default 5)")
+    parser.add_argument("--time-limit", type=float, default=60.0, help="seconds for each proof (default 60)")
+    options = parser.parse_args(arguments)
+    options.out.mkdir(parents=True, exist_ok=True)
+    records = Records(options.out / "records.jsonl", _KEY)
+    measure_all(options, records)
+    publish(options, "comparison", comparison(records.all()))
+    publish(options, "results", results(records.all()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

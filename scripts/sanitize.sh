@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Run the tests of the compiled core with the sanitizers: addresses and undefined behaviour, then data races.
+# Usage: scripts/sanitize.sh [address|thread] [ARGUMENTS OF PYTEST]; needs g++ and its sanitizer libraries (Linux).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+scripts/setup.sh dev
+checkout="$PWD"
+
+# the tests that run compiled kernels
+files=(tests/test_central.py tests/test_native_*.py tests/test_card_search.py tests/test_line_search.py
+    tests/test_probing.py tests/test_supports.py tests/test_weight_space.py tests/test_whole_numbers.py
+    tests/test_loss_invariants.py tests/test_operating_points.py tests/test_gbdt.py)
+
+both=(address thread)
+if [ "${1:-}" = address ] || [ "${1:-}" = thread ]; then
+    both=("$1")
+    shift
+fi
+[ -d "$checkout/../shared/data" ] && export LTR_DATA="${LTR_DATA:-$checkout/../shared/data}"
+export OMP_NUM_THREADS=1
+# leaks are those of Python; the first error ends the run
+export ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1
+for kind in "${both[@]}"; do
+    case $kind in
+    address) sanitizers=address,undefined library=libasan.so left_out="" ;;
+    # ten times as slow: proofs within seconds are out of reach
+    thread) sanitizers=thread library=libtsan.so left_out="subranks_take_no_more or limits_leave or trace_tells" ;;
+    esac
+    # a copy of the packages in which the module is the one with the sanitizer: nothing in the toolkit knows of it
+    copy="$checkout/build/$kind/copy"
+    rm -rf "$copy"
+    mkdir -p "$copy"
+    cp -r ltr trainers tests scripts pyproject.toml "$copy"
+    rm -f "$copy"/ltr/native/_core.*
+    .venv/bin/cmake -S ltr/native -B "build/$kind" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER=g++ \
+        -DLTR_SANITIZE="$sanitizers" -DCMAKE_LIBRARY_OUTPUT_DIRECTORY="$copy/ltr/native" \
+        -DPython_EXECUTABLE="$checkout/.venv/bin/python" >/dev/null
+    .venv/bin/cmake --build "build/$kind" -- --quiet
+    echo "$sanitizers:"
+    # Python is not built with a sanitizer, so its library comes first; addresses must not be random under threads
+    (cd "$copy" && LD_PRELOAD="$(g++ -print-file-name=$library):$(g++ -print-file-name=libstdc++.so.6)" PYTHONPATH="$copy" setarch "$(uname -m)" -R \
+        "$checkout/.venv/bin/python" -m pytest -p no:cacheprovider --capture=sys ${left_out:+-k "not ($left_out)"} "${files[@]}" "$@")
+done

@@ -1,0 +1,221 @@
+"""Cards in runs and sweeps: the section [card], the files of a run, its table, its events, and the report."""
+
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from ltr import verify
+from ltr.cards import Card, CardRanker
+from trainers.cli import main
+from trainers.config import load_config, parse_config, resolved_toml
+from trainers.config.errors import ConfigError
+from trainers.display import Display
+from trainers.plan import plan_of_run
+from trainers.records import read_sweep
+from trainers.report.page import Picture
+from trainers.report.report import build_page
+from trainers.run.experiment import run_experiment
+from trainers.run.folder import RunFolder
+from trainers.run.results import read_results
+from trainers.sweep.runner import run_sweep
+from trainers.sweep.workers import Workers
+
+CARD_ALONE = {"surrogate": {"losses": []}, "baselines": {"methods": []}, "exact": {"enabled": False}}
+
+
+def table(rows=160, seed=0):
+    """Pumps whose age and hours decide about failures."""
+    rng = np.random.default_rng(seed)
+    age, hours, load = rng.integers(1, 30, rows), rng.normal(50, 20, rows).round(1), rng.integers(0, 2, rows)
+    failed = (0.1 * age + 0.03 * hours + rng.logistic(size=rows) > 3).astype(int)
+    pumps = [f"pump {row}" for row in range(rows)]
+    return pd.DataFrame({"pump": pumps, "age": age, "hours": hours, "load": load, "failed": failed})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cards")
+    table().to_csv(path / "pumps.csv", index=False)
+    return path
+
+
+def config_of(folder, name, **sections):
+    data = {"path": str(folder / "pumps.csv"), "label": "failed", "drop": ["pump"]}
+    return parse_config({"name": name, "runs_dir": str(folder / "runs"), "data": data} | sections)
+
+
+@pytest.fixture(scope="module")
+def finished(folder):
+    sections = CARD_ALONE | {"baselines": {"methods": ["logistic_regression"]}}
+    card = {"max_questions": 3, "cuts": {"age": [10, 20], "hours": 4}, "signs": {"age": "+"}}
+    config = config_of(folder, "pumps", card=card, **sections)
+    return config, run_experiment(config)
+
+
+def test_the_run_finds_the_card_that_the_ranker_finds(finished):
+    config, results = finished
+    rows, train = table(), np.random.default_rng(0).permutation(160)[:80]
+    test = np.setdiff1d(np.arange(160), train)
+    ranker = CardRanker(max_questions=3, cuts={"age": [10, 20], "hours": 4}, signs={"age": "+"})
+    X, y = rows.drop(columns=["pump", "failed"]), rows.failed
+    expected = ranker.fit(X.iloc[train], y[train]).card_
+    found = Card.load(config.folder / "card" / "card.json")
+    assert dict(zip(found.questions, found.points, strict=True)) == dict(
+        zip(expected.questions, expected.points, strict=True)
+    )
+    assert found == results.card
+    row = next(row for row in results.rows if row.method == "card")
+    assert row.status == "optimal"
+    assert row.ending == (f"within {found.below:.2%}" if found.below else "optimal")
+    assert (row.train["auc"], row.test["auc"]) == (
+        pytest.approx(found.counts[0].value),
+        pytest.approx(ranker.score(X.iloc[test], y[test])),
+    )
+    assert results.statistics == ("auc", "dcg")
+    assert "rows with equal totals count as in random order" in results.caption
+
+
+def test_the_run_leaves_the_card_in_all_forms_with_its_proof(finished, capsys):
+    config, _ = finished
+    place = config.folder / "card"
+    forms = {f"card.{end}" for end in ("json", "csv", "md", "html", "png")}
+    assert forms | {"certificate.json", "ranked.csv", "model.pt", "result.json"} <= {p.name for p in place.iterdir()}
+    assert verify.main(["--require-proof", str(place / "certificate.json")]) == 0
+    card, ranked, rows = Card.load(place / "card.csv"), pd.read_csv(place / "ranked.csv"), table()
+    assert ranked.total.is_monotonic_decreasing
+    assert ranked.pump.tolist() == [f"pump {row - 1}" for row in ranked.row]
+    assert sorted(ranked.row) == list(range(1, 161))
+    assert set(ranked.row[ranked["used for"] == "training"] - 1) == set(np.random.default_rng(0).permutation(160)[:80])
+    np.testing.assert_array_equal(card.totals(rows)[ranked.row - 1], ranked.total)
+    capsys.readouterr()
+    assert main(["show", str(config.folder)]) == 0
+    shown = capsys.readouterr().out
+    assert str(Card.load(place / "card.json")) in shown
+    assert "## Card" in (config.folder / "results.md").read_text()
+    rows.drop(columns="failed")[::-1].to_csv(config.folder.parent / "new.csv", index=False)
+    assert main(["predict", str(config.folder), str(config.folder.parent / "new.csv"), "--method", "card"]) == 0
+    predicted = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    np.testing.assert_array_equal(card.totals(rows[::-1])[predicted.row - 1], predicted.score)
+
+
+def test_the_events_have_the_picture_and_the_text(finished):
+    events = EventAccumulator(str(finished[0].folder / "card"), size_guidance={"images": 0, "tensors": 0})
+    events.Reload()
+    assert events.Tags()["images"] == ["card"]
+    (text,) = (event.tensor_proto.string_val[0].decode() for event in events.Tensors("card/text_summary"))
+    assert text == Card.load(finished[0].folder / "card" / "card.json").to_markdown()
+
+
+def test_a_finished_card_is_not_computed_again(finished):
+    config, results = finished
+    again = run_experiment(load_config(config.folder / "config.toml"))
+    assert again.card == results.card
+    assert read_results(RunFolder(config.folder)).card == results.card
+
+
+@pytest.mark.parametrize("name", ["gaussians", "test_path"])
+def test_cards_of_other_data(folder, name, capsys):
+    if name == "gaussians":
+        data = {"name": "gaussians"}
+    else:
+        table(60, 1).to_csv(folder / "other.csv", index=False)
+        data = {"path": str(folder / "pumps.csv"), "test_path": str(folder / "other.csv"), "label": "failed"}
+        data |= {"features": ["age", "hours"]}
+    tree = {"name": f"of_{name}", "runs_dir": str(folder / "runs"), "data": data, **CARD_ALONE}
+    results = run_experiment(parse_config(tree | {"card": {"max_questions": 1}}))
+    (row,) = results.rows
+    assert row.test["auc"] == pytest.approx(results.card.counts[1].value)
+    ranked = pd.read_csv(folder / "runs" / f"of_{name}" / "card" / "ranked.csv")
+    assert len(ranked) == sum(sum(counts.rows) for counts in results.card.counts)
+
+
+def test_the_section_turns_the_card_on_and_changes_no_other_result(folder):
+    without, beside = config_of(folder, "x"), config_of(folder, "x", card={})
+    assert (without.card.enabled, beside.card.enabled, beside.methods[-1]) == (False, True, "card")
+    assert parse_config({"name": "x", "data": {"name": "pima"}, "card": {"enabled": False}}).methods == without.methods
+    ids = [set(plan_of_run(config, "0" * 64).cells) for config in (without, beside)]
+    assert ids[0] < ids[1]
+    assert len(ids[1] - ids[0]) == 1
+
+
+def test_a_config_with_tables_by_column_comes_back_as_it_was(tmp_path):
+    card = {"cuts": {"age (years)": [40, 60.5], "a.b": 3, 'quo"ted': 2}, "signs": {"mode = fast": "-"}}
+    config = parse_config({"name": "x", "data": {"name": "pima"}, "card": card})
+    (tmp_path / "config.toml").write_text(resolved_toml(config))
+    assert load_config(tmp_path / "config.toml") == config
+
+
+@pytest.mark.parametrize(
+    ("card", "message"),
+    [
+        ({"questions": 3}, "card.questions: unknown key"),
+        ({"max_questions": 7}, "card.max_questions: must be <= 6, got 7"),
+        ({"max_questions": 6, "points": 10}, "card.max_questions: must be at most 5 for points = 10"),
+        ({"cuts": {"age": []}}, "card.cuts: must be an integer >= 1, or a table with an integer or a list of numbers"),
+        ({"signs": {"age": "up"}}, "card.signs.age: must be '+' or '-'"),
+        ({"statistic": "weights(0, 1)"}, "card.statistic: cannot be weights"),
+        ({"ties": "won"}, "card.ties: must be 'average' or 'lost'"),
+    ],
+)
+def test_mistakes_in_the_section_get_one_clear_error(card, message):
+    with pytest.raises(ConfigError, match=re.escape(message)) as caught:
+        parse_config({"name": "x", "data": {"name": "pima"}, "card": card})
+    assert len(caught.value.findings) == 1
+
+
+def test_nothing_but_a_card_needs_no_exact_stage(folder):
+    with pytest.raises(ConfigError, match=r"before the exact stage; exact\.enabled = false leaves the card alone"):
+        config_of(folder, "x", card={}, surrogate={"losses": []}, baselines={"methods": []})
+
+
+def test_a_card_does_not_go_with_queries(folder):
+    rows = table().assign(site=np.arange(160) // 20)
+    rows.to_csv(folder / "sites.csv", index=False)
+    data = {"path": str(folder / "sites.csv"), "label": "failed", "query": "site", "drop": ["pump"]}
+    tree = {"name": "sites", "runs_dir": str(folder / "runs"), "data": data, "card": {}}
+    with pytest.raises(ConfigError, match=r"card\.enabled: goes with one list only"):
+        run_experiment(parse_config(tree))
+
+
+def test_a_run_begun_before_there_were_cards_goes_on_without_one(folder):
+    config = config_of(folder, "before", **CARD_ALONE | {"surrogate": {"losses": ["ranknet"]}})
+    run_experiment(config)
+    text = (config.folder / "config.toml").read_text()
+    (config.folder / "config.toml").write_text(re.sub(r"\[card\]\n(.+\n)*\n", "", text))
+    assert run_experiment(config).complete
+    with pytest.raises(ConfigError, match=r"card\.enabled: was false in the run begun"):
+        run_experiment(
+            config_of(folder, "before", card={}, surrogate={"losses": ["ranknet"]}, exact={"enabled": False})
+        )
+
+
+def test_a_sweep_reports_its_cards(folder):
+    Path(folder / "pumps.toml").write_text(
+        f'[data]\npath = "{folder}/pumps.csv"\nlabel = "failed"\ndrop = ["pump"]\n[surrogate]\nlosses = []\n'
+        '[baselines]\nmethods = ["logistic_regression"]\n[exact]\nenabled = false\n[card]\nmax_questions = 2\n'
+    )
+    (folder / "sweep.toml").write_text(
+        f'runs_dir = "{folder}/runs"\n[[grid]]\nexperiments = ["pumps.toml"]\nsplits = 2\n'
+        "[grid.vary]\ncard.max_questions = [1, 2]\n[grid.set]\ncard.cuts = {age = [10, 20]}\n"
+    )
+    outcome = run_sweep(folder / "sweep.toml", workers=Workers(1), display=Display())
+    assert (outcome.cells, outcome.failures) == (6, [])
+    results = read_sweep(folder / "runs" / "sweep")
+    page = build_page(results)
+    titles = {section.title: section.blocks for section in page.sections}
+    (shown,) = titles["Cards"]
+    cards = [record for record in results.records if record["method"] == "card"]
+    for number, row in enumerate(shown.rows, start=1):
+        own = [record for record in cards if record["options"]["max_questions"] == number]
+        assert row[:4] == ["pumps", f"card, max_questions = {number}", "`auc`", "2/2"]
+        assert float(row[5]) == pytest.approx(np.mean([record["train"]["auc"] for record in own]), abs=5e-5)
+        assert float(row[6]) == pytest.approx(np.mean([record["test"]["auc"] for record in own]), abs=5e-5)
+    pictures = [block for block in titles["Cards of the first split"] if isinstance(block, Picture)]
+    assert [picture.caption.partition(":")[0] for picture in pictures] == [
+        f"pumps, card, max_questions = {number}, split 0" for number in (1, 2)
+    ]

@@ -1,0 +1,347 @@
+"""The search for the best card: brute force over all points, limits, all good cards, and what the kernel refuses."""
+
+import itertools
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from ltr.exact import Limits, solve
+from ltr.exact.cards import CardProblem, CardSearch
+from ltr.exact.solution import Status
+from ltr.native import CardSearch as Kernel
+
+STATISTICS = [
+    "auc",
+    "wrs",
+    "dcg",
+    "dcg(base=e)@3",
+    "mrr",
+    "mrr@2",
+    "wta",
+    "pauc@3",
+    "power(p=0.5)",
+    "power(p=3)@4",
+    "own",
+]
+TRIALS = 500
+
+
+def rank_weights(name, n):
+    """Rank weights from the top, by the definitions in the documentation."""
+    place = np.arange(1, n + 1)
+    return {
+        "auc": n + 1.0 - place,
+        "wrs": n + 1.0 - place,
+        "dcg": 1 / np.log2(place + 1),
+        "dcg(base=e)@3": (place <= 3) / np.log(place + 1),
+        "mrr": 1 / place,
+        "mrr@2": (place <= 2) / place,
+        "wta": (place == 1) * 1.0,
+        "pauc@3": (place <= 3) * (n + 1.0 - place),
+        "power(p=0.5)": (n + 1.0 - place) ** 0.5,
+        "power(p=3)@4": (place <= 4) * (n + 1.0 - place) ** 3,
+        "own": np.maximum(0, 4 - place // 2) / 2,  # equal and zero weights among them
+    }[name]
+
+
+def instance(seed):
+    """A small random problem as arguments of `CardProblem`, with the points that a card may have."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(2, 16)), int(rng.integers(1, 7))
+    X = (rng.random((n, d)) < rng.uniform(0.2, 0.8)).astype(float)
+    if d > 1 and rng.random() < 0.3:
+        X[:, 0] = rng.choice([0.0, 1.0]) if rng.random() < 0.5 else X[:, 1]  # constant, or a duplicate
+    if d > 2 and rng.random() < 0.3:
+        X[:, 2] *= X[:, 1]  # some patterns are empty
+    graded = n > 3 and rng.random() < 0.4
+    y = rng.integers(0, 4, n) if graded else (rng.random(n) < 0.4).astype(int)
+    if graded and rng.random() < 0.5:
+        y = np.where(y > 1, 3, 1)  # two gains above 0
+    if len(set(y)) < 2:
+        y[0], y[-1] = 0, 1
+    graded = set(y) != {0, 1}
+    statistic = STATISTICS[seed % len(STATISTICS)]
+    statistic = "wrs" if graded and statistic == "auc" else statistic
+    ties = "average" if len(set(y)) > 2 or rng.random() < 0.5 else "lost"
+    k = int(rng.integers(1, 7))
+    points = int(rng.integers(1, 1 + {1: 5, 2: 5, 3: 3, 4: 2, 5: 1, 6: 1}[d]))
+    groups = rng.integers(-1, 2, d) if rng.random() < 0.4 else None
+    options = {
+        "C": float(rng.choice([0.0, 0.0, 0.01, 0.1, 1.0])),
+        "points": points,
+        "max_nonzeros": k,
+        "ties": ties,
+        "signs": rng.integers(-1, 2, d) if rng.random() < 0.4 else None,
+        "groups": groups,
+        "required": [int(rng.integers(0, d))] if rng.random() < 0.2 else [],
+        "gain": str(rng.choice(["exp2", "linear"])),
+    }
+    return X, y, statistic, options
+
+
+def problem_of(X, y, statistic, options):
+    n = len(y)
+    name = f"weights({','.join(map(str, rank_weights('own', n)[::-1]))})" if statistic == "own" else statistic
+    return CardProblem(X, y, name, **options)
+
+
+def all_cards(X, y, statistic, options):
+    """All allowed points, (cards, d), and their values: by comparing every two rows, without blocks or sorting."""
+    n, d = X.shape
+    points, signs, groups = options["points"], options["signs"], options["groups"]
+    cards = np.array(list(itertools.product(range(-points, points + 1), repeat=d)))
+    used = cards != 0
+    allowed = used.sum(axis=1) <= options["max_nonzeros"]
+    allowed &= np.all(cards * (0 if signs is None else signs) >= 0, axis=1)
+    for group in () if groups is None else set(groups) - {-1}:
+        allowed &= used[:, groups == group].sum(axis=1) <= 1
+    allowed &= used[:, options["required"]].all(axis=1)
+    cards = cards[allowed]
+    gains = 2.0**y - 1 if options["gain"] == "exp2" else y.astype(float)
+    a = rank_weights(statistic, n)
+    totals = cards @ X.T
+    above = (totals[:, None, :] > totals[:, :, None]).sum(axis=2)  # rows above each row
+    tied = totals[:, None, :] == totals[:, :, None]
+    places = np.arange(n)
+    if options["ties"] == "average":  # the mean of the weights of the places of the tied rows
+        inside = (places >= above[..., None]) & (places < (above + tied.sum(axis=2))[..., None])
+        values = (gains * (inside * a).sum(axis=2) / tied.sum(axis=2)).sum(axis=1)
+    else:  # rows of the upper level come last, in any order
+        first = above + (tied & (gains[:, None] > gains[None, :])).sum(axis=2)
+        equal = (tied & (gains[:, None] == gains[None, :])).sum(axis=2)
+        inside = (places >= first[..., None]) & (places < (first + equal)[..., None])
+        values = (gains * (inside * a).sum(axis=2) / equal).sum(axis=1)
+    if statistic == "auc":
+        m = y.sum()
+        values = (values - m * (m + 1) / 2) / (m * (n - m))
+    return cards, values - options["C"] * (cards != 0).sum(axis=1)
+
+
+@pytest.mark.parametrize("part", range(10))
+def test_the_best_card_is_that_of_brute_force(part):
+    for seed in range(part * TRIALS // 10, (part + 1) * TRIALS // 10):
+        arguments = instance(seed)
+        problem = problem_of(*arguments)
+        cards, values = all_cards(*arguments)
+        solution = solve(problem, CardSearch(threads=1 + seed % 2))
+        points = problem.points_of(solution.weights)
+        size = max(1.0, abs(problem.trivial_bound))
+        assert solution.status is Status.OPTIMAL, (seed, solution)
+        assert abs(solution.value - values.max()) <= 1e-11 * size, (seed, solution)
+        assert solution.value <= solution.bound <= values.max() + 1e-11 * size, (seed, solution)
+        assert problem.feasible(solution.weights)
+        assert solution.value == problem.evaluate(solution.weights)
+        # among the best: the fewest questions, then the fewest points
+        best = cards[values >= values.max() - 1e-13 * size]
+        keys = [(np.count_nonzero(card), np.abs(card).sum()) for card in best]
+        assert (np.count_nonzero(points), np.abs(points).sum()) == min(keys), (seed, points, best)
+
+
+def test_values_and_feasible_points_are_those_of_brute_force():
+    for seed in range(0, TRIALS, 5):
+        X, _, _, options = arguments = instance(seed)
+        problem = problem_of(*arguments)
+        cards, values = all_cards(*arguments)
+        for card, value in list(zip(cards, values, strict=True))[:: max(1, len(cards) // 20)]:
+            assert problem.feasible(card / options["points"])
+            assert problem.evaluate(card / options["points"]) == pytest.approx(value, rel=1e-11, abs=1e-11)
+        every = itertools.product(range(-options["points"], options["points"] + 1), repeat=X.shape[1])
+        assert sum(problem.feasible(np.array(card) / options["points"]) for card in every) == len(cards)
+
+
+def test_good_cards_are_all_that_are_good():
+    """Every good card has one of the same columns in the list that orders all patterns alike, and is no smaller."""
+    found = 0
+    for seed in range(0, TRIALS, 10):
+        X = (arguments := instance(seed))[0]
+        problem = problem_of(*arguments)
+        cards, values = all_cards(*arguments)
+        patterns = np.array(list(itertools.product([0, 1], repeat=X.shape[1])))
+        threshold = float(np.quantile(values, 0.8))
+
+        def order(card, patterns=patterns):
+            used = card != 0
+            totals = patterns[np.all(patterns[:, ~used] == 0, axis=1)] @ card
+            return tuple(np.flatnonzero(used)), tuple(np.unique(totals, return_inverse=True)[1])
+
+        size = 1e-10 * max(1.0, abs(problem.trivial_bound))
+        expected = {order(card): value for card, value in zip(cards, values, strict=True) if value >= threshold - size}
+        listed = problem.good_cards(threshold, most=100_000, threads=1 + seed % 2)
+        assert {order(card) for _, card in listed} == set(expected)
+        assert len(listed) == len(expected)
+        assert all(value == pytest.approx(expected[order(card)], rel=1e-10, abs=1e-10) for value, card in listed)
+        assert all(a[0] >= b[0] - size for a, b in itertools.pairwise(listed))
+        found += len(listed)
+        if len(listed) > 1:
+            with pytest.raises(ValueError, match="most must be larger: more than 1 cards"):
+                problem.good_cards(threshold, most=1)
+    assert found > 400
+
+
+def larger_problem(statistic="auc", n=400, d=40, k=5, seed=0, **options):
+    rng = np.random.default_rng(seed)
+    X = (rng.random((n, d)) < 0.5).astype(float)
+    y = (X[:, :6] @ [1, 1, -1, 0.5, 0.5, 0.2] + rng.logistic(size=n) > 0.5).astype(int)
+    return CardProblem(X, y, statistic, max_nonzeros=k, **options)
+
+
+@pytest.mark.parametrize("statistic", ["auc", "dcg@20"])
+@pytest.mark.parametrize("C", [0.0, 0.01])
+def test_the_number_of_threads_does_not_change_the_answer(statistic, C):
+    problem = larger_problem(statistic, n=120, d=14, k=4, C=C)
+    answers = [solve(problem, CardSearch(threads=threads)) for threads in (1, 2, 4, 4)]
+    assert {answer.status for answer in answers} == {Status.OPTIMAL}
+    assert len({(answer.value, answer.bound, answer.weights.tobytes()) for answer in answers}) == 1
+
+
+def stopped_by(how, problem, start):
+    """Solve under one limit; return the solution and the seconds from the limit to the answer."""
+    began, end = time.monotonic(), 0.3
+    limits, should_stop = Limits(), None
+    if how == "time_limit":
+        limits = Limits(time_limit=end)
+    elif how == "node_limit":
+        limits, end = Limits(node_limit=1), np.inf
+    elif how == "should_stop":
+        should_stop = lambda: time.monotonic() > began + end  # noqa: E731
+    else:
+        threading.Timer(end, signal.raise_signal, [signal.SIGINT]).start()
+    solution = solve(problem, CardSearch(threads=2), limits, warm_starts=[start], should_stop=should_stop)
+    return solution, time.monotonic() - began - end
+
+
+@pytest.mark.parametrize(
+    ("how", "status"),
+    [
+        ("time_limit", Status.TIME_LIMIT),
+        ("node_limit", Status.NODE_LIMIT),
+        ("should_stop", Status.INTERRUPTED),
+        ("signal", Status.INTERRUPTED),
+    ],
+)
+def test_a_stop_keeps_the_best_card_and_a_bound_that_holds(how, status):
+    problem = larger_problem("dcg", n=3000, d=100, k=5)
+    start = np.zeros(problem.d)
+    start[:2] = 1.0
+    solution, late = stopped_by(how, problem, start)
+    assert solution.status is status
+    assert late < 0.5  # some 0.02 on an idle machine
+    assert problem.feasible(solution.weights)
+    assert solution.value == problem.evaluate(solution.weights) >= problem.evaluate(start)
+    best = solve(larger_problem("dcg", n=3000, d=100, k=2), CardSearch(threads=2)).value
+    assert max(best, solution.value) <= solution.bound <= problem.trivial_bound
+
+
+def test_a_larger_search_after_a_limit_and_warm_starts_lose_nothing():
+    problem = larger_problem("auc", n=60, d=8, k=3)
+    best = solve(problem)
+    again = solve(problem, warm_starts=[best.weights * 0.5, np.ones(problem.d)])  # the former are no whole points
+    assert (again.value, again.weights.tolist()) == (best.value, best.weights.tolist())
+
+
+# --- the border to C++
+
+
+def kernel_arguments(**changed):
+    plain = {
+        "X": np.array([[1, 0], [0, 1], [1, 1]], dtype=np.uint8),
+        "level": np.array([0, 1, 1], dtype=np.int32),
+        "gains": np.array([0.0, 1.0]),
+        "rank_weights": np.array([1.0, 0.5, 0.25]),
+        "signs": np.array([3, 3], dtype=np.uint8),
+        "groups": np.array([-1, -1], dtype=np.int32),
+        "required": np.array([0, 0], dtype=np.uint8),
+        "most": 2,
+        "ties_lost": False,
+        "price": 0.0,
+        "perfect": 1.5,
+    }
+    return plain | changed
+
+
+def best_of(**changed):
+    kernel = Kernel(**kernel_arguments(**changed))
+    assert kernel.search(2, 1, np.zeros(1, dtype=np.uint8))
+    return kernel.best
+
+
+def test_arrays_of_other_types_and_strides_are_copied():
+    expected = best_of()
+    assert expected == (1.5, (1,), (1,))
+    wide = np.zeros((3, 4), dtype=np.uint8)
+    wide[:, ::2] = kernel_arguments()["X"]
+    frozen = kernel_arguments()["X"].copy()
+    frozen.flags.writeable = False
+    for X in (wide[:, ::2], np.asfortranarray(frozen), frozen, frozen.astype(np.int64)):
+        assert best_of(X=X) == expected
+    assert best_of(rank_weights=np.array([0.25, 0.5, 1.0])[::-1], level=np.array([0, 1, 1])) == expected
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"X": np.zeros(3, dtype=np.uint8)},
+        {"X": np.zeros((4, 2), dtype=np.uint8)},
+        {"X": np.zeros((3, 3), dtype=np.uint8)},
+        {"X": np.zeros((0, 2), dtype=np.uint8)},
+        {"level": np.array([0, 1, 2], dtype=np.int32)},
+        {"level": np.array([0, 1, -1], dtype=np.int32)},
+        {"gains": np.array([1.0, 0.0])},
+        {"gains": np.array([0.0, np.nan])},
+        {"gains": np.array([-1.0, 1.0])},
+        {"gains": np.array([0.0, 1.0, 2.0]), "ties_lost": True},
+        {"rank_weights": np.array([0.25, 0.5, 1.0])},
+        {"rank_weights": np.array([1.0, 0.5, np.nan])},
+        {"rank_weights": np.array([1.0, 0.5])},
+        {"signs": np.array([3, 4], dtype=np.uint8)},
+        {"groups": np.array([0], dtype=np.int32)},
+        {"required": np.array([0, 2], dtype=np.uint8)},
+        {"most": 0},
+        {"most": 101},
+        {"price": -1.0},
+        {"price": np.inf},
+        {"perfect": np.nan},
+    ],
+    ids=str,
+)
+def test_wrong_arrays_are_refused(changed):
+    with pytest.raises((ValueError, TypeError)):
+        Kernel(**kernel_arguments(**changed))
+
+
+def test_wrong_arguments_of_the_search_are_refused():
+    kernel = Kernel(**kernel_arguments())
+    stop = np.zeros(1, dtype=np.uint8)
+    for arguments in (
+        (0, 1, stop),
+        (7, 1, stop),
+        (2, 0, stop),
+        (2, 1, np.zeros(1)),
+        (2, 1, np.zeros(4, np.uint8)[::2]),
+    ):
+        with pytest.raises((ValueError, TypeError)):
+            kernel.search(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"points": 7, "max_nonzeros": 6}, "max_nonzeros must be at most 5 for points = 7, got 6"),
+        ({"points": 100, "max_nonzeros": 3}, "max_nonzeros must be at most 2 for points = 100, got 3"),
+        ({"signs": [1, 2]}, "signs must hold whole numbers from -1 to 1, got 2"),
+        ({"required": [0, 1], "groups": [3, 3]}, "required must hold at most one column of a group"),
+        ({"required": [2]}, "required must hold different column numbers from 0 to 1"),
+        ({"ties": "first"}, "ties must be one of 'average', 'lost', got 'first'"),
+    ],
+)
+def test_arguments_against_their_rule_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        CardProblem([[0, 1], [1, 0], [1, 1]], [0, 1, 1], **options)
+
+
+def test_answers_other_than_yes_and_no_are_refused():
+    with pytest.raises(ValueError, match=r"X must hold zeros and ones, got 0\.5 at row 1, column 0"):
+        CardProblem([[0, 1], [0.5, 0], [1, 1]], [0, 1, 1])

@@ -1,0 +1,346 @@
+"""Demands on weights by name: signs, required and forbidden columns, linear rows, whole numbers, in every ranker."""
+
+import itertools
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ltr.exact import Limits, LinearConstraints, RerankProblem, certify
+from ltr.exact.solution import Status
+from ltr.rankers import ExactRanker, Ranker, TwoStageRanker
+from ltr.rankers.demands import read_demands
+from ltr.rankers.exact import round_number
+from ltr.statistics import RankStatistic
+from tests.two_stages import two_stage
+from trainers.cli import main
+from trainers.config import load_config, parse_config
+from trainers.config.errors import ConfigError
+from trainers.config.experiment import resolved_toml
+from trainers.run.experiment import run_experiment
+
+NAMES = ["age", "bmi", "sex", "serum crp", "a-b"]
+
+
+def frame(rows=60, seed=0):
+    """Columns of very different units, one of them yes/no, one constant; bmi is worth little, sex a lot."""
+    rng = np.random.default_rng(seed)
+    age, bmi = rng.normal(55, 12, rows).round(), rng.normal(27, 4, rows).round(1)
+    sex, income = rng.integers(0, 2, rows), rng.normal(40_000, 9_000, rows).round(-2)
+    logit = 0.05 * (age - 55) + 0.02 * (bmi - 27) + 1.5 * (sex - 0.5) - (income - 40_000) / 12_000
+    y = (logit + rng.normal(0, 0.7, rows) > 0.7).astype(int)
+    return pd.DataFrame({"age": age, "bmi": bmi, "sex": sex, "income": income, "site": 3.0}), y
+
+
+def row(text):
+    return read_demands(5, NAMES, constraints=[text]).rows.tolist()
+
+
+# --- reading ---------------------------------------------------------------------------------------------------
+
+
+def test_rows_are_sums_that_are_at_least_0():
+    assert row("age >= 2*bmi") == [[1, -2, 0, 0, 0]]
+    assert row("2 * bmi <= age") == [[1, -2, 0, 0, 0]]
+    assert row("age + 0.5*bmi - 1e1 * sex >= 0") == [[1, 0.5, -10, 0, 0]]
+    assert row("serum crp >= - a-b") == [[0, 0, 0, 1, 1]]  # names may hold spaces and signs
+    assert row("bmi = sex") == [[0, 1, -1, 0, 0], [0, -1, 1, 0, 0]]
+    assert read_demands(2, constraints=["x0 >= x1", {0: 1, 1: -3.5}]).rows.tolist() == [[1, -1], [1, -3.5]]
+    assert read_demands(5, NAMES, constraints=[{"age": 1, 2: 2}]).rows.tolist() == [[1, 0, 2, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("agee >= bmi", "there is no column 'agee'; nearest is 'age'"),
+        ("age > bmi", "'>' is none of >=, <= and ="),
+        ("age >= 1", "the number 1 stands alone: only ratios of weights matter, so it must be 0"),
+        ("age + 2 >= bmi", "the number 2 stands alone"),
+        ("age bmi >= sex", "there is no operator before 'bmi'"),
+        ("3 bmi >= sex", "there is no operator before 'bmi'"),
+        ("age >= 2*", "something is missing at the end"),
+        ("age", "there is none of >=, <= and ="),
+        ("age >= bmi >= sex", "there is more than one of >=, <= and ="),
+        ("", "there is none of >=, <= and ="),
+        ("* age >= 0", "'*' must follow a number"),
+    ],
+)
+def test_a_row_that_says_nothing_is_told(text, message):
+    with pytest.raises(ValueError, match=re.escape(f"constraints: {text!r}: ")) as error:
+        row(text)
+    assert message in str(error.value)
+
+
+def test_everything_wrong_is_told_at_once():
+    X, y = frame()
+    wrong = {
+        "signs": {"agee": "+", "bmi": "up", 7: "-"},
+        "required": ["bmj", "bmi"],
+        "forbidden": ["bmi", 1.5],
+        "constraints": ["age >= incom", 3],
+        "max_nonzeros": 1,
+    }
+    expected = [
+        "signs: there is no column 'agee'; nearest is 'age'",
+        "signs: the sign of 'bmi' must be '+' or '-', got 'up'",
+        "signs: must be a column name or a number from 0 to 4, got 7",
+        "required: there is no column 'bmj'; nearest is 'bmi'",
+        "forbidden: must be a column name or a number from 0 to 4, got 1.5",
+        "constraints: 'age >= incom': there is no column 'incom'; nearest is 'income'",
+        "constraints: must be texts such as 'age >= 2*bmi', got 3",
+        "forbidden: bmi is required",
+    ]
+    for ranker in (ExactRanker(**wrong), TwoStageRanker(exact=ExactRanker(**wrong))):
+        with pytest.raises(ValueError, match="there is no column") as error:
+            ranker.fit(X, y)
+        assert set(str(error.value).split("\n")) == set(expected)
+    with pytest.raises(ValueError, match="signs: X has no column names: use a number from 0 to 4, got 'age'"):
+        ExactRanker(signs={"age": "+"}).fit(X.to_numpy(), y)
+    with pytest.raises(ValueError, match="required: at most max_nonzeros = 1 columns may be used, got 2"):
+        ExactRanker(required=["age", "bmi"], max_nonzeros=1).fit(X, y)
+    with pytest.raises(ValueError, match="required: must be a list, got 'bmi'"):
+        ExactRanker(required="bmi").fit(X, y)
+
+
+# --- rankers ---------------------------------------------------------------------------------------------------
+
+
+def demanded(**options):
+    """At most 4 features, age up, sex not used, must contain bmi."""
+    return {"max_nonzeros": 4, "signs": {"age": "+"}, "forbidden": ["sex"], "required": ["bmi"], **options}
+
+
+def test_one_call_says_it_and_the_answer_is_the_best_of_that_class():
+    X, y = frame()
+    ranker = ExactRanker("dcg", **demanded()).fit(X, y)
+    assert ranker.solution_.status is Status.OPTIMAL
+    weights = dict(zip(X.columns, ranker.coef_, strict=True))
+    assert weights["sex"] == 0
+    assert weights["age"] >= 0
+    assert weights["bmi"] != 0
+    by_number = ExactRanker("dcg", max_nonzeros=4, signs={0: "+"}, forbidden=[2], required=[1]).fit(X.to_numpy(), y)
+    assert np.array_equal(ranker.coef_, by_number.coef_)
+    # the same class by hand, on the standardised columns
+    Z = X[["age", "bmi", "income"]].to_numpy()
+    Z = (Z - Z.mean(axis=0)) / Z.std(axis=0)
+    best = -np.inf
+    for sign in (1.0, -1.0):
+        sides = LinearConstraints([[-1.0, 0, 0], [0, -sign, 0]], [0.0, -0.01])
+        best = max(best, ltr_value(RerankProblem(Z, y, constraints=sides)))
+    assert ranker.solution_.value == pytest.approx(best, abs=1e-9)
+    words = certify(ranker.problem_, ranker.solution_).verify()
+    assert words.startswith("optimal")
+    assert "required column 1, 1 side constraint" in words
+    assert ranker.solution_.value < ExactRanker("dcg").fit(X, y).solution_.value
+
+
+def ltr_value(problem):
+    from ltr.exact import solve
+
+    solution = solve(problem, "weight_space", Limits(time_limit=60))
+    assert solution.status is Status.OPTIMAL
+    return solution.value
+
+
+def test_linear_rows_are_about_the_weights_of_raw_columns():
+    X, y = frame()
+    free = ExactRanker(signs={"income": "-"}).fit(X, y)
+    assert free.coef_[0] < 2.5 * free.coef_[1] or free.coef_[0] > 3 * free.coef_[1]
+    held = ExactRanker(signs={"income": "-"}, constraints=["age >= 2.5*bmi", "age <= 3*bmi"]).fit(X, y)
+    assert held.solution_.status is Status.OPTIMAL
+    assert 2.5 * held.coef_[1] <= held.coef_[0] * (1 + 1e-9) <= 3 * held.coef_[1] * (1 + 2e-9)
+    assert held.coef_[1] > 0
+    assert held.coef_[3] <= 0
+    also = ExactRanker().fit(X, y, constraints=LinearConstraints([[0, 1.0, 0, 0, 0]], [0.0]))
+    assert also.coef_[1] <= 0  # those of a fit are about standardised columns, and come on top
+
+
+def dcg(scores, y, margin):
+    """DCG with a tied or nearly tied negative above, from counts of pairs."""
+    a = RankStatistic.parse("dcg").weights(len(y))
+    lost = np.sort([np.count_nonzero(s - scores[y == 0] < margin) for s in scores[y == 1]])
+    return sum(a[len(y) - 1 - p - c] for p, c in enumerate(lost))
+
+
+def test_points_are_those_that_enumeration_finds():
+    """Points for each unit of the raw columns; the reference knows neither the problem nor the standardisation."""
+    X, y = frame(30, seed=3)
+    options = demanded(integer=3, max_nonzeros=2, constraints=["age >= bmi"])
+    ranker = ExactRanker("dcg", **options).fit(X, y)
+    assert ranker.units_.tolist() == [10.0, 5.0, 1.0, 10_000.0, 1.0]
+    columns = X.to_numpy() / ranker.units_
+    best = max(
+        dcg(columns[:, [0, 1, 3]] @ w, y, 3e-4)
+        for w in map(np.array, itertools.product(range(-3, 4), repeat=3))
+        if np.count_nonzero(w) <= 2 and w[0] >= max(0, w[1]) and w[1] != 0
+    )
+    assert ranker.solution_.status is Status.OPTIMAL
+    assert ranker.solution_.value == pytest.approx(best, abs=1e-12)
+    assert dcg(columns @ ranker.points_, y, 3e-4) == pytest.approx(best, abs=1e-12)
+    assert np.allclose(ranker.coef_ * ranker.units_, ranker.points_, atol=1e-12)
+    assert np.abs(ranker.points_).max() <= 3
+    assert certify(ranker.problem_, ranker.solution_).verify().startswith("optimal")
+
+
+def test_a_rule_can_be_read():
+    X, y = frame()
+    ranker = ExactRanker(integer=5, signs={"age": "+", "income": "-"}, required=["sex"]).fit(X, y)
+    parts = ranker.rule().replace("- ", "-").replace("+ ", "").split()
+    assert {"age", "income", "sex"} <= set(parts)
+    assert "per 10 age" in ranker.rule()
+    assert "per 10000 income" in ranker.rule()
+    assert f"{abs(ranker.points_[2])} sex" in ranker.rule()
+    assert "x0" in ExactRanker(integer=2).fit(X.to_numpy(), y).rule()
+    assert ExactRanker().fit(X, y).points_ is None
+    assert [round_number(v) for v in (0.3, 0.36, 3.1, 3.2, 0.99, 7.2)] == [0.2, 0.5, 2.0, 5.0, 1.0, 10.0]
+
+
+@pytest.mark.parametrize("integer", [None, 4])
+def test_saved_rankers_keep_their_demands(tmp_path, integer):
+    X, y = frame()
+    options = demanded(integer=integer, constraints=["age >= bmi", {"income": -1}])
+    exact = ExactRanker("dcg", **options)
+    for ranker in (exact, TwoStageRanker("logistic", exact, 40, choose=False)):
+        ranker.fit(X, y)
+        ranker.save(tmp_path / "ranker.pt")
+        again = Ranker.load(tmp_path / "ranker.pt")
+        assert np.array_equal(again.predict(X), ranker.predict(X))
+        inner = again if isinstance(again, ExactRanker) else again.exact_
+        assert inner.signs == {"age": "+"}
+        assert tuple(inner.required) == ("bmi",)
+        assert inner.constraints == ("age >= bmi", {"income": -1})
+        assert inner.integer == integer
+        assert inner.rule() == (ranker if ranker is exact else ranker.exact_).rule()
+
+
+def test_demands_hold_in_the_top_and_for_corrections():
+    X, y = frame(120)
+    ranker = two_stage(top_k=60, **demanded()).fit(X, y)
+    assert ranker.coef_[2] == 0
+    assert ranker.coef_[0] >= 0
+    assert ranker.coef_[1] != 0
+    assert ranker.solution_.status is Status.OPTIMAL
+    exact = ExactRanker(**demanded())
+    for options in ({"base_score": True, "choose": False}, {"base_score": True, "choose": False, "spread": 0.2}):
+        corrected = TwoStageRanker("logistic", exact, 60, **options).fit(X, y)
+        assert corrected.coef_[2] == 0
+        assert corrected.coef_[0] >= 0
+        assert corrected.coef_[1] != 0
+        assert corrected.note_ == ""
+    chosen = TwoStageRanker("logistic", exact, 60).fit(X, y)
+    assert chosen.coef_ is None or chosen.coef_[2] == 0
+
+
+def test_a_required_column_that_does_not_vary_is_told():
+    X, y = frame()
+    ranker = ExactRanker(required=["site"]).fit(X, y)
+    assert ranker.note_ == "required columns that do not vary here are not used: site"
+    assert ranker.coef_[4] == 0
+
+
+def test_points_replace_the_base_score_and_stay_whole():
+    X, y = frame()
+    with pytest.raises(ValueError, match="integer goes with choose=False and base_score=False only"):
+        TwoStageRanker(exact=ExactRanker(integer=3)).fit(X, y)
+    with pytest.raises(ValueError, match="recentre must be None with integer"):
+        ExactRanker(integer=3, recentre="l2").fit(X, y)
+    with pytest.raises(ValueError, match="recentred needs real weights"):
+        ExactRanker(integer=3).fit(X, y).recentred()
+    with pytest.raises(ValueError, match="integer must be a whole number from 1 to 100"):
+        ExactRanker(integer=0).fit(X, y)
+
+
+def test_nothing_feasible_is_told():
+    X, y = frame()
+    with pytest.raises(ValueError, match="no weights are known to satisfy them"):
+        ExactRanker(required=["bmi"], constraints=["bmi = 0"]).fit(X, y)
+
+
+# --- configs ---------------------------------------------------------------------------------------------------
+
+CONFIG = """
+[data]
+path = "table.csv"
+label = "y"
+[surrogate]
+losses = []
+[baselines]
+methods = ["logistic_regression"]
+[exact]
+choose = false
+top_k = 60
+max_nonzeros = 4
+signs = {age = "+"}
+forbidden = ["sex"]
+required = ["bmi"]
+"""
+
+
+@pytest.fixture
+def config(tmp_path):
+    X, y = frame(160)
+    X.assign(y=y).to_csv(tmp_path / "table.csv", index=False)
+    (tmp_path / "small.toml").write_text(CONFIG)
+
+    def load(*overrides):
+        return load_config(tmp_path / "small.toml", [f"runs_dir={tmp_path / 'runs'}", *overrides])
+
+    return load
+
+
+def solution_of(config):
+    run_experiment(config)
+    return json.loads((config.folder / "exact" / "solution.json").read_text())
+
+
+def test_four_lines_of_config_say_it(config):
+    found = solution_of(config("exact.certificate=true"))
+    weights = found["weights"]
+    assert weights["sex"] == 0
+    assert weights["bmi"] != 0
+    assert weights["age"] >= 0
+    assert found["certificate"]["status"] == "optimal"
+    assert main(["verify", str(config().folder / "exact" / "certificate.json"), "--require-proof"]) == 0
+
+
+def test_a_run_of_points_says_them(config, capsys):
+    whole = config("exact.integer=3", 'exact.constraints=["age >= bmi"]', "exact.certificate=true", "name=points")
+    found = solution_of(whole)
+    assert found["points"]["age"] >= found["points"]["bmi"] != 0
+    assert found["units"] == {name: {"age": 10, "bmi": 5, "income": 10_000}[name] for name in found["points"]}
+    assert found["certificate"]["integer"] == 3
+    record = json.loads((whole.folder / "exact" / "result.json").read_text())
+    assert "points: " in record["message"]
+    assert "per 10 age" in record["message"]
+    assert main(["verify", str(whole.folder / "exact" / "certificate.json"), "--require-proof"]) == 0
+    assert "weights whole numbers from -3 to 3" in capsys.readouterr().out
+
+
+def test_wrong_names_are_told_at_once_with_the_nearest(config):
+    with pytest.raises(ConfigError) as error:
+        run_experiment(config('exact.signs={aeg="+"}', "exact.required=bmj", 'exact.constraints=["income >= zage"]'))
+    assert [finding.path for finding in error.value.findings] == ["exact.signs", "exact.required", "exact.constraints"]
+    for name in ("'age'", "'bmi'", "'income >= zage'"):
+        assert name in str(error.value)
+
+
+def test_signs_are_a_table_or_a_list():
+    def parsed(signs, **exact):
+        return parse_config({"name": "x", "data": {"name": "pima"}, "exact": {"signs": signs, **exact}})
+
+    assert parsed({"age": "+", "serum crp": "-"}).exact.signs == ("+age", "-serum crp")
+    assert parsed(["+age"]) == parsed({"age": "+"}) == parsed("+age")
+    assert 'signs = ["+age"]' in resolved_toml(parsed({"age": "+"}))
+    for signs, message in (
+        ({"age": "up"}, "must be a column with its sign"),
+        (["age"], "must be a column with its sign"),
+        (3, "must be a list"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            parsed(signs)
+    with pytest.raises(ConfigError, match=r"exact\.integer: goes with choose = false and base_score = false only"):
+        parsed([], integer=5)
+    with pytest.raises(ConfigError, match="models in SCIP take no required columns"):
+        parsed([], required=["age"], method="resolved", choose=False)

@@ -1,0 +1,242 @@
+"""Explanations: what columns add up to, how rows compare with their neighbours, and `ltr explain`."""
+
+import csv
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, PoissonRegressor
+
+from ltr.cards import CardRanker
+from ltr.exact import Limits
+from ltr.rankers import (
+    ExactRanker,
+    LinearRanker,
+    LogisticRegressionRanker,
+    RankBoostRanker,
+    Ranker,
+    ReproducibleSearch,
+    ScoreColumn,
+    TwoStageRanker,
+)
+from trainers.cli import main
+from trainers.run.explain import explain_rows, table_of
+from trainers.run.folder import find_run
+from trainers.run.predict import predict_csv
+
+STAGE = ExactRanker(limits=Limits(node_limit=20), method=ReproducibleSearch(restarts=2))
+FOREST = RandomForestClassifier(5, max_depth=3, random_state=0)
+ONE_STAGE = [LinearRanker(), LogisticRegressionRanker(), RankBoostRanker(20), STAGE]
+TWO_STAGES = [
+    TwoStageRanker(base, STAGE, 20, choose=False, base_score=base_score)
+    for base_score in (False, True)
+    for base in ("hinge", "rankboost", LogisticRegression(), FOREST, ScoreColumn("bmi"))
+]
+NAMES = ["age", "total", "bmi"]
+WORDS = ["age", "total (column)", "bmi"]  # total is a word of explanations
+
+
+def rows(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)).round(1) * [10.0, 1.0, 3.0] + [50, 0, 25]
+    y = (X[:, 0] / 10 + X[:, 1] - X[:, 2] / 6 + 1.5 * rng.normal(size=n) > 1).astype(int)
+    return pd.DataFrame(X, columns=NAMES, index=[f"p{i}" for i in range(n)]), y
+
+
+def fitted(ranker):
+    X, y = rows()
+    return clone(ranker, safe=False).fit(X, y), X
+
+
+each = pytest.mark.parametrize(
+    "ranker", [*ONE_STAGE, *TWO_STAGES], ids=lambda r: f"{type(r).__name__}-{getattr(r, 'base', '')}"
+)
+
+
+@each
+def test_columns_add_up_to_a_total_that_orders_the_rows_of_a_stage(ranker, tmp_path):
+    ranker, X = fitted(ranker)
+    explanation = ranker.explain(X)
+    frame, ranked = explanation.frame, ranker.rank(X)
+    np.testing.assert_allclose(frame.drop(columns="total").sum(axis=1), frame["total"], atol=1e-9)
+    assert frame.index.equals(X.index)
+    assert set(WORDS) <= set(frame)
+    for _, stage in ranked.groupby(ranked["stage"] if isinstance(ranker, TwoStageRanker) else np.zeros(len(X))):
+        totals = frame.loc[stage.index, "total"]
+        assert (totals.diff().dropna() <= 1e-9).all()
+    if not isinstance(ranker, TwoStageRanker):
+        np.testing.assert_array_equal(frame["total"], ranker.decision_function(X))
+    if isinstance(getattr(ranker, "base_", ranker), Ranker):
+        ranker.save(tmp_path / "ranker.pt")
+        pd.testing.assert_frame_equal(Ranker.load(tmp_path / "ranker.pt").explain(X).frame, frame)
+
+
+@each
+def test_differences_are_weight_times_difference_of_values(ranker):
+    ranker, X = fitted(ranker)
+    explanation, order = ranker.explain(X), ranker.rank(X).index
+    weights = ranker.coef_ if isinstance(ranker, TwoStageRanker) else ranker.linear_weights
+    for high, low in (order[:2], order[2:4]):  # both reranked
+        against = explanation.against(high, low)
+        assert against.at["total", "difference"] >= 0
+        assert against["difference"][:-1].sum() == pytest.approx(against.at["total", "difference"])
+        assert against["difference"][:-1].is_monotonic_decreasing
+        if weights is not None:
+            expected = pd.Series(weights * (X.loc[high] - X.loc[low]).to_numpy(), WORDS)
+            found = against["difference"].reindex(WORDS).fillna(0.0)
+            np.testing.assert_allclose(found, expected, atol=1e-9)
+        back = explanation.against(low, high)
+        np.testing.assert_allclose(back["difference"].reindex(against.index), -against["difference"])
+
+
+@pytest.mark.parametrize("ranker", TWO_STAGES, ids=lambda r: f"{r.base}-{r.base_score}")
+def test_across_stages_the_base_decides_and_says_whether_it_is_decomposed(ranker):
+    ranker, X = fitted(ranker)
+    explanation, ranked = ranker.explain(X), ranker.rank(X)
+    assert set(ranked["stage"]) == {"reranked", "base"}
+    first, last = ranked.index[[0, -1]]
+    against = explanation.against(first, last)
+    scores = explanation.values["base score"]
+    assert against.at["total", "difference"] == pytest.approx(scores[first] - scores[last])
+    forest = isinstance(ranker.base_, RandomForestClassifier)
+    assert ("base score" in against.index) == (explanation.base is None) == forest
+    assert ("not decomposed: that of a RandomForestClassifier" in explanation.note) == (explanation.base is None)
+    of_top = explanation.frame.loc[first]
+    assert ("base score" in of_top.dropna()) == (ranker.base_weight_ > 0)
+    if ranker.base_weight_ > 0:
+        moved = ranker.base_weight_ * (scores[first] - ranker.exact_.base_center_)
+        assert of_top["base score"] == pytest.approx(moved)
+
+
+def test_weights_of_an_exponential_score_are_not_taken_for_a_sum():
+    ranker, X = fitted(TwoStageRanker(PoissonRegressor(), STAGE, 20, choose=False))
+    assert "PoissonRegressor" in ranker.explain(X.iloc[[0]]).note
+    ranker, X = fitted(LinearRanker(scorer="mlp", hidden=(2,), max_steps=2, optimizer="adam"))
+    with pytest.raises(ValueError, match="explain needs a score that is a sum over columns"):
+        ranker.explain(X)
+
+
+def test_a_row_is_shown_beside_its_neighbours():
+    ranker, X = fitted(LinearRanker())
+    explanation, order = ranker.explain(X), ranker.rank(X).index
+    assert explanation.neighbours(order[0]) == {"below": order[1]}
+    assert explanation.neighbours(order[5]) == {"above": order[4], "below": order[6]}
+    table = explanation.row(order[5])
+    assert table["adds"][:-1].abs().is_monotonic_decreasing
+    for side, neighbour in explanation.neighbours(order[5]).items():
+        against = explanation.against(order[5], neighbour)["difference"]
+        np.testing.assert_allclose(table[side], against.reindex(table.index).fillna(0.0))
+    for row, error in (("nobody", "no such row"), (order[0], "2 such rows")):
+        with pytest.raises(ValueError, match=error):
+            ranker.explain(pd.concat([X, X])).row(row)
+
+
+def test_neighbours_are_of_the_same_query():
+    X, y = rows()
+    qid = np.array(["b", "a"])[np.arange(len(X)) % 2]
+    explanation = LinearRanker().fit(X, y, qid=qid).explain(X, qid)
+    queries = dict(zip(X.index, qid, strict=True))
+    for row in X.index:
+        assert {queries[near] for near in explanation.neighbours(row).values()} == {queries[row]}
+
+
+def test_the_picture_has_a_panel_for_each_neighbour_and_bars_for_the_columns():
+    ranker, X = fitted(TWO_STAGES[5])
+    explanation, order = ranker.explain(X), ranker.rank(X).index
+    figure = explanation.plot(order[3])
+    assert [axes.get_title() for axes in figure.axes] == [
+        f"against row {order[2]} (position 3)", f"against row {order[4]} (position 5)"
+    ]  # fmt: skip
+    for axes, near in zip(figure.axes, order[[2, 4]], strict=True):
+        widths = [bar.get_width() for bar in axes.patches]
+        np.testing.assert_allclose(widths, explanation.against(order[3], near)["difference"][:-1])
+    assert len(explanation.plot(order[0]).axes) == 1
+    wide = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 30)))
+    many = LinearRanker().fit(wide, np.arange(20) % 2).explain(wide)
+    bars = many.plot(0, 1).axes[0]
+    assert len(bars.patches) == 13
+    assert "18 more columns" in [label.get_text() for label in bars.get_yticklabels()]
+    assert sum(bar.get_width() for bar in bars.patches) == pytest.approx(many.against(0, 1).at["total", "difference"])
+    with pytest.raises(ValueError, match="the only one on its list"):
+        ranker.explain(X.iloc[[0]]).plot("p0")
+
+
+def test_cards_are_explained_in_the_same_form():
+    X, y = rows()
+    ranker = CardRanker(max_questions=3, limits=Limits(time_limit=5)).fit(X, y)
+    explanation = ranker.explain(X)
+    pd.testing.assert_frame_equal(explanation.frame, ranker.card_.explain(X))
+    first, last = ranker.rank(X).index[[0, -1]]
+    totals = explanation.frame["total"]
+    assert explanation.against(first, last).at["total", "difference"] == totals[first] - totals[last]
+
+
+# the command
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("explain")
+    X, y = rows(200)
+    X.assign(ill=y, name=X.index).to_csv(folder / "table.csv", index=False)
+    config = folder / "config.toml"
+    config.write_text(
+        f'name = "explained"\nruns_dir = "{folder}"\n[data]\npath = "{folder}/table.csv"\nlabel = "ill"\n'
+        'drop = ["name"]\n[surrogate]\nlosses = ["hinge"]\n[exact]\ntop_k = 30\ntime_limit = 0.5\nchoose = false\n'
+        "[tracking]\ntensorboard = false\n"
+    )
+    assert main(["run", str(config), "-q"]) == 0
+    new, _ = rows(25, seed=1)
+    new.assign(name=new.index).to_csv(folder / "new.csv", index=False)
+    return folder
+
+
+def test_the_command_explains_rows_of_a_run(run, capsys, tmp_path):
+    folder, new = run / "explained", run / "new.csv"
+    paths = {"-o": tmp_path / "explain.csv", "--picture": tmp_path / "picture.png"}
+    options = [str(part) for pair in paths.items() for part in pair]
+    capsys.readouterr()
+    assert main(["explain", str(folder), str(new), "--json", "--row", "4", "--row", "9", *options]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [one["row"] for one in found] == [4, 9]
+    text = predict_csv(find_run(str(folder)), new).text
+    ranked = {line["row"]: line for line in csv.DictReader(text.splitlines())}
+    # the table has a column named total: ours step aside
+    table = {line["ltr_row"]: line for line in csv.DictReader(paths["-o"].read_text().splitlines())}
+    assert list(table) == list(ranked)
+    values = pd.read_csv(new)
+    for one in found:
+        line = ranked[str(one["row"])]
+        assert (str(one["position"]), one["stage"], repr(one["score"])) == (
+            line["position"],
+            line["stage"],
+            line["score"],
+        )
+        for column in one["columns"][:-1]:
+            name = column["column"].removesuffix(" (column)")
+            assert column["value"] == values.at[one["row"] - 1, name]
+            assert column["adds"] == float(table[str(one["row"])][f"ltr_{column['column']} adds"])
+        assert table[str(one["row"])]["name"] == line["name"]
+    assert paths["--picture"].read_bytes().startswith(b"\x89PNG")
+
+
+def test_tables_fit_a_terminal_and_show_the_top_by_default(run, capsys):
+    folder, new = run / "explained", run / "new.csv"
+    capsys.readouterr()
+    assert main(["explain", str(folder), str(new)]) == 0
+    shown = capsys.readouterr().out
+    assert [f"position {i}, " in shown for i in range(1, 5)] == [True, True, True, False]
+    explanation = explain_rows(find_run(str(folder)), new)
+    console = Console(width=60)
+    with console.capture() as capture:
+        console.print(table_of(explanation, 3))
+    lines = capture.get().splitlines()
+    assert max(map(len, lines)) <= 60
+    assert "…" not in capture.get()
+    for option, error in ((["--row", "26"], "must be from 1 to 25"), (["--method", "none"], "--method must be one of")):
+        assert main(["explain", str(folder), str(new), *option]) == 2
+        assert error in capsys.readouterr().err

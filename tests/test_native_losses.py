@@ -1,0 +1,206 @@
+"""The core of the losses: against torch to the last digits, on threads, and with arrays that it must not touch."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from ltr.losses import operators, parse_loss, transforms
+from ltr.native import Groups, ListLoss, add_moments, interpolate
+
+NAMES = [
+    "ranknet",
+    "hinge",
+    "squared_hinge",
+    "exponential",
+    "p_norm_push(p=3)",
+    "p_norm_push(p=3,inner=logistic)",
+    "logistic",
+    "list_net",
+    "list_mle",
+    "lambda(statistic=dcg@3)",
+    "smooth(statistic=mrr,temperature=0.5)",
+]
+all_losses = pytest.mark.parametrize("name", NAMES)
+
+
+def value_and_grad(loss, scores, *args, **kwargs):
+    scores = scores.clone().requires_grad_()
+    value = loss(scores, *args, **kwargs)
+    return value.detach(), torch.autograd.grad(value.sum(), scores)[0]
+
+
+@all_losses
+@pytest.mark.parametrize("spread", [1e-3, 1.0, 20.0, 500.0])
+def test_values_and_gradients_are_those_of_torch(name, spread, monkeypatch):
+    """Spreads on either side of the one up to which exponentials of pairs are products."""
+    random = torch.Generator().manual_seed(0)
+    loss = parse_loss(name)
+    loss.reduction = "none"
+    for n in (1, 2, 7, 8, 9, 31, 65):
+        scores = spread * torch.randn(5, n, dtype=torch.float64, generator=random)
+        labels = torch.randint(0, 2 if name == "logistic" else 4, (5, n), generator=random)
+        mask = torch.rand(5, n, generator=random) < 0.8
+        found = value_and_grad(loss, scores, labels, mask=mask)
+        with monkeypatch.context() as patch:
+            patch.setattr(transforms, "COMPILED_FOR", ())
+            expected = value_and_grad(loss, scores, labels, mask=mask)
+        for got, wanted in zip(found, expected, strict=True):
+            size = wanted.abs().amax(-1, keepdim=True) if wanted.ndim == 2 else wanted.abs()
+            near = (got - wanted).abs() <= 2e-14 * (size + 1.0) * (1.0 + spread)
+            assert (near | (got == wanted)).all()
+
+
+@all_losses
+def test_threads_change_nothing(name):
+    loss, random = parse_loss(name), torch.Generator().manual_seed(1)
+    scores, labels = torch.randn(600, 80, generator=random), torch.randint(0, 2, (600, 80), generator=random)
+    one = value_and_grad(loss, scores, labels)
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        for got, wanted in zip(value_and_grad(loss, scores, labels), one, strict=True):
+            assert torch.equal(got, wanted)
+    finally:
+        torch.set_num_threads(threads)
+
+
+@all_losses
+def test_short_lists_are_one_pass_of_the_core(name, monkeypatch):
+    calls, by_core = [], operators.by_core
+    monkeypatch.setattr(operators, "by_core", lambda *given: calls.append(given) or by_core(*given))
+    scores, labels = torch.randn(4, 9), torch.arange(36).reshape(4, 9) % 2
+    loss = parse_loss(name)
+    loss(scores, labels)
+    loss(scores[:, :5].T, labels[:, :5].T)
+    loss(scores.flatten(), labels.flatten().bool(), qid=torch.arange(36, dtype=torch.int32) % 5)
+    assert len(calls) == 3
+
+
+def test_the_first_call_is_as_fast_as_others():
+    program = (
+        "import time, torch; from ltr.losses import parse_loss\n"
+        "s, y = torch.randn(4, 9).requires_grad_(), torch.arange(36).reshape(4, 9) % 2\n"
+        "(s.softmax(-1) * y).sum().backward()\n"  # torch's own first time
+        f"for loss in map(parse_loss, {NAMES}):\n"
+        "    start = time.perf_counter(); loss(s, y).backward(); first = time.perf_counter() - start\n"
+        "    start = time.perf_counter(); loss(s, y).backward()\n"
+        "    print(first - time.perf_counter() + start)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert sorted(float(line) for line in run.stdout.split())[len(NAMES) // 2] < 0.02
+
+
+# --- arrays that do not fit --------------------------------------------------------------------------------------
+
+
+def arrays(dtype=np.float64):
+    scores = np.arange(6, dtype=dtype).reshape(2, 3)
+    return {
+        "scores": scores,
+        "labels": np.array([[1, 0, 0], [0, 1, 1]], dtype=dtype),
+        "mask": None,
+        "weights": None,
+        "groups": None,
+        "reduction": "mean",
+        "threads": 1,
+        "values": np.zeros((), dtype=dtype),
+        "slopes": np.zeros_like(scores),
+    }
+
+
+def read_only(array):
+    array.setflags(write=False)
+    return array
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"labels": np.zeros(5)},
+        {"labels": np.zeros((2, 3), np.float32)},
+        {"labels": np.zeros((2, 3), np.int32)},
+        {"mask": np.ones((2, 2), bool)},
+        {"mask": np.ones((2, 3), np.uint8)},
+        {"weights": np.ones((1, 3))},
+        {"weights": np.ones((2, 3), np.float32)},
+        {"scores": np.zeros((2, 3), np.float16)},
+        {"scores": np.zeros(())},
+        {"groups": Groups(np.arange(6))},
+        {"values": np.zeros(2)},
+        {"values": np.zeros((), np.float32)},
+        {"values": read_only(np.zeros(()))},
+        {"slopes": np.zeros((2, 2))},
+        {"slopes": np.zeros((2, 3), np.float32)},
+        {"slopes": np.zeros((3, 2)).T},
+        {"slopes": np.zeros((2, 6))[:, ::2]},
+        {"slopes": read_only(np.zeros((2, 3)))},
+        {"reduction": "median"},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_arrays_that_do_not_fit_are_refused(wrong):
+    assert ListLoss("ranknet")(**arrays())
+    with pytest.raises((TypeError, ValueError)):
+        ListLoss("ranknet")(**(arrays() | wrong))
+
+
+def test_inputs_with_strides_are_copied():
+    given, wide = arrays(), {}
+    assert ListLoss("ranknet")(**given)
+    for name in ("scores", "labels"):
+        wide[name] = np.zeros((2, 6))
+        wide[name][:, ::2] = given[name]
+    again = arrays() | {name: read_only(array[:, ::2]) for name, array in wide.items()}
+    assert ListLoss("ranknet")(**again)
+    assert again["values"] == given["values"]
+    np.testing.assert_array_equal(again["slopes"], given["slopes"])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("scores", np.nan),
+        ("scores", np.inf),
+        ("labels", -1.0),
+        ("labels", np.inf),
+        ("weights", -1.0),
+        ("weights", np.nan),
+    ],
+)
+def test_numbers_that_are_refused_are_left_to_python(name, value):
+    given = arrays() | {"weights": np.ones((2, 3))}
+    given[name][1, 2] = value
+    assert not ListLoss("ranknet")(**given)
+    assert ListLoss("ranknet")(**given | {"mask": np.array([[True] * 3, [True, True, False]])})
+
+
+def test_names_and_rank_weights_that_do_not_fit():
+    with pytest.raises(ValueError, match="name of a loss"):
+        ListLoss("nothing")
+    with pytest.raises(ValueError, match="a weight per rank"):
+        ListLoss("lambda", rank_weights=[0.5, 1.0], cutoff=2)(**arrays())
+
+
+def test_sums_over_bins_refuse_what_does_not_fit():
+    q, bins, place, total = np.ones(3), np.array([0, 1, 1]), np.zeros(3), np.zeros((2, 4))
+    add_moments(q, bins, place, total)
+    interpolate(total, bins, place, np.zeros(3))
+    for given in ((q, bins + 1, place, total), (q, bins - 1, place, total), (q, bins[:2], place, total)):
+        with pytest.raises(ValueError, match="internal error"):
+            add_moments(*given)
+    for out in (np.zeros(4), np.zeros(6)[::2], np.zeros(3, np.float32), read_only(np.zeros(3))):
+        with pytest.raises((TypeError, ValueError)):
+            interpolate(total, bins, place, out)
+
+
+def test_groups_are_numbered_as_they_first_appear():
+    ids = np.array([2**62, -5, 2**62, 7, 7, -5])
+    groups, number = Groups(ids), np.zeros(6, np.int64)
+    groups.write_number(number)
+    assert number.tolist() == [0, 1, 0, 2, 2, 1]
+    assert (groups.lists, groups.items, groups.longest, groups.pairs) == (3, 6, 2, 12.0)
+    with pytest.raises(ValueError, match="internal error"):
+        groups.write_number(np.zeros(5, np.int64))

@@ -1,0 +1,312 @@
+"""Neural rankers: scorers of rows and of lists, scaling, validation and early stopping, the same by config."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy.stats import norm, rankdata
+
+from ltr.fitting import Fit, FitOptions, Validation, held_out
+from ltr.losses.parsing import LOSSES
+from ltr.metrics import normalized_rank_statistic
+from ltr.rankers import ExactRanker, LinearRanker, Ranker, TwoStageRanker
+from ltr.rankers.scorers import AttentionScorer, MLPScorer, Quantiles
+from ltr.training import defaults_of
+from trainers.config import parse_config
+from trainers.config.errors import ConfigError
+from trainers.run.experiment import run_experiment
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def lists(queries=60, seed=0, d=4):
+    """Graded lists whose labels depend on a product and a fold of the features."""
+    rng = np.random.default_rng(seed)
+    qid = np.repeat(np.arange(queries), rng.integers(3, 12, size=queries))
+    X = rng.normal(size=(len(qid), d))
+    hidden = X[:, 0] * X[:, 1] + np.abs(X[:, 2]) + 0.2 * rng.normal(size=len(qid))
+    return X, (hidden > 0.7).astype(int) + (hidden > 1.7), qid
+
+
+def ndcg(ranker, X, y, qid):
+    scores = torch.from_numpy(ranker.predict(X, qid))
+    values = normalized_rank_statistic(scores, torch.from_numpy(y), "dcg", gain="exp2", qid=torch.from_numpy(qid))
+    return float(values.nanmean())
+
+
+# scorers
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_scores_by_attention_follow_the_items_and_ignore_padding(dtype):
+    torch.manual_seed(0)
+    scorer = AttentionScorer(3, hidden=(16,), heads=4).to(dtype)
+    features, order = torch.randn(2, 5, 3, dtype=dtype), torch.randperm(5)
+    scores, tolerance = scorer(features), 1e-5 if dtype == torch.float32 else 1e-12
+    torch.testing.assert_close(scorer(features[:, order]), scores[:, order], rtol=0, atol=tolerance)
+    padded = torch.cat([features, torch.full((2, 3, 3), 99.0, dtype=dtype)], 1)
+    mask = torch.arange(8).expand(2, 8) < 5
+    found = scorer(padded, mask)
+    torch.testing.assert_close(found[:, :5], scores, rtol=0, atol=tolerance)
+    assert (found[:, 5:] == 0).all()
+    other = scorer(torch.cat([features[:, :4], features[:, 4:] + 1.0], 1))
+    assert not torch.allclose(other[:, :4], scores[:, :4], atol=1e-3)  # an item's score depends on the others
+    none = scorer(features, torch.zeros(2, 5, dtype=torch.bool))
+    none.sum().backward()
+    assert (none == 0).all()
+    assert all(p.grad is None or torch.isfinite(p.grad).all() for p in scorer.parameters())
+
+
+def test_quantiles_give_the_normal_places_of_mid_ranks():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.exp(3 * rng.normal(size=100)), rng.integers(0, 4, size=100), np.full(100, 7.0)])
+    expected = norm.ppf((rankdata(X[:, :2], axis=0) - 0.5) / 100)
+    expected = (expected - expected.mean(0)) / expected.std(0)
+    found = Quantiles.fit(X)(torch.from_numpy(X)).numpy()
+    np.testing.assert_allclose(found[:, :2], expected, atol=1e-12)
+    assert (found[:, 2] == 0).all()
+    many = np.exp(rng.normal(size=(5000, 1)))
+    coarse, exact = Quantiles.fit(many, 64)(torch.from_numpy(many)), norm.ppf((rankdata(many) - 0.5) / 5000)
+    assert np.abs(coarse.numpy()[:, 0] - exact)[np.abs(exact) < 2].max() < 0.05
+    beyond = Quantiles.fit(many)(torch.tensor([[-1e9], [1e9]]))
+    assert beyond.abs().max() < 5
+
+
+def test_heavy_tails_make_no_difference_to_a_neural_ranker():
+    X, y, qid = lists(14)  # fewer rows than knots
+    options = {"scorer": "mlp", "hidden": (8,), "max_steps": 3, "validation": 0}
+    plain, tailed = (LinearRanker(**options).fit(A, y, qid) for A in (X, np.exp(4 * X)))
+    np.testing.assert_allclose(plain.predict(X), tailed.predict(np.exp(4 * X)), atol=1e-5)
+
+
+# validation
+
+
+@pytest.mark.parametrize("by_query", [True, False])
+def test_rows_are_held_out_by_whole_lists_or_by_label(by_query):
+    _, y, qid = lists()
+    rows = held_out(y.astype(float), qid if by_query else None, 0.2, seed=3)
+    if by_query:
+        assert not set(qid[rows]) & set(qid[~rows])
+        assert len(set(qid[rows])) == 12
+    else:
+        np.testing.assert_allclose(np.bincount(y[rows]) / np.bincount(y), 0.2, atol=0.02)
+    other = held_out(y.astype(float), qid if by_query else None, 0.2, seed=4)
+    assert not np.array_equal(rows, other)
+
+
+@pytest.mark.parametrize("scorer", ["mlp", "attention"])
+def test_the_best_step_by_validation_is_kept_and_patience_ends_the_fit(scorer):
+    X, y, qid = lists()
+    steps = []
+    ranker = LinearRanker(scorer=scorer, hidden=(16,), patience=4, on_step=lambda step, _: steps.append(step))
+    ranker.fit(X, y, qid)
+    reached = [step.validation for step in steps]
+    assert ranker.fit_.stopped == "early_stop"
+    assert ranker.converged_
+    assert ranker.fit_.best_index == len(steps) - 4 == int(np.argmax(reached)) + 1
+    rows = held_out(y.astype(float), qid, 0.2, seed=0)
+    assert ranker.validation_ == max(reached) == pytest.approx(ndcg(ranker, X[rows], y[rows], qid[rows]), abs=1e-9)
+
+
+def test_rows_of_the_users_own_are_validated_by_and_all_others_are_learnt_from():
+    X, y, qid = lists()
+    held = lists(seed=1)
+    ranker = LinearRanker(scorer="mlp", hidden=(16,), patience=3).fit(X, y, qid, validation_set=held)
+    assert ranker.validation_ == pytest.approx(ndcg(ranker, *held), abs=1e-9)
+    with pytest.raises(ValueError, match="validation_set must have a qid if and only if"):
+        LinearRanker(scorer="mlp").fit(X, y, qid, validation_set=held[:2])
+    convex = LinearRanker().fit(X, y, qid, validation_set=held)
+    assert convex.validation_ is None
+    np.testing.assert_array_equal(convex.coef_, LinearRanker().fit(X, y, qid).coef_)
+
+
+@pytest.mark.parametrize("scorer", ["mlp", "attention"])
+def test_an_interrupted_training_goes_on_bit_for_bit(scorer):
+    X, y, qid = lists(30)
+    options = {"scorer": scorer, "hidden": (8,), "max_steps": 14, "schedule": "plateau", "patience": 6, "clip": 1.0}
+
+    def interrupt(step, ranker):
+        if step.index == 5:
+            raise KeyboardInterrupt
+
+    whole = LinearRanker("list_net", **options).fit(X, y, qid)
+    stopped = LinearRanker("list_net", on_step=interrupt, **options)
+    with pytest.raises(KeyboardInterrupt):
+        stopped.fit(X, y, qid)
+    resumed = LinearRanker("list_net", **options).fit(X, y, qid, resume=stopped.fit_.state_dict())
+    np.testing.assert_array_equal(resumed.predict(X, qid), whole.predict(X, qid))
+    assert (resumed.n_iter_, resumed.validation_) == (whole.n_iter_, whole.validation_)
+    state = stopped.fit_.state_dict()
+    with pytest.raises(ValueError, match=r"fit with clip 2\.0, got 1\.0"):
+        LinearRanker("list_net", **options | {"clip": 2.0}).fit(X, y, qid, resume=state)
+    with pytest.raises(ValueError, match="the same validation"):
+        LinearRanker("list_net", **options, validation=0).fit(X, y, qid, resume=state)
+
+
+def test_a_plateau_halves_the_learning_rate():
+    X, y, qid = lists(30)
+    worst = Validation(X, (y.max() - y).astype(float), qid)  # gets worse while the fit gets better
+    options = FitOptions("adam", learning_rate=0.01, schedule="plateau", patience=9, max_steps=50, batch_size=8)
+    torch.manual_seed(0)
+    fit = Fit(MLPScorer(4, (8,)).float(), "ranknet", X, y, options, qid, validation=worst)
+    fit.run()
+    assert fit.stopped == "early_stop"
+    waited = [index - fit.best_index for index in fit.state_dict()["halved"]]
+    assert waited[-2:] == [3, 6]
+
+
+def test_a_fit_with_weight_decay_and_a_schedule_is_that_of_torch():
+    X, y, _ = lists(10)
+    options = FitOptions("adam", learning_rate=0.05, schedule="cosine", max_steps=5, weight_decay=0.3, l2=0.0, clip=0.1)
+    torch.manual_seed(0)
+    ours = MLPScorer(4, (3,))
+    theirs = MLPScorer(4, (3,))
+    theirs.load_state_dict(ours.state_dict())
+    fit = Fit(ours, "ranknet", X, y, options)
+    biases = [p for name, p in theirs.named_parameters() if name.endswith("bias")]
+    weights = [p for name, p in theirs.named_parameters() if not name.endswith("bias")]
+    adam = torch.optim.AdamW([{"params": weights}, {"params": biases, "weight_decay": 0}], 0.05, weight_decay=0.3)
+    for step in range(4):
+        next(iter(fit))
+        for group in adam.param_groups:
+            group["lr"] = 0.05 * (1 + np.cos(np.pi * (step + 1) / 5)) / 2
+        adam.zero_grad()
+        LOSSES["ranknet"]()(theirs(torch.from_numpy(X)), torch.from_numpy(y)).backward()
+        torch.nn.utils.clip_grad_norm_(theirs.parameters(), 0.1)
+        adam.step()
+    for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
+
+
+# rankers
+
+
+@pytest.mark.parametrize("scorer", ["mlp", "attention"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_loss_trains_every_scorer(loss, scorer):
+    X, y, qid = lists(40)
+    y = (y > 0).astype(int) if loss == "logistic" else y
+    loss = "smooth(temperature=0.2)" if loss == "smooth" else loss
+    test = lists(40, seed=1)
+    ranker = LinearRanker(loss, scorer=scorer, hidden=(32,), dropout=0.0, learning_rate=0.01, max_steps=30)
+    ranker.fit(X, y, qid)
+    assert ndcg(ranker, *test) > ndcg(LinearRanker().fit(X, y, qid), *test) + 0.01
+
+
+@pytest.mark.parametrize("scorer", ["mlp", "attention"])
+def test_seeds_decide_and_files_keep_everything(scorer, tmp_path):
+    X, y, qid = lists(30)
+    before = torch.random.get_rng_state()
+    one, same, other = (LinearRanker(scorer=scorer, max_steps=3, seed=s).fit(X, y, qid) for s in (1, 1, 2))
+    assert torch.equal(torch.random.get_rng_state(), before)
+    scores = one.predict(X, qid)
+    np.testing.assert_array_equal(scores, same.predict(X, qid))
+    assert not np.allclose(scores, other.predict(X, qid))
+    one.save(tmp_path / "model.pt")
+    loaded = Ranker.load(tmp_path / "model.pt")
+    np.testing.assert_array_equal(loaded.predict(X, qid), scores)
+    assert loaded.get_params() == one.get_params()
+    assert loaded.validation_ == one.validation_
+
+
+def test_a_ranker_of_lists_asks_for_them_also_under_two_stages():
+    X, y, qid = lists(20)
+    ranker = LinearRanker(scorer="attention", max_steps=2).fit(X, y, qid)
+    with pytest.raises(ValueError, match="qid is required: the attention scorer scores a row by the list"):
+        ranker.predict(X)
+    alone = np.concatenate([ranker.predict(X[qid == q], qid[qid == q]) for q in range(20)])
+    np.testing.assert_allclose(alone, ranker.predict(X, qid), atol=1e-5)
+    order = np.random.default_rng(0).permutation(len(X))
+    np.testing.assert_allclose(ranker.predict(X[order], qid[order]), ranker.predict(X, qid)[order], atol=1e-5)
+    exact = ExactRanker("dcg", method="local_search")
+    two = TwoStageRanker(ranker, exact, 3, choose=False).fit(X, y, qid, base_is_fitted=True)
+    assert two.reranked(X, qid).sum() >= 3 * 20
+    with pytest.raises(ValueError, match="qid is required"):
+        two.predict(X)
+
+
+def test_linear_rankers_of_losses_that_are_not_convex_are_no_worse_than_ranknet_on_new_lists():
+    gains = []
+    for seed in range(4):
+        (X, y, qid), test = lists(80, seed=seed), lists(200, seed=99)
+        reference = ndcg(LinearRanker().fit(X, y, qid), *test)
+        for loss in ("lambda(statistic=dcg@10,gain=exp2)", "smooth(statistic=dcg@10,gain=exp2)"):
+            gains.append(ndcg(LinearRanker(loss, seed=seed).fit(X, y, qid), *test) - reference)
+    assert np.mean(gains) > -0.003
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"scale": "quantile"}, "scale must be 'standardize' with the linear scorer, got 'quantile'"),
+        ({"dropout": 0.5}, r"dropout is for neural scorers only, got 0\.5 with 'linear'"),
+        ({"scorer": "attention", "heads": 3}, "heads must divide the width of the blocks, 64, got 3"),
+        ({"scorer": "attention", "layer_norm": True}, "layer_norm is for scorer 'mlp' only"),
+        ({"scorer": "mlp", "validation": 1.0}, r"validation must be a share below 1, got 1\.0"),
+        ({"scorer": "mlp", "validation": 0.001}, "validation must leave lists with two different labels"),
+        ({"scorer": "mlp", "optimizer": "lbfgs", "clip": 1.0}, "clip is for optimizer 'adam' only"),
+        ({"scorer": "mlp", "schedule": "step"}, "schedule must be one of 'constant', 'cosine', 'plateau', got 'step'"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(options, message):
+    X, y, _ = lists(10)
+    with pytest.raises(ValueError, match=message):
+        LinearRanker(**options).fit(X, y)
+
+
+# by config
+
+
+def config(tmp_path, **surrogate):
+    return {
+        "name": "neural",
+        "runs_dir": str(tmp_path / "runs"),
+        "data": {"name": "grouped"},
+        "surrogate": surrogate,
+        "baselines": {"methods": []},
+        "exact": {"enabled": False, "statistic": "dcg@10"},
+        "tracking": {"tensorboard": False},
+    }
+
+
+def test_a_section_has_the_defaults_of_its_scorer():
+    for scorer in ("linear", "mlp", "attention"):
+        section = parse_config({"name": "x", "data": {"name": "pima"}, "surrogate": {"scorer": scorer}}).surrogate
+        assert {name: getattr(section, name) for name in defaults_of(scorer)} == defaults_of(scorer)
+    tree = {"name": "x", "data": {"name": "pima"}, "surrogate": {"losses": ["lambda"], "certify": True}}
+    with pytest.raises(ConfigError, match="certify: goes with convex losses only, which lambda"):
+        parse_config(tree)
+
+
+def test_a_run_trains_on_every_kind_of_loss_and_logs_the_validation(tmp_path):
+    losses = ["list_net", "lambda(statistic=dcg@10,gain=exp2)"]
+    surrogate = {"losses": losses, "scorer": "attention", "hidden": [8], "heads": 2, "max_steps": 4}
+    results = run_experiment(parse_config(config(tmp_path, **surrogate)))
+    assert results.complete
+    assert [str(row.method) for row in results.rows] == losses
+    for folder in (tmp_path / "runs" / "neural").glob("*/scalars.jsonl"):
+        values = [json.loads(line)["values"] for line in folder.read_text().splitlines()]
+        assert sum("validation/ndcg@10" in line for line in values) == 4
+
+
+def test_a_run_validates_by_a_file(tmp_path):
+    for seed, name in enumerate(("train", "test", "validation")):
+        X, y, qid = lists(20, seed=seed)
+        rows = [
+            f"{label} qid:{q} " + " ".join(f"{j + 1}:{v}" for j, v in enumerate(x))
+            for x, label, q in zip(X, y, qid, strict=True)
+        ]
+        (tmp_path / f"{name}.txt").write_text("\n".join(rows) + "\n")
+    tree = config(tmp_path, losses=["ranknet"], scorer="mlp", hidden=[8], max_steps=3)
+    tree["data"] = {f"{p}path": str(tmp_path / f"{n}.txt") for p, n in (("", "train"), ("test_", "test"))}
+    tree["data"]["validation_path"] = str(tmp_path / "validation.txt")
+    run_experiment(parse_config(tree))
+    ranker = LinearRanker.load(tmp_path / "runs" / "neural" / "ranknet" / "model.pt")
+    held = lists(20, seed=2)
+    scores = torch.from_numpy(ranker.predict(pd.DataFrame(held[0], columns=ranker.feature_names_in_)))
+    y, qid = (torch.from_numpy(values) for values in held[1:])
+    values = normalized_rank_statistic(scores, y, "dcg@10", gain="exp2", qid=qid)
+    assert ranker.validation_ == pytest.approx(float(values.nanmean()), abs=1e-9)

@@ -1,0 +1,117 @@
+"""Bounds from operating points: never below a value, and exact where the search says so."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from ltr.exact import Limits, RerankProblem, Status, solve
+from ltr.exact.weight_space import WeightSpaceSearch, operating_points, search
+from ltr.exact.weight_space.operating_points import OperatingPointBounds
+from ltr.exact.weight_space.space import BEYOND, space_of
+from tests.reference import cell_optimum, representatives
+from tests.tiers import examples
+
+STATISTICS = ("dcg", "auc", "dcg@3", "mrr", "wta", "pauc@3", "power(p=3)", "dcg(base=e)")
+MARGINS = (1e-4, 1e-9, 0.05, 0.5)
+
+
+def random_list(seed):
+    """Features with ties and duplicates, or without; few or many of them; positives that stand out or not."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(4, 13)), int(rng.integers(1, 5))
+    whole = rng.integers(-2, 3, size=(n, d)).astype(float)
+    X = whole if seed % 3 == 0 else np.round(rng.normal(size=(n, d)), 2) * (1e3 if seed % 7 == 0 else 1.0)
+    y = (X[:, 0] / (np.abs(X[:, 0]).max() + 1e-9) + rng.normal(size=n) > 0).astype(int)
+    y[:3] = 0, 1, 1
+    statistic, margin = STATISTICS[seed % len(STATISTICS)], MARGINS[seed // 2 % len(MARGINS)]
+    return RerankProblem(X, y, statistic=statistic, margin=margin, C=0.1 * (seed % 5 == 0))
+
+
+def proven(problem, calls=200):
+    """Return the bounds of a problem, proven as far as they go, and the lowest as a float."""
+    searchable = space_of(problem)
+    bounds = OperatingPointBounds(problem, searchable)
+    for _ in range(calls):
+        if not bounds.finished:
+            bounds.advance(-BEYOND)
+    return bounds, searchable.objective(bounds.bound)
+
+
+def largest_counts(problem):
+    """Return max over w of N_j(w) for each j, by enumerating cells: for any small margin."""
+    positives, negatives = problem.positives, problem.negatives
+    rows = [tuple(int(v) for v in row) for row in problem.X]
+    differences = [tuple(np.subtract(rows[i], rows[k]).tolist()) for i, k in itertools.product(positives, negatives)]
+    most = np.zeros(len(negatives), dtype=int)
+    for w in representatives(differences, problem.d):
+        scores = problem.X @ np.array(w, dtype=float)
+        lost = np.array([np.count_nonzero(scores[negatives] >= scores[i]) for i in positives])
+        most = np.maximum(most, [np.count_nonzero(lost <= j) for j in range(len(negatives))])
+    return most
+
+
+def test_the_bound_is_never_below_a_value():
+    tighter = 0
+    for seed in range(examples(400, slow=4000)):
+        problem = random_list(seed)
+        _, bound = proven(problem)
+        tighter += bound < problem.trivial_bound - 1e-9
+        rng = np.random.default_rng(seed)
+        tried = [*np.eye(problem.d), *-np.eye(problem.d), *rng.uniform(-1, 1, size=(100, problem.d))]
+        if problem.d <= 3 and seed % 3 == 0:
+            tried.append(cell_optimum(problem.X, problem.y, problem.statistic, 0.0, problem.rank)[1])
+        best = max(problem.evaluate(w / np.abs(w).max()) for w in tried if w.any())
+        assert bound >= best - 1e-12 * abs(best), seed
+    assert tighter > examples(400, slow=4000) / 4  # else there is nothing to test
+
+
+@pytest.mark.parametrize("seed", range(examples(20, slow=200)))
+def test_the_largest_counts_are_those_of_enumeration(seed):
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(6, 11)), 2 + seed % 2
+    X, y = rng.integers(-30, 31, size=(n, d)).astype(float), np.arange(n) % 2
+    problem = RerankProblem(X, y, margin=1e-6)
+    bounds, bound = proven(problem)
+    most = largest_counts(problem)
+    np.testing.assert_array_equal(bounds.caps, most)
+    assert bounds.finished
+    assert bound >= cell_optimum(problem.X, problem.y, problem.statistic, 0.0, problem.rank)[0] - 1e-12
+
+
+def test_many_levels_together_prove_more_than_each_alone():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(40, 10))
+    problem = RerankProblem(X, (X[:, 0] + 2 * rng.normal(size=40) > 0).astype(int))
+    searchable = space_of(problem)
+    bounds = OperatingPointBounds(problem, searchable)
+    seen = []
+    while bounds.seconds < 1.0:
+        bounds.advance(-BEYOND)
+        seen.append((bounds.bound, int(bounds.caps.sum())))
+    alone = [bound for bound, caps in seen if caps == seen[-1][1]]
+    assert bounds.bound < alone[0] < bounds.perfect
+    value = solve(problem, "local_search", Limits(time_limit=1.0)).value
+    assert searchable.objective(bounds.bound) >= value
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_solve_takes_the_better_bound(threads, monkeypatch):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(50, 13))
+    problem = RerankProblem(X, (X[:, 0] + 2 * rng.normal(size=50) > 0).astype(int))
+    found = solve(problem, WeightSpaceSearch(threads=threads), Limits(time_limit=2.0))
+    monkeypatch.setattr(search, "points_apply_to", lambda problem: False)
+    boxes = solve(problem, WeightSpaceSearch(threads=threads), Limits(time_limit=2.0))
+    assert found.status is Status.TIME_LIMIT
+    assert found.value <= found.bound < boxes.bound
+
+
+def test_problems_that_they_apply_to():
+    wide, y = np.random.default_rng(0).normal(size=(12, 6)), np.arange(12) % 2
+    applies = operating_points.apply_to
+    assert applies(RerankProblem(wide, y))
+    assert not applies(RerankProblem(wide[:, :3], y))  # boxes are quicker
+    assert not applies(RerankProblem(wide, np.arange(12) % 3))
+    assert not applies(RerankProblem(wide, y, qid=np.arange(12) // 6))
+    assert not applies(RerankProblem(wide, y, rank="subrank"))

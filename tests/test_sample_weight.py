@@ -1,0 +1,152 @@
+"""Weights of rows in every fit: they count as repeated rows would, 0 leaves a row out, and mistakes are named."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+
+from ltr.exact import Limits
+from ltr.losses import parse_loss
+from ltr.rankers import ExactRanker, LinearRanker, LogisticRegressionRanker, RankBoostRanker, TwoStageRanker
+
+LIMITS = Limits(node_limit=500)
+PAIRS = [
+    f"{loss}{pairs}" for loss in ("ranknet", "hinge", "squared_hinge", "exponential") for pairs in ("", "(pairs=sum)")
+]
+REPEATED = [
+    *(LinearRanker(loss, tolerance=1e-12, l2=0.05) for loss in (*PAIRS, "p_norm_push(p=2)", "logistic", "list_mle")),
+    LogisticRegressionRanker(C=1.0),
+    RankBoostRanker(10, step="exact"),
+]
+each = pytest.mark.parametrize(
+    "ranker", REPEATED, ids=lambda ranker: str(getattr(ranker, "loss", type(ranker).__name__))
+)
+
+
+def data(seed=0, n=60, lists=1):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)) * [1.0, 20.0, 0.1]
+    y = (X[:, 0] - X[:, 1] / 20 + rng.normal(size=n) > 0.5).astype(int)
+    return X, y, rng.integers(0, 4, n).astype(float), np.arange(n) % lists
+
+
+def fitted(ranker, *args, **kwargs):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return clone(ranker).fit(*args, **kwargs)
+
+
+@each
+def test_a_weight_counts_as_so_many_rows_and_0_as_none(ranker):
+    X, y, weights, _ = data()
+    rows = np.repeat(np.arange(len(y)), weights.astype(int))
+    weighted, repeated = fitted(ranker, X, y, sample_weight=weights), fitted(ranker, X[rows], y[rows])
+    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=2e-5, atol=2e-5)
+    plain = fitted(ranker, X, y)
+    np.testing.assert_array_equal(fitted(ranker, X, y, sample_weight=None).predict(X), plain.predict(X))
+    np.testing.assert_allclose(fitted(ranker, X, y, sample_weight=np.ones(60)).predict(X), plain.predict(X), atol=2e-5)
+    assert np.abs(weighted.predict(X) - plain.predict(X)).max() > 1e-3
+
+
+@pytest.mark.parametrize("loss", ["ranknet", "hinge", "ranknet(pairs=sum)"])
+def test_weights_of_lists_count_in_sums_over_pairs_and_cancel_in_means(loss):
+    X, y, _, qid = data(lists=4)
+    weights = np.where(qid == 2, 3.0, 1.0)
+    ranker = LinearRanker(loss, tolerance=1e-12, l2=1e-5)
+    plain, weighted = (fitted(ranker, X, y, qid, sample_weight=w) for w in (np.ones(60), weights))
+    same = np.allclose(np.asarray(plain.coef_) * [1, 20, 0.1], weighted.coef_ * [1, 20, 0.1], atol=1e-2)
+    assert same == ("sum" not in loss)
+
+
+def test_the_loss_that_is_minimised_is_the_weighted_one():
+    X, y, weights, qid = data(lists=3)
+    weights += 0.5
+    ranker = fitted(LinearRanker("ranknet(pairs=sum)", l2=0.1, tolerance=1e-12), X, y, qid, sample_weight=weights)
+    standardize, _ = ranker._model
+    tensors = {"labels": torch.from_numpy(y), "qid": torch.from_numpy(qid), "weight": torch.from_numpy(weights)}
+    w = torch.tensor(ranker.coef_, requires_grad=True)
+    loss = parse_loss("ranknet(pairs=sum)")(torch.from_numpy(X) @ w, **tensors)
+    objective = loss + 0.05 * ((w * standardize.scale) ** 2).sum()
+    assert objective.item() == pytest.approx(ranker.objective_)
+    assert np.abs(np.asarray(torch.autograd.grad(objective, w)[0]) / standardize.scale.numpy()).max() < 1e-4
+
+
+def test_mini_batches_and_large_hinge_fits_take_weights():
+    X, y, weights, _ = data()
+    adam = LinearRanker("ranknet", optimizer="adam", batch_size=20, max_steps=400, learning_rate=0.02, l2=0.05)
+    exact = LinearRanker("ranknet", l2=0.05)
+    found = [fitted(ranker, X, y, sample_weight=weights).coef_ * [1, 20, 0.1] for ranker in (adam, exact)]
+    np.testing.assert_allclose(*found, atol=0.15)
+    X, y, weights, _ = data(n=2600)  # more pairs than are visited one by one
+    rows = np.repeat(np.arange(len(y)), weights.astype(int))
+    hinge = LinearRanker("hinge", l2=0.05, tolerance=1e-6)
+    weighted, repeated = fitted(hinge, X, y, sample_weight=weights), fitted(hinge, X[rows], y[rows])
+    assert weighted.converged_
+    assert weighted.objective_ == pytest.approx(repeated.objective_, rel=1e-5)
+
+
+@pytest.mark.parametrize("statistic", ["dcg", "mrr"])
+def test_the_exact_ranker_maximises_the_statistic_of_weighted_gains(statistic):
+    X, y, _, _ = data(n=25)
+    X = X[:, :2]
+    rng = np.random.default_rng(1)
+    weights = np.where(y == 1, rng.uniform(0.2, 4.0, 25).round(1), 1.0)
+
+    def value(w):
+        scores = (X - X.mean(axis=0)) / X.std(axis=0) @ w
+        ranks = [sum(s <= own for s in scores) for own in scores]
+        total = 0.0
+        for rank, weight, label in zip(ranks, weights, y, strict=True):
+            position = len(y) - rank
+            total += weight * label * (1 / np.log2(position + 2) if statistic == "dcg" else 1 / (position + 1))
+        return total
+
+    ranker = ExactRanker(statistic, limits=Limits(time_limit=20), ties="resolved").fit(X, y, sample_weight=weights)
+    assert ranker.solution_.status.value == "optimal"
+    angles = [value(np.array([np.cos(t), np.sin(t)])) for t in np.linspace(0, 2 * np.pi, 2000)]
+    assert value(ranker.coef_ * X.std(axis=0)) == pytest.approx(ranker.solution_.value, rel=1e-9)
+    assert max(angles) <= ranker.solution_.value + 1e-9
+    assert ranker.solution_.value - max(angles) < 0.05
+
+
+def test_both_stages_take_weights():
+    X, y, _, _ = data(n=80)
+    weights = np.where(y == 1, 1.0 + np.arange(80) % 3, 1.0)
+    exact = ExactRanker(limits=LIMITS)
+    ranker = TwoStageRanker("logistic", exact, 20, choose=False).fit(X, y, sample_weight=weights)
+    base = LogisticRegressionRanker().fit(X, y, sample_weight=weights)
+    np.testing.assert_array_equal(ranker.base_.coef_, base.coef_)
+    top = base.decision_function(X) >= np.sort(base.decision_function(X))[-20]
+    np.testing.assert_allclose(np.sort(ranker.problem_.gains), np.sort((weights * y)[top]))
+    own = TwoStageRanker(LogisticRegression(), exact, 20, choose=False).fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(own.base_.coef_, LogisticRegression().fit(X, y, weights).coef_)
+
+
+MISTAKES = [
+    (LinearRanker(), lambda w, y: w[:-1], "sample_weight must have one weight per row of X"),
+    (LinearRanker(), lambda w, y: np.where(np.arange(60) == 4, -1, w), "finite weights >= 0, got -1 in row 5"),
+    (RankBoostRanker(), lambda w, y: np.where(np.arange(60) == 4, np.nan, w), "got nan in row 5"),
+    (LogisticRegressionRanker(), lambda w, y: 1.0 * (y == 1), "rows whose sample_weight is not zero must hold"),
+    (LinearRanker("lambda"), lambda w, y: w + 1, "sample_weight: lambda takes none, because positions"),
+    (ExactRanker("auc"), lambda w, y: 1.0 + y, "sample_weight: the statistic auc takes none; wrs"),
+    (ExactRanker(), lambda w, y: w + 2, "sample_weight must be 1 where the label is 0, or 0 to leave the row out"),
+    (TwoStageRanker(), lambda w, y: 1.0 + y, "sample_weight needs choose=False and base_score=False"),
+    (TwoStageRanker(KNeighborsClassifier(), choose=False), lambda w, y: 1.0 + y, "the base, KN.*takes none"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("ranker", "change", "message"), MISTAKES, ids=[message[:30] for *_, message in MISTAKES])
+def test_mistakes_are_named(ranker, change, message):
+    X, y, weights, _ = data()
+    with pytest.raises(ValueError, match=message):
+        fitted(ranker, X, y, sample_weight=change(weights, y))
+
+
+def test_the_distance_to_the_optimum_is_not_told_of_a_weighted_fit():
+    X, y, weights, _ = data()
+    with pytest.raises(ValueError, match="distance_to_optimum needs a fit without sample_weight"):
+        fitted(LinearRanker(), X, y, sample_weight=weights).distance_to_optimum(X, y)

@@ -1,0 +1,206 @@
+"""Runs and judgements in trec_eval's files, and their measures: `ltr eval` against trec_eval itself."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from ltr.data import DataError
+from ltr.data.trec import judged_lists, read_qrels, read_run, write_qrels, write_run
+from ltr.metrics import bpref, err, evaluate, ndcg, parse_measure, recall
+from trainers.cli import main
+from trainers.evaluation import evaluate_run
+from trainers.files import RunError
+
+CUTS = (1, 5, 10, 20, 100)
+NAMES = ["num_ret", "num_rel", "num_rel_ret", "map", "Rprec", "bpref", "recip_rank", "ndcg"]
+NAMES += [f"{name}_{k}" for name in ("P", "recall", "map_cut", "ndcg_cut", "success") for k in CUTS]
+
+
+def random_files(folder, seed=0, queries=12):
+    """A run with ties and unjudged documents, and judgements with grades, -1, and queries without a relevant one."""
+    rng = np.random.default_rng(seed)
+    run, qrels = [], []
+    for query in range(queries):
+        names = [f"d{number}" for number in rng.permutation(60)]
+        ranked, judged = rng.choice(names, 40, replace=False), rng.choice(names, rng.integers(5, 50), replace=False)
+        if query != 2:  # judged, but not in the run
+            run += [
+                (f"q{query}", name, round(float(score), 1))
+                for name, score in zip(ranked, rng.normal(size=40), strict=True)
+            ]
+        if query != 3:  # in the run, but not judged
+            most = 0 if query == 4 else 3
+            qrels += [(f"q{query}", name, int(rng.integers(-1, most + 1))) for name in judged]
+    order = rng.permutation(len(run))
+    write_run(folder / "run", *zip(*(run[at] for at in order), strict=True))
+    write_qrels(folder / "qrels", *zip(*qrels, strict=True))
+    return folder / "run", folder / "qrels"
+
+
+@pytest.mark.parametrize("complete", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_values_are_those_of_trec_eval(tmp_path, seed, complete):
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    run, qrels = random_files(tmp_path, seed)
+    found = evaluate_run(run, qrels, NAMES, complete=complete)
+    as_dict = [
+        {
+            query: dict(zip(part["document"], part[value].tolist(), strict=True))
+            for query, part in frame.groupby("query")
+        }
+        for frame, value in ((read_qrels(qrels), "label"), (read_run(run), "score"))
+    ]
+    asked = {name.rsplit("_", 1)[0] + "." + ",".join(map(str, CUTS)) if name[-1].isdigit() else name for name in NAMES}
+    expected = pytrec_eval.RelevanceEvaluator(as_dict[0], asked).evaluate(as_dict[1])
+    assert sorted({*expected, *(["q2"] if complete else [])}) == list(found.queries)
+    for at, query in enumerate(found.queries):
+        for name in NAMES:
+            value = expected[query][name] if query in expected else None
+            if value is None:
+                assert found.values[name][at] == 0 or name == "num_rel"
+            else:
+                assert found.values[name][at] == pytest.approx(value, abs=1e-12), (query, name)
+    if not complete:
+        mean = np.mean([expected[query]["map"] for query in expected])
+        assert found.total("map") == pytest.approx(mean, abs=1e-12)
+
+
+def test_names_and_values_of_ir_measures(tmp_path):
+    ir_measures = pytest.importorskip("ir_measures")
+    pytest.importorskip("pytrec_eval")
+    run, qrels = random_files(tmp_path)
+    names = ["nDCG@10", "P@5", "AP", "AP@10", "RR", "R@20", "Rprec", "Success@10", "Bpref", "NumRet", "NumRel"]
+    names += ["NumRet(rel=1)"]
+    found = evaluate_run(run, qrels, names)
+    measures = [ir_measures.parse_measure(name) for name in names]
+    theirs = ir_measures.calc_aggregate(
+        measures, list(ir_measures.read_trec_qrels(str(qrels))), list(ir_measures.read_trec_run(str(run)))
+    )
+    shared = len(found.queries) / (len(found.queries) + 1)  # it counts a query that is not in the run as 0
+    for name, measure in zip(names, measures, strict=True):
+        factor = 1 if name.startswith("Num") else 1 / shared
+        if name != "NumRel":
+            assert found.total(name) == pytest.approx(theirs[measure] * factor, abs=1e-12), name
+    assert [str(parse_measure(name)) for name in ("RBP(p=0.9)@5", "ERR@20", "nDCG(dcg='exp-log2')@3")] == [
+        "rbp(p=0.9)@5",
+        "err@20",
+        "ndcg(gain=exp2)@3",
+    ]
+
+
+def test_the_command(tmp_path, capsys):
+    (tmp_path / "run").write_text("# a comment\nq1 Q0 a 1 0.5 x\nq1\tQ0 b 2 0.5 x\nq1 Q0 c 9 0.9 x\nq9 Q0 c 1 1 x\n")
+    (tmp_path / "qrels").write_text("q1 0 a 1\nq1 0 d 1\nq1 0 c 0\nq7 0 a 1\n")
+    # the order is c, b, a: of one score, the name that comes last is first
+    given = ["eval", str(tmp_path / "run"), str(tmp_path / "qrels"), "-m", "map", "-m", "num_ret", "-m", "bpref"]
+    assert main([*given, "-q"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        ["map", "q1", "0.1667"],  # 1/2 (1/3 + 0)
+        ["num_ret", "q1", "3"],
+        ["bpref", "q1", "0.0000"],  # 1/2 (1 - min(1, 2) / min(1, 2))
+        ["num_q", "all", "1"],
+        ["map", "all", "0.1667"],
+        ["num_ret", "all", "3"],
+        ["bpref", "all", "0.0000"],
+    ]
+    assert main([*given, "-c", "--json", "-q"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["num_q"] == 2
+    assert content["all"] == {"map": pytest.approx(1 / 12), "num_ret": 3.0, "bpref": 0.0}
+    assert content["queries"]["q7"] == {"map": 0.0, "num_ret": 0.0, "bpref": 0.0}
+    assert main([*given[:3], "-m", "nonsense"]) == 2
+    assert "-m: measure 'nonsense'" in capsys.readouterr().err
+
+
+def test_the_level_of_relevance(tmp_path):
+    run, qrels = random_files(tmp_path)
+    frame = read_qrels(qrels)
+    write_qrels(tmp_path / "two", frame["query"], frame["document"], np.where(frame["label"] == 1, 0, frame["label"]))
+    low, high = (
+        evaluate_run(run, tmp_path / "two", ["map", "bpref"]),
+        evaluate_run(run, qrels, ["map", "bpref"], level=2),
+    )
+    for name in low.values:
+        np.testing.assert_array_equal(low.values[name], high.values[name])
+    np.testing.assert_array_equal(
+        evaluate_run(run, qrels, ["ndcg"], level=2).values["ndcg"], evaluate_run(run, qrels, ["ndcg"]).values["ndcg"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("run", "qrels", "message"),
+    [
+        (
+            "q Q0 a 1 0.5 x\nq Q0 a\n",
+            "q 0 a 1\n",
+            "run: line 2 must read `query Q0 document rank score tag`, got 'q Q0 a'",
+        ),
+        ("q Q0 a 1 high x\n", "q 0 a 1\n", "run: score must be a number, got 'high' in line 1"),
+        ("q Q0 a 1 nan x\n", "q 0 a 1\n", "run: score must be a number, got 'nan' in line 1"),
+        ("q Q0 a 1 1 x\nq Q0 a 2 0 x\n", "q 0 a 1\n", "run: a query must have a document once, got 'a' of 'q' again"),
+        ("q Q0 a 1 1 x\n", "\nq 0 a 0.5\n", "qrels: label must be an integer, got '0.5' in line 2"),
+        ("q Q0 a 1 1 x\n", "", "qrels: the file has no lines"),
+        ("q Q0 a 1 1 x\n", "r 0 a 1\n", "run and qrels must have a query in common, got none"),
+    ],
+)
+def test_files_that_cannot_be_used(tmp_path, run, qrels, message):
+    (tmp_path / "run").write_text(run)
+    (tmp_path / "qrels").write_text(qrels)
+    with pytest.raises(DataError) as caught:
+        evaluate_run(tmp_path / "run", tmp_path / "qrels")
+    assert message in str(caught.value)
+
+
+def test_grades_beyond_those_of_err(tmp_path):
+    write_run(tmp_path / "run", ["q"], ["a"], [1.0])
+    write_qrels(tmp_path / "qrels", ["q"], ["a"], [5])
+    with pytest.raises(RunError, match=r"labels must be at most 4 for err, got 5: .* err\(max=5\)"):
+        evaluate_run(tmp_path / "run", tmp_path / "qrels", ["ERR@10"])
+
+
+def test_runs_survive_the_file(tmp_path):
+    scores = np.random.default_rng(0).normal(size=20) * 1e-7
+    query, document = ["b", "a"] * 10, [f"x{number}" for number in range(20)]
+    write_run(tmp_path / "run", query, document, scores, tag="mine")
+    frame = read_run(tmp_path / "run")
+    again = dict(zip(frame["document"], frame["score"], strict=True))
+    assert [again[name] for name in document] == scores.tolist()
+    assert frame["query"].tolist() == ["b"] * 10 + ["a"] * 10
+    with pytest.raises(DataError, match="document must be a text without white space, got 'x y'"):
+        write_run(tmp_path / "run", ["a"], ["x y"], [0.0])
+
+
+def test_items_outside_a_list_count_where_relevant_items_are_counted():
+    scores, labels = torch.tensor([3.0, 2.0, 9.0, 9.0]), torch.tensor([0, 1, 2, 0])
+    outside = torch.tensor([False, False, True, True])
+    assert recall(scores, labels, outside=outside).item() == 0.5
+    expected = (1 / np.log2(3)) / (2 + 1 / np.log2(3))
+    assert ndcg(scores, labels, outside=outside).item() == pytest.approx(expected, abs=1e-15)
+    assert err(scores, labels, outside=outside).item() == pytest.approx(1 / 16 / 2)
+    # R = 2, N = 2: one of two irrelevant items above, and a relevant one that is missing
+    assert bpref(scores, labels, outside=outside).item() == pytest.approx((1 - 1 / 2) / 2)
+    judged = torch.tensor([False, True, True, True])
+    assert bpref(scores, labels, outside=outside, judged=judged).item() == pytest.approx(1 / 2)
+    counts = evaluate(scores, labels, ["num_ret", "num_rel", "num_rel_ret", "num_rel_missed"], outside=outside)
+    assert [value.item() for value in counts.values()] == [2, 2, 1, 1]
+    # a batch, with padding
+    mask = torch.tensor([[True] * 4, [True, True, False, False]])
+    both = recall(scores.expand(2, 4), labels.expand(2, 4), mask=mask, outside=outside.expand(2, 4))
+    assert both.tolist() == [0.5, 1.0]
+    with pytest.raises(ValueError, match="judged must be True for every item with a label above 0"):
+        bpref(scores, labels, judged=~outside)
+    with pytest.raises(
+        ValueError, match=r"outside must be a boolean tensor of the shape of scores \(4,\), got torch.int64"
+    ):
+        recall(scores, labels, outside=outside.long())
+
+
+def test_order_of_queries_and_documents(tmp_path):
+    run, qrels = random_files(tmp_path)
+    lists = judged_lists(read_run(run), read_qrels(qrels))
+    assert list(lists.queries) == sorted(lists.queries)
+    inside = ~lists.outside
+    assert len(set(zip(lists.number[inside], lists.scores[inside], strict=True))) == inside.sum()

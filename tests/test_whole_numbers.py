@@ -1,0 +1,233 @@
+"""Whole-number weights and required columns: enumeration agrees, and certificates of them are checked."""
+
+import dataclasses
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+from ltr import verify
+from ltr.exact.cards import CardProblem
+from ltr.exact.certificate import Certificate, certify
+from ltr.exact.problem import LinearConstraints, PairwiseProblem, RerankProblem
+from ltr.exact.scip import ScipSolver, Subrank
+from ltr.exact.solution import Status
+from ltr.exact.solve import solve
+from ltr.exact.state import Limits
+from ltr.exact.weight_space import WeightSpaceSearch
+from tests.reference import cell_optimum, random_instance, slow_margin_value
+from tests.test_agreement import instance
+from tests.tiers import examples, slow_but
+
+KERNEL = WeightSpaceSearch(threads=1, local_search=0)
+X, Y = [[0.0, 1.0, 3.0], [1.0, 0.0, 2.0], [2.0, 2.0, 0.0], [1.0, 3.0, 1.0]], [0, 1, 0, 1]
+
+
+def whole(seed):
+    """An instance of all statistics, prices and kinds of side constraints, with whole numbers in place of weights."""
+    problem, rng = instance(seed), np.random.default_rng([1, seed])
+    most = 4 if problem.d < 3 else int(rng.integers(1, 4))
+    required = rng.permutation(problem.d)[: rng.integers(0, 2 if problem.max_nonzeros else problem.d + 1)].tolist()
+    margin = float(rng.choice([1e-4, 1.0, 2.5]))  # the latter are differences, and halves of them
+    return dataclasses.replace(problem, integer=most, required=required, margin=margin)
+
+
+def allowed(problem, w):
+    """Whether whole numbers are feasible, by integers alone; b is a multiple of 1/4."""
+    sides = problem.constraints
+    few = problem.max_nonzeros is None or np.count_nonzero(w) <= problem.max_nonzeros
+    return few and all(w[j] for j in problem.required) and (sides is None or bool(np.all(sides.A @ w <= sides.b)))
+
+
+def by_enumeration(problem):
+    """The optimum over all whole numbers, in rational arithmetic; None where none are feasible."""
+    grid = itertools.product(range(-problem.integer, problem.integer + 1), repeat=problem.d)
+    values = [
+        slow_margin_value(problem.X, problem.y, w, str(problem.statistic), problem.margin, problem.rank)
+        - problem.C * np.count_nonzero(w)
+        for w in map(np.array, grid)
+        if allowed(problem, w)
+    ]
+    return max(values, default=None)
+
+
+@pytest.mark.parametrize("seed", slow_but(range(500), range(0, 500, 9)))
+def test_the_search_agrees_with_enumeration(seed):
+    problem = whole(seed)
+    best = by_enumeration(problem)
+    for method in (KERNEL, "weight_space"):
+        solution = solve(problem, method, Limits(time_limit=60))
+        if best is None:
+            assert solution.status is Status.INFEASIBLE
+            return
+        assert solution.status is Status.OPTIMAL, solution
+        assert solution.value == pytest.approx(best, rel=0, abs=1e-9)
+        assert problem.feasible(solution.weights)
+        assert allowed(problem, solution.weights)
+    certificate = certify(problem, solution)
+    claim, words = verify.check(verify.parse(json.dumps(certificate.content)))
+    assert claim == "optimal"
+    assert f"weights whole numbers from -{problem.integer} to {problem.integer}" in words
+    again = certificate.problem
+    assert (again.integer, again.required) == (problem.integer, problem.required)
+
+
+def test_the_instances_cover_what_they_should():
+    problems = [whole(seed) for seed in range(500)]
+    assert {p.integer for p in problems} == {1, 2, 3, 4}
+    assert {len(p.required) for p in problems} == {0, 1, 2, 3}
+    assert {p.margin for p in problems} == {1e-4, 1.0, 2.5}
+    assert sum(by is not None for by in (p.constraints for p in problems)) > 200
+
+
+@pytest.mark.parametrize("seed", range(examples(20, slow=150)))
+def test_required_columns_of_real_weights_agree_with_enumeration_of_cells(seed):
+    """|w_j| >= 0.01 max |w_i| is a set of cones, one for each sign of w_j; the supports are those with column j."""
+    drawn, rng = random_instance(seed, d=3), np.random.default_rng(seed)
+    j, most = int(rng.integers(3)), int(rng.integers(1, 4))
+    problem = RerankProblem(drawn.X, drawn.y, drawn.statistic, rank=drawn.rank, required=[j], max_nonzeros=most)
+    best = -np.inf
+    for support in map(list, itertools.combinations(range(3), most)):
+        if j not in support:
+            continue
+        at, d = support.index(j), len(support)
+        for sign in (-1.0, 1.0):
+            others = np.delete(np.eye(d), at, axis=0) * 0.01
+            A = np.vstack([others, -others, np.zeros((1, d))])
+            A[:, at] = -sign
+            found = cell_optimum(problem.X[:, support], problem.y, problem.statistic, 0.0, problem.rank, A=A)[0]
+            best = max(best, found)
+    for method in (KERNEL, "weight_space"):
+        solution = solve(problem, method, Limits(time_limit=60))
+        assert solution.status is Status.OPTIMAL
+        assert solution.value == pytest.approx(best, abs=1e-9)
+        assert abs(solution.weights[j]) >= 0.01
+    certificate = certify(problem, solution)
+    assert certificate.verify().startswith(("optimal", "bound"))  # a few are hard to certify, as without the demand
+    assert certificate.bound >= best - 1e-12
+
+
+def test_pairs_of_preferences_take_both():
+    rng = np.random.default_rng(3)
+    features, edges = rng.integers(-3, 4, (6, 2)).astype(float), [(0, 1), (2, 3), (4, 0), (5, 2), (1, 5)]
+    problem = PairwiseProblem(features, edges, integer=3, required=[1], C=0.01)
+    grid = [np.array(w, float) for w in itertools.product(range(-3, 4), repeat=2) if w[1]]
+    solution = solve(problem, KERNEL)
+    assert solution.status is Status.OPTIMAL
+    assert solution.value == max(map(problem.evaluate, grid))
+    assert certify(problem, solution).verify().startswith("optimal")
+
+
+def test_what_whole_numbers_cost_is_told():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(40, 3))
+    y = features @ [1.0, 0.37, -0.61] + 0.3 * rng.normal(size=40) > 0.5
+    solution = solve(RerankProblem(features, y, "auc", integer=1), "weight_space")
+    real = solve(RerankProblem(features, y, "auc"), "weight_space")
+    assert solution.status is real.status is Status.OPTIMAL
+    assert solution.value < real.value
+    less = real.value - solution.value
+    assert f"whole numbers from -1 to 1 cost {less:.4g}" in solution.message
+    assert f"real weights reach {real.value:.6g}" in solution.message
+    assert "cost nothing" in solve(RerankProblem(X, Y, integer=5), "weight_space").message
+
+
+def test_weights_are_rounded_at_every_size():
+    """Warm starts and what a local search finds are real: the state keeps their roundings."""
+    problem = RerankProblem([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]], [0, 1, 0], integer=5, required=[1])
+    solution = solve(problem, "local_search", warm_starts=[[0.9, -0.05]])
+    assert problem.feasible(solution.weights)
+    assert solution.value == 1.0
+    assert problem.in_box([10.0, -4.0]).tolist() == [5.0, -2.0]
+    assert not problem.feasible([2.5, 1.0])
+    assert not problem.feasible([1.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"integer": 0}, "integer must be a whole number from 1 to 100, the largest size of a weight, or None, got 0"),
+        ({"integer": 2.0}, "integer must be a whole number"),
+        ({"integer": True}, "integer must be a whole number"),
+        ({"integer": 101}, "integer must be a whole number"),
+        ({"required": [3]}, r"required must hold different column numbers from 0 to 2, got \(3,\)"),
+        ({"required": [1, 1]}, "required must hold different column numbers"),
+        ({"required": [1], "free": [1]}, "required must hold no free column: these are not counted, got 1"),
+        ({"required": [0, 1], "max_nonzeros": 1}, "required must hold at most max_nonzeros = 1 columns, got 2"),
+    ],
+)
+def test_wrong_values_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        RerankProblem(X, Y, **options)
+
+
+def test_models_in_scip_say_what_they_do_not_take():
+    for options, what in (({"integer": 3}, "whole numbers"), ({"required": [0]}, "required columns")):
+        with pytest.raises(ValueError, match=f"models in SCIP take no {what}: use weight_space"):
+            solve(RerankProblem(X, Y, rank="subrank", **options), ScipSolver(Subrank))
+    with pytest.raises(ValueError, match="solves a CardProblem"):
+        solve(RerankProblem(X, Y, integer=3), "cards")
+
+
+# --- certificates ----------------------------------------------------------------------------------------------
+
+
+def example():
+    rng = np.random.default_rng(5)
+    features = rng.normal(size=(12, 3))
+    y = (features @ [1.0, 0.4, -0.7] + rng.normal(size=12) > 0).astype(int)
+    sides = LinearConstraints([[0.0, -1.0, 0.0]], [0.0])
+    problem = RerankProblem(features, y, integer=5, required=[0], max_nonzeros=2, constraints=sides, C=0.01)
+    return certify(problem, solve(problem, KERNEL))
+
+
+TAMPERED = [
+    ("integer", 6, "proof.partition"),  # other roots
+    ("integer", 4, "weights|proof"),  # a weight beyond, or other roots
+    ("integer", 0, "problem.integer: must be from 1 to 100, got 0"),
+    ("integer", True, "problem.integer: must be of type int"),
+    ("required", [1, 2], "weights"),
+    ("required", [0, 0], "problem.required\\[1\\]: must be a column from 0 to 2, named once"),
+    ("required", [0, 1, 2], "problem.required: must hold at most 2 columns, got 3"),
+    ("required", [3], "problem.required\\[0\\]: must be a column"),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "message"), TAMPERED)
+def test_what_was_changed_is_found(field, value, message):
+    content = json.loads(json.dumps(example().content))
+    content["problem"][field] = value
+    with pytest.raises(verify.CertificateError, match=message):
+        verify.check(verify.parse(json.dumps(content)))
+
+
+def test_a_weaker_problem_needs_another_proof():
+    """Without the required column, or with real weights, more is possible: the boxes do not close."""
+    content = json.loads(json.dumps(example().content))
+    real = {**content, "problem": {k: v for k, v in content["problem"].items() if k != "integer"}}
+    with pytest.raises(verify.CertificateError, match="weights"):
+        verify.check(verify.parse(json.dumps(real)))
+    for weights in ([2.5, 0.0, -1.0], [6.0, 0.0, -2.0], [0.0, 0.0, 1.0]):
+        with pytest.raises(verify.CertificateError, match=r"weights\[0\]: must be "):
+            verify.check(verify.parse(json.dumps({**content, "weights": weights})))
+
+
+def test_certificates_come_back_as_they_were_written(tmp_path):
+    certificate = example()
+    certificate.write(tmp_path / "certificate.json")
+    again = Certificate.read(tmp_path / "certificate.json")
+    assert again.content == certificate.content
+    assert again.problem.evaluate(again.weights) == certificate.value
+    assert again.verify().startswith("optimal")
+
+
+def test_cards_and_whole_numbers_agree():
+    """On yes/no columns, with ties lost, a card is what whole numbers are with a margin below 1."""
+    rng = np.random.default_rng(2)
+    answers = rng.integers(0, 2, (30, 5)).astype(float)
+    y = (answers @ [2, -1, 1, 0, 0] + rng.normal(size=30) > 1).astype(int)
+    card = solve(CardProblem(answers, y, "dcg", points=3, max_nonzeros=3, ties="lost", required=[4]))
+    numbers = solve(RerankProblem(answers, y, "dcg", 0.0, 0.5, integer=3, max_nonzeros=3, required=[4]), KERNEL)
+    assert card.status is numbers.status is Status.OPTIMAL
+    assert card.value == pytest.approx(numbers.value, abs=1e-12)

@@ -1,0 +1,60 @@
+"""Types of the arguments of commands: each checks a text before anything heavy is imported."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+
+def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    """Return a reader of whole numbers from `least` to `most`."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or int(text) < least or (most is not None and int(text) > most):
+            rule = f"an integer >= {least}" if most is None else f"an integer from {least} to {most}"
+            raise argparse.ArgumentTypeError(f"must be {rule}, got {text!r}")
+        return int(text)
+
+    return read
+
+
+def file(text: str) -> Path:
+    """Return the path of a file that is there."""
+    if not Path(text).is_file():
+        raise argparse.ArgumentTypeError(f"{text}: {'is not a file' if Path(text).exists() else 'no such file'}")
+    return Path(text)
+
+
+def share(text: str) -> float:
+    """Return a number of at least 0 and below 1."""
+    value = _number(text)
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"must be a number >= 0 and < 1, got {text!r}")
+    return value
+
+
+def seconds(text: str) -> float:
+    """Return a number above 0."""
+    value = _number(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a number > 0, got {text!r}")
+    return value
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def statistic(text: str) -> str:
+    """Return the name of a rank statistic."""
+    from ltr import RankStatistic
+
+    try:
+        return str(RankStatistic.parse(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

@@ -1,0 +1,198 @@
+"""Cards of tables: find one, write it in all its forms, and apply one to the rows of a table."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from ltr.cards import Card, CardRanker
+from ltr.data import TableError, half_split, read_columns, read_texts
+from ltr.data.columns import Column
+from ltr.data.labels import Labels, labels_of
+from ltr.data.problems import unknown
+from ltr.data.raw_table import table_of
+from ltr.data.table_files import read_file
+from ltr.exact import Limits
+from trainers.config import Config
+from trainers.config.sections import CardConfig
+from trainers.csv_text import CsvText, csv_text
+from trainers.files import RunError, write_atomic
+from trainers.task.raw import Raw, asked_columns, not_asked, texts_of
+
+Rows = tuple[Raw, ArrayLike]
+"""Rows of a table as it is, and their labels."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A card, and what it was found for."""
+
+    card: Card  # the card, with the rows of both sets in its table
+    ranker: CardRanker  # the ranker that found it
+    totals: tuple[NDArray[np.int64], ...]  # totals of the training rows, and of the test rows if there are any
+
+    @property
+    def left_out(self) -> list[str]:
+        """The columns that no question could be made of, each with the reason."""
+        columns = [str(name) for name in self.ranker.feature_names_in_]
+        reasons = self.ranker.questions_.left_out_.items()
+        return [f"column {name!r} is left out: {reason}" for name, reason in reasons if name in columns]
+
+
+def card_ranker(options: CardConfig, seed: int = 0) -> CardRanker:
+    """Return the ranker of a config's section, not yet fitted; `seed` is that of the run."""
+    given = options.model_dump(exclude={"enabled", "time_limit"})
+    return CardRanker(**given, limits=Limits(time_limit=options.time_limit, seed=seed))
+
+
+def find_card(ranker: CardRanker, label: str, train: Rows, test: Rows | None = None) -> Found:
+    """Find the best card for the training rows, and count its totals on the test rows.
+
+    Args:
+        ranker: the ranker, which is fitted here.
+        label: name of what is predicted.
+        train: the training rows.
+        test: the test rows; None for none.
+
+    Raises:
+        ValueError: a table or option that cannot be used.
+    """
+    table, y = train
+    ranker.fit(table, pd.Series(y, name=label, dtype=np.float64))
+    card = ranker.card_ if test is None else ranker.with_rows("test", *test)
+    return Found(card, ranker, tuple(card.totals(rows) for rows, _ in (train, *([] if test is None else [test]))))
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Rows that a card ranks."""
+
+    used: str  # what they were used for: training or test
+    table: Raw  # the columns that the card may ask about
+    texts: pd.DataFrame  # all columns, as the file has them
+    rows: NDArray[np.int64]  # numbers of the rows in the file, counted from 0
+
+
+def write_card(
+    card: Card, ranker: CardRanker, folder: Path, listed: Sequence[Listed], *, quote_formulas: bool = False
+) -> CsvText:
+    """Write a card in all forms, its certificate, and the ranked rows, which are returned, into a folder that is there.
+
+    Args:
+        card: the card.
+        ranker: the ranker that found it in this process.
+        folder: where to write.
+        listed: the rows to rank.
+        quote_formulas: see `csv_text`; for the ranked rows.
+    """
+    image = io.BytesIO()
+    card.plot().savefig(image, format="png", dpi=150)
+    ranked = ranked_csv(card, listed, quote_formulas=quote_formulas)
+    files = {
+        "card.md": card.to_markdown().encode(),
+        "card.html": card.to_html().encode(),
+        "card.png": image.getvalue(),
+        "ranked.csv": ranked.text.encode(),
+    }
+    for name in ("card.json", "card.csv"):
+        card.save(folder / name)
+    for name, content in files.items():
+        write_atomic(folder / name, content)
+    ranker.certificate().write(folder / "certificate.json")
+    return ranked
+
+
+def ranked_csv(card: Card, listed: Sequence[Listed], *, quote_formulas: bool = False) -> CsvText:
+    """Return rows from the largest total down, with the points of each question."""
+    points = pd.concat([card.explain(part.table) for part in listed], ignore_index=True)
+    total = points.pop("total").to_numpy()
+    rows = np.concatenate([part.rows for part in listed])
+    order = np.lexsort((rows, -total))
+    position = np.empty(len(total), dtype=np.int64)
+    position[order] = np.arange(1, len(total) + 1)
+    used = [part.used for part in listed for _ in part.rows]
+    ours: dict[str, Sequence[Any]] = {"position": position.tolist(), "total": total.tolist(), "used for": used}
+    ours |= {"row": (rows + 1).tolist(), **{str(name): points[name].tolist() for name in points}}
+    own = pd.concat([part.texts for part in listed], ignore_index=True).fillna("")
+    return csv_text(
+        ours, {str(name): own[name].tolist() for name in own}, order.tolist(), quote_formulas=quote_formulas
+    )
+
+
+def card_of_table(config: Config, test: float) -> tuple[Found, list[Listed], list[str]]:
+    """Find the best card for a part of the rows of a table, count its totals on the others, and list all rows.
+
+    Labels may be graded, which those of a run without queries are not.
+
+    Args:
+        config: the table, what the card may be, and the seed of the division.
+        test: share of the rows that are held out, from 0 to 1; 0 for none.
+
+    Returns:
+        the card, the rows, and notes on the table and on columns that are left out.
+
+    Raises:
+        DataError: everything that keeps the table from being used.
+        RunError: an option that does not go with the table.
+    """
+    data, path = config.data, Path(str(config.data.path))
+    label = str(data.label)
+    file = read_file(path, data.reading)
+    if label not in file.columns:
+        raise TableError(str(path), [unknown("label column", label, file.columns, key="label")])
+    roles = replace(data.roles, label=None, positive=None, drop=(*data.drop, label))
+    used = [name for name in file.columns if name not in data.drop]
+    table = table_of(file.columns, str(path), roles, problems=file.problems_of(used))
+    labels = labels_of(Column(label, file.columns[label]), data.positive, graded=True)
+    if problems := [*table.problems, *labels.problems]:
+        raise TableError(str(path), problems, given={"drop": data.drop, "categories": data.categories})
+    y, texts = np.asarray(labels.values), texts_of(path)
+    order = np.concatenate(half_split(len(y), config.seed))
+    cut = math.floor(len(y) * (1 - test))
+    sets = {"training": order[:cut], "test": order[cut:]}
+    try:
+        listed = [
+            Listed(used, asked_columns(table, rows, table.kinds), texts.iloc[rows], rows)
+            for used, rows in sets.items()
+            if len(rows)
+        ]
+        ranker = card_ranker(config.card, config.seed)
+        found = find_card(ranker, label_name(label, labels), *((part.table, y[part.rows]) for part in listed))
+    except ValueError as error:
+        raise RunError(f"{path}: {error}") from None
+    return found, listed, [*file.notes, *not_asked(table.kinds), *found.left_out]
+
+
+def label_name(column: str, labels: Labels | None) -> str:
+    """Return what a card predicts: the column of the labels, with the value of the positives if it is a text."""
+    return column if labels is None or labels.positive is None else f"{column} = {labels.positive}"
+
+
+def score_csv(card_path: Path, path: Path, *, quote_formulas: bool = False) -> CsvText:
+    """Return the total of each row of a table and its points by question, as CSV in the order of the file.
+
+    Raises:
+        RunError: a file that holds no card, or rows that it cannot be applied to.
+        DataError: a table that cannot be read.
+    """
+    try:
+        card = Card.load(card_path)
+    except ValueError as error:
+        raise RunError(str(error)) from None
+    columns = read_columns(path)
+    try:
+        points = card.explain(columns)
+    except ValueError as error:
+        raise RunError(f"{path}: {error}") from None
+    total = points.pop("total")
+    ours: dict[str, Sequence[Any]] = {"row": range(1, len(total) + 1), "total": total.tolist()}
+    ours |= {str(name): points[name].tolist() for name in points}
+    return csv_text(ours, read_texts(path), range(len(total)), quote_formulas=quote_formulas)

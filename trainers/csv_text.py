@@ -1,0 +1,73 @@
+"""Rows of a table as CSV, with columns of ours before their own, and with care for spreadsheets."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ltr.data.table_files import is_number
+
+
+@dataclass(frozen=True)
+class CsvText:
+    """Rows as CSV."""
+
+    text: str  # text of the file
+    formulas: tuple[str, ...]  # names of columns with texts that spreadsheets take for formulas, in file order
+
+    @property
+    def warning(self) -> str:
+        """Warning about the formulas."""
+        columns = "column" if len(self.formulas) == 1 else "columns"
+        named = ", ".join(map(repr, self.formulas[:5])) + (", ..." if self.formulas[5:] else "")
+        return (
+            f"{columns} {named}: texts that begin with = + - @ are formulas to a spreadsheet, which runs them; "
+            "--quote-formulas puts an apostrophe before them"
+        )
+
+
+def csv_text(
+    ours: Mapping[str, Sequence[Any]],
+    own: Mapping[str, Sequence[str]],
+    order: Sequence[int],
+    *,
+    quote_formulas: bool = False,
+) -> CsvText:
+    """Return rows as CSV.
+
+    Args:
+        ours: columns by name that stand first; all get ``ltr_`` before their name if the table has one of the names.
+        own: the table's own columns.
+        order: numbers of the rows, in the order of the output.
+        quote_formulas: put an apostrophe before texts that begin with ``= + - @``, a tab or a line break, and are no
+            numbers: spreadsheets run them as formulas.
+    """
+    prefix = "ltr_" if set(ours) & set(own) else ""
+    names, columns = [*(prefix + name for name in ours), *own], [*ours.values(), *own.values()]
+    found = [
+        name
+        for name, column in zip(names, columns, strict=True)
+        if _is_formula(name) or any(isinstance(cell, str) and _is_formula(cell) for cell in column)
+    ]
+
+    def shown(cell: Any) -> Any:  # noqa: ANN401 (a cell of any type)
+        return f"'{cell}" if quote_formulas and isinstance(cell, str) and _is_formula(cell) else cell
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(map(shown, names))
+    writer.writerows([shown(column[row]) for column in columns] for row in order)
+    return CsvText(text.getvalue(), tuple(found))
+
+
+def _is_formula(text: str) -> bool:
+    r"""Return whether a spreadsheet would run a text as a formula.
+
+    Examples:
+        >>> [_is_formula(text) for text in ("=1+1", "@SUM(A1)", "-cmd", "\t=1", "-1.5", "+3e-2", "a=b", "--", "")]
+        [True, True, True, True, False, False, False, False, False]
+    """
+    return text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) and text.strip("=+-@") != "" and not is_number(text)

@@ -1,0 +1,287 @@
+"""The commands ``ltr check`` and ``ltr init``: what a table of the user's holds, and a config to start from."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ltr.data import DataError, Reading, Roles, Table, TableError, format_of, read_raw_table
+from ltr.data.columns import Column
+from ltr.data.encoding import Encoding, encodings_of
+from ltr.data.kinds import LEFT_OUT, Kind, kind_of
+from ltr.data.labels import labels_of
+from trainers.config.toml_text import dump_toml
+from trainers.files import RunError, write_atomic, writing
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_LABEL_NAMES = ("label", "target", "outcome", "class", "y", "response", "relevance")
+_SHOWN = 3  # values of a column that are shown
+
+
+@dataclass(frozen=True)
+class Understood:
+    """A column as it was understood.
+
+    Args:
+        column: its name.
+        kind: what it is, see `ltr.data.kinds`.
+        missing: number of rows without a value.
+        values: its values, or some of them.
+        becomes: what becomes of it.
+        features: names of its features, when all rows are training rows.
+    """
+
+    column: str
+    kind: str
+    missing: int
+    values: str
+    becomes: str
+    features: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A table with all that was understood."""
+
+    table: Table
+    columns: tuple[Understood, ...]
+    label: str  # the labels in words; empty where no column was named
+    error: TableError | None  # everything that keeps the table from being used
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON."""
+        problems = self.table.problems
+        return {
+            "table": self.table.where,
+            "rows": self.rows,
+            "columns": [vars(column) for column in self.columns],
+            "label": self.label or None,
+            "notes": list(self.table.notes),
+            "problems": [problem.line(self.table.given) for problem in problems],
+            "config": [] if self.error is None else self.error.lines(),
+        }
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(next(iter(self.table.columns.values()))) if self.table.columns else 0
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, when all rows are training rows."""
+        return sum(len(column.features) for column in self.columns)
+
+
+def check_table(path: Path, roles: Roles, reading: Reading | None = None) -> Checked:
+    """Return what a table holds, with everything that keeps it from being used.
+
+    Args:
+        path: the file.
+        roles: what the columns are for; the label may be left open.
+        reading: how to read the file.
+
+    Raises:
+        DataError: a missing, empty or unreadable file, or one of sparse text.
+    """
+    if format_of(path) == "svmlight":
+        raise DataError(f"{path}: is sparse text, which needs no label column and has no columns to understand")
+    table = read_raw_table(path, roles, reading)
+    try:
+        table.check()
+        error = None
+    except TableError as found:
+        error = found
+    return Checked(table, tuple(_understood(table)), _label_text(table), error)
+
+
+def _understood(table: Table) -> Iterator[Understood]:
+    clear = {name: kind for name, kind in table.kinds.items() if kind.name not in (*LEFT_OUT, "unclear")}
+    found, _ = encodings_of(table.columns, {name: kind.asked for name, kind in clear.items()})
+    encodings = {encoding.column: encoding for encoding in found}
+    for name, column in table.columns.items():
+        kind, encoding = table.kinds[name], encodings.get(name)
+        features = () if encoding is None else encoding.names
+        missing, becomes = int(column.missing.sum()), _becomes(kind, encoding)
+        if table.plain and (alone := kind_of(column)).name in LEFT_OUT:
+            becomes += f" (but {alone.reason}: data.drop = {_toml([name])} leaves it out)"
+        yield Understood(name, kind.name, missing, values_text(column, kind), becomes, features)
+
+
+def _becomes(kind: Kind, encoding: Encoding | None) -> str:
+    if kind.name in LEFT_OUT:
+        return f"left out: {kind.reason}"
+    if kind.name == "unclear":
+        return "to be decided, see below"
+    return "left out: nothing differs" if encoding is None else encoding.describe()
+
+
+def values_text(column: Column, kind: Kind) -> str:
+    """Return the values of a column in short: the range of numbers and dates, the most frequent texts."""
+    if column.missing.all():
+        return ""
+    if kind.name == "date":
+        days = column.dates(kind.date_format)
+        assert days is not None
+        first, last = (
+            np.datetime64(0, "D") + np.timedelta64(int(day), "D") for day in (np.nanmin(days), np.nanmax(days))
+        )
+        return f"{first} to {last}"
+    if kind.name != "category" and column.numbers is not None:
+        return f"{np.nanmin(column.numbers):.10g} to {np.nanmax(column.numbers):.10g}"
+    total = sum(column.counts.values())
+    if kind.name == "id":
+        return ", ".join([_short(text) for text in list(column.counts)[:_SHOWN]] + ["..."])
+    first_ones = sorted(column.counts, key=lambda text: (-column.counts[text], text))
+    shown = [f"{_short(text)} {column.counts[text] / total:.0%}" for text in first_ones[:_SHOWN]]
+    more = [f"{len(first_ones) - _SHOWN} more"] if len(first_ones) > _SHOWN else []
+    return ", ".join(shown + more)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 20 else f"{text[:17]}..."
+
+
+def _label_text(table: Table) -> str:
+    labels, roles = table.labels, table.roles
+    if labels is None or labels.values is None:
+        return ""
+    name = roles.label if labels.positive is None else f"{roles.label} = {labels.positive}"
+    positives = int((labels.values > 0).sum())
+    return f"{name}: {positives} of {len(labels.values)} rows ({positives / len(labels.values):.1%})"
+
+
+def rich_check(checked: Checked, width: int) -> list[RenderableType]:
+    """Return what a table holds for a terminal; long cells are folded between words, and no number is cut."""
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    shown = RichTable(box=None, pad_edge=False, title=None)
+    headings = ("column", "kind", "missing", "values", "becomes")
+    cells = [
+        [column.column for column in checked.columns],
+        [column.kind for column in checked.columns],
+        [f"{column.missing or ''}" for column in checked.columns],
+        [column.values for column in checked.columns],
+        [column.becomes for column in checked.columns],
+    ]
+    for heading, texts in zip(headings, cells, strict=True):
+        words = [word for text in (heading, *texts) for word in text.split(" ")]
+        least = min(max(map(len, words)), max(8, width // 4))
+        fixed = heading in ("kind", "missing")
+        shown.add_column(
+            heading,
+            justify="right" if heading == "missing" else "left",
+            overflow="fold",
+            no_wrap=fixed,
+            min_width=least,
+        )
+    for row in zip(*cells, strict=True):
+        shown.add_row(*map(Text, row))
+    kept = f"{checked.rows} rows, {len(checked.columns)} columns beside the label, {checked.n_features} features"
+    lines = [f"{checked.table.where}: {kept}", *checked.table.notes]
+    return [
+        *map(Text, lines),
+        Text(),
+        shown,
+        Text(),
+        Text(f"label {checked.label}" if checked.label else _no_label(checked)),
+    ]
+
+
+def _no_label(checked: Checked) -> str:
+    if checked.table.roles.label is not None:
+        return ""
+    guessed = label_candidates(checked.table)
+    return f"label: none given; it could be {', '.join(guessed[:5])}" if guessed else "label: none given"
+
+
+def label_candidates(table: Table) -> list[str]:
+    """Return the columns that could be the label: those of two values, the likeliest alone where one is likely."""
+    graded = table.queries is not None
+    found = [name for name, one in table.columns.items() if _could_be_label(one, graded)]
+    named = [name for name in found if name.lower() in _LABEL_NAMES]
+    return named if len(named) == 1 else found
+
+
+def _could_be_label(column: Column, graded: bool) -> bool:
+    few = column.numbers is None or not graded or column.different <= 10
+    return few and column.different <= 10 and labels_of(column, graded=graded).values is not None
+
+
+def write_config(path: Path, roles: Roles, output: Path | None) -> tuple[Path, Checked]:
+    """Write a config to start from, and return its path and what the table holds.
+
+    The label is guessed only where one column alone can be it. Columns that cannot be used are named in ``drop``, and
+    so are ids in a table of numbers, which a run would take as they are.
+
+    Args:
+        path: the table.
+        roles: what the columns are for.
+        output: where to write; by default in the current folder, under the name of the table.
+
+    Raises:
+        DataError: a table that cannot be read.
+        RunError: a file that is there already, or cannot be written.
+    """
+    output = Path(f"{path.stem}.toml") if output is None else output
+    if output.exists():
+        raise RunError(f"--output: {output} is there already; give another name, or remove it")
+    checked = check_table(path, roles)
+    if roles.label is None and len(guessed := label_candidates(checked.table)) == 1:
+        roles = Roles(**{**vars(roles), "label": guessed[0]})
+        checked = check_table(path, roles)
+    with writing(output, "--output"):
+        output.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(output, "\n".join(_config_lines(checked, path, output)).encode())
+    return output, checked
+
+
+def _config_lines(checked: Checked, path: Path, output: Path) -> Iterator[str]:
+    table, roles = checked.table, checked.table.roles
+    yield f"# How ltr ranks the rows of {path.name}. `ltr options` lists every key."
+    yield from ("", "[data]", f"path = {_toml(_relative(path, output.parent))}")
+    solved = {} if checked.error is None else dict(line.split(" = ", 1) for line in checked.error.lines())
+    if roles.label is None:
+        could = label_candidates(table)
+        hint = f": it could be {', '.join(could[:5])}" if could else ""
+        yield f'label = ""  # fill in the column to rank by{hint}'
+    else:
+        yield f"label = {solved.pop('label', _toml(roles.label))}{f'  # {checked.label}' if checked.label else ''}"
+    for key in ("positive", "query"):
+        if (value := getattr(roles, key)) is not None:
+            yield f"{key} = {_toml(value)}"
+    if left_out := [f"{name} ({reason})" for name, reason in table.left_out.items()]:
+        yield f"# left out by itself: {', '.join(left_out)}"
+    ids = [name for name, one in table.columns.items() if table.plain and kind_of(one).name == "id"]
+    drop = solved.pop("drop", _toml([*roles.drop, *ids]))
+    yield f"drop = {drop}  # add what must not be used, such as what is known only afterwards"
+    if "missing" in solved:
+        yield f"missing = {solved.pop('missing')}  # texts that stand for missing values"
+    for key, value in solved.items():
+        yield f"# {key} = {value}  # if so, take away the first #"
+    yield from ("", "[exact]")
+    yield f"top_k = {min(50, max(2, checked.rows // 4))}  # how many rows at the top matter: those that you can act on"
+    yield 'statistic = "dcg"  # what makes a good list'
+    yield "time_limit = 60  # seconds for the exact search"
+    yield ""
+
+
+def _relative(path: Path, folder: Path) -> str:
+    return os.path.relpath(path.absolute(), folder.absolute())
+
+
+def _toml(value: object) -> str:
+    return dump_toml({"x": value}).removeprefix("x = ").strip()
+
+
+def json_text(checked: Checked) -> str:
+    """Return what a table holds as JSON."""
+    return json.dumps(checked.to_dict(), indent=2, ensure_ascii=False) + "\n"

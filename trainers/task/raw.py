@@ -1,0 +1,75 @@
+"""The rows of an experiment as the data have them: texts, missing values, and columns that are no features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ltr.data import Table, read_columns, read_texts
+from ltr.data.columns import Column
+from ltr.data.kinds import Kind
+from trainers.config.sections import DataConfig
+from trainers.task.data import Split
+
+Raw: TypeAlias = Mapping[str, Column] | pd.DataFrame
+"""Columns of some rows by name, which a card may ask about."""
+
+ASKED = ("number", "yes/no", "category")
+"""Kinds of the columns of a table that a card may ask about."""
+
+
+def raw_columns(split: Split) -> tuple[Raw, Raw]:
+    """Return the columns that a card may ask about, of the training set and of the test set."""
+    if split.tables is None:
+        train, test = (pd.DataFrame(part.X, columns=list(split.feature_names)) for _, part in split.parts)
+        return train, test
+    kinds = split.tables[0].kinds
+    train, test = (
+        asked_columns(table, part.rows, kinds) for table, (_, part) in zip(split.tables, split.parts, strict=True)
+    )
+    return train, test
+
+
+def asked_columns(table: Table, rows: NDArray[np.int64], kinds: Mapping[str, Kind]) -> dict[str, Column]:
+    """Return the columns of some rows of a table that a card may ask about, as their kinds say.
+
+    Raises:
+        ValueError: there are none.
+    """
+    names = [name for name, kind in kinds.items() if kind.name in ASKED]
+    if not names:
+        found = ", ".join(f"{name!r} ({kind.name})" for name, kind in kinds.items())
+        raise ValueError(f"no column that a card may ask about: {found}")
+    return {name: table.columns[name].take(rows) for name in names}
+
+
+def not_asked(kinds: Mapping[str, Kind]) -> list[str]:
+    """Return a note for each column of a table that a card does not ask about, with the reason."""
+    reasons = {
+        name: kind.reason or f"{kind.name}s: turn them into numbers, such as days before today"
+        for name, kind in kinds.items()
+        if kind.name not in ASKED
+    }
+    return [f"column {name!r} is left out: {reason}" for name, reason in reasons.items()]
+
+
+def raw_texts(options: DataConfig, split: Split) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return all columns of the training set and of the test set, as texts where the data are a text table."""
+    if options.path is None or split.tables is None:
+        train, test = (
+            pd.DataFrame(part.X, columns=list(split.feature_names)).assign(label=part.y) for _, part in split.parts
+        )
+        return train, test
+    own = texts_of(Path(options.path))
+    other = own if options.test_path is None else texts_of(Path(options.test_path))
+    return own.iloc[split.train.rows], other.iloc[split.test.rows]
+
+
+def texts_of(path: Path) -> pd.DataFrame:
+    """Return all columns of a table, as texts where it is a text table."""
+    return pd.DataFrame(read_texts(path) or read_columns(path))
