@@ -98,7 +98,7 @@ def test_fewer_threads_where_memory_is_short():
     problem = long_list(n=300, d=4)
     limit = 1.1 * weight_space_search.memory_needed(problem, threads=1) / MEGABYTE
     assert weight_space_search.memory_needed(problem, threads=2) > limit * MEGABYTE
-    solution = solve(problem, limits=Limits(time_limit=0.5, memory_limit=limit + 50))
+    solution = solve(problem, limits=Limits(time_limit=60, node_limit=20_000, memory_limit=limit + 50))
     assert solution.bound < problem.trivial_bound
 
 
