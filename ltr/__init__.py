@@ -2,8 +2,8 @@
 
 ``ltr.losses`` and ``ltr.metrics`` work on any torch tensors; ``ltr.exact`` finds and certifies the best linear scorer
 of a list; ``ltr.rankers`` are scikit-learn estimators of both, and `TwoStageRanker` joins them. ``ltr.cards`` finds
-scoring systems that a person can use, and ``ltr.gbdt`` trains LightGBM and XGBoost on the losses. Submodules load when
-first used.
+scoring systems that a person can use, ``ltr.gbdt`` trains LightGBM and XGBoost on the losses, and ``ltr.clicks``
+estimates position bias. Submodules load when first used.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ltr.statistics import RankStatistic
 
 if TYPE_CHECKING:
-    from ltr import cards, convex, data, exact, fitting, gbdt, losses, metrics, rankers, ranks, statistics
+    from ltr import cards, clicks, convex, data, exact, fitting, gbdt, losses, metrics, rankers, ranks, statistics
     from ltr.rankers import ExactRanker, LinearRanker, LogisticRegressionRanker, RankBoostRanker, TwoStageRanker
 
 __version__ = "0.1.0"
@@ -27,6 +27,7 @@ __all__ = [
     "RankStatistic",
     "TwoStageRanker",
     "cards",
+    "clicks",
     "convex",
     "data",
     "exact",

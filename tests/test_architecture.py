@@ -13,6 +13,7 @@ MODULES = sorted([*ROOT.glob("ltr/**/*.py"), *ROOT.glob("trainers/**/*.py")])
 # each layer may import itself and what stands before it
 LAYERS = [
     ["ltr.checks", "ltr.native", "ltr.statistics", "ltr.lists", "ltr.threads", "ltr.training", "ltr.verify"],
+    ["ltr.clicks"],
     ["ltr.ranks"],
     ["ltr.metrics", "ltr.losses", "ltr.data", "ltr.exact"],
     ["ltr.fitting", "ltr.convex", "ltr.gbdt", "ltr.xgboost_callback"],

@@ -27,6 +27,8 @@ LOSSES = {
     "logistic": True,
     "logistic(pairs=sum)": True,
     "list_net": True,
+    "softmax": True,
+    "softmax(pairs=sum)": True,
     "list_mle": True,
     "list_mle(pairs=sum)": True,
     "lambda(statistic=dcg@3)": True,

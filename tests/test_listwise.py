@@ -8,13 +8,15 @@ import torch
 from torch.nn import functional as F
 
 from ltr import losses, metrics
-from ltr.losses import LambdaLoss, ListMLELoss, ListNetLoss, SmoothStatisticLoss, parse_loss
+from ltr.losses import LambdaLoss, ListMLELoss, ListNetLoss, SmoothStatisticLoss, SoftmaxLoss, parse_loss
 from ltr.statistics import RankStatistic
 from tests.loss_reference import ALL_PAIRS, NO_PAIRS, set_form
 
 STATISTICS = ["dcg", "dcg(base=e)@3", "mrr", "wta", "wrs", "power(p=2)", "pauc@4"]
 NAMES = [
     "list_net",
+    "softmax",
+    "softmax(pairs=sum)",
     "list_mle",
     "list_mle(pairs=sum)",
     "lambda(statistic=dcg)",
@@ -91,6 +93,44 @@ def test_list_net_is_the_cross_entropy_of_torch(seed):
     value = ListNetLoss()(scores, labels).item()
     assert value == pytest.approx(list_net(scores.tolist(), labels.tolist()), rel=1e-13)
     assert value == pytest.approx(F.cross_entropy(scores, labels.double().softmax(-1)).item(), rel=1e-13)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_softmax_is_the_cross_entropy_with_labels_as_weights(seed):
+    scores, labels = draw(9, seed=seed)
+    log_q = scores.log_softmax(-1)
+    for pairs, total in (("sum", 1), ("mean", labels.sum())):
+        torch.testing.assert_close(SoftmaxLoss(pairs=pairs)(scores, labels), -(labels * log_q).sum() / total)
+    one = F.one_hot(torch.tensor(seed), 9)
+    torch.testing.assert_close(SoftmaxLoss()(scores, one), F.cross_entropy(scores, torch.tensor(seed)))
+
+
+def test_softmax_of_drawn_items_has_the_expected_sum_of_all():
+    """With weights 1 / q, the sum of exponentials is unbiased, and so is the slope up to the order of its variance."""
+    scores, _ = draw(200)
+    q = torch.linspace(0.2, 0.9, 200, dtype=torch.float64)
+    q[0] = 1.0  # the positive is always there
+    labels, whole = F.one_hot(torch.tensor(0), 200), []
+    expected = SoftmaxLoss()(scores, labels)
+    random = torch.Generator().manual_seed(0)
+    for _ in range(2000):
+        drawn = torch.rand(200, generator=random) < q
+        whole.append((SoftmaxLoss()(scores[drawn], labels[drawn], weight=1 / q[drawn]) + scores[0]).exp())
+    sums = torch.stack(whole)
+    assert abs(sums.mean() / (expected + scores[0]).exp() - 1) < 4 * sums.std() / sums.mean() / 2000**0.5
+
+
+def test_softmax_of_clicks_over_propensities_is_unbiased():
+    """The mean over all outcomes of looking at rows is the loss of the true relevance."""
+    scores, relevance = draw(4, grades=2, seed=3)
+    propensity = torch.tensor([1.0, 0.5, 0.25, 0.8], dtype=torch.float64)
+    expected = 0.0
+    for looked_at in itertools.product([0.0, 1.0], repeat=4):
+        looked = torch.tensor(looked_at, dtype=torch.float64)
+        chance = torch.where(looked > 0, propensity, 1 - propensity).prod()
+        expected += chance * SoftmaxLoss(pairs="sum")(scores, looked * relevance / propensity)
+    assert relevance.sum() > 0
+    torch.testing.assert_close(expected, SoftmaxLoss(pairs="sum")(scores, relevance))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -234,7 +274,7 @@ def test_lists_that_say_nothing_are_zero(name):
         assert not torch.autograd.grad(tied, scores)[0].any()
 
 
-@pytest.mark.parametrize("name", ["list_net", "list_mle", "list_mle(pairs=sum)"])
+@pytest.mark.parametrize("name", ["list_net", "softmax", "softmax(pairs=sum)", "list_mle", "list_mle(pairs=sum)"])
 def test_a_weight_of_two_equals_the_item_twice(name):
     scores, labels = draw(6)
     weight = torch.tensor([2.0, 1, 1, 3, 1, 0], dtype=torch.float64)
@@ -247,13 +287,13 @@ def test_functions_are_their_modules():
     scores, labels = draw(3, 8)
     pairs = [
         (losses.list_net_loss, {}),
+        (losses.softmax_loss, {"pairs": "sum"}),
         (losses.list_mle_loss, {"pairs": "sum"}),
         (losses.lambda_loss, {"statistic": "mrr"}),
         (losses.smooth_statistic_loss, {"statistic": "dcg@3", "temperature": 0.2}),
     ]
-    for (function, options), module in zip(
-        pairs, (ListNetLoss, ListMLELoss, LambdaLoss, SmoothStatisticLoss), strict=True
-    ):
+    modules = (ListNetLoss, SoftmaxLoss, ListMLELoss, LambdaLoss, SmoothStatisticLoss)
+    for (function, options), module in zip(pairs, modules, strict=True):
         assert torch.equal(function(scores, labels, **options), module(**options)(scores, labels))
 
 

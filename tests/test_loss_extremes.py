@@ -212,6 +212,17 @@ def _list_net(loss, s, y, w):
     return value, q - p, q + p, -log_q.min()
 
 
+def _softmax(loss, s, y, w):
+    log_q = s - s.max() - np.log((w * np.exp(s - s.max())).sum())
+    drawn, mass = w * np.exp(log_q), w * y
+    total = mass.sum()
+    if total == 0:
+        return np.longdouble(0), np.zeros_like(s), np.zeros_like(s), np.longdouble(0)
+    value = -(np.where(mass > 0, mass * log_q, 0)).sum()
+    part = total if loss.pairs == "mean" else 1
+    return value / part, (total * drawn - mass) / part, (total * drawn + mass) / part, value
+
+
 def _list_mle(loss, s, y, w):
     counted = np.flatnonzero(y > y.min())
     total = 1 if loss.pairs == "sum" else w[counted].sum()

@@ -19,6 +19,8 @@ NAMES = [
     "p_norm_push(p=3,inner=logistic)",
     "logistic",
     "list_net",
+    "softmax",
+    "softmax(pairs=sum)",
     "list_mle",
     "lambda(statistic=dcg@3)",
     "smooth(statistic=mrr,temperature=0.5)",

@@ -7,7 +7,16 @@ pairwise losses; subclass `PairwiseLoss` for a loss of your own.
 
 from ltr.losses.contract import PairsName, RankingLoss, Reduction
 from ltr.losses.functions import PairFunction
-from ltr.losses.likelihoods import ListMLELoss, ListNetLoss, LogisticLoss, list_mle_loss, list_net_loss, logistic_loss
+from ltr.losses.likelihoods import (
+    ListMLELoss,
+    ListNetLoss,
+    LogisticLoss,
+    SoftmaxLoss,
+    list_mle_loss,
+    list_net_loss,
+    logistic_loss,
+    softmax_loss,
+)
 from ltr.losses.pairwise import (
     InnerName,
     PairwiseExponentialLoss,
@@ -42,6 +51,7 @@ __all__ = [
     "RankingLoss",
     "Reduction",
     "SmoothStatisticLoss",
+    "SoftmaxLoss",
     "lambda_loss",
     "list_mle_loss",
     "list_net_loss",
@@ -53,4 +63,5 @@ __all__ = [
     "parse_loss",
     "ranknet_loss",
     "smooth_statistic_loss",
+    "softmax_loss",
 ]

@@ -117,6 +117,53 @@ class ListNetLoss(RankingLoss):
         return -(top * log_q).masked_fill(top == 0, 0.0).sum(-1)
 
 
+class SoftmaxLoss(_ItemLoss):
+    r"""Cross entropy of the labels and the top-one probabilities of the scores.
+
+    ``sum or weighted mean over i of  labels_i * -log Q_i,   Q = softmax(scores)``
+
+    over the items of a list, which in the mean have the weights `labels`. Labels may be any numbers >= 0, such as 1 for
+    a click, or 1 / (its propensity), for which ``pairs="sum"`` is unbiased: its expectation is the loss of the true
+    relevance. With weights w, Q_i is ``exp(s_i) / sum over k of w_k exp(s_k)`` and item i counts w_i times. Items that
+    were drawn with probability q in place of all, and have the weight 1 / q, therefore estimate the sum over all items
+    (the logQ correction). A list without a label above 0 has the value 0.
+
+    Sources: Bruch, Wang, Bendersky & Najork, *An Analysis of the Softmax Cross Entropy Loss for Learning-to-Rank with
+    Binary Relevance* (2019); Bengio & Senécal, *Adaptive Importance Sampling to Accelerate Training of a Neural
+    Probabilistic Language Model* (2008), for drawn items.
+
+    Args:
+        reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
+        pairs: ``"mean"`` or ``"sum"`` over the items of a list.
+
+    Examples:
+        >>> loss = SoftmaxLoss()
+        >>> round(loss(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([1, 0, 0])).item(), 4)  # log(e + 2) - 1
+        0.5514
+        >>> weight = torch.tensor([1.0, 2.0])  # the second item stands for two
+        >>> round(loss(torch.tensor([1.0, 0.0]), torch.tensor([1, 0]), weight=weight).item(), 4)
+        0.5514
+    """
+
+    key = "softmax"
+    convex = True
+
+    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
+        """Return the compiled pass over the items."""
+        return list_loss("softmax", mean=self.pairs == "mean")
+
+    def list_values(self, lists: Lists) -> Tensor:
+        """Return the cross entropy, whose labels are divided by the largest of the list before they are added up."""
+        weight, unit = item_weights(lists)
+        largest = lists.labels.masked_fill(~lists.mask, 0.0).amax(-1)
+        shares = weight * (lists.labels / torch.where(largest > 0, largest, 1.0).unsqueeze(-1))
+        log_weight = None if unit is None else _log_weights(weight, unit).masked_fill(weight == 0, 0.0)
+        missing = -F.log_softmax(_log_odds(lists.scores, log_weight, weight > 0), -1)
+        if log_weight is not None:
+            missing = missing + log_weight
+        return times_unit(self._over_items(missing, shares, unit), largest if self.pairs == "sum" else None, 1)
+
+
 class ListMLELoss(_ItemLoss):
     r"""Negative log-likelihood of the order of the labels, if items are drawn from the top in proportion to exp(score).
 
@@ -189,4 +236,5 @@ def _less_running_logsumexp(scores: Tensor, log_weight: Tensor, real: Tensor, la
 
 logistic_loss = as_function(LogisticLoss, "logistic_loss")
 list_net_loss = as_function(ListNetLoss, "list_net_loss")
+softmax_loss = as_function(SoftmaxLoss, "softmax_loss")
 list_mle_loss = as_function(ListMLELoss, "list_mle_loss")

@@ -7,7 +7,7 @@ import re
 
 from ltr.checks import imported, without_spaces
 from ltr.losses.contract import RankingLoss
-from ltr.losses.likelihoods import ListMLELoss, ListNetLoss, LogisticLoss
+from ltr.losses.likelihoods import ListMLELoss, ListNetLoss, LogisticLoss, SoftmaxLoss
 from ltr.losses.pairwise import (
     PairwiseExponentialLoss,
     PairwiseHingeLoss,
@@ -27,6 +27,7 @@ LOSSES: dict[str, type[RankingLoss]] = {
         LogisticLoss,
         PNormPushLoss,
         ListNetLoss,
+        SoftmaxLoss,
         ListMLELoss,
         LambdaLoss,
         SmoothStatisticLoss,
@@ -43,9 +44,10 @@ def parse_loss(text: str | RankingLoss) -> RankingLoss:
 
     Args:
         text: ``"ranknet"``, ``"hinge"``, ``"squared_hinge"``, ``"exponential"``, ``"logistic"``, ``"p_norm_push"``,
-            ``"list_net"``, ``"list_mle"``, ``"lambda"`` or ``"smooth"``, with options as in ``"ranknet(pairs=sum)"`` or
-            ``"smooth(statistic=dcg(base=e)@10,temperature=0.1)"``. A loss of your own is named by its import path, as
-            in ``"mymodule:MyLoss(width=2)"``. White space around words and numbers is ignored.
+            ``"list_net"``, ``"softmax"``, ``"list_mle"``, ``"lambda"`` or ``"smooth"``, with options as in
+            ``"ranknet(pairs=sum)"`` or ``"smooth(statistic=dcg(base=e)@10,temperature=0.1)"``. A loss of your own is
+            named by its import path, as in ``"mymodule:MyLoss(width=2)"``. White space around words and numbers is
+            ignored.
 
     Raises:
         TypeError: neither a string nor a loss.

@@ -1,5 +1,5 @@
-// Losses that are sums over items: negative log-likelihoods of labels (logistic), of the top item (ListNet) and of the
-// order of a list (ListMLE).
+// Losses that are sums over items: negative log-likelihoods of labels (logistic), of the top item (ListNet, softmax)
+// and of the order of a list (ListMLE).
 #include <algorithm>
 #include <cmath>
 
@@ -100,26 +100,38 @@ LTR_MULTIVERSION double exponentiate(const double* terms, double largest, double
 
 LTR_MULTIVERSION double largest_of(const double* values, std::size_t n) { return largest_term(values, n); }
 
-// The cross entropy of exponentials of terms of labels and terms of scores, each divided by their sum: the terms are
-// the labels and scores themselves or, with weights, their distances from the largest plus the logarithms of weights,
-// which were divided by a weight whose logarithm is `log_weight`.
-LTR_MULTIVERSION double cross_entropy(const double* scores, double highest, const double* label_terms,
-                                      const double* score_terms, double log_weight, double* shares, double* slopes,
-                                      std::size_t n) {
-  const double largest = score_terms == scores ? highest : largest_term(score_terms, n);
-  const double tops = ratios(label_terms, largest_term(label_terms, n), shares, n);
-  const double drawn = ratios(score_terms, largest, slopes, n);
+// The cross entropy of shares, once multiplied by their unit, and the exponentials of terms of scores divided by their
+// sum: the terms are the scores themselves or, with weights, their distances from the highest plus the logarithms of
+// weights, which were divided by a weight whose logarithm is `log_weight`. The shares add up to `total`.
+[[gnu::always_inline]] inline double cross_entropy(const double* scores, double highest, const double* terms,
+                                                   double log_weight, const double* shares, double unit, double total,
+                                                   double* slopes, std::size_t n) {
+  const double largest = terms == scores ? highest : largest_term(terms, n);
+  const double drawn = ratios(terms, largest, slopes, n), drawn_unit = total / drawn;
   // weighted terms are distances from the highest score, others are the scores
-  const double log_sum = (score_terms == scores ? 0.0 : largest) + log_weight + log_of_one_plus_any(drawn - 1.0);
-  const double top_unit = 1.0 / tops, drawn_unit = 1.0 / drawn;
+  const double log_sum = (terms == scores ? 0.0 : largest) + log_weight + log_of_one_plus_any(drawn - 1.0);
   double sum = 0.0;
 #pragma omp simd reduction(+ : sum)
   for (std::size_t i = 0; i < n; ++i) {
-    const double share = shares[i] * top_unit, missing = (highest - scores[i]) + log_sum;
+    const double share = shares[i] * unit, missing = (highest - scores[i]) + log_sum;
     sum += share > 0.0 ? share * missing : 0.0;  // where the share is 0 the score may be infinitely far
     slopes[i] = slopes[i] * drawn_unit - share;
   }
   return sum;
+}
+
+// The same for shares that are the exponentials of terms of labels, divided by their sum.
+LTR_MULTIVERSION double entropy_of_terms(const double* scores, double highest, const double* label_terms,
+                                         const double* terms, double log_weight, double* shares, double* slopes,
+                                         std::size_t n) {
+  const double tops = ratios(label_terms, largest_term(label_terms, n), shares, n);
+  return cross_entropy(scores, highest, terms, log_weight, shares, 1.0 / tops, 1.0, slopes, n);
+}
+
+// The same for shares that add up to `sum`: their mean, if `mean`, and else their sum.
+LTR_MULTIVERSION double entropy_of_shares(const double* scores, double highest, const double* terms, double log_weight,
+                                          const double* shares, double sum, bool mean, double* slopes, std::size_t n) {
+  return cross_entropy(scores, highest, terms, log_weight, shares, mean ? 1.0 / sum : 1.0, mean ? 1.0 : sum, slopes, n);
 }
 
 // Weights divided by the heaviest, which is returned, and their logarithms.
@@ -188,7 +200,7 @@ double list_net(const List& list, const Options&, Workspace& space) {
   double* shares = space.take(n);
   const double highest = largest_of(list.scores, n);
   if (list.weights == nullptr) {
-    return cross_entropy(list.scores, highest, list.labels, list.scores, 0.0, shares, list.slopes, n);
+    return entropy_of_terms(list.scores, highest, list.labels, list.scores, 0.0, shares, list.slopes, n);
   }
   double *logs = space.take(n), *labels = space.take(n), *scores = space.take(n);
   const double heaviest = divided(list, shares, logs), best = largest_of(list.labels, n);
@@ -196,11 +208,13 @@ double list_net(const List& list, const Options&, Workspace& space) {
     labels[i] = (list.labels[i] - best) + logs[i];
     scores[i] = (list.scores[i] - highest) + logs[i];
   }
-  return cross_entropy(list.scores, highest, labels, scores, std::log(heaviest), shares, list.slopes, n);
+  return entropy_of_terms(list.scores, highest, labels, scores, std::log(heaviest), shares, list.slopes, n);
 }
 
-// With Q the probabilities of the scores, the second derivatives are Q (1 - Q).
-double list_net_curvature(const List& list, const Options&, Workspace& space) {
+namespace {
+
+// With Q the probabilities of the scores, write `total` times the second derivatives, which are Q (1 - Q).
+double drawn_curvature(const List& list, double total, Workspace& space) {
   const std::size_t n = list.n;
   if (n == 0) return 0.0;
   double* terms = space.take(n);
@@ -211,9 +225,46 @@ double list_net_curvature(const List& list, const Options&, Workspace& space) {
   const double drawn = exponentiate(terms, largest_of(terms, n), list.slopes, n);
   for (std::size_t i = 0; i < n; ++i) {
     const double share = list.slopes[i] / drawn;
-    list.slopes[i] = share * (1.0 - share);
+    list.slopes[i] = total * (share * (1.0 - share));
   }
   return 0.0;
+}
+
+}  // namespace
+
+double list_net_curvature(const List& list, const Options&, Workspace& space) {
+  return drawn_curvature(list, 1.0, space);
+}
+
+// The mean or sum of -log Q_i over the items, each as often as its label and weight say, with Q the probabilities of
+// the scores. Labels and weights are divided by the largest of the list before they are added up.
+double softmax(const List& list, const Options& options, Workspace& space) {
+  const std::size_t n = list.n;
+  const double best = n == 0 ? 0.0 : largest_of(list.labels, n);
+  if (best == 0.0) {
+    std::fill_n(list.slopes, n, 0.0);
+    return 0.0;
+  }
+  double *shares = space.take(n), *logs = space.take(n), *terms = space.take(n);
+  const double highest = largest_of(list.scores, n),
+               heaviest = list.weights == nullptr ? 1.0 : divided(list, shares, logs);
+  double sum = 0.0;
+  for (std::size_t i = 0; i < n; ++i) {
+    shares[i] = list.weights == nullptr ? list.labels[i] / best : shares[i] * (list.labels[i] / best);
+    sum += shares[i];
+    if (list.weights != nullptr) terms[i] = (list.scores[i] - highest) + logs[i];
+  }
+  const double value = entropy_of_shares(list.scores, highest, list.weights == nullptr ? list.scores : terms,
+                                         std::log(heaviest), shares, sum, options.mean, list.slopes, n);
+  return options.mean ? value : scaled(scaled(value, heaviest, list, options), best, list, options);
+}
+
+double softmax_curvature(const List& list, const Options& options, Workspace& space) {
+  double total = 0.0;
+  for (std::size_t i = 0; i < list.n; ++i) {
+    total += list.labels[i] * (list.weights == nullptr ? 1.0 : list.weights[i]);
+  }
+  return drawn_curvature(list, options.mean && total > 0.0 ? 1.0 : total, space);
 }
 
 namespace {

@@ -41,6 +41,7 @@ const std::map<std::string, Named>& kernels() {
       {"logistic_push", {logistic_push, logistic_push_curvature, true}},
       {"logistic", {logistic, logistic_curvature, false, true}},
       {"list_net", {list_net, list_net_curvature, false}},
+      {"softmax", {softmax, softmax_curvature, false}},
       {"list_mle", {list_mle, list_mle_curvature, false}},
       {"lambda", {lambda, lambda_curvature, true}},
       {"smooth", {smooth, smooth_curvature, true}},

@@ -38,6 +38,7 @@ double exponential_push(const List& list, const Options& options, Workspace& spa
 double logistic_push(const List& list, const Options& options, Workspace& space);
 double logistic(const List& list, const Options& options, Workspace& space);
 double list_net(const List& list, const Options& options, Workspace& space);
+double softmax(const List& list, const Options& options, Workspace& space);
 double list_mle(const List& list, const Options& options, Workspace& space);
 double lambda(const List& list, const Options& options, Workspace& space);
 double smooth(const List& list, const Options& options, Workspace& space);
@@ -54,6 +55,7 @@ double exponential_push_curvature(const List& list, const Options& options, Work
 double logistic_push_curvature(const List& list, const Options& options, Workspace& space);
 double logistic_curvature(const List& list, const Options& options, Workspace& space);
 double list_net_curvature(const List& list, const Options& options, Workspace& space);
+double softmax_curvature(const List& list, const Options& options, Workspace& space);
 double list_mle_curvature(const List& list, const Options& options, Workspace& space);
 double lambda_curvature(const List& list, const Options& options, Workspace& space);
 double smooth_curvature(const List& list, const Options& options, Workspace& space);

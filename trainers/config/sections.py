@@ -108,6 +108,7 @@ PLAIN_LOSSES = (
     "logistic",
     "p_norm_push(p=2)",
     "list_net",
+    "softmax",
     "list_mle",
 )
 """Convex losses in their usual spelling, which need no check: torch takes a second to import."""

@@ -1,0 +1,287 @@
+r"""Position bias of click logs, for the inverse propensity weights of unbiased learning to rank.
+
+In the position-based model an item i that is shown at position k is clicked with probability ``p_k r_i``: p_k is the
+*propensity* with which people look at the position, r_i the probability that they click on the item once they look.
+One list of one order cannot tell the two apart. Items that were shown at several positions can, whatever the reason:
+another ranker, other days, two positions swapped at random. `estimate_position_bias` finds the propensities from such
+items (*intervention harvesting*), and `PositionBias.weights` makes of them the `sample_weight` of a ranker's `fit`.
+
+Sources: Joachims, Swaminathan & Schnabel, *Unbiased Learning-to-Rank with Biased Feedback* (2017), for the weights;
+Agarwal, Zaitsev, Wang, Li, Najork & Joachims, *Estimating Position Bias without Intrusive Interventions* (2019), for
+items shown at several positions; Hausman, Hall & Griliches, *Econometric Models for Count Data* (1984), for the
+conditional likelihood, and Wooldridge, *Distribution-Free Estimation of Some Nonlinear Panel Data Models* (1999), for
+why it needs the model of the mean alone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from scipy import optimize, sparse
+from scipy.sparse import csgraph
+
+from ltr.checks import as_array, check_number, one_of
+
+__all__ = ["PositionBias", "Shape", "estimate_position_bias"]
+
+Shape = Literal["free", "power"]
+"""``"free"``: a propensity for each position. ``"power"``: ``k**-eta`` at position k, one number for all."""
+
+_NORMAL = 1.6448536269514722  # 95 % quantile of the standard normal distribution: 5 % are left out at either end
+
+
+@dataclass(frozen=True, eq=False)
+class PositionBias:
+    """Propensities of positions, relative to the first one, with their 90 % intervals.
+
+    Only ratios of propensities can be known from clicks, so the first position has the propensity 1.
+
+    Attributes:
+        positions: positions in the log, ascending, (positions,).
+        propensity: their propensities, (positions,).
+        lower: lower ends of the intervals, (positions,).
+        upper: upper ends, (positions,).
+        shape: what the propensities were assumed to be.
+        items: number of items that told something: shown at two or more positions, and clicked.
+        clicks: number of their clicks.
+        eta: exponent of the shape ``"power"``, otherwise NaN.
+    """
+
+    positions: NDArray[np.int64]
+    propensity: NDArray[np.float64]
+    lower: NDArray[np.float64]
+    upper: NDArray[np.float64]
+    shape: Shape
+    items: int
+    clicks: int
+    eta: float = math.nan
+
+    def of(self, position: ArrayLike) -> NDArray[np.float64]:
+        """Return the propensity of each position.
+
+        Raises:
+            ValueError: a position that is not a whole number from 1 or, unless the shape is ``"power"``, one that is
+                not in `positions`.
+        """
+        asked = _positions(position)
+        if self.shape == "power":
+            return np.asarray((asked / self.positions[0]) ** -self.eta, dtype=np.float64)
+        at = np.searchsorted(self.positions, asked).clip(max=len(self.positions) - 1)
+        unknown = np.unique(asked[self.positions[at] != asked])
+        if len(unknown):
+            raise ValueError(
+                f"position must be one of those in the log, {_listed(self.positions)}, got {_listed(unknown)}; "
+                "leave these rows out, or estimate with shape='power'"
+            )
+        return self.propensity[at]
+
+    def weights(self, position: ArrayLike, clicked: ArrayLike, *, largest: float = math.inf) -> NDArray[np.float64]:
+        """Return the inverse propensity weight of each row: 1 / propensity if it was clicked, and 1 if not.
+
+        Args:
+            position: position at which each row was shown, from 1, (rows,).
+            clicked: whether each row was clicked, (rows,).
+            largest: weights above it are cut off, for less variance and a little bias.
+
+        Raises:
+            ValueError: what `of` raises, clicks that are not 0 or 1, lengths that differ, a number below 1.
+        """
+        if largest != math.inf:
+            check_number("largest", largest, least=1.0)
+        looked, clicks = self.of(position), _clicks(clicked)
+        if len(looked) != len(clicks):
+            raise ValueError(f"position and clicked must have one value per row, got {len(looked)} and {len(clicks)}")
+        return np.where(clicks, np.minimum(1 / looked, largest), 1.0)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return propensities and intervals as a frame with one row per position."""
+        columns = {"propensity": self.propensity, "lower": self.lower, "upper": self.upper}
+        return pd.DataFrame(columns, index=pd.Index(self.positions, name="position"))
+
+    def __repr__(self) -> str:
+        head = ", ".join(f"{k}: {p:.3g}" for k, p in zip(self.positions[:5], self.propensity[:5], strict=True))
+        more = ", ..." if len(self.positions) > 5 else ""
+        return f"PositionBias({{{head}{more}}}, shape={self.shape!r}, items={self.items}, clicks={self.clicks})"
+
+
+def estimate_position_bias(
+    item: ArrayLike, position: ArrayLike, clicked: ArrayLike, *, shape: Shape = "free"
+) -> PositionBias:
+    r"""Estimate how much less often each position is looked at, from items that were shown at several positions.
+
+    With n_ik the number of times that item i was shown at position k, c_ik that of its clicks there, and C_i that of
+    all its clicks, the propensities p maximise the conditional likelihood
+
+    ``sum over i and k of  c_ik log q_ik,   q_ik = n_ik p_k / sum over l of n_il p_l``
+
+    which does not depend on the relevance of the items. Its slope, ``sum over i of c_ik - C_i q_ik``, has the
+    expectation 0 at the true propensities as soon as clicks have the expectation ``p_k r_i``. Intervals allow for
+    clicks of the same item that depend on each other.
+
+    Args:
+        item: what was shown in each row: a document for a query, so that rows with the same value have the same
+            relevance, such as ``query + "/" + document``, (rows,).
+        position: position at which it was shown, from 1, (rows,).
+        clicked: whether it was clicked, (rows,).
+        shape: ``"free"`` for a propensity per position; ``"power"`` for ``k**-eta``, which few clicks determine.
+
+    Raises:
+        ValueError: items, positions or clicks that are missing or out of range, and logs that do not determine the
+            propensities: no item was shown at two positions, or nothing connects some positions with the others.
+
+    Examples:
+        >>> shown = 100 * ["a"] + 100 * ["b"]  # either one was shown 50 times first and 50 times second
+        >>> position = 2 * (50 * [1] + 50 * [2])
+        >>> clicked = np.isin(np.arange(200) % 100, [*range(20), *range(50, 60)])  # 20 clicks above, 10 below
+        >>> estimate_position_bias(shown, position, clicked).propensity.round(6).tolist()
+        [1.0, 0.5]
+    """
+    one_of("shape", shape, get_args(Shape))
+    code, places, clicks = pd.factorize(_column("item", item))[0], _positions(position), _clicks(clicked)
+    if not len(code) == len(places) == len(clicks) > 0:
+        sizes = f"{len(code)}, {len(places)} and {len(clicks)}"
+        raise ValueError(f"item, position and clicked must have one value per row, and at least one row, got {sizes}")
+    if (code < 0).any():
+        raise ValueError(f"item must name what was shown in each row, got no name in row {int(np.argmax(code < 0))}")
+    known, place = np.unique(places, return_inverse=True)
+    size = (int(code.max()) + 1, len(known))
+    shown, clicked_at = (
+        sparse.coo_array((weight.astype(np.float64), (code, place)), size).tocsr() for weight in (clicks >= 0, clicks)
+    )
+    telling = (np.diff(shown.indptr) > 1) & (clicked_at.sum(1) > 0)
+    shown, clicked_at = shown[telling], clicked_at[telling]
+    _check_determined(known, shown, clicked_at, shape)
+
+    design = np.eye(len(known))[:, 1:] if shape == "free" else np.log(known[0] / known)[:, None]
+    likelihood = _Likelihood(shown, clicked_at, design)
+    found = optimize.minimize(
+        likelihood.value,
+        np.zeros(design.shape[1]),
+        jac=likelihood.slope,
+        hess=likelihood.curvature,
+        method="trust-exact",
+        options={"gtol": 1e-9},
+    )
+    deviation = likelihood.deviation(found.x)
+    logs = design @ found.x
+    return PositionBias(
+        positions=known,
+        propensity=np.exp(logs),
+        lower=np.exp(logs - _NORMAL * deviation),
+        upper=np.exp(logs + _NORMAL * deviation),
+        shape=shape,
+        items=shown.shape[0],
+        clicks=int(clicked_at.sum()),
+        eta=float(found.x[0]) if shape == "power" else math.nan,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Likelihood:
+    """Minus the conditional log-likelihood per click, as a function of parameters t with ``log p = design t``."""
+
+    shown: sparse.csr_array  # (items, positions)
+    clicked: sparse.csr_array
+    design: NDArray[np.float64]  # (positions, parameters)
+
+    def shares(self, t: NDArray[np.float64]) -> sparse.csr_array:
+        """Return q, the share of each item's clicks that is expected at each position."""
+        logs = self.design @ t
+        looks = self.shown.multiply(np.exp(logs - logs.max())).tocsr()
+        return sparse.diags_array(1 / looks.sum(1)) @ looks
+
+    def value(self, t: NDArray[np.float64]) -> float:
+        """Return the value."""
+        q = self.shares(t)
+        at = self.clicked.nonzero()
+        return -float(self.clicked[at] @ np.log(q[at])) / float(self.clicked.sum())
+
+    def slope(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the gradient, (parameters,)."""
+        missing = self.clicked.sum(0) - self.clicked.sum(1) @ self.shares(t)
+        return np.asarray(-(missing @ self.design) / self.clicked.sum())
+
+    def curvature(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the Hessian, (parameters, parameters)."""
+        q, each = self.shares(t), self.clicked.sum(1)
+        spread = np.diag(each @ q) - (q.T @ (sparse.diags_array(each) @ q)).toarray()
+        return np.asarray(self.design.T @ spread @ self.design / self.clicked.sum())
+
+    def deviation(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the standard deviation of each log propensity, (positions,), from the scatter of items' slopes."""
+        slopes = (self.clicked - sparse.diags_array(self.clicked.sum(1)) @ self.shares(t)) @ self.design
+        inverse = np.linalg.pinv(self.curvature(t) * self.clicked.sum())
+        return np.asarray(
+            np.sqrt(
+                np.einsum("ki,ij,kj->k", self.design, inverse @ (slopes.T @ slopes) @ inverse, self.design).clip(
+                    min=0.0
+                )
+            )
+        )
+
+
+def _check_determined(
+    known: NDArray[np.int64], shown: sparse.csr_array, clicked: sparse.csr_array, shape: Shape
+) -> None:
+    """Raise ValueError unless the likelihood has one maximum (Ford's condition for paired comparisons)."""
+    if shown.shape[0] == 0:
+        raise ValueError(
+            "item must have values that were shown at two or more positions and clicked, got none: without them a "
+            "propensity cannot be told from relevance; show some items at another position, or swap two at random"
+        )
+    beats = (
+        (clicked > 0).astype(np.float64).T @ (shown > 0).astype(np.float64)
+    ).toarray() > 0  # clicked here, shown there
+    if shape == "power":
+        if not (np.triu(beats, 1).any() and np.tril(beats, -1).any()):
+            end = "highest" if np.triu(beats, 1).any() else "lowest"
+            raise ValueError(
+                f"clicked must have clicks at several positions of the same item, got clicks only at the {end} one of "
+                "each item that moved: a longer log is needed"
+            )
+        return
+    _, part = csgraph.connected_components(beats, connection="strong")
+    size = np.bincount(part)[part]
+    apart = known[part != part[np.argmax(size)]]
+    if len(apart):
+        raise ValueError(
+            f"position must be connected with the others by clicks on items that were shown at both, in either "
+            f"direction, which is not so for {_listed(apart)}: leave the rows of these positions out, use a longer "
+            "log, or shape='power'"
+        )
+
+
+def _column(name: str, values: ArrayLike) -> NDArray[np.generic]:
+    array = as_array(name, values)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have one value per row, got an array of shape {array.shape}")
+    return array
+
+
+def _positions(values: ArrayLike) -> NDArray[np.int64]:
+    array = _column("position", values)
+    numbers = pd.to_numeric(pd.Series(array), errors="coerce").to_numpy(dtype=np.float64)
+    wrong = ~((numbers >= 1) & (numbers == np.floor(numbers)) & (numbers < 2**53))
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise ValueError(f"position must be whole numbers from 1, got {array[at]!r:.80} in row {at}")
+    return numbers.astype(np.int64)
+
+
+def _clicks(values: ArrayLike) -> NDArray[np.int64]:
+    array = _column("clicked", values)
+    wrong = ~np.isin(array, (0, 1))
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise ValueError(f"clicked must be 0 or 1, or False and True, got {array[at]!r:.80} in row {at}")
+    return array.astype(np.int64)
+
+
+def _listed(positions: NDArray[np.int64]) -> str:
+    few = [str(k) for k in positions[:8].tolist()]
+    return ", ".join(few) + (", ..." if len(positions) > len(few) else "")
