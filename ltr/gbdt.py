@@ -13,8 +13,12 @@ The lists are those of the booster's own data: ``group`` of a LightGBM Dataset, 
 DMatrix. Data without either are one list.
 
 *Scale.* A booster's options, such as ``min_child_weight`` and ``lambda``, expect gradients of about 1 per row. The
-objective is therefore the loss times the number of rows, which for ``objective("logistic")`` on lists of one length is
-the booster's own binary objective. With ``reduction="sum"`` it is the loss itself, a sum over the lists.
+objective is therefore the sum over the lists of the loss times the number of rows: ``objective("logistic")`` is the
+booster's own binary objective. With ``reduction="sum"`` it is the loss itself, a sum over the lists.
+
+*The top.* With ``objective(loss, top=k)`` only those pairs of a pairwise loss count of which a row stands among the
+first k of its list at the scores of the round, as in LightGBM's ``lambdarank_truncation_level`` and XGBoost's
+``lambdarank_pair_method="topk"``. They are all pairs less the pairs of the other rows: two near-linear sums.
 
 *Weights.* A list counts as much as the mean weight of its rows, and the weights of rows relative to that mean are the
 item weights of the loss. A weight for each list, XGBoost's form, is the same as that weight for each of its rows.
@@ -24,6 +28,7 @@ Neither library is imported here: ``pip install 'ltr[boosters]'`` installs both.
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -33,7 +38,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ltr.losses import RankingLoss, parse_loss
+from ltr.checks import check_whole
+from ltr.lists import buckets
+from ltr.losses import PairwiseLoss, RankingLoss, parse_loss
 from ltr.losses.derivatives import derivatives
 from ltr.metrics import Measure, Ties, evaluate, parse_measure
 from ltr.metrics.ranked import check_ties
@@ -46,26 +53,31 @@ LONGEST_STEP = 16.0
 It matters only for rows whose pairs are all lost by far. There a loss is straight, its second derivative is as good as
 0, and a Newton step would leave the region in which the quadratic model means anything.
 """
+_FEW_LABELS = 64  # whole labels below this need no numbering
 _LEAST, _MOST = 1e-16, 1e30  # float32, in which boosters keep derivatives, has room for sums of numbers up to here
 
 
-def objective(loss: str | RankingLoss = "ranknet") -> Objective:
+def objective(loss: str | RankingLoss = "ranknet", *, top: int | None = None) -> Objective:
     """Return a loss as a custom objective of LightGBM or XGBoost.
 
     Args:
         loss: the loss or its name, such as ``"ranknet"``, ``"lambda(statistic=dcg@10,gain=exp2)"`` or
             ``"p_norm_push(p=4)"``; see `ltr.losses.parse_loss`.
+        top: of a pairwise loss, count only pairs of which at least one row is among the first `top` of its list at the
+            present scores, >= 1; rows that tie with the last of them are, too. None counts all pairs. Measures of the
+            top of the list, such as NDCG@10, often gain by it; 30 is LightGBM's own choice.
 
     Raises:
-        TypeError, ValueError: what `parse_loss` raises, and a loss with ``reduction="none"``.
+        TypeError, ValueError: what `parse_loss` raises, a loss with ``reduction="none"``, and `top` that is no whole
+            number >= 1 or goes with a loss that is no sum over pairs.
 
     Examples:
         >>> labels, scores, sizes = np.array([1.0, 0.0, 0.0, 1.0]), np.zeros(4), np.array([2, 2])
         >>> gradient, hessian = objective("ranknet")(labels, scores, None, sizes)
-        >>> gradient.tolist(), hessian.tolist()  # 4 rows / 2 lists times σ(0) and σ'(0), for one pair each
+        >>> gradient.tolist(), hessian.tolist()  # 2 rows times σ(0) and σ'(0), for one pair each
         ([-1.0, 1.0, 1.0, -1.0], [0.5, 0.5, 0.5, 0.5])
     """
-    return Objective(loss)
+    return Objective(loss, top=top)
 
 
 def metric(measure: str | Measure = "ndcg@10", *, ties: Ties = "resolved", empty: float = math.nan) -> Metric:
@@ -91,10 +103,16 @@ def metric(measure: str | Measure = "ndcg@10", *, ties: Ties = "resolved", empty
 class Objective:
     """A loss as a custom objective; `objective` makes one. It can be pickled, and cloned by scikit-learn."""
 
-    def __init__(self, loss: str | RankingLoss) -> None:
-        self.loss = parse_loss(loss)
+    def __init__(self, loss: str | RankingLoss, *, top: int | None = None) -> None:
+        self.loss, self.top = parse_loss(loss), top
         if self.loss.reduction == "none":
             raise ValueError("loss must have reduction mean or sum, to be one number for all lists, got none")
+        if top is not None:
+            check_whole("top", top, 1, ", or None")
+            if not isinstance(self.loss, PairwiseLoss):
+                raise ValueError(
+                    f"top goes with a sum over pairs, such as 'ranknet' or 'hinge', got {str(self.loss)!r}"
+                )
 
     def __call__(
         self,
@@ -116,11 +134,15 @@ class Objective:
         """
         rows = _Rows.of(first, second, weight, group)
         loss = self.loss
-        slopes, curvatures = derivatives(loss, rows.scores, rows.labels, rows.number, weight=rows.item_weight())
+        known = rows.scores, rows.labels, rows.number
+        if self.top is None:
+            slopes, curvatures = derivatives(loss, *known, weight=rows.item_weight())
+        else:
+            slopes, curvatures = _derivatives_at_top(loss, *known, rows.item_weight(), self.top)
         factor = rows.list_weight()
         if loss.reduction == "mean":
-            factor = factor * (len(rows.scores) / len(factor))
-        each = factor[rows.number] if rows.weight is not None else factor[:1]
+            factor = factor * rows.sizes
+        each = factor[rows.number]
         slopes = slopes.mul_(each).clamp_(-_MOST, _MOST).float()
         curvatures = curvatures.mul_(each).clamp_(_LEAST, _MOST).float()
         torch.maximum(curvatures, slopes.abs().div_(LONGEST_STEP), out=curvatures)
@@ -137,7 +159,49 @@ class Objective:
         return ObjectiveCallback(self)
 
     def __repr__(self) -> str:
-        return f"objective({str(self.loss)!r})"
+        return f"objective({str(self.loss)!r}{'' if self.top is None else f', top={self.top}'})"
+
+
+def _derivatives_at_top(
+    loss: RankingLoss, scores: Tensor, labels: Tensor, number: Tensor, weight: Tensor | None, top: int
+) -> tuple[Tensor, Tensor]:
+    """Return slopes and curvatures of the pairs with a row among the first `top` of its list: all less the others'."""
+    summed = copy.copy(loss)
+    summed.pairs = "sum"
+    rest = (~_at_top(scores, number, top)).nonzero().squeeze(-1)
+    if not len(rest):
+        return derivatives(loss, scores, labels, number, weight=weight)
+    slopes, curvatures = derivatives(summed, scores, labels, number, weight=weight)
+    others = scores[rest], labels[rest], number[rest]
+    of_others = None if weight is None else weight[rest]
+    for whole, part in zip((slopes, curvatures), derivatives(summed, *others, weight=of_others), strict=True):
+        whole[rest] -= part
+    if loss.pairs == "mean":
+        lists = int(number[-1]) + 1
+        pairs = _pairs(labels, number, weight, lists) - _pairs(*others[1:], of_others, lists)
+        each = torch.where(pairs > 0, pairs, 1.0)[number]
+        slopes, curvatures = slopes / each, curvatures / each
+    return slopes, curvatures.clamp(min=0.0)
+
+
+def _at_top(scores: Tensor, number: Tensor, top: int) -> Tensor:
+    """Return whether fewer than `top` rows of the list have a larger score."""
+    found = torch.ones_like(number, dtype=torch.bool)
+    for members, mask in buckets(number):
+        if members.shape[1] > top:
+            own = scores[members].masked_fill(~mask, -math.inf)
+            found[members[mask]] = (own >= own.topk(top).values[:, -1:])[mask]
+    return found
+
+
+def _pairs(labels: Tensor, number: Tensor, weight: Tensor | None, lists: int) -> Tensor:
+    """Return the weight of the comparable pairs of each list: half of its squared weight less those of its labels."""
+    whole = labels.long()
+    if not bool((labels == whole).all()) or (len(whole) and int(whole.max()) >= _FEW_LABELS):
+        whole = labels.unique(return_inverse=True)[1]
+    grades = int(whole.max()) + 1 if len(whole) else 1
+    of_label = torch.bincount(number * grades + whole, weight, minlength=lists * grades).double().view(lists, grades)
+    return 0.5 * (of_label.sum(1) ** 2 - (of_label**2).sum(1))
 
 
 @dataclass(frozen=True)

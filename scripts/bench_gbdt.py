@@ -25,13 +25,20 @@ from _bench import Json, Records, apart, command_line, parsed, peak, publish
 from numpy.typing import NDArray
 
 from ltr.data import load, load_test
-from ltr.gbdt import metric, objective
+from ltr.gbdt import Objective, metric, objective
 from ltr.metrics import ndcg
 from trainers.provenance import machine
 from trainers.tables import markdown_table
 
 _OWN = {"lightgbm": ("lambdarank", "rank_xendcg"), "xgboost": ("rank:pairwise", "rank:ndcg")}
-_OURS = ("ranknet", "p_norm_push(p=2,inner=logistic)", "lambda(statistic=dcg,gain=exp2)", "list_net", "list_mle")
+_OURS = (
+    "ranknet",
+    "ranknet, top=30",
+    "p_norm_push(p=2,inner=logistic)",
+    "lambda(statistic=dcg,gain=exp2)",
+    "list_net",
+    "list_mle",
+)
 _SETS = ("lightgbm_lambdarank", "letor, 500 lists", "letor, long lists")
 _ROUNDS, _PATIENCE = 400, 40
 _LENGTHS = (10, 100, 1_000, 10_000, 100_000)
@@ -87,15 +94,21 @@ def parts(name: str, seed: int) -> tuple[Part, Part, Part]:
     return train.some(~held), train.some(held), test
 
 
+def named(name: str) -> Objective:
+    """Return the objective of a name such as ``"ranknet, top=30"``."""
+    loss, _, top = name.partition(", top=")
+    return objective(loss, top=int(top) if top else None)
+
+
 def quality(library: str, name: str, data: str, seed: int) -> Json:
     """Return the test NDCG@10 of an objective, and the number of rounds."""
     train, held, test = parts(data, seed)
     own = name in _OWN[library]
     if library == "lightgbm":
-        best = lightgbm_booster(name if own else objective(name), train, held, seed)
+        best = lightgbm_booster(name if own else named(name), train, held, seed)
         scores, rounds = best.predict(test.X), best.best_iteration
     else:
-        best = xgboost_booster(name if own else objective(name), train, held, seed)
+        best = xgboost_booster(name if own else named(name), train, held, seed)
         rounds = best.best_iteration + 1
         scores = best.predict(xgboost.DMatrix(test.X), iteration_range=(0, rounds))
     found = ndcg(torch.tensor(scores), torch.tensor(test.y), qid=torch.tensor(test.qid), k=10, gain="exp2")
@@ -147,7 +160,7 @@ def speed(library: str, name: str, length: int) -> Json:
 
     def timed(scores: object, data: object) -> object:
         before, start = peak(), time.process_time()
-        found = objective(name)(scores, data)
+        found = named(name)(scores, data)
         inner.append(time.process_time() - start)
         added.append(peak() - before)
         return found
@@ -189,7 +202,7 @@ def main() -> None:
         {"library": library, "name": name, "length": length}
         for length in _LENGTHS
         for library in _OWN
-        for name in (_OWN[library][0], "ranknet")
+        for name in (_OWN[library][0], "ranknet", "ranknet, top=30")
     ]
     wanted += [
         {"library": library, "name": name, "data": data, "seed": seed}

@@ -1,5 +1,6 @@
 """Losses as objectives of LightGBM and XGBoost: their derivatives, their scale and weights, and training by them."""
 
+import itertools
 import pickle
 
 import numpy as np
@@ -143,8 +144,49 @@ def test_the_objective_is_the_loss_times_the_rows():
     p = 1 / (1 + np.exp(-scores))
     np.testing.assert_allclose(gradient, p - labels, rtol=1e-6)
     np.testing.assert_allclose(hessian, np.maximum(p * (1 - p), abs(p - labels) / LONGEST_STEP), rtol=1e-6)
-    same = objective("logistic")(labels[:4], scores[:4], None, [2, 2])  # lists of one length
-    np.testing.assert_allclose(same[0], (p - labels)[:4], rtol=1e-6)
+    np.testing.assert_allclose(objective("logistic")(labels, scores, None, sizes)[0], p - labels, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["ranknet", "ranknet(pairs=sum)", "hinge", "squared_hinge", "exponential"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("top", [1, 3, 8, 100])
+def test_the_pairs_of_the_top_are_counted_one_by_one(name, weighted, top):
+    rng = np.random.default_rng(top)
+    sizes = np.array([7, 1, 12, 4])
+    number = np.repeat(np.arange(4), sizes)
+    labels, scores = rng.integers(0, 3, 24).astype(float), np.round(rng.normal(size=24), 1)
+    weight = rng.uniform(0.5, 2.0, 24) if weighted else np.ones(24)
+    loss = parse_loss(name)
+    slopes, curvatures = np.zeros(24), np.zeros(24)
+    for one in range(4):
+        rows = np.flatnonzero(number == one)
+        own = weight[rows] / weight[rows].mean()
+        first = {i for i in rows.tolist() if (scores[rows] > scores[i]).sum() < top}
+        found, total = np.zeros((2, 24)), 0.0
+        for (i, u), (k, v) in itertools.permutations(zip(rows.tolist(), own, strict=True), 2):
+            if labels[i] > labels[k] and (i in first or k in first):
+                z = torch.tensor([scores[i], scores[k]], dtype=torch.float64)
+                pair = derivatives(loss, z, torch.tensor([1.0, 0.0]), torch.tensor([0, 0]))
+                found[:, [i, k]] += u * v * np.array([x.numpy() for x in pair])
+                total += u * v
+        scale = weight[rows].mean() * len(rows) / (total if loss.pairs == "mean" and total > 0 else 1.0)
+        slopes += scale * found[0]
+        curvatures += scale * found[1]
+    gradient, hessian = objective(name, top=top)(labels, scores, weight if weighted else None, sizes)
+    np.testing.assert_allclose(gradient, slopes, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(hessian, np.maximum(curvatures, abs(slopes) / LONGEST_STEP), rtol=1e-5, atol=1e-7)
+    if top == 100:
+        np.testing.assert_allclose(gradient, objective(name)(labels, scores, weight, sizes)[0], rtol=1e-5, atol=1e-7)
+
+
+def test_only_sums_over_pairs_have_pairs_of_the_top():
+    with pytest.raises(ValueError, match=r"top goes with a sum over pairs, .* got 'list_net'"):
+        objective("list_net", top=10)
+    with pytest.raises(ValueError, match="top must be an integer >= 1, or None, got 0"):
+        objective("ranknet", top=0)
+    fobj = pickle.loads(pickle.dumps(objective("ranknet", top=5)))
+    assert repr(fobj) == "objective('ranknet', top=5)"
+    assert fobj.loss.pairs == "mean"
 
 
 def test_weights_of_lists_and_of_rows():
