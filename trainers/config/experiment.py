@@ -112,12 +112,22 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
         ConfigError: everything that is wrong, at once.
     """
     path = Path(path)
-    tree, given, findings = apply_overrides(_whole(path, read_experiment(path)), overrides)
+    tree, given, findings = apply_overrides(config_tree(path), overrides)
+    make_absolute(tree.get("data"), Path())
+    return parse_config(tree, source=str(path), overrides=given, findings=findings)
+
+
+def config_tree(path: Path) -> dict[str, Any]:
+    """Return the tree of an experiment's TOML file, with the name that it has by its file.
+
+    Raises:
+        ConfigError: the file cannot be read, or is the config of a sweep.
+    """
+    tree = _whole(path, read_experiment(path))
     if "grid" in tree:
         raise ConfigError(str(path), [Finding("grid", "makes this the config of a sweep: `ltr sweep` takes it")])
     tree.setdefault("name", path.stem)
-    make_absolute(tree.get("data"), Path())
-    return parse_config(tree, source=str(path), overrides=given, findings=findings)
+    return tree
 
 
 def _whole(path: Path, tree: Mapping[str, Any]) -> dict[str, Any]:
