@@ -16,7 +16,7 @@ from ltr.statistics import RankStatistic
 if TYPE_CHECKING:
     from ltr import cards, convex, data, exact, fitting, gbdt, losses, metrics, rankers, ranks, statistics
     from ltr.rankers import ExactRanker, LinearRanker, LogisticRegressionRanker, RankBoostRanker, TwoStageRanker
-    from trainers.from_python import experiment
+    from trainers.from_python import experiment, tune
 
 __version__ = "0.1.0"
 
@@ -39,12 +39,13 @@ __all__ = [
     "rankers",
     "ranks",
     "statistics",
+    "tune",
 ]
 
 
 # The only names that the library takes from the package above it, and only when they are used: people look for whole
 # experiments where the rest is. tests/test_architecture.py allows no other.
-_FROM_TRAINERS = ("experiment",)
+_FROM_TRAINERS = ("experiment", "tune")
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (modules, classes and functions)

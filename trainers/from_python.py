@@ -5,11 +5,12 @@ The library loads this module only when one of the two names is used; it imports
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,17 +20,20 @@ import numpy as np
 
 from trainers.config import Config, parse_config
 from trainers.config.errors import ConfigError, Finding
-from trainers.config.experiment import config_tree
+from trainers.config.experiment import TUNE, config_tree
 from trainers.config.toml_text import make_absolute, merged, unflat
+from trainers.config.tuning import check_tuning
 from trainers.display import Display
 from trainers.run.experiment import run_experiment
 from trainers.run.results import Results
 from trainers.task.data import FRAME, PATHS, as_pandas, split_of
+from trainers.tune.results import Tuning
+from trainers.tune.runner import Search, run_tuning
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["experiment"]
+__all__ = ["experiment", "tune"]
 
 Given = str | os.PathLike[str] | Mapping[str, Any] | Config | None
 """A config: a path, a dict with nested or dotted keys, a `Config`, or nothing but defaults."""
@@ -82,25 +86,93 @@ def experiment(
         ([1, 2, 3], (2,))
     """
     tree, frames, source = _given(config, data, test, {"label": label, "query": query}, overrides)
-    temporary = None
-    if folder is not None:
-        path = Path(folder)
-        tree |= {"runs_dir": str(path.parent), "name": path.name}
-    elif "runs_dir" not in tree:
-        temporary = tempfile.mkdtemp(prefix="ltr-")
-        own = tree.get("tracking", {})
-        tree |= {"runs_dir": temporary, "tracking": {"loggers": [], "figures": False} | own}
-    try:
-        with Display(_console() if progress else None) as display:
-            read = partial(split_of, frames=frames) if frames else split_of
-            results = run_experiment(parse_config(tree, source=source), fresh=fresh, display=display, read=read)
-    except BaseException:
-        if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
-        raise
-    if temporary is not None:
-        weakref.finalize(results.source, shutil.rmtree, temporary, ignore_errors=True)
+    with _placed(tree, folder) as temporary, Display(_console() if progress else None) as display:
+        config = parse_config(tree, source=source)
+        results = run_experiment(config, fresh=fresh, display=display, read=_reader(frames))
+        if temporary:
+            weakref.finalize(results.source, shutil.rmtree, temporary, ignore_errors=True)
     return results
+
+
+def tune(
+    config: Given = None,
+    ranges: Mapping[str, Any] | None = None,
+    *,
+    data: Any = None,  # noqa: ANN401
+    test: Any = None,  # noqa: ANN401
+    label: str | None = None,
+    query: str | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    fresh: bool = False,
+    progress: bool = False,
+    **overrides: Any,  # noqa: ANN401
+) -> Tuning:
+    """Search for the best options of an experiment by the training set alone, and fit them, as ``ltr tune`` does.
+
+    Each trial is measured on inner splits of the training set, by whole queries where there are queries. The same call
+    continues an interrupted search in a folder, and one with more trials. It needs Optuna: ``pip install 'ltr[tune]'``.
+
+    Args:
+        config: as for `experiment`; its section ``[tune]`` may hold ranges and options.
+        ranges: ranges by dotted key, lists of values or ``{"low": 1e-4, "high": 10, "log": True}``; also options of the
+            search: ``trials``, ``method``, ``statistic``, ``validation``, ``splits``, ``seed``, ``time_limit``.
+        data: as for `experiment`, and so are `test`, `label`, `query` and `overrides`.
+        test: the table of the test set.
+        label: column of the labels.
+        query: column of the queries.
+        folder: folder of the search; by default ``runs_dir/name-tune`` where there is a ``runs_dir``, else a temporary
+            one.
+        fresh: throw away an earlier search in the folder.
+        progress: whether to show progress on stderr.
+        overrides: keys of the config.
+
+    Raises:
+        ConfigError: everything that is wrong with the config or its ranges, at once.
+        DataError: the data cannot be used.
+        RunError: Optuna is missing, the folder cannot be used, or all trials failed.
+
+    Examples:
+        >>> import ltr
+        >>> found = ltr.tune(
+        ...     {"data.name": "gaussians", "surrogate.losses": ["ranknet"], "baselines.methods": []},
+        ...     {"surrogate.l2": [1e-4, 100.0], "trials": 2, "splits": 1},
+        ...     exact={"enabled": False, "statistic": "auc"},
+        ... )
+        >>> len(found.trials), found.best["surrogate.l2"] in (1e-4, 100.0), found.results.complete
+        (2, True, True)
+    """
+    tree, frames, source = _given(config, data, test, {"label": label, "query": query}, overrides)
+    section = merged(tree.pop(TUNE, {}), _nested(ranges or {}))
+    options, found = check_tuning(tree, section, source)
+    with _placed(tree, folder, "-tune") as temporary, Display(_console() if progress else None) as display:
+        search = Search(tree, options, found, Path(tree["runs_dir"]) / tree["name"], source, _reader(frames))
+        tuning = run_tuning(search, fresh=fresh, display=display)
+        if temporary:
+            weakref.finalize(tuning, shutil.rmtree, temporary, ignore_errors=True)
+    return tuning
+
+
+@contextlib.contextmanager
+def _placed(tree: dict[str, Any], folder: str | os.PathLike[str] | None, suffix: str = "") -> Iterator[str]:
+    """Put the folder of a run into its tree; yield a temporary one, which an error removes, or an empty text."""
+    if folder is not None:
+        tree |= {"runs_dir": str(Path(folder).parent), "name": Path(folder).name}
+    elif "runs_dir" in tree:
+        tree["name"] = f"{tree['name']}{suffix}"
+    else:
+        temporary = tempfile.mkdtemp(prefix="ltr-")
+        tree |= {"runs_dir": temporary, "tracking": {"loggers": [], "figures": False} | tree.get("tracking", {})}
+        try:
+            yield temporary
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+        return
+    yield ""
+
+
+def _reader(frames: Mapping[str, pd.DataFrame]) -> Any:  # noqa: ANN401  (`split_of`, with frames or without)
+    return partial(split_of, frames=frames) if frames else split_of
 
 
 def _console() -> Any:  # noqa: ANN401  (rich's)

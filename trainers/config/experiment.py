@@ -39,6 +39,8 @@ CARD = "card"
 """Name of the card among the methods of a run."""
 ORIGIN = "run.json"
 """File of a run folder beside its config."""
+TUNE = "tune"
+"""Section of a config that `ltr tune` reads, see `trainers.config.tuning`; other commands pass over it."""
 
 
 class Config(Section):
@@ -163,6 +165,7 @@ def parse_config(
     """
     overrides = overrides or {}
     found = list(findings)
+    tree = {key: value for key, value in tree.items() if key != TUNE}
     if isinstance(card := tree.get(CARD), Mapping):
         tree = {**tree, CARD: {"enabled": True, **card}}
     config = None
@@ -202,9 +205,15 @@ def describe_keys(model: type[BaseModel] = Config, prefix: str = "") -> Iterator
 
 
 @functools.cache
+def key_fields() -> dict[str, FieldInfo]:
+    """Return the field of every key of an experiment."""
+    return dict(_fields(Config))
+
+
+@functools.cache
 def free_keys() -> frozenset[str]:
     """Return the keys that do not change results."""
-    return frozenset(key for key, field in _fields(Config) if field.json_schema_extra == FREE)
+    return frozenset(key for key, field in key_fields().items() if field.json_schema_extra == FREE)
 
 
 def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:

@@ -24,6 +24,7 @@ from ltr.data.raw_table import Roles, table_of
 from ltr.data.svmlight import glimpse_svmlight
 from ltr.data.table_files import side_file
 from ltr.exact import METHODS, RerankProblem
+from ltr.fitting import held_out
 from ltr.losses import LogisticLoss, parse_loss
 from ltr.rankers.demands import read_demands
 from ltr.statistics import RankStatistic
@@ -172,6 +173,59 @@ def split_of(options: DataConfig, seed: int, frames: Mapping[str, pd.DataFrame] 
     if _is_own_table(options) and (options.missing or options.decimal or table.decimal):
         facts["reading"] = {"decimal": options.decimal or table.decimal, "missing": list(options.missing)}
     return Split(parts[0], parts[1], data.feature_names, facts, **found)
+
+
+def inner_splits(split: Split, share: float, count: int, seed: int, *, own_rows: bool = False) -> list[Split]:
+    """Divide the training set again, so that options can be compared without the test set.
+
+    Where the validation set has a file of its own, that is the test set of the only inner split.
+
+    Args:
+        split: the data.
+        share: share of the training queries, or without queries of the rows of each label, in the test sets of the
+            inner splits.
+        count: number of inner splits.
+        seed: seed of the first one; the others count on.
+        own_rows: whether to divide the training set in any case.
+
+    Returns:
+        splits whose test set comes from the training set. They have no validation set.
+
+    Raises:
+        DataError: one of the two sets would have nothing to rank.
+    """
+
+    def inner(train: Part, test: Part, name: str, found: dict[str, Any]) -> Split:
+        facts = {**split.facts, "sha256": hashlib.sha256(f"{split.facts['sha256']} {name}".encode()).hexdigest()}
+        facts |= {"features": list(found.get("feature_names", split.feature_names)), "inner": name}
+        return replace(split, train=train, test=test, validation=None, facts=facts, **found)
+
+    if split.validation is not None and not own_rows:
+        return [inner(split.train, split.validation, "validation set", {})]
+    splits, train = [], split.train
+    table = None if split.tables is None else split.tables[0]
+    for at in range(seed, seed + count):
+        held = held_out(train.y.astype(np.float64), train.qid, share, at)
+        if held is None:
+            rule = "would leave nothing to rank in a part of the training set; change it, or tune.seed"
+            raise DataError(f"tune.validation: a share of {share} {rule}")
+        X, found = train.X, dict[str, Any]()
+        if table is not None and not table.plain:
+            preparation = table.preparation(train.rows[~held])
+            data = _prepared(table, preparation)
+            X = data.X[train.rows]
+            found = {"feature_names": data.feature_names, "preparation": preparation}
+
+        def part(rows: NDArray[np.bool_], X: FloatArray = X) -> Part:
+            qid = None if train.qid is None else np.unique(train.qid[rows], return_inverse=True)[1]
+            return Part(X[rows], train.y[rows], qid, train.rows[rows])
+
+        if table is not None:
+            found["tables"] = (table, table)
+        if split.frames is not None:
+            found["frames"] = (split.frames[0], split.frames[0])
+        splits.append(inner(part(~held), part(held), f"{share} {at}", found))
+    return splits
 
 
 def _rows_of_parts(data: Dataset | Table, seed: int, train_fraction: float) -> list[IntArray]:
