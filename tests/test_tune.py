@@ -33,6 +33,12 @@ def found(tmp_path_factory):
     return ltr.tune(BASE, RANGES | {"trials": 5}, folder=tmp_path_factory.mktemp("runs") / "search")
 
 
+@pytest.fixture
+def without_report(monkeypatch):
+    """Reports take longer than these trials."""
+    monkeypatch.setattr(runner, "write_tuning", lambda tuning: None)
+
+
 def values(tuning):
     return tuning.trials.drop(columns="seconds")
 
@@ -114,6 +120,7 @@ def test_an_interrupted_search_goes_on_as_if_nothing_had_happened(found, tmp_pat
     assert values(ltr.tune(BASE, RANGES | {"trials": 5}, **options)).equals(values(found))
 
 
+@pytest.mark.usefixtures("without_report")
 def test_more_trials_continue_a_search_and_other_ranges_do_not(tmp_path):
     options = {"folder": tmp_path / "search"}
     first = ltr.tune(BASE, RANGES | {"trials": 1}, **options)
@@ -131,6 +138,7 @@ def test_more_trials_continue_a_search_and_other_ranges_do_not(tmp_path):
         ltr.tune(BASE, RANGES, folder=tmp_path / "other")
 
 
+@pytest.mark.usefixtures("without_report")
 def test_the_test_set_has_no_say():
     draw = np.random.default_rng(0)
     frame = pd.DataFrame({"a": draw.normal(size=80), "b": draw.choice(["x", "y", None], 80)})
@@ -146,6 +154,7 @@ def test_the_test_set_has_no_say():
     assert found[0].results != found[1].results
 
 
+@pytest.mark.usefixtures("without_report")
 def test_keys_that_do_not_concern_a_trial_are_left_out_of_it():
     ranges = {"surrogate.scorer": ["linear", "mlp"], "surrogate.dropout": [0.2, 0.4], "trials": 3, "splits": 1}
     trials = ltr.tune(BASE, ranges | {"seed": 1}).trials

@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from trainers.files import write_atomic
 from trainers.report.page import Block, Page, Picture, Section, Table, Text, literal, png, to_html, to_markdown
-from trainers.report.pictures.drawing import panels
+from trainers.report.pictures.drawing import legend, panels
 from trainers.run.results import Results
 from trainers.tables import markdown_table, number
 
@@ -78,7 +78,7 @@ class Tuning:
         left.step(values.index, values.cummax(), where="post", color=_BEST, linewidth=1.5, label="best so far")
         left.xaxis.set_major_locator(MaxNLocator(integer=True))
         left.set_xlabel("trial", fontsize=8)
-        left.legend(fontsize=7, frameon=False, loc="lower right")
+        legend(figure, left.get_legend_handles_labels()[0])
         for axes in others:
             keys = list(self.importance)[::-1]
             axes.barh(range(len(keys)), [self.importance[key] for key in keys], color=_BEST, height=0.6)
