@@ -522,6 +522,8 @@ def _tune(arguments: argparse.Namespace) -> int:
         if not arguments.quiet:
             text = f"best options in {tuning.config}, which ltr run takes; report in {folder / 'report.html'}"
             console.print(text, highlight=False, soft_wrap=True)
+    if not tuning.complete and not arguments.quiet:
+        console.print(f"what is done is in {folder}; the same command goes on", highlight=False, soft_wrap=True)
     return 0 if tuning.complete else _interrupted()
 
 
