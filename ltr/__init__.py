@@ -3,7 +3,8 @@
 ``ltr.losses`` and ``ltr.metrics`` work on any torch tensors; ``ltr.exact`` finds and certifies the best linear scorer
 of a list; ``ltr.rankers`` are scikit-learn estimators of both, and `TwoStageRanker` joins them. ``ltr.cards`` finds
 scoring systems that a person can use, ``ltr.gbdt`` trains LightGBM and XGBoost on the losses, and ``ltr.clicks``
-estimates position bias. Submodules load when first used.
+estimates position bias. Submodules load when first used. `experiment` and `tune`
+run whole experiments from Python, and load the package ``trainers`` for it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ltr.statistics import RankStatistic
 if TYPE_CHECKING:
     from ltr import cards, clicks, convex, data, exact, fitting, gbdt, losses, metrics, rankers, ranks, statistics
     from ltr.rankers import ExactRanker, LinearRanker, LogisticRegressionRanker, RankBoostRanker, TwoStageRanker
+    from trainers.from_python import experiment, tune
 
 __version__ = "0.1.0"
 
@@ -31,6 +33,7 @@ __all__ = [
     "convex",
     "data",
     "exact",
+    "experiment",
     "fitting",
     "gbdt",
     "losses",
@@ -38,10 +41,18 @@ __all__ = [
     "rankers",
     "ranks",
     "statistics",
+    "tune",
 ]
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 (modules and classes)
+# The only names that the library takes from the package above it, and only when they are used: people look for whole
+# experiments where the rest is. tests/test_architecture.py allows no other.
+_FROM_TRAINERS = ("experiment", "tune")
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 (modules, classes and functions)
+    if name in _FROM_TRAINERS:
+        return getattr(importlib.import_module("trainers.from_python"), name)
     if name.endswith("Ranker") and name in __all__:
         return getattr(importlib.import_module("ltr.rankers"), name)
     if name in __all__:

@@ -35,7 +35,7 @@ BAD = [
     ("exact.topk", 100, "exact.topk: unknown key (did you mean 'top_k'?), got 100"),
     ("surogate.losses", [], "surogate: unknown key (did you mean 'surrogate'?), got {\"losses\": []}"),
     ("baselines.rankboost.round", 9, "baselines.rankboost.round: unknown key (did you mean 'rounds'?), got 9"),
-    ("tracking.qqq", 1, "tracking.qqq: unknown key; known are tensorboard, every, figures, got 1"),
+    ("tracking.qqq", 1, "tracking.qqq: unknown key; known are loggers, every, figures, got 1"),
     ("name", "a/b", "name: must be letters, digits, '-', '_', '.' or '+', not starting with '.' or '-', got \"a/b\""),
     ("name", "..", "name: must be letters, digits"),
     ("seed", -1, "seed: must be >= 0, got -1"),

@@ -2,15 +2,22 @@
 
 import json
 import math
+from typing import ClassVar
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.hparams import plugin_data_pb2
 
-from trainers.run.overview import chart_layout, ranked_list_figure, write_events
-from trainers.run.tracking import Tracker, event_tag, read_log
+from trainers.config import load_config, parse_config
+from trainers.config.errors import ConfigError
+from trainers.display import Display
+from trainers.loggers import Logger, Loggers, event_tag
+from trainers.run.experiment import run_experiment
+from trainers.run.overview import chart_layout, ranked_list_figure
+from trainers.run.tracking import Tracker, read_log
 from trainers.tables import markdown_table
 
 
@@ -44,8 +51,12 @@ def as_float32(series):
     }
 
 
+def loggers(folder, *names):
+    return Loggers(names or ["tensorboard"], folder, "study", folder.name)
+
+
 def tracker(folder, **options):
-    return Tracker(folder, folder / "scalars.jsonl", **options)
+    return Tracker(folder / "scalars.jsonl", loggers(folder), **options)
 
 
 def values(step):
@@ -107,8 +118,8 @@ def test_a_line_cut_off_by_a_crash_is_passed_over(tmp_path):
     assert curves(tmp_path) == as_float32({tag: [(1, value)] for tag, value in values(1).items()})
 
 
-def test_without_tensorboard_only_lines_are_written(tmp_path):
-    with tracker(tmp_path, tensorboard=False) as log:
+def test_without_loggers_only_lines_are_written(tmp_path):
+    with Tracker(tmp_path / "scalars.jsonl") as log:
         log.log(1, values(1))
         log.finish({"method": "x"}, {"train/dcg": 1.0})
     assert sorted(path.name for path in tmp_path.iterdir()) == ["scalars.jsonl"]
@@ -135,7 +146,9 @@ def test_hyperparameters_stand_in_the_same_run_as_the_curves(tmp_path):
 
 def test_the_charts_put_the_loss_beside_the_statistic_and_the_bound_above_the_incumbent(tmp_path):
     charts = chart_layout(["dcg(base=e)@10", "auc"], "top 50", "dcg(base=e)@10")
-    write_events(tmp_path, charts, texts={"table": markdown_table(["a"], [["1"]])}, figures={})
+    with loggers(tmp_path) as log:
+        log.log_charts(charts)
+        log.log_text("table", markdown_table(["a"], [["1"]]))
     event = events(tmp_path).Tensors("custom_scalars__config__")[0]
     layout = layout_pb2.Layout.FromString(event.tensor_proto.string_val[0])
     tags = {chart.title: list(chart.multiline.tag) for category in layout.category for chart in category.chart}
@@ -151,9 +164,10 @@ def test_the_overview_holds_table_and_picture_and_is_replaced(tmp_path):
     ranked = "training set", before, np.r_[np.sort(before[:30])[::-1], before[30:]], 30
     for _ in range(2):
         figure = ranked_list_figure(*ranked, base="ranknet", statistic="dcg", values=(1.0, 2.0))
-        write_events(
-            tmp_path, chart_layout(["dcg"], "top 30", "dcg"), texts={"table": "| a |"}, figures={"lists": figure}
-        )
+        with loggers(tmp_path) as log:
+            log.log_charts(chart_layout(["dcg"], "top 30", "dcg"))
+            log.log_text("table", "| a |")
+            log.log_figure("lists", figure)
     accumulator = events(tmp_path)
     assert len(accumulator.Images("lists")) == 1
     assert len(accumulator.Tensors("table/text_summary")) == 1
@@ -161,3 +175,126 @@ def test_the_overview_holds_table_and_picture_and_is_replaced(tmp_path):
     assert strips.images[0].get_array().shape == (2, 60)
     assert [line.get_label() for line in curve.get_lines()] == ["ranknet", "reranked", "end of the reranked top 30"]
     assert "dcg 1.0000 → 2.0000" in figure.get_suptitle()
+
+
+class Notes(Logger):
+    """A logger of a user: it remembers what it receives."""
+
+    seen: ClassVar[list[tuple[str, ...]]] = []
+
+    def __init__(self, folder, run, method):
+        self.name = f"{run}/{method}"
+
+    def log_scalars(self, step, values, *, when):
+        self.seen += [(self.name, tag, step) for tag in values]
+
+    def log_text(self, tag, text):
+        self.seen.append((self.name, tag))
+
+    def log_parameters(self, parameters, final):
+        self.seen.append((self.name, parameters["method"], *final))
+
+    def close(self):
+        self.seen.append((self.name, "closed"))
+
+
+class Broken(Logger):
+    def log_scalars(self, step, values, *, when):
+        raise ConnectionError("no answer")
+
+
+def small(folder, **tracking):
+    return {
+        "name": "small", "runs_dir": str(folder), "data": {"name": "gaussians"},
+        "surrogate": {"losses": ["ranknet"], "max_steps": 2}, "baselines": {"methods": []},
+        "exact": {"enabled": False}, "tracking": {"figures": False} | tracking,
+    }  # fmt: skip
+
+
+def test_a_logger_of_ones_own_receives_what_tensorboard_does(tmp_path):
+    Notes.seen.clear()
+    names = [f"{__name__}:{one.__name__}" for one in (Notes, Broken)]
+    shown = []
+
+    class Lines(Display):
+        def note(self, text):
+            shown.append(text)
+
+    run_experiment(parse_config(small(tmp_path, loggers=["tensorboard", *names])), display=Lines())
+    curve = curves(tmp_path / "small" / "ranknet")
+    got = [entry for entry in Notes.seen if entry[0] == "small/ranknet"]
+    assert {event_tag(tag) for _, tag, *step in got if step and tag != "ranknet"} == curve.keys()
+    assert [step for _, tag, *step in got if tag == "loss/convex"] == [[1], [2]]
+    assert got[-1] == ("small/ranknet", "closed")
+    assert [entry for entry in Notes.seen if entry[0] == "small/results"] == [
+        ("small/results", "results/methods"), ("small/results", "results/the first 50 rows of the test set"),
+        ("small/results", "results/other statistics"), ("small/results", "closed"),
+    ]  # fmt: skip
+    # a logger that fails is left out, and said to be: the training is worth more
+    assert shown == [f"ranknet: logger {names[1]}: left out after ConnectionError: no answer"]
+
+
+def test_loggers_that_cannot_be_used_are_all_named_before_anything_is_computed(tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    names = ["mlflow", "wandb", "nowhere:X", f"{__name__}:X", f"{__name__}:small"]
+    with pytest.raises(ConfigError) as error:
+        run_experiment(parse_config(small(tmp_path, loggers=names)))
+    rules = [finding.rule for finding in error.value.findings]
+    assert rules[:2] == [f"needs {n}, which is not installed: pip install 'ltr[{n}]'" for n in ("mlflow", "wandb")]
+    assert rules[2].startswith("cannot import the module 'nowhere'")
+    assert rules[3:] == [f"the module {__name__!r} has no 'X'", "must name a subclass of trainers.loggers.Logger"]
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ConfigError, match=r"tracking.loggers\[0\]: must be tensorboard, .* \(did you mean 'wandb'\?\)"):
+        parse_config(small(tmp_path, loggers=["wanbd"]))
+
+
+def test_a_run_with_the_key_that_loggers_replaced_goes_on(tmp_path):
+    config = parse_config(small(tmp_path, tensorboard=False))
+    assert config.tracking.loggers == ()
+    results = run_experiment(config)
+    path = config.folder / "config.toml"
+    path.write_text(path.read_text().replace("loggers = []", "tensorboard = false"))
+    assert load_config(path) == config
+    assert run_experiment(config) == results
+
+
+def test_mlflow_has_the_curves(tmp_path, monkeypatch):
+    pytest.importorskip("mlflow")
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    from mlflow.tracking import MlflowClient
+
+    for _ in range(2):  # the second replaces the first
+        with loggers(tmp_path / "runs" / "study" / "ranknet", "mlflow") as log:
+            log.log_scalars(1, {"loss/convex": 0.5, "test/dcg(base=e)@10": 3.0}, 7.0)
+            log.log_scalars(2, {"loss/convex": 0.25}, 8.0)
+            log.log_text("results/the first 50 rows", "| a |")
+            log.log_figure("ranked_list/test", Figure())
+            log.log_parameters({"method": "ranknet", "l2": 0.1}, {})
+        assert log.failures == []
+    client = MlflowClient(tracking_uri=(tmp_path / "runs" / "mlruns").as_uri())
+    [run] = client.search_runs([client.get_experiment_by_name("study").experiment_id])
+    assert run.info.run_name == "ranknet"
+    assert run.data.params == {"method": "ranknet", "l2": "0.1"}
+    history = client.get_metric_history(run.info.run_id, "loss/convex")
+    assert [(one.step, one.value, one.timestamp) for one in history] == [(1, 0.5, 7000), (2, 0.25, 8000)]
+    assert run.data.metrics["test/dcg_base_e_at_10"] == 3.0
+    assert [one.path for one in client.list_artifacts(run.info.run_id)] == ["ranked_list", "results"]
+
+
+@pytest.mark.slow  # wandb starts a process of its own
+def test_wandb_writes_offline(tmp_path, monkeypatch):
+    wandb = pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    for _ in range(2):
+        with loggers(tmp_path, "wandb") as log:
+            log.log_scalars(1, {"loss/convex": 0.5}, 7.0)
+            log.log_scalars(0, {"final/test/dcg": 3.0}, 8.0)
+            log.log_text("results/methods", "| a |")
+            log.log_figure("ranked_list/test", Figure())
+            log.log_parameters({"method": "ranknet"}, {})
+        assert log.failures == []
+    wandb.teardown()  # the process that writes has ended
+    [file] = (tmp_path / "wandb").glob("offline-run-*/run-*.wandb")
+    content = file.read_bytes()
+    assert b"loss/convex" in content
+    assert b"final/test/dcg" in content

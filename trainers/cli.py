@@ -50,8 +50,9 @@ examples:
   ltr sweep configs/paper/all.toml                   many experiments: data, splits, methods, options
   ltr sweep configs/paper/all.toml --shard 2/5       the second of five machines' share of it
   ltr report runs/paper                              tables and figures of a sweep
+  ltr tune study.toml                                search the ranges in its section [tune] for the best options
 
-A run or sweep that was interrupted (Ctrl-C, crash) continues when the same command is given again; what is
+A run, sweep or search that was interrupted (Ctrl-C, crash) continues when the same command is given again; what is
 finished is never computed twice. Named data sets other than the generated ones are read from the directory in the
 environment variable LTR_DATA; a table of your own is given by data.path and data.label.
 
@@ -97,7 +98,8 @@ def _main(argv: Sequence[str] | None, loaded: Callable[[], None] | None) -> int:
     with StopFlag() if loaded is None else contextlib.nullcontext() as stop:
         parser = _parser()
         arguments, rest = parser.parse_known_args(argv)
-        if rest and (arguments.command not in ("run", "sweep", "card") or any(text.startswith("-") for text in rest)):
+        more = arguments.command in ("run", "sweep", "tune", "card")
+        if rest and (not more or any(text.startswith("-") for text in rest)):
             parser.error(f"unrecognized arguments: {' '.join(rest)}")
         if arguments.command is None:
             parser.print_help()
@@ -212,6 +214,21 @@ def _parser() -> argparse.ArgumentParser:
     known = "take over results from another sweep's folder or cells.jsonl"
     sweep("--from", dest="known", metavar="FOLDER", type=Path, help=known)
     sweep("-q", "--quiet", action="store_true", help="no progress")
+
+    tune = add(
+        _tune,
+        "tune",
+        "search for the best options of an experiment",
+        "The section [tune] of the config has ranges of keys. Each trial is measured on parts of the training set; the "
+        "best options are then fitted on all of it, and written as a config. The same command continues a search, also "
+        "with more trials.",
+        *("trainers.tune.runner", "trainers.display", *_DATA, "sklearn.linear_model"),
+        early=_tuned,
+    )
+    tune("config", metavar="CONFIG", help="a TOML file with a section [tune]")
+    tune("overrides", metavar="KEY=VALUE", nargs="*", help="set a key, as in tune.trials=100")
+    tune("--fresh", action="store_true", help="throw away an earlier search of this name and start over")
+    tune("-q", "--quiet", action="store_true", help="no progress, only the table")
 
     report = add(
         _report,
@@ -380,8 +397,8 @@ def _parser() -> argparse.ArgumentParser:
     evaluation("-l", "--level", type=whole(1), default=1, metavar="N", help=level)
     evaluation("--json", action="store_true", help="JSON, with all digits")
 
-    more = "The keys of an experiment come first, then those of a sweep, each with its default and meaning."
-    add(_options, "options", "list every key of a config", more, "trainers.config.grids")
+    more = "Keys of an experiment come first, then those of a sweep and of a search, each with its default and meaning."
+    add(_options, "options", "list every key of a config", more, "trainers.config.grids", "trainers.config.tuning")
     return parser
 
 
@@ -400,6 +417,16 @@ def _config(arguments: argparse.Namespace) -> Config:
     config = load_config(arguments.config, arguments.overrides)
     config.data.check_files()
     return config
+
+
+def _tuned(arguments: argparse.Namespace) -> Any:  # noqa: ANN401  (tree, options and ranges)
+    """Return what is searched, in a config whose files are there."""
+    from trainers.config import parse_config
+    from trainers.config.tuning import load_tuning
+
+    given = load_tuning(Path(arguments.config), arguments.overrides)
+    parse_config(given[0]).data.check_files()
+    return given
 
 
 def _finished(arguments: argparse.Namespace) -> RunFolder:
@@ -464,6 +491,40 @@ def _sweep(arguments: argparse.Namespace) -> int:
     if failed > 20:
         _complain(f"error: {failed} results are missing, the first 20 are named above")
     return 2 if failed else 0
+
+
+def _tune(arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from trainers.display import Display
+    from trainers.report.page import plain_text
+    from trainers.tune.runner import Search, run_tuning
+
+    tree, options, ranges = arguments.given
+    folder = Path(tree.get("runs_dir", "runs")) / f"{tree['name']}-tune"
+    console = Console(stderr=True)
+    with Display(None if arguments.quiet else console) as display:
+        search = Search(tree, options, ranges, folder, str(arguments.config))
+        tuning = run_tuning(search, fresh=arguments.fresh, display=display)
+    stdout = _stdout(Console)
+    header, rows = tuning.table(10)
+    table = Table(title=f"search {tuning.name}")
+    for heading in header:
+        table.add_column(heading, overflow="fold", justify="right")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    stdout.print(table)
+    stdout.print(Text(plain_text(tuning.answer)), soft_wrap=True)
+    if tuning.results is not None:
+        _print_table(tuning.results)
+        if not arguments.quiet:
+            text = f"best options in {tuning.config}, which ltr run takes; report in {folder / 'report.html'}"
+            console.print(text, highlight=False, soft_wrap=True)
+    if not tuning.complete and not arguments.quiet:
+        console.print(f"what is done is in {folder}; the same command goes on", highlight=False, soft_wrap=True)
+    return 0 if tuning.complete else _interrupted()
 
 
 def _report(arguments: argparse.Namespace) -> int:
@@ -674,10 +735,12 @@ def _options(arguments: argparse.Namespace) -> int:
 
     from trainers.config import describe_keys
     from trainers.config.grids import GridConfig, SweepConfig
+    from trainers.config.tuning import TuneConfig
 
     console = _stdout(Console)
     of_sweep = (*describe_keys(SweepConfig), *describe_keys(GridConfig, "grid."))
-    for title, rows in (("", describe_keys()), ("of a sweep", of_sweep)):
+    of_tune = describe_keys(TuneConfig, "tune.")
+    for title, rows in (("", describe_keys()), ("of a sweep", of_sweep), ("of a search", of_tune)):
         table = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
         for heading in ("key", "default", "meaning"):
             table.add_column(heading, overflow="fold")

@@ -10,7 +10,7 @@ tag, behind the comparison's name               value, step
 ``precision and recall/train``, ``.../test``    for the items above a position
 ==============================================  ======================================================
 
-Brackets in tags are square, see `trainers.run.tracking.event_tag`. The columns of the HPARAMS tab are parameters of the
+Brackets in tags are square, see `trainers.loggers.event_tag`. The columns of the HPARAMS tab are parameters of the
 lines and their final values, which are scalars under tags that all comparisons share, such as ``values/test/dcg``.
 """
 
@@ -35,8 +35,8 @@ from torch.utils.tensorboard.writer import SummaryWriter
 
 from trainers.board.comparisons import PARTS, Comparison, Line, Points, precision_curve, rank_scores, stairs
 from trainers.config import EXACT
+from trainers.loggers import event_tag
 from trainers.report.pictures.drawing import NAMES
-from trainers.run.tracking import event_tag
 from trainers.tables import NOTHING_PROVEN, markdown_table, number
 
 OVERVIEW = "overview"

@@ -39,6 +39,8 @@ CARD = "card"
 """Name of the card among the methods of a run."""
 ORIGIN = "run.json"
 """File of a run folder beside its config."""
+TUNE = "tune"
+"""Section of a config that `ltr tune` reads, see `trainers.config.tuning`; other commands pass over it."""
 
 
 class Config(Section):
@@ -112,12 +114,22 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
         ConfigError: everything that is wrong, at once.
     """
     path = Path(path)
-    tree, given, findings = apply_overrides(_whole(path, read_experiment(path)), overrides)
+    tree, given, findings = apply_overrides(config_tree(path), overrides)
+    make_absolute(tree.get("data"), Path())
+    return parse_config(tree, source=str(path), overrides=given, findings=findings)
+
+
+def config_tree(path: Path) -> dict[str, Any]:
+    """Return the tree of an experiment's TOML file, with the name that it has by its file.
+
+    Raises:
+        ConfigError: the file cannot be read, or is the config of a sweep.
+    """
+    tree = _whole(path, read_experiment(path))
     if "grid" in tree:
         raise ConfigError(str(path), [Finding("grid", "makes this the config of a sweep: `ltr sweep` takes it")])
     tree.setdefault("name", path.stem)
-    make_absolute(tree.get("data"), Path())
-    return parse_config(tree, source=str(path), overrides=given, findings=findings)
+    return tree
 
 
 def _whole(path: Path, tree: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,6 +165,7 @@ def parse_config(
     """
     overrides = overrides or {}
     found = list(findings)
+    tree = {key: value for key, value in tree.items() if key != TUNE}
     if isinstance(card := tree.get(CARD), Mapping):
         tree = {**tree, CARD: {"enabled": True, **card}}
     config = None
@@ -192,9 +205,15 @@ def describe_keys(model: type[BaseModel] = Config, prefix: str = "") -> Iterator
 
 
 @functools.cache
+def key_fields() -> dict[str, FieldInfo]:
+    """Return the field of every key of an experiment."""
+    return dict(_fields(Config))
+
+
+@functools.cache
 def free_keys() -> frozenset[str]:
     """Return the keys that do not change results."""
-    return frozenset(key for key, field in _fields(Config) if field.json_schema_extra == FREE)
+    return frozenset(key for key, field in key_fields().items() if field.json_schema_extra == FREE)
 
 
 def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:

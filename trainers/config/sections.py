@@ -74,6 +74,7 @@ EARLIER: dict[str, Any] = {
     "exact.forbidden": [],
     "exact.constraints": [],
     "exact.integer": None,
+    "tracking.loggers": ["tensorboard"],
 }
 """Keys that are newer than version 0.1, with the values that stand for what it did; records leave these out."""
 FREE: dict[str, Any] = {"changes_results": False}
@@ -639,9 +640,34 @@ class StatisticsConfig(Section):
                 yield f"report[{at}]", "cannot be weights(...): they fit lists of one length only", name, ()
 
 
+_LOGGERS = ("tensorboard", "mlflow", "wandb")
+
+
+def _logger(text: str) -> str:
+    if text not in _LOGGERS and not re.fullmatch(r"[\w.]+:\w+", text):
+        hint = nearest(text, _LOGGERS)
+        raise ValueError(f"must be {', '.join(_LOGGERS)}, or module:Class for a logger of your own{hint}")
+    return text
+
+
 class TrackingConfig(Section):
     """What is written while training, beside the JSON lines of every logged value."""
 
-    tensorboard: bool = option(True, "write TensorBoard events", free=True)
+    loggers: Several[Annotated[StrictStr, AfterValidator(_logger)]] = option(
+        ("tensorboard",),
+        "where values, texts and pictures go: tensorboard, mlflow, wandb, or your own as `module:Class`; "
+        "besides, always into a file of JSON lines",
+        free=True,
+    )
     every: StrictInt = option(1, "log every this many steps, and always the last", ge=1, free=True)
     figures: bool = option(True, "draw the ranked list before and after reranking; never with queries", free=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_tensorboard(cls, given: Any) -> Any:  # noqa: ANN401  (what a user wrote)
+        """Read ``tensorboard = false``, the key that `loggers` replaced."""
+        if not isinstance(given, Mapping) or not isinstance(given.get("tensorboard"), bool):
+            return given
+        rest = {key: value for key, value in given.items() if key != "tensorboard"}
+        others = [name for name in rest.get("loggers", ()) if name != "tensorboard"]
+        return {**rest, "loggers": [*(["tensorboard"] if given["tensorboard"] else []), *others]}

@@ -8,30 +8,37 @@ at least theirs.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from ltr.fitting import FitOptions
 from trainers.config import EXACT, Config
+from trainers.config.sections import DataConfig
 from trainers.display import Display
 from trainers.files import Json, RunError, write_atomic, writing
+from trainers.loggers import check_loggers
 from trainers.methods import INTERRUPTED
 from trainers.run.certificates import keep_certificate
 from trainers.run.folder import as_begun, check_run, open_run
 from trainers.run.helpers import Helpers
 from trainers.run.methods import Context, load_scores, run_method
 from trainers.run.overview import write_overview
-from trainers.run.results import Results, Row, write_results
+from trainers.run.results import Results, Row, Source, write_results
 from trainers.stopping import StopFlag
 from trainers.tables import NOTHING_PROVEN, number
-from trainers.task.data import check_columns, check_lists, follow_labels, glimpse, split_of, unset_following
-from trainers.task.measures import too_long
+from trainers.task.data import Split, check_columns, check_lists, follow_labels, glimpse, split_of, unset_following
+from trainers.task.measures import Task, too_long
 
 
 def run_experiment(
-    config: Config, *, fresh: bool = False, display: Display | None = None, helpers: Helpers | None = None
+    config: Config,
+    *,
+    fresh: bool = False,
+    display: Display | None = None,
+    helpers: Helpers | None = None,
+    read: Callable[[DataConfig, int], Split] = split_of,
 ) -> Results:
     """Run the experiment of a config, or go on with it, in the folder ``runs_dir/name``.
 
@@ -43,6 +50,7 @@ def run_experiment(
         fresh: throw away an earlier run of this name.
         display: what the user sees; nothing by default.
         helpers: processes that help to train the surrogates; none by default.
+        read: reads the data of a section with a seed, and splits them.
 
     Raises:
         DataError: the data cannot be used.
@@ -54,12 +62,13 @@ def run_experiment(
         FitOptions(device=config.surrogate.device).torch_device()
     except ValueError as error:
         raise RunError(f"surrogate.{error}") from None
+    check_loggers(config.tracking.loggers)
     config = as_begun(config, fresh=fresh)
     # everything that can be checked before the data are read, which may take minutes
     early = glimpse(config.data)
     check_lists(follow_labels(config, early), early)
     check_run(config, fresh=fresh, undecided=unset_following(config))
-    split = split_of(config.data, config.seed)
+    split = read(config.data, config.seed)
     config = follow_labels(config, split.labels)
     check_lists(config, split.labels)
     check_columns(config, split)
@@ -152,6 +161,7 @@ def _results(context: Context, records: Sequence[Json]) -> Results:
     by_query, positives = context.split.by_query, int((context.split.test.y > 0).sum())
     named: dict[str, Any] = {"by_query": by_query, "positives": None if by_query else positives}
     named |= {"on_list": config.exact.statistic, "base": config.base if config.exact.enabled else ""}
+    named["source"] = Source(context.run, Task(config, context.split))
     return Results(config.name, context.reported, top, priced, complete, tuple(rows), note=note, **named)
 
 

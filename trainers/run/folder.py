@@ -290,6 +290,9 @@ def _check_config(folder: RunFolder, config: Config, undecided: Collection[str] 
         tree = merged(unflat(EARLIER), read_toml(folder.config))
         resolved = tomllib.loads(resolved_toml(parse_config(tree, source=str(folder.config))))
         whole, tree = flat(resolved), {CARD: resolved[CARD], **tree}  # the section is newer than version 0.1
+        if "tensorboard" in tree.get("tracking", {}):  # which loggers replaced
+            tree = {**tree, "tracking": {**tree["tracking"], "loggers": resolved["tracking"]["loggers"]}}
+            del tree["tracking"]["tensorboard"]
     except ConfigError as error:
         raise RunError(f"{folder.config}: is damaged ({error.findings[0]}); {_ADVICE}") from None
     before = flat(tree)

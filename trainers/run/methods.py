@@ -23,6 +23,7 @@ from trainers.cards import Listed, write_card
 from trainers.config import CARD, EXACT
 from trainers.display import Display
 from trainers.files import Json, RunError, read_json, reading, replacing, write_atomic, write_json
+from trainers.loggers import Loggers
 from trainers.methods import INTERRUPTED, Watch, fit
 from trainers.plan import Cell, plan_of_run
 from trainers.records import is_trivial
@@ -82,7 +83,8 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
             with reading(folder.solution):
                 if (weights := earlier["weights"]) is not None:
                     options["more_starts"] = [[float(weights[name]) for name in context.split.feature_names]]
-    with Tracker(folder.path, folder.log, tensorboard=config.tracking.tensorboard, keep=keep) as tracker:
+    loggers = Loggers(config.tracking.loggers, folder.path, config.name, method)
+    with Tracker(folder.log, loggers, keep=keep) as tracker:
         steps = {"rankboost": config.baselines.rankboost.rounds}
         context.display.begin(method, config.surrogate.max_steps if surrogate else steps.get(method))
         try:
@@ -97,13 +99,13 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
                 # methods without steps draw level lines as long as the longest training
                 if (made := record.get("choice")) is not None:
                     final |= {f"exact/{name}": made[key] for name, key in _PROMISED.items()}
-                    tracker.text("exact/choice", _choice_text(Choice.from_dict(made)))
+                    loggers.log_text("exact/choice", _choice_text(Choice.from_dict(made)))
                 trained = (before["steps"] or 0 for before in records if before["method"] != EXACT)
                 tracker.level(max(trained, default=0), final)
             if card:
                 found = Card.from_dict(record["card"])
-                tracker.text("card", found.to_markdown())
-                tracker.figure("card", found.plot())
+                loggers.log_text("card", found.to_markdown())
+                loggers.log_figure("card", found.plot())
             # what TensorBoard compares methods and runs by: the same keys for every method
             data = config.data.name or Path(str(config.data.path)).stem
             parameters: dict[str, bool | int | float | str] = {
@@ -115,6 +117,8 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
             parameters |= {name: getattr(config.surrogate, name) for name in ("scorer", "optimizer", "l2")}
             parameters |= {name: getattr(config.exact, name) for name in ("statistic", "base", "C", "margin")}
             tracker.finish(parameters, final)
+    for failure in loggers.failures:
+        context.display.note(f"{method}: {failure}")
     buffer = io.BytesIO()
     np.savez(buffer, train=fitted.scores.train, test=fitted.scores.test)
     write_atomic(folder.scores, buffer.getvalue())

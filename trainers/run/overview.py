@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -17,14 +16,11 @@ from numpy.typing import NDArray
 
 from trainers.config import EXACT
 from trainers.files import write_atomic
+from trainers.loggers import RESULTS, Charts, Loggers, event_tag
 from trainers.run.methods import Context, load_scores
 from trainers.run.results import Results, markdown_tables
-from trainers.run.tracking import event_tag, new_writer
 from trainers.tables import number
 from trainers.task.measures import ranked_labels, statistic_of
-
-Charts = dict[str, dict[str, list[object]]]
-"""Kind and tags of the charts, by category and title."""
 
 _NEGATIVE, _POSITIVE = "#dfe3e8", "#b5341c"
 _BEFORE, _AFTER, _CHANCE = "#5b6770", "#1f6fb2", "#9aa3ab"
@@ -38,26 +34,18 @@ def write_overview(context: Context, results: Results | None) -> None:
         picture = io.BytesIO()
         figure.savefig(picture, format="png")
         write_atomic(context.run.path / f"ranked_list_{name}.png", picture.getvalue())
-    if not options.tensorboard:
+    # before the first result there is only the layout of the charts
+    names = options.loggers if results is not None else [name for name in options.loggers if name == "tensorboard"]
+    if not names:
         return
-    write_events(
-        context.run.path / "results",  # the TensorBoard run that belongs to no method
-        chart_layout(context.reported, context.top, context.config.exact.statistic),
-        texts={} if results is None else {f"results/{tag}": text for tag, text in markdown_tables(results).items()},
-        figures={f"ranked_list/{name}": figure for name, figure in figures.items()},
-    )
-
-
-def write_events(folder: Path, charts: Charts, *, texts: Mapping[str, str], figures: Mapping[str, Figure]) -> None:
-    """Write a TensorBoard run of charts, texts and pictures; what the folder held before is replaced."""
-    folder.mkdir(parents=True, exist_ok=True)
-    writer = new_writer(folder)
-    writer.add_custom_scalars(charts)
-    for tag, text in texts.items():
-        writer.add_text(tag, text)
-    for tag, figure in figures.items():
-        writer.add_figure(tag, figure, close=False)
-    writer.close()
+    with Loggers(names, context.run.path / RESULTS, context.config.name, RESULTS) as loggers:
+        loggers.log_charts(chart_layout(context.reported, context.top, context.config.exact.statistic))
+        for tag, text in {} if results is None else markdown_tables(results).items():
+            loggers.log_text(f"results/{tag}", text)
+        for name, figure in figures.items():
+            loggers.log_figure(f"ranked_list/{name}", figure)
+    for failure in loggers.failures:
+        context.display.note(f"results: {failure}")
 
 
 def _figures(context: Context) -> dict[str, Figure]:

@@ -6,10 +6,14 @@ import csv
 import functools
 import io
 import math
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+from markdown_it import MarkdownIt
 from rich.cells import cell_len
 from rich.console import JustifyMethod, RenderableType
 from rich.table import Table
@@ -18,17 +22,22 @@ from rich.text import Text
 from ltr.cards import Card
 from ltr.data import DataError
 from ltr.exact.solution import Status
-from ltr.rankers import Choice
-from trainers.config import CARD, EXACT, Config, load_config
-from trainers.files import Json, read_json, reading, to_json, write_atomic, write_json
+from ltr.rankers import Choice, Ranker
+from trainers.config import CARD, EXACT, Config, load_config, parse_config, resolved_toml
+from trainers.config.errors import ConfigError
+from trainers.files import Json, RunError, read_json, reading, to_json, write_atomic, write_json, writing
 from trainers.methods import BASE_KEPT
 from trainers.plan import plan_of_run
 from trainers.records import SweepResults, is_trivial, pack_labels, thinned
 from trainers.run.folder import MethodFolder, RunFolder
+from trainers.run.frames import Rankers, Source, curves, ranked
 from trainers.run.tracking import read_log
 from trainers.tables import NOTHING_PROVEN, markdown_table, number
 from trainers.task.data import Split, split_of
 from trainers.task.measures import ranked_labels
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Columns = list[tuple[str, list[str]]]  # headings and cells
 
@@ -80,9 +89,13 @@ class Row:
         return cls(**found | {"top": top, "objective": bounds.get("value"), "message": record.get("message") or ""})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Results:
-    """The rows of a run so far."""
+    """The rows of a run so far, and in Python its frames and fitted rankers.
+
+    `table` has the rows as a pandas frame. The results of `ltr.experiment` also have `ranked`, `curves` and `rankers`,
+    which need the data of the run or its folder.
+    """
 
     name: str  # name of the run
     statistics: tuple[str, ...]  # names of the reported statistics, the exact stage's first
@@ -95,6 +108,105 @@ class Results:
     positives: int | None = None  # positives of the test set; None with queries
     by_query: bool = False  # whether rows belong to queries
     base: str = ""  # method whose list the exact stage reranks; empty without an exact stage
+    source: Source | None = field(default=None, compare=False)  # folder and data; None where a file was read
+
+    def __repr__(self) -> str:
+        first = self.statistics[0]
+        values = [f"{row.method} {number(row.test.get(first)) or '-'}" for row in self.rows]
+        shown = ", ".join([*values[:3], *(["..."] if values[4:] else []), *values[3:][-1:]])
+        state = "" if self.complete else ", unfinished"
+        return f"<Results of {self.name!r}{state}; test {first}: {shown or 'none yet'}>"
+
+    def _repr_html_(self) -> str:
+        html = MarkdownIt("commonmark", {"html": False}).enable("table")
+        return "\n".join(
+            f"<h4>{title}</h4>\n{html.render(text)}" for title, text in markdown_tables(self).items() if self.rows
+        )
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The methods with their statistics on both sets, and how they ended: a pandas frame, a row for each method.
+
+        Statistics come first, as ``train dcg`` and ``test dcg``. ``top`` is the value on the reranked list. The columns
+        are those of results.csv, without empty ones.
+        """
+        import pandas as pd
+
+        first = [f"{part} {name}" for name in self.statistics for part in ("train", "test")]
+        frame = pd.DataFrame(_flat(self), columns=list(dict.fromkeys(["method", *first, *_headings(self)])))
+        return frame.replace({"message": {"": None}}).set_index("method").dropna(axis=1, how="all")
+
+    @property
+    def curves(self) -> pd.DataFrame:
+        """Loss and statistics by step: a pandas frame with ``method``, ``step`` and one column for each logged tag."""
+        return curves(self._source.run, {row.method: row.steps for row in self.rows})
+
+    @property
+    def rankers(self) -> Mapping[str, Ranker]:
+        """The fitted rankers by method."""
+        source = self._source
+        return Rankers(source, tuple(row.method for row in self.rows if source.run.method(row.method).model.exists()))
+
+    @property
+    def ranked(self) -> pd.DataFrame:
+        """The rows of the test set from the top down, as `ranked_by` returns them for the last stage of the run.
+
+        That is the exact stage, else the card, else the first method.
+        """
+        names = [row.method for row in self.rows]
+        return self.ranked_by(next((name for name in (EXACT, CARD, *names) if name in names), ""))
+
+    def ranked_by(self, method: str) -> pd.DataFrame:
+        """Return the rows of the test set from the top down, as a method ranks them.
+
+        Returns:
+            A pandas frame with ``position`` (1 is the top), ``score``, for the exact stage ``stage``, with queries
+            ``query``, and the columns of the data. Its index is that of the data: the frame's own, or the number of the
+            row in the file, from 0.
+
+        Raises:
+            KeyError: there is no such method.
+        """
+        return ranked(self._source, method, self.rankers[method])
+
+    @property
+    def folder(self) -> Path:
+        """The run folder; without a folder of its own, a temporary one that lives as long as these results."""
+        return self._source.run.path
+
+    @property
+    def _source(self) -> Source:
+        if self.source is None:
+            advice = (
+                "ltr.experiment with its config and folder returns results that have both, and computes nothing twice"
+            )
+            raise RunError(f"results of {self.name!r} were read without the run's data and folder; {advice}")
+        return self.source
+
+    def save(self, folder: str | Path) -> Path:
+        """Copy the run folder to another one, as `ltr run` would have written it there, and return its path.
+
+        Args:
+            folder: a folder that does not exist; its name becomes the name of the run.
+
+        Raises:
+            RunError: the folder exists or cannot be written.
+        """
+        path, config = Path(folder), self._source.task.config
+        if path.exists():
+            raise RunError(f"folder: {path} exists; choose another name, or remove it")
+        own = config.model_copy(update={"name": path.name, "runs_dir": str(path.parent)})
+        try:
+            own = parse_config(own.model_dump(), source="save")
+        except ConfigError as error:
+            raise RunError(f"folder: the name {error.findings[0].rule}, got {path.name!r}") from None
+        with writing(path, "folder"):
+            shutil.copytree(self.folder, path)
+            run = RunFolder(path)
+            write_atomic(run.config, resolved_toml(own).encode())
+            write_json(run.origin, {**run.facts, "name": own.name})
+            write_results(run, replace(self, name=own.name))
+        return path
 
     @property
     def k(self) -> int | None:
@@ -267,8 +379,21 @@ def markdown_tables(results: Results) -> dict[str, str]:
 def write_results(folder: RunFolder, results: Results) -> None:
     """Write results.json, results.csv (all digits) and results.md into the run folder."""
     choice = None if results.choice is None else str(results.choice)
-    write_json(folder.path / "results.json", {**asdict(results), "choice": choice, "conclusions": results.conclusions})
+    value = asdict(replace(results, source=None))
+    del value["source"]
+    write_json(folder.path / "results.json", {**value, "choice": choice, "conclusions": results.conclusions})
     text = io.StringIO()
+    writer = csv.DictWriter(text, _headings(results), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(_flat(results))
+    write_atomic(folder.path / "results.csv", text.getvalue().encode())
+    shown = markdown_tables(results).items()
+    body = "\n".join(f"## {title.capitalize()}\n\n{table.rstrip()}\n" for title, table in shown)
+    write_atomic(folder.path / "results.md", f"# Run {results.name}\n\n{body}".encode())
+
+
+def _flat(results: Results) -> list[Json]:
+    """Return the rows with every value in a column of its own."""
     flat: list[Json] = [{} for _ in results.rows]
     for line, row in zip(flat, results.rows, strict=True):
         for key, value in asdict(row).items():
@@ -279,13 +404,11 @@ def write_results(folder: RunFolder, results: Results) -> None:
                     line |= {f"{part} {name}@{found['k']}": v for name, v in found.items() if name in _FIRST_K}
             elif key not in ("weights", "choice", "card"):
                 line[key] = value
-    writer = csv.DictWriter(text, list(dict.fromkeys(key for row in flat for key in row)), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(flat)
-    write_atomic(folder.path / "results.csv", text.getvalue().encode())
-    shown = markdown_tables(results).items()
-    body = "\n".join(f"## {title.capitalize()}\n\n{table.rstrip()}\n" for title, table in shown)
-    write_atomic(folder.path / "results.md", f"# Run {results.name}\n\n{body}".encode())
+    return flat
+
+
+def _headings(results: Results) -> list[str]:
+    return list(dict.fromkeys(key for row in _flat(results) for key in row)) or ["method"]
 
 
 def read_results(folder: RunFolder) -> Results | None:

@@ -7,20 +7,24 @@ follow the labels, and some options do not go with queries.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data import DataError, Dataset, Table, half_split, load, load_test, read_data, read_raw_table
+from ltr.data.dataset import checked_names
 from ltr.data.files import is_table
+from ltr.data.kinds import Kind
 from ltr.data.preparation import TablePreparation
+from ltr.data.raw_table import Roles, table_of
 from ltr.data.svmlight import glimpse_svmlight
 from ltr.data.table_files import side_file
 from ltr.exact import METHODS, RerankProblem
+from ltr.fitting import held_out
 from ltr.losses import LogisticLoss, parse_loss
 from ltr.rankers.demands import read_demands
 from ltr.statistics import RankStatistic
@@ -28,8 +32,16 @@ from trainers.config import Config
 from trainers.config.errors import ConfigError, Finding, nearest
 from trainers.config.sections import DataConfig
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+FRAME = "(data frame)"
+"""Stands in a config for the path of a table that is in memory."""
+PATHS = ("path", "test_path", "validation_path")
+"""Keys of the config's data that name files, or frames in memory."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +85,7 @@ class Split:
     preparation: TablePreparation | None = None  # what made features of the columns of the user's table
     notes: tuple[str, ...] = ()  # what was found out about that table
     tables: tuple[Table, Table] | None = None  # the user's tables as they are, in which both sets have their rows
+    frames: tuple[pd.DataFrame, pd.DataFrame] | None = None  # likewise, where they were given as frames
 
     @property
     def parts(self) -> tuple[tuple[str, Part], tuple[str, Part]]:
@@ -112,11 +125,15 @@ def data_sha256(options: DataConfig) -> str:
     return _tables_sha256(*_tables(options)) if _is_own_table(options) else _sha256(*_load(options))
 
 
-def split_of(options: DataConfig, seed: int) -> Split:
+def split_of(options: DataConfig, seed: int, frames: Mapping[str, pd.DataFrame] | None = None) -> Split:
     """Load the data that a config's section describes, and split them unless a test set comes with them.
 
-    `seed` is that of the split where the section has none. What becomes of the columns of a table, the training set
-    decides.
+    What becomes of the columns of a table, the training set decides.
+
+    Args:
+        options: the section.
+        seed: seed of the split where the section has none.
+        frames: tables in memory, by the key of the section that would name their file.
 
     Raises:
         DataError: data that cannot be read, or a set in which there is nothing to rank.
@@ -124,7 +141,7 @@ def split_of(options: DataConfig, seed: int) -> Split:
     seed = seed if options.split_seed is None else options.split_seed
     found: dict[str, Any] = {}
     if _is_own_table(options):
-        table, other, third = _tables(options)
+        table, other, third = _tables(options, frames or {})
         plain = table.dataset() if table.plain else None
         rows = None if other is not None else _rows_of_parts(table, seed, options.train_fraction)
         preparation = table.preparation(slice(None) if rows is None else rows[0])
@@ -133,6 +150,8 @@ def split_of(options: DataConfig, seed: int) -> Split:
         sha256 = _tables_sha256(table, other, third)
         found = {"preparation": preparation, "notes": _notes(table, preparation)}
         found["tables"] = (table, table if other is None else other)
+        if frames:
+            found["frames"] = (frames["path"], frames.get("test_path", frames["path"]))
     else:
         data, test, validation = _load(options)
         rows = None if test is not None else _rows_of_parts(data, seed, options.train_fraction)
@@ -154,6 +173,59 @@ def split_of(options: DataConfig, seed: int) -> Split:
     if _is_own_table(options) and (options.missing or options.decimal or table.decimal):
         facts["reading"] = {"decimal": options.decimal or table.decimal, "missing": list(options.missing)}
     return Split(parts[0], parts[1], data.feature_names, facts, **found)
+
+
+def inner_splits(split: Split, share: float, count: int, seed: int, *, own_rows: bool = False) -> list[Split]:
+    """Divide the training set again, so that options can be compared without the test set.
+
+    Where the validation set has a file of its own, that is the test set of the only inner split.
+
+    Args:
+        split: the data.
+        share: share of the training queries, or without queries of the rows of each label, in the test sets of the
+            inner splits.
+        count: number of inner splits.
+        seed: seed of the first one; the others count on.
+        own_rows: whether to divide the training set in any case.
+
+    Returns:
+        splits whose test set comes from the training set. They have no validation set.
+
+    Raises:
+        DataError: one of the two sets would have nothing to rank.
+    """
+
+    def inner(train: Part, test: Part, name: str, found: dict[str, Any]) -> Split:
+        facts = {**split.facts, "sha256": hashlib.sha256(f"{split.facts['sha256']} {name}".encode()).hexdigest()}
+        facts |= {"features": list(found.get("feature_names", split.feature_names)), "inner": name}
+        return replace(split, train=train, test=test, validation=None, facts=facts, **found)
+
+    if split.validation is not None and not own_rows:
+        return [inner(split.train, split.validation, "validation set", {})]
+    splits, train = [], split.train
+    table = None if split.tables is None else split.tables[0]
+    for at in range(seed, seed + count):
+        held = held_out(train.y.astype(np.float64), train.qid, share, at)
+        if held is None:
+            rule = "would leave nothing to rank in a part of the training set; change it, or tune.seed"
+            raise DataError(f"tune.validation: a share of {share} {rule}")
+        X, found = train.X, dict[str, Any]()
+        if table is not None and not table.plain:
+            preparation = table.preparation(train.rows[~held])
+            data = _prepared(table, preparation)
+            X = data.X[train.rows]
+            found = {"feature_names": data.feature_names, "preparation": preparation}
+
+        def part(rows: NDArray[np.bool_], X: FloatArray = X) -> Part:
+            qid = None if train.qid is None else np.unique(train.qid[rows], return_inverse=True)[1]
+            return Part(X[rows], train.y[rows], qid, train.rows[rows])
+
+        if table is not None:
+            found["tables"] = (table, table)
+        if split.frames is not None:
+            found["frames"] = (split.frames[0], split.frames[0])
+        splits.append(inner(part(~held), part(held), f"{share} {at}", found))
+    return splits
 
 
 def _rows_of_parts(data: Dataset | Table, seed: int, train_fraction: float) -> list[IntArray]:
@@ -227,29 +299,56 @@ def _load(options: DataConfig) -> tuple[Dataset, Dataset | None, Dataset | None]
     return data, test, validation
 
 
-def _tables(options: DataConfig) -> tuple[Table, Table | None, Table | None]:
+def _tables(
+    options: DataConfig, frames: Mapping[str, pd.DataFrame] | None = None
+) -> tuple[Table, Table | None, Table | None]:
     """Read the user's table, and those of the test set and the validation set where they have files of their own.
 
     Raises:
         TableError: everything that keeps a table from being used.
     """
-    assert options.path is not None
-    roles = options.roles
-    table = read_raw_table(options.path, roles, options.reading)
-    table.check()
+    table = _table(options, "path", options.roles, frames or {})
+    assert table is not None
     kinds = {name: kind for name, kind in table.kinds.items() if name not in table.left_out}
-    same = replace(roles, features=tuple(kinds), drop=(), numbers=(), categories=())
-
-    def other(path: str | None) -> Table | None:
-        if path is None:
-            return None
-        found = read_raw_table(path, same, options.reading, kinds=kinds)
-        found.check()
-        return found
-
-    test, validation = other(options.test_path), other(options.validation_path)
+    same = replace(options.roles, features=tuple(kinds), drop=(), numbers=(), categories=())
+    test, validation = (_table(options, key, same, frames or {}, kinds=kinds) for key in PATHS[1:])
     _check_queries(options, table, test, validation)
     return table, test, validation
+
+
+def _table(
+    options: DataConfig,
+    key: str,
+    roles: Roles,
+    frames: Mapping[str, pd.DataFrame],
+    kinds: Mapping[str, Kind] | None = None,
+) -> Table | None:
+    """Return the table of a key, from its file or from memory; None where the key names none."""
+    if (path := getattr(options, key)) is None:
+        return None
+    if key in frames:
+        table = table_of({name: frames[key][name] for name in frames[key]}, FRAME, roles, kinds=kinds)
+    else:
+        table = read_raw_table(path, roles, options.reading, kinds=kinds)
+    table.check()
+    return table
+
+
+def as_pandas(frame: Any, key: str) -> pd.DataFrame:  # noqa: ANN401  (a frame of any library)
+    """Return a data frame of any library as one of pandas, with texts as names of the columns.
+
+    Raises:
+        DataError: a name that two columns have, or a frame without rows; `key` names the frame.
+    """
+    import narwhals.stable.v2 as narwhals
+    import pandas as pd
+
+    if not isinstance(frame, pd.DataFrame):
+        other = narwhals.from_native(frame, eager_only=True)
+        frame = pd.DataFrame({name: other[name].to_numpy() for name in other.columns})
+    if frame.empty:
+        raise DataError(f"data.{key}: the data frame has no rows or no columns, got shape {frame.shape}")
+    return frame.set_axis(list(checked_names([str(name) for name in frame.columns], f"data.{key}")), axis=1)
 
 
 def _check_queries(

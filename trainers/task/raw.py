@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ltr.data import Table, read_columns, read_texts
 from ltr.data.columns import Column
 from ltr.data.kinds import Kind
+from ltr.data.table_files import read_file
 from trainers.config.sections import DataConfig
 from trainers.task.data import Split
 
@@ -65,9 +66,23 @@ def raw_texts(options: DataConfig, split: Split) -> tuple[pd.DataFrame, pd.DataF
             pd.DataFrame(part.X, columns=list(split.feature_names)).assign(label=part.y) for _, part in split.parts
         )
         return train, test
+    if split.frames is not None:
+        train, test = split.frames
+        return train.iloc[split.train.rows], test.iloc[split.test.rows]
     own = texts_of(Path(options.path))
     other = own if options.test_path is None else texts_of(Path(options.test_path))
     return own.iloc[split.train.rows], other.iloc[split.test.rows]
+
+
+def test_rows(options: DataConfig, split: Split) -> pd.DataFrame:
+    """Return all columns of the test set as the data have them; the index counts the rows of the file from 0."""
+    rows = split.test.rows
+    if split.frames is not None:
+        return split.frames[1].iloc[rows]
+    if options.path is None or split.tables is None:
+        return pd.DataFrame(split.test.X, rows, list(split.feature_names)).assign(label=split.test.y)
+    path = options.path if options.test_path is None else options.test_path
+    return pd.DataFrame(read_file(path, options.reading, texts=options.query).columns).iloc[rows]
 
 
 def texts_of(path: Path) -> pd.DataFrame:

@@ -1,0 +1,186 @@
+"""Experiments from Python: what `ltr run` computes, as frames and fitted rankers; data in frames; folders; mistakes."""
+
+import gc
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import ltr
+from ltr.data import DataError
+from trainers.cli import main
+from trainers.config import load_config, parse_config
+from trainers.config.errors import ConfigError
+from trainers.files import RunError
+from trainers.run.folder import RunFolder
+from trainers.run.results import read_results
+
+SMALL = {
+    "surrogate": {"losses": ["ranknet"], "max_steps": 4},
+    "baselines": {"methods": ["logistic_regression"]},
+    "exact": {"choose": False, "top_k": 60, "method": "local_search", "time_limit": 0.1},
+}
+ONE = {"surrogate.losses": ["ranknet"], "surrogate.max_steps": 3, "baselines.methods": [], "exact.enabled": False}
+
+
+@pytest.fixture(scope="module")
+def finished():
+    return ltr.experiment(SMALL, data={"name": "gaussians"}, name="small")
+
+
+@pytest.fixture(scope="module")
+def frame():
+    """A table with a text, missing cells, and an index of its own; its columns have names that results have, too."""
+    draw = np.random.default_rng(0)
+    rows = pd.DataFrame({"age": draw.normal(size=60), "score": draw.integers(0, 5, 60), "city": ["a", "b", None] * 20})
+    rows["ill"] = np.where(rows["age"] + draw.normal(size=60) > 0, "yes", "no")
+    return rows.set_index(pd.Index([f"row {at}" for at in range(60)]))
+
+
+def test_the_table_has_every_method_with_its_statistics(finished):
+    table = finished.table
+    assert list(table.index) == ["ranknet", "logistic_regression", "exact"]
+    assert list(table.columns[:4]) == ["train dcg", "test dcg", "train auc", "test auc"]
+    assert table.loc["exact", "test dcg"] == finished.rows[-1].test["dcg"]
+    assert table["test hits@60"].notna().all()
+    assert finished.complete
+    assert finished.choice is None
+
+
+def test_curves_have_a_row_for_each_step_of_methods_with_steps(finished):
+    curves = finished.curves
+    assert curves["method"].unique().tolist() == ["ranknet"]
+    assert curves["step"].tolist() == [1, 2, 3, 4]
+    assert curves["test/dcg"].iloc[-1] == finished.table.loc["ranknet", "test dcg"]
+    assert curves["loss/convex"].is_monotonic_decreasing
+
+
+def test_ranked_rows_are_those_of_the_test_set_by_the_scores_of_the_ranker(finished):
+    data = ltr.data.gaussians()
+    ranked = finished.ranked
+    assert ranked["position"].tolist() == list(range(1, len(ranked) + 1))
+    assert set(ranked["stage"]) == {"reranked", "base"}
+    assert ranked["label"].tolist() == data.y[ranked.index].tolist()
+    ranked = finished.ranked_by("ranknet")
+    scores = finished.rankers["ranknet"].decision_function(ranked[["x0", "x1"]])
+    assert ranked["score"].to_numpy() == pytest.approx(scores)
+    assert (np.diff(scores) <= 0).all()
+    with pytest.raises(KeyError, match="fitted are ranknet, logistic_regression, exact"):
+        finished.ranked_by("hinge")
+
+
+def test_the_results_are_those_of_the_command(tmp_path, monkeypatch, finished, capsys):
+    monkeypatch.chdir(tmp_path)
+    folder = finished.save("copies/again")
+    config = load_config(folder / "config.toml")
+    assert (config.name, config.folder) == ("again", (tmp_path / "copies" / "again").relative_to(tmp_path))
+    assert main(["run", str(folder / "config.toml"), "-q"]) == 0  # finds everything finished
+    assert "exact" in capsys.readouterr().out
+    assert read_results(RunFolder(folder)).rows == finished.rows
+    with pytest.raises(RunError, match=r"copies/again exists"):
+        finished.save(folder)
+    with pytest.raises(RunError, match="name must be letters"):
+        finished.save("copies/a b")
+
+
+def test_a_folder_goes_on_and_a_temporary_one_ends_with_its_results(tmp_path):
+    first = ltr.experiment(ONE, data={"name": "gaussians"}, folder=tmp_path / "runs" / "one")
+    record = (tmp_path / "runs" / "one" / "ranknet" / "result.json").stat()
+    again = ltr.experiment(parse_config({"name": "other", **NESTED_ONE}), folder=str(tmp_path / "runs" / "one"))
+    assert again == first
+    assert (tmp_path / "runs" / "one" / "ranknet" / "result.json").stat() == record
+    results = ltr.experiment(ONE, data={"name": "gaussians"})
+    folder, ranker = results.folder, results.rankers["ranknet"]
+    assert folder.is_dir()
+    del results
+    gc.collect()
+    assert not folder.exists()
+    assert ranker.coef_.shape == (2,)
+
+
+NESTED_ONE = {
+    "data": {"name": "gaussians"}, "surrogate": {"losses": ["ranknet"], "max_steps": 3},
+    "baselines": {"methods": []}, "exact": {"enabled": False},
+}  # fmt: skip
+
+
+def test_a_file_with_overrides(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text('runs_dir = "elsewhere"\n[data]\nname = "pima"\n[exact]\nenabled = true\n')
+    overrides = {"runs_dir": tmp_path, "surrogate": {"max_steps": np.int64(2)}, **{"surrogate.losses": ("hinge",)}}
+    results = ltr.experiment(
+        path, data={"name": "gaussians"}, exact={"enabled": False}, **overrides, **{"baselines.methods": []}
+    )
+    assert results.folder == tmp_path / "study"
+    assert results.table["steps"].to_dict() == {"hinge": 2}
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_frame_of_any_library(frame, library):
+    given = (
+        frame if library == "pandas" else pl.DataFrame(frame.astype(object).where(frame.notna(), None).to_dict("list"))
+    )
+    results = ltr.experiment(ONE, data=given, label="ill")
+    ranked = results.ranked
+    own = frame if library == "pandas" else frame.reset_index(drop=True)
+    assert set(ranked.index) < set(own.index)
+    assert ranked["age"].tolist() == own.loc[ranked.index, "age"].tolist()
+    assert ranked["score (data)"].tolist() == own.loc[ranked.index, "score"].tolist()
+    assert list(results.rankers["ranknet"].feature_names_in_) == ["age", "score", "city = b", "city is missing"]
+
+
+def test_frames_of_two_sets_by_query(frame):
+    train = frame.assign(visit=np.repeat([f"visit {at}" for at in range(6)], 10))
+    results = ltr.experiment(ONE, data=train, test=train.iloc[:20], label="ill", query="visit")
+    assert results.statistics[0] == "ndcg"
+    assert results.ranked["query"].value_counts().to_dict() == {"visit 0": 10, "visit 1": 10}
+    assert results.ranked["position"].max() == 10
+
+
+def test_a_run_of_a_frame_goes_on_and_sees_other_data(tmp_path, frame):
+    options = {"label": "ill", "folder": tmp_path / "run"}
+    first = ltr.experiment(ONE, data=frame, **options)
+    assert ltr.experiment(ONE, data=frame, **options) == first
+    with pytest.raises(RunError, match="data: changed since"):
+        ltr.experiment(ONE, data=frame.assign(age=0.5 + frame["age"]), **options)
+
+
+@pytest.mark.parametrize(
+    ("config", "options", "message"),
+    [
+        (5, {}, "config: must be a path, a dict, or a Config; data frames are given as data=..., got \"int\""),
+        ({"exact.topk": 3, "nmae": 1}, {}, "(?s)3 errors.*topk: unknown key.*top_k.*nmae: unknown.*data.name: is req"),
+        ({}, {"data": 5}, "data.path: must be a pandas or polars frame, or the path of a file, got \"int\""),
+        ({}, {"data": pd.DataFrame({"a": [1, 2]})}, "data.label: is required"),
+        ({"data.missing": ["?"]}, {"data": pd.DataFrame({"a": [1]}), "label": "a"}, "data.missing: goes with files"),
+        ({}, {"data": "a.csv", "test": pd.DataFrame({"a": [1]}), "label": "a"}, "data.path: must be a data frame, as"),
+        ({"data": "a.csv"}, {}, "data: must be a table of keys, got \"a.csv\""),
+        ("none.toml", {}, "none.toml: no such config file"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_named(config, options, message):
+    with pytest.raises(ConfigError, match=message):
+        ltr.experiment(config, **options)
+
+
+def test_frames_that_cannot_be_used():
+    with pytest.raises(DataError, match=r"data.path: the data frame has no rows or no columns, got shape \(0, 1\)"):
+        ltr.experiment(data=pd.DataFrame({"a": []}), label="a")
+    with pytest.raises(DataError, match="label column"):
+        ltr.experiment(data=pd.DataFrame({"a": [1, 2]}), label="b")
+
+
+def test_short_texts(finished):
+    assert repr(finished).startswith("<Results of 'small'; test dcg: ranknet ")
+    assert repr(finished.rankers) == "<rankers of a run: ranknet, logistic_regression, exact>"
+    html = finished._repr_html_()
+    assert "<th>test dcg</th>" in html
+    assert "<td>logistic_regression</td>" in html
+
+
+def test_results_of_a_file_say_how_to_get_frames(finished):
+    results = read_results(RunFolder(finished.folder))
+    assert results.table.equals(finished.table)
+    with pytest.raises(RunError, match=r"ltr\.experiment with its config and folder"):
+        _ = results.ranked

@@ -1,0 +1,286 @@
+"""The section ``[tune]`` of an experiment's config: ranges of keys, and how they are searched.
+
+::
+
+    [tune]
+    trials = 30
+    surrogate.l2 = {low = 1e-4, high = 10, log = true}
+    surrogate.losses = ["ranknet", "hinge"]            # one of these
+    exact.top_k = {low = 20, high = 100, step = 20}
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+from pydantic import StrictInt, StrictStr, ValidationError
+
+from trainers.config.errors import NOTHING, ConfigError, Finding, findings_of, nearest
+from trainers.config.experiment import (
+    TUNE,
+    Config,
+    config_tree,
+    describe_keys,
+    free_keys,
+    key_fields,
+    parse_config,
+)
+from trainers.config.sections import Section, Seed, Statistic, option
+from trainers.config.toml_text import apply_overrides, make_absolute, unflat
+
+
+class TuneConfig(Section):
+    """How the ranges of a config are searched."""
+
+    trials: StrictInt = option(30, "number of trials", ge=1, free=True)
+    method: StrictStr | None = option(
+        None, "method whose statistic counts; exact where that is enabled, else the only method", min_length=1
+    )
+    statistic: Statistic | None = option(None, "statistic to maximise; the first one reported when left out")
+    validation: float = option(
+        0.25, "share of the training rows (queries) to measure trials by; data.validation_path comes first", gt=0, lt=1
+    )
+    splits: StrictInt = option(3, "number of inner splits over which a trial is averaged", ge=1)
+    seed: Seed | None = option(None, "seed of the search and of the inner splits; the run's seed when left out")
+    time_limit: float | None = option(
+        None, "seconds of trials after which no other begins; no limit when left out", gt=0, free=True
+    )
+
+
+@dataclass(frozen=True)
+class Range:
+    """Values of one key among which to search.
+
+    Attributes:
+        key: the dotted key.
+        choices: the values; None for the numbers from low to high.
+        low: smallest number.
+        high: largest number.
+        step: distance of neighbouring numbers; None for 1 and, where the numbers are real, for any distance.
+        log: whether equal ratios count the same, not equal differences.
+        whole: whether the numbers are integers.
+    """
+
+    key: str
+    choices: tuple[Any, ...] | None = None
+    low: float = 0.0
+    high: float = 0.0
+    step: float | None = None
+    log: bool = False
+    whole: bool = False
+
+    @property
+    def first(self) -> Any:  # noqa: ANN401  (a value of any key)
+        """A value of the range."""
+        return self.low if self.choices is None else self.choices[0]
+
+    def has(self, value: object) -> bool:
+        """Return whether a value is in the range."""
+        if self.choices is not None:
+            return value in self.choices
+        if isinstance(value, bool) or not isinstance(value, int | float) or not self.low <= value <= self.high:
+            return False
+        return self.step is None or math.isclose((value - self.low) % self.step, 0.0, abs_tol=1e-9)
+
+    def coded(self, value: Any) -> Any:  # noqa: ANN401
+        """Return a value as Optuna keeps it: one of several choices as its JSON text."""
+        return value if self.choices is None else json.dumps(value)
+
+    def suggested(self, trial: Any) -> Any:  # noqa: ANN401  (Optuna's)
+        """Return the value that a trial of Optuna suggests."""
+        if self.choices is not None:
+            return json.loads(trial.suggest_categorical(self.key, [json.dumps(value) for value in self.choices]))
+        if self.whole:
+            step = 1 if self.step is None else int(self.step)
+            return trial.suggest_int(self.key, int(self.low), int(self.high), step=step, log=self.log)
+        return trial.suggest_float(self.key, self.low, self.high, step=self.step, log=self.log)
+
+
+def load_tuning(path: Path, overrides: Sequence[str]) -> tuple[dict[str, Any], TuneConfig, tuple[Range, ...]]:
+    """Read a config file with a section ``[tune]``.
+
+    Returns:
+        the tree of the experiment, how it is searched, and where.
+
+    Raises:
+        ConfigError: everything that is wrong with the experiment and its ranges, at once.
+    """
+    tree, given, findings = apply_overrides(config_tree(path), overrides)
+    make_absolute(tree.get("data"), Path())
+    section = tree.pop(TUNE, {})
+    return tree, *check_tuning(tree, section, str(path), overrides=given, findings=findings)
+
+
+def check_tuning(
+    tree: Mapping[str, Any],
+    section: object,
+    source: str,
+    **checked: Any,  # noqa: ANN401
+) -> tuple[TuneConfig, tuple[Range, ...]]:
+    """Check an experiment and its ranges together, and return how and where it is searched.
+
+    Args:
+        tree: the experiment.
+        section: its section ``[tune]``.
+        source: name of the origin, for errors.
+        checked: further arguments of `parse_config`.
+
+    Raises:
+        ConfigError: everything that is wrong with both, at once.
+    """
+    findings: list[Finding] = []
+    for check in (lambda: parse_config(tree, source=source, **checked), lambda: read_tuning(section, source)):
+        try:
+            found = check()
+        except ConfigError as error:
+            findings += error.findings
+    if findings:
+        raise ConfigError(source, findings)
+    assert isinstance(found, tuple)
+    return found
+
+
+def read_tuning(section: object, source: str) -> tuple[TuneConfig, tuple[Range, ...]]:
+    """Return what a section ``[tune]`` says.
+
+    Raises:
+        ConfigError: everything that is wrong with it, at once.
+    """
+    if not isinstance(section, Mapping):
+        raise ConfigError(source, [Finding(TUNE, "must be a table of keys", section)])
+    own = {key: value for key, value in section.items() if key in TuneConfig.model_fields}
+    findings = []
+    options = TuneConfig()
+    try:
+        options = TuneConfig.model_validate(own)
+    except ValidationError as error:
+        findings += [
+            Finding(f"{TUNE}.{found.path}", found.rule, found.value) for found in findings_of(error, TuneConfig, {})
+        ]
+    ranges = []
+    for key, value in _leaves({key: value for key, value in section.items() if key not in own}):
+        wrong = list(_wrong(key, value))
+        findings += [Finding(f"{TUNE}.{path}", rule, received) for path, rule, received in wrong]
+        if not wrong:
+            ranges.append(_range(key, value))
+    if not ranges and not findings:
+        example = "surrogate.l2 = {low = 1e-4, high = 10, log = true}"
+        findings.append(Finding(TUNE, f"must have a range for at least one key, such as {example}"))
+    if options.statistic is None and any(one.key in ("exact.statistic", "card.statistic") for one in ranges):
+        findings.append(Finding(f"{TUNE}.statistic", "is required where the statistic of a method is tuned"))
+    if findings:
+        raise ConfigError(source, findings)
+    return options, tuple(ranges)
+
+
+_KEYS = tuple(key for key, *_ in describe_keys())
+_PARTS = ("low", "high", "step", "log")
+
+
+def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the ranges of a table by dotted key."""
+    for key, value in tree.items():
+        path = f"{prefix}{key}"
+        if isinstance(value, Mapping) and path not in _KEYS and not set(value) & {"low", "high"} and value:
+            yield from _leaves(value, f"{path}.")
+        else:
+            yield path, value
+
+
+def _wrong(key: str, value: object) -> Iterator[tuple[str, str, object]]:
+    """Yield what is wrong with a range: path, rule, value."""
+    if key not in _KEYS:
+        if any(known.startswith(f"{key}.") for known in _KEYS):
+            yield key, "is a section: name its keys", value
+        else:
+            yield key, f"unknown key{nearest(key, (*_KEYS, *TuneConfig.model_fields))}", value
+    elif key.startswith(("data.", "statistics.", "tracking.")) or "." not in key or key in free_keys():
+        yield key, "must not be tuned: trials share their data, their seed, and what is measured", value
+    elif key in ("exact.enabled", "card.enabled"):
+        yield key, "must not be tuned: tune.method names the method whose statistic counts", value
+    elif isinstance(value, list):
+        if not value:
+            yield key, "must have at least one value", value
+        for at, one in enumerate(value):
+            if one in value[:at]:
+                yield f"{key}[{at}]", "must not be there twice", one
+            yield from ((f"{key}[{at}]", rule, got) for rule, got in _refused(key, one))
+    elif isinstance(value, Mapping):
+        yield from _wrong_numbers(key, value)
+    else:
+        yield key, "must be a list of values, or a table: {low = 1, high = 10}, with or without step and log", value
+
+
+def _wrong_numbers(key: str, given: Mapping[str, Any]) -> Iterator[tuple[str, str, object]]:
+    kind = _number_kind(key)
+    if kind is None:
+        yield key, "takes no range of numbers: give a list of its values", dict(given)
+        return
+    for part in given:
+        if part not in _PARTS:
+            hint = nearest(part, _PARTS) or f"; known are {', '.join(_PARTS)}"
+            yield f"{key}.{part}", f"unknown key{hint}", given[part]
+    word, types = ("an integer", int) if kind is int else ("a finite number", (int, float))
+    numbers = {}
+    for part in ("low", "high", "step"):
+        number = given.get(part, NOTHING)
+        if number is NOTHING:
+            if part != "step":
+                yield f"{key}.{part}", "is required", NOTHING
+        elif isinstance(number, bool) or not isinstance(number, types) or not math.isfinite(number):
+            yield f"{key}.{part}", f"must be {word}", number
+        else:
+            numbers[part] = number
+    log = given.get("log", False)
+    if not isinstance(log, bool):
+        yield f"{key}.log", "must be true or false", log
+    if "step" in given and log is True:
+        yield f"{key}.step", "goes with log = false only", given["step"]
+    if numbers.get("step", 1) <= 0:
+        yield f"{key}.step", "must be > 0", numbers["step"]
+    if {"low", "high"} <= numbers.keys():
+        if numbers["low"] >= numbers["high"]:
+            yield key, "is empty: low must be below high", dict(given)
+        elif log is True and numbers["low"] <= 0:
+            yield f"{key}.low", "must be > 0 with log = true", numbers["low"]
+        else:
+            for part in ("low", "high"):
+                yield from ((f"{key}.{part}", rule, got) for rule, got in _refused(key, numbers[part]))
+
+
+def _refused(key: str, value: object) -> Iterator[tuple[str, object]]:
+    """Yield the rules of a key that a value breaks by itself."""
+    tree = {"name": "x", "data": {"name": "gaussians"}} | unflat({key: value})
+    try:
+        Config.model_validate(tree)
+    except ValidationError as error:
+        for found in findings_of(error, Config, {}):
+            if found.path.split("[")[0] == key:
+                yield found.rule, found.value
+
+
+def _number_kind(key: str) -> type[int] | type[float] | None:
+    """Return the type of the numbers that a key takes, None where it takes none."""
+
+    def types(annotation: Any) -> Iterator[Any]:  # noqa: ANN401
+        if get_origin(annotation) in (tuple, dict):
+            return
+        parts = get_args(annotation)
+        if not parts:
+            yield annotation
+        for part in parts:
+            yield from types(part)
+
+    found = set(types(key_fields()[key].annotation))
+    return float if float in found else int if int in found else None
+
+
+def _range(key: str, value: Any) -> Range:  # noqa: ANN401
+    if isinstance(value, list):
+        return Range(key, tuple(value))
+    return Range(key, None, **dict(value), whole=_number_kind(key) is int)

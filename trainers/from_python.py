@@ -1,0 +1,261 @@
+"""Experiments and their tuning from Python: `ltr.experiment` and `ltr.tune`, what `ltr run` and `ltr tune` do.
+
+The library loads this module only when one of the two names is used; it imports nothing of `trainers` otherwise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import narwhals.stable.v2 as narwhals
+import numpy as np
+
+from trainers.config import Config, parse_config
+from trainers.config.errors import ConfigError, Finding
+from trainers.config.experiment import TUNE, config_tree
+from trainers.config.toml_text import make_absolute, merged, unflat
+from trainers.config.tuning import check_tuning
+from trainers.display import Display
+from trainers.run.experiment import run_experiment
+from trainers.run.results import Results
+from trainers.task.data import FRAME, PATHS, as_pandas, split_of
+from trainers.tune.results import Tuning
+from trainers.tune.runner import Search, run_tuning
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["experiment", "tune"]
+
+Given = str | os.PathLike[str] | Mapping[str, Any] | Config | None
+"""A config: a path, a dict with nested or dotted keys, a `Config`, or nothing but defaults."""
+
+
+def experiment(
+    config: Given = None,
+    *,
+    data: Any = None,  # noqa: ANN401  (a frame of any library)
+    test: Any = None,  # noqa: ANN401
+    label: str | None = None,
+    query: str | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    fresh: bool = False,
+    progress: bool = False,
+    **overrides: Any,  # noqa: ANN401  (any key of a config)
+) -> Results:
+    """Run the experiment of a config, as ``ltr run`` does, and return its results with frames and fitted rankers.
+
+    Where there is a folder, what is finished there is not computed again, and the same call continues an interrupted
+    run. Ctrl-C returns the results so far, with ``complete`` False.
+
+    Args:
+        config: a path of a TOML file, a dict (nested, or with dotted keys such as ``exact.top_k``), or a `Config`; the
+            defaults where left out.
+        data: a table: a pandas or polars frame, or the path of a file. A dict sets keys of ``[data]``.
+        test: the table of the test set; `data` is split when left out.
+        label: column of the labels in `data`.
+        query: column of the queries in `data`; without one, all rows are one list.
+        folder: the run folder; by default ``runs_dir/name`` where the config or the overrides have ``runs_dir``, else a
+            temporary folder without TensorBoard events, which lives as long as the results.
+        fresh: throw away an earlier run in the folder.
+        progress: whether to show progress on stderr.
+        overrides: keys of the config that replace those of `config`: sections as dicts, or dotted keys in ``**{}``.
+
+    Raises:
+        ConfigError: everything that is wrong with the config, at once.
+        DataError: the data cannot be used.
+        RunError: the folder or an option cannot be used.
+
+    Examples:
+        >>> import ltr
+        >>> results = ltr.experiment(
+        ...     {"data.name": "gaussians", "surrogate.losses": ["ranknet"], "baselines.methods": []},
+        ...     exact={"enabled": False, "statistic": "auc"},
+        ... )
+        >>> results.table["test auc"].round(3).to_dict()
+        {'ranknet': 0.774}
+        >>> results.ranked["position"].head(3).tolist(), results.rankers["ranknet"].coef_.shape
+        ([1, 2, 3], (2,))
+    """
+    tree, frames, source = _given(config, data, test, {"label": label, "query": query}, overrides)
+    with _placed(tree, folder) as temporary, Display(_console() if progress else None) as display:
+        config = parse_config(tree, source=source)
+        results = run_experiment(config, fresh=fresh, display=display, read=_reader(frames))
+        if temporary:
+            weakref.finalize(results.source, shutil.rmtree, temporary, ignore_errors=True)
+    return results
+
+
+def tune(
+    config: Given = None,
+    ranges: Mapping[str, Any] | None = None,
+    *,
+    data: Any = None,  # noqa: ANN401
+    test: Any = None,  # noqa: ANN401
+    label: str | None = None,
+    query: str | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    fresh: bool = False,
+    progress: bool = False,
+    **overrides: Any,  # noqa: ANN401
+) -> Tuning:
+    """Search for the best options of an experiment by the training set alone, and fit them, as ``ltr tune`` does.
+
+    Each trial is measured on inner splits of the training set, by whole queries where there are queries. The same call
+    continues an interrupted search in a folder, and one with more trials. It needs Optuna: ``pip install 'ltr[tune]'``.
+
+    Args:
+        config: as for `experiment`; its section ``[tune]`` may hold ranges and options.
+        ranges: ranges by dotted key, lists of values or ``{"low": 1e-4, "high": 10, "log": True}``; also options of the
+            search: ``trials``, ``method``, ``statistic``, ``validation``, ``splits``, ``seed``, ``time_limit``.
+        data: as for `experiment`, and so are `test`, `label`, `query` and `overrides`.
+        test: the table of the test set.
+        label: column of the labels.
+        query: column of the queries.
+        folder: folder of the search; by default ``runs_dir/name-tune`` where there is a ``runs_dir``, else a temporary
+            one.
+        fresh: throw away an earlier search in the folder.
+        progress: whether to show progress on stderr.
+        overrides: keys of the config.
+
+    Raises:
+        ConfigError: everything that is wrong with the config or its ranges, at once.
+        DataError: the data cannot be used.
+        RunError: Optuna is missing, the folder cannot be used, or all trials failed.
+
+    Examples:
+        >>> import ltr
+        >>> found = ltr.tune(
+        ...     {"data.name": "gaussians", "surrogate.losses": ["ranknet"], "baselines.methods": []},
+        ...     {"surrogate.l2": [1e-4, 100.0], "trials": 2, "splits": 1},
+        ...     exact={"enabled": False, "statistic": "auc"},
+        ... )
+        >>> len(found.trials), found.best["surrogate.l2"] in (1e-4, 100.0), found.results.complete
+        (2, True, True)
+    """
+    tree, frames, source = _given(config, data, test, {"label": label, "query": query}, overrides)
+    section = merged(tree.pop(TUNE, {}), _nested(ranges or {}))
+    options, found = check_tuning(tree, section, source)
+    with _placed(tree, folder, "-tune") as temporary, Display(_console() if progress else None) as display:
+        search = Search(tree, options, found, Path(tree["runs_dir"]) / tree["name"], source, _reader(frames))
+        tuning = run_tuning(search, fresh=fresh, display=display)
+        if temporary:
+            weakref.finalize(tuning, shutil.rmtree, temporary, ignore_errors=True)
+    return tuning
+
+
+@contextlib.contextmanager
+def _placed(tree: dict[str, Any], folder: str | os.PathLike[str] | None, suffix: str = "") -> Iterator[str]:
+    """Put the folder of a run into its tree; yield a temporary one, which an error removes, or an empty text."""
+    if folder is not None:
+        tree |= {"runs_dir": str(Path(folder).parent), "name": Path(folder).name}
+    elif "runs_dir" in tree:
+        tree["name"] = f"{tree['name']}{suffix}"
+    else:
+        temporary = tempfile.mkdtemp(prefix="ltr-")
+        tree |= {"runs_dir": temporary, "tracking": {"loggers": [], "figures": False} | tree.get("tracking", {})}
+        try:
+            yield temporary
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+        return
+    yield ""
+
+
+def _reader(frames: Mapping[str, pd.DataFrame]) -> Any:  # noqa: ANN401  (`split_of`, with frames or without)
+    return partial(split_of, frames=frames) if frames else split_of
+
+
+def _console() -> Any:  # noqa: ANN401  (rich's)
+    from rich.console import Console
+
+    return Console(stderr=True)
+
+
+def _given(
+    config: Given,
+    data: Any,  # noqa: ANN401
+    test: Any,  # noqa: ANN401
+    columns: Mapping[str, str | None],
+    overrides: Mapping[str, Any],
+) -> tuple[dict[str, Any], dict[str, pd.DataFrame], str]:
+    """Return the tree of a config with everything that was given beside it, its frames by key of the data, and source.
+
+    Raises:
+        ConfigError: arguments of other types.
+    """
+    source, tree = "config", _tree(config)
+    if isinstance(config, str | os.PathLike):
+        source = os.fspath(config)
+    if isinstance(data, Mapping):
+        overrides, data = {"data": data, **overrides}, None
+    tree = merged(tree, _nested(overrides))
+    if not isinstance(tree.get("data", {}), Mapping):
+        raise ConfigError(source, [Finding("data", "must be a table of keys", tree["data"])])
+    section = dict(tree.get("data", {}))
+    if data is not None:
+        for key in ("name", *PATHS):  # these data come in their place
+            section.pop(key, None)
+        section["path"] = data
+    section |= {key: value for key, value in (("test_path", test), *columns.items()) if value is not None}
+    frames = {}
+    for key in PATHS:
+        value = section.get(key)
+        if narwhals.dependencies.is_into_dataframe(value):
+            frames[key] = as_pandas(value, key)
+            section |= {key: FRAME, "format": "table"}
+        elif value is not None and not isinstance(value, str):
+            rule = "must be a pandas or polars frame, or the path of a file"
+            raise ConfigError(source, [Finding(f"data.{key}", rule, type(value).__name__)])
+    for key, value in section.items():
+        if frames and key in ("missing", "decimal") and value:
+            rule = "goes with files only: put the frame's cells right instead"
+            raise ConfigError(source, [Finding(f"data.{key}", rule, value)])
+        if frames and key in PATHS and value is not None and key not in frames:
+            rule = "must be a data frame, as the other sets are"
+            raise ConfigError(source, [Finding(f"data.{key}", rule, value)])
+    if not frames:
+        make_absolute(section, Path())
+    tree["data"] = section
+    tree.setdefault("name", "experiment")
+    return tree, frames, source
+
+
+def _tree(config: Given) -> dict[str, Any]:
+    if config is None:
+        return {}
+    if isinstance(config, Config):
+        return config.model_dump(exclude_unset=True)
+    if isinstance(config, Mapping):
+        return _nested(config)
+    if isinstance(config, str | os.PathLike):
+        return config_tree(Path(config))
+    rule = "must be a path, a dict, or a Config; data frames are given as data=..."
+    raise ConfigError("config", [Finding("config", rule, type(config).__name__)])
+
+
+def _nested(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tree with dotted keys of its first level as tables, and values of plain types."""
+    nested: dict[str, Any] = {}
+    for key, value in tree.items():
+        nested = merged(nested, unflat({str(key): _plain(value)}))
+    return nested
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401  (any value of a config)
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value

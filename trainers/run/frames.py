@@ -1,0 +1,84 @@
+"""What Python makes of a finished run: frames of its table, curves and ranked rows, and its fitted rankers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from ltr.rankers import Ranker
+from trainers.config import CARD, EXACT
+from trainers.files import reading
+from trainers.loggers import FINAL
+from trainers.run.folder import RunFolder
+from trainers.run.predict import ranker_of
+from trainers.run.tracking import read_log
+from trainers.task.measures import Task
+from trainers.task.raw import test_rows
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """What frames and rankers of a run are made from."""
+
+    run: RunFolder  # its folder
+    task: Task  # its options and data
+
+
+class Rankers(Mapping[str, Ranker]):
+    """The fitted rankers of a run by method, each read from the run folder when it is first asked for."""
+
+    def __init__(self, source: Source, methods: tuple[str, ...]) -> None:
+        self._source, self._methods = source, methods  # the source keeps a temporary folder
+        self._read: dict[str, Ranker] = {}
+
+    def __getitem__(self, method: str) -> Ranker:
+        if method not in self._methods:
+            raise KeyError(f"{method!r}; fitted are {', '.join(self._methods)}")
+        if method not in self._read:
+            self._read[method] = ranker_of(self._source.run, method)
+        return self._read[method]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._methods)
+
+    def __len__(self) -> int:
+        return len(self._methods)
+
+    def __repr__(self) -> str:
+        return f"<rankers of a run: {', '.join(self._methods)}>"
+
+
+def curves(run: RunFolder, steps: Mapping[str, int | None]) -> pd.DataFrame:
+    """Return the logged values of methods with steps, one row for each method and step, one column for each tag."""
+    rows = []
+    for method, count in steps.items():
+        if method == EXACT or count is None:  # its steps are milliseconds; methods without steps have level lines
+            continue
+        log = run.method(method).log
+        with reading(log):
+            rows += [
+                {"method": method, "step": entry["step"], **entry["values"]}
+                for entry in read_log(log)
+                if not any(tag.startswith(FINAL) for tag in entry["values"])
+            ]
+    return pd.DataFrame(rows) if rows else pd.DataFrame(columns=["method", "step"])
+
+
+def ranked(source: Source, method: str, ranker: Ranker) -> pd.DataFrame:
+    """Return the rows of the test set from the top down as a method ranks them, with the columns of the data."""
+    task, split = source.task, source.task.split
+    rows, test = test_rows(task.config.data, split), split.test
+    if method == CARD:
+        found = ranker.rank(rows.reset_index(drop=True))
+    else:
+        ids = test.qid
+        if split.tables is not None and (queries := split.tables[1].queries) is not None:
+            ids = queries[test.rows]
+        found = ranker.rank(task.rows_of(test), ids)
+    order = found.index.to_numpy()
+    own = rows.iloc[order].drop(columns=task.config.data.query or [])
+    taken = {name: f"{name} (data)" for name in own if name in found}
+    found.index = own.index
+    return pd.concat([found, own.rename(columns=taken)], axis=1)

@@ -1,0 +1,1 @@
+"""Searches for the best options of an experiment, trial by trial."""
