@@ -21,15 +21,15 @@ from ltr.exact.scip.base import linear as sum_of
 from ltr.exact.solution import Status
 from ltr.exact.state import Stopped
 
-_FEASTOL, _FOUND_WITHIN = 1e-8, 1e-9  # SCIP's tolerance for given weights, and for those that it finds
-_SECONDS = 10.0  # for one question to SCIP
+_FEASTOL, _FOUND_WITHIN = 1e-6, 1e-7  # SCIP's tolerance for given weights, and for those that it finds
+_SECONDS = 2.0  # for one question to SCIP
 _REMEMBERED = 10_000  # answers about weights
 
 
 class ScipConstraints(LinearConstraints):
     """Side constraints that a function adds to a SCIP model: quadratic rows, disjunctions, extra variables.
 
-    Weights are feasible if SCIP accepts them within 1e-8, its tolerance; variables that the function adds may take any
+    Weights are feasible if SCIP accepts them within 1e-6, its tolerance; variables that the function adds may take any
     values. Certificates cannot state such constraints.
 
     Args:
