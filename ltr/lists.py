@@ -24,6 +24,8 @@ from torch import Tensor
 
 from ltr.native import Groups
 
+_USUAL_SCORES = (torch.float32, torch.float64)
+_USUAL_LABELS = (torch.int64, torch.float32, torch.float64)
 _EXACT = 2**24  # all integers up to here are exact in float32
 
 
@@ -185,6 +187,21 @@ def check_inputs(scores: Tensor, labels: Tensor, mask: Tensor | None = None, wei
             f"scores of shape {tuple(scores.shape)} are {scores.numel()} lists of one item, which leave nothing to"
             " ranked: squeeze(-1) scores and labels if their last axis is not the list, or pass mask= if it is"
         )
+
+
+def are_simple(scores: Tensor, labels: Tensor) -> bool:
+    """Return whether `check_inputs` accepts scores and labels because they are of the usual types: a quick answer."""
+    if type(scores) is not Tensor or type(labels) is not Tensor:
+        return False
+    shape = scores.shape
+    return (
+        scores.dtype in _USUAL_SCORES
+        and labels.dtype in _USUAL_LABELS
+        and labels.shape == shape
+        and len(shape) > 0
+        and shape[-1] > 1
+        and torch._C._functorch.peek_interpreter_stack() is None
+    )
 
 
 def check_qid(scores: Tensor, qid: Tensor | None) -> None:

@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
 # Run the tests of the compiled core with the sanitizers: addresses and undefined behaviour, then data races.
 # Usage: scripts/sanitize.sh [address|thread] [ARGUMENTS OF PYTEST]; needs g++ and its sanitizer libraries (Linux).
+# With SETUP=no it takes .venv as it is.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-scripts/setup.sh dev
+[ "${SETUP:-}" = no ] || scripts/setup.sh dev
 checkout="$PWD"
 
 # the tests that run compiled kernels
-files=(tests/test_central.py tests/test_native_*.py tests/test_card_search.py tests/test_line_search.py
-    tests/test_probing.py tests/test_supports.py tests/test_weight_space.py tests/test_whole_numbers.py
-    tests/test_loss_invariants.py tests/test_operating_points.py tests/test_gbdt.py)
+areas=(
+    card_search central certificate gbdt hosted levels line_search listwise local_search loss_invariants
+    max_nonzeros native_losses native_weight_space operating_points probing supports weight_space whole_numbers
+)
+files=("${areas[@]/%/.py}")
+files=("${files[@]/#/tests/test_}")
 
 both=(address thread)
 if [ "${1:-}" = address ] || [ "${1:-}" = thread ]; then

@@ -52,7 +52,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, NoReturn, get_args
+from typing import Any, ClassVar, Literal, NoReturn, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -106,6 +106,9 @@ class LinearConstraints:
     A: FloatArray
     b: FloatArray
 
+    linear: ClassVar[bool] = True
+    """Whether the rows say it all; a subclass may have more, see `ltr.exact.scip.ScipConstraints`."""
+
     def __init__(self, A: ArrayLike, b: ArrayLike) -> None:
         rows = np.atleast_2d(as_numbers("constraints: A", A).copy())
         limits = np.atleast_1d(as_numbers("constraints: b", b).copy())
@@ -140,6 +143,10 @@ class LinearConstraints:
         if np.any((excess > 0) & ~unsure):
             return False
         return all(_satisfied_exactly(self.A[r], self.b[r], w, tolerance) for r in np.flatnonzero(unsure))
+
+    def point(self, low: FloatArray, high: FloatArray) -> FloatArray | None:
+        """Return weights between two limits that satisfy constraints beyond the rows; None where there are none."""
+        raise NotImplementedError(f"{type(self).__name__} has nothing beyond its rows")
 
 
 class Problem:
@@ -212,6 +219,11 @@ class Problem:
 
     def _common_content(self) -> dict[str, Any]:
         sides = self.constraints
+        if sides is not None and not sides.linear:
+            raise ValueError(
+                f"a certificate cannot state constraints that only SCIP knows, got {type(sides).__name__}: use"
+                " LinearConstraints"
+            )
         return {
             "C": self.C,
             "margin": self.margin,

@@ -31,7 +31,7 @@ import torch
 from torch import Tensor, nn
 
 from ltr.checks import one_of
-from ltr.lists import Lists, as_lists, buckets, check_inputs, check_qid, numbered
+from ltr.lists import Lists, are_simple, as_lists, buckets, check_inputs, check_qid, numbered
 from ltr.losses import transforms
 from ltr.losses.operators import Pass, groups_of, is_native, list_loss_operator
 from ltr.native import Groups, ListLoss
@@ -205,8 +205,9 @@ class RankingLoss(nn.Module, abc.ABC):
         """
         if torch.compiler.is_compiling() and self.is_built_in() and scores.device.type in transforms.COMPILED_FOR:
             return list_loss_operator(scores, labels, mask, weight, qid, self.name, self.reduction)[0]
-        check_inputs(scores, labels, mask, weight)
-        check_qid(scores, qid)
+        if mask is not None or weight is not None or qid is not None or not are_simple(scores, labels):
+            check_inputs(scores, labels, mask, weight)
+            check_qid(scores, qid)
         if is_native(scores, labels, mask, weight, qid):
             groups = None if qid is None else groups_of(qid)
             kernel = self.native_for(scores, mask, weight, groups)

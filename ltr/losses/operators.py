@@ -74,9 +74,13 @@ def groups_of(qid: Tensor) -> Groups:
 def is_native(*tensors: Tensor | None) -> bool:
     """Return whether these are tensors that the core can read, without a transform of torch that it would hide from."""
     for x in tensors:
-        if x is not None and (type(x) not in _PLAIN or x.device.type not in transforms.COMPILED_FOR):
+        if x is not None and (type(x) not in _PLAIN or not x.is_cpu):
             return False
-    return torch._C._functorch.peek_interpreter_stack() is None and torch.autograd.forward_ad._current_level < 0
+    return (
+        "cpu" in transforms.COMPILED_FOR
+        and torch._C._functorch.peek_interpreter_stack() is None
+        and torch.autograd.forward_ad._current_level < 0
+    )
 
 
 _PLAIN = (Tensor, torch.nn.Parameter)
@@ -97,7 +101,7 @@ class Pass:
 
     def __call__(self, scores: Tensor) -> Tensor:
         """Return the reduced value of the lists."""
-        value: Tensor = _OnePass.apply(scores, self)
+        value: Tensor = _apply(scores, self)
         return value
 
 
@@ -109,21 +113,29 @@ class _OnePass(torch.autograd.Function):
         if found is None:
             found = _by_formula(what.loss, scores, labels, mask, weight, qid, what.reduction)
         value, slopes = found
-        ctx.save_for_backward(slopes, scores, *(x for x in (labels, mask, weight, qid) if x is not None))
+        ctx.save_for_backward(slopes, scores, labels, mask, weight, qid)  # type: ignore[arg-type]  # None is kept as None
         ctx.what = what  # type: ignore[attr-defined]
         return value
 
     @staticmethod
     def backward(ctx: _Context, grad: Tensor) -> tuple[Tensor | None, ...]:
-        slopes, scores, *_ = ctx.saved_tensors  # type: ignore[attr-defined]  # raises if data were changed in place
+        saved = ctx.saved_tensors  # type: ignore[attr-defined]  # raises if data were changed in place
+        slopes: Tensor = saved[0]
+        scores: Tensor = saved[1]
         what: Pass = ctx.what  # type: ignore[attr-defined]
         if torch.is_grad_enabled():
             given = what.labels, what.mask, what.weight, what.qid
             pull_back = torch.func.vjp(lambda s: what.loss.in_torch(s, *given, reduction=what.reduction), scores)[1]
             return pull_back(grad)[0], None
-        number = _numbers(what.groups) if what.groups is not None and grad.ndim else None
-        to_scores = _chained(grad, slopes, number)
+        if grad.ndim:
+            to_scores = _chained(grad, slopes, None if what.groups is None else _numbers(what.groups))
+        else:
+            to_scores = grad * slopes
         return to_scores if to_scores.dtype == scores.dtype else to_scores.to(scores.dtype), None
+
+
+# `_OnePass.apply` without a look for transforms of torch, of which `is_native` has found none
+_apply: Callable[[Tensor, Pass], Tensor] = super(torch.autograd.Function, _OnePass).apply
 
 
 def by_core(
@@ -136,28 +148,27 @@ def by_core(
     reduction: str,
 ) -> tuple[Tensor, Tensor] | None:
     """Return value and gradient; None for inputs that the core does not accept."""
-    s = scores.detach()
-    if s.dtype in _HALF:
-        s = s.float()
-    y = labels.detach()
-    if y.dtype not in (s.dtype, torch.int64):
-        y = y.to(s.dtype)
-    s = s.contiguous()
-    slopes = torch.empty_like(s)
+    dtype = scores.dtype
+    if dtype in _HALF:
+        scores, dtype = scores.float(), torch.float32
+    if labels.dtype not in (dtype, torch.int64):
+        labels = labels.to(dtype)
+    scores = scores.contiguous()
+    slopes = torch.empty_like(scores)
     if reduction == "none":
-        values = s.new_empty(s.shape[:-1] if groups is None else (groups.lists,))
+        values = scores.new_empty(scores.shape[:-1] if groups is None else (groups.lists,))
     else:
-        values = s.new_empty(())
+        values = scores.new_empty(())
     accepted = kernel(
-        s.numpy(),
-        y.contiguous().numpy(),
-        None if mask is None else mask.detach().contiguous().numpy(),
-        None if weight is None else weight.detach().to(s.dtype).contiguous().numpy(),
+        scores,
+        labels.contiguous(),
+        None if mask is None else mask.contiguous(),
+        None if weight is None else weight.to(dtype).contiguous(),
         groups,
         reduction,
         torch.get_num_threads(),
-        values.numpy(),
-        slopes.numpy(),
+        values,
+        slopes,
     )
     return (values, slopes) if accepted else None
 

@@ -31,17 +31,29 @@ class Groups {
   double pairs_ = 0.0;
 };
 
+// Arrays of items go on to a multiple of this many numbers, so that loops may end with a whole vector.
+constexpr std::size_t kBlock = 16;
+
+constexpr std::size_t padded(std::size_t n) { return (n + kBlock - 1) & ~(kBlock - 1); }
+
+// Fill what comes behind n values; return the length with that.
+inline std::size_t pad(double* values, std::size_t n, double filler) {
+  const std::size_t end = padded(n);
+  for (std::size_t i = n; i < end; ++i) values[i] = filler;
+  return end;
+}
+
 // Numbers that a kernel needs for one list, taken from memory that is kept from list to list.
 class Workspace {
  public:
   void reset(std::size_t n) {
-    const std::size_t least = kArrays * (n + 8);
+    const std::size_t least = kArrays * padded(n + 1);
     if (memory_.size() < least) memory_.resize(least);
     used_ = 0;
   }
   double* take(std::size_t n) {
     double* begin = memory_.data() + used_;
-    used_ += (n + 7) / 8 * 8;
+    used_ += padded(n);
     return begin;
   }
   std::vector<std::int32_t>& integers(std::size_t which, std::size_t n) {
@@ -56,11 +68,12 @@ class Workspace {
   std::size_t used_ = 0;
 };
 
-// The items of one list that count.
+// The items of one list that count. Scores, labels and slopes have room for `padded(n)` numbers, which kernels may
+// fill.
 struct List {
   std::size_t n;
-  const double* scores;
-  const double* labels;
+  double* scores;
+  double* labels;
   const double* weights;  // nullptr: all are 1
   double* slopes;         // the gradient of the list's value, to be written
 };

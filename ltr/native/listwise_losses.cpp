@@ -11,8 +11,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kLeast = std::numeric_limits<double>::min();  // an item of positive weight counts, however little
-constexpr std::size_t kLanes = 8;
-constexpr double kFar = 1e4;  // score of an item of label 1 whose loss is 0
+constexpr double kFar = 1e4;                                   // score of an item of label 1 whose loss is 0
 
 LTR_MULTIVERSION bool binary(const double* labels, std::size_t n) {
   double largest = 0.0;  // of a product that is 0 for labels 0 and 1 only
@@ -24,12 +23,12 @@ LTR_MULTIVERSION bool binary(const double* labels, std::size_t n) {
   return largest == 0.0;
 }
 
-// Of kLanes items: write slopes, multiply products by 1 + e, and add up the parts of the losses that are linear.
-[[gnu::always_inline]] inline double logistic_lanes(const double* scores, const double* labels, double* slopes,
+// Of a block of items: write slopes, multiply products by 1 + e, and add up the parts of the losses that are linear.
+[[gnu::always_inline]] inline double logistic_block(const double* scores, const double* labels, double* slopes,
                                                     double* products) {
   double linear = 0.0;
 #pragma omp simd reduction(+ : linear)
-  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+  for (std::size_t lane = 0; lane < kBlock; ++lane) {
     const double sign = 1.0 - 2.0 * labels[lane], x = sign * scores[lane], size = x > 0.0 ? x : -x;
     const double far = exp_of(-size), inverse = 1.0 / (1.0 + far);
     linear += x > 0.0 ? x : 0.0;
@@ -39,37 +38,28 @@ LTR_MULTIVERSION bool binary(const double* labels, std::size_t n) {
   return linear;
 }
 
-// log of the product over lanes of 1 + product; the products start anew.
-[[gnu::always_inline]] inline double log_of_lanes(double* products) {
-  for (std::size_t half = kLanes / 2; half > 0; half /= 2) {
+// log of the product over a block of 1 + product; the products start anew.
+[[gnu::always_inline]] inline double log_of_block(double* products) {
+  for (std::size_t half = kBlock / 2; half > 0; half /= 2) {
     for (std::size_t lane = 0; lane < half; ++lane) {
       products[lane] += products[lane + half] * (1.0 + products[lane]);
     }
   }
   const double log = log_of_one_plus_any(products[0]);
-  for (std::size_t lane = 0; lane < kLanes; ++lane) products[lane] = 0.0;
+  for (std::size_t lane = 0; lane < kBlock; ++lane) products[lane] = 0.0;
   return log;
 }
 
-// Write the slopes of the logistic losses of items with labels 0 and 1, and return the sum of the losses. Losses
-// multiply to products of terms 1 + e <= 2, whose logarithms are taken at the end (see `pair_losses.cpp`).
-LTR_MULTIVERSION double logistic_sum(const double* scores, const double* labels, double* slopes, std::size_t n) {
-  double products[kLanes] = {}, sum = 0.0;
-  std::size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    sum += logistic_lanes(scores + i, labels + i, slopes + i, products);
-    if (i % (kLanes * 64) == kLanes * 63) sum += log_of_lanes(products);
+// Write the slopes of the logistic losses of items with labels 0 and 1, and return the sum of the losses: of what is
+// linear in the scores, and of logarithms of 1 + e <= 2, which are taken of products (see `pair_losses.cpp`).
+LTR_MULTIVERSION double logistic_sum(const double* scores, const double* labels, double* slopes, std::size_t items) {
+  const std::size_t n = padded(items);
+  double products[kBlock] = {}, sum = 0.0;
+  for (std::size_t from = 0; from < n; from += kBlock) {
+    sum += logistic_block(scores + from, labels + from, slopes + from, products);
+    if (from / kBlock % 32 == 31) sum += log_of_block(products);
   }
-  if (i < n) {
-    double s[kLanes], y[kLanes], slope[kLanes];
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      s[lane] = i + lane < n ? scores[i + lane] : kFar;
-      y[lane] = i + lane < n ? labels[i + lane] : 1.0;
-    }
-    sum += logistic_lanes(s, y, slope, products);
-    for (std::size_t lane = 0; i + lane < n; ++lane) slopes[i + lane] = slope[lane];
-  }
-  return sum + log_of_lanes(products);
+  return sum + log_of_block(products);
 }
 
 // The same for weighted items.
@@ -100,38 +90,72 @@ LTR_MULTIVERSION double exponentiate(const double* terms, double largest, double
 
 LTR_MULTIVERSION double largest_of(const double* values, std::size_t n) { return largest_term(values, n); }
 
-// The cross entropy of shares, once multiplied by their unit, and the exponentials of terms of scores divided by their
-// sum: the terms are the scores themselves or, with weights, their distances from the highest plus the logarithms of
-// weights, which were divided by a weight whose logarithm is `log_weight`. The shares add up to `total`.
-[[gnu::always_inline]] inline double cross_entropy(const double* scores, double highest, const double* terms,
-                                                   double log_weight, const double* shares, double unit, double total,
-                                                   double* slopes, std::size_t n) {
-  const double largest = terms == scores ? highest : largest_term(terms, n);
-  const double drawn = ratios(terms, largest, slopes, n), drawn_unit = total / drawn;
+// The cross entropy of exponentials of terms of labels and terms of scores, each divided by their sum: the terms are
+// the labels and scores themselves or, with weights, their distances from the largest plus the logarithms of weights,
+// which were divided by a weight whose logarithm is `log_weight`. Terms are filled up with
+// -infinity. Exponentials have the precision of Real.
+template <class Real>
+[[gnu::always_inline]] inline double entropy(const double* scores, double highest, const double* label_terms,
+                                             const double* score_terms, double log_weight, double* shares,
+                                             double* slopes, std::size_t items) {
+  const std::size_t n = padded(items);
+  double best = -kInfinity, largest = -kInfinity;
+#pragma omp simd reduction(max : best, largest)
+  for (std::size_t i = 0; i < n; ++i) {
+    best = label_terms[i] > best ? label_terms[i] : best;
+    largest = score_terms[i] > largest ? score_terms[i] : largest;
+  }
+  double tops = 0.0, drawn = 0.0;
+#pragma omp simd reduction(+ : tops, drawn)
+  for (std::size_t i = 0; i < n; ++i) {
+    const Real top = exp_of(static_cast<Real>(label_terms[i] - best)),
+               ratio = exp_of(static_cast<Real>(score_terms[i] - largest));
+    shares[i] = top;
+    slopes[i] = ratio;
+    tops += top;
+    drawn += ratio;
+  }
   // weighted terms are distances from the highest score, others are the scores
-  const double log_sum = (terms == scores ? 0.0 : largest) + log_weight + log_of_one_plus_any(drawn - 1.0);
+  if (score_terms == scores) highest = largest;
+  const double log_sum = (score_terms == scores ? 0.0 : largest) + log_weight + log_of_one_plus_any(drawn - 1.0);
+  const double top_unit = 1.0 / tops, drawn_unit = 1.0 / drawn;
   double sum = 0.0;
 #pragma omp simd reduction(+ : sum)
   for (std::size_t i = 0; i < n; ++i) {
-    const double share = shares[i] * unit, missing = (highest - scores[i]) + log_sum;
-    sum += share > 0.0 ? share * missing : 0.0;  // where the share is 0 the score may be infinitely far
+    const double share = shares[i] * top_unit;
+    sum += share > 0.0 ? share * (highest - scores[i]) : 0.0;  // where the share is 0 the score may be infinitely far
     slopes[i] = slopes[i] * drawn_unit - share;
   }
-  return sum;
+  return sum + log_sum;  // the shares add up to 1
 }
 
-// The same for shares that are the exponentials of terms of labels, divided by their sum.
-LTR_MULTIVERSION double entropy_of_terms(const double* scores, double highest, const double* label_terms,
-                                         const double* terms, double log_weight, double* shares, double* slopes,
-                                         std::size_t n) {
-  const double tops = ratios(label_terms, largest_term(label_terms, n), shares, n);
-  return cross_entropy(scores, highest, terms, log_weight, shares, 1.0 / tops, 1.0, slopes, n);
+LTR_MULTIVERSION double cross_entropy(const double* scores, double highest, const double* label_terms,
+                                      const double* score_terms, double log_weight, double* shares, double* slopes,
+                                      std::size_t n) {
+  return entropy<double>(scores, highest, label_terms, score_terms, log_weight, shares, slopes, n);
 }
 
-// The same for shares that add up to `sum`: their mean, if `mean`, and else their sum.
+// The same for scores in single precision without weights.
+LTR_MULTIVERSION double cross_entropy_single(const double* scores, const double* labels, double* shares, double* slopes,
+                                             std::size_t n) {
+  return entropy<float>(scores, 0.0, labels, scores, 0.0, shares, slopes, n);
+}
+
+// The sum of shares times -log of the exponentials of terms of scores divided by their sum; `sum` is that of the shares
+// and, with `mean`, what all is divided by. The terms are those of `entropy`.
 LTR_MULTIVERSION double entropy_of_shares(const double* scores, double highest, const double* terms, double log_weight,
                                           const double* shares, double sum, bool mean, double* slopes, std::size_t n) {
-  return cross_entropy(scores, highest, terms, log_weight, shares, mean ? 1.0 / sum : 1.0, mean ? 1.0 : sum, slopes, n);
+  const double largest = terms == scores ? highest : largest_term(terms, n), unit = mean ? 1.0 / sum : 1.0;
+  const double drawn = ratios(terms, largest, slopes, n), drawn_unit = sum * unit / drawn;
+  const double log_sum = (terms == scores ? 0.0 : largest) + log_weight + log_of_one_plus_any(drawn - 1.0);
+  double value = 0.0;
+#pragma omp simd reduction(+ : value)
+  for (std::size_t i = 0; i < n; ++i) {
+    const double share = shares[i] * unit, missing = (highest - scores[i]) + log_sum;
+    value += share > 0.0 ? share * missing : 0.0;  // where the share is 0 the score may be infinitely far
+    slopes[i] = slopes[i] * drawn_unit - share;
+  }
+  return value;
 }
 
 // Weights divided by the heaviest, which is returned, and their logarithms.
@@ -161,6 +185,8 @@ double logistic(const List& list, const Options& options, Workspace& space) {
   if (!binary(list.labels, n)) return kRefused;
   if (n == 0) return 0.0;
   if (list.weights == nullptr) {
+    pad(list.scores, n, kFar);
+    pad(list.labels, n, 1.0);
     double value = logistic_sum(list.scores, list.labels, list.slopes, n);
     if (options.mean) {
       const double unit = 1.0 / static_cast<double>(n);
@@ -194,21 +220,26 @@ double logistic_curvature(const List& list, const Options& options, Workspace&) 
 // The cross entropy of w exp(label) and w exp(score), each divided by its sum, where the weight of an item is left out
 // of the logarithm: sum over i of P_i (log sum of w exp(s) - s_i). The logarithm of the largest weighted exponential is
 // added to distances from the highest score and not to scores, beside which it could be lost.
-double list_net(const List& list, const Options&, Workspace& space) {
+double list_net(const List& list, const Options& options, Workspace& space) {
   const std::size_t n = list.n;
   if (n == 0) return 0.0;
   double* shares = space.take(n);
-  const double highest = largest_of(list.scores, n);
+  pad(list.scores, n, -kInfinity);
+  pad(list.labels, n, -kInfinity);
   if (list.weights == nullptr) {
-    return entropy_of_terms(list.scores, highest, list.labels, list.scores, 0.0, shares, list.slopes, n);
+    return options.single ? cross_entropy_single(list.scores, list.labels, shares, list.slopes, n)
+                          : cross_entropy(list.scores, 0.0, list.labels, list.scores, 0.0, shares, list.slopes, n);
   }
+  const double highest = largest_of(list.scores, n);
   double *logs = space.take(n), *labels = space.take(n), *scores = space.take(n);
   const double heaviest = divided(list, shares, logs), best = largest_of(list.labels, n);
   for (std::size_t i = 0; i < n; ++i) {
     labels[i] = (list.labels[i] - best) + logs[i];
     scores[i] = (list.scores[i] - highest) + logs[i];
   }
-  return entropy_of_terms(list.scores, highest, labels, scores, std::log(heaviest), shares, list.slopes, n);
+  pad(labels, n, -kInfinity);
+  pad(scores, n, -kInfinity);
+  return cross_entropy(list.scores, highest, labels, scores, std::log(heaviest), shares, list.slopes, n);
 }
 
 namespace {

@@ -18,6 +18,7 @@ namespace ltr {
 struct Options {
   bool mean = true;      // over pairs or items; otherwise their sum
   double largest = 0.0;  // largest number of the type of the scores: slopes do not leave its range
+  bool single = false;   // whether the scores are in single precision
   double power = 1.0;    // of the P-norm push
   // rank statistics
   std::span<const double> rank_weights{};  // a_1..a_n of the longest list, without the cutoff

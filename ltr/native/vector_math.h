@@ -35,6 +35,23 @@ namespace ltr {
   return x < -708.0 ? 0.0 : value;
 }
 
+// The same in single precision, accurate to a unit in the last place: exp(x) for x <= 88, exactly 0 below -87.3.
+[[gnu::always_inline]] inline float exp_of(float x) {
+  constexpr float kRound = 0x1.8p23f;
+  const float shifted = x * 0x1.715476p0f + kRound, k = shifted - kRound;
+  const float r = (x - k * 0x1.63p-1f) + k * 0x1.bd0106p-13f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * (r * r) + r + 1.0f;
+  const auto exponent = std::bit_cast<std::uint32_t>(shifted) << 23;
+  const float value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(p) + exponent);
+  return x < -87.3f ? 0.0f : value;
+}
+
 // 2 atanh(s) for |s| <= 3 - sqrt(8), from the series of Sun's fdlibm: log(1 + f) with s = f / (2 + f).
 [[gnu::always_inline]] inline double twice_atanh(double s) {
   const double z = s * s;

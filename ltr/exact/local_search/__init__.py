@@ -48,7 +48,9 @@ class LocalSearch:
             raise ValueError(f"restarts must be at least 0, got {self.restarts!r}")
 
     def check(self, problem: Problem) -> None:
-        """Accept every problem."""
+        """Accept every problem but those with constraints in SCIP's terms."""
+        if problem.constraints is not None and not problem.constraints.linear:
+            raise ValueError("local_search does not know ScipConstraints: use weight_space")
 
     def prepare(self) -> None:
         """Load the search."""

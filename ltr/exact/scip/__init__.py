@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ltr.exact.problem import Problem
 from ltr.exact.scip.base import Form, Formulation
+from ltr.exact.scip.constraints import ScipConstraints
 from ltr.exact.scip.formulations import Auc, Pairwise, ResolvedRank, Subrank
 from ltr.exact.scip.resolved_pairs import ResolvedLattice, ResolvedPairs, ResolvedTangents
 from ltr.exact.scip.solver import ScipSolver
@@ -23,6 +24,7 @@ __all__ = [
     "ResolvedPairs",
     "ResolvedRank",
     "ResolvedTangents",
+    "ScipConstraints",
     "ScipSolver",
     "Subrank",
     "build_model",

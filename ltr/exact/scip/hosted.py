@@ -48,6 +48,7 @@ from pyscipopt import SCIP_PARAMSETTING, SCIP_PROPTIMING, SCIP_RESULT, Model, No
 
 from ltr.exact.problem import FloatArray, Problem
 from ltr.exact.scip.base import Constraints, Guard, Result, ScipSolution, linear, objective_unit, side_rows
+from ltr.exact.scip.constraints import ScipConstraints
 from ltr.exact.scip.solver import STATUS, Constraint, attempt, configure, optimize
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, Interrupts, SolveState
@@ -66,8 +67,16 @@ _FIRST_CHOICE = 1_000_000  # priority above those of SCIP's own node selectors
 _SHARE = 1 / 32  # pairs examined per node later on, as a share of all examined so far
 
 
-def prove_in_scip(state: SolveState, threads: int, coordinates: str | None = None, local_search: float = 0.0) -> Ending:
+def prove_in_scip(
+    state: SolveState,
+    threads: int,
+    coordinates: str | None = None,
+    local_search: float = 0.0,
+    configure: Callable[[Model], object] | None = None,
+) -> Ending:
     """Prove the value of a state's weights, or of better ones, in SCIP; see `Proof` for the arguments.
+
+    `configure` is called with the model before it is solved.
 
     Raises:
         Stopped: a limit of the state is reached.
@@ -80,6 +89,8 @@ def prove_in_scip(state: SolveState, threads: int, coordinates: str | None = Non
         if proof.ending is not None:
             return proof.ending
         with Host(proof, interrupts) as host:
+            if configure is not None:
+                configure(host.model)
             return attempt(host.guard, host.solve)
 
 
@@ -207,6 +218,8 @@ class Host:
         for r, (row, limit) in enumerate(zip(*side_rows(self.state.problem.constraints), strict=True)):
             if np.any(row):  # the search handles the others
                 self.model.addCons(linear(row, self.w) <= float(limit), name=f"side_{r}")
+        if isinstance(self.state.problem.constraints, ScipConstraints):
+            self.state.problem.constraints.add(self.model, self.w)
 
     # --- bounds and values -------------------------------------------------------------------------------------
 

@@ -29,9 +29,13 @@ header                 contents
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from ltr.checks import one_of
+import numpy as np
+
+from ltr.checks import check_callable, one_of
 from ltr.exact.local_search import load_search, search_locally
 from ltr.exact.problem import Problem
 from ltr.exact.solution import Status
@@ -58,15 +62,17 @@ class WeightSpaceSearch:
         scip: whether SCIP runs the proof (`ltr.exact.scip.hosted`). Without it, everything else is the same, but side
             constraints that link several weights can take far longer. Whole numbers and required columns, which the
             model in SCIP does not have, are always searched without it.
+        configure: called with the `pyscipopt.Model` before SCIP solves it, to include event handlers or set limits.
 
     Raises:
-        ValueError: a field out of range.
+        ValueError: a field out of range, `configure` without SCIP.
     """
 
     threads: int | None = None
     coordinates: str | None = None
     local_search: float = 0.1
     scip: bool = True
+    configure: Callable[[Any], object] | None = None
 
     def __post_init__(self) -> None:
         if self.threads is not None and not self.threads >= 1:
@@ -76,8 +82,26 @@ class WeightSpaceSearch:
         if not 0 <= self.local_search < 1:
             raise ValueError(f"local_search must be a share of the time from 0 to below 1, got {self.local_search!r}")
 
+        check_callable("configure", self.configure)
+        if self.configure is not None and not self.scip:
+            raise ValueError("configure is about SCIP's model: leave scip=True, got scip=False")
+
     def check(self, problem: Problem) -> None:
-        """Accept every problem, but adapted coordinates only where nothing is asked of single weights."""
+        """Accept every problem, but adapted coordinates only where nothing is asked of single weights.
+
+        Constraints in SCIP's terms need SCIP, and real weights of which all may differ from 0.
+        """
+        if problem.constraints is not None and not problem.constraints.linear:
+            asked = {
+                "scip=False": not self.scip,
+                "whole numbers": problem.integer is not None,
+                "required columns": bool(problem.required),
+                "max_nonzeros": problem.max_nonzeros is not None,
+            }
+            if wrong := [name for name, given in asked.items() if given]:
+                raise ValueError(
+                    f"constraints in SCIP's terms cannot be combined with {', '.join(wrong)}: state that in SCIP, too"
+                )
         if self.coordinates == "adapted" and not apply_to(problem):
             raise ValueError(
                 "coordinates 'adapted' are for two or more features without price, side constraints, max_nonzeros, "
@@ -94,13 +118,23 @@ class WeightSpaceSearch:
         """Search."""
         from ltr.exact.weight_space.search import out_of_reach, prove
 
+        sides, share = state.problem.constraints, self.local_search
+        if sides is not None and not sides.linear:  # which the local search does not know
+            share, start = 0.0, sides.point(-np.ones(state.problem.d), np.ones(state.problem.d))
+            if start is None:
+                return Ending(Status.INFEASIBLE)
+            state.offer(start)
         if (ending := out_of_reach(state)) is not None:
-            search_locally(state, state.remaining)
+            if sides is None or sides.linear:
+                search_locally(state, state.remaining)
             return ending
-        if self.local_search > 0:
-            search_locally(state, min(self.local_search * state.limits.time_limit, _LONGEST_SEARCH), _RESTARTS)
+        if share > 0:
+            search_locally(state, min(share * state.limits.time_limit, _LONGEST_SEARCH), _RESTARTS)
         if state.closed(claimed=False):
             return Ending(Status.OPTIMAL, "the bound is attained")
+        options = state, self.threads or available_threads(), self.coordinates, share
         if self.scip and state.problem.integer is None and not state.problem.required:
-            from ltr.exact.scip.hosted import prove_in_scip as prove
-        return prove(state, self.threads or available_threads(), self.coordinates, self.local_search)
+            from ltr.exact.scip.hosted import prove_in_scip
+
+            return prove_in_scip(*options, configure=self.configure)
+        return prove(*options)

@@ -70,6 +70,7 @@ class WorkerPool:
     Attributes:
         boxes: boxes searched so far.
         threads: number of threads that may be busy, up to the one that the pool was made with.
+        trusted: whether every candidate of the compiled search is feasible, so that its value raises the cutoff.
         least_cutoff: integer to which lower cutoffs are raised, because of values found elsewhere meanwhile.
     """
 
@@ -85,6 +86,7 @@ class WorkerPool:
             settle: receives every box too narrow to split, and returns what its values do not exceed, as an integer.
         """
         self.searchable, self.boxes, self.least_cutoff = searchable, 0, NEVER
+        self.trusted = True
         self.threads, self._found, self._settle = threads, found, settle
         self._pool_size = threads
         self._best = NEVER
@@ -143,7 +145,7 @@ class WorkerPool:
         work = self._idle.pop() if self._idle else SearchWorkspace(space.compiled)
         low, high, used, bound, part = boxes
         left, narrow, reached, value, best, tally = search_weight_space(
-            space.compiled, work, low, high, used, bound, cutoff, allowance, _NARROW_BOXES
+            space.compiled, work, low, high, used, bound, cutoff, allowance, _NARROW_BOXES, self.trusted
         )
         return _Piece(space, reached, value, best, _boxes_of(left, part), _boxes_of(narrow, part), tally, work)
 
@@ -219,7 +221,13 @@ def settle_narrow(state: SolveState, problem: Problem, searchable: Searchable, b
             return min(bound, searchable.integer(math.nextafter(problem.evaluate(w), math.inf)) + 1)
         return bound if np.any(box.low < box.high) else -BEYOND
     low, high = _weights_of(searchable.at(box), box)
-    offer_simple(state, low, high)
+    if problem.constraints is not None and not problem.constraints.linear:
+        found = problem.constraints.point(low, high)
+        if found is None:
+            return -BEYOND
+        state.offer(found)
+    else:
+        offer_simple(state, low, high)
     if bound <= searchable.cutoff(state.value, state.size):
         return bound
     value = largest_value(state, problem, low, high)

@@ -250,6 +250,8 @@ class Proof:
     def _search_in(self, searchable: Searchable) -> None:
         self.searchable = searchable
         self._workers = WorkerPool(searchable, self._threads, self._offer, self._settle)
+        sides = self.problem.constraints
+        self._workers.trusted = sides is None or sides.linear
 
     @property
     def _adaptable(self) -> bool:

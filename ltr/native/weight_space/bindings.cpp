@@ -162,7 +162,7 @@ void check(const Space& space, Matrix<const double> low, Matrix<const double> hi
 
 nb::tuple search_boxes(const BoundSpace& bound, Workspace& work, Rows<double> low, Rows<double> high,
                        Rows<std::uint8_t> used, Vector<std::int64_t> bounds, std::int64_t cutoff,
-                       std::int64_t allowance, std::size_t narrow) {
+                       std::int64_t allowance, std::size_t narrow, bool trusted) {
   const Space& space = bound.space;
   require(work.fits(space), "memory for this space");
   check(space, view(low), view(high), view(used));
@@ -170,7 +170,7 @@ nb::tuple search_boxes(const BoundSpace& bound, Workspace& work, Rows<double> lo
   Found found;
   {
     const nb::gil_scoped_release release;
-    found = search(space, work, {view(low), view(high), view(used), view(bounds)}, {cutoff, allowance, narrow});
+    found = search(space, work, {view(low), view(high), view(used), view(bounds)}, {cutoff, allowance, narrow, trusted});
   }
   const nb::tuple tally = nb::make_tuple(found.boxes, found.hinge_bounds, found.closed_by_hinge_bounds, found.spent);
   const std::size_t columns = space.columns();
@@ -300,9 +300,10 @@ void bind_weight_space(nb::module_& module) {
           nb::arg("other"), "Take over the infeasible subsystems of a search of the same points with a single level.");
   module.def("search_weight_space", &search_boxes, nb::arg("space"), nb::arg("workspace"), nb::arg("low"),
              nb::arg("high"), nb::arg("used"), nb::arg("bound"), nb::arg("cutoff"), nb::arg("allowance"),
-             nb::arg("narrow"),
-             "Search boxes for wsingle_size with a value above the cutoff.\n\n"
-             "Returns the boxes that are left, those too narrow to split, the largest cutoff used, the value of the\n"
+             nb::arg("narrow"), nb::arg("trusted") = true,
+             "Search boxes for weights with a value above the cutoff.\n\n"
+             "Returns the boxes that are left, those too narrow to split, the largest cutoff used (a candidate raises it\n"
+             "to its value if candidates are trusted to be feasible), the value of the\n"
              "best candidate and its coordinates, and counts of boxes, hinge bounds, boxes closed by these, and work.");
 }
 

@@ -212,7 +212,7 @@ Found search(const Space& space, Workspace& work, const Roots& roots, const Limi
         if (value > found.value) {
           found.value = value;
           std::copy_n(work.x.data(), columns, found.best.data());
-          cutoff = std::max(cutoff, value);
+          if (limits.trusted) cutoff = std::max(cutoff, value);
         }
         if (bound <= cutoff) {
           --entries;

@@ -30,6 +30,7 @@ struct Limits {
   std::int64_t
       allowance;       // work before the boxes that are left are handed back, in pairs examined, each of 8 coordinates
   std::size_t narrow;  // boxes too narrow to split after which the boxes that are left are handed back too
+  bool trusted;        // whether every candidate is feasible, so that its value raises the cutoff
 };
 
 struct Found {

@@ -1,0 +1,114 @@
+r"""Constraints on the weights in SCIP's own terms: anything that a function can add to a SCIP model.
+
+The search knows nothing of what they say. It asks SCIP two things, in a small model of the weights alone: whether given
+weights satisfy them, before it accepts any, and which weights of a box do, where a box cannot be closed otherwise.
+Bounds stay valid because constraints only take weights away; a box is closed without a bound only if SCIP proves that
+none of its weights satisfies them. `ltr.exact.scip.hosted` also adds them to the model that hosts the search, in whose
+nodes SCIP propagates them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from pyscipopt import Model
+
+from ltr.checks import is_whole
+from ltr.exact.problem import SIDE_TOLERANCE, FloatArray, LinearConstraints, set_fields
+from ltr.exact.scip.base import linear as sum_of
+from ltr.exact.solution import Status
+from ltr.exact.state import Stopped
+
+_FEASTOL, _FOUND_WITHIN = 1e-6, 1e-7  # SCIP's tolerance for given weights, and for those that it finds
+_SECONDS = 2.0  # for one question to SCIP
+_REMEMBERED = 10_000  # answers about weights
+
+
+class ScipConstraints(LinearConstraints):
+    """Side constraints that a function adds to a SCIP model: quadratic rows, disjunctions, extra variables.
+
+    Weights are feasible if SCIP accepts them within 1e-6, its tolerance; variables that the function adds may take any
+    values. Certificates cannot state such constraints.
+
+    Args:
+        add: called as ``add(model, w)`` with a `pyscipopt.Model` and the list of its d weight variables, each in
+            [-1, 1]; adds constraints and variables. It is called for several models, and has to add the same to each.
+        d: number of weights.
+        linear: linear side constraints that hold as well; state those here, which the search itself understands.
+
+    Raises:
+        ValueError: `add` cannot be called, d is no whole number >= 1, or `linear` is about another number of weights.
+
+    Examples:
+        >>> def unit_disc(model, w):
+        ...     model.addCons(w[0] * w[0] + w[1] * w[1] <= 1)
+        >>> sides = ScipConstraints(unit_disc, 2)
+        >>> sides.satisfied(np.array([0.6, 0.8])), sides.satisfied(np.array([0.8, 0.8]))
+        (True, False)
+    """
+
+    linear: ClassVar[bool] = False
+
+    add: Callable[[Model, list[Any]], object]
+
+    def __init__(
+        self, add: Callable[[Model, list[Any]], object], d: int, linear: LinearConstraints | None = None
+    ) -> None:
+        if not callable(add):
+            raise ValueError(f"add must be a function of a SCIP model and its weight variables, got {add!r}")
+        if not is_whole(d) or d < 1:
+            raise ValueError(f"d must be a number of weights >= 1, got {d!r}")
+        # w_0 <= 1 holds for all weights, but not at every scale: no weights may be scaled up
+        A, b = np.eye(1, d), np.ones(1)
+        if linear is not None:
+            if linear.A.shape[1] != d:
+                raise ValueError(f"linear must be constraints on d = {d} weights, got {linear.A.shape[1]}")
+            A, b = np.vstack([A, linear.A]), np.concatenate([b, linear.b])
+        super().__init__(A, b)
+        set_fields(self, add=add, _known={})
+
+    def satisfied(self, w: FloatArray, tolerance: float = SIDE_TOLERANCE) -> bool:
+        """Whether w satisfies the linear rows, decided exactly, and all others, decided by SCIP."""
+        if not super().satisfied(w, tolerance):
+            return False
+        known: dict[bytes, bool] = vars(self)["_known"]
+        key = (np.asarray(w, dtype=np.float64) + 0.0).tobytes()
+        if key not in known:
+            if len(known) >= _REMEMBERED:
+                known.clear()
+            known[key] = self._solve(w, w, _FEASTOL, rows=False) is not None
+        return known[key]
+
+    def point(self, low: FloatArray, high: FloatArray) -> FloatArray | None:
+        """Return weights between two limits that satisfy the constraints; None where SCIP proves that there are none.
+
+        Raises:
+            Stopped: SCIP gives no answer.
+        """
+        return self._solve(low, high, _FOUND_WITHIN, rows=True)
+
+    def _solve(self, low: FloatArray, high: FloatArray, feastol: float, *, rows: bool) -> FloatArray | None:
+        model = Model("weights")
+        model.hideOutput()
+        w = [
+            model.addVar(f"w_{j}", lb=float(max(a, -1.0)), ub=float(min(b, 1.0)))
+            for j, (a, b) in enumerate(zip(low, high, strict=True))
+        ]
+        parameters = {"numerics/feastol": feastol, "numerics/epsilon": 0.1 * feastol, "misc/catchctrlc": False}
+        self.add(model, w)
+        for name, value in (parameters | {"limits/time": _SECONDS}).items():
+            model.setParam(name, value)
+        for row, limit in zip(self.A.tolist(), self.b.tolist(), strict=True):
+            if rows and any(row):
+                model.addCons(sum_of(row, w) <= limit)
+        model.setObjective(0.0)
+        model.optimize()
+        if model.getNSols() > 0:
+            solution = model.getBestSol()
+            found = np.array([model.getSolVal(solution, v) for v in w])
+            return np.clip(found, np.maximum(low, -1.0), np.minimum(high, 1.0))
+        if model.getStatus() != "infeasible":
+            raise Stopped(Status.INEXACT, f"SCIP ended with status {model.getStatus()!r} on the user's constraints")
+        return None
