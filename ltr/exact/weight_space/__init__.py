@@ -92,15 +92,24 @@ class WeightSpaceSearch:
 
     def run(self, state: SolveState) -> Ending:
         """Search."""
+        from ltr.exact.points import search_points
         from ltr.exact.weight_space.search import out_of_reach, prove
 
+        threads = self.threads or available_threads()
+        if state.problem.integer is not None:
+            self._search_briefly(state)
+            if (ending := search_points(state, threads)) is not None:
+                return ending
         if (ending := out_of_reach(state)) is not None:
             search_locally(state, state.remaining)
             return ending
-        if self.local_search > 0:
-            search_locally(state, min(self.local_search * state.limits.time_limit, _LONGEST_SEARCH), _RESTARTS)
+        self._search_briefly(state)
         if state.closed(claimed=False):
             return Ending(Status.OPTIMAL, "the bound is attained")
         if self.scip and state.problem.integer is None and not state.problem.required:
             from ltr.exact.scip.hosted import prove_in_scip as prove
-        return prove(state, self.threads or available_threads(), self.coordinates, self.local_search)
+        return prove(state, threads, self.coordinates, self.local_search)
+
+    def _search_briefly(self, state: SolveState) -> None:
+        if self.local_search > 0:
+            search_locally(state, min(self.local_search * state.limits.time_limit, _LONGEST_SEARCH), _RESTARTS)
