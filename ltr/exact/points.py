@@ -32,7 +32,7 @@ _LARGEST_SET = 6  # columns
 _MOST_DIRECTIONS = 100_000  # of a set, beyond which boxes are better
 _MOST_WORK = 2_000_000_000_000  # rows times directions of all sets that are left: a few minutes if no node is bounded
 _PAUSE = 0.02  # seconds between two looks at limits and interrupts
-_ALL, _LARGEST, _SMALLEST = range(3)  # which multiples of weights are searched, as in the compiled search
+ALL, LARGEST, SMALLEST = range(3)  # which multiples of weights are searched, as in the compiled search
 
 
 class PointSets(NamedTuple):
@@ -97,7 +97,7 @@ def search_points(state: SolveState, threads: int) -> Ending | None:
         b=b,
         loose=2 * SIDE_TOLERANCE,
         reach=problem.integer,
-        multiples=_LARGEST if scalable(problem) else _ALL,
+        multiples=LARGEST if scalable(problem) else ALL,
         mean=False,
         exact=False,
         price=problem.C,
@@ -116,25 +116,24 @@ def run(state: SolveState, search: Any, sets: PointSets, threads: int, shift: fl
         threads: number of threads.
         shift: constant part of the statistic, which the search does not know.
     """
-    room, seen, began = TOLERANCE * state.size, -math.inf, state.nodes
+    problem = state.problem
+    room, seen, began, before = TOLERANCE * state.size, -math.inf, state.nodes, state.value
 
-    def offer(columns: Sequence[int], points: Sequence[int]) -> None:
-        w = np.zeros(state.problem.d)
+    def weights(columns: Sequence[int], points: Sequence[int]) -> FloatArray:
+        w = np.zeros(problem.d)
         w[list(columns)] = points
-        if state.problem.integer is None:
-            state.offer(w / state.problem.points)  # type: ignore[attr-defined]
-        else:
-            state.offer(w)
+        return w if problem.integer is not None else w / problem.points  # type: ignore[attr-defined]
 
     def poll() -> None:
         nonlocal seen
         value, *found = search.best
         if value > seen:
             seen = value
-            offer(*found)
+            if value + shift > state.value + room:
+                state.offer(weights(*found))
         for bound, *found in search.undecided():
             if bound + shift > state.value:
-                offer(*found)
+                state.offer(weights(*found))
         if math.isfinite(state.value):
             search.rise(state.value - shift)
         state.nodes = began + search.visited
@@ -148,10 +147,13 @@ def run(state: SolveState, search: Any, sets: PointSets, threads: int, shift: fl
     done = watch(state, work, stop, poll)
     if search.full:
         return None
-    if not done:
-        return Ending(Status.OPTIMAL, "searched by sets of columns")  # the gap asked for is reached
-    if state.value == -math.inf:
+    if done and state.value == -math.inf:
         return Ending(Status.INFEASIBLE)
+    if done and problem.integer is None and seen + shift > before + room:
+        # of equal values the one that the search prefers, whenever it was found
+        state.weights = weights(*search.best[1:])
+        state.value = problem.evaluate(state.weights)
+    # otherwise the gap asked for is reached
     return Ending(Status.OPTIMAL, "searched by sets of columns")
 
 
