@@ -31,7 +31,7 @@ A file of the kind "rerank" is about one list, with the gains y, 0 and 1; for "a
 (s - m (m + 1) / 2) / (m (n - m)) of this sum s, m the sum of y.
 
 A file of the kind "card" is about points, whole numbers w from -points to points, of the columns of a matrix of zeros
-and ones, X, a text for each row; in a file that states a "unit" the text has whole numbers, which X is times the unit.
+and ones, X, a text for each row; in a file that states a "unit", a power of ten, the text has X times the unit, whole numbers.
 At most max_nonzeros points are other than 0, in which required columns are, at most one
 of a group (a number >= 0), w_j >= 0 where its sign is 1, w_j <= 0 where it is -1. Rows are ordered by their totals w·x
 from the largest down, a row at place p = 0, 1, ... contributes gain * a[n - p], and rows with equal totals contribute
@@ -153,6 +153,7 @@ FEASIBLE = Fraction(1e-9)  # how far the weights may exceed a side constraint, r
 ULPS = 8  # how far, in units of 2**-52, an a_l may be from the one computed here
 MAX_SIZE = 256  # largest size of a file in MiB: Python needs up to twenty times as much memory for it
 ROOM = 8_000_000  # open pairs that all boxes together may store, at about 170 bytes each
+UNITS = [10**decimals for decimals in range(13)]  # of the numbers of a card
 COUNTERS = 8  # counters that take as much memory as one open pair
 
 
@@ -621,7 +622,7 @@ class Cards:
         X, gains, a, ties = content["X"], content["gains"], content["a"], content["ties"]
         require(bool(X and X[0]), "problem.X", "must have a row and a column")
         one = content.get("unit", 1)
-        require(one >= 1, "problem.unit", f"must be >= 1, got {one!r:.40}")
+        require(one in UNITS, "problem.unit", f"must be a power of ten up to {UNITS[-1]}, got {one!r:.40}")
         table = [row.split(" ") if "unit" in content else list(row) for row in X]
         n, d = self.n, self.d = len(X), len(table[0])
         for i, row in enumerate(table):

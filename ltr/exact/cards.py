@@ -265,6 +265,9 @@ class CardProblem(Problem):
             TimeoutError: the search takes longer than `time_limit`.
         """
         found, began = [], time.monotonic()
+        none = np.zeros(self.d)
+        if self._search() is None and self.feasible(none) and self.evaluate(none) >= threshold:
+            found.append((self.evaluate(none), self.points_of(none)))
         for work, of in self._collecting(threshold - self.shift, most, threads):
             stop = np.zeros(1, np.uint8)
             with ThreadPoolExecutor(1) as pool:
@@ -444,12 +447,12 @@ def _unit_of(X: FloatArray, most: int) -> int:
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
         rule = f"numbers of at most {_DECIMALS} decimals, round them"
-        raise ValueError(f"X must hold {rule}: got {X[row, column]!r} at row {row}, column {column}")
+        raise ValueError(f"X must hold {rule}: got {float(X[row, column])!r} at row {row}, column {column}")
     if np.abs(X).max() * unit * most >= 2.0**53:
         row, column = np.unravel_index(int(np.argmax(np.abs(X))), X.shape)
         raise ValueError(
             f"X must hold numbers of fewer digits, so that totals of {unit} times these numbers stay below 2^53: got "
-            f"{X[row, column]!r} at row {row}, column {column}"
+            f"{float(X[row, column])!r} at row {row}, column {column}"
         )
     return unit
 

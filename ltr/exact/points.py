@@ -90,7 +90,7 @@ def search_points(state: SolveState, threads: int) -> Ending | None:
     search = PointSearch(
         X=np.ascontiguousarray(problem.X[rows].T),
         gains=problem.gains[rows],
-        handicaps=problem.margin * problem.grades[rows],
+        handicaps=np.asarray(problem.margin * problem.grades[rows], dtype=np.float64),
         starts=np.cumsum([0, *map(len, lists)]),
         rank_weights=np.concatenate([problem.rank_weights(len(members))[::-1] for members in lists]),
         A=A,

@@ -36,7 +36,9 @@ _CARD_ROUNDING = Fraction(5e-13)  # the same for cards, which count as equal if 
 MOST_SETS = 1_000_000
 """Largest number of sets of columns of a card for which a certificate asks the checker for a proof."""
 
-_MOST_ROWS = 30_000_000  # rows times sets with columns of numbers, of which the checker bounds about a million per second
+_MOST_ROWS = (
+    30_000_000  # rows times sets with columns of numbers, of which the checker bounds about a million per second
+)
 _HALVINGS = 12  # times that the bounds tried halve the distance from the trivial bound to the value
 
 
