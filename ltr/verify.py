@@ -31,10 +31,10 @@ A file of the kind "rerank" is about one list, with the gains y, 0 and 1; for "a
 (s - m (m + 1) / 2) / (m (n - m)) of this sum s, m the sum of y.
 
 A file of the kind "card" is about points, whole numbers w from -points to points, of the columns of a matrix of zeros
-and ones, X, a text for each row; in a file that states a "unit", a power of ten, the text has X times the unit, whole numbers.
-At most max_nonzeros points are other than 0, in which required columns are, at most one
-of a group (a number >= 0), w_j >= 0 where its sign is 1, w_j <= 0 where it is -1. Rows are ordered by their totals w·x
-from the largest down, a row at place p = 0, 1, ... contributes gain * a[n - p], and rows with equal totals contribute
+and ones, X, a text for each row; where it states a "unit", a power of ten, the text has whole numbers, X times the
+unit. At most max_nonzeros points are other than 0, in which required columns are, at most one of a group (a number
+>= 0), w_j >= 0 where its sign is 1, w_j <= 0 where it is -1. Rows are ordered by their totals w·x, the largest first,
+a row at place p = 0, 1, ... contributes gain * a[n - p], and rows with equal totals contribute
 
     ties "average"     the mean over all their orders
     ties "lost"        the least over all their orders, the one with ascending gains

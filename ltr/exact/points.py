@@ -1,4 +1,4 @@
-"""Whole-number weights of a few columns, by enumeration: each set of columns is bounded, those that remain are searched.
+"""Whole-number weights of a few columns, by enumeration: sets of columns are bounded, those that remain are searched.
 
 Few columns have few whole-number weights: three of them with weights from -5 to 5 have about a thousand directions. So
 no boxes are needed. Every set of columns gets a bound from its table (`ltr.exact.weight_space.supports`), and a tree
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.exact.problem import SIDE_TOLERANCE, FloatArray, IntArray, Problem, RerankProblem
+from ltr.exact.problem import SIDE_TOLERANCE, FloatArray, IntArray, RerankProblem
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState, Stopped, scalable
 from ltr.exact.weight_space.space import TOLERANCE

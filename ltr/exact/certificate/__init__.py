@@ -189,7 +189,7 @@ def certify(
     proof is tried for a problem of more than four million pairs, which would take gigabytes of memory.
 
     The certificate of a card (`CardProblem`) has no boxes and takes no time: the checker searches all sets of columns
-    itself, some 30,000 per second of yes/no columns, and far fewer of numbers. It states the solver's bound, or no bound
+    itself, some 30,000 per second of yes/no columns, and far fewer of numbers. It states the solver's bound, or none
     where there are too many sets.
 
     Args:
