@@ -8,7 +8,8 @@ checkout="$PWD"
 
 # the tests that run compiled kernels
 files=(tests/test_central.py tests/test_native_*.py tests/test_card_search.py tests/test_line_search.py
-    tests/test_probing.py tests/test_supports.py tests/test_weight_space.py tests/test_whole_numbers.py
+    tests/test_probing.py tests/test_points.py tests/test_supports.py tests/test_weight_space.py
+    tests/test_whole_numbers.py
     tests/test_loss_invariants.py tests/test_operating_points.py tests/test_gbdt.py)
 
 both=(address thread)

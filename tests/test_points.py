@@ -283,6 +283,12 @@ def test_what_does_not_go_with_average_ties_is_named(options, message):
         ltr.ExactRanker("auc", ties="average", **options).fit(table, y)
 
 
+def test_average_ties_need_a_small_number_of_columns():
+    X = np.random.default_rng(0).integers(0, 2, (30, 7))
+    with pytest.raises(ValueError, match=r"max_nonzeros must be a number from 1 to 6 where ties='average'.* 7 columns"):
+        ltr.ExactRanker("auc", ties="average", integer=2).fit(X, X[:, 0])
+
+
 def test_average_ties_are_for_one_list():
     table, y = patients(40)
     with pytest.raises(ValueError, match="ties: 'average' goes with one list"):

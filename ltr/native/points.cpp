@@ -143,8 +143,8 @@ class PointSearch {
       values.erase(std::unique(values.begin(), values.end()), values.end());
       require(std::isfinite(values.front()) && std::isfinite(values.back()), "finite numbers");
       for (std::size_t i = 0; i < n_; ++i) {
-        place_.push_back(static_cast<std::int32_t>(std::lower_bound(values.begin(), values.end(), column[i]) -
-                                                   values.begin()));
+        place_.push_back(
+            static_cast<std::int32_t>(std::lower_bound(values.begin(), values.end(), column[i]) - values.begin()));
       }
       values_.push_back(values.size());
       largest_.push_back(std::max(std::abs(values.front()), std::abs(values.back())));

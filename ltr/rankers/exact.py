@@ -30,7 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 from ltr.checks import as_numbers, as_sequence, check_callable, is_whole, one_of
 from ltr.data.dataset import labels_agree
 from ltr.exact import Limits, LinearConstraints, Problem, Progress, RerankProblem, Solution, solve
-from ltr.exact.cards import CardProblem, CardSearch
+from ltr.exact.cards import MOST_QUESTIONS, CardProblem, CardSearch
 from ltr.exact.central import central_weights
 from ltr.exact.largest_margin import NormName, maximise_margin
 from ltr.exact.local_search import search_locally
@@ -459,7 +459,10 @@ class ExactRanker(Ranker):
         if constraints is not None or (groups is not None and len(np.unique(groups)) > 1):
             raise ValueError("ties: 'average' goes with one list and no side constraints")
         varying = np.flatnonzero(lists.varying)
-        most = len(varying) if self.max_nonzeros is None else min(self.max_nonzeros, len(varying))
+        if self.max_nonzeros is None and len(varying) > MOST_QUESTIONS:
+            rule = f"max_nonzeros must be a number from 1 to {MOST_QUESTIONS} where ties='average'"
+            raise ValueError(f"{rule} and more columns vary, got None with {len(varying)} columns")
+        most = min(self.max_nonzeros or len(varying), len(varying))
         self.problem_ = CardProblem(
             _decimals(lists, self.integer * most),
             labels,
