@@ -30,7 +30,8 @@ MOST_SETS = 300_000
 
 _LARGEST_SET = 6  # columns
 _MOST_DIRECTIONS = 100_000  # of a set, beyond which boxes are better
-_MOST_WORK = 2_000_000_000_000  # rows times directions of all sets that are left: a few minutes if no node is bounded
+_FEW_VALUES = 8  # of a column, for which bounds are close
+_MOST_OPEN = 60_000  # weights of the other columns, of all sets with two of them or more, beyond which boxes are better
 _PAUSE = 0.02  # seconds between two looks at limits and interrupts
 ALL, LARGEST, SMALLEST = range(3)  # which multiples of weights are searched, as in the compiled search
 
@@ -72,6 +73,8 @@ def search_points(state: SolveState, threads: int) -> Ending | None:
     Raises:
         Stopped: a limit of the state is reached.
     """
+    from ltr.exact.weight_space.search import out_of_reach
+
     problem = state.problem
     if not isinstance(problem, RerankProblem) or problem.integer is None or problem.free or problem.rank != "resolved":
         return None
@@ -81,8 +84,9 @@ def search_points(state: SolveState, threads: int) -> Ending | None:
     if count_sets(problem.d, most, len(problem.required)) > MOST_SETS:
         return None
     sets = PointSets.of(problem, list(sets_of(problem.d, most, problem.required)), problem.C, state.check)
-    columns = np.count_nonzero(sets.columns[sets.bounds > state.value] >= 0, axis=1)
-    if problem.n * float(np.sum((2.0 * problem.integer) ** columns)) > _MOST_WORK:
+    many = np.array([len(np.unique(column)) > _FEW_VALUES for column in problem.X.T] + [False])
+    wide = np.count_nonzero(many[sets.columns[sets.bounds > state.value]], axis=1)
+    if float(np.sum((2.0 * problem.integer) ** wide[wide > 1])) > _MOST_OPEN and out_of_reach(state) is None:
         return None
     lists, sides = problem.lists, problem.constraints
     rows = np.concatenate(lists)

@@ -33,6 +33,7 @@
 
 #include "arrays.h"
 #include "module.h"
+#include "pools.h"
 
 namespace ltr {
 namespace {
@@ -64,12 +65,6 @@ struct Found {
     if (columns != other.columns) return columns < other.columns;
     return weights > other.weights;
   }
-};
-
-// Rows that follow each other in the order of a block, with their mean gain.
-struct Pool {
-  double gain, rows;
-  double mean() const { return gain / rows; }
 };
 
 struct Level {
@@ -547,16 +542,6 @@ class PointSearch {
       }
     }
     return static_cast<double>(total);
-  }
-
-  // Pool the last rows of a block with those before as long as means rise.
-  static void pool(std::vector<Pool>& block) {
-    while (block.size() > 1 && block.back().mean() >= block[block.size() - 2].mean()) {
-      const Pool lower = block.back();
-      block.pop_back();
-      block.back().gain += lower.gain;
-      block.back().rows += lower.rows;
-    }
   }
 
   // The rows of a list by their keys; where their order is not known, larger gains first.
