@@ -31,9 +31,10 @@ A file of the kind "rerank" is about one list, with the gains y, 0 and 1; for "a
 (s - m (m + 1) / 2) / (m (n - m)) of this sum s, m the sum of y.
 
 A file of the kind "card" is about points, whole numbers w from -points to points, of the columns of a matrix of zeros
-and ones, X, a text for each row: at most max_nonzeros of them other than 0, in which required columns are, at most one
-of a group (a number >= 0), w_j >= 0 where its sign is 1, w_j <= 0 where it is -1. Rows are ordered by their totals w·x
-from the largest down, a row at place p = 0, 1, ... contributes gain * a[n - p], and rows with equal totals contribute
+and ones, X, a text for each row; where it states a "unit", a power of ten, the text has whole numbers, X times the
+unit. At most max_nonzeros points are other than 0, in which required columns are, at most one of a group (a number
+>= 0), w_j >= 0 where its sign is 1, w_j <= 0 where it is -1. Rows are ordered by their totals w·x, the largest first,
+a row at place p = 0, 1, ... contributes gain * a[n - p], and rows with equal totals contribute
 
     ties "average"     the mean over all their orders
     ties "lost"        the least over all their orders, the one with ascending gains
@@ -95,6 +96,13 @@ order is that of the positive points |w|, the patterns renamed. For positive poi
 sets of patterns with equal totals from the top down. In a node of the tree the blocks above it have their value, and
 those below it are bounded as before. Contributions are rounded up to integers, in units of 2^-64 of that of a.
 
+Where one of the columns has other numbers, they are fixed one after the other, and the rows with equal values of those
+that are not fixed form blocks, whose order the points that are fixed decide. In it neighbours, rows with equal totals
+first, are pooled until the means of their gains fall: every first so many of the pooled gains have at least the sum of
+as many gains of the block. So with these, whatever the places of the block's rows are, it contributes no less, and the
+pools of all blocks by falling means bound the value. Points with a common divisor are left out: they order rows like
+those divided by it.
+
 **What a file shows**, and has to state as its claim: "optimal", the bound is proven and is the value of the weights up
 to 1e-12 of the statistic's size; "bound", it is proven and larger; "value", there is no partition, the weights have
 their value, and the bound of the solver (claimed_bound) is just quoted.
@@ -124,14 +132,15 @@ Orders = dict[tuple[int, ...], Any]  # sets of patterns, and what may follow eac
 FORMAT, VERSION = "ltr certificate", 1
 PROBLEM = {"C": float, "margin": float, "constraints": ({"A": [[float]], "b": [float]},), "max_nonzeros": (int,)}
 PROBLEM |= {"X": [[float]], "sha256": str, "free": [int], "required": [int], "integer": int}
-OPTIONAL = ("free", "required", "integer")
+OPTIONAL = ("free", "required", "integer", "unit")
 RANKED = {"rank": str, "statistic": str, "a": [float]}
 KINDS = {
     "rerank": {"kind": str, **PROBLEM, **RANKED, "y": [int]},
     "graded": {"kind": str, **PROBLEM, **RANKED, "gains": [float], "qid": [int]},
     "pairwise": {"kind": str, **PROBLEM, "pairs": [[int]], "pair_weights": [float]},
     "card": {"kind": str, "C": float, "statistic": str, "a": [float], "ties": str, "points": int, "max_nonzeros": int}
-    | {"signs": [int], "groups": [int], "required": [int], "gains": [float], "X": [str], "sha256": str},
+    | {"signs": [int], "groups": [int], "required": [int], "gains": [float], "X": [str], "sha256": str}
+    | {"unit": int},
 }
 # a type, [type of each entry], {name: type of the field}, or (type or null,)
 FILE = {"format": str, "version": int, "claim": str, "value": float, "claimed_bound": float, "weights": [float]}
@@ -144,6 +153,7 @@ FEASIBLE = Fraction(1e-9)  # how far the weights may exceed a side constraint, r
 ULPS = 8  # how far, in units of 2**-52, an a_l may be from the one computed here
 MAX_SIZE = 256  # largest size of a file in MiB: Python needs up to twenty times as much memory for it
 ROOM = 8_000_000  # open pairs that all boxes together may store, at about 170 bytes each
+UNITS = [10**decimals for decimals in range(13)]  # of the numbers of a card
 COUNTERS = 8  # counters that take as much memory as one open pair
 
 
@@ -241,6 +251,7 @@ def show(value: Fraction) -> str:
 
 
 NAME = re.compile(r"([a-z]+)(?:\(([^()]*)\))?(?:@0*([0-9]{1,19}))?")
+WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 # name -> its option, its default, what it must exceed; whether @N may (or must) follow; a_l from l, n and the option
 STATISTICS: dict[str, tuple[str, float, float, str, Callable[[int, int, float], float]]] = {
@@ -340,7 +351,7 @@ def data_digest(problem: dict[str, Json]) -> str:
 def data_lines(problem: dict[str, Json]) -> Iterator[list[str]]:
     """Yield the words of each line."""
     if problem["kind"] == "card":
-        for field in sorted(set(KINDS["card"]) - {"sha256"}):
+        for field in sorted(set(KINDS["card"]) & set(problem) - {"sha256"}):
             value = problem[field] if isinstance(problem[field], list) else [problem[field]]
             yield [field, *(v.hex() if isinstance(v, float) else str(v) for v in value)]
         return
@@ -598,7 +609,8 @@ class Cards:
 
     Attributes:
         n, d: rows, columns.
-        columns: the rows with a 1 in each column, as bits of an integer; row i is bit i.
+        columns: the rows with a 1 in each column, as bits of an integer; row i is bit i. None for other columns.
+        numbers: the values of each column, times the unit.
         gains, levels: gain of each row, and (the rows with it, gain) for each gain > 0, ascending, times a unit.
         sums: a_n + ... + a_(n - p + 1) for p = 0, ..., n, times a unit.
         value_unit: unit of contributions.
@@ -609,9 +621,15 @@ class Cards:
     def __init__(self, content: dict[str, Json]) -> None:
         X, gains, a, ties = content["X"], content["gains"], content["a"], content["ties"]
         require(bool(X and X[0]), "problem.X", "must have a row and a column")
-        n, d = self.n, self.d = len(X), len(X[0])
-        for i, row in enumerate(X):
-            require(len(row) == d and not set(row) - {"0", "1"}, f"problem.X[{i}]", f"must be {d} of 0 and 1")
+        one = content.get("unit", 1)
+        require(one in UNITS, "problem.unit", f"must be a power of ten up to {UNITS[-1]}, got {one!r:.40}")
+        table = [row.split(" ") if "unit" in content else list(row) for row in X]
+        n, d = self.n, self.d = len(X), len(table[0])
+        for i, row in enumerate(table):
+            right = all(WHOLE.fullmatch(word) if "unit" in content else word in ("0", "1") for word in row)
+            words = "whole numbers of at most 18 digits" if "unit" in content else "0 and 1"
+            require(len(row) == d and right, f"problem.X[{i}]", f"must be {d} of {words}")
+        self.numbers = [list(map(int, column)) for column in zip(*table, strict=True)]
         sized(gains, n, "problem.gains")
         for i, gain in enumerate(gains):
             require(gain >= 0, f"problem.gains[{i}]", f"must be >= 0, got {gain!r}")
@@ -640,7 +658,9 @@ class Cards:
         (self.gains, unit), (whole, self.value_unit) = integers(gains), integers(a)
         self.value_unit *= unit << 64
         self.sums = [0, *itertools.accumulate(v << 64 for v in reversed(whole))]
-        self.columns = [sum(1 << i for i in range(n) if X[i][j] == "1") for j in range(d)]
+        self.columns = [
+            None if {*column} - {0, one} else sum(1 << i for i, v in enumerate(column) if v) for column in self.numbers
+        ]
         rows = {gain: sum(1 << i for i in range(n) if self.gains[i] == gain) for gain in sorted({*self.gains} - {0})}
         self.levels = [(bits, gain) for gain, bits in rows.items()]
         self.scale, self.shift, self.progress = Fraction(1), Fraction(0), Progress()
@@ -664,16 +684,21 @@ class Cards:
 
     def value(self, weights: list[float]) -> Fraction:
         """Return the objective of the points, from the totals of all rows."""
-        used = [(int(w), self.columns[j]) for j, w in enumerate(weights) if w]
-        totals = [sum(w * (column >> i & 1) for w, column in used) for i in range(self.n)]
+        used = [(int(w), self.numbers[j]) for j, w in enumerate(weights) if w]
+        totals = [sum(w * column[i] for w, column in used) for i in range(self.n)]
+        return self.objective(self.of_totals(totals), len(used))
+
+    def of_totals(self, totals: list[int]) -> Fraction:
+        """Return the sum of contributions of rows with these totals."""
+        rows = sorted(zip(totals, self.gains, strict=True), reverse=True)
         place, value = 0, Fraction(0)
-        for total in sorted(set(totals), reverse=True):
-            tied = sorted(gain for gain, own in zip(self.gains, totals, strict=True) if own == total)
+        for _, group in itertools.groupby(rows, operator.itemgetter(0)):
+            tied = sorted(gain for _, gain in group)
             end = place + len(tied)
             mean = Fraction(sum(tied) * (self.sums[end] - self.sums[place]), len(tied))
             value += self.worst(tied, place) if self.lost else mean
             place = end
-        return self.objective(value, len(used))
+        return value
 
     def excess(self, weights: list[float]) -> Fraction:
         """Return 0: there are no side constraints."""
@@ -702,6 +727,11 @@ class Cards:
             self.limit = math.floor(sums * self.value_unit)  # the largest sum of contributions that the bound allows
             self.orders = orders(m, self.points)
             self.extend(m, (), [(1 << self.n) - 1])
+            for columns in itertools.combinations(range(self.d), m) if None in self.columns else ():
+                if any(self.columns[j] is None for j in columns):
+                    self.progress.tick(1)
+                    if self.allowed(columns):
+                        self.check_numbers(columns)
         return f"{self.progress.checked} sets of columns"
 
     def extend(self, m: int, columns: tuple[int, ...], parts: list[int]) -> None:
@@ -713,6 +743,8 @@ class Cards:
             return
         for j in range(columns[-1] + 1 if columns else 0, self.d):
             column = self.columns[j]
+            if column is None:
+                continue
             ones = [part & column for part in parts]
             self.extend(m, (*columns, j), [part ^ one for part, one in zip(parts, ones, strict=True)] + ones)
 
@@ -729,6 +761,47 @@ class Cards:
         for mask in range(len(parts)):
             if all(self.signs[j] != (-1, 1)[mask >> at & 1] for at, j in enumerate(columns)):
                 self.check_orders(self.orders, columns, [parts[p ^ mask] for p in range(len(parts))], mask, shares)
+
+    def check_numbers(self, columns: tuple[int, ...]) -> None:
+        """Check all points of these columns, one of which has other numbers than 0 and 1."""
+        chosen = sorted(columns, key=lambda j: -len({*self.numbers[j]}))
+        # for each number of columns that are fixed, the values of the others
+        blocks = [list(zip(*(self.numbers[j] for j in chosen[at:]), strict=True)) for at in range(len(chosen))]
+        self.fix(chosen, blocks, (), [0] * self.n)
+
+    def fix(self, columns: list[int], blocks: list[Any], points: tuple[int, ...], totals: list[int]) -> None:
+        """Check all points of columns that begin with some, which give the rows these totals."""
+        at = len(points)
+        if at == len(columns):
+            if math.gcd(*points) == 1 and (value := self.of_totals(totals)) > self.limit:
+                names, better = ", ".join(map(str, sorted(columns))), show(self.objective(value, at))
+                raise CertificateError(f"proof.bound: points of the columns {names} have the value {better}")
+            return
+        column, sign = self.numbers[columns[at]], self.signs[columns[at]]
+        for direction in (-1, 1):
+            for size in range(1, self.points + 1) if direction != -sign else ():
+                now = [total + direction * size * v for total, v in zip(totals, column, strict=True)]
+                if at + 1 < len(columns) and self.of_blocks(blocks[at + 1], now) <= self.limit:
+                    if at == 0:
+                        break  # other sizes order the rows of a block alike
+                    continue
+                self.fix(columns, blocks, (*points, direction * size), now)
+
+    def of_blocks(self, blocks: list[Pair], totals: list[int]) -> int:
+        """Return a bound of the contributions of rows whose order within each block is that of their totals."""
+        rows = sorted(zip(blocks, totals, self.gains, strict=True), reverse=True)
+        pools, wide = list[Pair](), 2 * self.n.bit_length() + 1  # different means differ by 1 / n^2 at least
+        for _, block in itertools.groupby(rows, operator.itemgetter(0)):
+            own = list[tuple[int, int]]()  # gain and number of the rows of each pool, from the top
+            for _, tied in itertools.groupby(block, operator.itemgetter(1)):
+                gains = [gain for _, _, gain in tied]
+                gain, count = sum(gains), len(gains)
+                while own and own[-1][0] * count <= gain * own[-1][1]:
+                    gain, count = gain + own[-1][0], count + own.pop()[1]
+                own.append((gain, count))
+            pools += [((gain << wide) // count, count, gain, 0) for gain, count in own]
+        pools.sort(reverse=True)
+        return self.rest(pools, 0, 0)
 
     def rest(self, shares: list[Pair], placed: int, place: int) -> int:
         """Return a bound of the contributions of the patterns that are not placed, from a place on."""

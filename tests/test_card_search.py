@@ -340,8 +340,3 @@ def test_wrong_arguments_of_the_search_are_refused():
 def test_arguments_against_their_rule_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         CardProblem([[0, 1], [1, 0], [1, 1]], [0, 1, 1], **options)
-
-
-def test_answers_other_than_yes_and_no_are_refused():
-    with pytest.raises(ValueError, match=r"X must hold zeros and ones, got 0\.5 at row 1, column 0"):
-        CardProblem([[0, 1], [0.5, 0], [1, 1]], [0, 1, 1])

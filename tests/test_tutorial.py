@@ -61,7 +61,8 @@ def here(folder, monkeypatch):
 
 
 def test_the_page_has_what_is_tested():
-    assert set(FILES) == {"make_patients.py", "patients.toml", "lengths.toml", "make_scores.py", "scored.toml"}
+    patients = {"make_patients.py", "patients.toml", "lengths.toml", "make_scores.py", "scored.toml"}
+    assert set(FILES) == patients | {"make_survey.py", "survey.toml"}
     assert len(MISTAKES) >= 5
 
 
@@ -133,6 +134,22 @@ def test_a_choice_and_a_corrected_column_print_what_the_page_shows(here):
             shown["exact"][:2] = found["exact"][:2]
         assert {method: cells[:-1] for method, cells in shown.items()} == {m: cells[:-1] for m, cells in found.items()}
     assert run("ltr predict runs/corrected scored_new_patients.csv -o corrected.csv") == (0, "")
+
+
+def test_a_card_is_made_of_texts_missing_values_and_numbers(here):
+    assert len(FILES["survey.toml"].splitlines()) <= 15
+    exec(compile(FILES["make_survey.py"], "make_survey.py", "exec"), {})
+    code, printed = run("ltr run survey.toml -q")
+    assert code == 0
+    shown = SHOWN["ltr run survey.toml"]
+    assert {name: cells[:-1] for name, cells in rows(printed).items()} == {n: c[:-1] for n, c in rows(shown).items()}
+    assert printed[printed.index("Card for") :] == shown[shown.index("Card for") :]
+    command = "ltr verify runs/survey/card/certificate.json --require-proof"
+    assert run(command) == (0, SHOWN[command])
+    assert Path("runs/survey/card/card.png").stat().st_size > 10_000
+    assert run("ltr predict runs/survey new_survey.csv --method card -o ranked_survey.csv") == (0, "")
+    lines = Path("ranked_survey.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    assert "".join(lines[:3]) == SHOWN["head -3 ranked_survey.csv"]
 
 
 def test_a_board_is_laid_out(here):

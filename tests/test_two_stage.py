@@ -349,7 +349,7 @@ def test_a_missing_file_is_a_missing_file(tmp_path):
         (lambda X, y: quick(recentre="l1").fit(X, y), "recentre must be one of 'l2', 'max', got 'l1'"),
         (lambda X, y: quick(statistic="nope").fit(X, y), "unknown name 'nope'"),
         (lambda X, y: TwoStageRanker(exact="nope", choose=False).fit(X, y), "unknown name 'nope'"),
-        (lambda X, y: quick(ties="nope").fit(X, y), "ties must be one of 'resolved', 'subrank', got 'nope'"),
+        (lambda X, y: quick(ties="nope").fit(X, y), "ties must be one of 'resolved', 'subrank', 'average', got 'nope'"),
         (lambda X, y: quick(method="nope").fit(X, y), "method must be one of auto, .*, got 'nope'"),
         (lambda X, y: quick(margin=0.0).fit(X, y), "margin must be a finite number > 0, got 0.0"),
         (lambda X, y: quick(C="1").fit(X, y), "C must be a number from 0 to 1e300, got '1'"),

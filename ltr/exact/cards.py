@@ -1,15 +1,18 @@
 r"""Scoring systems: few yes/no questions, small whole numbers of points, and a proof that none ranks better.
 
-A *card* gives points w_j in {-most, ..., most} to the columns of a matrix of zeros and ones, at most k of them other
-than 0. The total of a row is ``sum_j w_j x_j``, and rows are ordered by their totals. The search finds the card with
-the largest value of
+A *card* gives points w_j in {-most, ..., most} to the columns of a matrix of zeros and ones, or of other numbers, at
+most k of them other than 0. The total of a row is ``sum_j w_j x_j``, and rows are ordered by their totals. The search
+finds the card with the largest value of
 
     E[sum_i gain_i * a[rank_i]]  -  C * #{j : w_j != 0}.
 
 Cards tie by design, so the expectation over all orders of rows with equal totals is what counts
 (``ties="average"``; for AUC, ties count half). With ``ties="lost"`` it is the worst of these orders, as for other
 weights. The search is compiled (`ltr/native/cards.cpp` explains it): it looks at all sets of columns, bounds each by
-the order of its patterns, and searches the points of the few sets that remain.
+the order of its patterns, and searches the points of the few sets that remain. Sets with a column of other numbers
+follow, by the search of `ltr.exact.points`.
+
+Totals are exact: numbers are read as the decimals that they are printed as, so that 0.1 + 0.2 ties with 0.3.
 
 In `solve`, whose weights lie in [-1, 1], a card is the weights ``points / most``.
 """
@@ -17,7 +20,8 @@ In `solve`, whose weights lie in [-1, 1], a card is the weights ``points / most`
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -26,10 +30,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_numbers, as_sequence, is_whole, one_of
+from ltr.exact.points import MOST_SETS, SMALLEST, PointSets, count_sets, run, sets_of, watch
 from ltr.exact.problem import FloatArray, Gain, IntArray, Problem, RerankProblem, finite_features, set_fields
 from ltr.exact.solution import Status
-from ltr.exact.state import Ending, SolveState, Stopped
+from ltr.exact.state import Ending, SolveState
 from ltr.native import CardSearch as _Search
+from ltr.native import PointSearch
 from ltr.statistics import RankStatistic
 from ltr.threads import available_threads
 
@@ -40,7 +46,8 @@ MOST_QUESTIONS = 6
 
 _MOST_ORDERS = 100_000  # largest number of ways to give points to the columns of a card, up to their signs
 _EQUAL = 1e-12  # difference of equal values due to rounding, relative to the statistic's size
-_PAUSE = 0.02  # seconds between two looks at limits and interrupts
+_TOLERANCE = 2e-13  # that of the compiled search of yes/no columns
+_DECIMALS = 12  # most decimals of a number
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -48,7 +55,8 @@ class CardProblem(Problem):
     """Find the card with the largest rank statistic, for one list with binary or graded labels.
 
     Args:
-        X: answers to yes/no questions, zeros and ones, (n, d).
+        X: answers to yes/no questions, zeros and ones, or numbers of at most 12 decimals, (n, d). Totals in units of
+            the last decimal must be below 2^53.
         y: label of each row, (n,): 0 and 1, or graded.
         statistic: a `RankStatistic` or its name.
         C: price of each question of a card, >= 0.
@@ -62,6 +70,9 @@ class CardProblem(Problem):
         required: columns that every card must have.
         gain: how graded labels become gains, as for `RerankProblem`.
 
+    Attributes:
+        unit: power of ten that makes all numbers of X whole; 1 for yes/no columns.
+
     Raises:
         ValueError: an argument breaks its rule.
 
@@ -70,6 +81,9 @@ class CardProblem(Problem):
         >>> problem = CardProblem(X, [1, 1, 0, 0], "auc", points=3)
         >>> problem.evaluate(np.array([2, 1]) / 3), problem.evaluate(np.array([1, 1]) / 3)
         (1.0, 0.875)
+        >>> problem = CardProblem([[0.1, 1], [0.3, 0], [0.2, 0]], [1, 0, 1], points=3)
+        >>> problem.evaluate(np.array([3, 0]) / 3), problem.unit
+        (0.0, 10)
     """
 
     X: FloatArray
@@ -84,6 +98,7 @@ class CardProblem(Problem):
     required: tuple[int, ...]
     gain: Gain
     gains: FloatArray = field(init=False)
+    unit: int = field(init=False)
     margin: float = field(init=False)
     constraints: None = field(init=False)
     free: tuple[int, ...] = field(init=False)
@@ -105,13 +120,6 @@ class CardProblem(Problem):
         gain: Gain = "exp2",
     ) -> None:
         features = finite_features(X)
-        wrong = (features != 0) & (features != 1)
-        if wrong.any():
-            row, column = np.argwhere(wrong)[0]
-            raise ValueError(
-                f"X must hold zeros and ones, got {features[row, column]:g} at row {row}, column {column}: "
-                "ltr.cards.Questions turns other columns into yes/no questions"
-            )
         ranking = RerankProblem(features, y, statistic, C=C, gain=gain)  # checks labels, statistic and price
         n, d = features.shape
         weights = ranking.rank_weights(n)
@@ -124,6 +132,7 @@ class CardProblem(Problem):
         if points**max_nonzeros > _MOST_ORDERS:
             most = next(k for k in range(MOST_QUESTIONS, 0, -1) if points**k <= _MOST_ORDERS)
             raise ValueError(f"max_nonzeros must be at most {most} for points = {points}, got {max_nonzeros}")
+        unit = _unit_of(features, points * max_nonzeros)
         one_of("ties", ties, get_args(Ties))
         if ties == "lost" and len(np.unique(ranking.gains)) > 2:
             raise ValueError("ties must be 'average' for labels of more than two values, got 'lost'")
@@ -140,7 +149,7 @@ class CardProblem(Problem):
         set_fields(self, X=features, y=ranking.y, statistic=ranking.statistic, C=ranking.C, points=int(points))
         set_fields(self, max_nonzeros=int(max_nonzeros), ties=ties, signs=own_signs, groups=own_groups, gain=gain)
         set_fields(self, required=tuple(sorted(map(int, columns))), gains=ranking.gains, _ranking=ranking)
-        set_fields(self, margin=ranking.margin, constraints=None, free=())
+        set_fields(self, margin=ranking.margin, constraints=None, free=(), unit=unit)
 
     @property
     def binary(self) -> bool:
@@ -161,6 +170,16 @@ class CardProblem(Problem):
     def shift(self) -> float:
         """Constant part of the statistic: 0 except for ``auc`` with binary labels."""
         return self._ranking.shift
+
+    @property
+    def whole_numbers(self) -> IntArray:
+        """The numbers of X times `unit`, (n, d)."""
+        return np.rint(self.X * self.unit).astype(np.int64)
+
+    @property
+    def numeric(self) -> NDArray[np.bool_]:
+        """Whether each column has other numbers than 0 and 1, (d,)."""
+        return np.any((self.X != 0) & (self.X != 1), axis=0)
 
     def points_of(self, w: ArrayLike) -> IntArray:
         """Return the points of a card from its weights in the box, (d,)."""
@@ -186,7 +205,7 @@ class CardProblem(Problem):
 
     def statistic_value(self, w: ArrayLike) -> float:
         """Return the statistic of the card at w, without the price of its questions."""
-        totals = self.X @ self.points_of(self.in_box(w))
+        totals = self.whole_numbers @ self.points_of(self.in_box(w))
         sums = np.concatenate([[0.0], np.cumsum(self.rank_weights)])
         least, terms, place = self.gains.min(), [], 0
         for total in np.unique(totals)[::-1]:
@@ -215,8 +234,14 @@ class CardProblem(Problem):
             "statistic": str(self.statistic),
             "a": self.statistic.weights(self.n).tolist(),
             "gains": self.gains.tolist(),
-            "X": ["".join("01"[int(answer)] for answer in row) for row in self.X],
+            **self._answers(),
         }
+
+    def _answers(self) -> dict[str, Any]:
+        """Return the table for a certificate: a digit for each answer, or whole numbers and their unit."""
+        if self.numeric.any():
+            return {"unit": self.unit, "X": [" ".join(map(str, row)) for row in self.whole_numbers.tolist()]}
+        return {"X": ["".join("01"[int(answer)] for answer in row) for row in self.X]}
 
     def describe(self) -> str:
         """Return the problem in a few words, for error messages."""
@@ -239,19 +264,47 @@ class CardProblem(Problem):
             ValueError: more cards than `most`.
             TimeoutError: the search takes longer than `time_limit`.
         """
-        search, stop = self._search(), np.zeros(1, np.uint8)
-        with ThreadPoolExecutor(1) as pool:
-            done = pool.submit(search.search, self.max_nonzeros, threads, stop, threshold - self.shift, most)
-            try:
-                late = wait([done], time_limit).not_done
-            finally:
-                stop[0] = 1  # Ctrl-C ends it as well
-        if late and not done.result():
-            raise TimeoutError(f"not all cards of at least {threshold:g} are found within {time_limit:g} seconds")
-        if search.full:
-            raise ValueError(f"most must be larger: more than {most} cards have a value of at least {threshold:g}")
-        found = [(value + self.shift, self._points(columns, points)) for value, columns, points in search.cards]
+        found, began = [], time.monotonic()
+        none = np.zeros(self.d)
+        if self._search() is None and self.feasible(none) and self.evaluate(none) >= threshold:
+            found.append((self.evaluate(none), self.points_of(none)))
+        for work, of in self._collecting(threshold - self.shift, most, threads):
+            stop = np.zeros(1, np.uint8)
+            with ThreadPoolExecutor(1) as pool:
+                done = pool.submit(work, stop)
+                try:
+                    left = None if time_limit is None else max(0.0, began + time_limit - time.monotonic())
+                    late = wait([done], left).not_done
+                finally:
+                    stop[0] = 1  # Ctrl-C ends it as well
+            if late and not done.result():
+                raise TimeoutError(f"not all cards of at least {threshold:g} are found within {time_limit:g} seconds")
+            done.result()
+            cards, full = of()
+            found += [(value + self.shift, self._points(columns, points)) for value, columns, points in cards]
+            if full or len(found) > most:
+                rule = f"more than {most} cards have a value of at least {threshold:g}"
+                raise ValueError(f"most must be larger: {rule}")
         return sorted(found, key=lambda card: (-round(card[0], 12), np.count_nonzero(card[1]), np.abs(card[1]).sum()))
+
+    def _collecting(
+        self, threshold: float, most: int, threads: int
+    ) -> Iterator[tuple[Callable[[NDArray[np.uint8]], bool], Callable[[], tuple[list[Any], bool]]]]:
+        """Yield searches that collect cards, and functions that return these and whether there are more."""
+        if (search := self._search()) is not None:
+            yield (
+                lambda stop: bool(search.search(self.max_nonzeros, threads, stop, threshold, most)),
+                lambda: (_numbered(search.cards, np.flatnonzero(~self.numeric)), search.full),
+            )
+        if self.numeric.any():
+            others = self._point_search()
+            sets = self._point_sets()
+            yield (
+                lambda stop: bool(
+                    others.search(sets.columns, sets.bounds - self.shift, -math.inf, threads, stop, threshold, most)
+                ),
+                lambda: (others.collected, others.full),
+            )
 
     def _points(self, columns: Sequence[int], points: Sequence[int]) -> IntArray:
         card = np.zeros(self.d, dtype=np.int64)
@@ -259,22 +312,59 @@ class CardProblem(Problem):
         return card
 
     def _search(self) -> Any:  # noqa: ANN401 (compiled)
+        """Return the compiled search of the yes/no columns; None where a card needs another one."""
+        yes_no = ~self.numeric
+        if not yes_no[list(self.required)].all() or not yes_no.any():
+            return None
         gains, level = np.unique(self.gains, return_inverse=True)
         required = np.zeros(self.d, dtype=np.uint8)
         required[list(self.required)] = 1
         return _Search(
-            X=self.X.astype(np.uint8),
+            X=self.X[:, yes_no].astype(np.uint8),
             level=level.astype(np.int32),
             gains=gains,
             rank_weights=np.ascontiguousarray(self.rank_weights),
-            signs=np.array([2, 3, 1], dtype=np.uint8)[self.signs + 1],
-            groups=self.groups.astype(np.int32),
-            required=required,
+            signs=np.array([2, 3, 1], dtype=np.uint8)[self.signs[yes_no] + 1],
+            groups=self.groups[yes_no].astype(np.int32),
+            required=required[yes_no],
             most=self.points,
             ties_lost=self.ties == "lost",
             price=self.C,
             perfect=self.trivial_bound - self.shift,
         )
+
+    def _point_search(self) -> Any:  # noqa: ANN401 (compiled)
+        """Return the compiled search of sets with columns of other numbers."""
+        signed = np.flatnonzero(self.signs)
+        A = np.zeros((len(signed), self.d))
+        A[np.arange(len(signed)), signed] = -self.signs[signed]
+        lost = self.ties == "lost"
+        return PointSearch(
+            X=np.ascontiguousarray(self.whole_numbers.T.astype(np.float64)),
+            gains=self.gains,
+            # whole totals that are equal get keys half a unit apart
+            handicaps=0.5 * (self.gains > self.gains.min()) if lost else np.zeros(self.n),
+            starts=np.array([0, self.n]),
+            rank_weights=self.rank_weights,
+            A=A,
+            b=np.zeros(len(signed)),
+            loose=0.0,
+            reach=self.points,
+            multiples=SMALLEST,
+            mean=not lost,
+            exact=True,
+            price=self.C,
+            tolerance=_TOLERANCE * abs(self.trivial_bound),
+        )
+
+    def _point_sets(self, tick: Callable[[], None] = lambda: None) -> PointSets:
+        """Return the sets of columns with one of other numbers, and their bounds."""
+        sets = []
+        for some in sets_of(self.d, self.max_nonzeros, self.required):
+            of = np.sort(np.where(self.groups[some] < 0, -1 - some, self.groups[some]), axis=1)
+            apart = np.all(np.diff(of, axis=1) != 0, axis=1)
+            sets.append(some[apart & np.any(self.numeric[some], axis=1)])
+        return PointSets.of(self._ranking, sets, self.C, tick)
 
 
 @dataclass(frozen=True)
@@ -296,35 +386,40 @@ class CardSearch:
         """Search all cards; offer each better one."""
         problem = state.problem
         assert isinstance(problem, CardProblem)
-        search, stop = problem._search(), np.zeros(1, dtype=np.uint8)
         threads = self.threads or available_threads()
-        offered = -math.inf
-        with ThreadPoolExecutor(1) as pool:
-            done = pool.submit(search.search, problem.max_nonzeros, threads, stop)
-            try:
-                while wait([done], _PAUSE).not_done:
-                    value, columns, points = search.best
-                    if value > offered:
-                        offered = value
-                        state.offer(problem._points(columns, points) / problem.points)
-                    state.nodes = search.supports
-                    state.check()
-                    if state.limits.node_limit is not None and state.nodes >= state.limits.node_limit:
-                        raise Stopped(Status.NODE_LIMIT)
-            finally:
-                stop[0] = 1
-                wait([done])
-                _take_best(state, problem, search)
-        if isinstance(done.exception(), MemoryError):
-            raise Stopped(Status.MEMORY_LIMIT)
-        assert done.result()  # nothing else stops it
-        return Ending(Status.OPTIMAL)
+        if (search := problem._search()) is not None:
+            self._search_questions(state, problem, search, threads)
+        if not problem.numeric.any() or state.gap <= state.limits.gap:
+            return Ending(Status.OPTIMAL)
+        number = count_sets(problem.d, problem.max_nonzeros, len(problem.required))
+        if number > MOST_SETS:
+            return Ending(Status.HEURISTIC, f"{number} sets of columns are too many: only yes/no columns were searched")
+        ending = run(state, problem._point_search(), problem._point_sets(state.check), threads, problem.shift)
+        assert ending is not None  # exact totals leave nothing undecided
+        return ending
+
+    def _search_questions(self, state: SolveState, problem: CardProblem, search: Any, threads: int) -> None:  # noqa: ANN401
+        """Search the cards of yes/no columns, with the bound of all cards where there are no others."""
+        yes_no, stop, offered = np.flatnonzero(~problem.numeric), np.zeros(1, dtype=np.uint8), -math.inf
+
+        def poll() -> None:
+            nonlocal offered
+            [(value, columns, points)] = _numbered([search.best], yes_no)
+            if value > offered:
+                offered = value
+                state.offer(problem._points(columns, points) / problem.points)
+            state.nodes = search.supports
+
+        try:
+            watch(state, lambda: bool(search.search(problem.max_nonzeros, threads, stop)), stop, poll)
+        finally:
+            _take_best(state, problem, search, yes_no)
 
 
-def _take_best(state: SolveState, problem: CardProblem, search: Any) -> None:  # noqa: ANN401 (compiled)
+def _take_best(state: SolveState, problem: CardProblem, search: Any, yes_no: IntArray) -> None:  # noqa: ANN401 (compiled)
     """Keep the best card and the bound; of cards of equal value the one that the search prefers."""
     state.nodes = search.supports
-    value, columns, points = search.best
+    [(value, columns, points)] = _numbered([search.best], yes_no)
     if value == -math.inf:
         return
     weights = problem._points(columns, points) / problem.points
@@ -332,7 +427,34 @@ def _take_best(state: SolveState, problem: CardProblem, search: Any) -> None:  #
     value = problem.evaluate(weights)
     if state.value - value <= _EQUAL * state.size:
         state.weights, state.value = weights, value
-    state.prove(search.bound + problem.shift)
+    if len(yes_no) == problem.d:
+        state.prove(search.bound + problem.shift)
+
+
+def _numbered(cards: Sequence[Any], columns: IntArray) -> list[Any]:
+    """Return cards of some columns, (value, columns, points) each, with the numbers of these columns in the table."""
+    return [(value, tuple(columns[list(used)].tolist()), points) for value, used, points in cards]
+
+
+def _unit_of(X: FloatArray, most: int) -> int:
+    """Return the power of ten that makes all numbers whole; raise ValueError if totals of them would not be exact."""
+    unit = 1
+    for decimals in range(_DECIMALS + 1):
+        unit = 10**decimals
+        wrong = np.round(X, decimals) != X
+        if not wrong.any():
+            break
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        rule = f"numbers of at most {_DECIMALS} decimals, round them"
+        raise ValueError(f"X must hold {rule}: got {float(X[row, column])!r} at row {row}, column {column}")
+    if np.abs(X).max() * unit * most >= 2.0**53:
+        row, column = np.unravel_index(int(np.argmax(np.abs(X))), X.shape)
+        raise ValueError(
+            f"X must hold numbers of fewer digits, so that totals of {unit} times these numbers stay below 2^53: got "
+            f"{float(X[row, column])!r} at row {row}, column {column}"
+        )
+    return unit
 
 
 def _whole(name: str, values: ArrayLike, d: int, least: int, most: int) -> NDArray[np.int64]:

@@ -9,6 +9,7 @@ void bind_cards(nanobind::module_& module);
 void bind_central(nanobind::module_& module);
 void bind_local_search(nanobind::module_& module);
 void bind_losses(nanobind::module_& module);
+void bind_points(nanobind::module_& module);
 void bind_recorder(nanobind::module_& module);
 void bind_supports(nanobind::module_& module);
 void bind_weight_space(nanobind::module_& module);

@@ -17,19 +17,12 @@
 
 #include "arrays.h"
 #include "module.h"
+#include "pools.h"
 
 namespace ltr {
 namespace {
 
 constexpr std::int64_t kBlocks = 4096;  // most blocks; a support with more has no bound
-
-// Rows that follow each other in the order of a block, with their mean gain.
-struct Pool {
-  double gain;
-  double rows;
-
-  double mean() const { return gain / rows; }
-};
 
 // A table, the statistic and the memory for bounds of supports.
 struct Table {
@@ -43,16 +36,6 @@ struct Table {
   std::vector<std::int32_t> last;         // chain value of the last row of each block
   std::vector<Pool> all;
 };
-
-// Pool the last rows of a block with those before as long as means rise.
-void pool(std::vector<Pool>& block) {
-  while (block.size() > 1 && block.back().mean() >= block[block.size() - 2].mean()) {
-    const Pool lower = block.back();
-    block.pop_back();
-    block.back().gain += lower.gain;
-    block.back().rows += lower.rows;
-  }
-}
 
 // Return the bound for one sign of the chain's weight.
 double bound_of(Table& table, std::size_t chain, std::size_t blocks, bool descending) {

@@ -20,7 +20,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -30,6 +30,7 @@ from sklearn.utils.validation import check_is_fitted
 from ltr.checks import as_numbers, as_sequence, check_callable, is_whole, one_of
 from ltr.data.dataset import labels_agree
 from ltr.exact import Limits, LinearConstraints, Problem, Progress, RerankProblem, Solution, solve
+from ltr.exact.cards import MOST_QUESTIONS, CardProblem, CardSearch
 from ltr.exact.central import central_weights
 from ltr.exact.largest_margin import NormName, maximise_margin
 from ltr.exact.local_search import search_locally
@@ -38,6 +39,7 @@ from ltr.exact.solution import Status
 from ltr.exact.solve import Solver, check_method
 from ltr.exact.state import Ending, SolveState
 from ltr.exact.weight_space import WeightSpaceSearch
+from ltr.metrics.ranked import Ties
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
 from ltr.rankers.demands import Column, Demands, Row, read_demands
 from ltr.ranks import GainName, gains_of
@@ -45,6 +47,7 @@ from ltr.statistics import RankStatistic
 
 __all__ = ["ExactRanker", "ReproducibleSearch"]
 
+_DECIMALS = 10  # of columns in their units, where totals have to be exact
 _INNER_RESTARTS = 10  # of the local search where only the features in use are looked for
 
 
@@ -96,7 +99,9 @@ class ExactRanker(Ranker):
         statistic: the rank statistic to maximise, and that `score` reports: a `RankStatistic` or its name.
         C: price of each non-zero weight, >= 0.
         margin: score difference that counts, on standardised features, > 0.
-        ties: ``"resolved"`` or ``"subrank"``, how ties are ranked in `fit`.
+        ties: ``"resolved"`` or ``"subrank"``, how ties are ranked in `fit`; or ``"average"`` with `integer`, for one
+            list: rows with equal totals count as in random order, in `fit` and in `score`. The margin does not matter
+            then, and `problem_` is a `CardProblem`.
         gain: gain of a graded label, ``"exp2"`` for 2^label - 1 or ``"linear"`` for the label itself.
         normalize: whether to divide the statistic of each list by that of its ideal order (NDCG, for ``"dcg"``).
         max_nonzeros: most weights that may differ from 0; None for no limit.
@@ -141,6 +146,9 @@ class ExactRanker(Ranker):
         >>> ranker = ExactRanker(integer=3, signs={"age": "+"}, required=["bmi"], forbidden=["sex"])
         >>> ranker.fit(frame, [0, 0, 1, 1]).rule()
         '3 per 10 age + 1 per 5 bmi'
+        >>> ranker = ExactRanker("auc", integer=3, ties="average", forbidden=["age", "bmi"]).fit(frame, [0, 1, 1, 1])
+        >>> ranker.rule(), round(ranker.score(frame, [0, 1, 1, 1]), 4)  # two pairs won and one tied, of three
+        ('1 sex', 0.8333)
     """
 
     _FITTED = ("coef_", "units_", "center_", "note_", "base_weight_", "base_center_")
@@ -149,7 +157,7 @@ class ExactRanker(Ranker):
     _: KW_ONLY
     C: float = 0.0
     margin: float = 1e-4
-    ties: RankName = "resolved"
+    ties: RankName | Literal["average"] = "resolved"
     gain: GainName = "exp2"
     normalize: bool = False
     max_nonzeros: int | None = None
@@ -265,12 +273,14 @@ class ExactRanker(Ranker):
 
     def _scores(self, features: FloatArray, base_scores: FloatArray | None = None) -> FloatArray:
         scores = linear_scores(features - self.center_, self.coef_)
+        if self.ties == "average":
+            scores = np.round(scores, _DECIMALS - 1)  # totals that are equal as decimals are equal
         return scores if base_scores is None else scores + self.base_weight_ * (base_scores - self.base_center_)
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
         super()._restore({"units_": None, "base_weight_": 0.0, "base_center_": 0.0, **fitted})  # newer than some files
         self.solution_: Solution | None = None
-        self.problem_: RerankProblem | None = None
+        self.problem_: RerankProblem | CardProblem | None = None
         self.warm_starts_: list[FloatArray] = []
         self._lists: TopLists | None = None
 
@@ -278,16 +288,36 @@ class ExactRanker(Ranker):
         """Check every parameter whose rule does not depend on the data."""
         self._measure()
         check_price_and_margin(self.C, self.margin)
-        one_of("ties", self.ties, get_args(RankName))
+        one_of("ties", self.ties, (*get_args(RankName), "average"))
         if self.method != "reproducible":
             check_method(self.method)
         if self.limits is not None and not isinstance(self.limits, Limits):
             raise ValueError(f"limits must be a Limits, such as Limits(time_limit=60), or None, got {self.limits!r}")
         check_integer(self.integer)
+        if self.ties == "average":
+            self._check_average()
         if self.recentre is not None:
             one_of("recentre", self.recentre, get_args(NormName))
             if self.integer is not None:
                 raise ValueError(f"recentre must be None with integer: points stay whole, got {self.recentre!r}")
+
+    def _check_average(self) -> None:
+        """Check what goes with the mean over orders of ties."""
+        wrong = [
+            (self.integer is None, "integer", self.integer),
+            (len(tuple(self.constraints)) > 0, "constraints", self.constraints),
+            (bool(self.normalize), "normalize", self.normalize),
+            (self.method not in ("reproducible", "auto", "cards"), "method", self.method),
+        ]
+        rule = (
+            "'average' goes with whole numbers of points, without constraints, normalize and another method than auto"
+        )
+        if found := ", ".join(f"{name}={value!r}" for broken, name, value in wrong if broken):
+            raise ValueError(f"ties: {rule}, got {found}")
+
+    @property
+    def _ties(self) -> Ties:
+        return "average" if self.ties == "average" else "resolved"
 
     def _demands(self) -> Demands:
         """Return what is demanded of the columns of a fit, whose number and names are known."""
@@ -381,6 +411,9 @@ class ExactRanker(Ranker):
         self.warm_starts_ = []
         if labels_agree(labels, groups) or not lists.varying.any():
             return
+        if self.ties == "average":
+            self._find_card(lists, labels, groups, constraints, demands, on_progress)
+            return
         constraints = self._with_demands(constraints, demands, lists.scale[offset:])
         if based:
             starts = [np.eye(1, len(lists.center))[0], *(np.append(0.0, start) for start in starts)]
@@ -411,6 +444,41 @@ class ExactRanker(Ranker):
                 self._set_weights(central_weights(nearby, start, spread, fixed=fixed, seed=limits.seed))
             elif prove:
                 self.note_ = "the base's own order violates the side constraints: the weights are the best, not central"
+
+    def _find_card(
+        self,
+        lists: TopLists,
+        labels: FloatArray,
+        groups: IntArray | None,
+        constraints: LinearConstraints | None,
+        demands: Demands,
+        on_progress: Progress | None,
+    ) -> None:
+        """Find the points whose statistic, ties by their mean, is the largest."""
+        assert self.integer is not None
+        if constraints is not None or (groups is not None and len(np.unique(groups)) > 1):
+            raise ValueError("ties: 'average' goes with one list and no side constraints")
+        varying = np.flatnonzero(lists.varying)
+        if self.max_nonzeros is None and len(varying) > MOST_QUESTIONS:
+            rule = f"max_nonzeros must be a number from 1 to {MOST_QUESTIONS} where ties='average'"
+            raise ValueError(f"{rule} and more columns vary, got None with {len(varying)} columns")
+        most = min(self.max_nonzeros or len(varying), len(varying))
+        self.problem_ = CardProblem(
+            _decimals(lists, self.integer * most),
+            labels,
+            self.statistic,
+            self.C,
+            points=self.integer,
+            max_nonzeros=most,
+            signs=demands.signs[varying],
+            required=np.flatnonzero(np.isin(varying, demands.required)).tolist(),
+            gain=self.gain,
+        )
+        method = CardSearch(threads=1) if self.method == "reproducible" else self.method
+        self.solution_ = solve(self.problem_, method, self.limits or Limits(), on_progress=on_progress)
+        if self.solution_.value > -math.inf:
+            self.center_ = np.zeros(self.n_features_in_)  # scores are totals
+            self._set_weights(self.problem_.points_of(self.solution_.weights).astype(np.float64))
 
     def _why_unused(self, demands: Demands, varying: NDArray[np.bool_]) -> str:
         """Return which required columns cannot be used because they do not vary, in words."""
@@ -500,6 +568,18 @@ class ExactRanker(Ranker):
                 f"the margin of {self.margin:g} and is kept; the solution's value and bound hold for that margin"
             )
         self._set_weights(candidates[best])
+
+
+def _decimals(lists: TopLists, most: int) -> FloatArray:
+    """Return the columns that vary in their units, less their smallest values, as decimals with few digits.
+
+    Args:
+        lists: the lists.
+        most: largest sum of points, which says how many digits totals leave room for.
+    """
+    numbers = lists.Z - lists.Z.min(axis=0)
+    digits = math.floor(math.log10(2.0**52 / (most * max(1.0, float(numbers.max())))))
+    return np.round(numbers, min(max(digits, 0), _DECIMALS))
 
 
 def cut(scores: FloatArray, queries: IntArray | None, top_k: int | None) -> FloatArray:

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 
 from ltr.fitting import FitOptions
-from trainers.config import EXACT, Config
+from ltr.metrics.ranked import Ties
+from trainers.config import CARD, EXACT, Config
 from trainers.config.sections import DataConfig
 from trainers.display import Display
 from trainers.files import Json, RunError, write_atomic, writing
@@ -154,7 +155,8 @@ def _results(context: Context, records: Sequence[Json]) -> Results:
             on_top = found.get("base") if record["method"] == config.base else None
         elif base is not None and scores is not None:
             on_top = context.statistic_on_top(base, scores)
-        rows.append(Row.of(record, on_top, None if scores is None else context.first_k(scores)))
+        ties: Ties = "average" if record["method"] == CARD and config.card.ties == "average" else "resolved"
+        rows.append(Row.of(record, on_top, None if scores is None else context.first_k(scores, ties)))
     done = [record["method"] for record in records if record["status"] != INTERRUPTED]
     complete, priced = done == list(config.methods), config.exact.C > 0
     note = _note_by_query(context) if context.split.by_query else too_long(config, context.split)

@@ -90,11 +90,12 @@ class Task:
             found[name] = dict(zip(self.reported, reached, strict=True))
         return found
 
-    def first_k(self, scores: Scores) -> Json | None:
+    def first_k(self, scores: Scores, ties: Ties = "resolved") -> Json | None:
         """Return what those find who act on the first K rows of the training and of the test set.
 
         With queries these are means over queries. K is that of the reranked list; of shorter sets all rows count.
         Reranking changes the order of the top K, not which rows are in it, so that its effect shows in the first half.
+        `ties` is as for `statistics`.
 
         Returns:
             ``{"train": {"k", "hits", "precision", "recall", "lift", "half": {"k", ...}}, "test": {...}}``; None where
@@ -105,7 +106,10 @@ class Task:
         found = {}
         for (name, part), values in zip(self.split.parts, (scores.train, scores.test), strict=True):
             k = min(int(top_k), len(values))
-            found[name] = {**first_k(values, part, k), "half": first_k(values, part, max(1, k // 2))}
+            found[name] = {
+                **first_k(values, part, k, ties),
+                "half": first_k(values, part, max(1, k // 2), ties),
+            }
         return found
 
     def statistic_on_top(self, base: Scores, scores: Scores) -> float | None:
@@ -155,16 +159,20 @@ def statistic_of(scores: FloatArray, labels: IntArray, name: str, ties: Ties = "
     return None if math.isnan(value) else value
 
 
-def first_k(scores: FloatArray, part: Part, k: int) -> Json:
+def first_k(scores: FloatArray, part: Part, k: int, ties: Ties = "resolved") -> Json:
     """Return hits, precision, recall and lift among the first k rows, of which labels above 0 are hits.
+
+    With average ties these are means over the orders of rows with equal scores.
 
     Examples:
         >>> part = Part(np.zeros((4, 1)), np.array([1, 0, 0, 1]))
         >>> first_k(np.array([4.0, 3.0, 2.0, 1.0]), part, 2)
         {'k': 2, 'hits': 1.0, 'precision': 0.5, 'recall': 0.5, 'lift': 1.0}
+        >>> first_k(np.array([4.0, 3.0, 4.0, 4.0]), part, 2, "average")["hits"]
+        1.333333333
     """
     names = {name: f"{name}@{k}" for name in ("precision", "recall", "lift")}
-    found = evaluate(*_tensors(scores, part.y), names.values(), qid=_tensor(part.qid))
+    found = evaluate(*_tensors(scores, part.y), names.values(), qid=_tensor(part.qid), ties=ties)
     means = {name: float(found[measure].nanmean()) for name, measure in names.items()}
     return {"k": k, "hits": round(means["precision"] * k, 9), **means}
 

@@ -36,6 +36,9 @@ _CARD_ROUNDING = Fraction(5e-13)  # the same for cards, which count as equal if 
 MOST_SETS = 1_000_000
 """Largest number of sets of columns of a card for which a certificate asks the checker for a proof."""
 
+_MOST_ROWS = (
+    30_000_000  # rows times sets with columns of numbers, of which the checker bounds about a million per second
+)
 _HALVINGS = 12  # times that the bounds tried halve the distance from the trivial bound to the value
 
 
@@ -106,7 +109,8 @@ class Certificate:
         """The problem, made from the data in the file."""
         content = self.content["problem"]
         if content["kind"] == "card":
-            X = [[float(answer) for answer in row] for row in content["X"]]
+            unit = content.get("unit", 1)
+            X = [[int(v) / unit for v in (row.split() if "unit" in content else row)] for row in content["X"]]
             names = ("C", "points", "max_nonzeros", "ties", "signs", "groups", "required")
             options = {name: content[name] for name in names}
             return CardProblem(X, content["gains"], content["statistic"], gain="linear", **options)
@@ -185,7 +189,8 @@ def certify(
     proof is tried for a problem of more than four million pairs, which would take gigabytes of memory.
 
     The certificate of a card (`CardProblem`) has no boxes and takes no time: the checker searches all sets of columns
-    itself, some 30,000 per second. It states the solver's bound, or no bound for more than `MOST_SETS` sets.
+    itself, some 30,000 per second of yes/no columns, and far fewer of numbers. It states the solver's bound, or none
+    where there are too many sets.
 
     Args:
         problem: a `RerankProblem`, `PairwiseProblem` or `CardProblem`.
@@ -258,7 +263,9 @@ def _certify_card(problem: CardProblem, solution: Solution, described: Content) 
     size = max(abs(exact.size()), abs(attained))
     best = max(attained, Fraction(value))
     bound = max(_up(best + _CARD_ROUNDING * size), float(solution.bound))
-    few = sum(math.comb(problem.d, m) for m in range(problem.max_nonzeros + 1)) <= MOST_SETS
+    yes_no = int(np.count_nonzero(~problem.numeric))
+    all_sets, simple = (sum(math.comb(d, m) for m in range(problem.max_nonzeros + 1)) for d in (problem.d, yes_no))
+    few = all_sets <= MOST_SETS and (all_sets - simple) * problem.n <= _MOST_ROWS
     claim, proof = "value", None
     if few:
         claim = "optimal" if Fraction(bound) - attained <= verify.ROUNDING * size else "bound"

@@ -116,24 +116,35 @@ class WeightSpaceSearch:
 
     def run(self, state: SolveState) -> Ending:
         """Search."""
+        from ltr.exact.points import search_points
         from ltr.exact.weight_space.search import out_of_reach, prove
 
-        sides, share = state.problem.constraints, self.local_search
+        problem, sides, share = state.problem, state.problem.constraints, self.local_search
+        threads = self.threads or available_threads()
         if sides is not None and not sides.linear:  # which the local search does not know
-            share, start = 0.0, sides.point(-np.ones(state.problem.d), np.ones(state.problem.d))
+            share, start = 0.0, sides.point(-np.ones(problem.d), np.ones(problem.d))
             if start is None:
                 return Ending(Status.INFEASIBLE)
             state.offer(start)
+
+        def search_briefly() -> None:
+            if share > 0:
+                search_locally(state, min(share * state.limits.time_limit, _LONGEST_SEARCH), _RESTARTS)
+
+        if problem.integer is not None:
+            search_briefly()
+            if (ending := search_points(state, threads)) is not None:
+                return ending
         if (ending := out_of_reach(state)) is not None:
             if sides is None or sides.linear:
                 search_locally(state, state.remaining)
             return ending
-        if share > 0:
-            search_locally(state, min(share * state.limits.time_limit, _LONGEST_SEARCH), _RESTARTS)
+        if problem.integer is None:
+            search_briefly()
         if state.closed(claimed=False):
             return Ending(Status.OPTIMAL, "the bound is attained")
-        options = state, self.threads or available_threads(), self.coordinates, share
-        if self.scip and state.problem.integer is None and not state.problem.required:
+        options = state, threads, self.coordinates, share
+        if self.scip and problem.integer is None and not problem.required:
             from ltr.exact.scip.hosted import prove_in_scip
 
             return prove_in_scip(*options, configure=self.configure)

@@ -1,0 +1,212 @@
+"""Whole-number weights of a few columns, by enumeration: sets of columns are bounded, those that remain are searched.
+
+Few columns have few whole-number weights: three of them with weights from -5 to 5 have about a thousand directions. So
+no boxes are needed. Every set of columns gets a bound from its table (`ltr.exact.weight_space.supports`), and a tree
+over the weights of its columns, bounded likewise at every node, visits the directions of the sets whose bound exceeds
+the best value (``ltr/native/points.cpp``). The rows are in order at every node, so that a direction costs about as much
+as merging them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr.exact.problem import SIDE_TOLERANCE, FloatArray, IntArray, RerankProblem
+from ltr.exact.solution import Status
+from ltr.exact.state import Ending, SolveState, Stopped, scalable
+from ltr.exact.weight_space.space import TOLERANCE
+from ltr.exact.weight_space.supports import bounds_of
+from ltr.native import PointSearch
+
+MOST_SETS = 300_000
+"""Largest number of sets of columns that are bounded."""
+
+_LARGEST_SET = 6  # columns
+_MOST_DIRECTIONS = 100_000  # of a set, beyond which boxes are better
+_FEW_VALUES = 8  # of a column, for which bounds are close
+_MOST_OPEN = 60_000  # weights of the other columns, of all sets with two of them or more, beyond which boxes are better
+_PAUSE = 0.02  # seconds between two looks at limits and interrupts
+ALL, LARGEST, SMALLEST = range(3)  # which multiples of weights are searched, as in the compiled search
+
+
+class PointSets(NamedTuple):
+    """Sets of columns of several sizes, and bounds on the objective of each, descending."""
+
+    columns: IntArray  # (sets, largest size), -1 behind the last column of a set
+    bounds: FloatArray  # (sets,)
+
+    @classmethod
+    def of(
+        cls,
+        ranking: RerankProblem,
+        sets: Sequence[IntArray],
+        price: float,
+        tick: Callable[[], None] = lambda: None,
+    ) -> PointSets:
+        """Return the sets with their bounds.
+
+        Args:
+            ranking: the problem whose objective is bounded.
+            sets: the sets of each size, (sets, columns).
+            price: price of each column.
+            tick: called now and then; an exception that it raises ends the work.
+        """
+        largest = max((some.shape[1] for some in sets), default=1)
+        padded = [np.pad(some, ((0, 0), (0, largest - some.shape[1])), constant_values=-1) for some in sets]
+        bounds = [bounds_of(ranking, some, tick) - price * some.shape[1] for some in sets]
+        if not sets:
+            return cls(np.zeros((0, 1), dtype=np.int64), np.zeros(0))
+        order = np.argsort(-np.concatenate(bounds), kind="stable")
+        return cls(np.concatenate(padded)[order], np.concatenate(bounds)[order])
+
+
+def search_points(state: SolveState, threads: int) -> Ending | None:
+    """Search the whole-number weights of a problem; None where boxes are better, or the only way.
+
+    Raises:
+        Stopped: a limit of the state is reached.
+    """
+    from ltr.exact.weight_space.search import out_of_reach
+
+    problem = state.problem
+    if not isinstance(problem, RerankProblem) or problem.integer is None or problem.free or problem.rank != "resolved":
+        return None
+    most = problem.d if problem.max_nonzeros is None else problem.max_nonzeros
+    if most > _LARGEST_SET or (2 * problem.integer) ** most > _MOST_DIRECTIONS:
+        return None
+    if count_sets(problem.d, most, len(problem.required)) > MOST_SETS:
+        return None
+    sets = PointSets.of(problem, list(sets_of(problem.d, most, problem.required)), problem.C, state.check)
+    many = np.array([len(np.unique(column)) > _FEW_VALUES for column in problem.X.T] + [False])
+    wide = np.count_nonzero(many[sets.columns[sets.bounds > state.value]], axis=1)
+    if float(np.sum((2.0 * problem.integer) ** wide[wide > 1])) > _MOST_OPEN and out_of_reach(state) is None:
+        return None
+    lists, sides = problem.lists, problem.constraints
+    rows = np.concatenate(lists)
+    A, b = (np.zeros((0, problem.d)), np.zeros(0)) if sides is None else sides.scaled
+    search = PointSearch(
+        X=np.ascontiguousarray(problem.X[rows].T),
+        gains=problem.gains[rows],
+        handicaps=np.asarray(problem.margin * problem.grades[rows], dtype=np.float64),
+        starts=np.cumsum([0, *map(len, lists)]),
+        rank_weights=np.concatenate([problem.rank_weights(len(members))[::-1] for members in lists]),
+        A=A,
+        b=b,
+        loose=2 * SIDE_TOLERANCE,
+        reach=problem.integer,
+        multiples=LARGEST if scalable(problem) else ALL,
+        mean=False,
+        exact=False,
+        price=problem.C,
+        tolerance=0.5 * TOLERANCE * state.size,
+    )
+    return run(state, search, sets, threads, problem.shift)
+
+
+def run(state: SolveState, search: Any, sets: PointSets, threads: int, shift: float) -> Ending | None:  # noqa: ANN401
+    """Search sets of columns with a compiled search, offer what it finds, and prove its bound; None if it gives up.
+
+    Args:
+        state: solve under way.
+        search: the compiled search.
+        sets: the sets to search.
+        threads: number of threads.
+        shift: constant part of the statistic, which the search does not know.
+    """
+    problem = state.problem
+    room, seen, began, before = TOLERANCE * state.size, -math.inf, state.nodes, state.value
+
+    def weights(columns: Sequence[int], points: Sequence[int]) -> FloatArray:
+        w = np.zeros(problem.d)
+        w[list(columns)] = points
+        return w if problem.integer is not None else w / problem.points  # type: ignore[attr-defined]
+
+    def poll() -> None:
+        nonlocal seen
+        value, *found = search.best
+        if value > seen:
+            seen = value
+            if value + shift > state.value + room:
+                state.offer(weights(*found))
+        for bound, *found in search.undecided():
+            if bound + shift > state.value:
+                state.offer(weights(*found))
+        if math.isfinite(state.value):
+            search.rise(state.value - shift)
+        state.nodes = began + search.visited
+        if math.isfinite(state.value):
+            bound = max(search.bound + shift, max(state.value, seen + shift) + room, state.zero_value)
+            state.prove(bound)
+            state.observe(bound)
+
+    stop = np.zeros(1, np.uint8)
+    work = lambda: search.search(sets.columns, sets.bounds - shift, state.value - shift, threads, stop)  # noqa: E731
+    done = watch(state, work, stop, poll)
+    if search.full:
+        return None
+    if done and state.value == -math.inf:
+        return Ending(Status.INFEASIBLE)
+    if done and problem.integer is None and seen + shift > before + room:
+        # of equal values the one that the search prefers, whenever it was found
+        state.weights = weights(*search.best[1:])
+        state.value = problem.evaluate(state.weights)
+    # otherwise the gap asked for is reached
+    return Ending(Status.OPTIMAL, "searched by sets of columns")
+
+
+def watch(state: SolveState, work: Callable[[], bool], stop: NDArray[np.uint8], poll: Callable[[], None]) -> bool:
+    """Run compiled work in a thread, look after the limits of a solve, and return whether the work was completed.
+
+    Args:
+        state: solve under way.
+        work: the work; it returns False where it was stopped.
+        stop: set to 1 to stop it, (1,).
+        poll: takes over what was found so far; called several times per second and at the end.
+
+    Raises:
+        Stopped: a limit is reached.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(work)
+        try:
+            while wait([done], _PAUSE).not_done:
+                poll()
+                state.check()
+                if state.limits.node_limit is not None and state.nodes >= state.limits.node_limit:
+                    raise Stopped(Status.NODE_LIMIT)
+                if state.gap <= state.limits.gap:
+                    break
+        finally:
+            stop[0] = 1
+            wait([done])
+            poll()
+    if isinstance(done.exception(), MemoryError):
+        raise Stopped(Status.MEMORY_LIMIT)
+    return done.result()
+
+
+def count_sets(d: int, most: int, required: int = 0) -> int:
+    """Return the number of sets of up to so many of d columns, those of the required columns alone."""
+    return sum(math.comb(d - required, m - required) for m in range(max(1, required), most + 1))
+
+
+def sets_of(d: int, most: int, required: Sequence[int] = ()) -> Iterator[IntArray]:
+    """Yield the sets of each size up to `most` of d columns that have all required ones, (sets, size).
+
+    Examples:
+        >>> [some.tolist() for some in sets_of(3, 2, [1])]
+        [[[1]], [[0, 1], [1, 2]]]
+    """
+    others = np.setdiff1d(np.arange(d), required)
+    for m in range(max(1, len(required)), min(most, d) + 1):
+        chosen = list(itertools.combinations(others.tolist(), m - len(required)))
+        given = np.tile(np.array(required, dtype=np.int64), (len(chosen), 1))
+        free = np.array(chosen, dtype=np.int64).reshape(len(chosen), m - len(required))
+        yield np.sort(np.column_stack([given, free]), axis=1)

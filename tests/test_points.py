@@ -1,0 +1,295 @@
+"""Whole-number points by enumeration of sets of columns, and cards with columns of numbers: brute force agrees."""
+
+import copy
+import itertools
+import json
+import random
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ltr
+from ltr import verify
+from ltr.exact import Limits, LinearConstraints, RerankProblem, Status, solve
+from ltr.exact.cards import CardProblem
+from ltr.exact.certificate import Certificate, certify
+from ltr.exact.weight_space import WeightSpaceSearch
+from tests.tiers import examples
+
+STATISTICS = ["auc", "dcg", "mrr", "dcg@3", "wta", "pauc@4"]
+
+
+def grid(reach, d):
+    return map(np.array, itertools.product(range(-reach, reach + 1), repeat=d))
+
+
+def numbers(rng, n, d, most_decimals):
+    """Yes/no columns and columns of decimals, which tie often."""
+    X = rng.integers(0, 2, (n, d)).astype(float)
+    for j in np.flatnonzero(rng.random(d) < 0.6):
+        X[:, j] = rng.integers(-3, 5, n) / 10 ** int(rng.integers(0, most_decimals + 1))
+    return X
+
+
+# --- whole numbers of a RerankProblem ---------------------------------------------------------------------------
+
+
+def ranked(seed):
+    """Graded or binary labels, one list or two, decimals whose differences are the margin itself, side constraints."""
+    rng = np.random.default_rng([7, seed])
+    n, d = int(rng.integers(4, 12)), int(rng.integers(2, 5))
+    y = rng.integers(0, 3 if seed % 2 else 2, n)
+    y[:2] = 0, 1
+    sides = [
+        None,
+        LinearConstraints(rng.integers(-1, 2, (1, d)), [0.0]),
+        LinearConstraints(rng.integers(-1, 2, (2, d)), [1.0, 2.0]),
+    ]
+    return RerankProblem(
+        numbers(rng, n, d, 1),
+        y,
+        str(rng.choice(STATISTICS[1:])),
+        float(rng.choice([0.0, 0.02])),
+        float(rng.choice([1e-4, 0.1, 0.2])),
+        qid=np.arange(n) % 2 if seed % 3 == 0 else None,
+        integer=int(rng.integers(1, 5)),
+        max_nonzeros=int(rng.integers(1, 4)) if d > 3 else None,
+        required=[int(rng.integers(d))] if seed % 4 == 0 else [],
+        constraints=sides[int(rng.integers(3))],
+    )
+
+
+@pytest.mark.parametrize("seed", range(examples(30, slow=300)))
+def test_whole_numbers_agree_with_brute_force(seed):
+    problem = ranked(seed)
+    best = max((problem.evaluate(w) for w in grid(problem.integer, problem.d) if problem.feasible(w)), default=None)
+    for threads in (1, 2):
+        solution = solve(problem, WeightSpaceSearch(threads=threads, local_search=0))
+        if best is None:
+            assert solution.status is Status.INFEASIBLE
+            return
+        assert solution.status is Status.OPTIMAL, solution
+        assert solution.value == best
+        assert problem.feasible(solution.weights)
+        assert "by sets of columns" in solution.message or solution.value == problem.trivial_bound
+
+
+def long_list(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    hidden = rng.normal(size=(n, 2))
+    yes_no = [hidden[:, j % 2] + rng.normal(size=n) > c for j, c in enumerate(np.linspace(-1, 1, 20))]
+    y = (hidden.sum(axis=1) + rng.logistic(size=n) > 1).astype(int)
+    return np.column_stack([*yes_no, hidden + 0.3 * rng.normal(size=(n, 2))]), y
+
+
+def test_two_numeric_columns_beside_many_questions_are_proven():
+    X, y = long_list()
+    problem = RerankProblem(X, y, "auc", integer=5, max_nonzeros=3)
+    solution = solve(problem, WeightSpaceSearch(threads=1), Limits(time_limit=60))
+    assert solution.status is Status.OPTIMAL
+    # no set of columns without the last two, and no other weights of those that were found, do better
+    used = np.flatnonzero(solution.weights)
+    assert {20, 21} <= set(used.tolist())
+    near = np.zeros((11**3, 22))
+    near[:, used] = list(itertools.product(range(-5, 6), repeat=3))
+    assert max(map(problem.evaluate, near)) == solution.value
+
+
+def test_a_search_that_is_stopped_has_a_bound():
+    X, y = long_list(2_000)
+    problem = RerankProblem(X, y, "dcg", integer=9, max_nonzeros=3)
+    stopped = solve(problem, WeightSpaceSearch(threads=1, local_search=0), Limits(node_limit=1))
+    assert stopped.status in (Status.NODE_LIMIT, Status.OPTIMAL)
+    near = solve(problem, WeightSpaceSearch(threads=2), Limits(gap=0.2))
+    assert near.status in (Status.GAP_LIMIT, Status.OPTIMAL)
+    assert near.gap <= 0.2
+    assert stopped.bound >= near.value
+
+
+# --- cards with columns of numbers ------------------------------------------------------------------------------
+
+
+def mixed(seed):
+    rng = np.random.default_rng([8, seed])
+    n, d = int(rng.integers(4, 12)), int(rng.integers(1, 5))
+    ties = "lost" if rng.random() < 0.4 else "average"
+    y = rng.integers(0, 2 if ties == "lost" else 3, n)
+    y[:2] = 1, 0
+    return CardProblem(
+        numbers(rng, n, d, 2),
+        y,
+        str(rng.choice(STATISTICS)) if n >= 4 else "auc",
+        float(rng.choice([0.0, 0.01])),
+        points=int(rng.integers(1, 5)),
+        max_nonzeros=int(rng.integers(1, min(d, 3) + 1)),
+        ties=ties,
+        signs=rng.integers(-1, 2, d) if rng.random() < 0.4 else None,
+        groups=rng.integers(-1, 2, d) if rng.random() < 0.4 else None,
+        required=[int(rng.integers(d))] if rng.random() < 0.3 else [],
+    )
+
+
+@pytest.mark.parametrize("seed", range(examples(30, slow=300)))
+def test_cards_of_numbers_agree_with_brute_force_and_are_proven(seed):
+    problem = mixed(seed)
+    cards = [w for w in grid(problem.points, problem.d) if problem.feasible(w / problem.points)]
+    if not cards:
+        assert solve(problem).status is Status.INFEASIBLE
+        return
+    values = np.array([problem.evaluate(w / problem.points) for w in cards])
+    solution = solve(problem)
+    assert solution.status is Status.OPTIMAL
+    assert solution.value == pytest.approx(values.max(), abs=1e-12)
+    certificate = certify(problem, solution)
+    content = json.loads(json.dumps(certificate.content))
+    assert verify.check(verify.parse(json.dumps(content)))[0] == certificate.claim == "optimal"
+    for card, value in list(zip(cards, values, strict=True))[::5]:
+        assert float(verify.Cards(content["problem"]).value(card.tolist())) == pytest.approx(value, abs=1e-11)
+    assert Certificate(content).problem.content() == problem.content()
+    good = problem.good_cards(values.max() - 0.05, 100_000)
+    assert good[0][0] == pytest.approx(values.max(), abs=1e-12)
+    # multiples count once, and (0, 0) among them
+    directions = {tuple((w // max(1, np.gcd.reduce(w))).tolist()) for w in np.array(cards)[values >= good[0][0] - 0.05]}
+    if problem.numeric.all():
+        assert {tuple(card.tolist()) for _, card in good} == directions
+    lower = values[values < values.max() - 1e-6]
+    if len(lower):  # the second best value is no bound
+        content["value"] = content["claimed_bound"] = content["proof"]["bound"] = float(lower.max())
+        content["weights"] = [float(v) for v in cards[int(np.flatnonzero(values == lower.max())[0])]]
+        with pytest.raises(verify.CertificateError, match=r"^(proof\.bound|value): "):
+            verify.check(content)
+
+
+def test_the_same_card_is_found_with_any_number_of_threads():
+    X, y = long_list(120)
+    problem = CardProblem(np.round(X, 1), y, points=3, max_nonzeros=3)
+    found = [solve(problem, ltr.exact.cards.CardSearch(threads=threads)) for threads in (1, 2, 3)]
+    assert len({tuple(solution.weights) for solution in found}) == 1
+
+
+def test_totals_are_those_of_decimals():
+    """0.1 + 0.2 exceeds 0.3 in float64."""
+    problem = CardProblem([[0.1, 0.2], [0.3, 0.0]], [1, 0], points=1, max_nonzeros=2)
+    assert problem.statistic_value([1.0, 1.0]) == 0.5
+    assert problem.unit == 10
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (
+            [[0.0], [1 / 3]],
+            r"X must hold numbers of at most 12 decimals, round them: got .*0\.333.* at row 1, column 0",
+        ),
+        ([[0.1], [1e15]], r"X must hold numbers of fewer digits, so that totals of 10 times .* row 1, column 0"),
+    ],
+)
+def test_numbers_whose_totals_would_not_be_exact_are_refused(X, message):
+    with pytest.raises(ValueError, match=message):
+        CardProblem(X, [0, 1], max_nonzeros=1)
+
+
+def test_a_changed_file_is_rejected_or_true():
+    """Of random changes, with the right digest, none is accepted that claims more than the changed problem has."""
+    rng, accepted = random.Random(0), 0
+    for trial in range(examples(50, slow=500)):
+        problem = next(filter(lambda p: p.d > 1, map(mixed, itertools.count(100 + trial))))
+        solution = solve(problem)
+        if solution.status is Status.INFEASIBLE:
+            continue
+        content = copy.deepcopy(certify(problem, solution).content)
+        inside = content["problem"]
+        place = rng.choice(["points", "max_nonzeros", "C", "ties", "signs", "groups", "X", "gains", "unit", "required"])
+        if place == "X":
+            row = rng.randrange(len(inside["X"]))
+            inside["X"][row] = inside["X"][row - 1]
+        elif place in ("signs", "groups"):
+            inside[place][rng.randrange(problem.d)] = rng.choice([-1, 0, 1])
+        elif place == "gains":
+            inside["gains"][rng.randrange(problem.n)] = rng.choice([0.0, 1.0])
+        else:
+            changes = {"points": 1, "max_nonzeros": 1, "C": -0.005, "unit": 9}
+            others = {"ties": "average", "required": []}
+            inside[place] = others[place] if place in others else inside.get(place, 1) + changes[place]
+        if rng.random() < 0.5:
+            for name in ("value", "claimed_bound"):
+                content[name] += rng.choice([0.0, 1e-6, -1e-6])
+        inside["sha256"] = verify.data_digest(inside)
+        try:
+            verify.check(verify.parse(json.dumps(content)))
+        except verify.CertificateError:
+            continue
+        accepted += 1
+        changed = Certificate(content).problem
+        best = max(
+            changed.evaluate(w / changed.points)
+            for w in grid(changed.points, changed.d)
+            if changed.feasible(w / changed.points)
+        )
+        assert best <= content["proof"]["bound"] + 1e-12
+        assert changed.evaluate(Certificate(content).weights) == pytest.approx(content["value"], abs=1e-11)
+    assert accepted > 5
+
+
+# --- points with average ties as a ranker -----------------------------------------------------------------------
+
+
+def patients(n=150):
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame(
+        {"age": rng.integers(20, 90, n), "bmi": rng.normal(26, 4, n).round(1), "smokes": rng.random(n) < 0.4}
+    )
+    table["smokes"] = table["smokes"].astype(int)
+    y = (0.05 * table["age"] + 0.1 * table["bmi"] + table["smokes"] + rng.logistic(size=n) > 6).astype(int)
+    return table, y
+
+
+def test_a_ranker_of_points_counts_ties_by_their_mean():
+    table, y = patients()
+    ranker = ltr.ExactRanker("auc", integer=2, ties="average", max_nonzeros=2, signs={"age": "+"}).fit(table, y)
+    assert ranker.solution_.status is Status.OPTIMAL
+    assert isinstance(ranker.problem_, CardProblem)
+    assert ranker.score(table, y) == pytest.approx(ranker.solution_.value, abs=1e-12)
+    assert certify(ranker.problem_, ranker.solution_).claim == "optimal"
+    only = ltr.ExactRanker("auc", integer=2, ties="average", required=["smokes"], max_nonzeros=1).fit(table, y)
+    assert only.rule() == "1 smokes"
+    positive, negative = table["smokes"][y == 1].mean(), table["smokes"][y == 0].mean()
+    assert only.solution_.value == pytest.approx(0.5 + (positive - negative) / 2)
+    resolved = ltr.ExactRanker("auc", integer=2, required=["smokes"], max_nonzeros=1).fit(table, y)
+    assert resolved.solution_.value == pytest.approx(positive * (1 - negative))
+
+
+def test_a_ranker_of_points_is_saved_and_ranks_as_before(tmp_path):
+    table, y = patients()
+    ranker = ltr.ExactRanker("auc", integer=3, ties="average").fit(table, y)
+    ranker.save(tmp_path / "points.json")
+    again = ltr.rankers.Ranker.load(tmp_path / "points.json")
+    assert again.rule() == ranker.rule()
+    assert again.score(table, y) == ranker.score(table, y) == pytest.approx(ranker.solution_.value, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "ties: 'average' goes with whole numbers of points, .* got integer=None"),
+        ({"integer": 2, "constraints": ["age >= bmi"], "normalize": True}, "got constraints=.*, normalize=True"),
+        ({"integer": 2, "method": "weight_space"}, "got method='weight_space'"),
+    ],
+)
+def test_what_does_not_go_with_average_ties_is_named(options, message):
+    table, y = patients(20)
+    with pytest.raises(ValueError, match=message):
+        ltr.ExactRanker("auc", ties="average", **options).fit(table, y)
+
+
+def test_average_ties_need_a_small_number_of_columns():
+    X = np.random.default_rng(0).integers(0, 2, (30, 7))
+    with pytest.raises(ValueError, match=r"max_nonzeros must be a number from 1 to 6 where ties='average'.* 7 columns"):
+        ltr.ExactRanker("auc", ties="average", integer=2).fit(X, X[:, 0])
+
+
+def test_average_ties_are_for_one_list():
+    table, y = patients(40)
+    with pytest.raises(ValueError, match="ties: 'average' goes with one list"):
+        ltr.ExactRanker("dcg", ties="average", integer=2).fit(table, y, qid=np.arange(40) % 2)
