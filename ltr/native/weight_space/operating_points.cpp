@@ -15,19 +15,18 @@ constexpr std::size_t kLongest = 32;  // open rows from which clauses count as e
 using Clause = OperatingPoints::Clause;
 using Word = std::uint64_t;
 
-// Write those of some clauses of a pool that have no removed row to `open`, with the number and the level of their rows
-// that are not kept; return how many there are. `listed` may be `open` itself, or null for the first clauses.
-template <std::size_t block>
-[[gnu::always_inline]] inline std::size_t list_open_of(const Word* pool, std::size_t size, std::size_t levels,
-                                                       const Word* kept, const Word* removed, const Clause* listed,
-                                                       std::size_t number, Clause* open) {
-  const std::size_t words = block == 0 ? size : block;
+// Remove the clauses with a removed row from `open`, and write the number and the level of the rows that are not kept of
+// the others; return how many there are.
+template <std::size_t size>
+[[gnu::always_inline]] inline std::size_t list_open_of(const Word* pool, std::size_t block, std::size_t levels,
+                                                       const Word* kept, const Word* removed, Clause* open,
+                                                       std::size_t number) {
+  const std::size_t words = size == 0 ? block : size, stride = levels * words;
   std::size_t left = 0;
   for (std::size_t k = 0; k < number; ++k) {
-    const std::size_t at = listed == nullptr ? k : listed[k].at;
-    const Word* clause = pool + at * levels * words;
+    const Word* clause = pool + open[k].at * stride;
     Word hit = 0;
-    for (std::size_t w = 0; w < levels * words; ++w) hit |= clause[w] & removed[w];
+    for (std::size_t w = 0; w < stride; ++w) hit |= clause[w] & removed[w];
     if (hit != 0) continue;
     int rows = 0, level = -2;
     for (std::size_t l = 0; l < levels; ++l) {
@@ -36,20 +35,30 @@ template <std::size_t block>
       level = here == 0 ? level : level == -2 ? static_cast<int>(l) : -1;
       rows += here;
     }
-    open[left++] = {static_cast<std::uint32_t>(at), static_cast<std::int16_t>(rows), static_cast<std::int16_t>(level)};
+    open[left++] = {open[k].at, static_cast<std::int16_t>(rows), static_cast<std::int16_t>(level)};
   }
   return left;
 }
 
 LTR_MULTIVERSION std::size_t list_open(const Word* pool, std::size_t block, std::size_t levels, const Word* kept,
-                                       const Word* removed, const Clause* listed, std::size_t number, Clause* open) {
+                                       const Word* removed, Clause* open, std::size_t number) {
+  if (levels == 1) {
+    switch (block) {
+      case 1:
+        return list_open_of<1>(pool, block, 1, kept, removed, open, number);
+      case 2:
+        return list_open_of<2>(pool, block, 1, kept, removed, open, number);
+      default:
+        return list_open_of<0>(pool, block, 1, kept, removed, open, number);
+    }
+  }
   switch (block) {
     case 1:
-      return list_open_of<1>(pool, block, levels, kept, removed, listed, number, open);
+      return list_open_of<1>(pool, block, levels, kept, removed, open, number);
     case 2:
-      return list_open_of<2>(pool, block, levels, kept, removed, listed, number, open);
+      return list_open_of<2>(pool, block, levels, kept, removed, open, number);
     default:
-      return list_open_of<0>(pool, block, levels, kept, removed, listed, number, open);
+      return list_open_of<0>(pool, block, levels, kept, removed, open, number);
   }
 }
 
@@ -96,6 +105,9 @@ OperatingPoints::Progress OperatingPoints::advance(std::int64_t allowance, const
     Node node = std::move(stack_.back());
     stack_.pop_back();
     ++nodes;
+    open_.clear();
+    for (const std::uint32_t at : node.open) open_.push_back({at, 0, 0});
+    seen_ = node.seen;
     Step step = Step::kAgain;
     while (step == Step::kAgain) {
       step = propagate(node);
@@ -171,7 +183,7 @@ bool OperatingPoints::raise_least(Node& node, std::size_t level) const {
 // --- what follows from the pool
 
 OperatingPoints::Step OperatingPoints::propagate(Node& node) {
-  for (bool again = true, first = true; again;) {
+  for (bool again = true; again;) {
     again = false;
     for (std::size_t l = levels_; l-- > 0;) {
       node.least[l] = std::max({node.least[l], node.positives[l], l + 1 < levels_ ? node.least[l + 1] : 0});
@@ -186,12 +198,10 @@ OperatingPoints::Step OperatingPoints::propagate(Node& node) {
         if (!keep_all(node, l, true, again)) return Step::kClosed;
       }
     }
-    if (first) open_.resize(pool());
+    for (; seen_ < pool(); ++seen_) open_.push_back({static_cast<std::uint32_t>(seen_), 0, 0});
     const std::size_t number = open_.size();
-    open_.resize(list_open(pool_.data(), block_, levels_, node.kept.data(), node.removed.data(),
-                           first ? nullptr : open_.data(), number, open_.data()));
+    open_.resize(list_open(pool_.data(), block_, levels_, node.kept.data(), node.removed.data(), open_.data(), number));
     spent_ += static_cast<std::int64_t>(number * stride_ * 2);
-    first = false;
     for (const Clause& listed : open_) {
       if (listed.open > 1) continue;
       ++uses_[listed.at];
@@ -284,14 +294,25 @@ void OperatingPoints::forget() {
   std::nth_element(uses.begin(), uses.begin() + static_cast<std::ptrdiff_t>(uses.size() / 2), uses.end());
   const std::uint32_t median = uses[uses.size() / 2];
   std::size_t kept = 0, room = uses_.size() / 2;
+  std::vector<std::size_t> place(uses_.size() + 1);  // clauses kept before each
   for (std::size_t c = 0; c < uses_.size(); ++c) {
+    place[c] = kept;
     if (uses_[c] < median || kept >= room) continue;
     std::copy_n(pool_.begin() + static_cast<std::ptrdiff_t>(c * stride_), stride_,
                 pool_.begin() + static_cast<std::ptrdiff_t>(kept * stride_));
     uses_[kept++] = uses_[c] / 2;
   }
+  place.back() = kept;
   uses_.resize(kept);
   pool_.resize(kept * stride_);
+  for (Node& node : stack_) {
+    std::size_t left = 0;
+    for (const std::uint32_t at : node.open) {
+      if (place[at] != place[at + 1]) node.open[left++] = static_cast<std::uint32_t>(place[at]);
+    }
+    node.open.resize(left);
+    node.seen = place[node.seen];
+  }
 }
 
 // Find subsystems that no clause of the packing meets, in each level by itself or in all of them together.
@@ -353,6 +374,9 @@ bool OperatingPoints::branch(Node& node) {
   }
   if (largest <= 0.0) return false;
   const std::size_t level = chosen / points_, p = chosen % points_;
+  node.open.clear();
+  for (const Clause& listed : open_) node.open.push_back(listed.at);
+  node.seen = seen_;
   Node without = node;
   if (remove(without, level, p)) stack_.push_back(std::move(without));
   if (keep(node, level, p)) stack_.push_back(std::move(node));

@@ -81,6 +81,8 @@ class OperatingPoints {
     Words kept, removed;
     PerLevel positives{}, negatives{};  // removed ones
     PerLevel least{};                   // removed positives, at least
+    std::vector<std::uint32_t> open;    // clauses among the first `seen` of the pool that may have no removed row
+    std::size_t seen = 0;
   };
   enum class Step { kClosed, kAgain, kSettled };
 
@@ -112,6 +114,7 @@ class OperatingPoints {
   std::vector<std::uint32_t> uses_;
   std::vector<Node> stack_;
   bool found_ = false;
+  std::size_t seen_ = 0;  // clauses of the pool that `open_` takes account of
   std::size_t learned_ = 0;  // clauses taken over from another search
 
   // scratch
