@@ -13,6 +13,9 @@ given sum. It is asked for two things in turn:
 * for a few levels j together, because no single w reaches all of these: each proof asks for a little more loss than the
   last.
 
+Each proof about one more positive takes about twice the work of the last, so the level that lowers the bound most for
+the work expected is next. Levels together get as much work as single ones while that lowers the bound, else less.
+
 All losses are integers of the searched space, rounded as its tables are, so a proof is one of an integer bound.
 
 *Margin.* Multipliers of infeasible subsystems hold up to rounding, which has to stay below the margin (see
@@ -40,7 +43,7 @@ _SHARE, _LEADING_SHARE = 1 / 16, 1 / 2  # of the time, while boxes prove more an
 _SECONDS = 0.1  # of a call, about
 _FIRST = 10_000_000  # work of the first call: some hundredths of a second
 _EFFORT, _MORE = 20_000_000, 2.0  # work of a round at first, and its growth from round to round
-_FEWER, _LEAST_SHARE = 3.0, 0.05  # fall of the share of work on several levels while it proves nothing, and its least
+_FEWER, _LEAST_SHARE = 3.0, 0.05  # fall of the share of work on several levels that proves nothing, and its least
 _PROOF = 200_000.0  # least work expected of a proof
 _HARDER, _PATIENCE = 2.0, 3.0  # growth of the work from one proof of a level to the next; excess at which one is left
 _OPEN, _PROVEN, _FOUND = 0, 1, 2
@@ -166,14 +169,12 @@ class OperatingPointBounds:
             effort = int(effort * _MORE)
 
     def _alone_within(self, effort: int) -> Generator[None, None, None]:
-        """Lower the caps within some effort, always the one that lowers the bound most for the work that is expected."""
-        removed = np.arange(self._n_pos + 1)[None, :].copy()  # the loss of a level is the number of positives removed
+        """Lower the caps within some effort, first the one that lowers the bound most for the work expected."""
+        removed = np.arange(self._n_pos + 1)[None, :].copy()  # the loss is the number of positives removed
         while effort > 0 and not self._reached.all() and self.bound > self._cutoff:
             j = int(np.argmax(np.where(self._reached, -1.0, self._gains() / np.maximum(self._work, _PROOF))))
             allowed = int(_PATIENCE * max(self._work[j], _PROOF))
-            progress, work = yield from self._proof(
-                self._alone, np.array([j]), removed, self._lost(j) + 1, allowed
-            )
+            progress, work = yield from self._proof(self._alone, np.array([j]), removed, self._lost(j) + 1, allowed)
             effort -= work
             if progress == _PROVEN:
                 self._work[j] = _HARDER * work
