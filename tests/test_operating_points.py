@@ -10,6 +10,7 @@ from ltr.exact.state import SolveState
 from ltr.exact.weight_space import WeightSpaceSearch, operating_points, search
 from ltr.exact.weight_space.operating_points import OperatingPointBounds
 from ltr.exact.weight_space.space import BEYOND, space_of
+from ltr.native import OperatingPoints
 from tests.reference import cell_optimum, representatives
 from tests.tiers import examples
 
@@ -78,6 +79,42 @@ def test_the_largest_counts_are_those_of_enumeration(seed):
     np.testing.assert_array_equal(bounds.caps, most)
     assert bounds.finished
     assert bound >= cell_optimum(problem.X, problem.y, problem.statistic, 0.0, problem.rank)[0] - 1e-12
+
+
+def least_loss(problem, above, loss):
+    """Return the least loss of some levels over all cells of weights."""
+    positives, negatives = problem.positives, problem.negatives
+    rows = [tuple(int(v) for v in row) for row in problem.X]
+    differences = [tuple(np.subtract(rows[i], rows[k]).tolist()) for i, k in itertools.product(positives, negatives)]
+    losses = []
+    for w in representatives(differences, problem.d):
+        scores = problem.X @ np.array(w, dtype=float)
+        lost = np.array([np.count_nonzero(scores[negatives] >= scores[i]) for i in positives])
+        losses.append(sum(int(table[np.count_nonzero(lost > j)]) for j, table in zip(above, loss, strict=True)))
+    return min(losses)
+
+
+@pytest.mark.parametrize("seed", range(examples(30, slow=400)))
+def test_levels_together_lose_what_enumeration_says(seed):
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(8, 15 if seed % 2 else 12)), 3 - seed % 2
+    X = rng.integers(-3, 4, size=(n, d)).astype(float) if seed % 3 == 0 else rng.integers(-30, 31, size=(n, d)) * 1.0
+    y = (rng.random(n) < 0.5).astype(int)
+    y[:4] = 0, 0, 1, 1
+    problem = RerankProblem(X, y, margin=1e-6)
+    upper, lower = problem.positives, problem.negatives
+    levels = int(rng.integers(1, min(4, len(lower)) + 1))
+    above = np.sort(rng.choice(len(lower), levels, replace=False))
+    loss = np.cumsum(rng.integers(0, 4, size=(levels, len(upper) + 1)), axis=1)
+    loss -= loss[:, :1]
+    search = OperatingPoints(
+        X[np.r_[upper, lower]], np.repeat([1, 0], [len(upper), len(lower)]).astype(np.uint8), levels, 1e-6
+    )
+    least = least_loss(problem, above, loss)
+    for required, expected in ((least, 1), (least + 1, 2), (max(least - 1, 1), 1)):
+        if required > 0 and (required <= least or expected == 2):
+            search.start(above, loss, required)
+            assert search.advance(2**62, np.zeros(1, np.uint8))[0] == expected, (seed, required)
 
 
 def test_many_levels_together_prove_more_than_each_alone():

@@ -13,6 +13,9 @@ given sum. It is asked for two things in turn:
 * for a few levels j together, because no single w reaches all of these: each proof asks for a little more loss than the
   last.
 
+Each proof about one more positive takes about twice the work of the last, so the level that lowers the bound most for
+the work expected is next. Levels together get as much work as single ones while that lowers the bound, else less.
+
 All losses are integers of the searched space, rounded as its tables are, so a proof is one of an integer bound.
 
 *Margin.* Multipliers of infeasible subsystems hold up to rounding, which has to stay below the margin (see
@@ -27,7 +30,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 
-from ltr.exact.problem import IntArray, Problem
+from ltr.exact.problem import FloatArray, IntArray, Problem
 from ltr.exact.weight_space.space import BEYOND, Searchable
 from ltr.native import OperatingPoints
 
@@ -39,7 +42,10 @@ _GROWTH = 1.03  # of the loss to be proven
 _SHARE, _LEADING_SHARE = 1 / 16, 1 / 2  # of the time, while boxes prove more and while they prove less
 _SECONDS = 0.1  # of a call, about
 _FIRST = 10_000_000  # work of the first call: some hundredths of a second
-_EFFORT, _MORE = 20_000_000, 4  # work on one proof at first, and its growth from round to round
+_EFFORT, _MORE = 20_000_000, 2.0  # work of a round at first, and its growth from round to round
+_FEWER, _LEAST_SHARE = 3.0, 0.05  # fall of the share of work on several levels that proves nothing, and its least
+_PROOF = 200_000.0  # least work expected of a proof
+_HARDER, _PATIENCE = 2.0, 3.0  # growth of the work from one proof of a level to the next; excess at which one is left
 _OPEN, _PROVEN, _FOUND = 0, 1, 2
 
 
@@ -124,6 +130,7 @@ class OperatingPointBounds:
         self.perfect = int(self._contribution[: self._n_pos].sum())
         self.caps = np.full(self._n_neg, self._n_pos)  # upper bounds of the N_j
         self._reached = np.zeros(self._n_neg, dtype=bool)  # whether some weights reach them
+        self._work = np.zeros(self._n_neg)  # expected of the next proof of each level
         self.bound, self.seconds, self.finished = self.perfect, 0.0, False
         self._allowance, self._left, self._cutoff = _FIRST, _FIRST, -BEYOND
         self._turns = self._schedule()
@@ -151,29 +158,39 @@ class OperatingPointBounds:
 
     def _schedule(self) -> Generator[None, None, None]:
         """Yield whenever the allowance of a call is used up."""
-        effort = _EFFORT
+        effort, share = _EFFORT, 1.0
         while self.bound > self._cutoff and not self._stop[0]:
             yield from self._alone_within(effort)
-            last = bool(self._reached.all())  # nothing else is left to do
-            progress = yield from self._together_within(BEYOND if last else effort * _MORE)
+            last, before = bool(self._reached.all()), self.bound  # nothing else is left to do
+            progress = yield from self._together_within(BEYOND if last else int(share * effort))
             if progress == _FOUND and last:
                 return
-            effort *= _MORE
+            share = 1.0 if self.bound < before else max(share / _FEWER, _LEAST_SHARE)
+            effort = int(effort * _MORE)
 
     def _alone_within(self, effort: int) -> Generator[None, None, None]:
-        """Lower the caps, with some effort for each of them."""
-        removed = np.arange(self._n_pos + 1)[None, :].copy()  # the loss of a level is the number of positives removed
-        for j in range(self._n_neg):
-            left = effort
-            while not self._reached[j] and left > 0:
-                progress, work = yield from self._proof(self._alone, np.array([j]), removed, self._lost(j) + 1, left)
-                left -= work
-                if progress == _PROVEN:
-                    self.caps[: j + 1] = np.minimum(self.caps[: j + 1], self.caps[j] - 1)
-                    self._prove(int(self._losses(np.arange(self._n_neg), self.caps).sum()))
-                elif progress == _FOUND:
-                    self._reached[j] = True
-                    self._reached[j:] |= self._lost(j) == 0
+        """Lower the caps within some effort, first the one that lowers the bound most for the work expected."""
+        removed = np.arange(self._n_pos + 1)[None, :].copy()  # the loss is the number of positives removed
+        while effort > 0 and not self._reached.all() and self.bound > self._cutoff:
+            j = int(np.argmax(np.where(self._reached, -1.0, self._gains() / np.maximum(self._work, _PROOF))))
+            allowed = int(_PATIENCE * max(self._work[j], _PROOF))
+            progress, work = yield from self._proof(self._alone, np.array([j]), removed, self._lost(j) + 1, allowed)
+            effort -= work
+            if progress == _PROVEN:
+                self._work[j] = _HARDER * work
+                self.caps[: j + 1] = np.minimum(self.caps[: j + 1], self.caps[j] - 1)
+                self._prove(int(self._losses(np.arange(self._n_neg), self.caps).sum()))
+            elif progress == _FOUND:
+                self._reached[j] = True
+            else:
+                self._work[j] = _HARDER * work
+            # N_j does not fall with j
+            self._reached |= np.maximum.accumulate(np.where(self._reached, self.caps, -1)) >= self.caps
+
+    def _gains(self) -> FloatArray:
+        """Return how much lower the bound is for each cap that is lowered by one."""
+        j = np.arange(self._n_neg)
+        return np.asarray((self._losses(j, np.maximum(self.caps - 1, 0)) - self._losses(j, self.caps)).astype(float))
 
     def _together_within(self, effort: int) -> Generator[None, None, int]:
         """Raise the loss that all weights have, with some effort for each step; return how the last one ended."""

@@ -10,24 +10,25 @@ namespace {
 constexpr std::size_t kMostClauses = 60'000;
 constexpr int kDecay = 2;             // powers of two by which each open row lowers the weight of a clause in branching
 constexpr double kBase = 0.02;        // added to the share of the required loss that a removal loses
+constexpr std::array kUses{1, 2};     // of a negative in the packings that are tried
+constexpr int kLonger = 6;            // open rows more than those of the shortest clause from which others do not count
 constexpr std::size_t kLongest = 32;  // open rows from which clauses count as equally long
 
 using Clause = OperatingPoints::Clause;
 using Word = std::uint64_t;
 
-// Write those of some clauses of a pool that have no removed row to `open`, with the number and the level of their rows
-// that are not kept; return how many there are. `listed` may be `open` itself, or null for the first clauses.
-template <std::size_t block>
-[[gnu::always_inline]] inline std::size_t list_open_of(const Word* pool, std::size_t size, std::size_t levels,
-                                                       const Word* kept, const Word* removed, const Clause* listed,
-                                                       std::size_t number, Clause* open) {
-  const std::size_t words = block == 0 ? size : block;
+// Remove the clauses with a removed row from `open`, and write the number and the level of the rows that are not kept
+// of the others; return how many there are.
+template <std::size_t size>
+[[gnu::always_inline]] inline std::size_t list_open_of(const Word* pool, std::size_t block, std::size_t levels,
+                                                       const Word* kept, const Word* removed, Clause* open,
+                                                       std::size_t number) {
+  const std::size_t words = size == 0 ? block : size, stride = levels * words;
   std::size_t left = 0;
   for (std::size_t k = 0; k < number; ++k) {
-    const std::size_t at = listed == nullptr ? k : listed[k].at;
-    const Word* clause = pool + at * levels * words;
+    const Word* clause = pool + open[k].at * stride;
     Word hit = 0;
-    for (std::size_t w = 0; w < levels * words; ++w) hit |= clause[w] & removed[w];
+    for (std::size_t w = 0; w < stride; ++w) hit |= clause[w] & removed[w];
     if (hit != 0) continue;
     int rows = 0, level = -2;
     for (std::size_t l = 0; l < levels; ++l) {
@@ -36,20 +37,30 @@ template <std::size_t block>
       level = here == 0 ? level : level == -2 ? static_cast<int>(l) : -1;
       rows += here;
     }
-    open[left++] = {static_cast<std::uint32_t>(at), static_cast<std::int16_t>(rows), static_cast<std::int16_t>(level)};
+    open[left++] = {open[k].at, static_cast<std::int16_t>(rows), static_cast<std::int16_t>(level)};
   }
   return left;
 }
 
 LTR_MULTIVERSION std::size_t list_open(const Word* pool, std::size_t block, std::size_t levels, const Word* kept,
-                                       const Word* removed, const Clause* listed, std::size_t number, Clause* open) {
+                                       const Word* removed, Clause* open, std::size_t number) {
+  if (levels == 1) {
+    switch (block) {
+      case 1:
+        return list_open_of<1>(pool, block, 1, kept, removed, open, number);
+      case 2:
+        return list_open_of<2>(pool, block, 1, kept, removed, open, number);
+      default:
+        return list_open_of<0>(pool, block, 1, kept, removed, open, number);
+    }
+  }
   switch (block) {
     case 1:
-      return list_open_of<1>(pool, block, levels, kept, removed, listed, number, open);
+      return list_open_of<1>(pool, block, levels, kept, removed, open, number);
     case 2:
-      return list_open_of<2>(pool, block, levels, kept, removed, listed, number, open);
+      return list_open_of<2>(pool, block, levels, kept, removed, open, number);
     default:
-      return list_open_of<0>(pool, block, levels, kept, removed, listed, number, open);
+      return list_open_of<0>(pool, block, levels, kept, removed, open, number);
   }
 }
 
@@ -66,7 +77,10 @@ OperatingPoints::OperatingPoints(Matrix<const double> points, std::span<const st
       is_positive_(block_),
       all_(block_),
       packed_(stride_),
-      score_(subsystems_.rows()),
+      found_rows_(block_),
+      uses_of_(block_ * 64 * levels),
+      negatives_by_uses_(levels),
+      score_(block_ * 64 * levels),
       allowed_(subsystems_.rows()),
       free_(subsystems_.rows()) {
   for (std::size_t p = 0; p < points_; ++p) {
@@ -96,6 +110,9 @@ OperatingPoints::Progress OperatingPoints::advance(std::int64_t allowance, const
     Node node = std::move(stack_.back());
     stack_.pop_back();
     ++nodes;
+    open_.clear();
+    for (const std::uint32_t at : node.open) open_.push_back({at, 0, 0});
+    seen_ = node.seen;
     Step step = Step::kAgain;
     while (step == Step::kAgain) {
       step = propagate(node);
@@ -157,12 +174,23 @@ std::int64_t OperatingPoints::loss_of(const Node& node) const {
   return total;
 }
 
+// Return how many positives the packing removes at least in a level, more than there are if it needs too many
+// negatives.
+int OperatingPoints::covered(const Node& node, std::size_t level) const {
+  int allowed = static_cast<int>(above_[level]) - node.negatives[level] - by_negative_[level];
+  if (allowed < 0) return members_ + 1;
+  int met = 0;  // clauses that negatives can meet
+  for (int uses = most_uses_[level]; uses > 0 && allowed > 0; --uses) {
+    const int here = std::min(allowed, negatives_by_uses_[level][static_cast<std::size_t>(uses)]);
+    met += uses * here;
+    allowed -= here;
+  }
+  return node.positives[level] + by_positive_[level] + std::max(0, by_either_[level] - met);
+}
+
 // Whatever is removed in a level is removed in all lower ones.
 bool OperatingPoints::raise_least(Node& node, std::size_t level) const {
-  const int allowed = static_cast<int>(above_[level]) - node.negatives[level];
-  if (by_negative_[level] > allowed) return false;
-  const int least =
-      node.positives[level] + by_positive_[level] + std::max(0, by_either_[level] - (allowed - by_negative_[level]));
+  const int least = covered(node, level);
   if (least > members_) return false;
   for (std::size_t l = 0; l <= level; ++l) node.least[l] = std::max(node.least[l], least);
   return true;
@@ -171,7 +199,7 @@ bool OperatingPoints::raise_least(Node& node, std::size_t level) const {
 // --- what follows from the pool
 
 OperatingPoints::Step OperatingPoints::propagate(Node& node) {
-  for (bool again = true, first = true; again;) {
+  for (bool again = true; again;) {
     again = false;
     for (std::size_t l = levels_; l-- > 0;) {
       node.least[l] = std::max({node.least[l], node.positives[l], l + 1 < levels_ ? node.least[l + 1] : 0});
@@ -186,12 +214,10 @@ OperatingPoints::Step OperatingPoints::propagate(Node& node) {
         if (!keep_all(node, l, true, again)) return Step::kClosed;
       }
     }
-    if (first) open_.resize(pool());
+    for (; seen_ < pool(); ++seen_) open_.push_back({static_cast<std::uint32_t>(seen_), 0, 0});
     const std::size_t number = open_.size();
-    open_.resize(list_open(pool_.data(), block_, levels_, node.kept.data(), node.removed.data(),
-                           first ? nullptr : open_.data(), number, open_.data()));
+    open_.resize(list_open(pool_.data(), block_, levels_, node.kept.data(), node.removed.data(), open_.data(), number));
     spent_ += static_cast<std::int64_t>(number * stride_ * 2);
-    first = false;
     for (const Clause& listed : open_) {
       if (listed.open > 1) continue;
       ++uses_[listed.at];
@@ -211,23 +237,57 @@ OperatingPoints::Step OperatingPoints::propagate(Node& node) {
   return Step::kSettled;
 }
 
-// Add a clause, whose open rows are in one level, to the packing if it has no row in common with it.
-bool OperatingPoints::take(const Node& node, const Word* clause, std::size_t level) {
+// Add a clause with some open rows of one level to the packing if it may.
+bool OperatingPoints::take(const Word* open, std::size_t level) {
   const std::size_t at = level * block_;
-  Word common = 0, positives = 0, negatives = 0;
+  Word positives = 0, negatives = 0;
   for (std::size_t w = 0; w < block_; ++w) {
-    const Word open = clause[at + w] & ~node.kept[at + w];
-    common |= open & packed_[at + w];
-    positives |= open & is_positive_[w];
-    negatives |= open & ~is_positive_[w];
+    positives |= open[w] & is_positive_[w];
+    negatives |= open[w] & ~is_positive_[w];
   }
-  if (common != 0) return false;
-  for (std::size_t w = 0; w < block_; ++w) packed_[at + w] |= clause[at + w] & ~node.kept[at + w];
-  ++(positives == 0 ? by_negative_ : negatives == 0 ? by_positive_ : by_either_)[level];
+  if (positives == 0) {  // its negatives are in no other clause
+    for (std::size_t w = 0; w < block_; ++w) {
+      for (Word rows = open[w]; rows != 0; rows &= rows - 1) {
+        if (uses_of_[(at + w) * 64 + static_cast<std::size_t>(std::countr_zero(rows))] > 0) return false;
+      }
+    }
+  }
+  if (positives == 0 || negatives == 0) {
+    for (std::size_t w = 0; w < block_; ++w) packed_[at + w] |= open[w];
+    ++(positives == 0 ? by_negative_ : by_positive_)[level];
+    return true;
+  }
+  auto& by_uses = negatives_by_uses_[level];
+  for (std::size_t w = 0; w < block_; ++w) {
+    packed_[at + w] |= open[w] & is_positive_[w];
+    for (Word rows = open[w] & ~is_positive_[w]; rows != 0; rows &= rows - 1) {
+      const auto bit = static_cast<std::size_t>(std::countr_zero(rows));
+      std::uint8_t& uses = uses_of_[(at + w) * 64 + bit];
+      --by_uses[uses];
+      ++by_uses[++uses];
+      if (uses == most_uses_[level]) packed_[at + w] |= Word{1} << bit;
+    }
+  }
+  ++by_either_[level];
   return true;
 }
 
-// Pack disjoint clauses into each level, the shortest first.
+void OperatingPoints::pack_open() {
+  std::fill(packed_.begin(), packed_.end(), Word{0});
+  std::fill(uses_of_.begin(), uses_of_.end(), std::uint8_t{0});
+  by_positive_ = by_negative_ = by_either_ = {};
+  for (auto& by_uses : negatives_by_uses_) by_uses.fill(0);
+  for (std::size_t k = 0; k < sorted_.size(); ++k) {
+    if (sorted_[k].level < 0) continue;
+    const auto level = static_cast<std::size_t>(sorted_[k].level);
+    const Word *open = open_rows_.data() + k * block_, *packed = packed_.data() + level * block_;
+    Word common = 0;
+    for (std::size_t w = 0; w < block_; ++w) common |= open[w] & packed[w];
+    if (common == 0 && take(open, level)) ++uses_[sorted_[k].at];
+  }
+}
+
+// Pack clauses into each level, the shortest first.
 OperatingPoints::Step OperatingPoints::pack(Node& node) {
   std::array<std::size_t, kLongest + 2> begin{};
   const auto length = [](const Clause& listed) { return std::min<std::size_t>(listed.open, kLongest); };
@@ -235,18 +295,35 @@ OperatingPoints::Step OperatingPoints::pack(Node& node) {
   for (std::size_t q = 1; q < begin.size(); ++q) begin[q] += begin[q - 1];
   sorted_.resize(open_.size());
   for (const Clause& listed : open_) sorted_[begin[length(listed)]++] = listed;
-  std::fill(packed_.begin(), packed_.end(), Word{0});
-  by_positive_ = by_negative_ = by_either_ = {};
-  for (const Clause& listed : sorted_) {
-    if (listed.level < 0) continue;
-    if (take(node, pool_.data() + listed.at * stride_, static_cast<std::size_t>(listed.level))) ++uses_[listed.at];
+  open_rows_.resize(sorted_.size() * block_);
+  for (std::size_t k = 0; k < sorted_.size(); ++k) {
+    if (sorted_[k].level < 0) continue;
+    const std::size_t in = static_cast<std::size_t>(sorted_[k].level) * block_;
+    const Word* clause = pool_.data() + sorted_[k].at * stride_ + in;
+    for (std::size_t w = 0; w < block_; ++w) open_rows_[k * block_ + w] = clause[w] & ~node.kept[in + w];
   }
   const PerLevel before = node.least;
-  for (std::size_t l = 0; l < levels_; ++l) {
-    if (!raise_least(node, l)) return Step::kClosed;
+  PerLevel best{}, best_uses{};
+  for (const int uses : kUses) {
+    most_uses_.fill(uses);
+    pack_open();
+    spent_ += static_cast<std::int64_t>(sorted_.size() * block_ * 4);
+    for (std::size_t l = 0; l < levels_; ++l) {
+      const int least = covered(node, l);
+      if (uses == kUses.front() || least > best[l]) {
+        best[l] = least;
+        best_uses[l] = uses;
+      }
+      if (!raise_least(node, l)) return Step::kClosed;
+    }
+    if (loss_of(node) >= required_) return Step::kClosed;
   }
-  if (node.least == before) return Step::kSettled;
-  return loss_of(node) >= required_ ? Step::kClosed : Step::kAgain;
+  if (node.least != before) return Step::kAgain;
+  if (best_uses != most_uses_) {
+    most_uses_ = best_uses;
+    pack_open();
+  }
+  return Step::kSettled;
 }
 
 // --- new clauses
@@ -284,14 +361,25 @@ void OperatingPoints::forget() {
   std::nth_element(uses.begin(), uses.begin() + static_cast<std::ptrdiff_t>(uses.size() / 2), uses.end());
   const std::uint32_t median = uses[uses.size() / 2];
   std::size_t kept = 0, room = uses_.size() / 2;
+  std::vector<std::size_t> place(uses_.size() + 1);  // clauses kept before each
   for (std::size_t c = 0; c < uses_.size(); ++c) {
+    place[c] = kept;
     if (uses_[c] < median || kept >= room) continue;
     std::copy_n(pool_.begin() + static_cast<std::ptrdiff_t>(c * stride_), stride_,
                 pool_.begin() + static_cast<std::ptrdiff_t>(kept * stride_));
     uses_[kept++] = uses_[c] / 2;
   }
+  place.back() = kept;
   uses_.resize(kept);
   pool_.resize(kept * stride_);
+  for (Node& node : stack_) {
+    std::size_t left = 0;
+    for (const std::uint32_t at : node.open) {
+      if (place[at] != place[at + 1]) node.open[left++] = static_cast<std::uint32_t>(place[at]);
+    }
+    node.open.resize(left);
+    node.seen = place[node.seen];
+  }
 }
 
 // Find subsystems that no clause of the packing meets, in each level by itself or in all of them together.
@@ -315,7 +403,10 @@ OperatingPoints::Step OperatingPoints::find_more(Node& node, bool all_levels) {
       int open = 0;
       for (std::size_t w = 0; w < stride_; ++w) open += std::popcount(clause[w] & ~node.kept[w]);
       if (open == 0) return Step::kClosed;
-      take(node, clause, level);
+      for (std::size_t w = 0; w < block_; ++w) {
+        found_rows_[w] = clause[level * block_ + w] & ~node.kept[level * block_ + w];
+      }
+      if (!take(found_rows_.data(), level)) break;
       sorted_.push_back({static_cast<std::uint32_t>((clause - pool_.data()) / static_cast<std::ptrdiff_t>(stride_)),
                          static_cast<std::int16_t>(open), static_cast<std::int16_t>(level)});
       if (!raise_least(node, level) || loss_of(node) >= required_) return Step::kClosed;
@@ -327,32 +418,36 @@ OperatingPoints::Step OperatingPoints::find_more(Node& node, bool all_levels) {
 // Branch on the row that is in most of the short clauses; return whether there is one.
 bool OperatingPoints::branch(Node& node) {
   std::fill(score_.begin(), score_.end(), 0.0);
-  double largest = 0.0;
-  std::size_t chosen = 0;
-  for (const Clause& listed : sorted_) {
+  int shortest = kLongest;
+  for (const Clause& listed : sorted_) shortest = std::min<int>(shortest, listed.open);
+  for (std::size_t k = 0; k < sorted_.size(); ++k) {
+    const Clause& listed = sorted_[k];
+    if (listed.open > shortest + kLonger) continue;  // their weights are next to nothing
+    const bool single = listed.level >= 0;
+    const auto level = static_cast<std::size_t>(single ? listed.level : 0);
     double weight = 1.0 / 16;
-    if (listed.level >= 0) {
-      const std::int64_t* loss = loss_.data() + static_cast<std::size_t>(listed.level * (members_ + 1));
-      const int least = node.least[static_cast<std::size_t>(listed.level)];
+    if (single) {
+      const std::int64_t* loss = loss_.data() + level * static_cast<std::size_t>(members_ + 1);
+      const int least = node.least[level];
       weight = kBase +
                static_cast<double>(loss[std::min(least + 1, members_)] - loss[least]) / static_cast<double>(required_);
     }
     weight = std::ldexp(weight, -kDecay * std::min<int>(listed.open, kLongest));
     const Word* clause = pool_.data() + listed.at * stride_;
-    for (std::size_t w = 0; w < stride_; ++w) {
+    for (std::size_t w = level * block_; w < (single ? (level + 1) * block_ : stride_); ++w) {
       for (Word open = clause[w] & ~node.kept[w]; open != 0; open &= open - 1) {
-        const std::size_t row =
-            w / block_ * points_ + w % block_ * 64 + static_cast<std::size_t>(std::countr_zero(open));
-        score_[row] += weight;
-        if (score_[row] > largest) {
-          largest = score_[row];
-          chosen = row;
-        }
+        score_[w * 64 + static_cast<std::size_t>(std::countr_zero(open))] += weight;
       }
     }
   }
+  const auto most = std::max_element(score_.begin(), score_.end());
+  const double largest = *most;
+  const auto chosen = static_cast<std::size_t>(most - score_.begin());
   if (largest <= 0.0) return false;
-  const std::size_t level = chosen / points_, p = chosen % points_;
+  const std::size_t level = chosen / (block_ * 64), p = chosen % (block_ * 64);
+  node.open.clear();
+  for (const Clause& listed : open_) node.open.push_back(listed.at);
+  node.seen = seen_;
   Node without = node;
   if (remove(without, level, p)) stack_.push_back(std::move(without));
   if (keep(node, level, p)) stack_.push_back(std::move(node));

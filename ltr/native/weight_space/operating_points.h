@@ -20,10 +20,24 @@
 // levels if it is a positive's, in lower levels if it is a negative's. The search branches on whether a row is kept,
 // and closes a node where
 //   1. the rows of an infeasible subsystem are all kept, or
-//   2. the positives removed lose at least `required`. In each level, disjoint subsystems whose other rows are kept
-//      each need a removal: of a positive, if the negatives that may be removed are used up.
+//   2. the positives removed lose at least `required`, by a packing of subsystems in each level.
 // If one more removed positive would lose `required`, all others are kept; and likewise for negatives. A subsystem of
 // which a single row is neither kept nor removed removes that row.
+//
+// **Packing.** In a level of a node, take subsystems whose rows are kept but for some *open* rows of this level. Each
+// of them needs the removal of an open row. Let the packing consist of
+//   * A subsystems whose open rows are positives,
+//   * B subsystems whose open rows are negatives,
+//   * D subsystems with open rows of both kinds,
+// so that no two of them share an open positive, and those of B share no open row with any other. Of the `allowed`
+// negatives that may still be removed, B are spent on those of the second kind, and on no others. Let u_k be the number
+// of the D subsystems that negative k is in. The ``allowed - B`` negatives that are left meet at most as many of the D
+// as the largest of these u_k add up to, and every other one needs a positive of its own. So in this level there are
+//
+//     at least  A + max(0, D - sum of the ``allowed - B`` largest u_k)
+//
+// more positives to be removed, and the node is closed where ``allowed < B``. With u_k <= 1 the subsystems are
+// disjoint. Where few negatives may be removed, packings that use each of them twice are larger by more than they lose.
 //
 // Subsystems are kept in a pool: they hold at all nodes and for all cutoffs, so that only few linear programs are
 // solved after a while. One subsystem of a single level is one of every level, as thresholds cancel.
@@ -43,6 +57,7 @@ namespace ltr::weight_space {
 class OperatingPoints {
  public:
   static constexpr std::size_t kMostLevels = 8;
+  static constexpr int kMostUses = 2;  // of a negative in a packing
 
   enum class Progress { kOpen, kProven, kFound };
 
@@ -81,6 +96,8 @@ class OperatingPoints {
     Words kept, removed;
     PerLevel positives{}, negatives{};  // removed ones
     PerLevel least{};                   // removed positives, at least
+    std::vector<std::uint32_t> open;    // clauses among the first `seen` of the pool that may have no removed row
+    std::size_t seen = 0;
   };
   enum class Step { kClosed, kAgain, kSettled };
 
@@ -95,10 +112,12 @@ class OperatingPoints {
   bool raise_least(Node& node, std::size_t level) const;
   Step propagate(Node& node);
   Step pack(Node& node);
+  void pack_open();
+  int covered(const Node& node, std::size_t level) const;
   Step find_more(Node& node, bool all_levels);
   void learn(const std::vector<std::size_t>& rows);
   void forget();
-  bool take(const Node& node, const Word* clause, std::size_t level);
+  bool take(const Word* open, std::size_t level);
   bool branch(Node& node);
 
   Subsystems subsystems_;
@@ -112,12 +131,16 @@ class OperatingPoints {
   std::vector<std::uint32_t> uses_;
   std::vector<Node> stack_;
   bool found_ = false;
+  std::size_t seen_ = 0;     // clauses of the pool that `open_` takes account of
   std::size_t learned_ = 0;  // clauses taken over from another search
 
   // scratch
   std::vector<Clause> open_, sorted_;
-  Words packed_;
-  PerLevel by_positive_{}, by_negative_{}, by_either_{};
+  Words packed_;                  // rows that no further clause of the packing may have
+  Words found_rows_, open_rows_;  // open rows of a clause, and of each clause of `sorted_`, in its level
+  PerLevel by_positive_{}, by_negative_{}, by_either_{}, most_uses_{};
+  std::vector<std::uint8_t> uses_of_;                              // of each row in the packing
+  std::vector<std::array<int, kMostUses + 1>> negatives_by_uses_;  // of each level
   std::vector<double> score_;
   std::vector<std::uint8_t> allowed_, free_;
 };
