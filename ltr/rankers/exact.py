@@ -20,7 +20,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import torch
@@ -42,6 +42,9 @@ from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linea
 from ltr.rankers.demands import Column, Demands, Row, read_demands
 from ltr.ranks import GainName, gains_of
 from ltr.statistics import RankStatistic
+
+if TYPE_CHECKING:
+    from ltr.onnx_graph import OnnxGraph
 
 __all__ = ["ExactRanker", "ReproducibleSearch"]
 
@@ -144,6 +147,10 @@ class ExactRanker(Ranker):
     """
 
     _FITTED = ("coef_", "units_", "center_", "note_", "base_weight_", "base_center_")
+    _HOW = (
+        "score = sum over columns j of coef_[j] * (x[j] - center_[j]), in a TwoStageRanker plus base_weight_ * "
+        "(base score - base_center_)"
+    )
 
     statistic: RankStatistic | str = "dcg"
     _: KW_ONLY
@@ -266,6 +273,14 @@ class ExactRanker(Ranker):
     def _scores(self, features: FloatArray, base_scores: FloatArray | None = None) -> FloatArray:
         scores = linear_scores(features - self.center_, self.coef_)
         return scores if base_scores is None else scores + self.base_weight_ * (base_scores - self.base_center_)
+
+    def _scores_in(self, graph: OnnxGraph, columns: str, base_scores: str | None = None) -> str:
+        centered = graph.op("Sub", columns, graph.constant(self.center_[:, None]))
+        scores = graph.linear(centered, self.coef_)
+        if base_scores is None:
+            return scores
+        base = graph.op("Sub", base_scores, graph.constant(self.base_center_))
+        return graph.op("Add", scores, graph.op("Mul", graph.constant(self.base_weight_), base))
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
         super()._restore({"units_": None, "base_weight_": 0.0, "base_center_": 0.0, **fitted})  # newer than some files

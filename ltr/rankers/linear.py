@@ -9,7 +9,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import torch
@@ -34,6 +34,9 @@ from ltr.training import (
     ScorerName,
     defaults_of,
 )
+
+if TYPE_CHECKING:
+    from ltr.onnx_graph import OnnxGraph
 
 __all__ = ["LinearRanker"]
 
@@ -116,6 +119,11 @@ class LinearRanker(Ranker):
         >>> ranker.converged_, ranker.score(X, y, qid=qid)
         (True, 1.0)
     """
+
+    _HOW = (
+        "a linear score is bias + sum over columns j of weight[j] * (x[j] - mean[j]) / scale[j]; an mlp or attention "
+        "scorer is a network of ltr.rankers.scorers, with knots and values of Quantiles in place of mean and scale"
+    )
 
     loss: str | RankingLoss = "ranknet"
     _: KW_ONLY
@@ -368,10 +376,18 @@ class LinearRanker(Ranker):
         else:
             pieces = [Z]
         parameter = next(scorer.parameters())
+        if parameter.dtype != torch.float64:  # its digits would depend on the processor, and on the rows around a row
+            scorer = copy.deepcopy(scorer).double()
         with torch.no_grad():
-            parts = [score_rows(scorer, piece.to(parameter.device, parameter.dtype), lists) for piece in pieces]
+            parts = [score_rows(scorer, piece.to(parameter.device), lists) for piece in pieces]
         # a matrix product may round equal rows differently, and ties decide rank statistics
         return _array(torch.cat(parts))[_first_equals(features, lists)]
+
+    def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
+        from ltr.rankers.onnx_scorers import scaled, scored
+
+        scale, scorer = self._model
+        return scored(graph, scaled(graph, columns, scale), scorer)
 
     @property
     def _typical(self) -> FloatArray:

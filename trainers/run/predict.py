@@ -26,7 +26,7 @@ from ltr.rankers import Ranker
 from trainers.config import CARD, EXACT
 from trainers.csv_text import CsvText, csv_text
 from trainers.files import Json, RunError, reading
-from trainers.run.folder import RunFolder
+from trainers.run.folder import MODELS, RunFolder
 from trainers.run.methods import load_ranker
 
 
@@ -144,7 +144,7 @@ def _prepared_rows(
 
 
 def _method(run: RunFolder, method: str | None) -> str:
-    fitted = sorted(path.parent.name for path in run.path.glob("*/model.pt"))
+    fitted = sorted({path.parent.name for name in MODELS for path in run.path.glob(f"*/{name}")})
     if not fitted:
         raise RunError(f"run: {run.path} holds no fitted ranker yet; finish it with `ltr run {run.config}`")
     if method is None:
