@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from ltr.data.preparation import TablePreparation
 if TYPE_CHECKING:
     import onnx
 
-__all__ = ["ListsInGraph", "OnnxGraph"]
+__all__ = ["ListsInGraph", "OnnxGraph", "describe_model"]
 
 _OPSET, _IR = 20, 9  # the first with regular expressions, and what runtimes of that time read
 _SPACE = r"[\s\v\p{Z}\x1c-\x1f\x{85}]*"  # what Python's strip removes
@@ -94,10 +95,10 @@ class OnnxGraph:
         return name
 
     def output(self, name: str, value: str, kind: str = "DOUBLE") -> None:
-        """Return a value, (n,), as an output of the graph; a column of the same name gets an underscore in front."""
+        """Return a value, (n,), as an output of the graph, called ``ltr_...`` where a column has its name."""
         from onnx import TensorProto
 
-        name = self._new(name)
+        name = self._new(f"ltr_{name}" if name in self._inputs else name)
         self._nodes.append(self._helper.make_node("Identity", [value], [name]))
         self._outputs.append(self._helper.make_tensor_value_info(name, getattr(TensorProto, kind), ["rows"]))
 
@@ -142,9 +143,7 @@ class OnnxGraph:
     @cached_property
     def lists(self) -> ListsInGraph:
         """The lists of the rows, by the input for queries."""
-        query = self._query
-        while query in self._inputs:
-            query = f"_{query}"
+        query = self._new(f"ltr_{self._query}" if self._query in self._inputs else self._query)
         what = "number of the list of each row, any whole number; 0 in all rows for one list"
         _, _, number, sizes = self.ops("Unique", self.input(query, "INT64", what), count=4, sorted=1)
         return ListsInGraph(number, sizes, self.op("CumSum", sizes, self.constant(np.array(0)), exclusive=1))
@@ -233,6 +232,17 @@ class OnnxGraph:
         self._helper.set_model_props(model, {**metadata, "inputs": inputs})
         checker.check_model(model, full_check=True)
         return model
+
+
+def describe_model(path: str | Path) -> tuple[dict[str, tuple[str, str]], tuple[str, ...]]:
+    """Return type and meaning of the inputs, by name, and the names of the outputs, of a model that a ranker wrote."""
+    import onnx
+
+    model = onnx.load(str(path))
+    meaning = json.loads(next(entry.value for entry in model.metadata_props if entry.key == "inputs"))
+    types = {onnx.TensorProto.DOUBLE: "float64", onnx.TensorProto.INT64: "int64", onnx.TensorProto.STRING: "text"}
+    inputs = {one.name: (types[one.type.tensor_type.elem_type], meaning[one.name]) for one in model.graph.input}
+    return inputs, tuple(one.name for one in model.graph.output)
 
 
 def _pattern(text: str) -> str:

@@ -288,7 +288,6 @@ DAMAGE = [
         ["predict", "table.csv", "--method", "ranknet"],
         "model.json: cannot be read or is damaged",
     ),
-    ("exact/model.json", '{"format": "ltr ranker", "version": 2}', ["predict", "table.csv"], "2, written by a newer"),
     ("results.json", "[]", ["show"], "results.json: cannot be read or is damaged"),
 ]
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
 
 from ltr.checks import as_sequence, check_callable, check_number, one_of
 from ltr.data.dataset import checked_labels, checked_queries
@@ -347,6 +349,25 @@ class LinearRanker(Ranker):
 
     def _placed(self, features: FloatArray, qid: ArrayLike | None) -> tuple[FloatArray, None]:
         return self._scores(features, None if qid is None else checked_queries(qid, len(features))[0]), None
+
+    def to_torch(self) -> nn.Module:
+        """Return scaling and scorer as one torch module in double precision, which scores raw features.
+
+        It takes features (*batch, list, d) and returns scores (*batch, list). `torch.export.export`, `torch.jit.script`
+        and `torch.jit.trace` take it. It is a copy of what was fitted, and knows no padding.
+
+        Raises:
+            ValueError: a ranker that is not fitted.
+
+        Examples:
+            >>> X = [[0.0, 2.0], [1.0, 5.0], [2.0, 3.0], [3.0, 1.0]]
+            >>> ranker = LinearRanker().fit(X, [0, 1, 0, 1])
+            >>> scores = torch.jit.script(ranker.to_torch())(torch.tensor([X], dtype=torch.float64))
+            >>> bool(np.allclose(scores.detach(), [ranker.predict(X)]))
+            True
+        """
+        check_is_fitted(self)
+        return copy.deepcopy(nn.Sequential(*self._model)).double().cpu().eval()
 
     @property
     def coef_(self) -> FloatArray | None:
