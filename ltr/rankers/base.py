@@ -386,7 +386,7 @@ class Ranker(BaseEstimator):
         Training data, callbacks and solver objects are left out: they matter to fits only.
 
         Raises:
-            TypeError: a base of another library that has no form of its own in text, see `TwoStageRanker`.
+            TypeError: a base of another library, whose files are its own.
             ValueError: a ranker that is not fitted, or the name of a JSON file for a network.
 
         Examples:
