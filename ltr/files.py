@@ -16,6 +16,7 @@ __all__ = ["WRITER", "json_text", "replacing", "write_atomic"]
 
 _INNERMOST, _BREAK = re.compile(r"[\[{][^\[\]{}]*[\]}]"), re.compile(r"\n\s*")
 _EDGE = re.compile(r"(?<=[\[{])\n\s*|\n\s*(?=[\]}])")
+_ONE_LIST = re.compile(r"\{\n\s*(\"[^\"\n]*\": \[[^\n]*\])\n\s*\}")
 
 WRITER = "".join(c for c in platform.node() if c.isalnum())[:40] or "host"
 """Name of this machine in the names of unfinished files."""
@@ -52,7 +53,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def json_text(value: Any) -> str:  # noqa: ANN401 (any JSON)
-    """Return JSON with an entry on each line, and each innermost list or object on one line.
+    """Return JSON with an entry on each line, and each innermost list or object, or object of one list, on one line.
 
     Raises:
         ValueError: a number that is not finite, which JSON does not have.
@@ -66,4 +67,5 @@ def json_text(value: Any) -> str:  # noqa: ANN401 (any JSON)
     """
     text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
     # texts are safe: JSON escapes their line breaks
-    return _INNERMOST.sub(lambda found: _BREAK.sub(" ", _EDGE.sub("", found[0])), text) + "\n"
+    text = _INNERMOST.sub(lambda found: _BREAK.sub(" ", _EDGE.sub("", found[0])), text)
+    return _ONE_LIST.sub(r"{\1}", text) + "\n"

@@ -766,8 +766,8 @@ class TwoStageRanker(Ranker):
     def _fitted_state(self) -> dict[str, Any]:
         if not isinstance(self.base_, Ranker):
             raise TypeError(
-                f"a ranker on a {type(self.base_).__name__} cannot be saved: files hold bases of this package. Pickle the "
-                "ranker, or save the base by its own means and rank its scores as a column (ScoreColumn)"
+                f"a ranker on a {type(self.base_).__name__} cannot be saved: files hold bases of this package. Pickle "
+                "the ranker, or save the base by its own means and rank its scores as a column (ScoreColumn)"
             )
         choice = None if self.choice_ is None else self.choice_.to_dict()
         stages = {"base": self.base_.to_state(), "exact": self.exact_.to_state()}
