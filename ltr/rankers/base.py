@@ -391,7 +391,7 @@ class Ranker(BaseEstimator):
 
         Examples:
             >>> import tempfile
-            >>> from ltr.rankers import LogisticRegressionRanker
+            >>> from ltr.rankers import LogisticRegressionRanker, Ranker
             >>> ranker = LogisticRegressionRanker().fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1])
             >>> with tempfile.TemporaryDirectory() as folder:
             ...     ranker.save(Path(folder, "model.json"))
