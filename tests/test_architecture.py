@@ -12,11 +12,20 @@ MODULES = sorted([*ROOT.glob("ltr/**/*.py"), *ROOT.glob("trainers/**/*.py")])
 
 # each layer may import itself and what stands before it
 LAYERS = [
-    ["ltr.checks", "ltr.native", "ltr.statistics", "ltr.lists", "ltr.threads", "ltr.training", "ltr.verify"],
-    ["ltr.clicks"],
+    [
+        "ltr.checks",
+        "ltr.clicks",
+        "ltr.files",
+        "ltr.native",
+        "ltr.statistics",
+        "ltr.lists",
+        "ltr.threads",
+        "ltr.training",
+        "ltr.verify",
+    ],
     ["ltr.ranks"],
     ["ltr.metrics", "ltr.losses", "ltr.data", "ltr.exact"],
-    ["ltr.fitting", "ltr.convex", "ltr.gbdt", "ltr.xgboost_callback"],
+    ["ltr.fitting", "ltr.convex", "ltr.onnx_graph", "ltr.gbdt", "ltr.xgboost_callback"],
     ["ltr.rankers"],
     ["ltr.cards"],
     ["trainers"],
@@ -32,6 +41,7 @@ ONLY = {
     "pydantic": "trainers",
     "torchmetrics": "ltr.metrics.torchmetrics",
     "xgboost": "ltr.xgboost_callback",
+    "onnx": "ltr.onnx_graph",
 }
 
 

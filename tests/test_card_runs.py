@@ -84,7 +84,7 @@ def test_the_run_leaves_the_card_in_all_forms_with_its_proof(finished, capsys):
     config, _ = finished
     place = config.folder / "card"
     forms = {f"card.{end}" for end in ("json", "csv", "md", "html", "png")}
-    assert forms | {"certificate.json", "ranked.csv", "model.pt", "result.json"} <= {p.name for p in place.iterdir()}
+    assert forms | {"certificate.json", "ranked.csv", "model.json", "result.json"} <= {p.name for p in place.iterdir()}
     assert verify.main(["--require-proof", str(place / "certificate.json")]) == 0
     card, ranked, rows = Card.load(place / "card.csv"), pd.read_csv(place / "ranked.csv"), table()
     assert ranked.total.is_monotonic_decreasing

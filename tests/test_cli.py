@@ -241,7 +241,7 @@ def test_predict_ranks_new_rows_by_column_name(finished, tmp_path, capsys):
     scores = [float(row["score"]) for row in ranked]
     assert scores == sorted(scores, reverse=True)
     X = pd.DataFrame({name: [float(row[at]) for row in rows[1:]] for name, at in (("hours", 2), ("age", 1))})
-    ranker = TwoStageRanker.load(finished / "exact" / "model.pt")
+    ranker = TwoStageRanker.load(finished / "exact" / "model.json")
     order = np.argsort(-ranker.decision_function(X), kind="stable")
     assert [int(row["row"]) - 1 for row in ranked] == order.tolist()
     assert [row["stage"] == "reranked" for row in ranked] == ranker.reranked(X)[order].tolist()
@@ -281,8 +281,13 @@ DAMAGE = [
     ("run.json", "", ["predict", "table.csv"], "run.json: cannot be read or is damaged"),
     ("run.json", None, ["predict", "table.csv"], "run.json: is missing"),
     ("run.json", '{"data": 3}', ["predict", "table.csv"], "run.json: cannot be read or is damaged"),
-    ("exact/model.pt", "garbled", ["predict", "table.csv"], "model.pt: cannot be read or is damaged"),
-    ("ranknet/model.pt", "", ["predict", "table.csv", "--method", "ranknet"], "model.pt: cannot be read or is damaged"),
+    ("exact/model.json", "garbled", ["predict", "table.csv"], "model.json: cannot be read or is damaged"),
+    (
+        "ranknet/model.json",
+        "",
+        ["predict", "table.csv", "--method", "ranknet"],
+        "model.json: cannot be read or is damaged",
+    ),
     ("results.json", "[]", ["show"], "results.json: cannot be read or is damaged"),
 ]
 

@@ -108,7 +108,7 @@ def test_the_run_leaves_everything_behind(finished):
     assert "git_commit" in facts
     for method in config.methods:
         names = {path.name.split(".tfevents")[0] for path in (folder / method).iterdir()}
-        assert {"scalars.jsonl", "events.out", "model.pt", "scores.npz", "result.json"} <= names
+        assert {"scalars.jsonl", "events.out", "model.json", "scores.npz", "result.json"} <= names
         assert "checkpoint.pt" not in names
     assert read_results(RunFolder(folder)) == results
     with (folder / "results.csv").open() as file:
@@ -415,7 +415,7 @@ def test_a_full_disk_ends_in_one_message_and_what_is_finished_is_kept(tmp_path, 
         if finished:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("trainers.files.os.fsync", full)
+    monkeypatch.setattr("ltr.files.os.fsync", full)
     assert main(["run", str(tmp_path / "small.toml"), "--quiet"]) == 2
     advice = "what is finished is kept: make room and give the same command again"
     err = f"ltr: error: runs_dir: cannot write {tmp_path}/small: No space left on device; {advice}\n"
@@ -552,7 +552,7 @@ def test_a_value_the_exact_stage_refuses_ends_in_one_message_and_a_table(tmp_pat
 @pytest.mark.parametrize(
     ("lost", "again"),
     [
-        (["logistic_regression/model.pt", "exact/result.json"], ["logistic_regression", "exact"]),
+        (["logistic_regression/model.json", "exact/result.json"], ["logistic_regression", "exact"]),
         (["logistic_regression/scores.npz"], ["logistic_regression"]),
         (["exact/solution.json"], ["exact"]),
         (["ranknet/result.json", "ranknet/scalars.jsonl"], ["ranknet"]),
@@ -648,7 +648,7 @@ def test_a_stop_before_any_weights_are_known_ends_without_a_certificate(certifie
     assert (copy.folder / "exact" / "certificate.json").exists()
 
 
-@pytest.mark.parametrize("name", ["exact/solution.json", "exact/problem.npz", "exact/model.pt", "ranknet/scores.npz"])
+@pytest.mark.parametrize("name", ["exact/solution.json", "exact/problem.npz", "exact/model.json", "ranknet/scores.npz"])
 def test_other_files_that_are_not_as_they_were_written_are_named(finished, tmp_path, name):
     copy = copied(finished[0], tmp_path)
     with (copy.folder / name).open("ab") as file:
@@ -670,7 +670,7 @@ def test_a_method_stopped_while_it_is_computed_again_is_unfinished(finished, tmp
     config, results = finished
     copy = config.model_copy(update={"runs_dir": str(tmp_path)})
     shutil.copytree(config.folder, copy.folder)
-    (copy.folder / "ranknet" / "model.pt").unlink()
+    (copy.folder / "ranknet" / "model.json").unlink()
     assert not run_experiment(copy, display=StopAt("ranknet")).complete
     assert numbers(run_experiment(copy)) == numbers(results)
 
@@ -690,7 +690,7 @@ def test_a_method_stopped_while_it_is_computed_again_is_unfinished(finished, tmp
         ("ranknet/scores.npz", "", None),
         ("exact/solution.json", "{", "exact/result.json"),
         ("exact/solution.json", "{}", "exact/result.json"),
-        ("logistic_regression/model.pt", "garbled", "exact/result.json"),
+        ("logistic_regression/model.json", "garbled", "exact/result.json"),
         ("ranknet/checkpoint.pt", "garbled", "ranknet/result.json"),
     ],
 )

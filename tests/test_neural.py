@@ -304,7 +304,7 @@ def test_a_run_validates_by_a_file(tmp_path):
     tree["data"] = {f"{p}path": str(tmp_path / f"{n}.txt") for p, n in (("", "train"), ("test_", "test"))}
     tree["data"]["validation_path"] = str(tmp_path / "validation.txt")
     run_experiment(parse_config(tree))
-    ranker = LinearRanker.load(tmp_path / "runs" / "neural" / "ranknet" / "model.pt")
+    ranker = LinearRanker.load(tmp_path / "runs" / "neural" / "ranknet" / "model.safetensors")
     held = lists(20, seed=2)
     scores = torch.from_numpy(ranker.predict(pd.DataFrame(held[0], columns=ranker.feature_names_in_)))
     y, qid = (torch.from_numpy(values) for values in held[1:])

@@ -1,12 +1,13 @@
 """Scorers: shapes, starts, state; standardisation of difficult columns."""
 
+import copy
 import io
 
 import numpy as np
 import pytest
 import torch
 
-from ltr.rankers.scorers import LinearScorer, MLPScorer, Standardize
+from ltr.rankers.scorers import AttentionScorer, LinearScorer, MLPScorer, Quantiles, Standardize
 
 
 def scorers(d):
@@ -112,3 +113,41 @@ def test_standardisation_travels_with_the_state():
     assert other.scale.tolist() == [2, 1]
     with pytest.raises(RuntimeError, match="size mismatch"):
         Standardize(3).load_state_dict(fitted.state_dict())
+
+
+MODULES = {
+    "linear": LinearScorer(4),
+    "without bias": LinearScorer(4, bias=False),
+    "mlp": MLPScorer(4, hidden=(5,), dropout=0.1, layer_norm=True),
+    "attention": AttentionScorer(4, hidden=(6,), heads=2, dropout=0.1),
+    "standardize": Standardize.fit(np.random.default_rng(0).normal(size=(9, 4))),
+    "quantiles": Quantiles.fit(np.random.default_rng(0).normal(size=(9, 4))),
+}
+FORMS = {
+    "jit.script": lambda module, example: torch.jit.script(module),
+    "jit.trace": lambda module, example: torch.jit.trace(module, (example,)),
+    "export": lambda module, example: torch.export.export(
+        module, (example,), dynamic_shapes=({0: torch.export.Dim("batch"), 1: torch.export.Dim("list")},)
+    ).module(),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
+def test_modules_travel_as_programs_of_torch(name, form, tmp_path):
+    module = copy.deepcopy(MODULES[name]).eval()
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(0)
+        for parameter in module.parameters():  # a new linear scorer is 0
+            parameter.normal_()
+        example, batch = torch.randn(2, 3, 4, dtype=torch.float64), torch.randn(5, 7, 4, dtype=torch.float64)
+    program = FORMS[form](module, example)
+    if form == "jit.script":
+        program.save(tmp_path / "module.pt")
+        program = torch.jit.load(tmp_path / "module.pt")
+    for given in (example, batch, batch[:1, :1]):
+        torch.testing.assert_close(program(given), module(given), rtol=0, atol=1e-12)
+    if name == "attention" and form == "jit.script":
+        mask = torch.arange(7) < torch.tensor([[7], [3], [1], [2], [6]])
+        torch.testing.assert_close(program(batch, mask), module(batch, mask), rtol=0, atol=1e-12)

@@ -39,6 +39,7 @@ examples:
   ltr show runs/pima                                 the table again
   ltr predict runs/pima patients.csv -o ranked.csv   rank new, unlabelled rows
   ltr explain runs/pima patients.csv --row 7         why row 7 stands where it does
+  ltr export runs/pima -o model.onnx                 the ranker for other languages and services
   ltr card patients.csv --label ill -o card          a scoring system for people, proven to rank best
   ltr score card/card.json new_patients.csv          the total of each row, and its points by question
   ltr eval run.txt qrels.txt -m nDCG@10 -m AP        measures of a run in trec_eval's format
@@ -302,6 +303,19 @@ def _parser() -> argparse.ArgumentParser:
     explain("-o", "--output", metavar="FILE", type=Path, help="write what each column adds to all rows here, as CSV")
     explain("--picture", metavar="FILE", type=Path, help="draw the first of these rows against its neighbours, as PNG")
     explain("--quote-formulas", action="store_true", help="as for predict")
+
+    export = add(
+        _export,
+        "export",
+        "write a run's ranker as an ONNX model",
+        "Any language with a runtime for ONNX can then score raw rows: missing values are filled in and texts become "
+        "features inside the model. It prints what the inputs hold. It needs the extra onnx: pip install 'ltr[onnx]'.",
+        "trainers.run.export",
+        early=_finished,
+    )
+    export("run", metavar="RUN", help="a run folder, or the name of one in runs/")
+    export("-o", "--output", metavar="FILE", type=Path, required=True, help="where to write, such as model.onnx")
+    export("--method", help="a method of the run; its exact stage by default")
 
     check = add(
         _check,
@@ -634,6 +648,13 @@ def _roles(arguments: argparse.Namespace) -> Roles:
     from ltr.data import Roles
 
     return Roles(arguments.label, arguments.positive, arguments.query, tuple(arguments.drop))
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from trainers.run.export import export_run
+
+    sys.stdout.write(f"{export_run(arguments.given, arguments.output, method=arguments.method)}\n")
+    return 0
 
 
 def _check(arguments: argparse.Namespace) -> int:

@@ -6,12 +6,9 @@ import contextlib
 import errno
 import json
 import math
-import os
 import pickle
-import platform
 import re
 import time
-import uuid
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,6 +16,10 @@ from typing import Any
 
 import numpy as np
 import psutil
+
+from ltr.files import WRITER
+from ltr.files import replacing as replacing
+from ltr.files import write_atomic as write_atomic
 
 Json = dict[str, Any]
 
@@ -68,37 +69,6 @@ def writing(path: Path, what: str = "") -> Iterator[None]:
         raise RunError(f"{text}: {error.strerror or error}{advice}") from None
 
 
-def write_atomic(path: Path, data: bytes) -> None:
-    """Write a file so that at any moment either the old or the new one is there, whole.
-
-    Links are followed. Devices and pipes are written to directly.
-
-    Raises:
-        OSError: the path cannot be written to, or the disk is full.
-    """
-    if path.exists() and not path.is_file():
-        with path.open("wb") as file:
-            file.write(data)
-        return
-    with replacing(path.resolve()) as temporary, temporary.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-@contextlib.contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Yield the path of a file to write, which then replaces another, and is removed where writing fails."""
-    # a name of its own: processes of several machines may write the same file
-    temporary = path.with_name(f".{path.name}.{_WRITER}-{os.getpid()}-{uuid.uuid4().hex}.tmp")
-    try:
-        yield temporary
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-_WRITER = "".join(c for c in platform.node() if c.isalnum())[:40] or "host"
 _LEFTOVER = re.compile(r"\..+\.((?P<host>\w+)-(?P<process>\d+)-)?[0-9a-f]{32}\.tmp|\..+\.\d+\.tmp")
 
 
@@ -116,7 +86,7 @@ def remove_leftovers(folder: Path, pattern: str = "**/.*.tmp", *, locked: bool =
             if (found := _LEFTOVER.fullmatch(path.name)) is None:
                 continue
             age = time.time() - path.stat().st_mtime
-            own = found["host"] == _WRITER and found["process"] is not None
+            own = found["host"] == WRITER and found["process"] is not None
             ended = age >= 60 and own and not psutil.pid_exists(int(found["process"]))
             if locked or ended or age > 24 * 3600:
                 path.unlink(missing_ok=True)

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.cards.questions import Question, columns_of
 from ltr.checks import as_float, is_whole
+from ltr.files import json_text, write_atomic
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +32,6 @@ _HOW = (
     "'missing': the cell is empty. An empty cell answers no to all other questions."
 )
 _COLUMNS = ("question", "points", "column", "operator", "value")
-_INNERMOST, _BREAK = re.compile(r"[\[{][^\[\]{}]*[\]}]"), re.compile(r"\n\s*")
 _EQUAL = 1e-9  # relative difference of value and bound up to which they are the same
 _QUANTILE = 1.6448536269514722  # of the normal distribution at 95 %: two-sided intervals of 90 %
 
@@ -406,10 +405,8 @@ class Card:
                 writer.writerow([q.name, p, q.column, q.operator, value])
             content = text.getvalue()
         else:
-            text_of_all = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
-            # a question and a list of numbers each on one line
-            content = _INNERMOST.sub(lambda found: _BREAK.sub(" ", found[0]), text_of_all) + "\n"
-        Path(path).write_text(content, encoding="utf-8")
+            content = json_text(self.to_dict())
+        write_atomic(Path(path), content.encode())
 
     @classmethod
     def load(cls, path: str | Path) -> Card:

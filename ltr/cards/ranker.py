@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ltr.cards.card import Card, Searched
 from ltr.cards.questions import Cuts, Question, Questions
-from ltr.checks import as_sequence, check_number, check_whole, one_of
+from ltr.checks import as_float, as_sequence, check_number, check_whole, one_of
+from ltr.data.columns import text_of
 from ltr.exact.cards import CardProblem, Ties
 from ltr.exact.solution import Solution, Status
 from ltr.exact.solve import solve
@@ -32,7 +33,9 @@ from ltr.threads import available_threads
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ltr.data.preparation import TablePreparation
     from ltr.exact.certificate import Certificate
+    from ltr.onnx_graph import OnnxGraph
 
 __all__ = ["CardRanker", "GoodCards"]
 
@@ -140,6 +143,7 @@ class CardRanker(Ranker):
     """
 
     _FITTED = ("card_", "questions_", "logistic_")
+    _HOW = "score = the total of card_, which says how"
 
     statistic: RankStatistic | str = "auc"
     max_questions: int = 4
@@ -392,6 +396,23 @@ class CardRanker(Ranker):
         # the training data does not belong in a copy of the model
         return {**super().__getstate__(), **({"problem_": None} if hasattr(self, "problem_") else {})}
 
+    def _columns_in(self, graph: OnnxGraph, preparation: TablePreparation | None) -> str:
+        """Return the answers to all questions with points, (q, n); the columns of the table become inputs."""
+        if preparation is not None:
+            raise ValueError("preparation must be None: a card reads the columns of the table itself")
+        compared = {rule.column for rule in self.questions_.rules_ if rule.operator == ">="}
+        rows = [graph.to_double(_answers_in(graph, rule, rule.column in compared)) for rule in self.card_.questions]
+        if not rows:
+            raise ValueError("a card without questions has no ONNX form: all rows have the total 0")
+        axis = graph.constant(np.array([0]))
+        return graph.op("Concat", *(graph.op("Unsqueeze", row, axis) for row in rows), axis=0)
+
+    def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
+        return graph.linear(columns, np.array(self.card_.points, dtype=np.float64))
+
+    def _a_row(self) -> FloatArray:
+        return np.zeros((1, len(self.questions_.rules_)))
+
     def _fitted_state(self) -> dict[str, Any]:
         rules = [dataclasses.asdict(rule) for rule in self.questions_.rules_]
         questions = {"rules": rules, "groups": self.questions_.groups_, "left_out": self.questions_.left_out_}
@@ -410,6 +431,21 @@ class CardRanker(Ranker):
         if hasattr(self, "feature_names_in_"):
             questions.feature_names_in_ = self.feature_names_in_
         self.questions_, self.solution_, self.problem_ = questions, None, None
+
+
+def _answers_in(graph: OnnxGraph, rule: Question, number: bool) -> str:
+    """Return the answers to a question, (n,), in a graph; the counterpart of `Question.answers`."""
+    if number:
+        numbers, missing = graph.numbers(rule.column)
+        if rule.operator == "missing":
+            return missing
+        return graph.op("GreaterOrEqual", numbers, graph.constant(as_float(rule.value)))
+    if rule.operator == "missing":
+        return graph.texts_missing(rule.column)
+    if isinstance(rule.value, tuple):
+        known = graph.texts_are(rule.column, [text_of(value) for value in rule.value])
+        return graph.op("Not", graph.op("Or", graph.texts_missing(rule.column), known))
+    return graph.texts_are(rule.column, [text_of(rule.value)])
 
 
 def _ordered(rule: Question) -> bool:

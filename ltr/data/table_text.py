@@ -103,7 +103,7 @@ def read_text(file: Path, reading: Reading, *, as_text: bool, texts: str | None)
             source.seek(0)
             if source is stream:
                 _header(stream)
-            frame = _parse(source, options | {"dtype": str})
+            frame = _parse(source, options | {"dtype": {name: str for name in frame.columns if name != texts}})
             found = _marks(frame, texts)
             mark = "," if (",",) in found else "." if (".",) in found else mark
             notes += ("numbers have a decimal comma",) if mark == "," else ()

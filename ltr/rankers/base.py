@@ -18,19 +18,25 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from ltr.checks import one_of
+from ltr.checks import check_whole, one_of
 from ltr.data.dataset import checked_features, checked_names, checked_queries, checked_weights, labels_agree
+from ltr.data.preparation import TablePreparation
+from ltr.data.problems import listed
 from ltr.data.tables import features_of
 from ltr.exact.state import Limits
+from ltr.files import write_atomic
 from ltr.losses.contract import RankingLoss
 from ltr.metrics import normalized_rank_statistic, rank_statistic
 from ltr.metrics.ranked import Ties
 from ltr.rankers.explanation import RESERVED, Explanation, summed
+from ltr.rankers.files import NewerVersionError, read_state, suffix_of, write_state
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from ltr.onnx_graph import OnnxGraph
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -89,6 +95,7 @@ class Ranker(BaseEstimator):
     feature_names_in_: NDArray[np.object_]
 
     _FITTED: ClassVar[tuple[str, ...]] = ()
+    _HOW: ClassVar[str] = ""  # how to score by what is in a file, for readers of other languages
     _kinds: ClassVar[dict[str, type[Ranker]]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:  # noqa: ANN401 (options of any type)
@@ -372,30 +379,114 @@ class Ranker(BaseEstimator):
     # files
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted ranker to one file that `load` reads without running code from it.
+        """Write the fitted ranker to one file, whole or not at all, that `load` reads without running code from it.
 
+        The file is JSON with all digits of the weights. That of a ranker with a network is a safetensors file with the
+        same JSON in its metadata; by custom its name ends in ``.safetensors``. `ltr.rankers.files` describes both.
         Training data, callbacks and solver objects are left out: they matter to fits only.
+
+        Raises:
+            TypeError: a base of another library, whose files are its own.
+            ValueError: a ranker that is not fitted, or the name of a JSON file for a network.
+
+        Examples:
+            >>> import tempfile
+            >>> from ltr.rankers import LogisticRegressionRanker, Ranker
+            >>> ranker = LogisticRegressionRanker().fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1])
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     ranker.save(Path(folder, "model.json"))
+            ...     text, read = Path(folder, "model.json").read_text(), Ranker.load(Path(folder, "model.json"))
+            >>> print(text[:40])
+            {
+             "format": "ltr ranker",
+             "version": 1
+            >>> bool(read.predict([[5.0]]) == ranker.predict([[5.0]]))
+            True
         """
-        torch.save(self.to_state(), Path(path))
+        write_state(path, self.to_state())
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a ranker that `save` wrote; ``Ranker.load`` reads one of any class.
+        """Read a ranker that `save` wrote, also by an earlier version; ``Ranker.load`` reads one of any class.
 
         Raises:
             FileNotFoundError: no such file.
-            ValueError: a file that `save` did not write, or that holds a ranker of another class.
+            ValueError: a file that `save` did not write, that a newer version wrote, that is damaged, or that holds a
+                ranker of another class.
         """
         try:
-            state = torch.load(Path(path), weights_only=True)
-        except OSError:
-            raise
-        except Exception as error:  # of any type: torch takes the bytes of other files for instructions
-            raise ValueError(f"{path}: not a file that {cls.__name__}.save wrote") from error
-        try:
-            return cls.from_state(state)
+            ranker = cls.from_state(read_state(path))
+            if type(ranker).__module__.startswith("ltr."):
+                ranker._check_restored()
+        except NewerVersionError as error:
+            raise NewerVersionError(f"{path}: {error}") from None
         except ValueError as error:
             raise ValueError(f"{path}: not a file that {cls.__name__}.save wrote: {error}") from error
+        return ranker
+
+    @property
+    def file_suffix(self) -> str:
+        """How the name of a file for the fitted ranker should end: ``".json"``, or ``".safetensors"`` for a network."""
+        return suffix_of(self.to_state())
+
+    def to_onnx(self, path: str | Path, *, preparation: TablePreparation | None = None, query: str = "query") -> None:
+        """Write the fitted ranker as an ONNX model, which any language with a runtime for ONNX can run.
+
+        The first output is ``score``, float64 of shape (n,), as `decision_function` returns it: rows with larger scores
+        stand higher in their list. Rankers of two stages have a second one, ``reranked``. The input is ``features``,
+        float64 of shape (n, d), or with a `preparation` one vector for each column of the raw table: float64 for
+        numbers, with NaN where one is missing, and for dates as days since 1970; texts, empty where one is missing.
+        Rankers whose scores depend on the list of a row have an input for it, int64 of shape (n,).
+
+        Args:
+            path: where to write.
+            preparation: what made the features from the columns of a table.
+            query: name of the input for lists.
+
+        Raises:
+            ImportError: the package onnx is not installed (``pip install 'ltr[onnx]'``).
+            TypeError: a ranker of one's own, or a base of another library, without an ONNX form.
+            ValueError: a ranker that is not fitted, or a preparation of other features.
+
+        Examples:
+            >>> import tempfile, onnxruntime
+            >>> from ltr.rankers import LogisticRegressionRanker
+            >>> ranker = LogisticRegressionRanker().fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1])
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     ranker.to_onnx(Path(folder, "model.onnx"))
+            ...     session = onnxruntime.InferenceSession(Path(folder, "model.onnx"))
+            >>> scores = session.run(["score"], {"features": np.array([[5.0], [7.0]])})[0]
+            >>> np.array_equal(scores, ranker.predict([[5.0], [7.0]]))
+            True
+        """
+        from ltr.onnx_graph import OnnxGraph
+
+        check_is_fitted(self)
+        graph = OnnxGraph(query)
+        self._output_in(graph, self._columns_in(graph, preparation))
+        ranker = {"format": "ltr onnx", "version": "1", "ranker": type(self).__name__}
+        write_atomic(Path(path), graph.model(ranker).SerializeToString())
+
+    def _columns_in(self, graph: OnnxGraph, preparation: TablePreparation | None) -> str:
+        """Return the features, (d, n), of the inputs of a graph."""
+        names: list[str] | None = None
+        if hasattr(self, "feature_names_in_"):
+            names = self.feature_names_in_.tolist()
+        if preparation is None:
+            return graph.matrix(names, self.n_features_in_)
+        made = preparation.get_feature_names_out().tolist()
+        if made != (names or made) or len(made) != self.n_features_in_:
+            own = f"{self.n_features_in_} features" if names is None else listed(names)
+            raise ValueError(f"preparation must make the features of the fit, {own:.300}, got {listed(made):.300}")
+        return graph.table(preparation)
+
+    def _output_in(self, graph: OnnxGraph, columns: str) -> None:
+        """Add what `to_onnx` returns for features, (d, n), to a graph."""
+        graph.output("score", self._scores_in(graph, columns))
+
+    def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
+        """Return the scores, (n,), of features, (d, n), in a graph; the counterpart of `_scores`."""
+        raise TypeError(f"a {type(self).__name__} has no ONNX form: it needs a method _scores_in, as LinearRanker has")
 
     def to_state(self) -> dict[str, Any]:
         """Return the fitted ranker as a dict of tensors and plain values, from which `from_state` makes it again."""
@@ -405,6 +496,7 @@ class Ranker(BaseEstimator):
             **_description(self),
             "n_features": int(self.n_features_in_),
             "feature_names": None if names is None else names.tolist(),
+            **({"how": self._HOW} if self._HOW else {}),
             "fitted": _plain(self._fitted_state()),
         }
 
@@ -424,9 +516,28 @@ class Ranker(BaseEstimator):
             if state["feature_names"] is not None:
                 ranker.feature_names_in_ = np.array(state["feature_names"], dtype=object)
             ranker._restore(state["fitted"])
-        except (KeyError, TypeError, AttributeError, RuntimeError) as error:
-            raise ValueError(f"state must be what to_state of a ranker returned ({error!r})") from error
+        except (LookupError, TypeError, AttributeError, RuntimeError, StopIteration) as error:
+            raise ValueError(f"state must be what to_state of a ranker returned ({error!r:.200})") from error
         return ranker
+
+    def _check_restored(self) -> None:
+        """Score one row, so that arrays of other lengths show before the ranker is used.
+
+        Raises:
+            ValueError: parts of the ranker that do not fit together.
+        """
+        names = getattr(self, "feature_names_in_", None)
+        try:
+            check_whole("n_features", self.n_features_in_, 1)
+            if names is not None and len(checked_names(names.tolist(), "feature_names")) != self.n_features_in_:
+                raise ValueError(f"{len(names)} feature_names for {self.n_features_in_} features")
+            self._placed(self._a_row(), np.zeros(1, dtype=np.int64))
+        except (LookupError, TypeError, AttributeError, RuntimeError, ValueError) as error:
+            raise ValueError(f"damaged: {error!s:.200}") from error
+
+    def _a_row(self) -> FloatArray:
+        """Return a row of zeros as `_scores` takes it, (1, d)."""
+        return np.zeros((1, self.n_features_in_))
 
     def _fitted_state(self) -> dict[str, Any]:
         """Return what a fit found, by name."""
@@ -528,6 +639,9 @@ def _kind(name: str) -> type[Ranker]:
     """Return the class of a ranker by its name, importing the module of one that lies outside this package."""
     if name not in Ranker._kinds and name in _ELSEWHERE:
         importlib.import_module(_ELSEWHERE[name])
+    if name not in Ranker._kinds:
+        advice = "import the module that defines it"
+        raise ValueError(f"state must be what to_state of a ranker returned: no class {name!r:.80} is known: {advice}")
     return Ranker._kinds[name]
 
 

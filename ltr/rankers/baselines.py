@@ -33,7 +33,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -44,6 +44,9 @@ from ltr.data.dataset import DataError, check_ranges
 from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linear_scores
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
+
+if TYPE_CHECKING:
+    from ltr.onnx_graph import OnnxGraph
 
 __all__ = ["LogisticRegressionRanker", "RankBoostRanker"]
 
@@ -84,6 +87,7 @@ class LogisticRegressionRanker(Ranker):
     """
 
     _FITTED = ("coef_", "intercept_", "center_", "n_iter_")
+    _HOW = "score = intercept_ + sum over columns j of coef_[j] * x[j]"
 
     C: float = 1e4
     standardize: bool = True
@@ -135,6 +139,9 @@ class LogisticRegressionRanker(Ranker):
     def _scores(self, features: FloatArray) -> FloatArray:
         return linear_scores(features, self.coef_) + self.intercept_
 
+    def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
+        return graph.op("Add", graph.linear(columns, self.coef_), graph.constant(self.intercept_))
+
     def _restore(self, fitted: Mapping[str, Any]) -> None:
         super()._restore({"center_": np.zeros(self.n_features_in_), **fitted})  # which earlier files do not hold
 
@@ -169,6 +176,7 @@ class RankBoostRanker(Ranker):
     """
 
     _FITTED = ("features_", "cuts_", "alphas_", "losses_")
+    _HOW = "score = sum over t of alphas_[t] where x[features_[t]] > cuts_[t]; columns count from 0"
 
     rounds: int = 100
     thresholds: int | None = 255
@@ -262,6 +270,13 @@ class RankBoostRanker(Ranker):
         for scores in self._stages(features):
             last = scores
         return last
+
+    def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
+        if len(self.features_) == 0:
+            return graph.linear(columns, np.zeros(self.n_features_in_))
+        asked = graph.op("Gather", columns, graph.constant(self.features_), axis=0)
+        above = graph.op("Greater", asked, graph.constant(self.cuts_[:, None]))
+        return graph.linear(graph.to_double(above), self.alphas_)
 
     def _stages(self, features: FloatArray) -> Iterator[FloatArray]:
         """Yield the scores before and after each round, in one array that every round changes."""

@@ -20,7 +20,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -44,6 +44,9 @@ from ltr.rankers.base import FloatArray, IntArray, Ranker, all_or_nothing, linea
 from ltr.rankers.demands import Column, Demands, Row, read_demands
 from ltr.ranks import GainName, gains_of
 from ltr.statistics import RankStatistic
+
+if TYPE_CHECKING:
+    from ltr.onnx_graph import OnnxGraph
 
 __all__ = ["ExactRanker", "ReproducibleSearch"]
 
@@ -152,6 +155,10 @@ class ExactRanker(Ranker):
     """
 
     _FITTED = ("coef_", "units_", "center_", "note_", "base_weight_", "base_center_")
+    _HOW = (
+        "score = sum over columns j of coef_[j] * (x[j] - center_[j]), in a TwoStageRanker plus base_weight_ * "
+        "(base score - base_center_)"
+    )
 
     statistic: RankStatistic | str = "dcg"
     _: KW_ONLY
@@ -276,6 +283,17 @@ class ExactRanker(Ranker):
         if self.ties == "average":
             scores = np.round(scores, _DECIMALS - 1)  # totals that are equal as decimals are equal
         return scores if base_scores is None else scores + self.base_weight_ * (base_scores - self.base_center_)
+
+    def _scores_in(self, graph: OnnxGraph, columns: str, base_scores: str | None = None) -> str:
+        centered = graph.op("Sub", columns, graph.constant(self.center_[:, None]))
+        scores = graph.linear(centered, self.coef_)
+        if self.ties == "average":
+            unit = graph.constant(10.0 ** (_DECIMALS - 1))
+            scores = graph.op("Div", graph.op("Round", graph.op("Mul", scores, unit)), unit)
+        if base_scores is None:
+            return scores
+        base = graph.op("Sub", base_scores, graph.constant(self.base_center_))
+        return graph.op("Add", scores, graph.op("Mul", graph.constant(self.base_weight_), base))
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
         super()._restore({"units_": None, "base_weight_": 0.0, "base_center_": 0.0, **fitted})  # newer than some files

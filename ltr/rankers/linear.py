@@ -9,11 +9,13 @@ import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
 
 from ltr.checks import as_sequence, check_callable, check_number, one_of
 from ltr.data.dataset import checked_labels, checked_queries
@@ -34,6 +36,9 @@ from ltr.training import (
     ScorerName,
     defaults_of,
 )
+
+if TYPE_CHECKING:
+    from ltr.onnx_graph import OnnxGraph
 
 __all__ = ["LinearRanker"]
 
@@ -116,6 +121,11 @@ class LinearRanker(Ranker):
         >>> ranker.converged_, ranker.score(X, y, qid=qid)
         (True, 1.0)
     """
+
+    _HOW = (
+        "a linear score is bias + sum over columns j of weight[j] * (x[j] - mean[j]) / scale[j]; an mlp or attention "
+        "scorer is a network of ltr.rankers.scorers, with knots and values of Quantiles in place of mean and scale"
+    )
 
     loss: str | RankingLoss = "ranknet"
     _: KW_ONLY
@@ -340,6 +350,25 @@ class LinearRanker(Ranker):
     def _placed(self, features: FloatArray, qid: ArrayLike | None) -> tuple[FloatArray, None]:
         return self._scores(features, None if qid is None else checked_queries(qid, len(features))[0]), None
 
+    def to_torch(self) -> nn.Module:
+        """Return scaling and scorer as one torch module in double precision, which scores raw features.
+
+        It takes features (*batch, list, d) and returns scores (*batch, list). `torch.export.export`, `torch.jit.script`
+        and `torch.jit.trace` take it. It is a copy of what was fitted, and knows no padding.
+
+        Raises:
+            ValueError: a ranker that is not fitted.
+
+        Examples:
+            >>> X = [[0.0, 2.0], [1.0, 5.0], [2.0, 3.0], [3.0, 1.0]]
+            >>> ranker = LinearRanker().fit(X, [0, 1, 0, 1])
+            >>> scores = torch.jit.script(ranker.to_torch())(torch.tensor([X], dtype=torch.float64))
+            >>> bool(np.allclose(scores.detach(), [ranker.predict(X)]))
+            True
+        """
+        check_is_fitted(self)
+        return copy.deepcopy(nn.Sequential(*self._model)).double().cpu().eval()
+
     @property
     def coef_(self) -> FloatArray | None:
         """The weights on the raw features, (d,); None for a neural scorer."""
@@ -368,10 +397,18 @@ class LinearRanker(Ranker):
         else:
             pieces = [Z]
         parameter = next(scorer.parameters())
+        if parameter.dtype != torch.float64:  # its digits would depend on the processor, and on the rows around a row
+            scorer = copy.deepcopy(scorer).double()
         with torch.no_grad():
-            parts = [score_rows(scorer, piece.to(parameter.device, parameter.dtype), lists) for piece in pieces]
+            parts = [score_rows(scorer, piece.to(parameter.device), lists) for piece in pieces]
         # a matrix product may round equal rows differently, and ties decide rank statistics
         return _array(torch.cat(parts))[_first_equals(features, lists)]
+
+    def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
+        from ltr.rankers.onnx_scorers import scaled, scored
+
+        scale, scorer = self._model
+        return scored(graph, scaled(graph, columns, scale), scorer)
 
     @property
     def _typical(self) -> FloatArray:

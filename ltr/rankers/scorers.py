@@ -11,6 +11,7 @@ outliers and heavy tails.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -42,7 +43,8 @@ class LinearScorer(nn.Module):
         [2.5, -1.5]
     """
 
-    bias: nn.Parameter | None
+    if TYPE_CHECKING:  # torch.jit.script reads annotations of classes, but not as texts
+        bias: nn.Parameter | None
 
     def __init__(self, d: int, bias: bool = True) -> None:
         super().__init__()
@@ -156,7 +158,7 @@ class AttentionScorer(nn.Module):
         `mask` is True where an item is real, all items by default; the score of padding is 0.
         """
         _check_features(features, self.d)
-        batch, length = features.shape[:-2], features.shape[-2]
+        length = features.shape[-2]
         if mask is None:
             mask = torch.ones(features.shape[:-1], dtype=torch.bool, device=features.device)
         real = mask.reshape(-1, length)
@@ -166,7 +168,7 @@ class AttentionScorer(nn.Module):
         for block in self.blocks:
             hidden = block(hidden, seen)
         scores: Tensor = self.output(self.norm(hidden)).squeeze(-1).masked_fill(~real, 0.0)
-        return scores.reshape(*batch, length)
+        return scores.reshape(features.shape[:-1])
 
 
 class _Block(nn.Module):
@@ -186,8 +188,8 @@ class _Block(nn.Module):
         """Return the vectors of the items, (lists, items, width); `seen` are the items that others look at."""
         lists, items, width = hidden.shape
         parts = self.attend(self.norms[0](hidden)).reshape(lists, items, 3, self.heads, width // self.heads)
-        query, key, value = parts.permute(2, 0, 3, 1, 4)
-        found = F.scaled_dot_product_attention(query, key, value, attn_mask=seen)
+        parts = parts.permute(2, 0, 3, 1, 4)
+        found = F.scaled_dot_product_attention(parts[0], parts[1], parts[2], attn_mask=seen)
         hidden = hidden + self.drop(self.join(found.transpose(1, 2).reshape(lists, items, width)))
         found = self.narrow(self.drop(F.silu(self.wide(self.norms[1](hidden)))))
         return hidden + self.drop(found)
@@ -207,8 +209,9 @@ class Standardize(nn.Module):
         [[3.0, 0.0]]
     """
 
-    mean: Tensor
-    scale: Tensor
+    if TYPE_CHECKING:
+        mean: Tensor
+        scale: Tensor
 
     def __init__(self, d: int) -> None:
         super().__init__()
@@ -271,8 +274,9 @@ class Quantiles(nn.Module):
         [[0.0], [1.2247], [1.2247]]
     """
 
-    knots: Tensor
-    values: Tensor
+    if TYPE_CHECKING:
+        knots: Tensor
+        values: Tensor
 
     def __init__(self, d: int, knots: int = _KNOTS) -> None:
         super().__init__()
@@ -314,8 +318,8 @@ class Quantiles(nn.Module):
         _check_features(features, self.d)
         columns = features.to(self.knots.dtype).reshape(-1, self.d).T.contiguous()
         above = torch.searchsorted(self.knots, columns, right=True).clamp(1, self.knots.shape[-1] - 1)
-        left, right = (self.knots.gather(-1, at) for at in (above - 1, above))
-        low, high = (self.values.gather(-1, at) for at in (above - 1, above))
+        left, right = self.knots.gather(-1, above - 1), self.knots.gather(-1, above)
+        low, high = self.values.gather(-1, above - 1), self.values.gather(-1, above)
         # knots behind the last value repeat it
         share = ((columns - left) / torch.where(right > left, right - left, 1.0)).clamp(0.0, 1.0)
         return (low + share * (high - low)).T.reshape(features.shape)
@@ -344,4 +348,4 @@ def _width(name: str, value: int) -> int:
 
 def _check_features(features: Tensor, d: int) -> None:
     if features.ndim < 1 or features.shape[-1] != d:
-        raise ValueError(f"features must have {d} columns on the last axis, got shape {tuple(features.shape)}")
+        raise ValueError(f"features must have {d} columns on the last axis, got shape {list(features.shape)}")

@@ -53,7 +53,11 @@ from ltr.threads import available_threads
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ltr.onnx_graph import OnnxGraph
+
 __all__ = ["ScoreColumn", "TwoStageRanker", "make_ranker"]
+
+_ROUNDING = 1e-12  # relative difference of the scores of networks in two programs
 
 
 def make_ranker(name: str, *, seed: int = 0) -> Ranker:
@@ -102,6 +106,7 @@ class ScoreColumn(Ranker):
     """
 
     _FITTED = ("index_",)
+    _HOW = "score = x[index_]; columns count from 0"
 
     column: int | str = 0
     _: KW_ONLY
@@ -153,6 +158,9 @@ class ScoreColumn(Ranker):
 
     def _scores(self, features: FloatArray) -> FloatArray:
         return features[:, self.index_].copy()
+
+    def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
+        return graph.op("Gather", columns, graph.constant(np.array(self.index_)), axis=0)
 
     def _parts(self, features: FloatArray) -> FloatArray:
         return features - self.others(features)
@@ -212,6 +220,11 @@ class TwoStageRanker(Ranker):
         >>> np.bincount(qid, weights=ranker.reranked(X[:60], qid))[7:].tolist()
         [5.0, 5.0, 5.0]
     """
+
+    _HOW = (
+        "rows whose score by base is at least threshold stand above the others, in the order of their scores by exact; "
+        "the others are ordered by base. Without a threshold these are the top_k largest base scores of each list"
+    )
 
     base: Any = "logistic"  # a name or any estimator
     exact: str | RankStatistic | ExactRanker = "dcg"
@@ -692,6 +705,39 @@ class TwoStageRanker(Ranker):
         scores, cuts, queries = self._first_stage(features, None if self.threshold_ is not None else qid)
         return self._merged(scores, cuts, features, queries), (scores >= cuts) & (self.coef_ is not None)
 
+    def _output_in(self, graph: OnnxGraph, columns: str) -> None:
+        scores, top = self._merged_in(graph, columns)
+        graph.output("score", scores)
+        graph.output("reranked", top, "BOOL")
+
+    def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
+        return self._merged_in(graph, columns)[0]
+
+    def _merged_in(self, graph: OnnxGraph, columns: str) -> tuple[str, str]:
+        """Return merged scores, and which rows are reranked; the counterpart of `_merged`."""
+        scores = _scores_of_in(self.base_, graph, columns)
+        if self.coef_ is None:
+            return scores, graph.op("Less", scores, scores)
+        if self.threshold_ is None:
+            cuts = graph.cut(scores, self.top_k)
+        else:
+            rounding = 0.0 if _is_summed(self.base_) else _ROUNDING * abs(self.threshold_)
+            cuts = graph.constant(self.threshold_ if math.isinf(self.threshold_) else self.threshold_ - rounding)
+        top = graph.op("GreaterOrEqual", scores, cuts)
+        exact = self.exact_._scores_in(graph, columns, scores)
+        if self.threshold_ is None:
+            exact = graph.op("Sub", exact, graph.mean_by_list(exact, top))
+        one, two, nothing = (graph.constant(number) for number in (1.0, 2.0, 0.0))
+        lift = graph.op("Where", graph.op("IsInf", cuts), nothing, cuts)
+        below = graph.op("Div", one, graph.op("Sub", one, graph.op("Min", exact, nothing)))
+        above = graph.op(
+            "Where",
+            graph.op("GreaterOrEqual", exact, nothing),
+            graph.op("Add", two, exact),
+            graph.op("Add", one, below),
+        )
+        return graph.op("Where", top, graph.op("Add", lift, above), scores), top
+
     def _explained(self, values: pd.DataFrame, rows: pd.DataFrame) -> Explanation:
         import pandas as pd
 
@@ -719,7 +765,10 @@ class TwoStageRanker(Ranker):
 
     def _fitted_state(self) -> dict[str, Any]:
         if not isinstance(self.base_, Ranker):
-            raise TypeError(f"a ranker on a {type(self.base_).__name__} cannot be saved by itself: pickle it")
+            raise TypeError(
+                f"a ranker on a {type(self.base_).__name__} cannot be saved: files hold bases of this package. Pickle "
+                "the ranker, or save the base by its own means and rank its scores as a column (ScoreColumn)"
+            )
         choice = None if self.choice_ is None else self.choice_.to_dict()
         stages = {"base": self.base_.to_state(), "exact": self.exact_.to_state()}
         return {**stages, "threshold": self.threshold_, "choice": choice}
@@ -784,6 +833,26 @@ def _scores_of(base: Any, features: FloatArray, queries: IntArray | None) -> Flo
             f"base must give one score per row, got shape {scores.shape}: of graded labels take a regressor or ranker"
         )
     return scores
+
+
+def _scores_of_in(base: Any, graph: OnnxGraph, columns: str) -> str:  # noqa: ANN401 (any estimator)
+    """Return a base ranker's scores of features, (d, n), in a graph; the counterpart of `_scores_of`."""
+    if isinstance(base, Ranker):
+        return base._scores_in(graph, columns)
+    d = base.n_features_in_
+    weights = _linear_weights(base, d)
+    if weights is None or _parts_of(base, np.eye(1, d), np.zeros(d)) is None:
+        raise TypeError(
+            f"base: a {type(base).__name__} has no ONNX form here. Linear models have one, and the rankers of this "
+            "package; export another base by its own means, such as skl2onnx, and rank by its scores (ScoreColumn)"
+        )
+    scores = graph.linear(columns, weights)
+    return graph.op("Add", scores, graph.constant(float(_scores_of(base, np.zeros((1, d)), None)[0])))
+
+
+def _is_summed(base: Any) -> bool:  # noqa: ANN401 (any estimator)
+    """Return whether a graph has a base's scores to the last digit, because both take the same sums."""
+    return isinstance(base, Ranker) and (not isinstance(base, LinearRanker) or base.coef_ is not None)
 
 
 def _parts_of(base: Any, features: FloatArray, typical: FloatArray) -> FloatArray | None:  # noqa: ANN401 (any estimator)

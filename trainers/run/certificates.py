@@ -14,7 +14,7 @@ from ltr.exact.certificate import certify
 from ltr.exact.problem import LinearConstraints, RerankProblem
 from ltr.exact.solution import Solution, Status
 from ltr.rankers import TwoStageRanker
-from trainers.files import Json, reading, replacing, write_atomic, write_json
+from trainers.files import Json, reading, write_atomic, write_json
 from trainers.run.folder import MethodFolder
 from trainers.task.measures import Task
 
@@ -23,8 +23,7 @@ _NEWER = ("max_nonzeros", "free", "required", "integer")  # which solutions of v
 
 def save_solution(folder: MethodFolder, task: Task, ranker: TwoStageRanker) -> None:
     """Write the model, the weights with what was proven of them, and the list that was reranked."""
-    with replacing(folder.model) as temporary:
-        ranker.save(temporary)
+    folder.save(ranker)
     names = task.split.feature_names
     value: Json = {
         "base": task.config.base,

@@ -10,7 +10,7 @@
         scalars.jsonl       every logged value in float64, one line a step
         events.out...       the same values as TensorBoard events
         checkpoint.pt       the training so far (while unfinished)
-        model.pt            the fitted ranker
+        model.json          the fitted ranker; model.safetensors for a network, model.pt in runs of version 0.1
         scores.npz          its scores of the training and test sets
         result.json         its record (`trainers.records`), with names and sha256 of its files; while it and they
                             exist, the method is finished
@@ -33,7 +33,7 @@ import tomllib
 from collections import UserDict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trainers.config import CARD, ORIGIN, Config, parse_config, resolved_toml, without_choice
 from trainers.config.errors import ConfigError, Finding, nearest
@@ -54,8 +54,15 @@ from trainers.files import (
 )
 from trainers.provenance import origin
 
+if TYPE_CHECKING:
+    from ltr.rankers import Ranker
+
 # keys that say where to write, not what to compute: a run goes on when they change
 _FREE_KEYS = frozenset({"runs_dir", "data.cache"})
+
+
+MODELS = ("model.json", "model.safetensors", "model.pt")
+"""Names of the file of a fitted ranker, the last one in runs of version 0.1."""
 
 
 class MethodFolder:
@@ -65,7 +72,6 @@ class MethodFolder:
         self.path = path
         self.log = path / "scalars.jsonl"  # JSON lines of every logged value
         self.checkpoint = path / "checkpoint.pt"  # state of an unfinished training
-        self.model = path / "model.pt"  # the fitted ranker
         self.scores = path / "scores.npz"  # its scores of both sets
         self.solution = path / "solution.json"  # weights, bound, status and trace of the exact stage
         self.problem = path / "problem.npz"  # the list that the exact stage reranked
@@ -73,6 +79,19 @@ class MethodFolder:
         self.card = path / "card.json"  # the card
         self.inner = path / "inner.jsonl"  # results of the choice's inner splits
         self.record = path / "result.json"  # record of the finished method
+
+    @property
+    def model(self) -> Path:
+        """The file of the fitted ranker; that of a ranker that is not a network where there is none yet."""
+        return next(filter(Path.exists, map(self.path.joinpath, MODELS)), self.path / MODELS[0])
+
+    def save(self, ranker: Ranker) -> None:
+        """Write the fitted ranker, in place of an earlier one."""
+        path = self.path / f"model{ranker.file_suffix}"
+        ranker.save(path)
+        for name in MODELS:
+            if name != path.name:
+                (self.path / name).unlink(missing_ok=True)
 
     def result(self) -> Json | None:
         """Return the record of the finished method; None while it is unfinished or a file of it is missing."""

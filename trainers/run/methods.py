@@ -18,11 +18,12 @@ from ltr.cards import Card, CardRanker
 from ltr.exact.solution import TracePoint
 from ltr.fitting import Fit
 from ltr.rankers import Choice, LinearRanker, Ranker
+from ltr.rankers.files import NewerVersionError
 from ltr.rankers.scorers import Standardize
 from trainers.cards import Listed, write_card
 from trainers.config import CARD, EXACT
 from trainers.display import Display
-from trainers.files import Json, RunError, read_json, reading, replacing, write_atomic, write_json
+from trainers.files import Json, RunError, read_json, reading, write_atomic, write_json
 from trainers.loggers import Loggers
 from trainers.methods import INTERRUPTED, Watch, fit
 from trainers.plan import Cell, plan_of_run
@@ -125,8 +126,7 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
     if exact:
         save_solution(folder, context, fitted.ranker)
     else:
-        with replacing(folder.model) as temporary:
-            fitted.ranker.save(temporary)
+        folder.save(fitted.ranker)
     if not interrupted:
         if card:
             _write_card(context, folder, Card.from_dict(record["card"]), fitted.ranker)
@@ -241,7 +241,10 @@ def _certified_optimum(context: Context, method: str, folder: MethodFolder) -> f
 def load_ranker(folder: MethodFolder) -> Ranker:
     """Read the ranker of a finished first-stage method; no code in the file is run."""
     with reading(folder.model):
-        return Ranker.load(folder.model)
+        try:
+            return Ranker.load(folder.model)
+        except NewerVersionError as error:
+            raise RunError(str(error)) from None
 
 
 def load_scores(folder: MethodFolder) -> Scores | None:

@@ -26,7 +26,7 @@ from ltr.rankers import Ranker
 from trainers.config import CARD, EXACT
 from trainers.csv_text import CsvText, csv_text
 from trainers.files import Json, RunError, reading
-from trainers.run.folder import RunFolder
+from trainers.run.folder import MODELS, RunFolder
 from trainers.run.methods import load_ranker
 
 
@@ -58,7 +58,7 @@ def predict_csv(
         DataError: the file lacks columns or queries of the run's table, or has other values than numbers in a column of
             numbers.
     """
-    chosen = _method(run, method)
+    chosen = method_of(run, method)
     if chosen == CARD and format_of(data) == "table":
         rows, queries = _rows_for_card(run, data), None
         try:
@@ -86,7 +86,7 @@ def ranker_of(run: RunFolder, method: str | None = None) -> Ranker:
     Raises:
         RunError: the method has no fitted ranker, or the run folder is damaged.
     """
-    ranker = load_ranker(run.method(_method(run, method)))
+    ranker = load_ranker(run.method(method_of(run, method)))
     with reading(run.origin):  # models of earlier versions do not hold the names
         return ranker.name_features([str(name) for name in run.facts["data"]["features"]])
 
@@ -143,8 +143,13 @@ def _prepared_rows(
     return X, queries_beside(data, len(X)) if query is None else ids_of(file.columns, str(data), query)
 
 
-def _method(run: RunFolder, method: str | None) -> str:
-    fitted = sorted(path.parent.name for path in run.path.glob("*/model.pt"))
+def method_of(run: RunFolder, method: str | None) -> str:
+    """Return a method of the run that has a fitted ranker: its exact stage by default, or its only method.
+
+    Raises:
+        RunError: there is no such method, or no single one to choose.
+    """
+    fitted = sorted({path.parent.name for name in MODELS for path in run.path.glob(f"*/{name}")})
     if not fitted:
         raise RunError(f"run: {run.path} holds no fitted ranker yet; finish it with `ltr run {run.config}`")
     if method is None:

@@ -27,6 +27,7 @@ from ltr.exact.cards import CardProblem
 from ltr.exact.certificate.recorder import MOST_PAIRS, Recorder, pair_count
 from ltr.exact.problem import LinearConstraints, PairwiseProblem, Problem, RerankProblem
 from ltr.exact.solution import Solution
+from ltr.files import write_atomic
 from ltr.statistics import RankStatistic
 
 Content = dict[str, Any]
@@ -141,16 +142,7 @@ class Certificate:
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write the file atomically: whole or not at all."""
-        target = Path(path)
-        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        try:
-            with temporary.open("w", encoding="utf-8") as file:
-                file.write(_text(self.content) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(target)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_atomic(Path(path), f"{_text(self.content)}\n".encode())
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Certificate:

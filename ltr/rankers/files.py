@@ -1,0 +1,207 @@
+"""Files of fitted rankers: JSON that people can read, and safetensors for networks.
+
+Both hold the same: the state of `Ranker.to_state`, after a ``format`` and its ``version``. Plain values are JSON. What
+JSON does not have is an object with one entry:
+
+============================  ==========================================================================
+``{"float64": [0.5, 2.0]}``   an array by its type; texts ``"inf"``, ``"-inf"``, ``"nan"`` for other numbers
+``{"float": "inf"}``          a number that is not finite
+``{"pairs": [[3, "+"]]}``     a mapping whose keys are not all texts
+``{"tensor": "name"}``        in a safetensors file, the tensor of that name
+============================  ==========================================================================
+
+Numbers are written with all digits, so that a ranker scores as before it was saved. A state with an array of two or
+more dimensions, as networks have, becomes a safetensors file: the tensors, and the JSON in its metadata. Reading never
+runs code from a file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ltr.files import json_text, write_atomic
+
+__all__ = ["NewerVersionError", "read_state", "suffix_of", "write_state"]
+
+_FORMAT, _VERSION = "ltr ranker", 1
+_NOT_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+_TYPES = {
+    str(kind).removeprefix("torch."): kind
+    for kind in (torch.float64, torch.float32, torch.int64, torch.int32, torch.uint8, torch.bool)
+}
+_TAGS = ("float", "pairs", "tensor", *_TYPES)
+_HEAD = 9  # bytes of a file that say what it is: safetensors begin with the size of their JSON, eight bytes
+_TORCH = b"PK"  # a zip archive, in which torch keeps its files
+
+
+class NewerVersionError(ValueError):
+    """A file that a newer version of this package wrote."""
+
+
+def write_state(path: str | Path, state: Mapping[str, Any]) -> None:
+    """Write the state of a ranker, whole or not at all.
+
+    Raises:
+        TypeError: a value that files do not hold.
+        ValueError: a name that ends in ``.json`` for a state that needs safetensors.
+        OSError: the path cannot be written to.
+    """
+    from ltr import __version__
+
+    large = _is_large(state)
+    if large and str(path).lower().endswith(".json"):
+        instead = Path(path).with_suffix(".safetensors").name
+        raise ValueError(f"path: the tensors of a network are no JSON, save it as {instead}, got {str(path)!r:.200}")
+    tensors: dict[str, torch.Tensor] | None = {} if large else None
+    head = {"format": _FORMAT, "version": _VERSION, "written_by": f"ltr {__version__}"}
+    text = json_text({**head, **_encoded(state, "", tensors)})
+    if tensors is None:
+        write_atomic(Path(path), text.encode())
+        return
+    from safetensors.torch import save
+
+    write_atomic(Path(path), save(tensors, {_FORMAT: text}))
+
+
+def suffix_of(state: Mapping[str, Any]) -> str:
+    """Return how the name of a file for this state should end: ``".json"`` or ``".safetensors"``."""
+    return ".safetensors" if _is_large(state) else ".json"
+
+
+def read_state(path: str | Path) -> Mapping[str, Any]:
+    """Read the state of a ranker; that of an earlier version is returned in the form of that version.
+
+    Raises:
+        OSError: a file that cannot be read.
+        ValueError: a file of another kind, of a newer version of this package, or a damaged one; the message says
+            which, without the path.
+    """
+    with Path(path).open("rb") as file:
+        head = file.read(_HEAD)
+    if head[:2] == _TORCH:
+        return _torch_state(path)
+    tensors: dict[str, torch.Tensor] = {}
+    if len(head) == _HEAD and head[5:] == b"\0\0\0{":
+        text, tensors = _safetensors(path)
+    else:
+        text = Path(path).read_bytes().decode("utf-8-sig", errors="replace")
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        if _FORMAT in text[:200]:
+            raise ValueError(f"damaged or cut off ({error})") from None
+        raise ValueError("it is no JSON, no safetensors and no file of torch") from None
+    kind = content.get("format") if isinstance(content, dict) else None
+    if kind == "ltr card":
+        raise ValueError("it holds a card, which ltr.cards.Card.load reads")
+    if kind != _FORMAT:
+        raise ValueError(f"it has no format {_FORMAT!r}")
+    version = content.get("version")
+    if isinstance(version, int) and version > _VERSION:
+        writer = content.get("written_by", "a newer version")
+        raise NewerVersionError(
+            f"the file has version {version}, written by {writer}, and this package reads {_VERSION}: update ltr"
+        )
+    if version != _VERSION or isinstance(version, bool):
+        raise ValueError(f"damaged: version must be {_VERSION}, got {version!r:.40}")
+    try:
+        state = _decoded(content, tensors)
+    except (ValueError, TypeError, LookupError, OverflowError, RuntimeError) as error:
+        raise ValueError(f"damaged: {error}") from None
+    assert isinstance(state, dict)
+    return state
+
+
+def _torch_state(path: str | Path) -> Mapping[str, Any]:
+    """Return the state that an earlier version wrote by torch."""
+    try:
+        state = torch.load(Path(path), weights_only=True)
+    except Exception as error:  # of any type: torch takes the bytes of other files for instructions
+        raise ValueError("it is no file of torch, or a damaged one") from error
+    if not isinstance(state, Mapping):
+        raise ValueError(f"it holds a {type(state).__name__}")
+    return state
+
+
+def _safetensors(path: str | Path) -> tuple[str, dict[str, torch.Tensor]]:
+    """Return the JSON and the tensors of a safetensors file."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(str(path), "pt") as file:
+            text = (file.metadata() or {}).get(_FORMAT)
+            if text is None:
+                raise ValueError("it is a safetensors file without a ranker in its metadata")
+            return text, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+    except SafetensorError as error:
+        raise ValueError(f"damaged or cut off ({error})") from None
+
+
+def _is_large(value: Any) -> bool:  # noqa: ANN401 (a tree of any leaves)
+    if isinstance(value, Mapping):
+        return any(map(_is_large, value.values()))
+    if isinstance(value, list):
+        return any(map(_is_large, value))
+    return isinstance(value, torch.Tensor) and value.ndim > 1
+
+
+def _encoded(value: Any, place: str, tensors: dict[str, torch.Tensor] | None) -> Any:  # noqa: ANN401
+    """Return a value as JSON; with `tensors`, these are put there by their place in the state."""
+    if isinstance(value, torch.Tensor):
+        if tensors is not None:
+            tensors[place] = value.contiguous()
+            return {"tensor": place}
+        kind = str(value.dtype).removeprefix("torch.")
+        if kind not in _TYPES:
+            raise TypeError(f"{place} must be an array of {', '.join(_TYPES)} to be saved, got {kind}")
+        return {kind: _numbers(value.tolist())}
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": str(value)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list):
+        return [_encoded(item, f"{place}.{number}", tensors) for number, item in enumerate(value)]
+    if isinstance(value, Mapping):
+        if not all(isinstance(key, str) for key in value) or (len(value) == 1 and next(iter(value)) in _TAGS):
+            return {"pairs": [[_encoded(part, place, tensors) for part in pair] for pair in value.items()]}
+        return {key: _encoded(item, f"{place}.{key}".lstrip("."), tensors) for key, item in value.items()}
+    raise TypeError(
+        f"{place} is no number, text, array, list or mapping of these, which files hold: pickle the ranker instead"
+    )
+
+
+def _numbers(values: Any) -> Any:  # noqa: ANN401 (nested lists)
+    if isinstance(values, list):
+        return [_numbers(value) for value in values]
+    return str(values) if isinstance(values, float) and not math.isfinite(values) else values
+
+
+def _decoded(value: Any, tensors: Mapping[str, torch.Tensor]) -> Any:  # noqa: ANN401
+    """Return what `_encoded` had."""
+    if isinstance(value, list):
+        return [_decoded(item, tensors) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) != 1 or (tag := next(iter(value))) not in _TAGS:
+        return {key: _decoded(item, tensors) for key, item in value.items()}
+    if tag == "pairs":
+        return {_decoded(key, tensors): _decoded(item, tensors) for key, item in value[tag]}
+    if tag == "float":
+        return _NOT_FINITE[value[tag]]
+    return tensors[value[tag]] if tag == "tensor" else _array(value[tag], _TYPES[tag])
+
+
+def _array(values: Any, kind: torch.dtype) -> torch.Tensor:  # noqa: ANN401 (nested lists)
+    given = values if isinstance(values, list) else [values]
+    leaves = [_NOT_FINITE[leaf] if isinstance(leaf, str) else leaf for leaf in given]
+    if not all(type(leaf) in ((bool,) if kind is torch.bool else (int, float)) for leaf in leaves):
+        raise ValueError(f"an array of {str(kind).removeprefix('torch.')} holds {values!r:.80}")
+    if not kind.is_floating_point and any(isinstance(leaf, float) for leaf in leaves):
+        raise ValueError(f"an array of whole numbers holds {values!r:.80}")
+    return torch.tensor(leaves if isinstance(values, list) else leaves[0], dtype=kind)

@@ -1,0 +1,143 @@
+"""What scalings and scorers compute, as parts of ONNX graphs, in double precision."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from ltr.onnx_graph import OnnxGraph
+from ltr.rankers.scorers import AttentionScorer, LinearScorer, MLPScorer, Quantiles, Standardize
+
+__all__ = ["scaled", "scored"]
+
+
+def scaled(graph: OnnxGraph, columns: str, scale: Standardize | Quantiles) -> str:
+    """Return the scaled columns, (d, n)."""
+    if isinstance(scale, Quantiles):
+        return _quantiles(graph, columns, scale)
+    mean, divisor = (graph.constant(_array(value)[:, None]) for value in (scale.mean, scale.scale))
+    return graph.op("Div", graph.op("Sub", columns, mean), divisor)
+
+
+def scored(graph: OnnxGraph, columns: str, scorer: LinearScorer | MLPScorer | AttentionScorer) -> str:
+    """Return the scores, (n,), of scaled columns, (d, n)."""
+    if isinstance(scorer, LinearScorer):
+        scores = graph.linear(columns, _array(scorer.weight))
+        return scores if scorer.bias is None else graph.op("Add", scores, graph.constant(_array(scorer.bias)))
+    rows = graph.op("Transpose", columns, perm=[1, 0])
+    if isinstance(scorer, MLPScorer):
+        scores = _linear(graph, _layers(graph, rows, scorer.layers), scorer.output)
+        return graph.op("Squeeze", scores, graph.constant(np.array([-1])))
+    return _attention(graph, rows, scorer)
+
+
+def _quantiles(graph: OnnxGraph, columns: str, scale: Quantiles) -> str:
+    """Find the knot below each value by bisection, and go on in a straight line, as `Quantiles` does."""
+    knots, values = _array(scale.knots), _array(scale.values)
+    d, m = knots.shape
+    size = 1 << (m - 1).bit_length()
+    # one axis: gathering by place is what all runtimes can do
+    first = graph.constant(size * np.arange(d)[:, None])
+    padded = graph.constant(np.pad(knots, ((0, 0), (0, size - m)), constant_values=np.inf).ravel())
+    below = graph.constant(np.zeros((1, 1), dtype=np.int64))  # number of knots known to be at most the value
+    step = size // 2
+    while step:
+        tried = graph.op("Add", below, graph.constant(np.array([[step]])))
+        place = graph.op("Add", graph.op("Sub", tried, graph.constant(np.array([[1]]))), first)
+        reached = graph.op("LessOrEqual", graph.op("Gather", padded, place), columns)
+        below = graph.op("Where", reached, tried, below)
+        step //= 2
+    above = graph.op("Clip", below, graph.constant(np.array(1)), graph.constant(np.array(m - 1)))
+    right = graph.op("Add", above, first)
+    left = graph.op("Sub", right, graph.constant(np.array([[1]])))
+    moved = graph.constant(np.pad(values, ((0, 0), (0, size - m))).ravel())
+    (x0, x1), (y0, y1) = ([graph.op("Gather", table, at) for at in (left, right)] for table in (padded, moved))
+    width = graph.op("Where", graph.op("Greater", x1, x0), graph.op("Sub", x1, x0), graph.constant(1.0))
+    share = graph.op("Div", graph.op("Sub", columns, x0), width)
+    share = graph.op("Clip", share, graph.constant(0.0), graph.constant(1.0))
+    return graph.op("Add", y0, graph.op("Mul", share, graph.op("Sub", y1, y0)))
+
+
+def _attention(graph: OnnxGraph, rows: str, scorer: AttentionScorer) -> str:
+    """Put the rows into lists of one length, (lists, items, d), and return their scores in the order of the rows."""
+    lists = graph.lists
+    n = graph.op("Shape", lists.number)
+    longest = graph.op("ReduceMax", lists.sizes, graph.constant(np.array([0])), keepdims=1)
+    slots = graph.op("Mul", graph.op("Shape", lists.sizes), longest)
+    number, order = graph.ops("TopK", lists.number, n, count=2, largest=0)
+    scalar = graph.op("Squeeze", n)
+    place = graph.op("Range", graph.constant(np.array(0)), scalar, graph.constant(np.array(1)))
+    place = graph.op("Sub", place, graph.op("Gather", lists.starts, number))
+    place = graph.op("Add", place, graph.op("Mul", number, longest))
+    slot = graph.op("ScatterElements", order, order, place)  # of each row; every row is written
+    column = graph.op("Unsqueeze", slot, graph.constant(np.array([1])))
+    shape = graph.op("Concat", slots, graph.constant(np.array([scorer.d])), axis=0)
+    padded = graph.op("ScatterND", graph.op("Expand", graph.constant(0.0), shape), column, rows)
+    some = graph.op("Expand", graph.constant(False), slots)
+    real = graph.op("ScatterElements", some, slot, graph.op("Expand", graph.constant(True), n))
+    head = graph.op("Concat", graph.op("Shape", lists.sizes), longest, axis=0)
+    hidden = graph.op("Reshape", padded, graph.op("Concat", head, graph.constant(np.array([scorer.d])), axis=0))
+    seen = graph.op("Reshape", real, head)
+    seen = graph.op("Unsqueeze", seen, graph.constant(np.array([1, 2])))
+    hidden = _layers(graph, hidden, scorer.layers)
+    for block in scorer.blocks:
+        hidden = _block(graph, hidden, seen, block)
+    scores = _linear(graph, _normed(graph, hidden, scorer.norm), scorer.output)
+    return graph.op("Gather", graph.op("Reshape", scores, graph.constant(np.array([-1]))), slot)
+
+
+def _block(graph: OnnxGraph, hidden: str, seen: str, block: Any) -> str:  # noqa: ANN401 (a block of the scorer)
+    width = block.join.in_features
+    size = width // block.heads
+    parts = _linear(graph, _normed(graph, hidden, block.norms[0]), block.attend)
+    parts = graph.op("Reshape", parts, graph.constant(np.array([0, 0, 3, block.heads, size])))
+    parts = graph.op("Transpose", parts, perm=[2, 0, 3, 1, 4])
+    query, key, value = (graph.op("Gather", parts, graph.constant(np.array(number))) for number in range(3))
+    found = graph.op("MatMul", query, graph.op("Transpose", key, perm=[0, 1, 3, 2]))
+    found = graph.op("Mul", found, graph.constant(1.0 / math.sqrt(size)))
+    found = graph.op("Softmax", graph.op("Where", seen, found, graph.constant(-np.inf)), axis=-1)
+    found = graph.op("Transpose", graph.op("MatMul", found, value), perm=[0, 2, 1, 3])
+    found = graph.op("Reshape", found, graph.constant(np.array([0, 0, width])))
+    hidden = graph.op("Add", hidden, _linear(graph, found, block.join))
+    wide = _silu(graph, _linear(graph, _normed(graph, hidden, block.norms[1]), block.wide))
+    return graph.op("Add", hidden, _linear(graph, wide, block.narrow))
+
+
+def _layers(graph: OnnxGraph, hidden: str, layers: nn.Sequential) -> str:
+    for layer in layers:
+        if isinstance(layer, nn.Linear):
+            hidden = _linear(graph, hidden, layer)
+        elif isinstance(layer, nn.LayerNorm):
+            hidden = _normed(graph, hidden, layer)
+        elif isinstance(layer, nn.SiLU):
+            hidden = _silu(graph, hidden)
+        elif not isinstance(layer, nn.Dropout):
+            raise TypeError(f"layers must be linear, normed, SiLU or dropout, got {type(layer).__name__}")
+    return hidden
+
+
+def _linear(graph: OnnxGraph, hidden: str, layer: nn.Linear) -> str:
+    product = graph.op("MatMul", hidden, graph.constant(_array(layer.weight).T))
+    return graph.op("Add", product, graph.constant(_array(layer.bias)))
+
+
+def _silu(graph: OnnxGraph, hidden: str) -> str:
+    return graph.op("Mul", hidden, graph.op("Sigmoid", hidden))
+
+
+def _normed(graph: OnnxGraph, hidden: str, layer: nn.LayerNorm) -> str:
+    # ONNX has a node for this, whose precision is that of float by default
+    last = graph.constant(np.array([-1]))
+    centered = graph.op("Sub", hidden, graph.op("ReduceMean", hidden, last))
+    variance = graph.op("ReduceMean", graph.op("Mul", centered, centered), last)
+    deviation = graph.op("Sqrt", graph.op("Add", variance, graph.constant(float(layer.eps))))
+    weight, bias = (graph.constant(_array(value)) for value in (layer.weight, layer.bias))
+    return graph.op("Add", graph.op("Mul", graph.op("Div", centered, deviation), weight), bias)
+
+
+def _array(tensor: torch.Tensor) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return tensor.detach().cpu().numpy().astype(np.float64)

@@ -1,0 +1,210 @@
+"""Files of rankers: what is in them, that scores come back bit for bit, and which files are refused and how."""
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from ltr.cards import Card, CardRanker, Question
+from ltr.exact import Limits
+from ltr.rankers import (
+    ExactRanker,
+    LinearRanker,
+    LogisticRegressionRanker,
+    RankBoostRanker,
+    Ranker,
+    ReproducibleSearch,
+    ScoreColumn,
+    TwoStageRanker,
+)
+from tests.travelling import BASES, FITTED, fitted, one_list
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_scores_come_back_bit_for_bit(name, tmp_path):
+    ranker, lists = fitted(name)
+    path = tmp_path / f"model{ranker.file_suffix}"
+    ranker.save(path)
+    loaded = Ranker.load(path)
+    assert type(loaded) is type(ranker)
+    assert loaded.get_params(deep=False).keys() == ranker.get_params(deep=False).keys()
+    X = one_list(200, seed=5)[0]
+    qid = {"qid": np.arange(200) % 9} if lists else {}
+    np.testing.assert_array_equal(loaded.predict(X, **qid), ranker.predict(X, **qid))
+    if path.suffix == ".json":
+        text = path.read_text()
+        assert text.startswith('{\n "format": "ltr ranker",\n "version": 1,\n')
+        assert not {"Infinity", "NaN"} & set(text.split())  # strict readers refuse them
+        loaded.save(tmp_path / "again")
+        assert json.loads((tmp_path / "again").read_text())["fitted"].keys() == json.loads(text)["fitted"].keys()
+
+
+def test_a_file_says_how_to_score_by_it(tmp_path):
+    X, y = one_list(60)
+    ranker = LogisticRegressionRanker().fit(X, y)
+    ranker.save(tmp_path / "model.json")
+    content = json.loads((tmp_path / "model.json").read_text())
+    assert content["how"] == "score = intercept_ + sum over columns j of coef_[j] * x[j]"
+    weights, intercept = content["fitted"]["coef_"]["float64"], content["fitted"]["intercept_"]
+    np.testing.assert_allclose(X @ weights + intercept, ranker.predict(X), rtol=1e-12)
+
+
+def test_numbers_that_json_lacks_and_keys_that_are_no_texts(tmp_path):
+    X, y = one_list(60)
+    limits = Limits(time_limit=math.inf, node_limit=20)
+    exact = ExactRanker(signs={0: "+"}, limits=limits, method=ReproducibleSearch(restarts=2)).fit(X, y)
+    exact.save(tmp_path / "model.json")
+    loaded = Ranker.load(tmp_path / "model.json")
+    assert (loaded.limits, loaded.signs) == (limits, {0: "+"})
+    whole = TwoStageRanker("logistic", exact, None, choose=False).fit(X, y)  # its threshold is -inf
+    whole.save(tmp_path / "whole.json")
+    assert Ranker.load(tmp_path / "whole.json").threshold_ == -math.inf
+    named = CardRanker(signs={"float": "+"}, max_questions=1, within=0).fit(pd.DataFrame({"float": X[:, 0]}), y)
+    named.save(tmp_path / "card.json")
+    assert Ranker.load(tmp_path / "card.json").signs == {"float": "+"}
+
+
+def test_a_network_is_no_json(tmp_path):
+    ranker, _ = fitted("mlp")
+    with pytest.raises(ValueError, match=r"path: the tensors of a network are no JSON, save it as model\.safetensors"):
+        ranker.save(tmp_path / "model.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_of_torch_by_the_version_before_are_read(tmp_path):
+    for name in ("linear", "mlp", "two stages"):
+        ranker, _ = fitted(name)
+        state = ranker.to_state()
+        del state["how"]
+        torch.save(state, tmp_path / "model.pt")
+        X = one_list(50, seed=5)[0]
+        np.testing.assert_array_equal(Ranker.load(tmp_path / "model.pt").predict(X), ranker.predict(X))
+
+
+def saved(tmp_path, name="logistic"):
+    ranker, _ = fitted(name)
+    path = tmp_path / f"model{ranker.file_suffix}"
+    ranker.save(path)
+    return path
+
+
+@pytest.mark.parametrize("name", ["logistic", "mlp"])
+@pytest.mark.parametrize("left", [0.02, 0.3, 0.7, -3])
+def test_a_file_that_was_cut_off_is_refused(tmp_path, name, left):
+    path = saved(tmp_path, name)
+    content = path.read_bytes()
+    path.write_bytes(content[: left if left < 0 else int(left * len(content))])
+    with pytest.raises(ValueError, match=r"not a file that Ranker\.save wrote: (damaged or cut off|it is no)"):
+        Ranker.load(path)
+
+
+def changed(content, place, value):
+    *way, last = place.split(".")
+    for key in way:
+        content = content[key]
+    content[last] = value
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        ("version", 2, r"version 2, written by ltr .*update ltr"),
+        ("version", True, "damaged: version must be 1, got True"),
+        ("format", "ltr car", "it has no format 'ltr ranker'"),
+        ("ranker", "PlainRanker", "no class 'PlainRanker' is known: import the module that defines it"),
+        ("ranker", "RankBoostRanker", "unexpected keyword argument|state must be"),
+        ("n_features", 2, "damaged"),
+        ("n_features", 0, "damaged: n_features must be an integer >= 1, got 0"),
+        ("n_features", "3", "state must be what to_state of a ranker returned"),
+        ("feature_names", ["a"], "damaged: 1 feature_names for 3 features"),
+        ("fitted.coef_", {"float64": [1.0]}, "damaged"),
+        ("fitted.coef_", {"float64": [1.0, "one", 2.0]}, "damaged: 'one'"),
+        ("fitted.coef_", {"float64": [1.0, None, 2.0]}, "damaged: an array of float64 holds"),
+        ("fitted.coef_", {"int64": [1.5, 0, 2]}, "damaged: an array of whole numbers holds"),
+        ("fitted.coef_", {"tensor": "x"}, "damaged: 'x'"),
+        ("fitted", {}, "state must be what to_state of a ranker returned"),
+        ("parameters", None, "state must be what to_state of a ranker returned"),
+    ],
+)
+def test_a_file_that_was_changed_is_refused(tmp_path, place, value, message):
+    path = saved(tmp_path)
+    content = json.loads(path.read_text())
+    changed(content, place, value)
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=message) as caught:
+        Ranker.load(path)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[1]", b"{}", b'{"a": 1}', b"a,b\n1,2\n", b"PK\x03\x04", b"\x08\0\0\0\0\0\0\0{"]
+)
+def test_other_files_are_refused(tmp_path, content):
+    (tmp_path / "other").write_bytes(content)
+    with pytest.raises(ValueError, match=r"other: not a file that LinearRanker\.save wrote"):
+        LinearRanker.load(tmp_path / "other")
+
+
+def test_other_files_of_known_kinds_are_named(tmp_path):
+    from safetensors.torch import save_file
+
+    Card((Question("age", ">=", 60),), (2,)).save(tmp_path / "card.json")
+    save_file({"weight": torch.zeros(2)}, tmp_path / "other.safetensors")
+    for name, message in (("card.json", "which ltr.cards.Card.load reads"), ("other.safetensors", "without a ranker")):
+        with pytest.raises(ValueError, match=message):
+            Ranker.load(tmp_path / name)
+    with pytest.raises(ValueError, match="state must be of a RankBoostRanker, got one of a LogisticRegressionRanker"):
+        RankBoostRanker.load(saved(tmp_path))
+
+
+def test_writing_that_fails_leaves_the_file_as_it_was(tmp_path, monkeypatch):
+    path = saved(tmp_path)
+    before = path.read_bytes()
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("ltr.files.os.fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        fitted("rankboost")[0].save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_files_do_not_hold_is_named(tmp_path):
+    X, y = one_list(60)
+    ranker = ScoreColumn(1).fit(X, y)
+    ranker.index_ = {1, 2}
+    with pytest.raises(TypeError, match=r"fitted\.index_ is no number, text, array, list or mapping"):
+        ranker.save(tmp_path / "model.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_new_process_needs_the_package_alone(tmp_path):
+    names = ("mlp", "two stages", "card")
+    X = one_list(20, seed=5)[0]
+    np.save(tmp_path / "X.npy", X)
+    paths = []
+    for name in names:
+        (tmp_path / name).mkdir()
+        paths.append(str(saved(tmp_path / name, name)))
+    program = (
+        "import sys, numpy as np; from ltr.rankers import Ranker; X = np.load(sys.argv[1]); "
+        "print([Ranker.load(path).predict(X).tolist() for path in sys.argv[2:]])"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "X.npy"), *paths]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert done.stderr == ""
+    assert json.loads(done.stdout) == [fitted(name)[0].predict(X).tolist() for name in names]
+
+
+def test_all_rankers_are_tried():
+    assert {type(fitted(name)[0]) for name in FITTED} >= BASES
