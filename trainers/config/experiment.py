@@ -185,7 +185,7 @@ def resolved_toml(config: Config) -> str:
 
 def describe_keys(model: type[BaseModel] = Config, prefix: str = "") -> Iterator[tuple[str, str, str]]:
     """Yield every key of a config with its default in TOML and its meaning."""
-    for key, field in _fields(model, prefix):
+    for key, field in fields_of(model, prefix):
         none = field.is_required() or field.default in (None, {})
         text = "" if none else dump_toml({"x": field.default}).removeprefix("x = ").strip()
         yield key, text, field.description or ""
@@ -194,15 +194,15 @@ def describe_keys(model: type[BaseModel] = Config, prefix: str = "") -> Iterator
 @functools.cache
 def free_keys() -> frozenset[str]:
     """Return the keys that do not change results."""
-    return frozenset(key for key, field in _fields(Config) if field.json_schema_extra == FREE)
+    return frozenset(key for key, field in fields_of(Config) if field.json_schema_extra == FREE)
 
 
-def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+def fields_of(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
     """Yield the fields of a model and of its sections by dotted key."""
     for name, field in model.model_fields.items():
         section = field.annotation
         if isinstance(section, type) and issubclass(section, BaseModel):
-            yield from _fields(section, f"{prefix}{name}.")
+            yield from fields_of(section, f"{prefix}{name}.")
         else:
             yield prefix + name, field
 

@@ -161,6 +161,40 @@ def load_sweep(path: str | Path, overrides: Sequence[str] = ()) -> tuple[SweepCo
     return config, tuple(grids)
 
 
+def keys_of(wanted: Sequence[str] = ()) -> dict[str, list[tuple[str, str, str]]]:
+    """Return keys with their defaults and meanings, those of an experiment and, under a title, those of a sweep.
+
+    Args:
+        wanted: sections, such as ``exact`` or ``baselines.rankboost``, or keys; all when empty.
+
+    Raises:
+        ConfigError: what there is no section or key of, with the nearest ones.
+
+    Examples:
+        >>> [key for key, default, meaning in keys_of(["exact.top_k", "tracking"])[""]]
+        ['exact.top_k', 'tracking.tensorboard', 'tracking.every', 'tracking.figures']
+    """
+    of_sweep = [*describe_keys(SweepConfig), *describe_keys(GridConfig, "grid.")]
+    tables = {"": list(describe_keys()), "of a sweep": of_sweep}
+    known = [key for rows in tables.values() for key, *_ in rows]
+    sections = {".".join(parts[:at]) for key in known if (parts := key.split(".")) for at in range(1, len(parts))}
+    findings = []
+    for text in wanted:
+        if text not in sections and text not in known:
+            near = nearest(text, [*sections, *known]) or nearest(text.rpartition(".")[2], [*sections, *known])
+            hint = near or f"; sections are {', '.join(sorted(sections))}"
+            findings.append(Finding(text, f"no section or key of a config{hint}"))
+    if findings:
+        raise ConfigError("options", findings)
+    if not wanted:
+        return tables
+    asked = {
+        title: [row for row in rows if any(row[0] == text or row[0].startswith(f"{text}.") for text in wanted)]
+        for title, rows in tables.items()
+    }
+    return {title: rows for title, rows in asked.items() if rows}
+
+
 class _Reader:
     """Reader of a grid's experiments; `findings` collects what is wrong."""
 

@@ -30,6 +30,7 @@ from pydantic import (
 from ltr.checks import as_float, is_whole
 from ltr.data import DataError, FormatName, Reading, Roles, dataset_names, format_of
 from ltr.data.named import LISTS_BY_QUERY
+from ltr.data.problems import in_one_message
 from ltr.exact import METHODS, Limits, RerankProblem
 from ltr.exact.cards import MOST_QUESTIONS, CardProblem
 from ltr.exact.problem import MOST_POINTS
@@ -305,10 +306,11 @@ class DataConfig(Section):
 
     def check_files(self) -> None:
         """Raise DataError, which names them all, where files are missing."""
-        given = [path for path in (self.path, self.test_path) if path is not None and not os.path.isfile(path)]  # noqa: PTH113
+        paths = dict.fromkeys((self.path, self.test_path, self.validation_path))
+        given = [path for path in paths if path is not None and not os.path.isfile(path)]  # noqa: PTH113
         if given:
-            what = (f"{path}: {'is not a file' if os.path.exists(path) else 'no such file'}" for path in given)  # noqa: PTH110
-            raise DataError("\n  ".join(what))
+            what = [f"{path}: {'is not a file' if os.path.exists(path) else 'no such file'}" for path in given]  # noqa: PTH110
+            raise DataError(in_one_message("", what, "files are missing"))
 
     @property
     def roles(self) -> Roles:

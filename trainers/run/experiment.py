@@ -19,19 +19,24 @@ from trainers.display import Display
 from trainers.files import Json, RunError, write_atomic, writing
 from trainers.methods import INTERRUPTED
 from trainers.run.certificates import keep_certificate
-from trainers.run.folder import as_begun, check_run, open_run
+from trainers.run.checks import check_config, check_data
+from trainers.run.folder import open_run
 from trainers.run.helpers import Helpers
 from trainers.run.methods import Context, load_scores, run_method
 from trainers.run.overview import write_overview
 from trainers.run.results import Results, Row, write_results
 from trainers.stopping import StopFlag
 from trainers.tables import NOTHING_PROVEN, number
-from trainers.task.data import check_columns, check_lists, follow_labels, glimpse, split_of, unset_following
-from trainers.task.measures import too_long
+from trainers.task.data import Source, too_long
 
 
 def run_experiment(
-    config: Config, *, fresh: bool = False, display: Display | None = None, helpers: Helpers | None = None
+    config: Config,
+    *,
+    fresh: bool = False,
+    display: Display | None = None,
+    helpers: Helpers | None = None,
+    source: Source | None = None,
 ) -> Results:
     """Run the experiment of a config, or go on with it, in the folder ``runs_dir/name``.
 
@@ -43,6 +48,7 @@ def run_experiment(
         fresh: throw away an earlier run of this name.
         display: what the user sees; nothing by default.
         helpers: processes that help to train the surrogates; none by default.
+        source: the data, if they have been read.
 
     Raises:
         DataError: the data cannot be used.
@@ -54,15 +60,7 @@ def run_experiment(
         FitOptions(device=config.surrogate.device).torch_device()
     except ValueError as error:
         raise RunError(f"surrogate.{error}") from None
-    config = as_begun(config, fresh=fresh)
-    # everything that can be checked before the data are read, which may take minutes
-    early = glimpse(config.data)
-    check_lists(follow_labels(config, early), early)
-    check_run(config, fresh=fresh, undecided=unset_following(config))
-    split = split_of(config.data, config.seed)
-    config = follow_labels(config, split.labels)
-    check_lists(config, split.labels)
-    check_columns(config, split)
+    config, split = check_data(check_config(config, fresh=fresh), source)
     with open_run(config, split.facts, fresh=fresh) as run, StopFlag() as stop:
         context = Context(config, split, run, display, stop, Helpers() if helpers is None else helpers)
         records: list[Json] = []

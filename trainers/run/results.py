@@ -96,6 +96,11 @@ class Results:
     by_query: bool = False  # whether rows belong to queries
     base: str = ""  # method whose list the exact stage reranks; empty without an exact stage
 
+    def to_dict(self) -> Json:
+        """Return everything as JSON, as in results.json."""
+        choice = None if self.choice is None else str(self.choice)
+        return to_json({**asdict(self), "choice": choice, "conclusions": self.conclusions})
+
     @property
     def k(self) -> int | None:
         """Number of the first rows of the test set that people act on; None without one."""
@@ -266,8 +271,7 @@ def markdown_tables(results: Results) -> dict[str, str]:
 
 def write_results(folder: RunFolder, results: Results) -> None:
     """Write results.json, results.csv (all digits) and results.md into the run folder."""
-    choice = None if results.choice is None else str(results.choice)
-    write_json(folder.path / "results.json", {**asdict(results), "choice": choice, "conclusions": results.conclusions})
+    write_json(folder.path / "results.json", results.to_dict())
     text = io.StringIO()
     flat: list[Json] = [{} for _ in results.rows]
     for line, row in zip(flat, results.rows, strict=True):

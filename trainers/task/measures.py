@@ -26,7 +26,7 @@ from ltr.statistics import RankStatistic
 from trainers.config import Config
 from trainers.config.sections import StatisticsConfig
 from trainers.files import Json
-from trainers.task.data import FloatArray, IntArray, Part, Split
+from trainers.task.data import FloatArray, IntArray, Part, Split, too_long
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -135,15 +135,6 @@ def by_tag(statistics: Mapping[str, Mapping[str, float | None]]) -> dict[str, fl
     """Return statistics under their tags, such as ``train/dcg``; undefined ones are left out."""
     every = ((f"{part}/{name}", value) for part in ("train", "test") for name, value in statistics[part].items())
     return {tag: value for tag, value in every if value is not None}
-
-
-def too_long(config: Config, split: Split) -> str:
-    """Return a note where the list to rerank is longer than the training set, else an empty text."""
-    top_k, rows = config.exact.top_k, len(split.train.y)
-    if not config.exact.enabled or split.by_query or top_k == "full" or int(top_k) <= rows:
-        return ""
-    rule = f'should be at most the {rows} rows of the training set, or "full"'
-    return f"exact.top_k: {rule}, got {top_k}: all of them are reranked"
 
 
 def statistic_of(scores: FloatArray, labels: IntArray, name: str, ties: Ties = "resolved") -> float | None:
