@@ -264,7 +264,8 @@ def _write_csv(rows: CsvText, arguments: argparse.Namespace) -> int:
 def _roles(arguments: argparse.Namespace) -> Roles:
     from ltr.data import Roles
 
-    return Roles(arguments.label, arguments.positive, arguments.query, tuple(arguments.drop))
+    drop, weight = tuple(arguments.drop), arguments.weight
+    return Roles(arguments.label, arguments.positive, arguments.query, drop, weight=weight)
 
 
 def check(arguments: argparse.Namespace) -> int:

@@ -1,7 +1,7 @@
 """Completion of the command line in bash, zsh and fish, by argcomplete: commands, options, files, runs, data and keys.
 
-The shell asks ``ltr`` itself how a line can go on (`complete`), so it offers the runs that there are and the keys of the
-installed version. Nothing of this is imported unless a shell asks.
+The shell asks ``ltr`` itself how a line can go on (`complete`), so it offers the runs that there are and the keys of
+the installed version. Nothing of this is imported unless a shell asks.
 """
 
 from __future__ import annotations

@@ -54,6 +54,7 @@ class Checked:
     table: Table
     columns: tuple[Understood, ...]
     label: str  # the labels in words; empty where no column was named
+    weight: str  # the weights of the rows in words; empty where no column was named
     error: TableError | None  # everything that keeps the table from being used
 
     def to_dict(self) -> dict[str, Any]:
@@ -64,6 +65,7 @@ class Checked:
             "rows": self.rows,
             "columns": [vars(column) for column in self.columns],
             "label": self.label or None,
+            "weight": self.weight or None,
             "notes": list(self.table.notes),
             "problems": [problem.line(self.table.given) for problem in problems],
             "config": [] if self.error is None else self.error.lines(),
@@ -101,7 +103,7 @@ def check_table(path: Path, roles: Roles, reading: Reading | None = None) -> Che
         error = found
     clear = {name: kind for name, kind in table.kinds.items() if kind.name not in (*LEFT_OUT, "unclear")}
     encodings, _ = encodings_of(table.columns, {name: kind.asked for name, kind in clear.items()})
-    return Checked(table, tuple(understood(table, encodings)), _label_text(table), error)
+    return Checked(table, tuple(understood(table, encodings)), _label_text(table), _weight_text(table), error)
 
 
 def understood(table: Table, found: Iterable[Encoding]) -> Iterator[Understood]:
@@ -159,6 +161,14 @@ def _label_text(table: Table) -> str:
     return f"{name}: {positives} of {len(labels.values)} rows ({positives / len(labels.values):.1%})"
 
 
+def _weight_text(table: Table) -> str:
+    if table.weights is None:
+        return ""
+    zeros = int((table.weights == 0).sum())
+    left_out = f"; {zeros} rows of weight 0 are left out of training" if zeros else ""
+    return f"{table.roles.weight}: {table.weights.min():.10g} to {table.weights.max():.10g}{left_out}"
+
+
 def rich_check(checked: Checked, width: int) -> list[RenderableType]:
     """Return what a table holds for a terminal; long cells are folded between words, and no number is cut."""
     from rich.text import Text
@@ -172,6 +182,7 @@ def rich_check(checked: Checked, width: int) -> list[RenderableType]:
         shown,
         Text(),
         Text(f"label {checked.label}" if checked.label else _no_label(checked)),
+        *([Text(f"weight {checked.weight}")] if checked.weight else []),
     ]
 
 
@@ -241,7 +252,7 @@ def _config_lines(checked: Checked, path: Path, output: Path) -> Iterator[str]:
         yield f'label = ""  # fill in the column to rank by{hint}'
     else:
         yield f"label = {solved.pop('label', toml_value(roles.label))}{f'  # {checked.label}' if checked.label else ''}"
-    for key in ("positive", "query"):
+    for key in ("positive", "query", "weight"):
         if (value := getattr(roles, key)) is not None:
             yield f"{key} = {toml_value(value)}"
     if left_out := [f"{name} ({reason})" for name, reason in table.left_out.items()]:
@@ -256,6 +267,14 @@ def _config_lines(checked: Checked, path: Path, output: Path) -> Iterator[str]:
     yield from ("", "[exact]")
     yield f"top_k = {min(50, max(2, checked.rows // 4))}  # how many rows at the top matter: those that you can act on"
     yield 'statistic = "dcg"  # what makes a good list'
+    if roles.weight is not None:
+        yield "choose = false  # inner splits have no weights of rows"
+        if (
+            checked.error is None
+            and table.weights is not None
+            and not np.isin(table.weights[table.y == 0], (0, 1)).all()
+        ):
+            yield "enabled = false  # ranks count rows, so that here rows of label 0 can only have the weights 0 and 1"
     yield "time_limit = 60  # seconds for the exact search"
     yield ""
 

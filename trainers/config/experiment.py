@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel, StrictStr, ValidationError
 from pydantic.fields import FieldInfo
 
+from ltr.statistics import RankStatistic
 from trainers.config.errors import NOTHING, ConfigError, Finding, findings_of
 from trainers.config.sections import (
     EARLIER,
@@ -92,6 +93,30 @@ class Config(Section):
         if column is not None and (column in self.data.drop or (features is not None and column not in features)):
             rule = "must be among the columns that are read: name it in data.features, and not in data.drop"
             yield "exact.base_score", rule, column, ("data.features", "data.drop")
+        if self.data.weight is not None:
+            yield from self._clashes_with_weights()
+
+    def _clashes_with_weights(self) -> Iterator[Clash]:
+        """Refuse what rows cannot have weights in."""
+        exact, weight = self.exact, ("data.weight",)
+        if self.surrogate.certify:
+            yield (
+                "surrogate.certify",
+                "must be false with data.weight: the certified optimum has no weights",
+                True,
+                weight,
+            )
+        if self.card.enabled:
+            yield "card.enabled", "must be false with data.weight: a card counts rows", True, weight
+        if not exact.enabled:
+            return
+        for key in ("choose", "base_score"):
+            if value := getattr(exact, key):
+                rule = f"must be false with data.weight: the inner splits of exact.{key} have no weights"
+                yield f"exact.{key}", rule, value, weight
+        if RankStatistic.parse(exact.statistic).kind.share_of_pairs:
+            rule = "has no weights of rows, which data.weight asks for; wrs, the sum of ranks, has"
+            yield "exact.statistic", rule, exact.statistic, weight
 
     @property
     def folder(self) -> Path:

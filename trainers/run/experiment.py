@@ -147,10 +147,19 @@ def _results(context: Context, records: Sequence[Json]) -> Results:
     done = [record["method"] for record in records if record["status"] != INTERRUPTED]
     complete, priced = done == list(config.methods), config.exact.C > 0
     note = _note_by_query(context) if context.split.by_query else too_long(config, context.split)
+    note = "\n".join(filter(None, [note, _note_on_weights(config)]))
     by_query, positives = context.split.by_query, int((context.split.test.y > 0).sum())
     named: dict[str, Any] = {"by_query": by_query, "positives": None if by_query else positives}
     named |= {"on_list": config.exact.statistic, "base": config.base if config.exact.enabled else ""}
     return Results(config.name, context.reported, top, priced, complete, tuple(rows), note=note, **named)
+
+
+def _note_on_weights(config: Config) -> str:
+    """Return which values count rows by their weights, an empty text where none has any."""
+    if config.data.weight is None:
+        return ""
+    weighted = "the convex loss" + (f", {config.exact.statistic} on list and bound" if config.exact.enabled else "")
+    return f"weights: training counts rows by {config.data.weight!r}, and so do {weighted}; all else counts them alike"
 
 
 def _note_by_query(context: Context) -> str:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data import DataError, Dataset, Table, half_split, load, load_test, read_data, read_raw_table
+from ltr.data.dataset import labels_agree
 from ltr.data.files import is_table
 from ltr.data.named import SLOW
 from ltr.data.svmlight import glimpse_svmlight
@@ -52,6 +53,12 @@ class Part:
     y: IntArray  # labels, (n,)
     qid: IntArray | None = None  # number of each row's query, (n,); None without queries
     rows: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # their numbers in the file, from 0
+    weight: FloatArray | None = None  # weights in training, (n,); None where all rows count alike
+
+    def take(self, rows: NDArray[Any]) -> Part:
+        """Return the part of some rows, by number or by a mask."""
+        qid, weight = (None if array is None else array[rows] for array in (self.qid, self.weight))
+        return Part(self.X[rows], self.y[rows], qid, self.rows[rows] if len(self.rows) else self.rows, weight)
 
     @property
     def empty_queries(self) -> int:
@@ -129,7 +136,7 @@ class Source(NamedTuple):
         if self.tables is None:
             return _sha256(*self)  # type: ignore[arg-type]
         tables = [one for one in self.tables if one is not None]
-        if all(one.plain for one in tables):
+        if all(one.plain and one.weights is None for one in tables):
             return _sha256(*(one.dataset() for one in tables))
         return hashlib.sha256("".join(one.sha256() for one in tables).encode()).hexdigest()
 
@@ -188,6 +195,9 @@ def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Sp
         facts["queries"] = {"train": parts[0].n_queries, "test": parts[1].n_queries}
         facts["query"] = options.query
     facts["features"] = list(data.feature_names)
+    if source.tables is not None and (weights := source.tables[0].weights) is not None:
+        parts[0] = replace(parts[0], weight=_training_weights(weights[parts[0].rows], parts[0]))
+        facts["weight"] = options.weight
     if validation is not None:
         facts["validation_rows"] = validation.n
         found["validation"] = Part(validation.X, validation.y, validation.qid)
@@ -222,6 +232,15 @@ def _rows_of_parts(data: Dataset | Table, seed: int, train_fraction: float) -> l
             raise DataError(f"data: the {name} set holds {found} ({of}); {advice}")
         parts.append(rows)
     return parts
+
+
+def _training_weights(weights: FloatArray, train: Part) -> FloatArray:
+    kept = weights > 0
+    lists = None if train.qid is None else train.qid[kept]
+    if not kept.any() or labels_agree(train.y[kept], lists):
+        rule = "must hold two different labels in some list"
+        raise DataError(f"data: the training rows whose weight is not zero {rule}, got {kept.sum()} such rows")
+    return weights
 
 
 def _part(data: Dataset, rows: IntArray) -> Part:
@@ -270,7 +289,7 @@ def _tables(options: DataConfig) -> Source:
     table = read_raw_table(options.path, roles, options.reading)
     table.check()
     kinds = {name: kind for name, kind in table.kinds.items() if name not in table.left_out}
-    same = replace(roles, features=tuple(kinds), drop=(), numbers=(), categories=())
+    same = replace(roles, weight=None, features=tuple(kinds), drop=(), numbers=(), categories=())
 
     def other(path: str | None) -> Table | None:
         if path is None:
@@ -341,7 +360,7 @@ def unset_following(config: Config) -> set[str]:
 
 
 def check_columns(config: Config, split: Split) -> None:
-    """Check that the exact stage's columns exist, and that it may use no more weights than there are.
+    """Check that the exact stage's columns exist, that it may use no more weights than there are, and weights of rows.
 
     A column of base scores must not have missing values: a median in their place would be no score of the model.
 
@@ -352,8 +371,10 @@ def check_columns(config: Config, split: Split) -> None:
 
     exact, column, columns = config.exact, config.exact.score_column, split.feature_names
     features = [name for name in columns if name != column]
-    findings = []
+    findings = list(_findings_of_weights(config, split.train))
     if not exact.enabled:
+        if findings:
+            raise ConfigError("config, with these data", findings)
         return
     if column is not None and (column not in columns or not features):
         known = "the only feature, and the exact stage needs another" if column in columns else "no column of features"
@@ -390,6 +411,25 @@ def too_long(config: Config, split: Split) -> str:
         return ""
     rule = f'should be at most the {rows} rows of the training set, or "full"'
     return f"exact.top_k: {rule}, got {top_k}: all of them are reranked"
+
+
+def _findings_of_weights(config: Config, train: Part) -> Iterator[Finding]:
+    """Yield losses that take no weights of rows, and weights that the exact stage cannot take."""
+    if train.weight is None:
+        return
+    from ltr.losses import LambdaLoss, SmoothStatisticLoss, parse_loss
+
+    for at, name in enumerate(config.surrogate.losses):
+        if isinstance(parse_loss(name), LambdaLoss | SmoothStatisticLoss):
+            rule = "takes no weights of rows, which data.weight asks for: positions count rows; pairwise losses do"
+            yield Finding(f"surrogate.losses[{at}]", rule, name)
+    wrong = (train.y == 0) & ~np.isin(train.weight, (0, 1))
+    if config.exact.enabled and wrong.any():
+        at = int(np.argmax(wrong))
+        rule = (
+            "must be false: ranks count rows, so that the weight of a row of label 0 must be 0 or 1 in the exact stage"
+        )
+        yield Finding("exact.enabled", f"{rule}, and that of row {train.rows[at] + 1} is {train.weight[at]:g}", True)
 
 
 def check_lists(config: Config, labels: Labels) -> None:
