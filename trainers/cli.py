@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import importlib
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from trainers.stopping import StopFlag, complain, exit_code
 
@@ -64,8 +65,9 @@ def _main(argv: Sequence[str] | None, loaded: Callable[[], None] | None) -> int:
         except (DataError, RunError) as error:
             complain(f"error: {error}")
             return 2
-        for module in arguments.modules:
-            importlib.import_module(module)
+        with _loading(arguments):
+            for module in arguments.modules:
+                importlib.import_module(module)
     if stop is not None:
         stop.check()
     elif loaded is not None:
@@ -85,6 +87,21 @@ def _main(argv: Sequence[str] | None, loaded: Callable[[], None] | None) -> int:
         _drop_stdout()
         return 2
     return code
+
+
+@contextlib.contextmanager
+def _loading(arguments: argparse.Namespace) -> Iterator[None]:
+    """Say on a terminal what the user waits for while modules are imported."""
+    if not sys.stderr.isatty() or getattr(arguments, "quiet", False) or len(arguments.modules) < 2:
+        yield
+        return
+    sys.stderr.write("ltr: loading libraries, which takes a few seconds ...")
+    sys.stderr.flush()
+    try:
+        yield
+    finally:
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
 
 
 def _drop_stdout() -> None:

@@ -382,7 +382,7 @@ def options(arguments: argparse.Namespace) -> int:
     for title, rows in tables.items():
         if title:
             console.print(Text(f"\n{title}", style="italic"))
-        console.print(folded_table(("key", "default", "meaning"), rows, console.width))
+        console.print(folded_table(("key", "default", "meaning"), rows, console.width, whole=("key",)))
     return 0
 
 

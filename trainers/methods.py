@@ -83,6 +83,9 @@ class Watch:
             fit: the training, whose state a checkpoint keeps; None for RankBoost.
         """
 
+    def doing(self, what: str) -> None:
+        """Receive what the method does after its steps."""
+
     inner: MutableMapping[str, Any] | None = None  # results of the choice's inner splits, to go on from
 
     def chosen(self, done: int, total: int) -> None:
@@ -198,6 +201,7 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
     record: Json = {"status": "fitted", "seconds": seconds, "steps": None}
     if isinstance(ranker, RankBoostRanker):
         # its scores after each round are known once it is fitted
+        watch.doing("measuring the ranker of every round")
         stages = (ranker.staged_decision_function(part.X) for _, part in task.split.parts)
         for index, (train_scores, test_scores) in enumerate(zip(*stages, strict=True), start=1):
             if watch.wants(index, len(rounds)):
