@@ -57,19 +57,23 @@ def folded_table(
         whole: headings of columns that are never folded.
         right: headings of columns that are aligned to the right.
     """
+    from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False)
-    for at, heading in enumerate(headings):
-        words = [word for text in (heading, *(row[at] for row in rows)) for word in text.split(" ")]
-        table.add_column(
-            heading,
-            justify="right" if heading in right else "left",
-            overflow="fold",
-            no_wrap=heading in whole,
-            min_width=min(max(map(len, words)), max(8, width // 4)),
-        )
+    columns = list(zip(headings, *rows, strict=True))
+    longest = [max(map(cell_len, cells)) for cells in columns]
+    # rich's own division of the width can cut off what a column does not fold
+    widths = [own if cells[0] in whole else min(own, 8) for own, cells in zip(longest, columns, strict=True)]
+    words = [max(cell_len(word) for text in cells for word in text.split(" ")) for cells in columns]
+    for wanted in ([min(of_words, max(8, width // 4)) for of_words in words], longest):
+        while sum(widths) + 2 * len(widths) < width and (
+            short := [at for at, own in enumerate(widths) if own < wanted[at]]
+        ):
+            widths[min(short, key=lambda at: widths[at] / wanted[at])] += 1
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
+    for heading, own in zip(headings, widths, strict=True):
+        table.add_column(heading, justify="right" if heading in right else "left", overflow="fold", width=own)
     for row in rows:
         table.add_row(*map(Text, row))
     return table
