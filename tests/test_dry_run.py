@@ -224,7 +224,8 @@ for command in json.loads(sys.argv[1]):
             code = main(command.split())
         except SystemExit as end:
             code = end.code
-    print(json.dumps([command, code, err.getvalue(), [name for name in json.loads(sys.argv[2]) if name in sys.modules]]))
+    heavy = [name for name in json.loads(sys.argv[2]) if name in sys.modules]
+    print(json.dumps([command, code, err.getvalue(), heavy]))
 """
 
 
