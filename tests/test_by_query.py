@@ -9,7 +9,7 @@ import pytest
 import torch
 from sklearn.metrics import ndcg_score
 
-import trainers.run.experiment
+import trainers.run.checks
 from ltr.data import DataError, grouped
 from tests.reference import graded_problem
 from trainers.cli import main
@@ -318,7 +318,7 @@ def test_the_defaults_suit_queries_of_two_classes():
 
 
 def test_what_the_user_set_is_refused_before_the_file_is_read(graded, monkeypatch, capsys):
-    monkeypatch.setattr(trainers.run.experiment, "split_of", lambda *_: pytest.fail("the data were read"))
+    monkeypatch.setattr(trainers.run.checks, "split_of", lambda *_: pytest.fail("the data were read"))
     given = ["surrogate.losses=logistic", "statistics.report=auc", "baselines.methods=rankboost", "exact.base=logistic"]
     assert main(["run", "letor.toml", *given]) == 2
     err = capsys.readouterr().err
@@ -331,7 +331,7 @@ def test_what_the_user_set_is_refused_before_the_file_is_read(graded, monkeypatc
 
 def test_another_config_of_a_run_is_refused_before_the_file_is_read(graded, monkeypatch, capsys):
     assert main(["run", "letor.toml", "--quiet"]) == 0
-    monkeypatch.setattr(trainers.run.experiment, "split_of", lambda *_: pytest.fail("the data were read"))
+    monkeypatch.setattr(trainers.run.checks, "split_of", lambda *_: pytest.fail("the data were read"))
     capsys.readouterr()
     assert main(["run", "letor.toml", "exact.top_k=7"]) == 2
     assert "exact.top_k: was 50 in the run begun in runs/letor, got 7" in capsys.readouterr().err

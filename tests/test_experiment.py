@@ -221,7 +221,7 @@ class Calls(Display):
     def note(self, text):
         self.notes.append(text)
 
-    def begin(self, method, total):
+    def begin(self, method, total, limit=None):
         self.begun.append(method)
 
 
@@ -322,7 +322,7 @@ def test_an_interrupted_exact_stage_keeps_its_incumbent_and_starts_again_from_it
 
 def test_a_run_stopped_before_its_first_method_has_empty_results(tmp_path):
     class Never(Display):
-        def begin(self, method, total):
+        def begin(self, method, total, limit=None):
             raise KeyboardInterrupt
 
     config = config_for(tmp_path, exact={"enabled": False}, surrogate={"losses": []})
@@ -499,7 +499,7 @@ def test_two_processes_do_not_write_one_run(tmp_path):
     config = config_for(tmp_path, exact={"enabled": False})
 
     class Second(Display):
-        def begin(self, method, total):
+        def begin(self, method, total, limit=None):
             with pytest.raises(RunError, match="another process is writing"):
                 run_experiment(config)
 

@@ -537,7 +537,7 @@ def test_a_run_keeps_how_columns_became_features(finished):
 @pytest.mark.parametrize("width", [80, 200])
 def test_check_prints_every_column_whole(finished, capsys, monkeypatch, width):
     monkeypatch.chdir(finished)
-    monkeypatch.setattr("trainers.cli._stdout", lambda console: console(width=width))
+    monkeypatch.setattr("trainers.commands._stdout", lambda console: console(width=width))
     assert main(["check", "survey.csv", "--label", "affair"]) == 0
     printed = capsys.readouterr().out
     assert max(map(len, printed.splitlines())) <= width
@@ -605,7 +605,7 @@ def test_what_is_wrong_at_first_sight_is_said_within_a_second(command, tmp_path)
 def test_the_page_shows_what_the_commands_print(tmp_path, monkeypatch, capsys):
     pytest.importorskip("statsmodels")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("trainers.cli._stdout", lambda console: console(width=100))
+    monkeypatch.setattr("trainers.commands._stdout", lambda console: console(width=100))
     page = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
     shown = dict(re.findall(r"^\$ (.+)\n((?:(?!\$ |```).*\n)*)", page, re.MULTILINE))
     table = messy_table()

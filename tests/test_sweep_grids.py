@@ -186,7 +186,8 @@ def test_counts_are_checked(option, capsys):
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "1", "a/b", "1/0", "-1/3", "1/3/5"])
 def test_shards_are_checked(tmp_path, capsys, text):
-    assert main(["sweep", str(write(tmp_path)), f"--shard={text}"]) == 2
+    with pytest.raises(SystemExit):
+        main(["sweep", str(write(tmp_path)), f"--shard={text}"])
     assert f"--shard: must be i/N with 1 <= i <= N, got {text!r}" in capsys.readouterr().err
 
 

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.sweeping import EXPERIMENT, ONE_SPLIT, write
+from trainers.arguments import shard
 from trainers.config import EXACT, parse_config
 from trainers.config.grids import Grid, GridConfig, Variant, load_sweep
 from trainers.plan import plan
@@ -242,4 +243,4 @@ def test_plans_and_their_shards(grids, count):
 def test_the_whole_is_one_shard(tmp_path):
     cells = list(planned(write(tmp_path, small=EXPERIMENT)).cells.values())
     assert part(cells, Shard()) == cells
-    assert Shard.parse("2/3") == Shard(2, 3)
+    assert Shard(*shard("2/3")) == Shard(2, 3)

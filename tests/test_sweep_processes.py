@@ -172,14 +172,14 @@ import torch
 from threadpoolctl import threadpool_info
 from ltr.exact.weight_space.search import Proof
 from trainers.config import parse_config
-from trainers.task.data import data_sha256
+from trainers.task.data import read_source
 from trainers.sweep import compute
 from trainers.plan import cell_of
 
 torch.set_num_threads(3)
 tree = {"name": "g", "data": {"name": "gaussians"}, "surrogate": {"losses": ["ranknet"]}, "exact": {"time_limit": 60}}
 config = parse_config(tree)
-sha256 = data_sha256(config.data)
+sha256 = read_source(config.data).sha256
 genuine, libraries, pools = compute.Task.statistics, set(), set()
 
 def statistics(self, scores, *ties):

@@ -245,8 +245,8 @@ def test_data_that_change_under_a_sweep_stop_it(tmp_path, monkeypatch):
     path = write(tmp_path, sweep=ONE_SPLIT)
     genuine = runner.examine
 
-    def then_changed(grids, source, begun):
-        found = genuine(grids, source, begun)
+    def then_changed(*given):
+        found = genuine(*given)
         (tmp_path / "table.csv").write_text(table(seed=1))
         return found
 

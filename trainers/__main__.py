@@ -1,5 +1,6 @@
 """``python -m trainers`` is the command ``ltr``."""
 
+import os
 import signal
 import sys
 
@@ -11,6 +12,7 @@ def command() -> int:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # and not ignored, as in the background
         signal.signal(signal.SIGINT, leave_at_once)
     sys.path.append("")  # losses of the user's own may stand in the working folder
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")  # to look for them takes a tenth of a second
     from trainers import cli
 
     return cli.command()

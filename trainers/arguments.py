@@ -50,6 +50,14 @@ def _number(text: str) -> float:
         return math.nan
 
 
+def shard(text: str) -> tuple[int, int]:
+    """Return part i of N parts, written ``i/N``."""
+    number, slash, count = text.partition("/")
+    if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise argparse.ArgumentTypeError(f"must be i/N with 1 <= i <= N, got {text!r}")
+    return int(number), int(count)
+
+
 def statistic(text: str) -> str:
     """Return the name of a rank statistic."""
     from ltr import RankStatistic

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +14,14 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.cards import Card, CardRanker
-from ltr.data import TableError, half_split, read_columns, read_texts
-from ltr.data.columns import Column
-from ltr.data.labels import Labels, labels_of
-from ltr.data.problems import unknown
-from ltr.data.raw_table import table_of
-from ltr.data.table_files import read_file
+from ltr.data import half_split, read_columns, read_texts
+from ltr.data.labels import Labels
 from ltr.exact import Limits
 from trainers.config import Config
 from trainers.config.sections import CardConfig
 from trainers.csv_text import CsvText, csv_text
 from trainers.files import RunError, write_atomic
-from trainers.task.raw import Raw, asked_columns, not_asked, texts_of
+from trainers.task.raw import Labelled, Raw, asked_columns, not_asked, read_labelled, texts_of
 
 Rows = tuple[Raw, ArrayLike]
 """Rows of a table as it is, and their labels."""
@@ -127,14 +123,15 @@ def ranked_csv(card: Card, listed: Sequence[Listed], *, quote_formulas: bool = F
     )
 
 
-def card_of_table(config: Config, test: float) -> tuple[Found, list[Listed], list[str]]:
+def card_of_table(
+    config: Config, test: float, labelled: Labelled | None = None
+) -> tuple[Found, list[Listed], list[str]]:
     """Find the best card for a part of the rows of a table, count its totals on the others, and list all rows.
-
-    Labels may be graded, which those of a run without queries are not.
 
     Args:
         config: the table, what the card may be, and the seed of the division.
         test: share of the rows that are held out, from 0 to 1; 0 for none.
+        labelled: the table, if it has been read.
 
     Returns:
         the card, the rows, and notes on the table and on columns that are left out.
@@ -143,32 +140,26 @@ def card_of_table(config: Config, test: float) -> tuple[Found, list[Listed], lis
         DataError: everything that keeps the table from being used.
         RunError: an option that does not go with the table.
     """
-    data, path = config.data, Path(str(config.data.path))
-    label = str(data.label)
-    file = read_file(path, data.reading)
-    if label not in file.columns:
-        raise TableError(str(path), [unknown("label column", label, file.columns, key="label")])
-    roles = replace(data.roles, label=None, positive=None, drop=(*data.drop, label))
-    used = [name for name in file.columns if name not in data.drop]
-    table = table_of(file.columns, str(path), roles, problems=file.problems_of(used))
-    labels = labels_of(Column(label, file.columns[label]), data.positive, graded=True)
-    if problems := [*table.problems, *labels.problems]:
-        raise TableError(str(path), problems, given={"drop": data.drop, "categories": data.categories})
-    y, texts = np.asarray(labels.values), texts_of(path)
-    order = np.concatenate(half_split(len(y), config.seed))
-    cut = math.floor(len(y) * (1 - test))
-    sets = {"training": order[:cut], "test": order[cut:]}
+    labelled = read_labelled(config.data) if labelled is None else labelled
+    path, table, label = labelled.path, labelled.table, str(config.data.label)
+    y, texts = labelled.y, texts_of(path)
     try:
         listed = [
             Listed(used, asked_columns(table, rows, table.kinds), texts.iloc[rows], rows)
-            for used, rows in sets.items()
-            if len(rows)
+            for used, rows in parts_of_card(len(y), config.seed, test).items()
         ]
         ranker = card_ranker(config.card, config.seed)
-        found = find_card(ranker, label_name(label, labels), *((part.table, y[part.rows]) for part in listed))
+        found = find_card(ranker, label_name(label, labelled.labels), *((part.table, y[part.rows]) for part in listed))
     except ValueError as error:
         raise RunError(f"{path}: {error}") from None
-    return found, listed, [*file.notes, *not_asked(table.kinds), *found.left_out]
+    return found, listed, [*labelled.notes, *not_asked(table.kinds), *found.left_out]
+
+
+def parts_of_card(n: int, seed: int, test: float) -> dict[str, NDArray[np.int64]]:
+    """Return the rows of the training set and, unless `test` is 0, those of the test set."""
+    order = np.concatenate(half_split(n, seed))
+    cut = math.floor(n * (1 - test))
+    return {used: rows for used, rows in (("training", order[:cut]), ("test", order[cut:])) if len(rows)}
 
 
 def label_name(column: str, labels: Labels | None) -> str:

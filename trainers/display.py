@@ -37,7 +37,7 @@ class Display:
         self._bar = Progress(
             TextColumn("[bold]{task.description}", table_column=Column(no_wrap=True)),
             BarColumn(bar_width=12, table_column=Column(min_width=12)),
-            MofNCompleteColumn(table_column=Column(no_wrap=True, min_width=9)),
+            _DoneColumn(table_column=Column(no_wrap=True, min_width=9)),
             TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=7)),
             _PartsColumn(Column(ratio=1, no_wrap=True)),
             console=self._console,
@@ -47,6 +47,7 @@ class Display:
         )
         self._last = -math.inf
         self._choosing = False
+        self._limit: float | None = None
         self._done = self._total = 0
 
     def __enter__(self) -> Self:
@@ -59,9 +60,21 @@ class Display:
         """Show a note."""
         self._say(text)
 
-    def begin(self, method: str, total: int | None) -> None:
-        """Show that a method starts; `total` is its largest number of steps, None without steps."""
-        self._start(method, total)
+    def begin(self, method: str, total: int | None, limit: float | None = None) -> None:
+        """Show that a method starts.
+
+        Args:
+            method: its name.
+            total: its largest number of steps, None without steps.
+            limit: the time limit of its search in seconds, None without one.
+        """
+        self._limit = limit
+        self._start(method, total, limit=limit)
+
+    def doing(self, what: str) -> None:
+        """Show what a method does after its steps."""
+        for task in self._bar.task_ids:
+            self._bar.update(task, parts=[what])
 
     def step(self, method: str, index: int, values: Mapping[str, float]) -> None:
         """Show a step of a method, which is done and logged."""
@@ -77,7 +90,7 @@ class Display:
         text = f"choosing: {done} of {total} inner splits"
         self._show(done, [text], f"{EXACT}: {text}", _STEPS)
         if not self._choosing:
-            self._start(EXACT, None)
+            self._start(EXACT, None, limit=self._limit)
 
     def progress(self, point: TracePoint, trivial: bool) -> None:
         """Show a new incumbent or bound; `trivial` where the bound is still that of a perfect order."""
@@ -116,9 +129,9 @@ class Display:
         line = f"{self._done}/{self._total}, {left}; {', '.join(parts)}"
         self._show(self._done, parts, line, 0.0 if self._done == self._total else _CELLS, description=left)
 
-    def _start(self, description: str, total: int | None, done: int = 0) -> None:
+    def _start(self, description: str, total: int | None, done: int = 0, limit: float | None = None) -> None:
         self._clear()
-        self._bar.add_task(description, total=total, completed=done, parts=())
+        self._bar.add_task(description, total=total, completed=done, parts=(), limit=limit)
         self._bar.start()
         self._last = time.monotonic()
 
@@ -133,11 +146,20 @@ class Display:
             self._say(line)
 
     def _say(self, text: str | Text) -> None:
-        self._console.print(Text.assemble(text), soft_wrap=True)
+        self._console.print(Text.assemble(text), soft_wrap=not self._console.is_terminal)  # there between words
 
     def _clear(self) -> None:
         for task in self._bar.task_ids:
             self._bar.remove_task(task)
+
+
+class _DoneColumn(MofNCompleteColumn):
+    """A column with the steps that are done, or the time limit of a search."""
+
+    def render(self, task: Task) -> Text:
+        if (limit := task.fields["limit"]) is not None:
+            return Text(f"max {limit:g} s")
+        return Text("") if task.total is None else super().render(task)
 
 
 class _PartsColumn(ProgressColumn):

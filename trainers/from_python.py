@@ -11,7 +11,6 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,7 @@ from trainers.config.tuning import check_tuning
 from trainers.display import Display
 from trainers.run.experiment import run_experiment
 from trainers.run.results import Results
-from trainers.task.data import FRAME, PATHS, as_pandas, split_of
+from trainers.task.data import FRAME, PATHS, Source, as_pandas, read_source
 from trainers.tune.results import Tuning
 from trainers.tune.runner import Search, run_tuning
 
@@ -88,7 +87,7 @@ def experiment(
     tree, frames, source = _given(config, data, test, {"label": label, "query": query}, overrides)
     with _placed(tree, folder) as temporary, Display(_console() if progress else None) as display:
         config = parse_config(tree, source=source)
-        results = run_experiment(config, fresh=fresh, display=display, read=_reader(frames))
+        results = run_experiment(config, fresh=fresh, display=display, source=_read(config, frames))
         if temporary:
             weakref.finalize(results.source, shutil.rmtree, temporary, ignore_errors=True)
     return results
@@ -145,7 +144,8 @@ def tune(
     section = merged(tree.pop(TUNE, {}), _nested(ranges or {}))
     options, found = check_tuning(tree, section, source)
     with _placed(tree, folder, "-tune") as temporary, Display(_console() if progress else None) as display:
-        search = Search(tree, options, found, Path(tree["runs_dir"]) / tree["name"], source, _reader(frames))
+        own = _read(parse_config(tree, source=source), frames)
+        search = Search(tree, options, found, Path(tree["runs_dir"]) / tree["name"], source, own)
         tuning = run_tuning(search, fresh=fresh, display=display)
         if temporary:
             weakref.finalize(tuning, shutil.rmtree, temporary, ignore_errors=True)
@@ -171,8 +171,9 @@ def _placed(tree: dict[str, Any], folder: str | os.PathLike[str] | None, suffix:
     yield ""
 
 
-def _reader(frames: Mapping[str, pd.DataFrame]) -> Any:  # noqa: ANN401  (`split_of`, with frames or without)
-    return partial(split_of, frames=frames) if frames else split_of
+def _read(config: Config, frames: Mapping[str, pd.DataFrame]) -> Source | None:
+    """Return the data of a config whose tables are in memory; None where they are in files."""
+    return read_source(config.data, frames) if frames else None
 
 
 def _console() -> Any:  # noqa: ANN401  (rich's)

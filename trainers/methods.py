@@ -40,6 +40,7 @@ from trainers.config.sections import LIMITS
 from trainers.files import Json
 from trainers.plan import Cell
 from trainers.records import pack_labels, thinned
+from trainers.task.data import Part
 from trainers.task.measures import Scores, Task, by_tag, own_loss, ranked_labels, share_name
 from trainers.task.raw import not_asked, raw_columns
 
@@ -81,6 +82,9 @@ class Watch:
             values: values by tag; None where the step is no point of the curve.
             fit: the training, whose state a checkpoint keeps; None for RankBoost.
         """
+
+    def doing(self, what: str) -> None:
+        """Receive what the method does after its steps."""
 
     inner: MutableMapping[str, Any] | None = None  # results of the choice's inner splits, to go on from
 
@@ -179,19 +183,25 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
         try:
             with quiet_surrogates(), watch.training(ranker):
                 ranker.fit(
-                    train.X, train.y, qid=train.qid, validation_set=task.split.validation_set, resume=watch.resume
+                    train.X,
+                    train.y,
+                    qid=train.qid,
+                    **weights_of(train),
+                    validation_set=task.split.validation_set,
+                    resume=watch.resume,
                 )
         except KeyboardInterrupt:
             if ranker.fit_ is None:
                 raise
             interrupted = True
     else:
-        ranker.fit(train.X, train.y, qid=train.qid)
+        ranker.fit(train.X, train.y, qid=train.qid, **weights_of(train))
     seconds = time.perf_counter() - started
     scores = task.scores_of(ranker)
     record: Json = {"status": "fitted", "seconds": seconds, "steps": None}
     if isinstance(ranker, RankBoostRanker):
         # its scores after each round are known once it is fitted
+        watch.doing("measuring the ranker of every round")
         stages = (ranker.staged_decision_function(part.X) for _, part in task.split.parts)
         for index, (train_scores, test_scores) in enumerate(zip(*stages, strict=True), start=1):
             if watch.wants(index, len(rounds)):
@@ -227,7 +237,7 @@ def _fit_exact(
     if base is None:
         base = first_stage_ranker(task.config, task.config.base, columns=task.split.feature_names)
         with quiet_surrogates():
-            base.fit(train.X, train.y, qid=train.qid)
+            base.fit(train.X, train.y, qid=train.qid, **weights_of(train))
         base.name_features(task.split.feature_names)
     ranker = two_stage_ranker(task.config, base, threads=threads, columns=task.split.feature_names)
     wanted = RankStatistic.parse(task.config.exact.statistic).length
@@ -242,6 +252,7 @@ def _fit_exact(
             task.rows_of(train),
             train.y,
             train.qid,
+            **weights_of(train),
             base_is_fitted=True,
             warm_starts=weights,
             on_progress=lambda point: watch.traced(point, ranker.problem_),
@@ -347,6 +358,11 @@ def first_stage_ranker(
         options["thresholds"] = None if options["thresholds"] == "all" else options["thresholds"]
         return RankBoostRanker(**options, on_round=on_round)
     return LogisticRegressionRanker(**options)
+
+
+def weights_of(train: Part) -> dict[str, Any]:
+    """Return the argument of ``fit`` for the weights of a training set; nothing where all rows count alike."""
+    return {} if train.weight is None else {"sample_weight": train.weight}
 
 
 @contextlib.contextmanager

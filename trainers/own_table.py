@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +15,9 @@ from ltr.data.columns import Column
 from ltr.data.encoding import Encoding, encodings_of
 from ltr.data.kinds import LEFT_OUT, Kind, kind_of
 from ltr.data.labels import labels_of
-from trainers.config.toml_text import dump_toml
+from ltr.data.problems import toml_value
 from trainers.files import RunError, write_atomic, writing
+from trainers.tables import folded_table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -54,6 +54,7 @@ class Checked:
     table: Table
     columns: tuple[Understood, ...]
     label: str  # the labels in words; empty where no column was named
+    weight: str  # the weights of the rows in words; empty where no column was named
     error: TableError | None  # everything that keeps the table from being used
 
     def to_dict(self) -> dict[str, Any]:
@@ -64,6 +65,7 @@ class Checked:
             "rows": self.rows,
             "columns": [vars(column) for column in self.columns],
             "label": self.label or None,
+            "weight": self.weight or None,
             "notes": list(self.table.notes),
             "problems": [problem.line(self.table.given) for problem in problems],
             "config": [] if self.error is None else self.error.lines(),
@@ -99,19 +101,20 @@ def check_table(path: Path, roles: Roles, reading: Reading | None = None) -> Che
         error = None
     except TableError as found:
         error = found
-    return Checked(table, tuple(_understood(table)), _label_text(table), error)
-
-
-def _understood(table: Table) -> Iterator[Understood]:
     clear = {name: kind for name, kind in table.kinds.items() if kind.name not in (*LEFT_OUT, "unclear")}
-    found, _ = encodings_of(table.columns, {name: kind.asked for name, kind in clear.items()})
+    encodings, _ = encodings_of(table.columns, {name: kind.asked for name, kind in clear.items()})
+    return Checked(table, tuple(understood(table, encodings)), _label_text(table), _weight_text(table), error)
+
+
+def understood(table: Table, found: Iterable[Encoding]) -> Iterator[Understood]:
+    """Yield the columns of a table as they were understood, with what becomes of them."""
     encodings = {encoding.column: encoding for encoding in found}
     for name, column in table.columns.items():
         kind, encoding = table.kinds[name], encodings.get(name)
         features = () if encoding is None else encoding.names
         missing, becomes = int(column.missing.sum()), _becomes(kind, encoding)
         if table.plain and (alone := kind_of(column)).name in LEFT_OUT:
-            becomes += f" (but {alone.reason}: data.drop = {_toml([name])} leaves it out)"
+            becomes += f" (but {alone.reason}: data.drop = {toml_value([name])} leaves it out)"
         yield Understood(name, kind.name, missing, values_text(column, kind), becomes, features)
 
 
@@ -158,33 +161,19 @@ def _label_text(table: Table) -> str:
     return f"{name}: {positives} of {len(labels.values)} rows ({positives / len(labels.values):.1%})"
 
 
+def _weight_text(table: Table) -> str:
+    if table.weights is None:
+        return ""
+    zeros = int((table.weights == 0).sum())
+    left_out = f"; {zeros} rows of weight 0 are left out of training" if zeros else ""
+    return f"{table.roles.weight}: {table.weights.min():.10g} to {table.weights.max():.10g}{left_out}"
+
+
 def rich_check(checked: Checked, width: int) -> list[RenderableType]:
     """Return what a table holds for a terminal; long cells are folded between words, and no number is cut."""
-    from rich.table import Table as RichTable
     from rich.text import Text
 
-    shown = RichTable(box=None, pad_edge=False, title=None)
-    headings = ("column", "kind", "missing", "values", "becomes")
-    cells = [
-        [column.column for column in checked.columns],
-        [column.kind for column in checked.columns],
-        [f"{column.missing or ''}" for column in checked.columns],
-        [column.values for column in checked.columns],
-        [column.becomes for column in checked.columns],
-    ]
-    for heading, texts in zip(headings, cells, strict=True):
-        words = [word for text in (heading, *texts) for word in text.split(" ")]
-        least = min(max(map(len, words)), max(8, width // 4))
-        fixed = heading in ("kind", "missing")
-        shown.add_column(
-            heading,
-            justify="right" if heading == "missing" else "left",
-            overflow="fold",
-            no_wrap=fixed,
-            min_width=least,
-        )
-    for row in zip(*cells, strict=True):
-        shown.add_row(*map(Text, row))
+    shown = columns_table(checked.columns, width)
     kept = f"{checked.rows} rows, {len(checked.columns)} columns beside the label, {checked.n_features} features"
     lines = [f"{checked.table.where}: {kept}", *checked.table.notes]
     return [
@@ -193,7 +182,15 @@ def rich_check(checked: Checked, width: int) -> list[RenderableType]:
         shown,
         Text(),
         Text(f"label {checked.label}" if checked.label else _no_label(checked)),
+        *([Text(f"weight {checked.weight}")] if checked.weight else []),
     ]
+
+
+def columns_table(columns: Sequence[Understood], width: int) -> RenderableType:
+    """Return a table of the columns of a table."""
+    rows = [[one.column, one.kind, f"{one.missing or ''}", one.values, one.becomes] for one in columns]
+    headings = ("column", "kind", "missing", "values", "becomes")
+    return folded_table(headings, rows, width, whole=("kind", "missing"), right=("missing",))
 
 
 def _no_label(checked: Checked) -> str:
@@ -247,21 +244,21 @@ def write_config(path: Path, roles: Roles, output: Path | None) -> tuple[Path, C
 def _config_lines(checked: Checked, path: Path, output: Path) -> Iterator[str]:
     table, roles = checked.table, checked.table.roles
     yield f"# How ltr ranks the rows of {path.name}. `ltr options` lists every key."
-    yield from ("", "[data]", f"path = {_toml(_relative(path, output.parent))}")
+    yield from ("", "[data]", f"path = {toml_value(_relative(path, output.parent))}")
     solved = {} if checked.error is None else dict(line.split(" = ", 1) for line in checked.error.lines())
     if roles.label is None:
         could = label_candidates(table)
         hint = f": it could be {', '.join(could[:5])}" if could else ""
         yield f'label = ""  # fill in the column to rank by{hint}'
     else:
-        yield f"label = {solved.pop('label', _toml(roles.label))}{f'  # {checked.label}' if checked.label else ''}"
-    for key in ("positive", "query"):
+        yield f"label = {solved.pop('label', toml_value(roles.label))}{f'  # {checked.label}' if checked.label else ''}"
+    for key in ("positive", "query", "weight"):
         if (value := getattr(roles, key)) is not None:
-            yield f"{key} = {_toml(value)}"
+            yield f"{key} = {toml_value(value)}"
     if left_out := [f"{name} ({reason})" for name, reason in table.left_out.items()]:
         yield f"# left out by itself: {', '.join(left_out)}"
     ids = [name for name, one in table.columns.items() if table.plain and kind_of(one).name == "id"]
-    drop = solved.pop("drop", _toml([*roles.drop, *ids]))
+    drop = solved.pop("drop", toml_value([*roles.drop, *ids]))
     yield f"drop = {drop}  # add what must not be used, such as what is known only afterwards"
     if "missing" in solved:
         yield f"missing = {solved.pop('missing')}  # texts that stand for missing values"
@@ -270,18 +267,17 @@ def _config_lines(checked: Checked, path: Path, output: Path) -> Iterator[str]:
     yield from ("", "[exact]")
     yield f"top_k = {min(50, max(2, checked.rows // 4))}  # how many rows at the top matter: those that you can act on"
     yield 'statistic = "dcg"  # what makes a good list'
+    if roles.weight is not None:
+        yield "choose = false  # inner splits have no weights of rows"
+        if (
+            checked.error is None
+            and table.weights is not None
+            and not np.isin(table.weights[table.y == 0], (0, 1)).all()
+        ):
+            yield "enabled = false  # ranks count rows, so that here rows of label 0 can only have the weights 0 and 1"
     yield "time_limit = 60  # seconds for the exact search"
     yield ""
 
 
 def _relative(path: Path, folder: Path) -> str:
     return os.path.relpath(path.absolute(), folder.absolute())
-
-
-def _toml(value: object) -> str:
-    return dump_toml({"x": value}).removeprefix("x = ").strip()
-
-
-def json_text(checked: Checked) -> str:
-    """Return what a table holds as JSON."""
-    return json.dumps(checked.to_dict(), indent=2, ensure_ascii=False) + "\n"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -121,6 +122,12 @@ def leave_at_once(number: int, frame: FrameType | None) -> None:
     if is_first():
         os.write(2, b"ltr: interrupted\n")
     os._exit(130)
+
+
+def complain(text: str) -> None:
+    """Show a line on stderr, under torchrun only in the first process of a machine."""
+    if is_first():
+        sys.stderr.write(f"ltr: {text}\n")
 
 
 def is_first() -> bool:

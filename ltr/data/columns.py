@@ -34,6 +34,7 @@ _NUMBERS = {
     )
     for mark, group in ((".", ","), (",", "."))
 }
+_FIRST = frozenset("+-.,0123456789")  # how a number can begin
 _ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?")
 _DATE = re.compile(r"[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}( [0-9]{1,2}:[0-9]{2}(:[0-9]{2})?)?")
 _FORMATS = {
@@ -270,7 +271,8 @@ class Column:
     def _numbered(self) -> list[int]:
         """Places of the different cells that are texts and numbers."""
         texts = (cell.strip() if isinstance(cell, str) else "" for cell in self._cells)
-        return [at for at, text in enumerate(texts) if any(form.fullmatch(text) for form in _NUMBERS.values())]
+        candidates = ((at, text) for at, text in enumerate(texts) if text[:1] in _FIRST)
+        return [at for at, text in candidates if any(form.fullmatch(text) for form in _NUMBERS.values())]
 
     @property
     def _number_texts(self) -> list[str]:

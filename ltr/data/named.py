@@ -441,3 +441,6 @@ LISTS_BY_QUERY: dict[str, NamedLists] = {
         source="github.com/microsoft/LightGBM, examples/lambdarank, commit bae0b7ba953341a32b2a9c5c5c437a1b976f576f",
     ),
 }
+
+SLOW = (*_SKLEARN, *LISTS_BY_QUERY)
+"""Names of the data sets that scikit-learn reads, which takes a second or more to import."""

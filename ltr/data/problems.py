@@ -29,7 +29,7 @@ class Remedy:
         """Return the remedy as a line of a config."""
         if not self.key:
             return self.effect
-        return f"data.{self.key} = {_toml(_added(given.get(self.key, ()), [self.value]))} {self.effect}"
+        return f"data.{self.key} = {toml_value(_added(given.get(self.key, ()), [self.value]))} {self.effect}"
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,7 @@ class TableError(DataError):
         given: Mapping[str, Sequence[Any]] | None = None,
     ) -> None:
         self.where, self.problems, self.given = where, tuple(problems), dict(given or {})
-        lines = [problem.line(self.given) for problem in problems]
-        if len(lines) > 1:
-            lines = [f"{len(lines)} problems", *lines]
-        text = f"{where}: " + "\n  ".join(lines)
+        text = in_one_message(where, [problem.line(self.given) for problem in problems], "problems")
         keys = self.lines()
         if len(problems) > 1 and keys:
             text += "\n".join(["\nlines for the config:", "  [data]", *(f"  {line}" for line in keys)])
@@ -89,7 +86,7 @@ class TableError(DataError):
             for remedy in problem.remedies[:1]:
                 if remedy.key:
                     values.setdefault(remedy.key, []).append(remedy.value)
-        return [f"{key} = {_toml(_added(self.given.get(key, ()), found))}" for key, found in values.items()]
+        return [f"{key} = {toml_value(_added(self.given.get(key, ()), found))}" for key, found in values.items()]
 
 
 def _added(given: Sequence[Any], values: Iterable[object]) -> object:
@@ -100,8 +97,27 @@ def _added(given: Sequence[Any], values: Iterable[object]) -> object:
     return list(dict.fromkeys([*given, *(entry for value in values if isinstance(value, list) for entry in value)]))
 
 
-def _toml(value: object) -> str:
+def toml_value(value: object) -> str:
+    """Return a string, number, boolean or list as TOML has it: as JSON, but DEL, which JSON leaves bare, is escaped."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def in_one_message(where: str, lines: Sequence[str], what: str) -> str:
+    """Return all that is wrong in one message, with a count where it is more than one line.
+
+    Args:
+        where: where it is wrong, such as the path of a file; empty for nowhere in particular.
+        lines: at least one.
+        what: what the lines are, in the plural.
+
+    Examples:
+        >>> print(in_one_message("t.csv", ["no label", "no rows"], "problems"))
+        t.csv: 2 problems
+          no label
+          no rows
+    """
+    heading = f"{where}: " if where else ""
+    return heading + "\n  ".join([f"{len(lines)} {what}", *lines] if len(lines) > 1 else lines)
 
 
 def listed(values: Iterable[object], most: int = 5) -> str:

@@ -20,7 +20,7 @@ from ltr.data.columns import Column
 from ltr.data.dataset import DataError, Dataset, checked_names, checked_queries
 from ltr.data.kinds import LEFT_OUT, Kind, is_plain, kinds_of
 from ltr.data.labels import Labels, labels_of
-from ltr.data.problems import Problem, Remedy, TableError, unknown
+from ltr.data.problems import Problem, Remedy, TableError, listed, unknown
 from ltr.data.table_files import Columns, is_number, queries_beside, read_file
 from ltr.data.table_text import Reading
 
@@ -41,6 +41,7 @@ class Roles:
         numbers: columns to take as numbers, even where they look like ids.
         categories: columns to take as categories, even where they hold numbers.
         date_format: format of dates, as for ``strftime``, where it is not found out.
+        weight: column of the weight of each row in training, >= 0; None gives all rows the weight 1.
     """
 
     label: str | None = None
@@ -51,6 +52,7 @@ class Roles:
     numbers: Sequence[str] = ()
     categories: Sequence[str] = ()
     date_format: str | None = None
+    weight: str | None = None
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class Table:
         kinds: what they are.
         labels: the labels; None where no column of labels was named.
         queries: the query ids of the rows; None for one list.
+        weights: the weights of the rows, (n,); None where no column of weights was named.
         decimal: decimal mark of numbers; None for the point.
         notes: what was found out about the file.
         problems: everything that keeps the table from being used.
@@ -75,6 +78,7 @@ class Table:
     kinds: dict[str, Kind]
     labels: Labels | None
     queries: NDArray[Any] | None = None
+    weights: NDArray[np.float64] | None = None
     decimal: str | None = None
     notes: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -135,7 +139,7 @@ class Table:
             if self.kinds[name].name not in LEFT_OUT:
                 digest.update(f"{name}\0{len(column)}\0".encode())
                 digest.update(column.content())
-        for array in (None if self.labels is None else self.labels.values, self.queries):
+        for array in (None if self.labels is None else self.labels.values, self.queries, self.weights):
             if array is not None:
                 digest.update("\0".join(map(str, array.tolist())).encode())
         return digest.hexdigest()
@@ -171,7 +175,7 @@ def read_raw_table(
     """
     file = read_file(path, reading, texts=roles.query)
     names, _ = features_of_roles(file.columns, roles)
-    problems = file.problems_of((*names, roles.label, roles.query))
+    problems = file.problems_of((*names, roles.label, roles.query, roles.weight))
     beside = None
     if roles.query is None:
         try:
@@ -216,13 +220,50 @@ def table_of(
         graded = queries is not None or roles.query is not None
         labels = labels_of(Column(roles.label, columns[roles.label]), roles.positive, graded=graded)
         found += labels.problems
+    weights = None
+    if roles.weight is not None and roles.weight in columns:
+        weights, more = _weights_of(Column(roles.weight, columns[roles.weight]))
+        found += more
     candidates = {name: Column(name, columns[name]) for name in names}
     if kinds is None:
         kinds, more = _kinds(candidates, columns, roles)
         found += more
     lists = {key: getattr(roles, key) or () for key in ("drop", "features", "numbers", "categories")}
     given = {key: [name for name in names if name in columns] for key, names in lists.items()}
-    return Table(where, candidates, dict(kinds), labels, queries, problems=tuple(found), roles=roles, given=given)
+    return Table(
+        where, candidates, dict(kinds), labels, queries, weights, problems=tuple(found), roles=roles, given=given
+    )
+
+
+def _weights_of(column: Column) -> tuple[NDArray[np.float64] | None, list[Problem]]:
+    """Return the weights in a column, and what is wrong with them.
+
+    Examples:
+        >>> print(_weights_of(Column("w", [1.0, -2.0, None]))[1][0].text)
+        column 'w': weights must be numbers >= 0, got none in row 3, -2 in row 2
+    """
+    values = column.numbers
+    if values is None:
+        texts = Problem(f"column {column.name!r}: weights must be numbers >= 0, got {listed(column.counts)}")
+        return None, [texts]
+    weights = np.asarray(values, dtype=np.float64)
+    wrong = []
+    for rows, told in (
+        (np.flatnonzero(column.missing), "none"),
+        (np.flatnonzero(~column.missing & ~(weights >= 0)), "{:g}"),
+        (np.flatnonzero(np.isinf(weights)), "{:g}"),
+    ):
+        if len(rows):
+            more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
+            wrong.append(f"{told.format(weights[rows[0]])} in row {rows[0] + 1}{more}")
+    if wrong:
+        remedy = Remedy("change them, or take these rows out of the table")
+        return None, [
+            Problem(f"column {column.name!r}: weights must be numbers >= 0, got {', '.join(wrong)}", (remedy,))
+        ]
+    if not weights.any():
+        return None, [Problem(f"column {column.name!r}: some weight must be above 0, got 0 in all rows")]
+    return weights, []
 
 
 def _kinds(candidates: Mapping[str, Column], columns: Columns, roles: Roles) -> tuple[dict[str, Kind], list[Problem]]:
@@ -268,6 +309,8 @@ def features_of_roles(columns: Columns, roles: Roles) -> tuple[list[str], list[P
         found.append(unknown("label column", roles.label, columns, key="label", hint=hint))
     if roles.query is not None and roles.query not in columns:
         found.append(unknown("query column", roles.query, columns, key="query", hint=hint))
+    if roles.weight is not None and roles.weight not in columns:
+        found.append(unknown("weight column", roles.weight, columns, key="weight", hint=hint))
     for role, key, given in (
         ("column to drop", "drop", roles.drop),
         ("feature column", "features", roles.features or ()),
@@ -276,10 +319,11 @@ def features_of_roles(columns: Columns, roles: Roles) -> tuple[list[str], list[P
         if absent:
             found.append(unknown(role, absent, columns, key=key, hint=hint))
     used: dict[str | None, str] = {**dict.fromkeys(roles.drop, "dropped"), roles.label: "the label"}
-    if roles.query is not None:
-        if roles.query in used:
-            found.append(Problem(f"query column {roles.query!r} is also {used[roles.query]}"))
-        used[roles.query] = "the query"
+    for role in ("query", "weight"):
+        if (name := getattr(roles, role)) is not None:
+            if name in used:
+                found.append(Problem(f"{role} column {name!r} is also {used[name]}"))
+            used[name] = f"the {role}"
     if roles.features is None:
         names = [name for name in columns if name not in used]
         if not names:

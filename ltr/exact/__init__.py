@@ -4,15 +4,16 @@
 turns it into a certificate, a file that ``ltr verify`` checks.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
-from ltr.exact.certificate import Certificate, certify
 from ltr.exact.problem import LinearConstraints, PairwiseProblem, Problem, RerankProblem, multipartite_pairs
 from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
 from ltr.exact.solve import METHODS, Solver, solve
 from ltr.exact.state import Ending, Limits, SolveState
 
 if TYPE_CHECKING:
+    from ltr.exact.certificate import Certificate, certify
     from ltr.exact.scip import build_model, write_model
 
 __all__ = [
@@ -39,9 +40,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 (functions that load SCIP)
-    if name in ("build_model", "write_model"):
-        from ltr.exact import scip
+_LATE = {  # SCIP takes a second to load, the checker of certificates a tenth of one
+    "Certificate": "ltr.exact.certificate",
+    "build_model": "ltr.exact.scip",
+    "certify": "ltr.exact.certificate",
+    "write_model": "ltr.exact.scip",
+}
 
-        return getattr(scip, name)
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 (a class and functions)
+    if name in _LATE:
+        return getattr(importlib.import_module(_LATE[name]), name)
     raise AttributeError(f"module 'ltr.exact' has no attribute {name!r}")

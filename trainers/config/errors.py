@@ -10,6 +10,9 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
+from ltr.data.problems import in_one_message
+from trainers.files import RunError
+
 NOTHING = object()
 """Value of a key that is missing."""
 
@@ -32,15 +35,12 @@ class Finding:
         return f"{where}{shortened(self.rule, 1000)}{got}{origin}"
 
 
-class ConfigError(ValueError):
+class ConfigError(RunError):
     """A config that cannot be run; `findings` are all its errors, `source` is its file or other origin."""
 
     def __init__(self, source: str, findings: Sequence[Finding]) -> None:
         self.source, self.findings = source, tuple(findings)
-        lines = [str(finding) for finding in findings]
-        if len(lines) > 1:
-            lines = [f"{len(lines)} errors", *lines]
-        super().__init__(f"{source}: " + "\n  ".join(lines))
+        super().__init__(in_one_message(source, [str(finding) for finding in findings], "errors"))
 
 
 def findings_of(error: ValidationError, model: type[BaseModel], overrides: Mapping[str, str]) -> list[Finding]:

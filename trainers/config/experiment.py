@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel, StrictStr, ValidationError
 from pydantic.fields import FieldInfo
 
+from ltr.statistics import RankStatistic
 from trainers.config.errors import NOTHING, ConfigError, Finding, findings_of
 from trainers.config.sections import (
     EARLIER,
@@ -94,6 +95,30 @@ class Config(Section):
         if column is not None and (column in self.data.drop or (features is not None and column not in features)):
             rule = "must be among the columns that are read: name it in data.features, and not in data.drop"
             yield "exact.base_score", rule, column, ("data.features", "data.drop")
+        if self.data.weight is not None:
+            yield from self._clashes_with_weights()
+
+    def _clashes_with_weights(self) -> Iterator[Clash]:
+        """Refuse what rows cannot have weights in."""
+        exact, weight = self.exact, ("data.weight",)
+        if self.surrogate.certify:
+            yield (
+                "surrogate.certify",
+                "must be false with data.weight: the certified optimum has no weights",
+                True,
+                weight,
+            )
+        if self.card.enabled:
+            yield "card.enabled", "must be false with data.weight: a card counts rows", True, weight
+        if not exact.enabled:
+            return
+        for key in ("choose", "base_score"):
+            if value := getattr(exact, key):
+                rule = f"must be false with data.weight: the inner splits of exact.{key} have no weights"
+                yield f"exact.{key}", rule, value, weight
+        if RankStatistic.parse(exact.statistic).kind.share_of_pairs:
+            rule = "has no weights of rows, which data.weight asks for; wrs, the sum of ranks, has"
+            yield "exact.statistic", rule, exact.statistic, weight
 
     @property
     def folder(self) -> Path:
@@ -198,7 +223,7 @@ def resolved_toml(config: Config) -> str:
 
 def describe_keys(model: type[BaseModel] = Config, prefix: str = "") -> Iterator[tuple[str, str, str]]:
     """Yield every key of a config with its default in TOML and its meaning."""
-    for key, field in _fields(model, prefix):
+    for key, field in fields_of(model, prefix):
         none = field.is_required() or field.default in (None, {})
         text = "" if none else dump_toml({"x": field.default}).removeprefix("x = ").strip()
         yield key, text, field.description or ""
@@ -207,7 +232,7 @@ def describe_keys(model: type[BaseModel] = Config, prefix: str = "") -> Iterator
 @functools.cache
 def key_fields() -> dict[str, FieldInfo]:
     """Return the field of every key of an experiment."""
-    return dict(_fields(Config))
+    return dict(fields_of(Config))
 
 
 @functools.cache
@@ -216,12 +241,12 @@ def free_keys() -> frozenset[str]:
     return frozenset(key for key, field in key_fields().items() if field.json_schema_extra == FREE)
 
 
-def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+def fields_of(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
     """Yield the fields of a model and of its sections by dotted key."""
     for name, field in model.model_fields.items():
         section = field.annotation
         if isinstance(section, type) and issubclass(section, BaseModel):
-            yield from _fields(section, f"{prefix}{name}.")
+            yield from fields_of(section, f"{prefix}{name}.")
         else:
             yield prefix + name, field
 

@@ -30,6 +30,7 @@ from trainers.config.errors import NOTHING, ConfigError, Finding, findings_of, n
 from trainers.config.experiment import Config, describe_keys, free_keys, parse_config
 from trainers.config.sections import FileName, Section, option
 from trainers.config.toml_text import apply_overrides, flat, make_absolute, merged, read_experiment, read_toml, unflat
+from trainers.config.tuning import TuneConfig
 
 Tree = dict[str, Any]
 
@@ -159,6 +160,41 @@ def load_sweep(path: str | Path, overrides: Sequence[str] = ()) -> tuple[SweepCo
     if findings:
         raise ConfigError(str(path), list({str(finding): finding for finding in findings}.values()))
     return config, tuple(grids)
+
+
+def keys_of(wanted: Sequence[str] = ()) -> dict[str, list[tuple[str, str, str]]]:
+    """Return keys with their defaults and meanings, those of an experiment and, under titles, of sweeps and searches.
+
+    Args:
+        wanted: sections, such as ``exact`` or ``baselines.rankboost``, or keys; all when empty.
+
+    Raises:
+        ConfigError: what there is no section or key of, with the nearest ones.
+
+    Examples:
+        >>> [key for key, default, meaning in keys_of(["exact.top_k", "tracking"])[""]]
+        ['exact.top_k', 'tracking.loggers', 'tracking.every', 'tracking.figures']
+    """
+    of_sweep = [*describe_keys(SweepConfig), *describe_keys(GridConfig, "grid.")]
+    of_search = list(describe_keys(TuneConfig, "tune."))
+    tables = {"": list(describe_keys()), "of a sweep": of_sweep, "of a search": of_search}
+    known = [key for rows in tables.values() for key, *_ in rows]
+    sections = {".".join(parts[:at]) for key in known if (parts := key.split(".")) for at in range(1, len(parts))}
+    findings = []
+    for text in wanted:
+        if text not in sections and text not in known:
+            near = nearest(text, [*sections, *known]) or nearest(text.rpartition(".")[2], [*sections, *known])
+            hint = near or f"; sections are {', '.join(sorted(sections))}"
+            findings.append(Finding(text, f"no section or key of a config{hint}"))
+    if findings:
+        raise ConfigError("options", findings)
+    if not wanted:
+        return tables
+    asked = {
+        title: [row for row in rows if any(row[0] == text or row[0].startswith(f"{text}.") for text in wanted)]
+        for title, rows in tables.items()
+    }
+    return {title: rows for title, rows in asked.items() if rows}
 
 
 class _Reader:

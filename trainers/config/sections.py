@@ -30,6 +30,7 @@ from pydantic import (
 from ltr.checks import as_float, is_whole
 from ltr.data import DataError, FormatName, Reading, Roles, dataset_names, format_of
 from ltr.data.named import LISTS_BY_QUERY
+from ltr.data.problems import in_one_message
 from ltr.exact import METHODS, Limits, RerankProblem
 from ltr.exact.cards import MOST_QUESTIONS, CardProblem
 from ltr.exact.problem import MOST_POINTS
@@ -46,6 +47,7 @@ from ltr.training import (
 from trainers.config.errors import nearest
 
 EARLIER: dict[str, Any] = {
+    "data.weight": None,
     "data.positive": None,
     "data.numbers": [],
     "data.categories": [],
@@ -251,6 +253,7 @@ class DataConfig(Section):
         None, "label of the positives, where labels are neither 0 and 1 nor yes and no; all others count as 0"
     )
     query: _Name = option(None, "query column of your table; alternatively a file of sizes, PATH.query")
+    weight: _Name = option(None, "column of your table with the weight of each row in training, >= 0; 1 when left out")
     drop: Names = option((), "columns of your table that are not features, such as ids")
     features: Names | None = option(None, "feature columns of your table; all others when left out")
     numbers: Names = option((), "columns to take as numbers, even where they look like ids")
@@ -281,11 +284,11 @@ class DataConfig(Section):
             )
         prepared = ("positive", "numbers", "categories", "missing", "decimal", "date_format")
         if self.path is None:
-            for field in ("test_path", "validation_path", "label", "query", "drop", "features", *prepared):
+            for field in ("test_path", "validation_path", "label", "query", "weight", "drop", "features", *prepared):
                 if (value := getattr(self, field)) not in (None, ()):
                     yield field, "goes with path only: a named data set knows its columns", value, ("path",)
         elif self.file_format == "svmlight":
-            for field in ("label", "query", "drop", *prepared):
+            for field in ("label", "query", "weight", "drop", *prepared):
                 if (value := getattr(self, field)) not in (None, ()):
                     yield field, "goes with tables only: a sparse file has no such columns", value, ("path", "format")
         if self.test_path is not None or self.name in LISTS_BY_QUERY:
@@ -299,23 +302,26 @@ class DataConfig(Section):
             yield "categories", f"must not name {both[0]!r} of numbers", list(self.categories), ("numbers",)
         if self.date_format is not None and "%" not in self.date_format:
             yield "date_format", "must have the form of %d/%m/%Y", self.date_format, ()
-        for field in ("label", "query"):
+        for field in ("label", "query", "weight"):
             if getattr(self, field) in (*(self.features or ()), *self.drop):
                 yield field, "must be neither a feature nor dropped", getattr(self, field), ("features", "drop")
         if self.label is not None and self.label == self.query:
             yield "query", "must not be the label column", self.query, ("label",)
+        if self.weight is not None and self.weight in (self.label, self.query):
+            yield "weight", "must be neither the label column nor the query column", self.weight, ("label", "query")
 
     def check_files(self) -> None:
         """Raise DataError, which names them all, where files are missing."""
-        given = [path for path in (self.path, self.test_path) if path is not None and not os.path.isfile(path)]  # noqa: PTH113
+        paths = dict.fromkeys((self.path, self.test_path, self.validation_path))
+        given = [path for path in paths if path is not None and not os.path.isfile(path)]  # noqa: PTH113
         if given:
-            what = (f"{path}: {'is not a file' if os.path.exists(path) else 'no such file'}" for path in given)  # noqa: PTH110
-            raise DataError("\n  ".join(what))
+            what = [f"{path}: {'is not a file' if os.path.exists(path) else 'no such file'}" for path in given]  # noqa: PTH110
+            raise DataError(in_one_message("", what, "files are missing"))
 
     @property
     def roles(self) -> Roles:
         """What the columns of a table are for."""
-        names = ("label", "positive", "query", "drop", "features", "numbers", "categories", "date_format")
+        names = ("label", "positive", "query", "weight", "drop", "features", "numbers", "categories", "date_format")
         return Roles(**{name: getattr(self, name) for name in names})
 
     @property

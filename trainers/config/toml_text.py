@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import os
 import re
 import tomllib
@@ -11,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ltr.data.problems import toml_value
 from trainers.config.errors import ConfigError, Finding, shortened
 
 Tree = dict[str, Any]
@@ -195,8 +195,7 @@ def _lines(table: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[str
     if path and (plain or not table):
         yield from ("", f"[{'.'.join(map(_key, path))}]")
     for key, value in plain.items():
-        # JSON of a scalar or list is TOML once DEL, which JSON leaves bare, is escaped
-        yield f"{key} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f")
+        yield f"{key} = {toml_value(value)}"
     for key, value in table.items():
         if isinstance(value, Mapping):
             yield from _lines(value, (*path, key))
@@ -209,4 +208,4 @@ def _key(text: str) -> str:
         >>> _key("top_k"), _key("age in years")
         ('top_k', '"age in years"')
     """
-    return text if re.fullmatch(r"[A-Za-z0-9_-]+", text) else json.dumps(text).replace("\x7f", "\\u007f")
+    return text if re.fullmatch(r"[A-Za-z0-9_-]+", text) else toml_value(text)

@@ -8,7 +8,7 @@ at least theirs.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -16,21 +16,22 @@ import torch
 from ltr.fitting import FitOptions
 from ltr.metrics.ranked import Ties
 from trainers.config import CARD, EXACT, Config
-from trainers.config.sections import DataConfig
 from trainers.display import Display
 from trainers.files import Json, RunError, write_atomic, writing
 from trainers.loggers import check_loggers
 from trainers.methods import INTERRUPTED
 from trainers.run.certificates import keep_certificate
-from trainers.run.folder import as_begun, check_run, open_run
+from trainers.run.checks import check_config, check_data
+from trainers.run.folder import open_run
 from trainers.run.helpers import Helpers
 from trainers.run.methods import Context, load_scores, run_method
 from trainers.run.overview import write_overview
 from trainers.run.results import Results, Row, Source, write_results
 from trainers.stopping import StopFlag
 from trainers.tables import NOTHING_PROVEN, number
-from trainers.task.data import Split, check_columns, check_lists, follow_labels, glimpse, split_of, unset_following
-from trainers.task.measures import Task, too_long
+from trainers.task.data import Source as Data
+from trainers.task.data import Split, too_long
+from trainers.task.measures import Task
 
 
 def run_experiment(
@@ -39,7 +40,7 @@ def run_experiment(
     fresh: bool = False,
     display: Display | None = None,
     helpers: Helpers | None = None,
-    read: Callable[[DataConfig, int], Split] = split_of,
+    source: Data | Split | None = None,
 ) -> Results:
     """Run the experiment of a config, or go on with it, in the folder ``runs_dir/name``.
 
@@ -51,7 +52,7 @@ def run_experiment(
         fresh: throw away an earlier run of this name.
         display: what the user sees; nothing by default.
         helpers: processes that help to train the surrogates; none by default.
-        read: reads the data of a section with a seed, and splits them.
+        source: the data, if they have been read or even split.
 
     Raises:
         DataError: the data cannot be used.
@@ -64,15 +65,7 @@ def run_experiment(
     except ValueError as error:
         raise RunError(f"surrogate.{error}") from None
     check_loggers(config.tracking.loggers)
-    config = as_begun(config, fresh=fresh)
-    # everything that can be checked before the data are read, which may take minutes
-    early = glimpse(config.data)
-    check_lists(follow_labels(config, early), early)
-    check_run(config, fresh=fresh, undecided=unset_following(config))
-    split = read(config.data, config.seed)
-    config = follow_labels(config, split.labels)
-    check_lists(config, split.labels)
-    check_columns(config, split)
+    config, split = check_data(check_config(config, fresh=fresh), source)
     with open_run(config, split.facts, fresh=fresh) as run, StopFlag() as stop:
         context = Context(config, split, run, display, stop, Helpers() if helpers is None else helpers)
         records: list[Json] = []
@@ -160,11 +153,20 @@ def _results(context: Context, records: Sequence[Json]) -> Results:
     done = [record["method"] for record in records if record["status"] != INTERRUPTED]
     complete, priced = done == list(config.methods), config.exact.C > 0
     note = _note_by_query(context) if context.split.by_query else too_long(config, context.split)
+    note = "\n".join(filter(None, [note, _note_on_weights(config)]))
     by_query, positives = context.split.by_query, int((context.split.test.y > 0).sum())
     named: dict[str, Any] = {"by_query": by_query, "positives": None if by_query else positives}
     named |= {"on_list": config.exact.statistic, "base": config.base if config.exact.enabled else ""}
     named["source"] = Source(context.run, Task(config, context.split))
     return Results(config.name, context.reported, top, priced, complete, tuple(rows), note=note, **named)
+
+
+def _note_on_weights(config: Config) -> str:
+    """Return which values count rows by their weights, an empty text where none has any."""
+    if config.data.weight is None:
+        return ""
+    weighted = "the convex loss" + (f", {config.exact.statistic} on list and bound" if config.exact.enabled else "")
+    return f"weights: training counts rows by {config.data.weight!r}, and so do {weighted}; all else counts them alike"
 
 
 def _note_by_query(context: Context) -> str:

@@ -188,10 +188,11 @@ class RunFolder:
         self.origin = path / ORIGIN  # the file of `facts`
         self.preparation = path / "preparation.json"  # how the columns of a table become features
 
-    def method(self, name: str) -> MethodFolder:
+    def method(self, name: str, *, make: bool = True) -> MethodFolder:
         """Return the folder of a method, made if need be."""
         folder = MethodFolder(self.path / re.sub(r"[/\\\0]", "_", name))  # columns of scores have any name
-        folder.path.mkdir(parents=True, exist_ok=True)
+        if make:
+            folder.path.mkdir(parents=True, exist_ok=True)
         return folder
 
     @property
@@ -201,6 +202,18 @@ class RunFolder:
             if (facts := read_json(self.origin)) is None:
                 raise FileNotFoundError
         return facts
+
+    def check_data(self, facts: Mapping[str, Any]) -> None:
+        """Check that the data of a run to continue are those that it began with.
+
+        Raises:
+            RunError: their ``sha256`` is another.
+        """
+        with reading(self.origin):
+            sha = self.facts["data"]["sha256"]
+        if (now := facts.get("sha256")) != sha:
+            hashes = f"sha256 {str(sha)[:12]}, now {str(now)[:12]}"
+            raise RunError(f"data: changed since the run in {self.path} began ({hashes}); {_ADVICE}")
 
     @property
     def begun(self) -> bool:
@@ -280,11 +293,7 @@ def open_run(config: Config, data_facts: Mapping[str, Any], *, fresh: bool = Fal
                     entry.unlink()
         elif begun:
             _check_config(folder, config)
-            with reading(folder.origin):
-                sha = folder.facts["data"]["sha256"]
-            if (now := data_facts.get("sha256")) != sha:
-                hashes = f"sha256 {str(sha)[:12]}, now {str(now)[:12]}"
-                raise RunError(f"data: changed since the run in {folder.path} began ({hashes}); {_ADVICE}")
+            folder.check_data(data_facts)
         remove_leftovers(folder.path, locked=True)
         if fresh or not begun:
             with writing(folder.path, "runs_dir"):

@@ -23,7 +23,7 @@ from ltr.fitting import FitOptions
 from ltr.fitting.observations import Team, others
 from ltr.training import DeviceName
 from trainers.config import Config
-from trainers.methods import first_stage_ranker, quiet_surrogates
+from trainers.methods import first_stage_ranker, quiet_surrogates, weights_of
 from trainers.task.data import split_of
 
 Job = tuple[str, dict[str, Any] | None]
@@ -98,7 +98,14 @@ def assist(config: Config, helpers: Helpers) -> None:
             ranker = first_stage_ranker(config, method, lambda step, ranker: helpers.check(False))
             # the first process meets the same errors and reports them
             with quiet_surrogates(), contextlib.suppress(Stopped, FloatingPointError, ValueError):
-                ranker.fit(train.X, train.y, qid=train.qid, validation_set=split.validation_set, resume=state)
+                ranker.fit(
+                    train.X,
+                    train.y,
+                    qid=train.qid,
+                    **weights_of(train),
+                    validation_set=split.validation_set,
+                    resume=state,
+                )
 
 
 def is_helper() -> bool:

@@ -87,7 +87,8 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
     loggers = Loggers(config.tracking.loggers, folder.path, config.name, method)
     with Tracker(folder.log, loggers, keep=keep) as tracker:
         steps = {"rankboost": config.baselines.rankboost.rounds}
-        context.display.begin(method, config.surrogate.max_steps if surrogate else steps.get(method))
+        limit = {EXACT: config.exact.time_limit, CARD: config.card.time_limit}.get(method)
+        context.display.begin(method, config.surrogate.max_steps if surrogate else steps.get(method), limit)
         try:
             fitted = fit(context, context.cells[method], _RunWatch(context, method, tracker, state, optimum), **options)
         except FloatingPointError as error:
@@ -201,6 +202,9 @@ class _RunWatch(Watch):
                 raise KeyboardInterrupt from None
             done = f"training on {self._method} ended after step {ranker.fit_.index}, which is kept"
             raise RunError(f"surrogate: {done}: {error}") from error
+
+    def doing(self, what: str) -> None:
+        self._context.display.doing(what)
 
     def chosen(self, done: int, total: int) -> None:
         self._context.display.choosing(done, total)

@@ -208,6 +208,13 @@ class Results:
             write_results(run, replace(self, name=own.name))
         return path
 
+    def to_dict(self) -> Json:
+        """Return everything as JSON, as in results.json."""
+        choice = None if self.choice is None else str(self.choice)
+        own = asdict(replace(self, source=None))
+        del own["source"]
+        return to_json({**own, "choice": choice, "conclusions": self.conclusions})
+
     @property
     def k(self) -> int | None:
         """Number of the first rows of the test set that people act on; None without one."""
@@ -378,10 +385,7 @@ def markdown_tables(results: Results) -> dict[str, str]:
 
 def write_results(folder: RunFolder, results: Results) -> None:
     """Write results.json, results.csv (all digits) and results.md into the run folder."""
-    choice = None if results.choice is None else str(results.choice)
-    value = asdict(replace(results, source=None))
-    del value["source"]
-    write_json(folder.path / "results.json", {**value, "choice": choice, "conclusions": results.conclusions})
+    write_json(folder.path / "results.json", results.to_dict())
     text = io.StringIO()
     writer = csv.DictWriter(text, _headings(results), lineterminator="\n")
     writer.writeheader()

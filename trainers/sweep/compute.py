@@ -17,7 +17,7 @@ from trainers.files import Json, RunError, writing
 from trainers.methods import INTERRUPTED, Watch, fit, import_libraries
 from trainers.plan import Cell
 from trainers.records import INDEX, POINTS, Answer, read_cell, thinned, write_cell
-from trainers.task.data import Split, data_sha256, split_of
+from trainers.task.data import Split, read_source, split_of
 from trainers.task.measures import Task
 
 
@@ -111,7 +111,7 @@ def _data(cell: Cell) -> Split:
             split = _split(cell.config.data, cell.split)
         except DataError as error:
             try:
-                data_sha256(cell.config.data)
+                read_source(cell.config.data)
             except DataError as unreadable:
                 raise RunError(f"{cell.data}, on {platform.node()}: {unreadable}") from None
             raise CellError(str(error)) from None  # the data are there, but this split of them cannot be used

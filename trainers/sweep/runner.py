@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ltr.data import DataError
-from trainers.config import EXACT, Config, without_choice
+from trainers.config import EXACT, without_choice
 from trainers.config.errors import ConfigError, Finding
 from trainers.config.grids import Grid, load_sweep
 from trainers.display import Display
@@ -22,9 +22,9 @@ from trainers.plan import Cell, Plan, plan
 from trainers.provenance import origin
 from trainers.records import ADVICE, CELLS, INDEX, cell_file, read_cell, read_sweep, write_cell
 from trainers.stopping import stopped_once
+from trainers.sweep.checks import Loaded, first_configs, read_sources
 from trainers.sweep.workers import Workers, open_pool
-from trainers.task.data import Labels, Split, check_columns, check_lists, data_sha256, follow_labels, split_of
-from trainers.task.measures import too_long
+from trainers.task.data import Labels, Source, Split, check_columns, check_lists, follow_labels, split_of, too_long
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,6 @@ class Shard:
 
     number: int = 1
     count: int = 1
-
-    @classmethod
-    def parse(cls, text: str) -> Shard:
-        """Read a shard, ``i/N``."""
-        number, slash, count = text.partition("/")
-        if not (slash and number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
-            raise RunError(f"--shard: must be i/N with 1 <= i <= N, got {text!r}")
-        return cls(int(number), int(count))
 
 
 @dataclass
@@ -61,6 +53,7 @@ def run_sweep(
     shard: Shard | None = None,
     known: Path | None = None,
     display: Display | None = None,
+    loaded: Loaded | None = None,
 ) -> Outcome:
     """Compute the cells of a sweep that have no result yet.
 
@@ -72,6 +65,7 @@ def run_sweep(
         known: another sweep's folder, or a file of its results (`trainers.records`); those that this sweep needs are
             taken over.
         display: what the user sees; nothing by default.
+        loaded: the sweep, if it has been read.
 
     Raises:
         ConfigError: the config has mistakes, all of them named.
@@ -81,14 +75,15 @@ def run_sweep(
     """
     workers, shard, display = workers or Workers(), shard or Shard(), display or Display()
     with stopped_once():
-        config, grids = load_sweep(path, overrides)
+        loaded = Loaded(*load_sweep(path, overrides), {}) if loaded is None else loaded
+        config = loaded.config
         try:
             earlier = None if known is None else read_sweep(known)
         except RunError as error:
             raise RunError(f"--from: {error}") from None
         begun = read_json(config.folder / INDEX, ADVICE)
         known_cells = {cell["id"] for grid in ([] if begun is None else begun["grids"]) for cell in grid["cells"]}
-        whole, notes = examine(grids, str(path), known_cells)
+        whole, notes = examine(loaded.grids, str(path), known_cells, loaded.sources)
         for text in notes:
             display.note(text)
         with writing(config.folder, "runs_dir"):
@@ -151,11 +146,16 @@ def part(cells: Sequence[Cell], shard: Shard) -> list[Cell]:
     return [cell for cell in cells if (cell.data, cell.split) in mine]
 
 
-def examine(grids: Sequence[Grid], source: str = "sweep", begun: Collection[str] = ()) -> tuple[Plan, list[str]]:
+def examine(
+    grids: Sequence[Grid],
+    source: str = "sweep",
+    begun: Collection[str] = (),
+    sources: Mapping[str, Source] | None = None,
+) -> tuple[Plan, list[str]]:
     """Read the data of each experiment before anything is computed, so that everything missing is named at once.
 
     Where the cells `begun` of the sweep's folder are those of ``exact.choose = false``, and the experiments leave that
-    key out, the sweep is older than the key and goes on without a choice.
+    key out, the sweep is older than the key and goes on without a choice. `sources` are data that have been read.
 
     Returns:
         the plan, with defaults that suit the labels; notes on lists to rerank that are longer than the data.
@@ -165,26 +165,15 @@ def examine(grids: Sequence[Grid], source: str = "sweep", begun: Collection[str]
         ConfigError: experiments ask for what does not go with data by query; `source` is named as their origin.
     """
     pairs = [(grid, variant.config) for grid in grids for variant in grid.variants]
-    first: dict[str, Config] = {}
-    for _, config in pairs:
-        first.setdefault(config.name, config)
-    hashes: dict[str, str] = {}
+    read = read_sources(grids, known=sources)
+    hashes = {name: one.sha256 for name, one in read.items()}
     splits: dict[str, Split] = {}
-    unreadable = []
-    for name, config in first.items():
-        try:
-            hashes[name] = data_sha256(config.data)
-        except DataError as error:
-            unreadable.append(f"{name}: {error}")
-            continue
+    for name, config in first_configs(grids).items():
         seeds = dict.fromkeys(seed for grid, other in pairs if other.name == name for seed in grid.config.seeds)
         for seed in seeds:  # until one can be used; where none can, the cells will report it
             with contextlib.suppress(DataError):
-                splits[name] = split_of(config.data, seed)
+                splits[name] = split_of(config.data, seed, read[name])
                 break
-    if unreadable:
-        many = [f"{len(unreadable)} data sets cannot be used", *unreadable]
-        raise DataError("\n  ".join(many if unreadable[1:] else unreadable))
     notes = [
         f"{config.name}: {text}"
         for grid, config in pairs

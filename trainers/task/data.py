@@ -1,7 +1,10 @@
-"""The data of an experiment: loaded, hashed and split into a training set and a test set.
+"""The data of an experiment: read, hashed and split into a training set and a test set.
 
 Rows with queries are split by whole queries. Data that come with a test set are not split. Some defaults of the config
 follow the labels, and some options do not go with queries.
+
+Commands import this module to check config and tables before anything that takes seconds to import: torch and
+scikit-learn are imported where they are needed.
 """
 
 from __future__ import annotations
@@ -10,30 +13,29 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data import DataError, Dataset, Table, half_split, load, load_test, read_data, read_raw_table
-from ltr.data.dataset import checked_names
+from ltr.data.dataset import checked_names, labels_agree
 from ltr.data.files import is_table
 from ltr.data.kinds import Kind
-from ltr.data.preparation import TablePreparation
+from ltr.data.named import SLOW
 from ltr.data.raw_table import Roles, table_of
 from ltr.data.svmlight import glimpse_svmlight
 from ltr.data.table_files import side_file
 from ltr.exact import METHODS, RerankProblem
-from ltr.fitting import held_out
-from ltr.losses import LogisticLoss, parse_loss
-from ltr.rankers.demands import read_demands
 from ltr.statistics import RankStatistic
 from trainers.config import Config
 from trainers.config.errors import ConfigError, Finding, nearest
-from trainers.config.sections import DataConfig
+from trainers.config.sections import PLAIN_LOSSES, DataConfig
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from ltr.data import TablePreparation
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -60,6 +62,12 @@ class Part:
     y: IntArray  # labels, (n,)
     qid: IntArray | None = None  # number of each row's query, (n,); None without queries
     rows: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # their numbers in the file, from 0
+    weight: FloatArray | None = None  # weights in training, (n,); None where all rows count alike
+
+    def take(self, rows: NDArray[Any]) -> Part:
+        """Return the part of some rows, by number or by a mask."""
+        qid, weight = (None if array is None else array[rows] for array in (self.qid, self.weight))
+        return Part(self.X[rows], self.y[rows], qid, self.rows[rows] if len(self.rows) else self.rows, weight)
 
     @property
     def empty_queries(self) -> int:
@@ -120,43 +128,80 @@ def glimpse(options: DataConfig) -> Labels:
     return Labels(by_query or queries, (by_query or queries) and largest > 1)
 
 
-def data_sha256(options: DataConfig) -> str:
-    """Return the hash of the data that a config's section describes."""
-    return _tables_sha256(*_tables(options)) if _is_own_table(options) else _sha256(*_load(options))
+class Source(NamedTuple):
+    """The data that a config's section describes, as they were read: tables of all types, or features and labels."""
+
+    data: Dataset | Table  # the data, which are split where there is no test set
+    test: Dataset | Table | None = None  # the test set, where it has a file of its own
+    validation: Dataset | Table | None = None  # the validation set, likewise
+    frames: Mapping[str, pd.DataFrame] | None = None  # what the tables were made of, by key, if not of files
+
+    @property
+    def tables(self) -> tuple[Table, Table | None, Table | None] | None:
+        """The tables, where the data are the user's own table."""
+        return self[:3] if isinstance(self.data, Table) else None  # type: ignore[return-value]
+
+    @property
+    def sha256(self) -> str:
+        """One hash of all of them: of their arrays where all columns are numbers, else of the tables' content."""
+        if self.tables is None:
+            return _sha256(*self[:3])  # type: ignore[arg-type]
+        tables = [one for one in self.tables if one is not None]
+        if all(one.plain and one.weights is None for one in tables):
+            return _sha256(*(one.dataset() for one in tables))
+        return hashlib.sha256("".join(one.sha256() for one in tables).encode()).hexdigest()
 
 
-def split_of(options: DataConfig, seed: int, frames: Mapping[str, pd.DataFrame] | None = None) -> Split:
-    """Load the data that a config's section describes, and split them unless a test set comes with them.
+def read_source(options: DataConfig, frames: Mapping[str, pd.DataFrame] | None = None) -> Source:
+    """Read the data that a config's section describes.
+
+    Args:
+        options: the section.
+        frames: tables in memory, by the key of the section that would name their file.
+
+    Raises:
+        DataError: data that cannot be read.
+        TableError: everything that keeps the user's table from being used.
+    """
+    return _tables(options, frames or {}) if _is_own_table(options) else _load(options)
+
+
+def read_at_once(options: DataConfig) -> Source | None:
+    """Read the data as `read_source` does, if that imports nothing that takes seconds; otherwise return None."""
+    quick = options.name not in SLOW if options.path is None else _is_own_table(options)
+    return read_source(options) if quick else None
+
+
+def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Split:
+    """Split the data that a config's section describes, unless a test set comes with them.
 
     What becomes of the columns of a table, the training set decides.
 
     Args:
         options: the section.
         seed: seed of the split where the section has none.
-        frames: tables in memory, by the key of the section that would name their file.
+        source: the data, if they have been read.
 
     Raises:
         DataError: data that cannot be read, or a set in which there is nothing to rank.
     """
     seed = seed if options.split_seed is None else options.split_seed
+    source = read_source(options) if source is None else source
     found: dict[str, Any] = {}
-    if _is_own_table(options):
-        table, other, third = _tables(options, frames or {})
-        plain = table.dataset() if table.plain else None
-        rows = None if other is not None else _rows_of_parts(table, seed, options.train_fraction)
+    plain = source.data.dataset() if isinstance(source.data, Table) and source.data.plain else None
+    rows = None if source.test is not None else _rows_of_parts(source.data, seed, options.train_fraction)
+    if source.tables is not None:
+        table, other, third = source.tables
         preparation = table.preparation(slice(None) if rows is None else rows[0])
         data = _prepared(table, preparation) if plain is None else plain
         test, validation = (None if one is None else _prepared(one, preparation) for one in (other, third))
-        sha256 = _tables_sha256(table, other, third)
         found = {"preparation": preparation, "notes": _notes(table, preparation)}
         found["tables"] = (table, table if other is None else other)
-        if frames:
-            found["frames"] = (frames["path"], frames.get("test_path", frames["path"]))
+        if source.frames is not None:
+            found["frames"] = (source.frames["path"], source.frames.get("test_path", source.frames["path"]))
     else:
-        data, test, validation = _load(options)
-        rows = None if test is not None else _rows_of_parts(data, seed, options.train_fraction)
-        sha256 = _sha256(data, test, validation)
-    facts: dict[str, Any] = {"name": data.name, "rows": data.n, "positives": data.n_pos, "sha256": sha256}
+        data, test, validation = source[:3]  # type: ignore[assignment]
+    facts: dict[str, Any] = {"name": data.name, "rows": data.n, "positives": data.n_pos, "sha256": source.sha256}
     if test is not None:
         parts = [Part(part.X, part.y, part.qid, np.arange(part.n)) for part in (data, test)]
         facts["test_rows"] = test.n
@@ -167,10 +212,13 @@ def split_of(options: DataConfig, seed: int, frames: Mapping[str, pd.DataFrame] 
         facts["queries"] = {"train": parts[0].n_queries, "test": parts[1].n_queries}
         facts["query"] = options.query
     facts["features"] = list(data.feature_names)
+    if source.tables is not None and (weights := source.tables[0].weights) is not None:
+        parts[0] = replace(parts[0], weight=_training_weights(weights[parts[0].rows], parts[0]))
+        facts["weight"] = options.weight
     if validation is not None:
         facts["validation_rows"] = validation.n
         found["validation"] = Part(validation.X, validation.y, validation.qid)
-    if _is_own_table(options) and (options.missing or options.decimal or table.decimal):
+    if source.tables is not None and (options.missing or options.decimal or table.decimal):
         facts["reading"] = {"decimal": options.decimal or table.decimal, "missing": list(options.missing)}
     return Split(parts[0], parts[1], data.feature_names, facts, **found)
 
@@ -194,6 +242,7 @@ def inner_splits(split: Split, share: float, count: int, seed: int, *, own_rows:
     Raises:
         DataError: one of the two sets would have nothing to rank.
     """
+    from ltr.fitting import held_out
 
     def inner(train: Part, test: Part, name: str, found: dict[str, Any]) -> Split:
         facts = {**split.facts, "sha256": hashlib.sha256(f"{split.facts['sha256']} {name}".encode()).hexdigest()}
@@ -256,6 +305,15 @@ def _rows_of_parts(data: Dataset | Table, seed: int, train_fraction: float) -> l
     return parts
 
 
+def _training_weights(weights: FloatArray, train: Part) -> FloatArray:
+    kept = weights > 0
+    lists = None if train.qid is None else train.qid[kept]
+    if not kept.any() or labels_agree(train.y[kept], lists):
+        rule = "must hold two different labels in some list"
+        raise DataError(f"data: the training rows whose weight is not zero {rule}, got {kept.sum()} such rows")
+    return weights
+
+
 def _part(data: Dataset, rows: IntArray) -> Part:
     qid = None if data.qid is None else np.unique(data.qid[rows], return_inverse=True)[1]
     return Part(data.X[rows], data.y[rows], qid, rows)
@@ -271,23 +329,15 @@ def _sha256(*given: Dataset | None) -> str:
     return digest.hexdigest()
 
 
-def _tables_sha256(*given: Table | None) -> str:
-    """Return one hash of the tables: that of their arrays where all columns are numbers, else of their content."""
-    tables = [one for one in given if one is not None]
-    if all(one.plain for one in tables):
-        return _sha256(*(one.dataset() for one in tables))
-    return hashlib.sha256("".join(one.sha256() for one in tables).encode()).hexdigest()
-
-
 def _is_own_table(options: DataConfig) -> bool:
     return options.path is not None and is_table(options.path, options.format)
 
 
-def _load(options: DataConfig) -> tuple[Dataset, Dataset | None, Dataset | None]:
+def _load(options: DataConfig) -> Source:
     """Load a named data set or sparse files, with the test set and the validation set where there are any."""
     if options.path is None:
         assert options.name is not None
-        return load(options.name, seed=options.seed), load_test(options.name), None
+        return Source(load(options.name, seed=options.seed), load_test(options.name))
     common: dict[str, Any] = {"format": options.format, "cache": options.cache}
     data = read_data(options.path, features=options.features, **common)
 
@@ -296,24 +346,22 @@ def _load(options: DataConfig) -> tuple[Dataset, Dataset | None, Dataset | None]
 
     test, validation = other(options.test_path), other(options.validation_path)
     _check_queries(options, data, test, validation)
-    return data, test, validation
+    return Source(data, test, validation)
 
 
-def _tables(
-    options: DataConfig, frames: Mapping[str, pd.DataFrame] | None = None
-) -> tuple[Table, Table | None, Table | None]:
+def _tables(options: DataConfig, frames: Mapping[str, pd.DataFrame]) -> Source:
     """Read the user's table, and those of the test set and the validation set where they have files of their own.
 
     Raises:
         TableError: everything that keeps a table from being used.
     """
-    table = _table(options, "path", options.roles, frames or {})
+    table = _table(options, "path", options.roles, frames)
     assert table is not None
     kinds = {name: kind for name, kind in table.kinds.items() if name not in table.left_out}
-    same = replace(options.roles, features=tuple(kinds), drop=(), numbers=(), categories=())
-    test, validation = (_table(options, key, same, frames or {}, kinds=kinds) for key in PATHS[1:])
+    same = replace(options.roles, weight=None, features=tuple(kinds), drop=(), numbers=(), categories=())
+    test, validation = (_table(options, key, same, frames, kinds=kinds) for key in PATHS[1:])
     _check_queries(options, table, test, validation)
-    return table, test, validation
+    return Source(table, test, validation, frames or None)
 
 
 def _table(
@@ -379,7 +427,7 @@ def follow_labels(config: Config, labels: Labels) -> Config:
     """Return the config with defaults that suit the labels; what the user set stays as it is."""
     found = {}
     if labels.graded:
-        losses = tuple(name for name in config.surrogate.losses if not isinstance(parse_loss(name), LogisticLoss))
+        losses = tuple(name for name in config.surrogate.losses if not _is_logistic(name))
         found["surrogate.losses"] = losses
         found["statistics.report"] = ("dcg", "mrr")
     if labels.by_query:
@@ -391,6 +439,14 @@ def follow_labels(config: Config, labels: Labels) -> Config:
     return config
 
 
+def _is_logistic(loss: str) -> bool:
+    if loss in PLAIN_LOSSES:
+        return loss == "logistic"
+    from ltr.losses import LogisticLoss, parse_loss
+
+    return isinstance(parse_loss(loss), LogisticLoss)
+
+
 def unset_following(config: Config) -> set[str]:
     """Return the keys of `FOLLOWING` that the user left out."""
     keys = (key.partition(".") for key in FOLLOWING)
@@ -400,17 +456,21 @@ def unset_following(config: Config) -> set[str]:
 
 
 def check_columns(config: Config, split: Split) -> None:
-    """Check that the exact stage's columns exist, and that it may use no more weights than there are.
+    """Check that the exact stage's columns exist, that it may use no more weights than there are, and weights of rows.
 
     A column of base scores must not have missing values: a median in their place would be no score of the model.
 
     Raises:
         ConfigError: options that do not go with these columns of the data.
     """
+    from ltr.rankers.demands import read_demands
+
     exact, column, columns = config.exact, config.exact.score_column, split.feature_names
     features = [name for name in columns if name != column]
-    findings = []
+    findings = list(_findings_of_weights(config, split.train))
     if not exact.enabled:
+        if findings:
+            raise ConfigError("config, with these data", findings)
         return
     if column is not None and (column not in columns or not features):
         known = "the only feature, and the exact stage needs another" if column in columns else "no column of features"
@@ -440,6 +500,34 @@ def check_columns(config: Config, split: Split) -> None:
         raise ConfigError("config, with these data", findings)
 
 
+def too_long(config: Config, split: Split) -> str:
+    """Return a note where the list to rerank is longer than the training set, else an empty text."""
+    top_k, rows = config.exact.top_k, len(split.train.y)
+    if not config.exact.enabled or split.by_query or top_k == "full" or int(top_k) <= rows:
+        return ""
+    rule = f'should be at most the {rows} rows of the training set, or "full"'
+    return f"exact.top_k: {rule}, got {top_k}: all of them are reranked"
+
+
+def _findings_of_weights(config: Config, train: Part) -> Iterator[Finding]:
+    """Yield losses that take no weights of rows, and weights that the exact stage cannot take."""
+    if train.weight is None:
+        return
+    from ltr.losses import LambdaLoss, SmoothStatisticLoss, parse_loss
+
+    for at, name in enumerate(config.surrogate.losses):
+        if isinstance(parse_loss(name), LambdaLoss | SmoothStatisticLoss):
+            rule = "takes no weights of rows, which data.weight asks for: positions count rows; pairwise losses do"
+            yield Finding(f"surrogate.losses[{at}]", rule, name)
+    wrong = (train.y == 0) & ~np.isin(train.weight, (0, 1))
+    if config.exact.enabled and wrong.any():
+        at = int(np.argmax(wrong))
+        rule = (
+            "must be false: ranks count rows, so that the weight of a row of label 0 must be 0 or 1 in the exact stage"
+        )
+        yield Finding("exact.enabled", f"{rule}, and that of row {train.rows[at] + 1} is {train.weight[at]:g}", True)
+
+
 def check_lists(config: Config, labels: Labels) -> None:
     """Check that a config goes with the labels, before anything is computed.
 
@@ -452,7 +540,7 @@ def check_lists(config: Config, labels: Labels) -> None:
 
 def _findings(config: Config, graded: bool) -> Iterator[Finding]:
     for at, name in enumerate(config.surrogate.losses):
-        if graded and isinstance(parse_loss(name), LogisticLoss):
+        if graded and _is_logistic(name):
             rule = "takes labels 0 and 1 only, here some are larger; baselines.methods has logistic_regression"
             yield Finding(f"surrogate.losses[{at}]", rule, name)
     if config.surrogate.certify:

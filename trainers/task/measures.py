@@ -22,11 +22,12 @@ from ltr.metrics import evaluate, normalized_rank_statistic, rank_statistic
 from ltr.metrics.ranked import Ties
 from ltr.rankers import LinearRanker, Ranker
 from ltr.rankers.exact import cut
+from ltr.ranks import gains_of
 from ltr.statistics import RankStatistic
 from trainers.config import Config
 from trainers.config.sections import StatisticsConfig
 from trainers.files import Json
-from trainers.task.data import FloatArray, IntArray, Part, Split
+from trainers.task.data import FloatArray, IntArray, Part, Split, too_long
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,17 +117,21 @@ class Task:
         """Return the exact stage's statistic on what it reranks, the top of `base`; a sum where there are queries."""
         exact, train = self.config.exact, self.split.train
         chosen = self.reranked(base)
-        if train.qid is None:
+        if train.qid is None and train.weight is None:
             return statistic_of(scores.train[chosen], train.y[chosen], exact.statistic)
+        part = train.take(chosen)
         return sum_over_queries(
-            scores.train[chosen], train.y[chosen], train.qid[chosen], exact.statistic, self.config.statistics
+            scores.train[chosen], part.y, part.qid, exact.statistic, self.config.statistics, part.weight
         )
 
     def reranked(self, base: Scores) -> NDArray[np.bool_]:
         """Return which training rows are at the top of `base`, as the two-stage ranker cuts them."""
-        top_k = self.config.exact.top_k
-        cuts = cut(base.train, self.split.train.qid, None if top_k == "full" else int(top_k))
-        return base.train >= cuts
+        top_k, train = self.config.exact.top_k, self.split.train
+        kept = np.ones(len(train.y), dtype=np.bool_) if train.weight is None else train.weight > 0
+        qid = None if train.qid is None else np.unique(train.qid[kept], return_inverse=True)[1]
+        scores = base.train[kept]
+        kept[kept] = scores >= cut(scores, qid, None if top_k == "full" else int(top_k))
+        return kept
 
     @property
     def top(self) -> str:
@@ -139,15 +144,6 @@ def by_tag(statistics: Mapping[str, Mapping[str, float | None]]) -> dict[str, fl
     """Return statistics under their tags, such as ``train/dcg``; undefined ones are left out."""
     every = ((f"{part}/{name}", value) for part in ("train", "test") for name, value in statistics[part].items())
     return {tag: value for tag, value in every if value is not None}
-
-
-def too_long(config: Config, split: Split) -> str:
-    """Return a note where the list to rerank is longer than the training set, else an empty text."""
-    top_k, rows = config.exact.top_k, len(split.train.y)
-    if not config.exact.enabled or split.by_query or top_k == "full" or int(top_k) <= rows:
-        return ""
-    rule = f'should be at most the {rows} rows of the training set, or "full"'
-    return f"exact.top_k: {rule}, got {top_k}: all of them are reranked"
 
 
 def statistic_of(scores: FloatArray, labels: IntArray, name: str, ties: Ties = "resolved") -> float | None:
@@ -197,10 +193,18 @@ def mean_share(scores: FloatArray, part: Part, statistic: str, options: Statisti
 
 
 def sum_over_queries(
-    scores: FloatArray, y: IntArray, qid: IntArray, statistic: str, options: StatisticsConfig
+    scores: FloatArray,
+    y: IntArray,
+    qid: IntArray | None,
+    statistic: str,
+    options: StatisticsConfig,
+    weight: FloatArray | None = None,
 ) -> float:
-    """Return the sum of a statistic over queries, which the exact stage maximises."""
-    return float(rank_statistic(*_tensors(scores, y), statistic, gain=options.gain, qid=_tensor(qid)).sum())
+    """Return the sum of a statistic over queries, which the exact stage maximises; weights multiply the gains."""
+    values, labels = _tensors(scores, y)
+    gains = gains_of(labels, options.gain)
+    gains = gains if weight is None else gains * torch.from_numpy(weight)
+    return float(rank_statistic(values, gains, statistic, qid=_tensor(qid)).sum())
 
 
 def ranked_labels(scores: FloatArray, y: IntArray) -> IntArray:
@@ -214,16 +218,19 @@ def ranked_labels(scores: FloatArray, y: IntArray) -> IntArray:
 
 
 def own_loss(method: str, scores: FloatArray, part: Part) -> float:
-    """Return the convex loss that a surrogate or logistic regression minimises, without penalty."""
+    """Return the convex loss that a surrogate or logistic regression minimises, without penalty, on a training set."""
+    if part.weight is not None:
+        scores, part = scores[part.weight > 0], part.take(part.weight > 0)
+    values, labels = _tensors(scores, part.y)
+    qid, weight = _tensor(part.qid), _tensor(part.weight)
     if method == "logistic_regression":
-        values, labels = _tensors(scores, part.y)
-        return float(logistic_loss(values, (labels > 0).long()))  # graded labels count as the class that it learns
-    return float(parse_loss(method)(*_tensors(scores, part.y), qid=_tensor(part.qid)))
+        return float(logistic_loss(values, (labels > 0).long(), weight=weight))  # as the class that it learns
+    return float(parse_loss(method)(values, labels, qid=qid, weight=weight))
 
 
 def _tensors(scores: FloatArray, y: IntArray) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.from_numpy(scores), torch.from_numpy(y)
 
 
-def _tensor(qid: IntArray | None) -> torch.Tensor | None:
-    return None if qid is None else torch.from_numpy(qid)
+def _tensor(values: IntArray | FloatArray | None) -> torch.Tensor | None:
+    return None if values is None else torch.from_numpy(values)

@@ -22,7 +22,7 @@ import dataclasses
 import json
 import shutil
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Any
 
 from trainers.config import CARD, EXACT, Config, parse_config, resolved_toml
 from trainers.config.errors import ConfigError, Finding
-from trainers.config.sections import DataConfig
 from trainers.config.toml_text import dump_toml, flat, merged, unflat
 from trainers.config.tuning import Range, TuneConfig
 from trainers.display import Display
@@ -49,7 +48,7 @@ from trainers.provenance import origin
 from trainers.run.experiment import run_experiment
 from trainers.stopping import StopFlag
 from trainers.tables import number
-from trainers.task.data import Split, check_columns, check_lists, follow_labels, inner_splits, split_of
+from trainers.task.data import Source, Split, check_columns, check_lists, follow_labels, inner_splits, split_of
 from trainers.task.measures import share_name
 from trainers.tune.results import Tuning, shown_value, write_tuning
 
@@ -58,7 +57,6 @@ if TYPE_CHECKING:
 
 _ADVICE = "add --fresh (in Python fresh=True) to start over, or give the search another name or folder"
 _SETTINGS, _JOURNAL = "tune.json", "trials.journal"
-Reader = Callable[[DataConfig, int], Split]
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ class Search:
     ranges: tuple[Range, ...]  # where
     folder: Path  # where everything is kept
     source: str = "config"  # origin of the tree, for messages
-    read: Reader = split_of  # reads the data and splits them
+    data: Source | None = None  # its data, if they are not in files
 
     @cached_property
     def config(self) -> Config:
@@ -142,10 +140,10 @@ def run_tuning(search: Search, *, fresh: bool = False, display: Display | None =
     except ImportError:
         raise RunError("tuning needs Optuna: pip install 'ltr[tune]'") from None
     display, folder = display or Display(), search.folder
-    if search.read is split_of:
+    if search.data is None:
         search.config.data.check_files()
     search.method_of(search.with_values({one.key: one.first for one in search.ranges})[0])
-    split = search.read(search.config.data, search.config.seed)
+    split = split_of(search.config.data, search.config.seed, search.data)
     search = _following(search, split)
     check_lists(search.config, split.labels)
     check_columns(search.config, split)
@@ -168,7 +166,7 @@ def run_tuning(search: Search, *, fresh: bool = False, display: Display | None =
             config = parse_config(tree, source=search.source)
             # a folder of other options, from before there were more trials
             stale = (folder / "best").exists() and not _same(folder / "best" / "config.toml", config, split)
-            results = run_experiment(config, fresh=stale, display=display, read=search.read)
+            results = run_experiment(config, fresh=stale, display=display, source=search.data)
             tuning = dataclasses.replace(tuning, results=results, complete=results.complete)
         with writing(folder, "runs_dir"):
             write_tuning(tuning)
@@ -315,7 +313,7 @@ class _Trials:
         for at, split in enumerate(self._inner):
             name = f"{trial.number:04d}-{at}"
             own = config.model_copy(update={"name": name, "runs_dir": str(search.folder / "trials")})
-            results = run_experiment(own, read=lambda options, seed, split=split: split)  # type: ignore[misc]
+            results = run_experiment(own, source=split)
             if not results.complete:
                 raise KeyboardInterrupt
             row = next(row for row in results.rows if row.method == method)

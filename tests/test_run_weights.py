@@ -1,0 +1,168 @@
+"""Weights of rows in runs and sweeps: the rankers are those of `fit` with these weights, and mistakes are named."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ltr.data import Roles, TableError, read_raw_table
+from ltr.rankers import LinearRanker, LogisticRegressionRanker, RankBoostRanker, TwoStageRanker
+from trainers.cli import main
+from trainers.config.sections import DataConfig
+from trainers.task.data import read_source, split_of
+
+CONFIG = """
+[data]
+path = "clicks.csv"
+label = "clicked"
+weight = "w"
+{data}
+[surrogate]
+losses = ["ranknet(pairs=sum)", "p_norm_push(p=2)"]
+max_steps = 60
+[baselines]
+rankboost.rounds = 5
+[exact]
+choose = false
+top_k = 20
+method = "local_search"
+time_limit = 60
+node_limit = 3
+"""
+
+
+def clicks(n=120, seed=0, **columns):
+    """A table with two features, clicks and their weights; rows without a click have weight 1."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(rng.normal(size=(n, 2)), columns=["a", "b"])
+    table["clicked"] = (table["a"] + 0.5 * rng.normal(size=n) > 0.8).astype(int)
+    table["w"] = np.where(table["clicked"] == 1, rng.choice([0.0, 1.0, 2.5, 10.0], n), 1.0)
+    return table.assign(**columns)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A finished run with weights."""
+    folder = tmp_path_factory.mktemp("weights")
+    clicks().to_csv(folder / "clicks.csv", index=False)
+    (folder / "clicks.toml").write_text(CONFIG.format(data=""))
+    assert main(["run", str(folder / "clicks.toml"), f"runs_dir={folder / 'runs'}", "-q"]) == 0
+    return folder
+
+
+def test_every_method_learns_from_the_weights(finished):
+    split = split_of(DataConfig(path=str(finished / "clicks.csv"), label="clicked", weight="w"), 0)
+    train = split.train
+    assert split.feature_names == ("a", "b")
+    assert {0.0, 1.0, 2.5, 10.0} == set(train.weight)
+    given = {"sample_weight": train.weight}
+    expected = {
+        "ranknet(pairs=sum)": LinearRanker("ranknet(pairs=sum)", max_steps=60).fit(train.X, train.y, **given).coef_,
+        "p_norm_push(p=2)": LinearRanker("p_norm_push(p=2)", max_steps=60).fit(train.X, train.y, **given).coef_,
+        "logistic_regression": LogisticRegressionRanker().fit(train.X, train.y, **given).coef_,
+    }
+    run = finished / "runs" / "clicks"
+    for method, weights in expected.items():
+        record = json.loads((run / method / "result.json").read_text())
+        np.testing.assert_allclose(record["weights"], np.ravel(weights), rtol=1e-6)
+    plain = LinearRanker("ranknet(pairs=sum)", max_steps=60).fit(train.X, train.y).coef_
+    assert np.abs(plain / expected["ranknet(pairs=sum)"] - 1).max() > 0.01
+    boosted = RankBoostRanker(5).fit(train.X, train.y, **given)
+    scores = np.load(run / "rankboost" / "scores.npz")["train"]
+    np.testing.assert_allclose(scores, boosted.decision_function(train.X))
+
+
+def test_the_list_has_the_weighted_statistic_and_other_values_count_rows_alike(finished):
+    run = finished / "runs" / "clicks"
+    results = json.loads((run / "results.json").read_text())
+    rows = {row["method"]: row for row in results["rows"]}
+    split = split_of(DataConfig(path=str(finished / "clicks.csv"), label="clicked", weight="w"), 0)
+    train, kept = split.train, split.train.weight > 0
+    ranker = TwoStageRanker.load(run / "exact" / "model.pt")
+    X = pd.DataFrame(train.X[kept], columns=["a", "b"])
+    on_list = ranker.reranked(X)
+    scores, gains = ranker.decision_function(X)[on_list], (train.y * train.weight)[kept][on_list]
+    assert on_list.sum() == 20
+    place = len(scores) - np.argsort(np.argsort(scores))  # 1 is the top
+    value = float((gains / np.log2(1 + place)).sum())
+    assert rows["exact"]["top"] == pytest.approx(value)
+    assert rows["exact"]["objective"] == pytest.approx(value)
+    assert rows["exact"]["top"] >= rows["logistic_regression"]["top"] - 1e-9
+    all_scores = np.load(run / "exact" / "scores.npz")["train"]
+    place = len(all_scores) - np.argsort(np.argsort(all_scores))
+    assert rows["exact"]["train"]["dcg"] == pytest.approx(float((train.y / np.log2(1 + place)).sum()))
+    assert "training counts rows by 'w'" in results["note"]
+
+
+def test_rows_to_predict_need_no_weights(finished, tmp_path, capsys):
+    clicks(30, seed=1).drop(columns=["w", "clicked"]).to_csv(tmp_path / "new.csv", index=False)
+    assert main(["predict", str(finished / "runs" / "clicks"), str(tmp_path / "new.csv")]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 31
+
+
+def test_a_test_file_needs_no_weights_and_other_weights_are_other_data(tmp_path):
+    clicks().to_csv(tmp_path / "clicks.csv", index=False)
+    clicks(40, seed=1).drop(columns="w").to_csv(tmp_path / "test.csv", index=False)
+    options = DataConfig(
+        path=str(tmp_path / "clicks.csv"), test_path=str(tmp_path / "test.csv"), label="clicked", weight="w"
+    )
+    split = split_of(options, 0)
+    np.testing.assert_array_equal(split.train.weight, clicks()["w"])
+    assert split.test.weight is None
+    before = read_source(options).sha256
+    clicks(w=1.0).to_csv(tmp_path / "clicks.csv", index=False)
+    assert read_source(options).sha256 != before
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1, -2, np.nan, np.inf], "weights must be numbers >= 0, got none in row 3, -2 in row 2, inf in row 4"),
+        ([0, 0, 0, 0], "some weight must be above 0, got 0 in all rows"),
+        (["much", "more", "much", "little"], "weights must be numbers >= 0, got 'much', 'more', 'little'"),
+    ],
+)
+def test_weights_that_are_none_are_named_with_all_other_problems(tmp_path, weights, message):
+    pd.DataFrame({"a": [1, 2, 3, "x"], "y": [0, 1, 2, 1], "w": weights}).to_csv(tmp_path / "t.csv", index=False)
+    table = read_raw_table(tmp_path / "t.csv", Roles(label="y", weight="w", drop=["b"]))
+    with pytest.raises(TableError) as error:
+        table.check()
+    assert f"column 'w': {message}" in str(error.value)
+    assert "no column to drop 'b'" in str(error.value)
+    assert "labels must be 0 or 1, got 2" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["data.weight=wt"], "no weight column 'wt'"),
+        (["data.weight=clicked"], "data.weight: must be neither the label column nor the query column"),
+        (["data.drop=w"], "data.weight: must be neither a feature nor dropped"),
+        (["exact.choose=true"], "exact.choose: must be false with data.weight"),
+        (["exact.base_score=true"], "exact.base_score: must be false with data.weight"),
+        (["exact.statistic=auc"], "exact.statistic: has no weights of rows"),
+        (["surrogate.certify=true"], "surrogate.certify: must be false with data.weight"),
+        (["card.enabled=true"], "card.enabled: must be false with data.weight"),
+        (["surrogate.losses=lambda"], "surrogate.losses[0]: takes no weights of rows"),
+        (["data.weight=a", "data.features=b"], "column 'a': weights must be numbers >= 0"),
+        (["data.weight=half"], "exact.enabled: must be false: ranks count rows"),
+        (["data.class_weight=balanced"], "data.class_weight: unknown key"),
+    ],
+)
+def test_what_rows_cannot_have_weights_in_is_refused(tmp_path, capsys, given, message):
+    clicks(half=0.5).to_csv(tmp_path / "clicks.csv", index=False)
+    (tmp_path / "clicks.toml").write_text(CONFIG.format(data=""))
+    assert main(["run", str(tmp_path / "clicks.toml"), f"runs_dir={tmp_path / 'runs'}", *given]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_init_writes_what_weights_need(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    clicks(half=0.5).to_csv("clicks.csv", index=False)
+    assert main(["check", "clicks.csv", "--label", "clicked", "--weight", "w"]) == 0
+    assert "weight w: 0 to 10; " in capsys.readouterr().out
+    for column in ("w", "half"):
+        assert main(["init", "clicks.csv", "--label", "clicked", "--weight", column, "-o", f"{column}.toml"]) == 0
+        assert main(["run", f"{column}.toml", "--dry-run", "data.drop=[]"]) == 0

@@ -1,0 +1,494 @@
+"""What the subcommands of ``ltr`` do.
+
+Each has a function that returns its exit code. A ``check_...`` function checks what can be checked before modules that
+take seconds are imported, and returns what it has read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainers.stopping import complain, is_first
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ltr.data import Roles
+    from trainers.config import Config
+    from trainers.csv_text import CsvText
+    from trainers.preview import Preview
+    from trainers.run.folder import RunFolder
+    from trainers.run.results import Results
+    from trainers.sweep.checks import Loaded
+    from trainers.task.data import Source
+    from trainers.task.raw import Labelled
+
+
+def check_run(arguments: argparse.Namespace) -> tuple[Config, Source | None]:
+    """Return the config of an experiment, and its data if they are quick to read."""
+    from trainers.config import load_config
+    from trainers.run.checks import check_config
+    from trainers.task.data import read_at_once
+
+    config = load_config(arguments.config, arguments.overrides)
+    config.data.check_files()
+    config = check_config(config, fresh=arguments.fresh)
+    return config, read_at_once(config.data) if is_first() else None
+
+
+def check_sweep(arguments: argparse.Namespace) -> Loaded:
+    """Return the config of a sweep, and those of its data that are quick to read."""
+    from trainers.sweep.checks import load_and_check
+
+    return load_and_check(arguments.config, arguments.overrides)
+
+
+def check_tune(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
+    """Return what is searched, tree, options and ranges, in a config whose files are there."""
+    from trainers.config import parse_config
+    from trainers.config.tuning import load_tuning
+
+    given = load_tuning(Path(arguments.config), arguments.overrides)
+    parse_config(given[0]).data.check_files()
+    return given
+
+
+def check_card(arguments: argparse.Namespace) -> tuple[Config, Labelled]:
+    """Return the options of a card as a config, and its table."""
+    from trainers.config import parse_config
+    from trainers.config.toml_text import apply_overrides
+    from trainers.task.raw import read_labelled
+
+    options = ("statistic", "max_questions", "points", "cuts", "one_per_feature", "time_limit")
+    tree: dict[str, Any] = {"name": "card", "seed": arguments.seed, "surrogate": {"losses": []}}
+    tree |= {"baselines": {"methods": []}, "exact": {"enabled": False}}
+    tree["data"] = {name: getattr(arguments, name) for name in ("label", "positive", "drop")}
+    tree["data"]["path"] = str(arguments.table)
+    tree["card"] = {name: getattr(arguments, name) for name in options}
+    tree, given, findings = apply_overrides(tree, arguments.overrides)
+    config = parse_config(tree, source="ltr card", overrides=given, findings=findings)
+    config.data.check_files()
+    return config, read_labelled(config.data)
+
+
+def find_run(arguments: argparse.Namespace) -> RunFolder:
+    """Return the folder of a run, for rows that are there."""
+    from ltr.data import DataError
+    from trainers.run.folder import find_run
+
+    data = getattr(arguments, "data", None)
+    if data is not None and not data.is_file():
+        raise DataError(f"{data}: {'is not a file' if data.exists() else 'no such file'}")
+    return find_run(arguments.run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run an experiment, or continue it."""
+    config, source = arguments.given
+    if arguments.dry_run:
+        from trainers.preview import preview_run
+
+        return _print_preview(lambda width: preview_run(config, source, width, fresh=arguments.fresh), arguments)
+    from rich.console import Console
+
+    from trainers.display import Display
+    from trainers.run.experiment import run_experiment
+    from trainers.run.helpers import assist, is_helper, together
+
+    console = Console(stderr=True)
+    with together(config.surrogate.device) as helpers:
+        if is_helper():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process says when to stop
+            assist(config, helpers)
+            return 0
+        with Display(None if arguments.quiet else console) as display:
+            fresh = arguments.fresh
+            results = run_experiment(config, fresh=fresh, display=display, helpers=helpers, source=source)
+    if arguments.json:
+        _print_json(results.to_dict())
+    elif results.rows:
+        _print_table(results)
+    if not arguments.quiet:
+        console.print(f"results in {config.folder}; curves: ltr board {config.runs_dir}", highlight=False)
+    if not results.complete:
+        complain("interrupted")
+    return 0 if results.complete else 130
+
+
+def sweep(arguments: argparse.Namespace) -> int:
+    """Compute the missing results of a sweep."""
+    from trainers.sweep.runner import Shard, run_sweep
+
+    loaded: Loaded = arguments.given
+    shard = Shard(*arguments.shard)
+    if arguments.dry_run:
+        from trainers.preview import preview_sweep
+
+        return _print_preview(lambda width: preview_sweep(loaded, arguments.config, shard, width), arguments)
+    from rich.console import Console
+
+    from trainers.display import Display
+    from trainers.sweep.workers import Workers
+
+    console = Console(stderr=True)
+    with Display(None if arguments.quiet else console) as display:
+        outcome = run_sweep(
+            arguments.config,
+            arguments.overrides,
+            workers=Workers(arguments.jobs, arguments.threads, arguments.dask),
+            shard=shard,
+            known=arguments.known,
+            display=display,
+            loaded=loaded,
+        )
+    failed = len(outcome.failures)
+    done = outcome.cells - outcome.before - failed
+    if arguments.json:
+        counts = {"results": outcome.cells, "finished_earlier": outcome.before, "computed": done}
+        _print_json({"folder": str(outcome.folder), **counts, "failures": outcome.failures})
+    if not arguments.quiet:
+        earlier = f", {outcome.before} finished earlier" if outcome.before else ""
+        text = f"{done} results computed{earlier}; ltr report {outcome.folder} makes tables and figures of them"
+        console.print(text, highlight=False, soft_wrap=True)
+    for failure in outcome.failures[:20]:
+        complain(f"error: {failure}")
+    if failed > 20:
+        complain(f"error: {failed} results are missing, the first 20 are named above")
+    return 2 if failed else 0
+
+
+def tune(arguments: argparse.Namespace) -> int:
+    """Search for the best options of an experiment."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from trainers.display import Display
+    from trainers.report.page import plain_text
+    from trainers.tune.runner import Search, run_tuning
+
+    tree, options, ranges = arguments.given
+    folder = Path(tree.get("runs_dir", "runs")) / f"{tree['name']}-tune"
+    console = Console(stderr=True)
+    with Display(None if arguments.quiet else console) as display:
+        search = Search(tree, options, ranges, folder, str(arguments.config))
+        tuning = run_tuning(search, fresh=arguments.fresh, display=display)
+    stdout = _stdout(Console)
+    header, rows = tuning.table(10)
+    table = Table(title=f"search {tuning.name}")
+    for heading in header:
+        table.add_column(heading, overflow="fold", justify="right")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    stdout.print(table)
+    stdout.print(Text(plain_text(tuning.answer)), soft_wrap=True)
+    if tuning.results is not None:
+        _print_table(tuning.results)
+        if not arguments.quiet:
+            text = f"best options in {tuning.config}, which ltr run takes; report in {folder / 'report.html'}"
+            console.print(text, highlight=False, soft_wrap=True)
+    if tuning.complete:
+        return 0
+    if not arguments.quiet:
+        console.print(f"what is done is in {folder}; the same command goes on", highlight=False, soft_wrap=True)
+    complain("interrupted")
+    return 130
+
+
+def report(arguments: argparse.Namespace) -> int:
+    """Make tables and figures of a sweep."""
+    from trainers.records import read_sweep
+    from trainers.report.reference import read_reference
+    from trainers.report.report import find_sweep, write_report
+
+    sweep = find_sweep(arguments.runs)
+    folder = arguments.output or (sweep.parent if sweep.is_file() else sweep) / "report"
+    reference = None if arguments.reference is None else read_reference(arguments.reference)
+    options = {"title": arguments.title, "reference": reference, "markdown": arguments.markdown}
+    for path in write_report(read_sweep(sweep), folder, **options).files:
+        sys.stdout.write(f"{path}\n")
+    return 0
+
+
+def board(arguments: argparse.Namespace) -> int:
+    """Compare runs and sweeps in TensorBoard."""
+    from trainers.board.build import build_board
+    from trainers.board.server import command, serve
+
+    note = _noting(arguments)
+    if not arguments.print:
+        note("writing the board, which takes half a minute for thousands of results")
+    board = build_board(arguments.paths, folder=arguments.logdir, data=arguments.data, split=arguments.split, note=note)
+    if arguments.print:
+        sys.stdout.write(f"{command(board, arguments.host, arguments.port)}\n")
+    else:
+        serve(board, note, host=arguments.host, port=arguments.port)
+    return 0
+
+
+def show(arguments: argparse.Namespace) -> int:
+    """Print the table of a run."""
+    from trainers.files import RunError
+    from trainers.run.results import read_results
+
+    folder: RunFolder = arguments.given
+    results = read_results(folder)
+    if results is None or not results.rows:
+        raise RunError(f"run: {folder.path} has no results yet; continue with `ltr run {folder.config}`")
+    if arguments.json:
+        _print_json(results.to_dict())
+    else:
+        _print_table(results)
+    return 0
+
+
+def predict(arguments: argparse.Namespace) -> int:
+    """Rank new rows with a run."""
+    from trainers.run.predict import predict_csv
+
+    ranked = predict_csv(
+        arguments.given,
+        arguments.data,
+        method=arguments.method,
+        quote_formulas=arguments.quote_formulas,
+        note=_noting(arguments),
+    )
+    return _write_csv(ranked, arguments)
+
+
+def explain(arguments: argparse.Namespace) -> int:
+    """Say why rows stand where a run puts them."""
+    from rich.console import Console
+
+    from trainers.files import write_atomic, writing
+    from trainers.run.explain import chosen_rows, explain_rows, explanation_csv, picture_of, table_of, to_objects
+
+    explanation = explain_rows(arguments.given, arguments.data, arguments.method, note=_noting(arguments))
+    rows = chosen_rows(explanation, arguments.row)
+    if arguments.json:
+        _print_json(to_objects(explanation, rows))
+    else:
+        console = _stdout(Console)
+        for row in rows:
+            console.print(table_of(explanation, row))
+        if explanation.note:
+            _noting(arguments)(explanation.note)
+    if arguments.picture is not None:
+        picture = picture_of(explanation, rows[0])
+        with writing(arguments.picture, "--picture"):
+            write_atomic(arguments.picture, picture)
+    if arguments.output is not None:
+        csv = explanation_csv(explanation, arguments.data, quote_formulas=arguments.quote_formulas)
+        return _write_csv(csv, arguments)
+    return 0
+
+
+def _warn(rows: CsvText, arguments: argparse.Namespace) -> None:
+    if rows.formulas and not arguments.quote_formulas:
+        _noting(arguments)(f"warning: {rows.warning}")
+
+
+def _write_csv(rows: CsvText, arguments: argparse.Namespace) -> int:
+    """Write rows to the file that was asked for, or to stdout, with a warning of formulas."""
+    from trainers.files import remove_leftovers, write_atomic, writing
+
+    output = arguments.output
+    _warn(rows, arguments)
+    if output is None:
+        sys.stdout.write(rows.text)
+        return 0
+    with writing(output, "--output"):
+        remove_leftovers(output.parent, f".{glob.escape(output.name)}.*.tmp")
+        write_atomic(output, rows.text.encode())
+    return 0
+
+
+def export(arguments: argparse.Namespace) -> int:
+    """Write a run's ranker as an ONNX model."""
+    from trainers.run.export import export_run
+
+    sys.stdout.write(f"{export_run(arguments.given, arguments.output, method=arguments.method)}\n")
+    return 0
+
+
+def _roles(arguments: argparse.Namespace) -> Roles:
+    from ltr.data import Roles
+
+    drop, weight = tuple(arguments.drop), arguments.weight
+    return Roles(arguments.label, arguments.positive, arguments.query, drop, weight=weight)
+
+
+def check(arguments: argparse.Namespace) -> int:
+    """Print what a table holds."""
+    from rich.console import Console
+
+    from trainers.config import load_config
+    from trainers.files import RunError
+    from trainers.own_table import check_table, rich_check
+
+    if arguments.table.suffix == ".toml":
+        data = load_config(arguments.table).data
+        if data.path is None:
+            raise RunError(f"{arguments.table}: takes the data set {data.name}, no table")
+        checked = check_table(Path(data.path), data.roles, data.reading)
+    else:
+        checked = check_table(arguments.table, _roles(arguments))
+    if arguments.json:
+        _print_json(checked.to_dict())
+    else:
+        console = _stdout(Console)
+        for part in rich_check(checked, console.width):
+            console.print(part)
+    if checked.error is not None:
+        complain(f"error: {checked.error}")
+        return 2
+    return 0
+
+
+def init(arguments: argparse.Namespace) -> int:
+    """Write a config for a table."""
+    from trainers.own_table import write_config
+
+    output, checked = write_config(arguments.table, _roles(arguments), arguments.output)
+    if checked.table.roles.label is None:
+        sys.stdout.write(f"wrote {output}; fill in its label, then: ltr run {output}\n")
+    else:
+        sys.stdout.write(f"wrote {output}; next: ltr run {output}\n")
+    if checked.error is not None:
+        complain(f"the config solves what it can of this: {checked.error}")
+    return 0
+
+
+def card(arguments: argparse.Namespace) -> int:
+    """Find a scoring system for a table."""
+    from trainers.cards import card_of_table, write_card
+    from trainers.files import writing
+
+    config, labelled = arguments.given
+    if arguments.dry_run:
+        from trainers.preview import preview_card
+
+        return _print_preview(lambda width: preview_card(config, labelled, arguments.test, width), arguments)
+    note = _noting(arguments)
+    found, listed, notes = card_of_table(config, arguments.test, labelled)
+    if arguments.json:
+        _print_json(found.card.to_dict())
+    else:
+        sys.stdout.write(f"{found.card}\n")
+    for text in notes:
+        note(text)
+    if arguments.output is not None:
+        with writing(arguments.output, "--output"):
+            arguments.output.mkdir(parents=True, exist_ok=True)
+            quoted = arguments.quote_formulas
+            ranked = write_card(found.card, found.ranker, arguments.output, listed, quote_formulas=quoted)
+        _warn(ranked, arguments)
+        note(f"card and ranked rows are in {arguments.output}; ltr score applies the card to other rows")
+    return 0
+
+
+def score(arguments: argparse.Namespace) -> int:
+    """Apply a card to the rows of a table."""
+    from trainers.cards import score_csv
+
+    return _write_csv(score_csv(arguments.card, arguments.rows, quote_formulas=arguments.quote_formulas), arguments)
+
+
+def evaluate(arguments: argparse.Namespace) -> int:
+    """Measure a run of trec_eval's format against judgements."""
+    from trainers.evaluation import DEFAULT, evaluate_run
+
+    names = arguments.measure or DEFAULT
+    found = evaluate_run(arguments.run, arguments.qrels, names, complete=arguments.complete, level=arguments.level)
+    write = found.json if arguments.json else found.text
+    sys.stdout.write(write(per_query=arguments.per_query))
+    return 0
+
+
+def verify(arguments: argparse.Namespace) -> int:
+    """Check a certificate."""
+    from ltr import verify
+
+    options = ["--require-proof"] if arguments.require_proof else []
+    options += [] if arguments.data is None else [f"--data={arguments.data}"]
+    options += [] if arguments.max_size is None else [f"--max-size={arguments.max_size}"]
+    return verify.main([*options, "--", arguments.file])
+
+
+def options(arguments: argparse.Namespace) -> int:
+    """List the keys of a config."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from trainers.config.grids import keys_of
+    from trainers.tables import folded_table
+
+    tables = keys_of(arguments.keys)
+    if arguments.json:
+        names = ("key", "default", "meaning")
+        _print_json([dict(zip(names, row, strict=True)) for rows in tables.values() for row in rows])
+        return 0
+    console = _stdout(Console)
+    for title, rows in tables.items():
+        if title:
+            console.print(Text(f"\n{title}", style="italic"))
+        console.print(folded_table(("key", "default", "meaning"), rows, console.width, whole=("key",)))
+    return 0
+
+
+def completion(arguments: argparse.Namespace) -> int:
+    """Print what makes a shell complete the command line."""
+    from trainers.completion import script
+
+    sys.stdout.write(script(arguments.shell))
+    return 0
+
+
+def _noting(arguments: argparse.Namespace) -> Callable[[str], None]:
+    """Return what shows a note: nothing does under ``--quiet``."""
+    return (lambda text: None) if arguments.quiet else complain
+
+
+def _print_json(content: object) -> None:
+    import json
+
+    sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _print_preview(preview: Callable[[int], Preview], arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    console = _stdout(Console)
+    found = preview(console.width)
+    if arguments.json:
+        _print_json(found.content)
+    else:
+        for part in found.parts:
+            console.print(part, highlight=False)
+    return 0
+
+
+def _print_table(results: Results) -> None:
+    from rich.console import Console
+
+    from trainers.run.results import rich_tables
+
+    console = _stdout(Console)
+    for part in rich_tables(results, console.width):
+        console.print(part)
+
+
+def _stdout(console: type[Console]) -> Console:
+    """Return a console on stdout that does not fold tables in pipes and files."""
+
+    class Stdout(console):  # type: ignore[misc, valid-type]
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # rich's own ends in exit code 1
+
+    return Stdout(width=None if sys.stdout.isatty() else 200)

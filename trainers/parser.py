@@ -1,0 +1,403 @@
+"""What can be asked for on the command line: the subcommands of ``ltr`` and their arguments."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from trainers import commands
+from trainers.arguments import file, seconds, shard, share, statistic, whole
+
+_DESCRIPTION = "Learning to rank: convex surrogates first, then an exact reranker of the top with a proof."
+
+_EXAMPLES = """\
+examples:
+  ltr check patients.csv --label ill                 what the columns are, and everything that is wrong with them
+  ltr init patients.csv --label ill                  write patients.toml, a config to start from
+  ltr run patients.toml                              train, rerank, print the table
+  ltr run configs/pima.toml exact.top_k=100 name=k100
+                                                     any key of the config can be set
+  ltr run configs/pima.toml 'surrogate.losses=ranknet,hinge' exact.statistic=dcg@10
+  ltr show runs/pima                                 the table again
+  ltr predict runs/pima patients.csv -o ranked.csv   rank new, unlabelled rows
+  ltr explain runs/pima patients.csv --row 7         why row 7 stands where it does
+  ltr export runs/pima -o model.onnx                 the ranker for other languages and services
+  ltr card patients.csv --label ill -o card          a scoring system for people, proven to rank best
+  ltr score card/card.json new_patients.csv          the total of each row, and its points by question
+  ltr eval run.txt qrels.txt -m nDCG@10 -m AP        measures of a run in trec_eval's format
+  ltr verify certificate.json --require-proof        check a proof in exact arithmetic
+  ltr options                                        every key of an experiment or sweep with its default
+  torchrun --standalone --nproc-per-node 4 -m trainers run configs/pima.toml
+                                                     several processes train the surrogates
+  ltr board runs                                     TensorBoard: the methods of all runs side by side
+  ltr sweep configs/paper/all.toml                   many experiments: data, splits, methods, options
+  ltr sweep configs/paper/all.toml --shard 2/5       the second of five machines' share of it
+  ltr report runs/paper                              tables and figures of a sweep
+  ltr tune study.toml                                search the ranges in its section [tune] for the best options
+
+A run, sweep or search that was interrupted (Ctrl-C, crash) continues when the same command is given again; what is
+finished is never computed twice. Named data sets other than the generated ones are read from the directory in the
+environment variable LTR_DATA; a table of your own is given by data.path and data.label.
+
+exit codes: 0 done, 1 a certificate is wrong, 2 something in the command, config or data is wrong, 3 a certificate could
+not be checked (memory), 130 interrupted
+"""
+
+_DRY = "check everything, say what would be computed, and compute and write nothing"
+_SHORT = {
+    "run": """\
+examples:
+  ltr run patients.toml                   a config of your own: ltr init patients.csv --label ill writes one
+  ltr run patients.toml --dry-run         what it would compute
+  ltr run patients.toml exact.top_k=100 name=k100
+                                          any key can be set; ltr options lists them, ltr options exact a section
+""",
+    "sweep": """\
+examples:
+  ltr sweep configs/paper/all.toml --dry-run
+  ltr sweep configs/paper/all.toml exact.time_limit=10 -j 4
+""",
+    "card": """\
+example:
+  ltr card patients.csv --label ill --questions 3 -o card
+""",
+}
+
+
+class _Paragraphs(argparse.HelpFormatter):
+    """Folds the description, and leaves examples as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if text.startswith("example") else super()._fill_text(text, width, indent)
+
+
+# libraries that reading data imports late: Ctrl-C is best handled between imports
+_DATA = ("pandas", "sklearn.datasets")
+
+
+def parse(argv: Sequence[str] | None = None) -> argparse.Namespace | None:
+    """Return the arguments of a command line; None, with the help printed, where it names no command.
+
+    Raises:
+        SystemExit: arguments that are wrong, or --help and --version.
+    """
+    parser = parser_of_ltr()
+    if "_ARGCOMPLETE" in os.environ:  # the shell asks how a line can go on
+        from trainers.completion import complete
+
+        complete(parser)
+    arguments, rest = parser.parse_known_args(argv)
+    if rest and (not hasattr(arguments, "overrides") or any(text.startswith("-") for text in rest)):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if arguments.command is None:
+        parser.print_help()
+        return None
+    if rest:
+        arguments.overrides = [*arguments.overrides, *rest]
+    return arguments
+
+
+def parser_of_ltr() -> argparse.ArgumentParser:
+    """Return the parser.
+
+    Each command has its function in ``act`` and the modules to import before in ``modules``. Before these are imported,
+    ``early`` checks what can be checked without them; what it returns is in ``given``.
+    """
+    import ltr  # takes a moment: in `main`, where Ctrl-C is handled
+
+    parser = argparse.ArgumentParser(
+        prog="ltr", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--version", action="version", version=f"ltr {ltr.__version__}")
+    subcommands = parser.add_subparsers(dest="command", metavar="COMMAND")
+
+    def add(
+        act: Callable[[argparse.Namespace], int],
+        name: str,
+        summary: str,
+        more: str,
+        *modules: str,
+        early: Callable[[argparse.Namespace], Any] = lambda arguments: None,
+    ) -> Callable[..., Any]:
+        description = f"{summary[0].upper()}{summary[1:]}. {more}"
+        command = subcommands.add_parser(
+            name, help=summary, description=description, epilog=_SHORT.get(name), formatter_class=_Paragraphs
+        )
+        command.set_defaults(act=act, modules=modules, early=early)
+        return command.add_argument
+
+    run = add(
+        commands.run,
+        "run",
+        "run the experiment of a config file, or continue it",
+        "It trains the surrogates and baselines, runs the exact stage and prints the table. The same command continues "
+        "an unfinished run.",
+        *("trainers.run.experiment", "trainers.display", *_DATA, "sklearn.linear_model"),
+        early=commands.check_run,
+    )
+    run("config", metavar="CONFIG", help="a TOML file")
+    run("overrides", metavar="KEY=VALUE", nargs="*", help="set a key, as in exact.top_k=100")
+    run("--fresh", action="store_true", help="throw away an earlier run of this name and start over")
+    run("-n", "--dry-run", action="store_true", help=_DRY)
+    run("--json", action="store_true", help="print JSON in place of tables")
+    run("-q", "--quiet", action="store_true", help="no progress, only the table")
+
+    sweep = add(
+        commands.sweep,
+        "sweep",
+        "compute the missing results of a sweep",
+        "A sweep is many experiments: data sets, splits, methods and options. Each result is a file, computed once; "
+        "the same command continues an unfinished sweep.",
+        *("trainers.sweep.runner", "trainers.display", "rich.console", *_DATA),
+        early=commands.check_sweep,
+    )
+    sweep("config", metavar="CONFIG", help="a TOML file with [[grid]] tables")
+    sweep("overrides", metavar="KEY=VALUE", nargs="*", help="set a key of the sweep or its experiments")
+    jobs = "number of results computed at a time (default: as threads allow)"
+    sweep("-j", "--jobs", type=whole(1), metavar="N", help=jobs)
+    sweep("--threads", type=whole(1), default=1, metavar="N", help="threads for each result (default 1)")
+    sweep("--shard", type=shard, default=(1, 1), metavar="I/N", help="compute part I of N, one part per machine")
+    sweep("--dask", metavar="ADDRESS", help="compute on the workers of a Dask scheduler")
+    known = "take over results from another sweep's folder or cells.jsonl"
+    sweep("--from", dest="known", metavar="FOLDER", type=Path, help=known)
+    sweep("-n", "--dry-run", action="store_true", help=_DRY)
+    sweep("--json", action="store_true", help="print JSON: the folder, what was computed, and what failed")
+    sweep("-q", "--quiet", action="store_true", help="no progress")
+
+    tune = add(
+        commands.tune,
+        "tune",
+        "search for the best options of an experiment",
+        "The section [tune] of the config has ranges of keys. Each trial is measured on parts of the training set; the "
+        "best options are then fitted on all of it, and written as a config. The same command continues a search, also "
+        "with more trials.",
+        *("trainers.tune.runner", "trainers.display", *_DATA, "sklearn.linear_model"),
+        early=commands.check_tune,
+    )
+    tune("config", metavar="CONFIG", help="a TOML file with a section [tune]")
+    tune("overrides", metavar="KEY=VALUE", nargs="*", help="set a key, as in tune.trials=100")
+    tune("--fresh", action="store_true", help="throw away an earlier search of this name and start over")
+    tune("-q", "--quiet", action="store_true", help="no progress, only the table")
+
+    report = add(
+        commands.report,
+        "report",
+        "make tables and figures of a sweep, finished or not",
+        "It writes report.md, report.html (one file with everything in it), figures/ and cells.jsonl (all results in "
+        "one file, for further reports and sweeps).",
+        "trainers.report.report",
+    )
+    report("runs", metavar="RUNS", help="a sweep's folder, the name of one in runs/, or a cells.jsonl")
+    report("-o", "--output", metavar="DIR", type=Path, help="where to write (default: RUNS/report)")
+    report("--reference", metavar="CSV", type=Path, help="published values to compare with")
+    report("--markdown", metavar="FILE", type=Path, help="write the Markdown here too, with links to DIR")
+    report("--title", help="title of the report")
+
+    board = add(
+        commands.board,
+        "board",
+        "compare runs and sweeps in TensorBoard",
+        "The methods on each data set stand side by side. The runs are not changed; repeat the "
+        "command to include new results.",
+        "trainers.board.server",
+    )
+    board("paths", metavar="RUNS", nargs="+", help="a run folder, a folder of runs, a sweep's folder or cells.jsonl")
+    board("--data", action="append", default=[], metavar="NAME", help="show only this data set (repeatable)")
+    board("--split", type=whole(0), metavar="N", help="show this split of sweeps, not the mean over all")
+    board("--logdir", type=Path, metavar="DIR", help="folder of the board (default: in LTR_CACHE)")
+    board("--host", help="where TensorBoard listens (default: this machine alone)")
+    board("--port", type=whole(0, 65535), help="its port (default: the first free from 6006 on; 0 is any)")
+    board("--print", action="store_true", help="do not start TensorBoard, print its command")
+    board("-q", "--quiet", action="store_true", help="no notes")
+
+    show = add(commands.show, "show", "print a run's table", "", "trainers.run.results", early=commands.find_run)
+    show("run", metavar="RUN", help="a run folder, or the name of one in runs/")
+    show("--json", action="store_true", help="print JSON, with all digits")
+
+    predict = add(
+        commands.predict,
+        "predict",
+        "rank new, unlabelled rows with a run",
+        "The rows come from a table or sparse file. Feature columns are found by name; other columns are kept. The "
+        "output is CSV from the top of the list down, with position (1 is the top), score, and the stage that placed "
+        "the row; query by query where the run's data had queries.",
+        *("trainers.run.predict", *_DATA),
+        early=commands.find_run,
+    )
+    predict("run", metavar="RUN", help="a run folder, or the name of one in runs/")
+    predict("data", metavar="DATA", type=Path, help="a table with the run's features, or a sparse file")
+    predict("-o", "--output", metavar="FILE", type=Path, help="write CSV here instead of to stdout")
+    predict("--method", help="a method of the run; its exact stage by default")
+    predict("-q", "--quiet", action="store_true", help="no notes and warnings")
+    predict(
+        "--quote-formulas",
+        action="store_true",
+        help="put an apostrophe before texts that begin with = + - @, a tab or a line break, which spreadsheets run as "
+        "formulas; by default they stay as they are, with a warning. Numbers are never changed",
+    )
+
+    explain = add(
+        commands.explain,
+        "explain",
+        "say why rows stand where a run's ranker puts them",
+        "For a row: what each column adds to its score, and which columns put it above or below its neighbours on the "
+        "list. A linear ranker adds weight times the value's difference to the training mean.",
+        *("trainers.run.explain", *_DATA),
+        early=commands.find_run,
+    )
+    explain("run", metavar="RUN", help="a run folder, or the name of one in runs/")
+    explain("data", metavar="ROWS", type=Path, help="a table with the run's features, or a sparse file")
+    top = "number of a row in the file, from 1 (repeatable; default: the first three of the list)"
+    explain("--row", type=whole(1), action="append", default=[], metavar="N", help=top)
+    explain("--method", help="a method of the run; its exact stage by default")
+    explain("--json", action="store_true", help="print JSON in place of tables")
+    explain("-o", "--output", metavar="FILE", type=Path, help="write what each column adds to all rows here, as CSV")
+    explain("--picture", metavar="FILE", type=Path, help="draw the first of these rows against its neighbours, as PNG")
+    explain("-q", "--quiet", action="store_true", help="no notes and warnings")
+    explain("--quote-formulas", action="store_true", help="as for predict")
+
+    export = add(
+        commands.export,
+        "export",
+        "write a run's ranker as an ONNX model",
+        "Any language with a runtime for ONNX can then score raw rows: missing values are filled in and texts become "
+        "features inside the model. It prints what the inputs hold. It needs the extra onnx: pip install 'ltr[onnx]'.",
+        "trainers.run.export",
+        early=commands.find_run,
+    )
+    export("run", metavar="RUN", help="a run folder, or the name of one in runs/")
+    export("-o", "--output", metavar="FILE", type=Path, required=True, help="where to write, such as model.onnx")
+    export("--method", help="a method of the run; its exact stage by default")
+
+    check = add(
+        commands.check,
+        "check",
+        "print what a table holds",
+        "Each column with its kind, its missing values and what becomes of it; then everything that keeps the table "
+        "from being used, with the line of a config that solves it.",
+        *("trainers.own_table", "pandas"),
+    )
+    check("table", metavar="TABLE", type=file, help="a CSV or other table, or the config of an experiment")
+    _add_columns(check)
+    check("--json", action="store_true", help="print JSON")
+
+    init = add(
+        commands.init,
+        "init",
+        "write a config for a table",
+        "The config is a start: it has the label, columns that cannot be used, and the keys that matter most.",
+        *("trainers.own_table", "pandas"),
+    )
+    init("table", metavar="TABLE", type=file, help="a CSV or other table")
+    _add_columns(init)
+    init("-o", "--output", metavar="FILE", type=Path, help="where to write (default: TABLE's name with .toml, here)")
+
+    card = add(
+        commands.card,
+        "card",
+        "find a scoring system for a table, proven to rank best",
+        "A card is a few yes/no questions about the columns of a table, with points to add up. Columns may hold "
+        "numbers, texts and missing values. The card is printed; with -o it is also written as card.json, card.csv, "
+        "card.md, card.html and card.png, with its proof in certificate.json and the rows of the table in ranked.csv. "
+        "The section [card] of a config does the same with all options: ltr run.",
+        *("trainers.cards", *_DATA),
+        early=commands.check_card,
+    )
+    card("table", metavar="TABLE", type=file, help="a CSV or other table")
+    card("overrides", metavar="KEY=VALUE", nargs="*", help="set a key of a config, as in data.missing=? card.C=0.01")
+    card("--label", required=True, metavar="COLUMN", help="column of the labels: 0 and 1, grades, yes and no")
+    card("--positive", metavar="TEXT", help="the label of the positives, where labels are other texts")
+    card("--drop", action="extend", nargs="+", default=[], metavar="COLUMN", help="leave out these columns")
+    most = "most questions of a card (default 4)"
+    card("--questions", dest="max_questions", type=whole(1, 6), default=4, metavar="N", help=most)
+    card("--points", type=whole(1, 100), default=5, metavar="N", help="most points of a question (default 5)")
+    card("--statistic", type=statistic, default="auc", metavar="NAME", help="what is maximised (default auc)")
+    card("--cuts", type=whole(1), default=5, metavar="N", help="most thresholds of a column of numbers (default 5)")
+    card("--one-per-feature", action="store_true", help="at most one question about each column")
+    card("--test", type=share, default=0.5, metavar="SHARE", help="share of the rows held out (default 0.5)")
+    card("--seed", type=whole(0), default=0, metavar="N", help="seed of the division (default 0)")
+    limit = "stop the search then, without a proof (default 60)"
+    card("--time-limit", type=seconds, default=60.0, metavar="SECONDS", help=limit)
+    card("-o", "--output", metavar="FOLDER", type=Path, help="write the card and the ranked rows here")
+    card("-n", "--dry-run", action="store_true", help=_DRY)
+    card("--json", action="store_true", help="print JSON, as in card.json")
+    card("-q", "--quiet", action="store_true", help="only the card, no notes and warnings")
+    card("--quote-formulas", action="store_true", help="for the ranked rows, as for predict")
+
+    score = add(
+        commands.score,
+        "score",
+        "apply a card to the rows of a table",
+        "The output is CSV: the total of each row and its points by question, then the row itself.",
+        *("trainers.cards", "pandas"),
+    )
+    score("card", metavar="CARD", type=file, help="a card.json or card.csv")
+    score("rows", metavar="ROWS", type=file, help="a table with the columns that the card asks about")
+    score("-o", "--output", metavar="FILE", type=Path, help="write CSV here instead of to stdout")
+    score("-q", "--quiet", action="store_true", help="no warnings")
+    score("--quote-formulas", action="store_true", help="as for predict")
+
+    verify = add(
+        commands.verify,
+        "verify",
+        "check a certificate",
+        "A certificate says what value some weights achieve, and may prove a bound that no weights exceed; both are "
+        "checked in exact arithmetic. ltr/verify.py does the same where nothing but Python is installed.",
+        "ltr.verify",
+    )
+    verify("file", metavar="FILE", help="a certificate")
+    verify("--require-proof", action="store_true", help="reject a certificate that proves no bound")
+    verify("--data", metavar="SHA256", help="reject a certificate about other data")
+    verify("--max-size", metavar="MIB", type=int, help="largest size of the file in MiB (256)")
+
+    evaluation = add(
+        commands.evaluate,
+        "eval",
+        "measure a run of trec_eval's format against judgements",
+        "Values agree with trec_eval's: documents are ordered by score, then by name, and those without a judgement "
+        "are not relevant.",
+        *("trainers.evaluation", "pandas"),
+    )
+    evaluation("run", metavar="RUN", type=file, help="lines of: query Q0 document rank score tag")
+    evaluation("qrels", metavar="QRELS", type=file, help="lines of: query 0 document label")
+    names = "a measure, such as ndcg@10, nDCG@10, ndcg_cut_10, AP, RBP(p=0.8) (repeatable)"
+    evaluation("-m", "--measure", action="append", metavar="NAME", help=names)
+    evaluation("-q", "--per-query", action="store_true", help="also the values of each query")
+    evaluation("-c", "--complete", action="store_true", help="count queries that the run lacks, with 0")
+    level = "least label of a relevant document (default 1)"
+    evaluation("-l", "--level", type=whole(1), default=1, metavar="N", help=level)
+    evaluation("--json", action="store_true", help="JSON, with all digits")
+
+    options = add(
+        commands.options,
+        "options",
+        "list the keys of a config",
+        "Keys of an experiment come first, then those of a sweep and of a search, each with its default and meaning; with "
+        "sections or keys, only these.",
+        "trainers.config.grids",
+    )
+    options("keys", metavar="KEY", nargs="*", help="a section such as exact, or a key such as exact.margin")
+    options("--json", action="store_true", help="print JSON")
+
+    completion = add(
+        commands.completion,
+        "completion",
+        "print what makes a shell complete commands, files, runs and keys",
+        'For bash add eval "$(ltr completion bash)" to ~/.bashrc, for zsh eval "$(ltr completion zsh)" to ~/.zshrc '
+        "after compinit; for fish write ltr completion fish to ~/.config/fish/completions/ltr.fish.",
+        "trainers.completion",
+    )
+    completion("shell", choices=("bash", "zsh", "fish"), help="the shell")
+    return parser
+
+
+def _add_columns(add: Callable[..., Any]) -> None:
+    """Add the options that say what the columns of a table are for."""
+    add("--label", metavar="COLUMN", help="column of the labels: 0 and 1, yes and no, or with --positive any")
+    add("--positive", metavar="TEXT", help="the label of the positives, where labels are others")
+    add("--query", metavar="COLUMN", help="column of the query of each row")
+    add("--weight", metavar="COLUMN", help="column of the weight of each row in training")
+    add("--drop", action="extend", nargs="+", default=[], metavar="COLUMN", help="leave out these columns")
