@@ -12,7 +12,16 @@ MODULES = sorted([*ROOT.glob("ltr/**/*.py"), *ROOT.glob("trainers/**/*.py")])
 
 # each layer may import itself and what stands before it
 LAYERS = [
-    ["ltr.checks", "ltr.native", "ltr.statistics", "ltr.lists", "ltr.threads", "ltr.training", "ltr.verify"],
+    [
+        "ltr.checks",
+        "ltr.native",
+        "ltr.statistics",
+        "ltr.lists",
+        "ltr.pictures",
+        "ltr.threads",
+        "ltr.training",
+        "ltr.verify",
+    ],
     ["ltr.ranks"],
     ["ltr.metrics", "ltr.losses", "ltr.data", "ltr.exact"],
     ["ltr.fitting", "ltr.convex", "ltr.gbdt", "ltr.xgboost_callback"],
@@ -27,7 +36,7 @@ ONLY = {
     "tensorboard": "trainers",
     "torch.utils.tensorboard": "trainers",
     "rich": "trainers",
-    "matplotlib": ("trainers", "ltr.cards.rendering", "ltr.cards.card", "ltr.rankers.explanation"),
+    "matplotlib": ("trainers", "ltr.pictures", "ltr.cards.rendering", "ltr.cards.card", "ltr.rankers.explanation"),
     "pydantic": "trainers",
     "torchmetrics": "ltr.metrics.torchmetrics",
     "xgboost": "ltr.xgboost_callback",
