@@ -75,3 +75,22 @@ def shortened(text: str, most: int) -> str:
             break
         tail = letter + tail
     return f"{head}…{tail}"
+
+
+def wrapped(text: str, most: int, lines: int = 2) -> str:
+    """Return a text in a few lines of at most this many letters, broken between words or shortened where it is longer.
+
+    Examples:
+        >>> wrapped("systolic_blood_pressure_at_admission", 20).splitlines()
+        ['systolic_blood_', 'pressure_a…admission']
+    """
+    found: list[str] = []
+    while len(found) < lines - 1 and letters(text) > most:
+        end = len(text)
+        while letters(text[:end]) > most:
+            end -= 1
+        at = 1 + max(text.rfind(mark, 0, end) for mark in " _/=,")
+        end = at if at > end // 2 else end
+        found.append(text[:end].rstrip())
+        text = text[end:].lstrip()
+    return "\n".join([*found, shortened(text, most)])

@@ -180,8 +180,9 @@ def _draw_strips(axes: Axes, labels: NDArray[np.int64], base: str) -> None:
     name = textwrap.fill(shortened(base, 30).replace("_", " "), 12)
     axes.set_yticks([0, 1], [name, "reranked"], fontsize=SMALL, parse_math=False)
     entries = [Patch(color=POSITIVE, label="positive"), Patch(color=NEGATIVE, label="negative")]
-    place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
-    axes.legend(handles=entries, ncols=2, frameon=False, fontsize=SMALL, **place)
+    axes.legend(
+        handles=entries, ncols=2, frameon=False, fontsize=SMALL, loc="lower center", bbox_to_anchor=(0.5, 1.0)
+    )  # fmt: skip
     axes.tick_params(length=0)
     for side in axes.spines.values():
         side.set_visible(False)
