@@ -275,6 +275,13 @@ def test_a_method_has_the_colour_that_it_has_in_reports_on_every_data_set(board)
     assert colours["uis/exact, K = 5"] == colours["pima/exact, K = 5"] == METHOD_COLOURS.index(RERANKED)
 
 
+def test_a_board_without_empty_runs_is_one_that_tensorboard_shows(tmp_path):
+    made = comparisons_of_sweep(read_sweep(write_sweep(tmp_path / "made", grid("abcdef", [0]))))
+    runs = [name for name, _, _ in runs_of(made)]
+    assert len(runs) == 6 * 5 + 6 + 1 <= 40
+    assert len(runs_of(made[:2])) == 2 * 5 + 2 + 2 + 1  # with two empty ones
+
+
 def test_roc_curves_have_the_colours_of_the_charts(sweep):
     comparison = comparisons_of_sweep(read_sweep(sweep))[0]
     drawn = roc_figure(comparison, "test").axes[0].lines[:-1]

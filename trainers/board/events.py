@@ -48,6 +48,10 @@ OVERVIEW = "overview"
 RESULTS = "results"
 """Name of the TensorBoard run of a comparison's tables and pictures, behind the comparison's."""
 
+SHOWN_AT_FIRST = 40
+"""TensorBoard shows no run at first where there are more."""
+_MORE_OF_EXACT = (3, 4, 5, 0, 2, 6)
+"""Places of the colours of further lines of the exact stage, in the order of preference: light blue first."""
 _UNSAFE = re.compile(r'[<>:"/\\|?*\x00-\x1f]')
 
 
@@ -61,27 +65,41 @@ def colours_of(lines: Sequence[Line]) -> dict[str, int]:
     count = len(METHODS)
     by_others = Counter(wanted[name] % count for name, method in methods.items() if method != EXACT)
     found: dict[str, int] = {}
-    for name in sorted(wanted, key=lambda name: (methods[name] != EXACT, wanted[name])):
+    for name in (name for name, method in methods.items() if method == EXACT):
+        first = [wanted[name], *_MORE_OF_EXACT]
+        found[name] = min(
+            first, key=lambda place: (place in found.values(), place != wanted[name] and by_others[place])
+        )
+    free = [place for place in range(count) if place not in found.values()] or list(range(count))
+    others = sorted(set(wanted) - set(found), key=lambda name: (wanted[name] % count not in free, wanted[name]))
+    for name in others:
         used = Counter(found.values())
-        own = {place for other, place in found.items() if methods[other] == EXACT}
-        free = [place for place in range(count) if place not in own] or list(range(count))
-        if wanted[name] % count in free and not used[wanted[name] % count]:
-            found[name] = wanted[name] % count
-        elif methods[name] == EXACT:
-            found[name] = min(free, key=lambda place: (used[place], by_others[place]))
-        else:
-            found[name] = min(free, key=lambda place: used[place])
+        own = wanted[name] % count
+        found[name] = own if own in free and not used[own] else min(free, key=lambda place: used[place])
     return found
 
 
-def runs_of(comparisons: Sequence[Comparison]) -> list[tuple[str, Comparison | None, Line | None]]:
-    """Return the TensorBoard runs in order: name, comparison and line; without a line a comparison's results."""
+TensorBoardRun = tuple[str, Comparison | None, Line | None]
+"""Name, comparison and line of a TensorBoard run; without a line, it has the comparison's results."""
+
+
+def runs_of(comparisons: Sequence[Comparison]) -> list[TensorBoardRun]:
+    """Return the TensorBoard runs in order.
+
+    Empty runs are left out where TensorBoard would show no run at first with them. Then some colours differ.
+    """
+    runs = _in_order(comparisons, spares=True)
+    compact = _in_order(comparisons, spares=False)
+    return compact if len(compact) <= SHOWN_AT_FIRST < len(runs) else runs
+
+
+def _in_order(comparisons: Sequence[Comparison], *, spares: bool) -> list[TensorBoardRun]:
     waiting: dict[int, deque[tuple[Comparison, Line]]] = {place: deque() for place in range(len(METHODS))}
     for comparison in comparisons:
         colours = colours_of(comparison.lines)
         for line in comparison.lines:
             waiting[colours[line.name]].append((comparison, line))
-    results, spare, found = deque(comparisons), 0, list[tuple[str, Comparison | None, Line | None]]()
+    results, spare, found = deque(comparisons), 0, list[TensorBoardRun]()
 
     def add(comparison: Comparison, line: Line | None = None) -> None:
         parts = (_UNSAFE.sub("_", name) for name in (comparison.name, RESULTS if line is None else line.name))
@@ -92,9 +110,11 @@ def runs_of(comparisons: Sequence[Comparison]) -> list[tuple[str, Comparison | N
             add(*lines.popleft())
         elif results:
             add(results.popleft())
-        else:
+        elif spares:
             spare += 1
             found.append((f"spare/{spare}", None, None))
+        else:
+            add(*max(waiting.values(), key=len).popleft())
     for comparison in results:
         add(comparison)
     return [*found, (OVERVIEW, None, None)]
@@ -229,8 +249,6 @@ def roc_figure(comparison: Comparison, part: str) -> Figure | None:
     return figure
 
 
-SHOWN_AT_FIRST = 40
-"""TensorBoard shows no run at first where there are more."""
 _UNFOLDED = 3
 """Comparisons whose charts are unfolded at first, where the runs are shown; TensorBoard loads what is unfolded."""
 
