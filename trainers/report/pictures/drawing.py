@@ -67,7 +67,10 @@ def looks(methods: Iterable[str]) -> dict[str, tuple[str, str]]:
     """
     count = len(METHODS)
     found = places(methods).items()
-    return {name: (METHODS[place % count], _MARKERS[(place + place // count) % len(_MARKERS)]) for name, place in found}
+    return {
+        name: (METHODS[place % count], _MARKERS[(place % count + place // count) % len(_MARKERS)])
+        for name, place in found
+    }
 
 
 def canvas(height: float, width: float = WIDTH) -> Figure:
