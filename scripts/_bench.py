@@ -256,7 +256,7 @@ class Study:
 
     def _draw(self, records: Sequence[Json], path: Path) -> None:
         """Draw time and memory of single lists over their length, on logarithmic axes."""
-        figure, looks = draw.canvas(2.6 * len(self.plot) + 0.8), {}
+        figure, looks = draw.canvas(2.6 * len(self.plot) + 0.8, draw.WIDE), {}
         panels = figure.subplots(len(self.plot), 2, squeeze=False, sharex=True)
         single = [record for record in records if "value" in record and len(record["shape"]) == 1]
         for both, (title, curves) in zip(panels, self.plot.items(), strict=True):

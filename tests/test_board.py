@@ -12,16 +12,19 @@ from hypothesis import strategies as st
 from sklearn.metrics import precision_recall_curve, roc_auc_score
 
 from ltr.exact.solution import relative_gap
+from ltr.pictures import METHODS as METHOD_COLOURS
+from ltr.pictures import RERANKED
 from tests.board_events import charts, curves, events, hparams, tags, tensor
 from trainers.board import build
 from trainers.board import events as board_events
 from trainers.board.build import Board, build_board
 from trainers.board.comparisons import comparisons_of_sweep, mean_curve
-from trainers.board.events import layout_of, roc_figure
+from trainers.board.events import colours_of, layout_of, roc_figure, runs_of
 from trainers.board.server import command, links
 from trainers.files import RunError, write_json
 from trainers.records import cell_file, pack_labels, read_sweep, thinned, unpack_labels, write_cell, write_export
 from trainers.report.page import Picture, Section, Text
+from trainers.report.pictures.drawing import looks
 
 STATISTIC = "dcg(base=e)"
 EXACT_OPTIONS = {"base": "logistic_regression", "statistic": STATISTIC, "C": 0.25, "margin": 1e-4, "time_limit": 2.0}
@@ -115,7 +118,8 @@ def no_pictures(monkeypatch):
 
 
 def test_each_method_of_each_data_set_is_one_run_with_one_file(board):
-    expected = {f"{data}/{label}" for data in ("uis", "pima") for label in LABELS} | {"overview"}
+    expected = {f"{data}/{label}" for data in ("uis", "pima") for label in [*LABELS, "results"]}
+    expected |= {"overview", "spare/1", "spare/2"}
     files = list(board.rglob("events.*"))
     assert sorted(str(path.parent.relative_to(board)) for path in files) == sorted(expected)
 
@@ -235,10 +239,12 @@ def test_few_comparisons_are_unfolded_and_none_where_tensorboard_shows_no_run_at
         comparisons_of_sweep(read_sweep(write_sweep(tmp_path / names, grid(names, [0]))))
         for names in ("abcd", "abcdefgh")
     )
-    assert [c.title for c in layout_of(few).category if not c.closed] == ["a", "b", "c"]
-    assert all(c.closed for c in layout_of(many).category)
-    assert list(links(Board(tmp_path, tuple(few)), "http://localhost:1/")) == ["a, b, c, d"]
-    by_data = links(Board(tmp_path, tuple(many)), "http://localhost:1/")
+    counts = [len(runs_of(comparisons)) for comparisons in (few, many)]
+    assert counts[0] <= 40 < counts[1]
+    assert [c.title for c in layout_of(few, counts[0]).category if not c.closed] == ["a", "b", "c"]
+    assert all(c.closed for c in layout_of(many, counts[1]).category)
+    assert list(links(Board(tmp_path, tuple(few), counts[0]), "http://localhost:1/")) == ["a, b, c, d"]
+    by_data = links(Board(tmp_path, tuple(many), counts[1]), "http://localhost:1/")
     assert list(by_data) == list("abcdefgh")
     assert by_data["a"].startswith("http://localhost:1/?smoothing=0&runFilter=%5Ea%5B")
 
@@ -249,11 +255,38 @@ def test_the_exact_stage_has_colours_of_its_own(tmp_path, others, exact):
     methods = [(f"loss{number}", {}) for number in range(others)]
     methods += [("exact", {"exact.top_k": k}) for k in range(5, 5 + exact)]
     made = build_board([str(write_sweep(tmp_path / "made", grid(["uis"], [0], methods)))], folder=tmp_path / "b")
-    files = sorted(made.folder.glob("uis/*/events.*"), key=lambda path: int(path.suffix[1:]))
-    colours = [number % 7 for number in range(len(files))]
-    of_exact = [c for c, path in zip(colours, files, strict=True) if path.parent.name.startswith("exact")]
+    colours = colours_in_tensorboard(made.folder)
+    of_exact = {colours.pop(name) for name in list(colours) if name.startswith("uis/exact")}
     assert len(of_exact) == exact
-    assert all(colours.count(colour) == 1 for colour in of_exact)
+    assert of_exact.isdisjoint(colour for name, colour in colours.items() if name.startswith("uis/loss"))
+
+
+def colours_in_tensorboard(folder):
+    """The number of the colour of each run, which follows from the order in which the runs were begun."""
+    files = sorted(folder.rglob("events.*"), key=lambda path: int(path.suffix[1:]))
+    return {str(path.parent.relative_to(folder)): number % 7 for number, path in enumerate(files)}
+
+
+def test_a_method_has_the_colour_that_it_has_in_reports_on_every_data_set(board):
+    colours = colours_in_tensorboard(board)
+    for label in ("ranknet", "logistic_regression", "p_norm_push(p=2)"):
+        own = METHOD_COLOURS.index(looks([label])[label][0])
+        assert colours[f"uis/{label}"] == colours[f"pima/{label}"] == own
+    assert colours["uis/exact, K = 5"] == colours["pima/exact, K = 5"] == METHOD_COLOURS.index(RERANKED)
+
+
+def test_a_board_without_empty_runs_is_one_that_tensorboard_shows(tmp_path):
+    made = comparisons_of_sweep(read_sweep(write_sweep(tmp_path / "made", grid("abcdef", [0]))))
+    runs = [name for name, _, _ in runs_of(made)]
+    assert len(runs) == 6 * 5 + 6 + 1 <= 40
+    assert len(runs_of(made[:2])) == 2 * 5 + 2 + 2 + 1  # with two empty ones
+
+
+def test_roc_curves_have_the_colours_of_the_charts(sweep):
+    comparison = comparisons_of_sweep(read_sweep(sweep))[0]
+    drawn = roc_figure(comparison, "test").axes[0].lines[:-1]
+    found = {line.get_label().rpartition(" (")[0]: line.get_color() for line in drawn}
+    assert found == {name: METHOD_COLOURS[place] for name, place in colours_of(comparison.lines).items()}
 
 
 # --- HPARAMS, precision and recall, pictures, tables -----------------------------------------------------------
@@ -270,8 +303,8 @@ def test_hparams_has_a_row_for_each_method_of_each_data_set(sweep, board):
     parameters, metrics = rows["uis/exact, K = 5"]
     made = records_of(sweep, "uis", "exact, K = 5")
     assert parameters == {
-        "data": "uis", "method": "exact", "K": "5", "base": "logistic_regression", "C": 0.25, "margin": 1e-4,
-        "time limit": 2.0, "split": "mean of 2",
+        "data": "uis", "method": "exact", "K": "5", "base": "logistic_regression", "C": "0.25", "margin": "0.0001",
+        "time limit": "2", "split": "mean of 2",
     }  # fmt: skip
     for tag, value in {
         "values/gap": np.mean([one["list"]["gap"] for one in made]),
@@ -281,7 +314,7 @@ def test_hparams_has_a_row_for_each_method_of_each_data_set(sweep, board):
     }.items():
         assert metrics[tag] == pytest.approx(value)
     parameters, metrics = rows["pima/ranknet"]
-    assert parameters == {"data": "pima", "method": "ranknet", "l2": 1e-4, "split": "mean of 2"}
+    assert parameters == {"data": "pima", "method": "ranknet", "l2": "0.0001", "split": "mean of 2"}
     assert "values/gap" not in metrics
 
 
@@ -310,11 +343,11 @@ def test_roc_curves_have_the_area_of_their_legend(sweep):
     assert [text.get_text() for text in legend.get_texts()] == [f"{k} ({v:.3f})" for k, v in expected.items()]
 
 
-def test_pictures_and_tables_are_in_the_overview(board):
-    found = events(board / "overview")
+def test_pictures_and_tables_are_beside_the_methods_of_their_data_set(board):
+    assert "guide/text_summary" in events(board / "overview").Tags()["tensors"]
+    found = events(board / "uis" / "results")
     assert {"uis/ROC curves/train", "uis/ROC curves/test"} <= set(found.Tags()["images"])
-    assert "guide/text_summary" in found.Tags()["tensors"]
-    text = tensor(board / "overview", "pima/results/text_summary")[0].decode()
+    text = tensor(board / "pima" / "results", "pima/results/text_summary")[0].decode()
     assert text.startswith(
         "pima, split: mean of 2\n\n| method | train dcg(base=e) | test dcg(base=e) | value on list |"
     )
@@ -322,7 +355,7 @@ def test_pictures_and_tables_are_in_the_overview(board):
 
 
 def test_a_table_shows_means_and_deviations(sweep, board):
-    text = tensor(board / "overview", "uis/results, other statistics/text_summary")[0].decode()
+    text = tensor(board / "uis" / "results", "uis/results, other statistics/text_summary")[0].decode()
     values = [made["test"]["auc"] for made in records_of(sweep, "uis", "ranknet")]
     assert f"| {np.mean(values):.3f} ± {np.std(values, ddof=1):.3f} |" in text.splitlines()[4]
 
@@ -354,7 +387,7 @@ def test_a_grown_sweep_replaces_the_board(tmp_path):
 def test_splits_of_an_unfinished_sweep_are_counted_by_method(tmp_path):
     folder = write_sweep(tmp_path / "made", grid(["uis"], [0, 1]), missing=["/1/exact", "full"])
     target = build_board([str(folder)], folder=tmp_path / "b").folder
-    text = tensor(target / "overview", "uis/results/text_summary")[0].decode()
+    text = tensor(target / "uis" / "results", "uis/results/text_summary")[0].decode()
     assert "| ranknet (mean of 2) |" in text
     assert "| exact, K = 5 (0) |" in text
 
@@ -366,7 +399,7 @@ def test_a_failure_leaves_the_old_board(sweep, tmp_path, monkeypatch):
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(build, "write_overview", fail)
+    monkeypatch.setattr(build, "write_board", fail)
     with pytest.raises(RunError, match=r"cannot write .*board: No space left on device"):
         build_board([str(sweep)], folder=target)
     assert sorted(target.rglob("*")) == before
@@ -445,7 +478,7 @@ def test_two_sweeps_of_one_data_set_keep_their_names_apart(sweep, tmp_path):
     other = write_sweep(tmp_path / "other", grid(["uis"], [2]))
     made = build_board([str(sweep), str(other)], folder=tmp_path / "b")
     assert [one.name for one in made.comparisons] == ["uis (made)", "pima", "uis (made) 2"]
-    assert len(list(made.folder.rglob("events.*"))) == 16
+    assert len([path for path in made.folder.rglob("events.*") if "spare" not in path.parts]) == 15 + 3 + 1
     patterns = [p for category in charts(made.folder).values() for chart in category.values() for p in chart]
     known = tags(made.folder)
     assert all(any(re.match(pattern, tag) for tag in known) for pattern in patterns)

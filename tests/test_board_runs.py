@@ -125,7 +125,7 @@ def test_runs_on_the_same_data_are_one_comparison(finished, tmp_path):
     _, rows = hparams(made.folder)
     assert rows["table/exact, all"][0]["K"] == "20"
     assert {rows[f"table/ranknet, {run}"][0]["split"] for run in ("all", "plain")} == {"0", "1"}
-    images = events(made.folder / "overview").Tags()["images"]
+    images = events(made.folder / "table" / "results").Tags()["images"]
     assert {"table/ranked list, training, all", "table/ranked list, test, all", "table/ROC curves/test"} == set(
         images
     ) - {"table/ROC curves/train"}
@@ -144,8 +144,8 @@ def test_runs_of_one_name_are_told_apart_by_their_folders(finished, tmp_path):
 
 def test_a_run_without_an_exact_stage_has_no_charts_of_one(finished, tmp_path):
     board = build_board([str(finished / "runs" / "plain")], folder=tmp_path / "b").folder
-    assert not [title for title in charts(board)["table"] if "exact" in title]
-    assert "convex loss while training" in charts(board)["table"]
+    assert not [title for title in charts(board)["table: run plain"] if "exact" in title]
+    assert "convex loss while training" in charts(board)["table: run plain"]
 
 
 def test_an_unfinished_run_shows_what_there_is(workplace, tmp_path):
@@ -155,7 +155,7 @@ def test_an_unfinished_run_shows_what_there_is(workplace, tmp_path):
     shutil.rmtree(run / "logistic_regression")
     (run / "hinge" / "result.json").unlink()
     board = build_board([str(run)], folder=tmp_path / "b").folder
-    assert sorted(path.name for path in (board / "table").iterdir()) == ["exact", "hinge", "ranknet"]
+    assert sorted(path.name for path in (board / "table").iterdir()) == ["exact", "hinge", "ranknet", "results"]
     assert "table/bound" in curves(board / "table" / "exact")
     assert "table/loss" in curves(board / "table" / "hinge")
     _, rows = hparams(board)
@@ -190,7 +190,7 @@ def test_queries_are_compared_by_their_mean_shares(tmp_path):
     )
     assert main(["run", str(tmp_path / "search.toml"), f"runs_dir={tmp_path}", "-q"]) == 0
     made = build_board([str(tmp_path / "search")], folder=tmp_path / "b")
-    assert "ndcg while training, test set" in charts(made.folder)["grouped"]
+    assert "ndcg while training, test set" in charts(made.folder)["grouped: run search"]
     assert not [tag for tag in curves(made.folder / "grouped" / "ranknet") if "precision" in tag]
 
 

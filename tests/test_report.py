@@ -198,7 +198,9 @@ def test_the_page_needs_nothing_else(plain, tmp_path):
 
 def test_every_table_scrolls_in_a_box_of_its_own(plain, tmp_path):
     text = write_report(small(), tmp_path / "out").html.read_text()
-    assert text.count("<table>") == len(re.findall(r'<div class="scroll" tabindex="0">\s*<table>', text))
+    assert text.count("<table>") == len(
+        re.findall(r'<div class="scroll" tabindex="0" role="region" aria-label="[^"]+">\s*<table>', text)
+    )
 
 
 def test_names_of_users_cannot_become_markup(plain, tmp_path):

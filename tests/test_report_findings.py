@@ -266,8 +266,8 @@ def test_no_difference_is_said_plainly():
     text = verdict_text(found.gains["test"], STAGE, "it", 2)
     assert text.startswith("None of the 4 differences is significant after correction")
     assert "the exact stage was not shown to differ from it, on any of a and b" in text
-    assert "4 are above 0 and 0 below" in text
-    assert advice(found).startswith("**Keep the base ranker: reranking is not shown to change `dcg(base=e)`")
+    assert "Differences above 0: 4; below 0: 0." in text
+    assert advice(found).startswith("**Keep the base ranker: reranking was not shown to change `dcg(base=e)`")
     equal = Evidence(sweep({"a": 0.0}, noise=np.zeros(6)).results)
     assert "are equal on each split" in verdict_text(equal.gains["test"], STAGE, "it", 2)
     single = Evidence(sweep({"a": 0.0}, lengths=(50,)).results)

@@ -14,11 +14,12 @@ import scipy.stats
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 
+from ltr.pictures import RERANKED, SMALL, WIDTH
 from trainers.records import SweepResults, pack_labels, unpack_labels
 from trainers.report.evidence import Evidence, K, Series, Variant, in_order
 from trainers.report.page import Picture, Text
 from trainers.report.pictures import pictures
-from trainers.report.pictures.drawing import COLOURS
+from trainers.report.pictures.drawing import COLOURS, looks
 from trainers.report.pictures.search import FIRST, gap_pictures, median_gap, trace_pictures
 from trainers.report.pictures.values import gain_pictures, list_pictures, method_pictures, option_pictures
 
@@ -221,6 +222,33 @@ def test_a_sweep_with_one_length_everywhere_has_its_subjects_too():
     assert [section.title for section in sections] == SUBJECTS[:5]
     assert lines_of(panel(only(drawn(sections)["Gap over time"]), "left")).keys() == {"10"}
     render(sections)
+
+
+def test_a_method_has_one_look_whatever_stands_beside_it():
+    every = looks(["exact", "ranknet", "hinge", "logistic_regression", "rankboost", "my_module:MyLoss"])
+    assert len(set(every.values())) == len(every)
+    for method, look in every.items():
+        assert looks([method]) == {method: look}
+    assert [method for method, (colour, _) in every.items() if colour == RERANKED] == ["exact"]
+    picture = only(method_pictures(EVIDENCE))
+    for entry, text in zip(
+        picture.figure.legends[0].legend_handles, picture.figure.legends[0].get_texts(), strict=True
+    ):
+        if (method := text.get_text()) in EVIDENCE.methods:
+            assert (entry.get_color(), entry.get_marker()) == looks(EVIDENCE.methods)[method]
+
+
+def test_pictures_are_narrow_enough_for_a_phone():
+    for picture in itertools.chain.from_iterable(drawn(pictures(EVIDENCE)).values()):
+        assert picture.figure.get_figwidth() == WIDTH
+        sizes = [text.get_fontsize() for axes in picture.figure.axes for text in axes.get_xticklabels()]
+        assert min(sizes) >= SMALL
+
+
+def test_a_long_name_of_data_is_shortened():
+    sweep = Sweep().grid("m", ["measurements_of_all_patients_of_2019", "b"], range(2), [BASE, "exact"], {})
+    titles = [axes.get_title(loc="left") for axes in only(gain_pictures(Evidence(sweep.results))).figure.axes]
+    assert titles == ["measurements…nts_of_2019", "b"]
 
 
 # --- tables ------------------------------------------------------------------------------------------------------

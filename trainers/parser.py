@@ -375,8 +375,8 @@ def parser_of_ltr() -> argparse.ArgumentParser:
         commands.options,
         "options",
         "list the keys of a config",
-        "Keys of an experiment come first, then those of a sweep and of a search, each with its default and meaning; with "
-        "sections or keys, only these.",
+        "Keys of an experiment come first, then those of a sweep and of a search, each with its default and meaning. "
+        "With sections or keys it lists only these.",
         "trainers.config.grids",
     )
     options("keys", metavar="KEY", nargs="*", help="a section such as exact, or a key such as exact.margin")

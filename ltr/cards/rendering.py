@@ -9,11 +9,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ltr.cards.card import Card, Counts, statistic_name, wilson
+from ltr.pictures import FAINT, GREY, INK, METHODS, SMALL, TEST, TITLE, TRAINING, WIDTH, fonts, shortened, wrapped
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _WIDTH = 80
+_TICKS = 17  # most totals with a label in a picture
 _SIDE_BY_SIDE = 2  # data sets beside each other in a text
 _MARKDOWN = re.compile(r"([\\`*_\[\]<&|$~#])")
 _LATEX = {
@@ -138,45 +141,52 @@ def figure(card: Card) -> Figure:
     """Return a card and the share of positives by total as a figure."""
     from matplotlib.figure import Figure
 
-    names = [(textwrap.fill(name, 44), points) for name, points in _lines(card, _plain)]
-    facts = [line for fact in _facts(card, _plain) for line in textwrap.wrap(fact, 80)]
-    heights = [1 + name.count("\n") for name, _ in names]
-    height = max(3.2, 0.3 * sum(heights) + 0.21 * len(facts) + 1.0)
-    drawn = Figure(figsize=(10 if card.counts else 5.4, height), layout="constrained")
-    left, *right = drawn.subplots(
-        1, 2 if card.counts else 1, squeeze=False, width_ratios=[1.15, 1][: 1 + bool(card.counts)]
-    )[0]
-    left.set_axis_off()
-    left.set(xlim=(0, 1), ylim=(height, 0))
-    left.set_title(
-        textwrap.shorten(f"Card for {_plain(card.label)}", 60), loc="left", fontweight="bold", parse_math=False
-    )
-    place = 0.15
-    for (name, points), lines in zip(names, heights, strict=True):
-        left.text(0.0, place, name, va="top", parse_math=False)
-        left.text(1.0, place, points, va="top", ha="right", fontweight="bold")
-        place += 0.3 * lines
-        left.axhline(place - 0.06, color="0.85", linewidth=0.8)
-    left.text(0.0, place + 0.1, "\n".join(facts), va="top", fontsize=8, color="0.35", parse_math=False)
-    for axes in right:
-        totals = _totals(card.counts)[::-1]
-        step = 0.8 / len(card.counts)
-        for number, counts in enumerate(card.counts):
-            found = [(at, *counts.of(total)) for at, total in enumerate(totals)]
-            known = [(at, rows, positives) for at, rows, positives in found if rows]
-            x = [at + (number - (len(card.counts) - 1) / 2) * step for at, *_ in known]
-            shares = [positives / rows for _, rows, positives in known]
-            ends = [wilson(positives, rows) for _, rows, positives in known]
-            low = [max(0.0, share - end[0]) for share, end in zip(shares, ends, strict=True)]
-            high = [max(0.0, end[1] - share) for share, end in zip(shares, ends, strict=True)]
-            color = ("#4477aa", "#ee8866", "#228833", "#aa3377")[number % 4]
-            axes.bar(x, shares, 0.92 * step, color=color, label=_plain(counts.name).replace("$", r"\$"))
-            axes.errorbar(x, shares, [low, high], fmt="none", ecolor="0.25", elinewidth=1, capsize=2)
-        axes.set_xticks(range(len(totals)), [str(total) for total in totals])
-        axes.set(xlabel="total", ylabel="share of positives, 90 % interval", ylim=(0, 1))
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=4)
+    names = [(wrapped(name, 44, lines=4), points) for name, points in _lines(card, _plain)]
+    facts = [line for fact in _facts(card, _plain) for line in textwrap.wrap(fact, 68)]
+    high = 0.5 + sum(0.08 + 0.17 * (1 + name.count("\n")) for name, _ in names) + 0.15 * len(facts)
+    heights = [high, 2.6][: 1 + bool(card.counts)]
+    with fonts():
+        drawn = Figure(figsize=(WIDTH, sum(heights) + 0.3), layout="constrained", dpi=144)
+        above, *below = drawn.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
+        above.set_axis_off()
+        above.set(xlim=(0, 1), ylim=(high, 0))
+        title = shortened(f"Card for {_plain(card.label)}", 42)
+        above.set_title(title, loc="left", fontsize=TITLE, fontweight="bold", parse_math=False)
+        place = 0.1
+        for name, points in names:
+            above.text(0.0, place, name, va="top", fontsize=SMALL, parse_math=False)
+            above.text(1.0, place, points, va="top", ha="right", fontsize=SMALL, fontweight="bold")
+            place += 0.08 + 0.17 * (1 + name.count("\n"))
+            above.axhline(place - 0.05, color=FAINT, linewidth=0.8)
+        above.text(0.0, place + 0.08, "\n".join(facts), va="top", fontsize=SMALL - 2, color=GREY, parse_math=False)
+        for axes in below:
+            _draw_shares(axes, card.counts)
     return drawn
+
+
+def _draw_shares(axes: Axes, every: Sequence[Counts]) -> None:
+    """Draw the share of positives among the rows with each total, with its interval."""
+    totals = _totals(every)[::-1]
+    step = 0.8 / len(every)
+    for number, counts in enumerate(every):
+        found = [(at, *counts.of(total)) for at, total in enumerate(totals)]
+        known = [(at, rows, positives) for at, rows, positives in found if rows]
+        x = [at + (number - (len(every) - 1) / 2) * step for at, *_ in known]
+        shares = [positives / rows for _, rows, positives in known]
+        ends = [wilson(positives, rows) for _, rows, positives in known]
+        low = [max(0.0, share - end[0]) for share, end in zip(shares, ends, strict=True)]
+        high = [max(0.0, end[1] - share) for share, end in zip(shares, ends, strict=True)]
+        label = shortened(_plain(counts.name), 24).replace("$", r"\$")
+        axes.bar(x, shares, 0.92 * step, color=(TRAINING, TEST, *METHODS)[number % 9], label=label)
+        axes.errorbar(x, shares, [low, high], fmt="none", ecolor=INK, elinewidth=0.8, capsize=1.5)
+    shown = range(0, len(totals), 1 + len(totals) // _TICKS)
+    axes.set_xticks(shown, [str(totals[at]) for at in shown])
+    axes.tick_params(labelsize=SMALL)
+    axes.set(ylim=(0, 1))
+    axes.set_xlabel("total", fontsize=SMALL)
+    axes.set_ylabel("share of positives,\n90 % interval", fontsize=SMALL)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=SMALL)
 
 
 def _lines(card: Card, escaped: Callable[[str], str]) -> list[tuple[str, str]]:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr.pictures import ABOVE, BELOW, INK, SMALL, TITLE, WIDTH, fonts, shortened, wrapped
+
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
@@ -19,8 +21,8 @@ BASE_SCORE, CONSTANT, TOTAL = "base score", "constant", "total"
 RESERVED = (BASE_SCORE, CONSTANT, TOTAL)
 """Names of columns that stand beside those of the features."""
 
-_MORE, _LESS = "#1f6fb2", "#b5341c"
 _SHOWN = 12  # columns of a picture
+_LETTERS = 24  # of a line of a column's name in a picture
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -141,15 +143,18 @@ class Explanation:
         if not compared:
             raise ValueError(f"row {row!r} is the only one on its list: explain more rows, or take its line of frame")
         tables = {neighbour: self.against(row, neighbour)[:-1] for neighbour in compared.values()}
-        longest = max(min(len(table), _SHOWN + 1) for table in tables.values())
-        figure = Figure(figsize=(5.2 * len(tables), 1.9 + 0.3 * longest), layout="constrained", dpi=110)
-        FigureCanvasAgg(figure)
-        for axes, (neighbour, table) in zip(
-            np.atleast_1d(figure.subplots(1, len(tables))), tables.items(), strict=True
-        ):
-            _bars(axes, table)
-            axes.set_title(f"against {self._name(neighbour)}", fontsize=11)
-        figure.suptitle(f"Why {self._name(row)} stands where it does")
+        bars = [_bars_of(table) for table in tables.values()]
+        heights = [0.75 + sum(0.1 + 0.14 * label.count("\n") for label in [*labels, "\n"]) for labels, _ in bars]
+        with fonts():
+            figure = Figure(figsize=(WIDTH, sum(heights) + 0.45), layout="constrained", dpi=144)
+            FigureCanvasAgg(figure)
+            drawn = figure.subplots(len(tables), 1, height_ratios=heights, squeeze=False)[:, 0]
+            for axes, neighbour, (labels, values) in zip(drawn, tables, bars, strict=True):
+                _draw_bars(axes, labels, values)
+                title = shortened(f"against {self._name(neighbour)}", 44)
+                axes.set_title(title, fontsize=TITLE, parse_math=False)
+            title = f"Why {shortened(self._name(row), 28)} stands where it does"
+            figure.suptitle(title, fontsize=TITLE, fontweight="bold", parse_math=False)
         return figure
 
     def _name(self, row: Hashable) -> str:
@@ -190,25 +195,33 @@ def summed(values: pd.DataFrame, parts: FloatArray, scores: FloatArray) -> pd.Da
     return frame
 
 
-def _bars(axes: Any, table: pd.DataFrame) -> None:  # noqa: ANN401 (of matplotlib)
-    """Draw differences by column, the largest ones alone where there are many."""
+def _bars_of(table: pd.DataFrame) -> tuple[list[str], FloatArray]:
+    """Return labels and lengths of the bars: the columns that differ, the largest ones alone where there are many."""
     values = table["difference"]
+    rest: list[float] = []
     if len(values) > _SHOWN:
         largest = values.abs().sort_values(ascending=False).index[:_SHOWN]
-        rest = values.drop(largest)
+        rest = [float(values.drop(largest).sum())]
         values = values[values.index.isin(largest)]
-        values[f"{len(rest)} more columns"] = rest.sum()
-    at = np.arange(len(values))
-    axes.barh(at, values, color=np.where(values > 0, _MORE, _LESS))
-    axes.set_yticks(at, [_label(str(name), table) for name in values.index], fontsize=9)
-    axes.invert_yaxis()
-    axes.axvline(0, color="black", linewidth=0.8)
-    axes.set_xlabel("below it  ←  difference of the scores  →  above it", fontsize=9)
+    labels = [f"{wrapped(str(name), _LETTERS)}\n{_compared(table.loc[name])}" for name in values.index]
+    labels += [f"{len(table) - _SHOWN} more columns\n" for _ in rest]
+    return labels, np.array([*values, *rest])
+
+
+def _compared(line: pd.Series) -> str:
+    """Return the values that two rows have in a column."""
+    return " vs ".join("missing" if np.isnan(value) else f"{value:.4g}" for value in line[["value", "other"]])
+
+
+def _draw_bars(axes: Any, labels: list[str], values: FloatArray) -> None:  # noqa: ANN401 (of matplotlib)
+    ends = np.cumsum([0.1 + 0.14 * (1 + label.count("\n")) for label in labels])
+    places = (np.array([0.0, *ends[:-1]]) + ends) / 2
+    axes.barh(places, values, height=0.2, color=np.where(values > 0, ABOVE, BELOW))
+    axes.set_yticks(places, labels, fontsize=SMALL - 1, parse_math=False)
+    axes.set_ylim(max([0.2, *ends]), 0)
+    axes.tick_params(axis="y", length=0)
+    axes.tick_params(axis="x", labelsize=SMALL - 1)
+    axes.locator_params(axis="x", nbins=5)
+    axes.axvline(0, color=INK, linewidth=0.8)
+    axes.set_xlabel("← below it      above it →", fontsize=SMALL)
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def _label(name: str, table: pd.DataFrame) -> str:
-    if name not in table.index:
-        return name
-    value, other = table.loc[name, ["value", "other"]]
-    return f"{name}: {value:.4g} vs {other:.4g}"

@@ -11,7 +11,6 @@ this one.
 from __future__ import annotations
 
 import argparse
-import io
 import re
 import sys
 from collections.abc import Sequence
@@ -20,7 +19,6 @@ from typing import Any
 
 import torch
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from PIL import Image
 
 from scripts.paper import experiments, lengths, theorem1, theorem2
 from trainers.files import RunError, write_atomic
@@ -33,7 +31,6 @@ from trainers.report.tables import recentring
 from trainers.report.wording import counted, decided, listed, resolution_text, share, verdict_text
 
 _PUBLISHED = Path(__file__).parents[2] / "configs" / "paper" / "published.csv"
-_COLOURS = 128
 _MINUS = "−"
 
 
@@ -149,14 +146,6 @@ def anchor(title: str) -> str:
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
-def _small(picture: Picture) -> bytes:
-    """Return a picture as PNG with a palette, a third of the size of one without."""
-    small = io.BytesIO()
-    image = Image.open(io.BytesIO(png(picture))).convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
-    image.save(small, format="PNG", optimize=True)
-    return small.getvalue()
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Make the page; return 1 if the results cannot be read."""
     parser = argparse.ArgumentParser(description="Make the page on the paper: its experiments and its theorems.")
@@ -174,7 +163,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for old in set((folder / "figures").glob("*.png")) - {folder / "figures" / name for name in names.values()}:
             old.unlink()
         for picture, name in names.items():
-            write_atomic(folder / "figures" / name, _small(picture))
+            write_atomic(folder / "figures" / name, png(picture))
         write_atomic(markdown, text.encode())
         write_export(cells, results)
     except RunError as error:

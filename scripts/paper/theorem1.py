@@ -21,6 +21,7 @@ from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.fitting import Fit, FitOptions
 from ltr.losses import parse_loss
 from ltr.metrics import evaluate, rank_statistic
+from ltr.pictures import GREY, INK, POSITIVE, SMALL
 from ltr.rankers import ExactRanker, TwoStageRanker, make_ranker
 from ltr.rankers.scorers import LinearScorer
 from trainers.report.pictures import drawing as draw
@@ -212,16 +213,16 @@ def rankings(data: Dataset) -> dict[str, dict[str, float]]:
 
 def who_prefers_what(data: Dataset, comparisons: Sequence[Comparison]) -> Figure:
     """Draw the data on its line, and beside it by how much each statistic and loss prefers which solution."""
-    figure = draw.canvas(4.9)
+    figure = draw.canvas(4.9, draw.WIDE)
     line, chart = figure.subplots(1, 2, width_ratios=[1.0, 1.75])
     _draw_data(line, data)
     _draw_preferences(chart, comparisons)
     common = {"marker": "o", "linestyle": ""}
     entries = [
-        draw.entry("positive", color=draw.POSITIVE, markersize=4, **common),
+        draw.entry("positive", color=POSITIVE, markersize=4, **common),
         draw.entry("negative", color=_NEGATIVE, markersize=4, **common),
-        draw.entry("named by the theorem", color=draw.GREY, **common),
-        draw.entry("not named", color=draw.GREY, markerfacecolor="white", **common),
+        draw.entry("named by the theorem", color=GREY, **common),
+        draw.entry("not named", color=GREY, markerfacecolor="white", **common),
     ]
     draw.legend(figure, entries)
     return figure
@@ -230,24 +231,24 @@ def who_prefers_what(data: Dataset, comparisons: Sequence[Comparison]) -> Figure
 def _draw_data(axes: Axes, data: Dataset) -> None:
     draw.dress(axes, "the data")
     x, across = data.X[:, 0], np.random.default_rng(0).uniform(0.0, 1.0, data.n)
-    for label, colour, what in ((0, _NEGATIVE, "negatives"), (1, draw.POSITIVE, "positives")):
+    for label, colour, what in ((0, _NEGATIVE, "negatives"), (1, POSITIVE, "positives")):
         chosen = data.y == label
         axes.plot(across[chosen], x[chosen], "o", color=colour, markersize=1.4, markeredgewidth=0)
         own = np.sort(x[chosen])
         for clump in np.split(own, np.flatnonzero(np.diff(own) > 0.5) + 1):
             place = (1.06, float(np.mean(clump)))
-            axes.annotate(f"{len(clump):,} {what}", place, fontsize=draw.SMALL, va="center", color=colour)
+            axes.annotate(f"{len(clump):,} {what}", place, fontsize=SMALL, va="center", color=colour)
     top, bottom = x.max() + 1.2, x.min() - 1.2
     for place, solution, (start, end) in ((0.3, 1, (top, bottom)), (0.7, 2, (bottom, top))):
         arrow = {"arrowstyle": "-|>", "color": _SOLUTIONS[solution], "linewidth": 1.6}
         axes.annotate("", (place, end * 0.55 + start * 0.45), (place, start * 0.55 + end * 0.45), arrowprops=arrow)
         axes.text(
-            place, (top + bottom) / 2 - 1.3, f"Solution {solution}", rotation=90, fontsize=draw.SMALL, ha="center",
+            place, (top + bottom) / 2 - 1.3, f"Solution {solution}", rotation=90, fontsize=SMALL, ha="center",
             va="top", color=_SOLUTIONS[solution],
         )  # fmt: skip
     axes.set_xlim(-0.05, 2.25)
     axes.set_ylim(bottom, top)
-    axes.set_ylabel("x", fontsize=draw.SMALL, color=draw.INK)
+    axes.set_ylabel("x", fontsize=SMALL, color=INK)
     axes.set_xticks([])
     axes.grid(visible=False)
     axes.spines["bottom"].set_visible(False)
@@ -266,22 +267,22 @@ def _draw_preferences(axes: Axes, comparisons: Sequence[Comparison]) -> None:
         if abs(share) < 0.75:
             axes.annotate(
                 f"{100 * abs(share):.2g}%", (share, place), (6 if share > 0 else -6, 0), textcoords="offset points",
-                fontsize=draw.SMALL - 1.5, color=draw.GREY, va="center", ha="left" if share > 0 else "right",
+                fontsize=SMALL - 1.5, color=GREY, va="center", ha="left" if share > 0 else "right",
             )  # fmt: skip
-    axes.axvline(0, color=draw.INK, linewidth=0.8)
-    axes.set_yticks(places, [c.name for c in order], fontsize=draw.SMALL - 0.5)
+    axes.axvline(0, color=INK, linewidth=0.8)
+    axes.set_yticks(places, [c.name for c in order], fontsize=SMALL - 0.5)
     axes.grid(visible=False, axis="y")
     axes.set_xlim(-1.12, 1.12)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * abs(share):g}%"))
-    axes.set_xlabel("← Solution 2        Solution 1 →", fontsize=draw.SMALL, color=draw.INK)
+    axes.set_xlabel("← Solution 2        Solution 1 →", fontsize=SMALL, color=INK)
     first_loss = next(at for at, c in enumerate(order) if c.kind == "loss")
     for text, place in (("statistics", places[0]), ("losses", places[first_loss])):
-        axes.text(-1.08, place, text, fontsize=draw.SMALL, color=draw.GREY, va="center", style="italic")
+        axes.text(-1.08, place, text, fontsize=SMALL, color=GREY, va="center", style="italic")
 
 
 def loss_curves(cases: Mapping[str, Dataset]) -> Figure:
     """Draw losses of the scores w x against w, as shares of their value at 0, with their smallest values."""
-    figure = draw.canvas(3.3)
+    figure = draw.canvas(3.3, draw.WIDE)
     weights = np.linspace(-1.3, 1.3, 105)
     for axes, (title, data) in zip(figure.subplots(1, len(cases), sharey=True), cases.items(), strict=True):
         draw.dress(axes, title)
@@ -293,14 +294,14 @@ def loss_curves(cases: Mapping[str, Dataset]) -> Figure:
             least = int(np.argmin(values))
             axes.plot(weights[least], values[least], "o", color=colour, markersize=5, markeredgecolor="white", zorder=4)
         for end in (-1, 1):
-            axes.axvline(end, color=draw.GREY, linewidth=0.9, linestyle=(0, (2, 2)))
-        axes.axvline(0, color=draw.INK, linewidth=0.8)
+            axes.axvline(end, color=GREY, linewidth=0.9, linestyle=(0, (2, 2)))
+        axes.axvline(0, color=INK, linewidth=0.8)
         axes.set_yscale("log")
         axes.set_ylim(0.25, 40)
         axes.set_yticks([0.3, 1, 3, 10, 30])
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.yaxis.set_minor_formatter(NullFormatter())
-        axes.set_xlabel("w   (← Solution 2 | Solution 1 →)", fontsize=draw.SMALL, color=draw.INK)
-    figure.axes[0].set_ylabel("loss / loss at w = 0", fontsize=draw.SMALL, color=draw.INK)
+        axes.set_xlabel("w   (← Solution 2 | Solution 1 →)", fontsize=SMALL, color=INK)
+    figure.axes[0].set_ylabel("loss / loss at w = 0", fontsize=SMALL, color=INK)
     draw.legend(figure, [draw.entry(name, color=colour) for name, colour in _CURVES.items()])
     return figure

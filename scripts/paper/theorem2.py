@@ -25,6 +25,7 @@ from torch import Tensor
 from ltr.exact import Limits, PairwiseProblem, RerankProblem, Solution, Status, multipartite_pairs, solve
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.metrics import evaluate
+from ltr.pictures import INK, POSITIVE, SMALL
 from ltr.ranks import rank_cv, resolved_rank, subrank
 from ltr.statistics import RankStatistic
 from trainers.report.pictures import drawing as draw
@@ -142,16 +143,16 @@ def second_theorem(lists: int = 30, seed: int = 0) -> dict[str, Any]:
 
 def counterexample(case: Case) -> Figure:
     """Draw the observations of a list of two features, and both objectives against the direction of w."""
-    figure = draw.canvas(2.9)
+    figure = draw.canvas(2.9, draw.WIDE)
     plane, around = figure.subplots(1, 2, width_ratios=[1.0, 1.9])
     _draw_plane(plane, case)
     _draw_objectives(around, case)
     points = [
         draw.entry(name, color=colour, marker="o", linestyle="", markersize=5)
-        for name, colour in (("positive", draw.POSITIVE), ("negative", _NEGATIVE))
+        for name, colour in (("positive", POSITIVE), ("negative", _NEGATIVE))
     ]
     lines = [draw.entry(f"by {name}s", color=colour, linewidth=1.6) for name, colour in _LOOKS.items()]
-    optimum = draw.entry("optimum", color=draw.INK, marker="*", linestyle="", markersize=8)
+    optimum = draw.entry("optimum", color=INK, marker="*", linestyle="", markersize=8)
     draw.legend(figure, [*points, *lines, optimum])
     return figure
 
@@ -159,17 +160,17 @@ def counterexample(case: Case) -> Figure:
 def _draw_plane(axes: Axes, case: Case) -> None:
     draw.dress(axes, "the list")
     for (first, second), label in zip(case.resolved.X, case.resolved.y, strict=True):
-        axes.plot(first, second, "o", color=draw.POSITIVE if label else _NEGATIVE, markersize=6)
+        axes.plot(first, second, "o", color=POSITIVE if label else _NEGATIVE, markersize=6)
         axes.annotate(
             f"({first:g}, {second:g})".replace("-", "−"), (first, second), (0, 6), textcoords="offset points",
-            ha="center", fontsize=draw.SMALL - 1,
+            ha="center", fontsize=SMALL - 1,
         )  # fmt: skip
     axes.set_xlim(-0.45, 1.45)
     axes.set_ylim(-0.85, 1.4)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MultipleLocator(0.5))
-    axes.set_xlabel("first feature", fontsize=draw.SMALL, color=draw.INK)
-    axes.set_ylabel("second feature", fontsize=draw.SMALL, color=draw.INK)
+    axes.set_xlabel("first feature", fontsize=SMALL, color=INK)
+    axes.set_ylabel("second feature", fontsize=SMALL, color=INK)
 
 
 def _draw_objectives(axes: Axes, case: Case) -> None:
@@ -185,11 +186,11 @@ def _draw_objectives(axes: Axes, case: Case) -> None:
         axes.plot(np.insert(angles, jumps + 1, angles[jumps]), heights, color=colour, linewidth=1.8)
         axes.plot(list(axial), [problem.evaluate(w) for w in axial.values()], "o", color=colour, markersize=size)
         best = float(np.degrees(np.arctan2(answer.weights[1], answer.weights[0])))
-        axes.plot(best, answer.value, "*", color=colour, markersize=13, markeredgecolor=draw.INK, zorder=5)
+        axes.plot(best, answer.value, "*", color=colour, markersize=13, markeredgecolor=INK, zorder=5)
     axes.set_xlim(-98, 188)
     axes.margins(y=0.12)
     axes.set_xticks(list(axial), ["(0, −1)", "(1, 0)", "(0, 1)", "(−1, 0)"])
-    axes.set_xlabel("w; dots where one weight is 0 and free of its price", fontsize=draw.SMALL, color=draw.INK)
+    axes.set_xlabel("w; dots where one weight is 0 and free of its price", fontsize=SMALL, color=INK)
 
 
 # --- definitions of rank, and other statements --------------------------------------------------------------------

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 from ltr.data.cache import cache_folder
 from trainers.board.comparisons import Comparison, comparisons_of_runs, comparisons_of_sweep
-from trainers.board.events import write_comparison, write_overview
+from trainers.board.events import write_board
 from trainers.config.errors import nearest
 from trainers.files import RunError, write_json
 from trainers.records import SweepResults, is_sweep, read_sweep
@@ -37,10 +37,11 @@ class Board:
 
     folder: Path  # folder to start TensorBoard on
     comparisons: tuple[Comparison, ...]  # what it shows
+    runs: int  # number of TensorBoard runs
 
     @property
-    def runs(self) -> int:
-        """Number of TensorBoard runs of methods."""
+    def methods(self) -> int:
+        """Number of methods on all data sets."""
         return sum(len(comparison.lines) for comparison in self.comparisons)
 
     @property
@@ -91,11 +92,9 @@ def build_board(
         except RuntimeError:
             raise RunError("--logdir: is needed, because there is no home directory to write to") from None
     with _replacing(target) as new:
-        for comparison in comparisons:
-            write_comparison(new, comparison)
-        write_overview(new, comparisons, _pictures(sweeps, data) if split is None else {})
+        count = write_board(new, comparisons, _pictures(sweeps, data) if split is None else {})
         write_json(new / _MARKER, {"of": [str(Path(path).resolve()) for path in paths], "data": data, "split": split})
-    return Board(target, tuple(comparisons))
+    return Board(target, tuple(comparisons), count)
 
 
 def _collect(of_runs: Sequence[Comparison], sweeps: Sequence[SweepResults], split: int | None) -> list[Comparison]:

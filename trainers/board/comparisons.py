@@ -41,7 +41,7 @@ class Line:
     """One method on one data set: a TensorBoard run."""
 
     name: str  # name of the TensorBoard run
-    parameters: Mapping[str, str | float]  # options that distinguish it from others
+    parameters: Mapping[str, str]  # options that distinguish it from others
     records: Sequence[Json]  # one a split; none of a method that is not finished
     curves: Mapping[str, Points]  # ``loss``, ``train/dcg``, ... against the steps of the training
     trace: Mapping[str, Points]  # ``incumbent``, ``bound`` and ``gap`` of the exact stage against milliseconds
@@ -175,10 +175,11 @@ def comparisons_of_runs(runs: Sequence[RunFolder], note: Callable[[str], None]) 
     for (data_name, _), members in groups.items():
         lines: list[Line] = []
         images: dict[str, NDArray[np.float64]] = {}
-        for (run, config), own in zip(members, _names([run for run, _ in members]), strict=True):
+        names = _names([run for run, _ in members])
+        for (run, config), own in zip(members, names, strict=True):
             suffix = "" if len(members) == 1 else f", {own}"
             try:
-                lines += _lines_of_run(run, config, suffix, note)
+                lines += _lines_of_run(run, config, own, suffix, note)
             except RunError as error:
                 note(f"{run.path} is left out: {error}")
                 continue
@@ -191,7 +192,8 @@ def comparisons_of_runs(runs: Sequence[RunFolder], note: Callable[[str], None]) 
             run, config = members[0]
             first = config.reported[0]
             statistic = share_name(first) if "queries" in run.facts["data"] else first
-            found.append(Comparison(data_name, data_name, data_name, statistic, lines, images))
+            title = data_name if len(names) > 1 or names == [data_name] else f"{data_name}: run {names[0]}"
+            found.append(Comparison(data_name, data_name, title, statistic, lines, images))
     return found
 
 
@@ -206,7 +208,7 @@ def _names(runs: Sequence[RunFolder]) -> list[str]:
     return names
 
 
-def _lines_of_run(run: RunFolder, config: Config, suffix: str, note: Callable[[str], None]) -> list[Line]:
+def _lines_of_run(run: RunFolder, config: Config, own: str, suffix: str, note: Callable[[str], None]) -> list[Line]:
     """Return a line for each method of a run that has begun, with every logged value."""
     records = {record["method"]: record for record in read_run(run, note).records}
     data = run.facts["data"]
@@ -224,8 +226,7 @@ def _lines_of_run(run: RunFolder, config: Config, suffix: str, note: Callable[[s
         sections = {EXACT: config.exact} | dict.fromkeys(config.surrogate.losses, config.surrogate)
         options = sections[method].model_dump() if method in sections else {}
         parameters = {"data": data["name"], "method": method}
-        parameters |= {"run": suffix.removeprefix(", ")} if suffix else {}
-        parameters |= {**_parameters(method, options), "split": str(data.get("split_seed", "given"))}
+        parameters |= {"run": own, **_parameters(method, options), "split": str(data.get("split_seed", "given"))}
         curves: dict[str, Points] = {}
         trace: dict[str, Points] = {}
         for tag, points in logged.items():
@@ -266,7 +267,7 @@ def _line_of_series(series: Series, table: str | None) -> Line:
     records = [series.records[split] for split in splits]
     shown = _parameters(variant.method, records[0]["options"])
     varied = {key_name(key): str(value) for key, value in variant.varied if key not in _SHOWN_KEYS}
-    parameters: dict[str, str | float] = {"data": series.data, "method": variant.method}
+    parameters: dict[str, str] = {"data": series.data, "method": variant.method}
     parameters |= ({} if table is None else {"table": table}) | shown | varied
     parameters["split"] = str(splits[0]) if len(splits) == 1 else f"mean of {len(splits)}"
     return Line(variant.label, parameters, records, _curves(records), _trace(records))
@@ -276,13 +277,17 @@ _SHOWN_KEYS = ("exact.top_k", "exact.base", "exact.C", "exact.margin", "exact.ti
 """Keys of the config that `_parameters` names."""
 
 
-def _parameters(method: str, options: Mapping[str, object]) -> dict[str, str | float]:
+def _parameters(method: str, options: Mapping[str, object]) -> dict[str, str]:
     """Return the options of a method that matter most."""
     if method == EXACT:
         names = {"K": "top_k", "base": "base", "C": "C", "margin": "margin", "time limit": "time_limit"}
     else:
         names = {"l2": "l2"} if "l2" in options else {}
-    return {shown: str(options[name]) if shown == "K" else options[name] for shown, name in names.items()}  # type: ignore[misc]
+    # TensorBoard would show 1e-4 as 0.0000 if it were a number
+    return {
+        shown: f"{value:g}" if isinstance(value := options[name], float) else str(value)
+        for shown, name in names.items()
+    }
 
 
 def _curves(records: Sequence[Json]) -> dict[str, Points]:

@@ -1,4 +1,7 @@
-"""A board's TensorBoard runs: one for each line, and one for charts, columns, tables and pictures.
+"""A board's TensorBoard runs: one for each line, one for the tables and pictures of each comparison, and an overview.
+
+TensorBoard gives its seven colours to runs in the order in which they begin. They are written in an order that gives a
+method the colour it has in reports; where that takes a run that there is not, an empty one stands in, ``spare/1``.
 
 ==============================================  ======================================================
 tag, behind the comparison's name               value, step
@@ -17,14 +20,13 @@ lines and their final values, which are scalars under tags that all comparisons 
 from __future__ import annotations
 
 import re
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.rcsetup import cycler
 from sklearn.metrics import auc, roc_curve
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.plugins.custom_scalar import layout_pb2
@@ -33,31 +35,103 @@ from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData, Sessi
 from torch.utils.tensorboard.summary import custom_scalars
 from torch.utils.tensorboard.writer import SummaryWriter
 
+from ltr.pictures import FAINT, GREY, METHODS, SMALL, TITLE, WIDTH, shortened
 from trainers.board.comparisons import PARTS, Comparison, Line, Points, precision_curve, rank_scores, stairs
 from trainers.config import EXACT
 from trainers.loggers import event_tag
-from trainers.report.pictures.drawing import NAMES
+from trainers.report.pictures.drawing import NAMES, places
 from trainers.tables import NOTHING_PROVEN, markdown_table, number
 
 OVERVIEW = "overview"
 """Name of the TensorBoard run of layout, columns, tables and pictures."""
 
-_COLOURS = 7
+RESULTS = "results"
+"""Name of the TensorBoard run of a comparison's tables and pictures, behind the comparison's."""
+
+SHOWN_AT_FIRST = 40
+"""TensorBoard shows no run at first where there are more."""
+_MORE_OF_EXACT = (3, 4, 5, 0, 2, 6)
+"""Places of the colours of further lines of the exact stage, in the order of preference: light blue first."""
 _UNSAFE = re.compile(r'[<>:"/\\|?*\x00-\x1f]')
 
 
-def write_comparison(folder: Path, comparison: Comparison) -> None:
-    """Write a TensorBoard run for each line of a comparison."""
-    # TensorBoard gives seven colours to runs as they begin; with eight to fourteen lines those in the middle share
-    # theirs with no other, so the exact stage stands there
-    lines = comparison.lines
-    exact = [line for line in lines if line.parameters.get("method") == EXACT]
-    others = [line for line in lines if line not in exact]
-    before = max(0, len(lines) - _COLOURS)
-    for line in (*others[:before], *exact, *others[before:]):
-        of_comparison, of_line = (_UNSAFE.sub("_", name) for name in (comparison.name, line.name))
-        with SummaryWriter(str(folder / of_comparison / of_line)) as writer:
-            _write_line(writer, comparison, line)
+def colours_of(lines: Sequence[Line]) -> dict[str, int]:
+    """Return the place of each line among TensorBoard's colours, by name: that of its method in reports if it is free.
+
+    Each line of the exact stage has a colour that it shares with no other line, as long as there are enough.
+    """
+    methods = {line.name: str(line.parameters["method"]) for line in lines}
+    wanted = {name: places([method])[method] for name, method in methods.items()}
+    count = len(METHODS)
+    by_others = Counter(wanted[name] % count for name, method in methods.items() if method != EXACT)
+    found: dict[str, int] = {}
+    for name in (name for name, method in methods.items() if method == EXACT):
+        first = [wanted[name], *_MORE_OF_EXACT]
+        found[name] = min(
+            first, key=lambda place: (place in found.values(), place != wanted[name] and by_others[place])
+        )
+    free = [place for place in range(count) if place not in found.values()] or list(range(count))
+    others = sorted(set(wanted) - set(found), key=lambda name: (wanted[name] % count not in free, wanted[name]))
+    for name in others:
+        used = Counter(found.values())
+        own = wanted[name] % count
+        found[name] = own if own in free and not used[own] else min(free, key=lambda place: used[place])
+    return found
+
+
+TensorBoardRun = tuple[str, Comparison | None, Line | None]
+"""Name, comparison and line of a TensorBoard run; without a line, it has the comparison's results."""
+
+
+def runs_of(comparisons: Sequence[Comparison]) -> list[TensorBoardRun]:
+    """Return the TensorBoard runs in order.
+
+    Empty runs are left out where TensorBoard would show no run at first with them. Then some colours differ.
+    """
+    runs = _in_order(comparisons, spares=True)
+    compact = _in_order(comparisons, spares=False)
+    return compact if len(compact) <= SHOWN_AT_FIRST < len(runs) else runs
+
+
+def _in_order(comparisons: Sequence[Comparison], *, spares: bool) -> list[TensorBoardRun]:
+    waiting: dict[int, deque[tuple[Comparison, Line]]] = {place: deque() for place in range(len(METHODS))}
+    for comparison in comparisons:
+        colours = colours_of(comparison.lines)
+        for line in comparison.lines:
+            waiting[colours[line.name]].append((comparison, line))
+    results, spare, found = deque(comparisons), 0, list[TensorBoardRun]()
+
+    def add(comparison: Comparison, line: Line | None = None) -> None:
+        parts = (_UNSAFE.sub("_", name) for name in (comparison.name, RESULTS if line is None else line.name))
+        found.append(("/".join(parts), comparison, line))
+
+    while any(waiting.values()):
+        if lines := waiting[len(found) % len(METHODS)]:
+            add(*lines.popleft())
+        elif results:
+            add(results.popleft())
+        elif spares:
+            spare += 1
+            found.append((f"spare/{spare}", None, None))
+        else:
+            add(*max(waiting.values(), key=len).popleft())
+    for comparison in results:
+        add(comparison)
+    return [*found, (OVERVIEW, None, None)]
+
+
+def write_board(folder: Path, comparisons: Sequence[Comparison], pictures: Mapping[str, Figure]) -> int:
+    """Write all TensorBoard runs of a board, with the pictures of reports by tag, and return their number."""
+    runs = runs_of(comparisons)
+    for name, comparison, line in runs:
+        with SummaryWriter(str(folder / name)) as writer:
+            if comparison is not None and line is not None:
+                _write_line(writer, comparison, line)
+            elif comparison is not None:
+                _write_results(writer, comparison)
+            elif name == OVERVIEW:
+                _write_overview(writer, comparisons, pictures, len(runs))
+    return len(runs)
 
 
 def _write_line(writer: SummaryWriter, comparison: Comparison, line: Line) -> None:
@@ -77,25 +151,27 @@ def _write_line(writer: SummaryWriter, comparison: Comparison, line: Line) -> No
             writer._get_file_writer().add_summary(summary)
 
 
-def write_overview(folder: Path, comparisons: Sequence[Comparison], pictures: Mapping[str, Figure]) -> None:
-    """Write the TensorBoard run that belongs to no line."""
-    with SummaryWriter(str(folder / OVERVIEW)) as writer:
-        events = writer._get_file_writer()
-        summary = custom_scalars({})
-        summary.value[0].tensor.string_val[0] = layout_of(comparisons).SerializeToString()
-        events.add_summary(summary)
-        events.add_summary(_columns_summary(comparisons))
-        writer.add_text("guide", GUIDE)
-        for comparison in comparisons:
-            for name, text in tables_of(comparison).items():
-                writer.add_text(tag_of(comparison, name), text)
-            for part in PARTS:
-                if (figure := roc_figure(comparison, part)) is not None:
-                    writer.add_figure(tag_of(comparison, f"ROC curves/{part}"), figure, close=False)
-            for name, image in comparison.images.items():
-                writer.add_image(tag_of(comparison, name), image[..., :3], dataformats="HWC")
-        for tag, figure in pictures.items():
-            writer.add_figure(tag, figure, close=False)
+def _write_results(writer: SummaryWriter, comparison: Comparison) -> None:
+    for name, text in tables_of(comparison).items():
+        writer.add_text(tag_of(comparison, name), text)
+    for part in PARTS:
+        if (figure := roc_figure(comparison, part)) is not None:
+            writer.add_figure(tag_of(comparison, f"ROC curves/{part}"), figure, close=False)
+    for name, image in comparison.images.items():
+        writer.add_image(tag_of(comparison, name), image[..., :3], dataformats="HWC")
+
+
+def _write_overview(
+    writer: SummaryWriter, comparisons: Sequence[Comparison], pictures: Mapping[str, Figure], runs: int
+) -> None:
+    events = writer._get_file_writer()
+    summary = custom_scalars({})
+    summary.value[0].tensor.string_val[0] = layout_of(comparisons, runs).SerializeToString()
+    events.add_summary(summary)
+    events.add_summary(_columns_summary(comparisons))
+    writer.add_text("guide", GUIDE)
+    for tag, figure in pictures.items():
+        writer.add_figure(tag, figure, close=False)
 
 
 _METRICS = "values/"
@@ -114,10 +190,8 @@ def _columns_summary(comparisons: Sequence[Comparison]) -> Summary:
     first = [name for name in (*_PARAMETERS, *known) if len(known.get(name, ())) > 1]
     shown = list(dict.fromkeys(first))[:_SHOWN]
     for name, values in known.items():
-        info = experiment.hparam_infos.add(name=name, differs=name in shown, type=api_pb2.DATA_TYPE_FLOAT64)
-        if any(isinstance(value, str) for value in values):
-            info.type = api_pb2.DATA_TYPE_STRING
-            info.domain_discrete.extend(sorted(map(str, values)))
+        info = experiment.hparam_infos.add(name=name, differs=name in shown, type=api_pb2.DATA_TYPE_STRING)
+        info.domain_discrete.extend(sorted(values))
     found = {tag for line in lines for tag in line.means}
     statistics = dict.fromkeys(comparison.statistic for comparison in comparisons)
     leading = [f"{part}/{statistic}" for statistic in statistics for part in reversed(PARTS)]
@@ -132,10 +206,7 @@ def _row_summaries(line: Line) -> list[Summary]:
     """Return the row of a line, which TensorBoard takes for a session that started and ended."""
     start, end = SessionStartInfo(), SessionEndInfo(status=api_pb2.STATUS_SUCCESS)
     for name, value in line.parameters.items():
-        if isinstance(value, str):
-            start.hparams[name].string_value = value
-        else:
-            start.hparams[name].number_value = value
+        start.hparams[name].string_value = value
     return [
         _summary(metadata.SESSION_START_INFO_TAG, HParamsPluginData(session_start_info=start)),
         _summary(metadata.SESSION_END_INFO_TAG, HParamsPluginData(session_end_info=end)),
@@ -149,34 +220,35 @@ def _summary(tag: str, content: HParamsPluginData) -> Summary:
 
 def roc_figure(comparison: Comparison, part: str) -> Figure | None:
     """Draw the ROC curves of all lines, with several splits those of their lists together; None without a list."""
-    figure = Figure(figsize=(5.6, 5.6), dpi=110)
+    figure = Figure(figsize=(WIDTH, WIDTH), layout="constrained", dpi=144)
     FigureCanvasAgg(figure)
-    axes = figure.add_axes((0.13, 0.11, 0.84, 0.81))
-    axes.set_prop_cycle(cycler(linestyle=["-", "--", ":", "-."]) * cycler(color=matplotlib.color_sequences["tab10"]))
+    axes = figure.subplots()
+    colours, drawn = colours_of(comparison.lines), Counter[int]()
     for line in comparison.lines:
         labels, scores = rank_scores(line.ranked.get(part, ()))
         if not 0 < labels.sum() < len(labels):
             continue
         false, true, _ = roc_curve(labels, scores)
-        label = f"{line.name} ({auc(false, true):.3f})"
+        place = colours[line.name]
+        style = ("-", "--", ":", "-.")[drawn[place] % 4]  # of lines of one colour
+        drawn[place] += 1
+        label = f"{shortened(line.name, 40)} ({auc(false, true):.3f})"
         width = 2.4 if line.parameters.get("method") == EXACT else 1.2
-        axes.plot(false, true, label=label, linewidth=width)
+        axes.plot(false, true, label=label, linewidth=width, color=METHODS[place], linestyle=style)
     if not axes.lines:
         return None
-    axes.plot([0, 1], [0, 1], color="#9aa3ab", linewidth=0.8, linestyle="-")
+    axes.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle="-")
     axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    axes.set_xlabel("false positive rate", fontsize=12)
-    axes.set_ylabel("true positive rate", fontsize=12)
-    axes.tick_params(labelsize=11)
-    axes.grid(alpha=0.25)
+    axes.set_xlabel("false positive rate", fontsize=SMALL)
+    axes.set_ylabel("true positive rate", fontsize=SMALL)
+    axes.tick_params(labelsize=SMALL)
+    axes.grid(color=FAINT)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="lower right", fontsize=9, title="method (area)", title_fontsize=9)
-    axes.set_title(f"{comparison.name}: ROC, {NAMES[part]}", fontsize=13)
+    axes.legend(frameon=False, loc="lower right", fontsize=SMALL - 1, title="method (area)", title_fontsize=SMALL - 1)
+    axes.set_title(f"{shortened(comparison.name, 30)}: ROC, {NAMES[part]}", fontsize=TITLE, parse_math=False)
     return figure
 
 
-SHOWN_AT_FIRST = 40
-"""TensorBoard shows no run at first where there are more."""
 _UNFOLDED = 3
 """Comparisons whose charts are unfolded at first, where the runs are shown; TensorBoard loads what is unfolded."""
 
@@ -227,10 +299,10 @@ def charts_of(comparison: Comparison) -> dict[str, dict[str, list[str]]]:
     return kept
 
 
-def layout_of(comparisons: Sequence[Comparison]) -> layout_pb2.Layout:
-    """Return the charts of the CUSTOM SCALARS tab."""
+def layout_of(comparisons: Sequence[Comparison], runs: int) -> layout_pb2.Layout:
+    """Return the charts of the CUSTOM SCALARS tab of a board with this many TensorBoard runs."""
     layout = layout_pb2.Layout()
-    unfolded = _UNFOLDED if sum(len(one.lines) for one in comparisons) < SHOWN_AT_FIRST else 0
+    unfolded = _UNFOLDED if runs <= SHOWN_AT_FIRST else 0
     for at, comparison in enumerate(comparisons):
         for place, (title, charts) in enumerate(charts_of(comparison).items()):
             category = layout.category.add(title=title, closed=place > 0 or at >= unfolded)
@@ -243,7 +315,9 @@ def layout_of(comparisons: Sequence[Comparison]) -> layout_pb2.Layout:
 _FORMS = {"gap": "{:.2%}", "loss": "{:.4g}", "seconds": "{:.2f}"}
 
 GUIDE = """\
-Each comparison is a data set (and a table of its sweep); names of runs and charts begin with it.
+**Begin with CUSTOM SCALARS.** Each comparison is a data set (and a table of its sweep); names of runs and charts begin
+with it. A method has the same colour on every data set, as in reports; the exact stage is blue. Runs named `spare` are
+empty and only keep the colours in step.
 
 * **CUSTOM SCALARS**: the methods side by side. Convex loss beside the true rank statistic while training; the final
   statistic of surrogates and exact stage as horizontal lines; precision among the first k of the

@@ -26,7 +26,7 @@ def command(board: Board, host: str | None = None, port: int | None = None) -> s
 
 def links(board: Board, url: str) -> dict[str, str]:
     """Return links to the charts without smoothing: one link, or one per data set where there are too many runs."""
-    if board.runs < SHOWN_AT_FIRST:
+    if board.runs <= SHOWN_AT_FIRST:
         return {", ".join(board.data): f"{url}?smoothing=0#custom_scalars&_smoothingWeight=0"}
     patterns = {name: quote(f"^{re.escape(name)}[,/ ]", safe="") for name in board.data}
     return {
@@ -59,7 +59,9 @@ def serve(board: Board, say: Callable[[str], None], *, host: str | None = None, 
     except (OSError, SystemExit) as error:
         reason = said.getvalue().strip().rpartition("\n")[2] or str(error)
         raise RunError(f"--host: TensorBoard cannot listen on {host or 'localhost'}: {reason}") from None
-    say(f"{board.runs} methods on {counted(len(board.data), 'data set')}, in {board.folder}; Ctrl-C ends TensorBoard")
+    say(
+        f"{board.methods} methods on {counted(len(board.data), 'data set')}, in {board.folder}; Ctrl-C ends TensorBoard"
+    )
     for name, link in links(board, url).items():
         say(f"{name}: {link}")
     try:

@@ -16,10 +16,12 @@ from jinja2 import Environment, StrictUndefined
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 from matplotlib.figure import Figure
+from PIL import Image
 
 from trainers.tables import markdown_table
 
 _DPI = 144  # of the image files
+_COLOURS = 128  # of their palettes
 _CSS_PIXELS = 96  # in an inch
 # emphasis, code and links are the whole language of texts; HTML in particular means nothing
 _INLINE = MarkdownIt("zero", {"html": False}).enable(["emphasis", "backticks", "link", "escape"])
@@ -110,10 +112,12 @@ def plain_text(text: str) -> str:
 
 
 def png(picture: Picture) -> bytes:
-    """Return a picture as PNG; the same figure gives the same bytes."""
-    buffer = io.BytesIO()
-    picture.figure.savefig(buffer, format="png", dpi=_DPI, facecolor="white", metadata={"Software": None})
-    return buffer.getvalue()
+    """Return a picture as PNG with a palette, which is small; the same figure gives the same bytes."""
+    drawn, small = io.BytesIO(), io.BytesIO()
+    picture.figure.savefig(drawn, format="png", dpi=_DPI, facecolor="white")
+    palette = Image.open(drawn).convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)
+    palette.save(small, format="PNG", optimize=True)
+    return small.getvalue()
 
 
 def file_names(pictures: Iterable[Picture]) -> dict[Picture, str]:

@@ -62,8 +62,8 @@ def build_page(results: SweepResults, *, title: str | None = None, reference: Re
     begun = next(table for table in evidence.tables if table.rows)
     table = gain_table(evidence) if evidence.gains["test"] else value_table(begun, evidence)
     first, notes = drawn[:1], [resolution_text(evidence.gains["test"]), state(evidence)]
-    verdict = " ".join(text for text in (choices(evidence), advice(evidence)) if text)
-    summary: list[Block] = [Text(verdict), *first, table, *(Text(note) for note in notes if note)]
+    lines = [text for text in (advice(evidence), choices(evidence)) if text]
+    summary: list[Block] = [*map(Text, lines), *first, table, *(Text(note) for note in notes if note)]
     kept = []
     for section in sections:
         blocks = [block for block in section.blocks if block not in first]
@@ -87,13 +87,13 @@ def choices(evidence: Evidence) -> str:
     reranked = [one for one in found if one.choice.reranks]
     results = f"{counted(len(found), 'result')} of the exact stage"
     if not reranked:
-        return f"**In all {results} the choice on the training set kept the base order.**"
+        return f"In all {results} the choice on the training set kept the base order."
     expected = signed(mean_of(np.array([one.choice.expected for one in reranked])), d)
     came = signed(mean_of(np.array([one.came for one in reranked])), d)
     kept = "" if len(reranked) == len(found) else "; in the others it kept the base order"
     return (
-        f"**In {len(reranked)} of {results} the choice on the training set was to rerank, with {expected} {name} to be "
-        f"expected on new lists and {came} on the test sets{kept}.**"
+        f"In {len(reranked)} of {results} the choice on the training set was to rerank, with {expected} {name} to be "
+        f"expected on new lists and {came} on the test sets{kept}."
     )
 
 
@@ -121,8 +121,8 @@ def advice(evidence: Evidence) -> str:
         return f"**Keep the base ranker: reranking lowers the test value on {listed(worse)} and raises it nowhere.**"
     pair, most = max(found.items(), key=lambda item: item[1].percent if item[1].tested else -np.inf)
     return (
-        f"**Keep the base ranker: reranking is not shown to change `{evidence.statistic}` on the test sets (its "
-        f"largest mean gain, on {literal(pair[0])} at K = {pair[1]}, is {effect(most, d)}).**"
+        f"**Keep the base ranker: reranking was not shown to change `{evidence.statistic}` on the test sets.** Its "
+        f"largest mean gain, on {literal(pair[0])} at K = {pair[1]}, is {effect(most, d)}."
     )
 
 

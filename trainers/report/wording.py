@@ -194,7 +194,7 @@ def verdict_text(family: Mapping[Pair, Paired], what: str, against: str, decimal
             if len(tested) == 1
             else f"None of the {len(tested)} differences is significant after correction: {shown}, on "
             f"{f'any of {several}' if len(undecided) > 1 else several}. "
-            f"Of the differences {above} are above 0 and {below} below."
+            f"Differences above 0: {above}; below 0: {below}."
         )
     else:
         parts = [

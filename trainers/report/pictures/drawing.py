@@ -3,49 +3,93 @@
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import matplotlib
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import to_hex
+from matplotlib.colors import LinearSegmentedColormap, to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-INK, GREY = "#22272c", "#6f7a85"
-POSITIVE, NEGATIVE = "#b5341c", "#dfe3e8"
-NAMES = {"train": "training set", "test": "test set"}
-COLOURS = {"train": "#0072b2", "test": "#d55e00"}
-"""Colours of the training and test sets (from Okabe and Ito's palette, safe for the colour-blind)."""
-TITLE, SMALL = 10.0, 8.5
-"""Font sizes."""
-LOOKS = (("#e69f00", "^"), ("#009e73", "D"), ("#cc79a7", "v"), ("#d55e00", "P"), ("#8c6d31", "X"), ("#56b4e9", "<"))
-"""Colours and markers of first-stage methods."""
+from ltr.pictures import FAINT, INK, METHODS, RERANKED, SMALL, TEST, TITLE, TRAINING, WIDTH, fonts, shortened
+from trainers.config import CARD, EXACT
 
-_WIDTH = 6.4  # inches; shown 900 pixels wide, letters have 17 pixels
-_ENTRY, _LETTER = 0.5, 0.078  # inches of a legend's marker and of a letter of its label
+NAMES = {"train": "training set", "test": "test set"}
+COLOURS = {"train": TRAINING, "test": TEST}
+"""Colours of the training and test sets."""
+WIDE = 6.4
+"""Inches of a picture that is for wide pages only."""
+
+_MARKERS = "^oXDvPs<>*ph"
+_PLACES = {
+    "ranknet": 0, EXACT: 1, "hinge": 2, "exponential": 3, "p_norm_push": 4, "rankboost": 5, "logistic_regression": 6,
+    "lambda": 7, "squared_hinge": 9, "smooth": 10, "list_net": 11, "list_mle": 12, "logistic": 13, CARD: 14,
+}  # fmt: skip
+_OTHERS = 21  # place of the first of all other methods
+_ENTRY = 0.5  # inches of a legend's marker
+_LETTER = 0.0085  # inches of a letter of a legend, for each point of its size
 _POWERS = 9  # powers of ten with a tick on an axis of gaps; where there are more, every second one has one
 
 
-def canvas(height: float) -> Figure:
-    """Return an empty figure of the usual width and this height in inches."""
-    figure = Figure(figsize=(_WIDTH, height), layout="constrained", dpi=150, facecolor="white")
+def places(methods: Iterable[str]) -> dict[str, int]:
+    """Return a place in the list of looks for each method: its own, wherever it is drawn.
+
+    Places that differ by a multiple of seven have the same colour and different markers. Of several methods that ask
+    for one place, such as one loss with several options, the others move on by seven.
+
+    Examples:
+        >>> places(["exact", "p_norm_push(p=2)", "p_norm_push(p=4)"])
+        {'exact': 1, 'p_norm_push(p=2)': 4, 'p_norm_push(p=4)': 11}
+    """
+    found: dict[str, int] = {}
+    names = dict.fromkeys(methods)
+    for name in sorted(names, key=lambda name: (name not in _PLACES, name)):
+        family = name.partition("(")[0]
+        place = _PLACES.get(family, _OTHERS + zlib.crc32(family.encode()) % len(METHODS))
+        place += family != EXACT and METHODS[place % len(METHODS)] == RERANKED
+        while place in found.values():
+            place += len(METHODS)
+        found[name] = place
+    return {name: found[name] for name in names}
+
+
+def looks(methods: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Return colour and marker of each method.
+
+    Examples:
+        >>> looks(["exact"])
+        {'exact': ('#0077bb', 'o')}
+    """
+    count = len(METHODS)
+    found = places(methods).items()
+    return {
+        name: (METHODS[place % count], _MARKERS[(place % count + place // count) % len(_MARKERS)])
+        for name, place in found
+    }
+
+
+def canvas(height: float, width: float = WIDTH) -> Figure:
+    """Return an empty figure of a size in inches."""
+    figure = Figure(figsize=(width, height), layout="constrained", dpi=150, facecolor="white")
     FigureCanvasAgg(figure)
     return figure
 
 
-def panels(titles: Sequence[str], *, height: float = 1.85, foot: float = 0.6) -> tuple[Figure, list[Axes]]:
-    """Return a figure with a panel for each title, at most three in a row; sizes are in inches."""
-    columns = 2 if len(titles) in (2, 4) else min(len(titles), 3)
+def panels(titles: Sequence[str], *, height: float = 1.8, foot: float = 0.6) -> tuple[Figure, list[Axes]]:
+    """Return a figure with a panel for each title, at most two in a row; sizes are in inches."""
+    columns = min(len(titles), 2)
     rows = math.ceil(len(titles) / columns)
-    figure = canvas((height if columns == 3 else 1.25 * height) * rows + foot)
+    figure = canvas((height if columns == 2 else 1.4 * height) * rows + foot)
     every = list(figure.subplots(rows, columns, squeeze=False).flat)
-    for axes, title in zip(every, titles, strict=False):
-        dress(axes, title)
+    room = int(WIDTH / columns / (_LETTER * TITLE)) - 3
+    with fonts():
+        for axes, title in zip(every, titles, strict=False):
+            dress(axes, shortened(title, room))
     for axes in every[len(titles) :]:
         axes.remove()
     return figure, every[: len(titles)]
@@ -53,9 +97,9 @@ def panels(titles: Sequence[str], *, height: float = 1.85, foot: float = 0.6) ->
 
 def dress(axes: Axes, title: str = "") -> None:
     """Give a panel its look."""
-    axes.set_title(title, fontsize=TITLE, color=INK, loc="left", pad=4)
+    axes.set_title(title, fontsize=TITLE, color=INK, loc="left", pad=4, parse_math=False)
     axes.tick_params(labelsize=SMALL, colors=INK, length=2.5, width=0.6)
-    axes.grid(color="#e4e7ea", linewidth=0.7)
+    axes.grid(color=FAINT, linewidth=0.7)
     axes.set_axisbelow(True)
     for side, spine in axes.spines.items():
         spine.set_visible(side in ("left", "bottom"))
@@ -66,28 +110,29 @@ def name_axes(figure: Figure, *, x: str = "", y: str = "") -> None:
     """Name the axes that all panels share."""
     for write, text in ((figure.supxlabel, x), (figure.supylabel, y)):
         if text:
-            write(text, fontsize=SMALL + 0.5, color=INK)
+            write(text, fontsize=SMALL, color=INK)
 
 
 def legend(figure: Figure, handles: Iterable[Artist]) -> None:
     """Draw one legend above all panels, with as many entries side by side as there is room for."""
     shown = list(handles)
+    columns = _columns([str(handle.get_label()) for handle in shown], figure.get_figwidth())
     figure.legend(
-        handles=shown, loc="outside upper center", ncols=_columns([str(handle.get_label()) for handle in shown]),
-        frameon=False, fontsize=SMALL + 0.5, handlelength=1.6, columnspacing=1.4, labelcolor=INK,
+        handles=shown, loc="outside upper center", ncols=columns, frameon=False, fontsize=SMALL, handlelength=1.6,
+        columnspacing=1.4, labelcolor=INK,
     )  # fmt: skip
 
 
-def _columns(labels: Sequence[str]) -> int:
-    """Return how many columns of a legend fit; a legend is filled column by column.
+def _columns(labels: Sequence[str], width: float) -> int:
+    """Return how many columns of a legend fit a width in inches; a legend is filled column by column.
 
     Examples:
-        >>> _columns(["bound", "incumbent", "best"]), _columns(["a long label that takes a line"] * 3)
+        >>> _columns(["bound", "incumbent", "best"], 6.4), _columns(["a long label that takes a line"] * 3, 6.4)
         (3, 2)
     """
     for columns in range(len(labels), 1, -1):
         parts = np.array_split(np.array([len(label) for label in labels]), columns)
-        if sum(_ENTRY + _LETTER * part.max() for part in parts) <= _WIDTH:
+        if sum(_ENTRY + _LETTER * SMALL * part.max() for part in parts) <= width:
             return columns
     return 1
 
@@ -98,8 +143,9 @@ def entry(label: str, **look: Any) -> Line2D:  # noqa: ANN401
 
 
 def shades(count: int) -> list[str]:
-    """Return shades of blue from light to dark, for the lengths of the reranked list."""
-    return [to_hex(colour) for colour in matplotlib.colormaps["Blues"](np.linspace(0.48, 1.0, count))]
+    """Return shades of the exact stage's blue from light to dark, for the lengths of the reranked list."""
+    mixed = LinearSegmentedColormap.from_list("exact", [TRAINING, RERANKED, "#002f4d"])
+    return [to_hex(colour) for colour in mixed(np.linspace(0.0, 1.0, count) if count > 1 else [0.5])]
 
 
 def log_time(axes: Axes, first: float, last: float) -> None:

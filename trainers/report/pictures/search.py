@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ltr.exact.solution import relative_gap
+from ltr.pictures import GREY, INK, RERANKED
 from trainers.files import Json
 from trainers.records import nothing_proven
 from trainers.report.evidence import Along, Evidence, FloatArray, Series, SweepTable, in_order, proven, settled
@@ -19,7 +20,7 @@ from trainers.tables import NOTHING_PROVEN
 FIRST = 1e-3
 """Seconds at which logarithmic axes begin: the resolution of traces. Anything earlier is drawn there."""
 
-_INCUMBENT, _BOUND, _START = "#0072b2", "#d55e00", "#6f7a85"
+_INCUMBENT, _BOUND, _START = RERANKED, INK, GREY
 _LISTS = 4  # panels of a data set, as in the paper
 
 Traced = dict[str, dict[object, list[Json]]]  # by data set and K: the records with a trace
@@ -128,7 +129,7 @@ def _trace_picture(evidence: Evidence, data: str, records: list[Json]) -> Pictur
         if starts := (record["list"] or {}).get("starts"):
             axes.axhline(max(starts.values()), color=_START, linewidth=1.1, linestyle="--")
         if settled(record):
-            axes.plot(seconds[-1:], incumbent[-1:], marker="o", markersize=6, color=draw.INK, linestyle="")
+            axes.plot(seconds[-1:], incumbent[-1:], marker="o", markersize=6, color=INK, linestyle="")
         draw.log_time(axes, FIRST, last)
         draw.ticks(axes.yaxis, 5)
     draw.name_axes(figure, x="seconds", y="objective")
@@ -152,4 +153,4 @@ def _ending(record: Json) -> str:
     gap, seconds = record["list"]["gap"], record["seconds"]
     shown = NOTHING_PROVEN if nothing_proven(record) else f"gap {'infinite' if gap is None else f'{100 * gap:.2g}%'}"
     time = f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
-    return f"split {record['split']}: {'proven' if settled(record) else shown} after {time}"
+    return f"split {record['split']}: {'proven' if settled(record) else shown}, {time}"

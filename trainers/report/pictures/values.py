@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
+from ltr.pictures import GREY, INK
 from trainers.config import EXACT
 from trainers.records import unpack_labels
 from trainers.report.evidence import (
@@ -55,9 +55,9 @@ def _gain_picture(evidence: Evidence, lines: Along, rows: dict[str, Gains]) -> P
     for axes, gains in zip(grid, rows.values(), strict=True):
         _draw_gains(axes, gains)
     draw.name_axes(figure, y="gain over the base ranker, %", x="K, positions reranked")
-    common = {"linestyle": "", "marker": "o", "markersize": 5, "markeredgecolor": draw.INK}
+    common = {"linestyle": "", "marker": "o", "markersize": 5, "markeredgecolor": INK}
     proofs = [
-        draw.entry("all lists proven optimal", markerfacecolor=draw.INK, **common),
+        draw.entry("all lists proven optimal", markerfacecolor=INK, **common),
         draw.entry("not all", markerfacecolor="white", **common),
     ]
     draw.legend(figure, [*_part_entries(), *proofs])
@@ -72,7 +72,7 @@ def _gain_picture(evidence: Evidence, lines: Along, rows: dict[str, Gains]) -> P
 
 
 def _draw_gains(axes: Axes, gains: Gains) -> None:
-    axes.axhline(0, color=draw.GREY, linewidth=0.9)
+    axes.axhline(0, color=GREY, linewidth=0.9)
     for side, (part, colour) in zip((-1, 1), draw.COLOURS.items(), strict=True):
         at = [(x, both[part], proven) for x, (both, proven) in enumerate(gains.values()) if part in both]
         if not at:
@@ -112,9 +112,9 @@ def _choice_picture(evidence: Evidence, table: SweepTable, found: Mapping[str, l
     draw.legend(
         figure,
         [
-            draw.entry("promised, with its 90% interval", color=draw.GREY, marker="_", markersize=9, linewidth=1.4),
+            draw.entry("promised, with its 90% interval", color=GREY, marker="_", markersize=9, linewidth=1.4),
             draw.entry("gain on the test set", color=draw.COLOURS["test"], marker="o", markersize=5, linestyle=""),
-            draw.entry("base order kept", color=draw.GREY, marker="x", markersize=5, linestyle=""),
+            draw.entry("base order kept", color=GREY, marker="x", markersize=5, linestyle=""),
         ],
     )
     caption = (
@@ -126,14 +126,14 @@ def _choice_picture(evidence: Evidence, table: SweepTable, found: Mapping[str, l
 
 
 def _draw_promises(axes: Axes, every: list[Promise]) -> None:
-    axes.axhline(0, color=draw.GREY, linewidth=0.9)
+    axes.axhline(0, color=GREY, linewidth=0.9)
     kept = sum(not one.choice.reranks for one in every)
-    axes.plot(range(kept), [0.0] * kept, color=draw.GREY, marker="x", markersize=5, linestyle="")
+    axes.plot(range(kept), [0.0] * kept, color=GREY, marker="x", markersize=5, linestyle="")
     xs, reranked = range(kept, len(every)), every[kept:]
     expected = np.array([one.choice.expected for one in reranked])
     ends = np.array([(one.choice.low, one.choice.high) for one in reranked]).reshape(-1, 2)
     widths = np.abs(ends.T - expected)
-    axes.errorbar(xs, expected, yerr=widths, fmt="_", color=draw.GREY, elinewidth=1.4, markersize=9)
+    axes.errorbar(xs, expected, yerr=widths, fmt="_", color=GREY, elinewidth=1.4, markersize=9)
     axes.plot(xs, [one.came for one in reranked], color=draw.COLOURS["test"], marker="o", markersize=5, linestyle="")
     axes.set_xticks([])
     axes.set_xlim(-0.6, len(every) - 0.4)
@@ -150,9 +150,7 @@ def method_pictures(evidence: Evidence) -> Iterator[Picture]:
 
 def _method_picture(evidence: Evidence, group: SweepTable) -> Picture:
     figure, grid = draw.panels(list(group.rows), height=2.0, foot=1.2)
-    others = [method for method in evidence.methods if method != evidence.base]
-    methods = dict(zip(others, itertools.cycle(draw.LOOKS), strict=False))
-    methods |= {} if evidence.base is None else {evidence.base: ("#3b4148", "s")}  # a dark square
+    methods = draw.looks(evidence.methods)
     shades = draw.shades(max(1, *(len(_lengths(row)) for row in group.rows.values())))
     labels: dict[tuple[str, str], dict[str, None]] = {}  # by look; what looks alike has one entry of the legend
     for axes, row in zip(grid, group.rows.values(), strict=True):
