@@ -15,6 +15,7 @@ from ltr.statistics import RankStatistic
 
 if TYPE_CHECKING:
     from ltr import cards, convex, data, exact, fitting, gbdt, losses, metrics, rankers, ranks, statistics
+    from ltr.progress import ProgressBar
     from ltr.rankers import ExactRanker, LinearRanker, LogisticRegressionRanker, RankBoostRanker, TwoStageRanker
 
 __version__ = "0.1.0"
@@ -23,6 +24,7 @@ __all__ = [
     "ExactRanker",
     "LinearRanker",
     "LogisticRegressionRanker",
+    "ProgressBar",
     "RankBoostRanker",
     "RankStatistic",
     "TwoStageRanker",
@@ -43,6 +45,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:  # noqa: ANN401 (modules and classes)
     if name.endswith("Ranker") and name in __all__:
         return getattr(importlib.import_module("ltr.rankers"), name)
+    if name == "ProgressBar":
+        return importlib.import_module("ltr.progress").ProgressBar
     if name in __all__:
         return importlib.import_module(f"ltr.{name}")
     raise AttributeError(f"module 'ltr' has no attribute {name!r}")

@@ -12,11 +12,21 @@ MODULES = sorted([*ROOT.glob("ltr/**/*.py"), *ROOT.glob("trainers/**/*.py")])
 
 # each layer may import itself and what stands before it
 LAYERS = [
-    ["ltr.checks", "ltr.native", "ltr.statistics", "ltr.lists", "ltr.threads", "ltr.training", "ltr.verify"],
+    [
+        "ltr.checks",
+        "ltr.html",
+        "ltr.native",
+        "ltr.pictures",
+        "ltr.statistics",
+        "ltr.lists",
+        "ltr.threads",
+        "ltr.training",
+        "ltr.verify",
+    ],
     ["ltr.ranks"],
     ["ltr.metrics", "ltr.losses", "ltr.data", "ltr.exact"],
     ["ltr.fitting", "ltr.convex", "ltr.gbdt", "ltr.xgboost_callback"],
-    ["ltr.rankers"],
+    ["ltr.rankers", "ltr.progress"],
     ["ltr.cards"],
     ["trainers"],
 ]
@@ -27,7 +37,14 @@ ONLY = {
     "tensorboard": "trainers",
     "torch.utils.tensorboard": "trainers",
     "rich": "trainers",
-    "matplotlib": ("trainers", "ltr.cards.rendering", "ltr.cards.card", "ltr.rankers.explanation"),
+    "matplotlib": (
+        "trainers",
+        "ltr.cards.rendering",
+        "ltr.cards.card",
+        "ltr.exact.solution",
+        "ltr.pictures",
+        "ltr.rankers",
+    ),
     "pydantic": "trainers",
     "torchmetrics": "ltr.metrics.torchmetrics",
     "xgboost": "ltr.xgboost_callback",

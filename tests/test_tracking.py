@@ -9,7 +9,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.hparams import plugin_data_pb2
 
-from trainers.run.overview import chart_layout, ranked_list_figure, write_events
+from ltr.pictures import ranked_list_figure
+from trainers.run.overview import chart_layout, write_events
 from trainers.run.tracking import Tracker, event_tag, read_log
 from trainers.tables import markdown_table
 
