@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Sequence
 
@@ -22,9 +23,18 @@ INCUMBENT, BOUND = "#0072b2", "#d55e00"
 """Colours of the best value known and of the bound."""
 
 
+class Picture(Figure):
+    """A figure that notebooks show without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        content = io.BytesIO()
+        self.savefig(content, format="png")
+        return content.getvalue()
+
+
 def canvas(width: float, height: float) -> Figure:
     """Return an empty figure of that size in inches."""
-    figure = Figure(figsize=(width, height), layout="constrained", dpi=110)
+    figure = Picture(figsize=(width, height), layout="constrained", dpi=110)
     FigureCanvasAgg(figure)
     return figure
 

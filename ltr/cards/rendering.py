@@ -136,13 +136,13 @@ def html(card: Card, *, page: bool) -> str:
 
 def figure(card: Card) -> Figure:
     """Return a card and the share of positives by total as a figure."""
-    from matplotlib.figure import Figure
+    from ltr.pictures import canvas
 
     names = [(textwrap.fill(name, 44), points) for name, points in _lines(card, _plain)]
     facts = [line for fact in _facts(card, _plain) for line in textwrap.wrap(fact, 80)]
     heights = [1 + name.count("\n") for name, _ in names]
     height = max(3.2, 0.3 * sum(heights) + 0.21 * len(facts) + 1.0)
-    drawn = Figure(figsize=(10 if card.counts else 5.4, height), layout="constrained")
+    drawn = canvas(10 if card.counts else 5.4, height)
     left, *right = drawn.subplots(
         1, 2 if card.counts else 1, squeeze=False, width_ratios=[1.15, 1][: 1 + bool(card.counts)]
     )[0]

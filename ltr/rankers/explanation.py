@@ -134,16 +134,14 @@ class Explanation:
         Raises:
             ValueError: a row that is not there, or a list without another row.
         """
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
+        from ltr.pictures import canvas
 
         compared = self.neighbours(row) if other is None else {"": other}
         if not compared:
             raise ValueError(f"row {row!r} is the only one on its list: explain more rows, or take its line of frame")
         tables = {neighbour: self.against(row, neighbour)[:-1] for neighbour in compared.values()}
         longest = max(min(len(table), _SHOWN + 1) for table in tables.values())
-        figure = Figure(figsize=(5.2 * len(tables), 1.9 + 0.3 * longest), layout="constrained", dpi=110)
-        FigureCanvasAgg(figure)
+        figure = canvas(5.2 * len(tables), 1.9 + 0.3 * longest)
         for axes, (neighbour, table) in zip(
             np.atleast_1d(figure.subplots(1, len(tables))), tables.items(), strict=True
         ):
